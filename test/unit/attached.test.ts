@@ -9,7 +9,7 @@ import { systemPrompt } from "../../activities/config/system-prompt.ts";
 
 const container = { name: "t1", folder: "/srv/app" };
 
-it("a worker that does not allow it lets no session into a container, and asks the engine nothing", async () => {
+it("a worker that does not allow attaching refuses every session in a container without asking the engine", async () => {
   const opened: string[] = [];
   const own = {
     name: "host",
@@ -26,7 +26,7 @@ it("a worker that does not allow it lets no session into a container, and asks t
   expect(opened).toEqual(["s"]);
 });
 
-it("a session there has no set-up and no delegates, and is told of the folder and of whose it is", () => {
+it("an attached session has no set-up and no delegates, and learns the folder and the container's owner", () => {
   const settings = resolveConfig({}, { OPENAI_API_KEY: "sk", LONGHAUL_MODEL: "gpt-4o" }, "/").run;
   const config = inContainer(
     {
@@ -43,7 +43,7 @@ it("a session there has no set-up and no delegates, and is told of the folder an
   expect(prompt).not.toContain("/workspace");
 });
 
-it("flags that would change a container do not go with it, and a file cannot name one", async () => {
+it("flags that would change a container are refused with it, and a file cannot name one", async () => {
   await expect(containerFor({ container: "t1", repo: "https://example.com/r" })).rejects.toMatchObject({
     exitCode: 2,
   });

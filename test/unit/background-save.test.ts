@@ -34,7 +34,7 @@ describe("saving beside the next step", () => {
     expect(saved).toBe(false);
   });
 
-  it("tells a call of a save of its session that is in progress, and holds up no other session", async () => {
+  it("reports a save in progress to a call of its session, and delays no other session", async () => {
     const saves = createBackgroundSaves();
     const saving = gate();
     const log: string[] = [];
@@ -54,7 +54,7 @@ describe("saving beside the next step", () => {
     expect(log).toEqual(["other", "saved", "next"]);
   });
 
-  it("saves once more when asked to, after a save in progress, although a call did not wait for that", async () => {
+  it("saves once more on request, after a save in progress, although a call did not wait for that", async () => {
     const saves = createBackgroundSaves();
     const saving = gate();
     const log: string[] = [];
@@ -67,7 +67,7 @@ describe("saving beside the next step", () => {
     expect(log).toEqual(["first", "second", "third"]);
   });
 
-  it("goes on after a save that failed, and hands on a call's own failure", async () => {
+  it("continues after a failed save, and passes on a call's own failure", async () => {
     const saves = createBackgroundSaves();
     const failing = { changes: true, save: () => Promise.reject(new Error("disk full")) };
     await saves.around("s", failing, async () => {});

@@ -23,7 +23,7 @@ const textOf = (open: QuestionFacts, message: unknown) => {
 };
 
 describe("a question about a limit", () => {
-  it("takes an option by number or words, or an amount in a person's own words", () => {
+  it("accepts an option by number or text, or an amount in a person's own words", () => {
     expect(textOf(cost, { option: 1 })).toBe("another $0.10");
     expect(textOf(cost, { option: 2 })).toBe("stop");
     expect(textOf(cost, "Stop")).toBe("stop");
@@ -33,7 +33,7 @@ describe("a question about a limit", () => {
     expect(textOf(steps, { action: "decline" })).toBe("declined");
   });
 
-  it("takes nothing beyond the operator's policy, and no words that are no amount", () => {
+  it("accepts nothing beyond the operator's policy, and no text without an amount", () => {
     expect(textOf(cost, "$0.51")).toBe("the operator lets the session have $0.50 more at most");
     expect(textOf(steps, "31 steps")).toBe("the operator lets the session have 30 steps more at most");
     for (const answer of ["go on", "$-1", "$0", "20 steps", { action: "allow" }, { action: "deny" }])
@@ -42,7 +42,7 @@ describe("a question about a limit", () => {
       expect(readAnswer([steps], answer)).toMatchObject({ ok: false });
   });
 
-  it("offers as much again as far as the policy leaves room, and is not asked where there is none", () => {
+  it("offers the same amount again as far as the policy allows, and is not asked where it allows none", () => {
     expect(budgetOptions("cost", 5, Infinity)).toEqual(["another $5.00", "stop"]);
     expect(budgetOptions("cost", 5, 1.25)).toEqual(["another $1.25", "stop"]);
     expect(budgetOptions("steps", 500, 1)).toEqual(["another 1 step", "stop"]);
@@ -50,7 +50,7 @@ describe("a question about a limit", () => {
     expect(budgetOptions("steps", 5, 0)).toBeUndefined();
   });
 
-  it("counts what is given from what is used", () => {
+  it("counts the extension from what is used", () => {
     expect(raisedLimit({ limit: "cost", used: 0.13, of: 0.1 }, 0.1)).toBe(0.23);
     expect(raisedLimit({ limit: "steps", used: 5, of: 5 }, 5)).toBe(10);
     expect(moreOf("cost", "stop")).toBeUndefined();

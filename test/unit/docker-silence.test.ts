@@ -1,4 +1,4 @@
-/** A Docker engine that takes connections and answers nothing, as one whose disk hangs. */
+/** A Docker engine that accepts connections and answers nothing, such as one whose disk hangs. */
 import { createServer, type AddressInfo, type Server, type Socket } from "node:net";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { connectDocker } from "../../activities/sandbox/docker/connect-docker.ts";
@@ -14,7 +14,7 @@ const SPEC = {
   pids: 64,
 } as const;
 
-/** @param onRequest what the engine does with what it is asked; default nothing */
+/** @param onRequest the engine's handling of requests; default nothing */
 async function startEngine(onRequest: (socket: Socket) => void = () => undefined) {
   const sockets = new Set<Socket>();
   const server: Server = createServer((socket) => {
@@ -37,8 +37,8 @@ const UNAVAILABLE = {
   message: expect.stringContaining("no answer within 0.2 s"),
 };
 
-describe("an engine that takes a request and never answers", () => {
-  it("is given up, and the work is tried again", async () => {
+describe("an engine that accepts a request and never answers", () => {
+  it("is abandoned, and the work is retried", async () => {
     const host = createDockerHost({ docker: await startEngine(), name: "silent" });
     await expect(host.open(SPEC)).rejects.toMatchObject(UNAVAILABLE);
     await expect(host.sessions()).rejects.toMatchObject(UNAVAILABLE);
@@ -46,7 +46,7 @@ describe("an engine that takes a request and never answers", () => {
     await expect(host.remove("s-1")).rejects.toMatchObject(UNAVAILABLE);
   });
 
-  it("is given up in the middle of an answer, too, and where it is asked for a stream", async () => {
+  it("is abandoned in the middle of an answer, too, and where a stream was requested", async () => {
     const half = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n{";
     const inAnswer = await startEngine((socket) => void socket.write(half));
     await expect(inAnswer.info()).rejects.toThrow("no answer within 0.2 s");
@@ -56,7 +56,7 @@ describe("an engine that takes a request and never answers", () => {
     );
   });
 
-  it("keeps a stream on which nothing is said for longer than that", async () => {
+  it("keeps a stream open that is silent for longer than that", async () => {
     const upgraded = "HTTP/1.1 101 UPGRADED\r\nConnection: Upgrade\r\nUpgrade: tcp\r\n\r\n";
     const docker = await startEngine((socket) => {
       socket.write(upgraded);

@@ -27,7 +27,7 @@ test.each([
   ["group:everything", /group:packages and group:git/],
 ])("%s is refused with the reason", (domain, reason) => expect(domainProblem(domain)).toMatch(reason));
 
-test("groups are replaced by their names, and each name stands once", () => {
+test("groups are replaced by their names, and each name is listed once", () => {
   const all = expandDomains(["group:packages", "NodeJS.org.", "*.Example.com"]);
   expect(all).toContain("nodejs.org");
   expect(all.filter((name) => name === "nodejs.org")).toHaveLength(1);

@@ -4,7 +4,7 @@ import { startHeartbeats } from "../../activities/runtime/heartbeats.ts";
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
-it("an activity reports at its pace, and when told of a stop soon and then ever more rarely until it is heard", () => {
+it("an activity reports at its interval, and after a stop soon and then ever more rarely until the cancellation arrives", () => {
   const beats: number[] = [];
   const begun = Date.now();
   const heartbeats = startHeartbeats(

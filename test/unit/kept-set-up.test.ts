@@ -5,9 +5,9 @@ import { keyOf } from "../../activities/workspace/kept-set-up.ts";
 const key = (sandbox: object = {}, owner = "one", depends = ["packages", "hash"]) =>
   keyOf(agentConfigSchema.parse({ sandbox: { setup: ["npm ci"], ...sandbox } }), owner, depends);
 
-test("a set-up is kept by all that it depends on, and by whose it is", () => {
+test("a set-up is cached by everything that it depends on, and by its owner", () => {
   expect(key()).toMatch(/^[0-9a-f]{32}$/);
-  // What changes nothing of what it makes.
+  // Settings that do not change its result.
   expect(key({ memory: "4g", setup: { commands: ["npm ci"], optional: true } })).toBe(key());
   const others = [
     key({ setup: ["npm install"] }),

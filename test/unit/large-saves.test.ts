@@ -1,4 +1,4 @@
-/** What large saves take of a worker's memory does not add up. */
+/** The memory of concurrent large saves does not add up in a worker. */
 import { expect, it } from "vitest";
 import type { CommandState } from "../../activities/sandbox/sandbox.ts";
 import { keepWorkspace } from "../../activities/workspace/workspace.ts";
@@ -8,7 +8,7 @@ const ANSWER = Buffer.from(
   JSON.stringify({ packBytes: 1, changed: 1, removed: 0, whole: true, skipped: [], skippedCount: 0 }),
 );
 
-/** Its save is of so many bytes. */
+/** Size of its save in bytes. */
 function boxWith(bytes: number): ProgramSandbox {
   const ended: CommandState = {
     id: "ws-1",
@@ -31,7 +31,7 @@ function boxWith(bytes: number): ProgramSandbox {
   };
 }
 
-it("one large save is held at a time, from its reading until it is kept or could not be; small ones wait for none", async () => {
+it("one large save is in memory at a time, from reading until it is stored or failed; small ones do not wait", async () => {
   const [large, small] = [boxWith(17 * 2 ** 20), boxWith(2)];
   let [held, most] = [0, 0];
   const slow = Promise.withResolvers<void>();

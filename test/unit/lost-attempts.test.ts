@@ -1,4 +1,4 @@
-/** What an attempt learns of those that were lost with their worker before it. */
+/** What an attempt learns about earlier ones that were lost with their worker. */
 import { MockActivityEnvironment } from "@temporalio/testing";
 import { DefaultLogger } from "@temporalio/worker";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
@@ -28,7 +28,7 @@ describe("losses before an attempt", () => {
     expect(lossesBefore(3, mark(2, { state: "ended", losses: { quick: 1, total: 1 } }))).toEqual(NO_LOSSES);
   });
 
-  it("are quick where the attempt was lost soon after it began, and start from nothing where it was not", () => {
+  it("are quick where the attempt was lost soon after it began, and restart at zero where it was not", () => {
     const losses = { quick: 1, total: 3 };
     expect(lossesBefore(5, mark(4, { losses }))).toEqual({ quick: 2, total: 4 });
     expect(lossesBefore(5, mark(4, { losses, lifeMs: 5_001 }))).toEqual({ quick: 0, total: 4 });
@@ -39,7 +39,7 @@ describe("losses before an attempt", () => {
   });
 });
 
-/** Runs one after what the one before left. @returns what it did, and its heartbeats */
+/** Runs an attempt with the previous one's heartbeats. @returns what it did, and its heartbeats */
 async function run(
   attempt: number,
   heartbeatDetails: unknown,
@@ -73,7 +73,7 @@ describe("an attempt", () => {
     expect((await run(1, undefined, () => Promise.reject(new Error("no")))).beats).toEqual([]);
   });
 
-  it("that follows another says that it runs, and when it failed in good order that it ended", async () => {
+  it("that follows another reports that it runs, and when it failed in good order that it ended", async () => {
     expect((await run(2, undefined, async () => "done")).beats).toMatchObject([
       { attempt: 2, state: "running", losses: NO_LOSSES },
     ]);
@@ -105,7 +105,7 @@ describe("an activity that bounds its attempts", () => {
   };
   const final = { error: { nonRetryable: true } };
 
-  it("ends with the failure of the last one, and does nothing after timeouts", async () => {
+  it("ends with the last one's failure, and does nothing after timeouts", async () => {
     expect(await run(2, undefined, fails, 3)).toMatchObject({ error: { nonRetryable: false } });
     expect(await run(3, undefined, fails, 3)).toMatchObject({
       error: { type: "ModelUnavailable", message: "Away.", ...final.error },
@@ -114,7 +114,7 @@ describe("an activity that bounds its attempts", () => {
     expect(await run(4, undefined, async () => "done", 3)).toMatchObject(final);
   });
 
-  it("does not count those that only waited, also where a worker was lost in between", async () => {
+  it("does not count those that only waited, even where a worker was lost in between", async () => {
     let left: unknown;
     for (let attempt = 1; attempt <= 50; attempt += 1) {
       const { error, beats } = (await run(attempt, left, waits, 3)) as { error: unknown; beats: unknown[] };
@@ -149,7 +149,7 @@ describe("suspects", () => {
     expect(begun).toEqual(["first", "second", "third"]);
   });
 
-  it("that are cancelled while they wait hold nobody up", async () => {
+  it("that are cancelled while they wait delay no one", async () => {
     const suspects = new Suspects();
     const end = await suspects.turn(never);
     await expect(suspects.turn(() => Promise.reject(new Error("cancelled")))).rejects.toThrow("cancelled");

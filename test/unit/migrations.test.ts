@@ -15,12 +15,12 @@ function snapshots(): Snapshot[] {
 }
 
 describe("the snapshots of the migrations", () => {
-  it("build each on the one before", () => {
+  it("form a chain", () => {
     const all = snapshots();
     expect(all.slice(1).map((one) => one.prevId)).toEqual(all.slice(0, -1).map((one) => one.id));
   });
 
-  it("end with the schema: there is no migration to make, and nothing to ask about one", async () => {
+  it("end with the schema: no migration and no question is left", async () => {
     const newest = snapshots().at(-1);
     if (newest === undefined) throw new Error("There is no snapshot.");
     expect(await generateMigration(newest, generateDrizzleJson(schema, newest.id))).toEqual([]);

@@ -7,7 +7,7 @@ import { measuredReach, networkRules } from "../../activities/sandbox/docker/fir
 const rules = (changes: Partial<Parameters<typeof networkRules>[0]> = {}) =>
   networkRules({ host: ["172.17.0.1"], subnets: ["172.17.0.4/16"], allow: [], ...changes });
 
-it("a registry's port is open whatever its address, except that of a metadata service or of the sandbox itself", () => {
+it("a registry's port is open for any address, except a metadata service's or the sandbox's own", () => {
   const { ruleset, open } = rules({
     registries: [
       { address: "10.1.2.3", port: 8080 },
@@ -25,7 +25,7 @@ it("a registry's port is open whatever its address, except that of a metadata se
   expect(open).toEqual([]);
 });
 
-/** What the ruleset does with an address, read from its sets in the order of its chain. */
+/** The ruleset's verdict on an address, read from its sets in the order of its chain. */
 function refuses(ruleset: string, address: string): boolean {
   const version = address.includes(":") ? 6 : 4;
   const set = (name: string): boolean => {
@@ -59,7 +59,7 @@ describe("the rules of a sandbox's network", () => {
     for (const address of addresses) expect(refuses(ruleset, address), address).toBe(true);
   });
 
-  it("let public addresses through", () => {
+  it("accept public addresses", () => {
     const { ruleset } = rules();
     for (const address of [
       "1.1.1.1",
@@ -73,7 +73,7 @@ describe("the rules of a sandbox's network", () => {
       expect(refuses(ruleset, address), address).toBe(false);
   });
 
-  it("refuse the host's own addresses, also by NAT64, and the sandbox's network, wherever they are", () => {
+  it("refuse the host's own addresses, also by NAT64, and the sandbox's network, for any address range", () => {
     const { ruleset, probe } = rules({
       host: ["127.0.0.1", "::1", "8.8.4.1", "2a01:4f8::2"],
       subnets: ["11.22.33.44/20"],
@@ -103,7 +103,7 @@ describe("the rules of a sandbox's network", () => {
     }
   });
 
-  it("open what is allowed, and of host and metadata services what is named exactly", () => {
+  it("accept allowed addresses, and of host and metadata services only exact names", () => {
     const wide = rules({ allow: ["10.0.0.0/8"] });
     expect(refuses(wide.ruleset, "10.1.2.3")).toBe(false);
     expect(wide.open).toEqual(["10.0.0.1"]);
@@ -113,7 +113,7 @@ describe("the rules of a sandbox's network", () => {
     expect(exact.open).toEqual(expect.arrayContaining(["169.254.169.254", "8.8.4.1"]));
   });
 
-  it("try an address of every range that they refuse", () => {
+  it("probe an address of every refused range", () => {
     const { ruleset, probe } = rules();
     const special = /set special4 \{.*elements = \{ ([^}]*) \}/.exec(ruleset)?.[1]?.split(", ") ?? [];
     expect(special.length).toBeGreaterThan(10);
@@ -122,12 +122,12 @@ describe("the rules of a sandbox's network", () => {
     for (const address of probe) expect(refuses(ruleset, address), address).toBe(true);
   });
 
-  it("leave no place in the template unfilled", () => {
+  it("fill in every placeholder of the template", () => {
     expect(rules().ruleset).not.toContain("{{");
   });
 });
 
-describe("what was measured", () => {
+describe("the measured reach", () => {
   const { probe, open } = rules({ allow: ["10.0.0.0/8"] });
 
   it("is the internet alone only where nothing else was reached", () => {
@@ -142,7 +142,7 @@ describe("what was measured", () => {
     });
   });
 
-  it("is everything where an address got through, or the rules were not put up", () => {
+  it("is everything where an address was reached, or the rules were not applied", () => {
     expect(measuredReach({ probe, open }, ["10.0.0.1", "169.254.169.254"], [])).toMatchObject({
       reach: "everything",
       why: "169.254.169.254 can be reached",
@@ -155,7 +155,7 @@ describe("what was measured", () => {
 });
 
 describe("prefixes", () => {
-  it("are written with the host's bits zero, as the kernel wants it", () => {
+  it("are written with the host bits zero, as the kernel requires", () => {
     fc.assert(
       fc.property(
         fc.oneof(
@@ -171,7 +171,7 @@ describe("prefixes", () => {
     );
   });
 
-  it("are told from what is none", () => {
+  it("are distinguished from other text", () => {
     for (const text of ["10.0.0.1", "10.0.0.0/8", "::/0", "fe80::1/10"])
       expect(isPrefix(text), text).toBe(true);
     for (const text of [
@@ -189,7 +189,7 @@ describe("prefixes", () => {
   });
 });
 
-it("the host's addresses are read as its kernel lists them, without loopback", () => {
+it("the host's addresses are read from its kernel's list, without loopback", () => {
   const text = `Main:
   +-- 0.0.0.0/0 3 0 5
      |-- 0.0.0.0

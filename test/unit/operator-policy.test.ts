@@ -90,7 +90,7 @@ test.each<[string, object, Asked, Asked]>([
     { run: { summariser: { model: "gpt-y" } } },
   ],
   ["models", GPT, { run: { delegate: { target: { model: "groq/llama" } } } }, { run: { delegate: {} } }],
-  // Under an allowed name another one, somewhere else, or both.
+  // Another model under an allowed name, another server, or both.
   [
     "models",
     GPT,
@@ -123,11 +123,11 @@ test.each<[string, object, Asked, Asked]>([
     { run: { mcpServers: { "db-a": { url: "https://x.example.org" } } } },
     { run: { mcpServers: { any: { url: "https://a.example.com/mcp" } } } },
   ],
-])("%s refuses what goes beyond it, and takes what does not", (rule, policy, beyond, within) => {
+])("%s refuses what exceeds it, and accepts the rest", (rule, policy, beyond, within) => {
   expect(ruleAgainst(policy, beyond)).toBe(rule);
   expect(ruleAgainst(policy, within)).toBeUndefined();
 });
 
-test("what a policy refuses counts as wrong usage", () => {
+test("a policy's refusal counts as wrong usage", () => {
   expect(exitCodeOf("failed", { failure: "PolicyRefused" })).toBe(2);
 });

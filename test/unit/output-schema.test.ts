@@ -27,11 +27,11 @@ describe("an answer", () => {
     ["  ", /^it is empty$/],
     ['{"count":0}', /name.*count must be >= 1/],
     ['{"name":"a","more":1}', /additional properties/],
-  ])("%j is refused with what is wrong", async (text, why) => {
+  ])("%j is refused with the reason", async (text, why) => {
     expect(await checkAnswer(schema, text)).toEqual({ ok: false, why: expect.stringMatching(why) });
   });
 
-  it("is checked where the schema names no type, and by references, conditions and formats", async () => {
+  it("is validated where the schema names no type, and by references, conditions and formats", async () => {
     const fails = async (own: Record<string, unknown>, value: unknown) =>
       !(await checkAnswer(own, JSON.stringify(value))).ok;
     expect(await fails({ required: ["a"] }, {})).toBe(true);
@@ -44,7 +44,7 @@ describe("an answer", () => {
   });
 });
 
-it("is read from a session that has completed, and from no other", () => {
+it("is read from a completed session, and from no other", () => {
   const row = { status: "completed", result: '{"name":"a"}' };
   expect(outputOf({ outputSchema: schema }, row)).toEqual({ value: { name: "a" } });
   expect(outputOf({}, row)).toBeUndefined();
@@ -57,12 +57,12 @@ it.each([
   [{ $ref: "https://example.com/other.json" }],
   [{ $schema: "http://json-schema.org/draft-04/schema#" }],
   [{ description: "x".repeat(MAX_SCHEMA_CHARS) }],
-])("a schema that nothing can be checked by is refused before anything starts", async (bad) => {
+])("an unusable schema is refused before anything starts", async (bad) => {
   expect(await schemaTrouble(bad)).toEqual(expect.any(String));
   await expect(readOutputSchema(bad)).rejects.toMatchObject({ exitCode: 2 });
 });
 
-it("a file that is missing or holds no schema is refused by its name", async () => {
+it("a missing file, or one without a schema, is refused by its name", async () => {
   await expect(readOutputSchema("/nowhere/schema.json")).rejects.toMatchObject({
     exitCode: 2,
     message: expect.stringContaining("/nowhere/schema.json") as string,

@@ -51,7 +51,7 @@ describe("the script", () => {
     expect(FLASHCARDS.at(-1)?.calls).toEqual([]);
   });
 
-  it("says something else in each step, so that a place can be found by its words", () => {
+  it("has a different text in each step, which identifies the step", () => {
     const lines = FLASHCARDS.map((step) => step.text.split("\n")[0] ?? "");
     const within = lines.filter((line, at) =>
       lines.some((other, index) => index !== at && other.includes(line)),
@@ -59,7 +59,7 @@ describe("the script", () => {
     expect(within).toEqual([]);
   });
 
-  it("gives each tool what its schema asks for", () => {
+  it("calls each tool as its schema requires", () => {
     const wrong = FLASHCARDS.flatMap((step) => step.calls).filter((call) => {
       const tool = toolRegistry.get(call.name);
       return tool?.input.safeParse(inputOf(call)).success !== true;
@@ -77,7 +77,7 @@ describe("the script", () => {
 });
 
 describe("the rehearsal model", () => {
-  it("says in its first words that no model is configured, what it plays instead, and what to do", () => {
+  it("says first that no model is configured, what it plays instead, and what to do", () => {
     const first = words(play()(request([said("user", "Port my parser to Rust.")])));
     expect(first).toMatch(/^No model is configured: this is the rehearsal model/);
     expect(first).toContain("instead of your task (“Port my parser to Rust.”)");
@@ -85,14 +85,14 @@ describe("the rehearsal model", () => {
     expect(words(play()(request([task])))).not.toContain("instead of your task");
   });
 
-  it("gives the next step by the highest call in view, so that a restart changes nothing", () => {
+  it("returns the next step by the highest call in view, so that a restart changes nothing", () => {
     const items = [task, ...called("call_fc001_0"), ...called("call_fc002_0")];
     expect(ids(play()(request(items)))).toEqual(["call_fc003_0", "call_fc003_1"]);
     expect(ids(play()(request(items)))).toEqual(ids(play()(request(items))));
     expect(ids(play()(request(items.slice(0, 3))))).toEqual(["call_fc002_0"]);
   });
 
-  it("goes on by a summary's mark where all calls are compacted", () => {
+  it("continues by a summary's mark where all calls are compacted", () => {
     const summary = said(
       "assistant",
       "# Session Summary (Compaction Round 2)\nRehearsal position: step 41 of 81.",
@@ -101,14 +101,14 @@ describe("the rehearsal model", () => {
     expect(ids(play()(request([task, summary, ...called("call_fc044_0")])))[0]).toBe("call_fc045_0");
   });
 
-  it("goes on by what it last gave out where nothing is in view, for each session apart", () => {
+  it("continues by its last answer where nothing is in view, for each session separately", () => {
     const model = play();
     model(request([task, ...called("call_fc009_0")]));
     expect(ids(model(request([task])))[0]).toBe("call_fc011_0");
     expect(ids(model(request([task], { cacheKey: "other" })))[0]).toBe("call_fc001_0");
   });
 
-  it("quotes guidance in one sentence and goes on", () => {
+  it("quotes guidance in one sentence and continues", () => {
     const reply = play()(request([task, ...called("call_fc002_0"), said("user", "Use tabs, please.")]));
     expect(words(reply)).toMatch(/^You said “Use tabs, please.”: noted/);
     expect(ids(reply)[0]).toBe("call_fc003_0");
@@ -116,7 +116,7 @@ describe("the rehearsal model", () => {
     expect(words(play()(request(later)))).not.toContain("You said");
   });
 
-  it("names an error that the script does not expect, and goes on", () => {
+  it("names an error that the script does not expect, and continues", () => {
     const reply = play()(request([task, ...called("call_fc006_0", "1 failed\n[exit code 1]")]));
     expect(words(reply)).toContain("not what the script expects (1 failed [exit code 1])");
     expect(ids(reply)[0]).toBe("call_fc007_0");
@@ -125,7 +125,7 @@ describe("the rehearsal model", () => {
     expect(words(play()(request([task, ...meant])))).not.toContain("not what");
   });
 
-  it("takes a step that was cut off again, but not for ever", () => {
+  it("repeats a step that was cut off, a limited number of times", () => {
     const once = play()(request([task, ...called("call_fc005_0", "half [interrupted]")]));
     expect(ids(once)[0]).toBe("call_fc005r1_0");
     const again = [
@@ -138,7 +138,7 @@ describe("the rehearsal model", () => {
     expect(ids(play()(request(thrice)))[0]).toBe("call_fc006_0");
   });
 
-  it("ends with words, and answers honestly after its end", () => {
+  it("ends with a text, and answers honestly after its end", () => {
     const lastCalls = called(callId(FLASHCARDS.length - 1, 0, 0));
     const end = play()(request([task, ...lastCalls]));
     expect(ids(end)).toEqual([]);
@@ -149,7 +149,7 @@ describe("the rehearsal model", () => {
     expect(words(after)).toMatch(/^You said “Add sync.”. The rehearsal has no more script: nothing was done/);
   });
 
-  it("says where things stand when no tools are offered", () => {
+  it("describes the progress when no tools are offered", () => {
     const summary = said("assistant", "## Key Technical Decisions\nnone");
     const items = [
       task,
@@ -200,7 +200,7 @@ describe("the rehearsal model's summaries", () => {
     return words(play()(request([said("user", prompt.text)], { system: prompt.system, tools: [] })));
   };
 
-  it("pass the project's own check, and a later one loses nothing of the one before", () => {
+  it("pass the project's own check, and a later one keeps everything in the one before", () => {
     let previous: string | undefined;
     for (const [round, [from, to]] of (
       [

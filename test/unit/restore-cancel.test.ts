@@ -1,4 +1,4 @@
-/** A restore that is given up ends at once, whatever it waits for in the sandbox. */
+/** A cancelled restore ends at once, whatever it waits for in the sandbox. */
 import { describe, expect, it } from "vitest";
 import type { CommandState } from "../../activities/sandbox/sandbox.ts";
 import { restoreWorkspace } from "../../activities/workspace/workspace.ts";
@@ -16,7 +16,7 @@ const ENDED: CommandState = {
   errKept: 2,
 };
 
-/** Answers, but for one request, which it never does. `reached` resolves when it is asked for that. */
+/** Answers every request but one. `reached` resolves at that request. */
 function boxSilentAt(method: keyof ProgramSandbox) {
   const { promise: reached, resolve } = Promise.withResolvers<void>();
   const sandbox: ProgramSandbox = {
@@ -36,7 +36,7 @@ function boxSilentAt(method: keyof ProgramSandbox) {
 
 describe("a restore that is cancelled", () => {
   it.each([
-    // What is small goes in with the command; what is large is fed piece by piece.
+    // Small files are sent with the command, large ones in pieces.
     ["run", 1],
     ["read", 1],
     ["discard", 1],

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { findAptSource } from "../../client/setup/sandbox-image/apt-source.ts";
 
-test("the machine's source is found in stanzas, whatever stands around it", () => {
+test("the machine's source is found in stanzas, between any others", () => {
   const stanzas = [
     "# first\nTypes: deb\nURIs: http://security.example.test/debian\nSuites: bookworm-security\nComponents: main\n",
     "Enabled: no\nTypes: deb\nURIs: http://off.example.test\nSuites: bookworm\nComponents: main\n",
@@ -29,7 +29,7 @@ test("the machine's source is found in one-line files", () => {
   });
 });
 
-test("sources of other releases and of files are passed over", () => {
+test("sources of other releases and of files are ignored", () => {
   const lines =
     "deb cdrom:[x]/ noble main\ndeb file:/srv/mirror noble main\ndeb http://o.example.test jammy main\n";
   expect(findAptSource([lines], "noble")).toBeUndefined();

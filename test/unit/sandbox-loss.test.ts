@@ -17,19 +17,19 @@ const noticeOf = (more: Partial<SandboxChange>): string => {
   return "notice" in loss ? loss.notice : loss.kind;
 };
 
-describe("what is gone with a sandbox", () => {
+describe("the loss with a sandbox", () => {
   it("is nothing where it is the same one", () => {
     expect(lossOf(change())).toEqual({ kind: "none" });
     expect(lossOf(change({ now: { ...now, host: "renamed" } }))).toEqual({ kind: "none" });
   });
 
-  it("is its processes where it was restarted, and what stood outside the workspace where the container is another", () => {
+  it("is its processes after a restart, and everything outside the workspace in another container", () => {
     expect(noticeOf({ now: { ...now, boot: "b2" } })).toMatch(/restarted.*as they were.*processes are gone/);
     expect(noticeOf({ now: { ...now, boot: "b2" } })).not.toContain("outside /workspace");
     expect(noticeOf({ now: { ...now, container: "c2", boot: "b2" } })).toContain("outside /workspace");
   });
 
-  it("is what was changed after the last save, and what is never saved, where the volume is another [R14]", () => {
+  it("is the changes after the last save, and what is never saved, on another volume [R14]", () => {
     const other = { ...now, volume: "v2" };
     expect(noticeOf({ now: other })).toContain("as saved after step 4.");
     expect(noticeOf({ now: other })).not.toContain("What steps");
@@ -56,13 +56,13 @@ describe("what is gone with a sandbox", () => {
   });
 });
 
-it("a reset that came before the newest files were saved says which are missing", () => {
-  const told = (savedStep: number | null, step: number, lastChangingStep: number) =>
+it("after a reset before the newest files were saved, lists the missing files", () => {
+  const lossAt = (savedStep: number | null, step: number, lastChangingStep: number) =>
     unsavedAtReset({ before: { savedStep }, step, lastChangingStep });
-  expect(told(4, 6, 5)).toMatch(/as saved after step 4.*What steps 5 to 5 changed is not there/);
-  expect(told(null, 3, 2)).toContain("What steps 1 to 2 changed");
-  // All is saved, or nothing was changed since.
-  expect(told(5, 6, 5)).toBeUndefined();
-  expect(told(9, 6, 5)).toBeUndefined();
-  expect(told(4, 6, 4)).toBeUndefined();
+  expect(lossAt(4, 6, 5)).toMatch(/as saved after step 4.*What steps 5 to 5 changed is not there/);
+  expect(lossAt(null, 3, 2)).toContain("What steps 1 to 2 changed");
+  // Everything is saved, or nothing was changed since.
+  expect(lossAt(5, 6, 5)).toBeUndefined();
+  expect(lossAt(9, 6, 5)).toBeUndefined();
+  expect(lossAt(4, 6, 4)).toBeUndefined();
 });

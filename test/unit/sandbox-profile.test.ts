@@ -20,7 +20,7 @@ const spec: SandboxSpec = {
 
 const around = { defaultRuntime: "runc", appArmor: true, imageEnvironment: ["LANG=C.UTF-8", "PATH=/bin"] };
 
-/** What the engine tells of a sandbox that was made as asked; newer engines spell capabilities with CAP_. */
+/** The engine's description of a sandbox with the requested profile; newer engines write capabilities with CAP_. */
 function asMade(host: object = {}, config: object = {}): ContainerInspectInfo {
   const options = createOptions(spec, new Date(0));
   const { Entrypoint, Cmd, User, Labels, Image, WorkingDir, Healthcheck, Env = [] } = options;
@@ -63,12 +63,12 @@ function asMade(host: object = {}, config: object = {}): ContainerInspectInfo {
   } as unknown as ContainerInspectInfo;
 }
 
-test("a sandbox that was made as asked does not differ, on engines old and new", () => {
+test("a sandbox with the requested profile has no differences, on old and new engines", () => {
   expect(differences(asMade(), spec, around)).toEqual([]);
   expect(differences(asMade({ CapAdd: ["SETGID", "SETUID"], MemorySwap: -1 }), spec, around)).toEqual([]);
 });
 
-test("a workspace that may not be written to is told by how it is mounted", () => {
+test("a read-only workspace is recognised by its mount", () => {
   const planning = { ...spec, readOnly: true as const };
   expect(createOptions(planning, new Date(0)).HostConfig?.Mounts?.[0]?.ReadOnly).toBe(true);
   expect(createOptions(spec, new Date(0)).HostConfig?.Mounts?.[0]?.ReadOnly).toBe(false);
@@ -121,7 +121,7 @@ test.each([
   ["all ports published", { PublishAllPorts: true }],
   ["read-only paths", { ReadonlyPaths: [] }],
   ["restart policy", { RestartPolicy: { Name: "always" } }],
-])("[R52] a sandbox that differs in %s is told by that word", (what, host) => {
+])("[R52] a sandbox that differs in %s is reported by that word", (what, host) => {
   expect(differences(asMade(host), spec, around)).toEqual([expect.stringMatching(new RegExp(`^${what}: `))]);
 });
 
@@ -132,7 +132,7 @@ test.each([
   ["health check", { Healthcheck: { Test: ["CMD", "true"] } }],
   ["working folder", { WorkingDir: "/" }],
   ["terminal", { Tty: true }],
-])("[R52] a sandbox whose own configuration differs in %s is told by that word", (what, config) => {
+])("[R52] a sandbox whose own configuration differs in %s is reported by that word", (what, config) => {
   expect(differences(asMade({}, config), spec, around)).toEqual([
     expect.stringMatching(new RegExp(`^${what}: `)),
   ]);
@@ -144,7 +144,7 @@ test("a running sandbox is confined by AppArmor where its engine has it", () => 
   expect(differences({ ...asMade(), AppArmorProfile: "" }, spec, { ...around, appArmor: false })).toEqual([]);
 });
 
-test("what the kernel says of a sandbox's confinement is compared: filter, privileges, capabilities", () => {
+test("the kernel's view of a sandbox's confinement is compared: filter, privileges, capabilities", () => {
   const good = { Seccomp: "2", NoNewPrivs: "1", CapBnd: "00000000000000c0" };
   expect(isolationGaps(good, undefined)).toEqual([]);
   expect(isolationGaps({ ...good, Seccomp: "0" }, undefined)).toEqual(["Seccomp is 0 instead of 2"]);
@@ -156,7 +156,7 @@ test("what the kernel says of a sandbox's confinement is compared: filter, privi
   ]);
 });
 
-test("a sandbox that speaks another protocol, or is another session's, differs", () => {
+test("a sandbox with another protocol, or of another session, differs", () => {
   const labels = { "longhaul.session": "s2", "longhaul.protocol": "0" };
   expect(differences(asMade({}, { Labels: labels }), spec, around)).toEqual([
     'session: "s2" instead of "s1"',
@@ -164,14 +164,14 @@ test("a sandbox that speaks another protocol, or is another session's, differs",
   ]);
 });
 
-test("names of sandboxes are fit for Docker, and two sessions never share one", () => {
+test("names of sandboxes are valid for Docker, and unique by session", () => {
   expect(sandboxName("fix-login.2_b")).toBe("longhaul-fix-login.2_b");
   const odd = ["a b", "a/b", "a-b", "ä", "x".repeat(300), `${"x".repeat(300)}y`].map(sandboxName);
   for (const name of odd) expect(name).toMatch(/^longhaul-[A-Za-z0-9_.-]{1,100}$/);
   expect(new Set(odd).size).toBe(odd.length);
 });
 
-test("nothing of the worker's environment is in the request", () => {
+test("the request contains nothing of the worker's environment", () => {
   process.env["CANARY_KEY"] = "sk-canary-2718";
   expect(JSON.stringify(createOptions(spec, new Date(0)))).not.toContain("sk-canary-2718");
 });

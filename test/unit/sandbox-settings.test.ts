@@ -7,7 +7,7 @@ import { networkNote } from "../../activities/tools/network-note.ts";
 
 const sandboxOf = (sandbox: object) => agentConfigSchema.parse({ sandbox }).sandbox;
 
-test("registries that were named are used by their tools, and only they may be reached", () => {
+test("configured registries are used by their tools, and only they may be reached", () => {
   const { env, files, hosts } = registrySettings(
     sandboxOf({
       registries: {
@@ -44,7 +44,7 @@ test("registries that were named are used by their tools, and only they may be r
   ]);
 });
 
-test("inherited registries come with the public names, which may lead into a company's network", () => {
+test("inherited registries include the public names, which may lead into a company's network", () => {
   const inherited = { registries: { npm: ["http://npm.example.test/"] } };
   const { env, hosts } = registrySettings({ ...sandboxOf({}), inherited });
   expect(env).toMatchObject({ npm_config_registry: "http://npm.example.test/" });
@@ -81,12 +81,12 @@ const LISTED = JSON.stringify({
   ],
 });
 
-test("of what the firewall refused counts what is not older than the command", () => {
+test("only the firewall's refusals during the command count", () => {
   expect(refusedLately(LISTED, 3_000)).toEqual([{ address: "10.1.2.3", port: 8080 }]);
   expect(refusedLately(LISTED, 120_000)).toHaveLength(2);
 });
 
-test("a refused address is told with the setting that allows it, and asked for only where the output hints at it", async () => {
+test("a refused address is reported with the setting that allows it, and checked only where the output hints at it", async () => {
   let asked = 0;
   const sandbox = { refused: async () => ((asked += 1), [{ address: "10.1.2.3", port: 8080 }]) };
   const facts = { id: "c", startedAtMs: 0, outBytes: 0, errBytes: 0, outKept: 0, errKept: 0 } as const;
@@ -99,7 +99,7 @@ test("a refused address is told with the setting that allows it, and asked for o
   expect(await networkNote({}, ended, "connection refused")).toBeUndefined();
 });
 
-test("a set-up is written as its commands alone, or with what else there is to say", () => {
+test("a set-up is written as its commands alone, or with its other settings", () => {
   const { commands, optional, timeout } = sandboxOf({ setup: ["npm ci"] }).setup;
   expect({ commands, optional, timeout }).toEqual({
     commands: ["npm ci"],
@@ -110,11 +110,11 @@ test("a set-up is written as its commands alone, or with what else there is to s
     optional: true,
     keep: true,
   });
-  // As the session's row keeps it.
+  // The form of the session's row.
   expect(sandboxOf(sandboxOf({ setup: ["npm ci"] })).setup.commands).toEqual(["npm ci"]);
 });
 
-test("with `listed` the private registries of the person's machine are listed, the public ones are not", () => {
+test("with `with `listed` the machine's private registries are listed, the public ones are not` the private registries of the person's machine are listed, the public ones are not", () => {
   const found = {
     npm: ["https://npm.example.test:8443/all/"],
     pip: [`https://${PUBLIC_REGISTRIES[2]}/simple`],

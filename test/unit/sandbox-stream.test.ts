@@ -24,7 +24,7 @@ function connect() {
   return { stream, fromSandbox, requests };
 }
 
-test("answers find their requests, in any order, cut anywhere, several in a piece", async () => {
+test("answers are matched to their requests, in any order and any chunks", async () => {
   const { stream, fromSandbox } = connect();
   const answers = [stream.request("a", {}), stream.request("b", {}), stream.request("c", {})];
   const lines = Buffer.concat([
@@ -39,16 +39,16 @@ test("answers find their requests, in any order, cut anywhere, several in a piec
   await expect(answers[1]).rejects.toThrow("no");
 });
 
-test("progress is passed on, and what comes after the answer is not", async () => {
+test("progress is passed on, and anything after the answer is not", async () => {
   const { stream, fromSandbox } = connect();
-  const told: number[] = [];
-  const answer = stream.request("wait", {}, { onBytes: (bytes) => told.push(bytes) });
+  const progress: number[] = [];
+  const answer = stream.request("wait", {}, { onBytes: (bytes) => progress.push(bytes) });
   fromSandbox.write(piece(1, '{"q":1,"bytes":5}\n{"q":1,"bytes":9}\n{"q":1,"ok":{}}\n{"q":1,"bytes":12}\n'));
   await answer;
-  expect(told).toEqual([5, 9]);
+  expect(progress).toEqual([5, 9]);
 });
 
-test("an aborted request is taken back and leaves the stream usable", async () => {
+test("an aborted request is withdrawn and leaves the stream usable", async () => {
   const { stream, fromSandbox, requests } = connect();
   const abort = new AbortController();
   const waiting = stream.request("wait", {}, { signal: abort.signal });
@@ -60,7 +60,7 @@ test("an aborted request is taken back and leaves the stream usable", async () =
   expect(requests()).toMatchObject([{ op: "wait" }, { op: "unwait", of: 1 }, { op: "ping" }]);
 });
 
-test("when the stream ends all that waits is told, with what the other side said last", async () => {
+test("when the stream ends, every waiting request fails with the other side's last output", async () => {
   const { stream, fromSandbox } = connect();
   const waiting = stream.request("wait", {});
   fromSandbox.end(piece(2, "python3: not found\n"));
@@ -69,7 +69,7 @@ test("when the stream ends all that waits is told, with what the other side said
   expect(stream.ended).toBe(true);
 });
 
-test("what is no answer ends the stream", async () => {
+test("invalid output ends the stream", async () => {
   const { stream, fromSandbox } = connect();
   const waiting = stream.request("wait", {});
   fromSandbox.write(piece(1, "Segmentation fault\n"));
@@ -84,7 +84,7 @@ describe("a clock that jumps", () => {
     const { stream, fromSandbox, requests } = connect();
     const answer = stream.request("wait", {});
     vi.setSystemTime(Date.now() + jumpMs);
-    // The time at which it looks whether the other side is still there.
+    // The next check of whether the other side is alive.
     vi.advanceTimersByTime(16_000);
     expect(stream.ended).toBe(false);
     expect(requests().map(({ op }) => op)).toEqual(["wait", "ping"]);

@@ -7,7 +7,7 @@ import { createSanitizer } from "../../activities/redaction/sanitizer.ts";
 const SECRET = "s3cret/Value+with=odd chars~42";
 const TOKEN = `ghp_${"a1B2".repeat(9)}`;
 
-/** Text made of pieces that matter: parts of secrets and sequences, surrogates, controls. */
+/** Text made of critical pieces: parts of secrets and sequences, surrogates, controls. */
 const nasty = fc
   .array(
     fc.oneof(
@@ -71,7 +71,7 @@ function inPieces(
 }
 
 describe("cleanText", () => {
-  it("leaves ordinary text, tabs and line ends as they are", () => {
+  it("leaves ordinary text, tabs and line ends unchanged", () => {
     const text = "a\tb\r\nc\nπ 😀 日本";
     expect(cleanText(text)).toBe(text);
   });
@@ -88,7 +88,7 @@ describe("cleanText", () => {
     ).toBe("red end");
   });
 
-  it("is well-formed, free of controls, never longer, and the same when done twice, for any text", () => {
+  it("is well-formed, free of controls, never longer, and idempotent, for any text", () => {
     fc.assert(
       fc.property(nasty, (text) => {
         const clean = cleanText(text);
@@ -105,7 +105,7 @@ describe("cleanText", () => {
 describe("createSanitizer", () => {
   const sanitizer = createSanitizer([SECRET]);
 
-  it("hides a secret in any of its forms however the text is cut into pieces", () => {
+  it("hides a secret in any of its forms for any chunks", () => {
     const text = `x ${SECRET} y ${Buffer.from(SECRET).toString("base64")} z ${TOKEN} no${TOKEN} end`;
     const expected = sanitizer.clean(text);
     for (let cut = 0; cut <= text.length; cut += 1)
@@ -121,7 +121,7 @@ describe("createSanitizer", () => {
     expect(expected).toContain(`z ${MASK} no${TOKEN} end`);
   });
 
-  it("gives for pieces what it gives for the whole, for any text and any cuts", () => {
+  it("gives the same for pieces as for the whole, for any text and any cuts", () => {
     fc.assert(
       fc.property(nasty, fc.array(fc.nat(400), { maxLength: 8 }), (text, cuts) => {
         expect(inPieces(sanitizer.stream(), text, cuts)).toBe(sanitizer.clean(text));
@@ -130,7 +130,7 @@ describe("createSanitizer", () => {
     );
   });
 
-  it("finds a secret that terminal colours were woven into", () => {
+  it("finds a secret interleaved with terminal colours", () => {
     const woven = `${SECRET.slice(0, 7)}\u001b[1m${SECRET.slice(7)}`;
     expect(sanitizer.clean(woven)).toBe(MASK);
     expect(inPieces(sanitizer.stream(), woven, [8, 9, 10])).toBe(MASK);
@@ -144,14 +144,14 @@ describe("createSanitizer", () => {
     }
   });
 
-  it("passes a live stream on at once but for the last characters, with which a secret may begin", () => {
+  it("passes on a live stream at once except the last characters, with which a secret may begin", () => {
     const stream = sanitizer.stream();
     const shown = stream.push("Hello, world! How are ");
     expect("Hello, world! How are ".startsWith(shown)).toBe(true);
     expect(shown.length).toBeGreaterThan(19);
   });
 
-  it("masks a secret that a token of another kind runs into", () => {
+  it("masks a secret that directly follows a token of another kind", () => {
     const woven = `${TOKEN}${SECRET}`;
     expect(sanitizer.clean(woven)).toBe(MASK);
     expect(inPieces(sanitizer.stream(), woven, [20, 40, 45, 50])).toBe(MASK);

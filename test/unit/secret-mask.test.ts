@@ -41,7 +41,7 @@ describe("createMasker", () => {
     expect(masker.mask(encoded).length).toBeLessThan(14);
   });
 
-  it("masks well-known tokens nobody configured, and not words that look like them", () => {
+  it("masks well-known tokens that are not configured, and not words that look like them", () => {
     expect(masker.mask(`token: ${TOKEN}.`)).toBe(`token: ${MASK}.`);
     expect(masker.mask("OPENAI=sk-proj-abcdefghij0123456789_x")).toBe(`OPENAI=${MASK}`);
     for (const words of [
@@ -101,7 +101,7 @@ describe("createMasker", () => {
     expect(createMasker(["pässwörd-été"]).mask(`<${written}>`)).toBe(`<${MASK}>`);
   });
 
-  it("masks quotes, backslashes and line ends of a secret however often they were escaped", () => {
+  it("masks quotes, backslashes and line ends of a secret escaped any number of times", () => {
     const odd = 'a"b\\c\nd\te/f&g';
     let written = odd;
     for (let level = 0; level < 4; level += 1) {
@@ -127,7 +127,7 @@ describe("createMasker", () => {
     }
   });
 
-  it("masks base64 of the lines that an encoder wrote", () => {
+  it("masks base64 that was encoded line by line", () => {
     const long = `sk_${"Ab3-".repeat(40)}`;
     const lines = Buffer.from(long).toString("base64").replace(/.{76}/g, "$&\n");
     expect(createMasker([long]).mask(twice(lines)).length).toBeLessThan(20);
@@ -174,11 +174,11 @@ describe("createMasker", () => {
     "eyJhbGciOiJIUzI1NiJ9.not-a-token",
     "https://files.example.org/pypi-Agenda.html",
     "4e 6f 20 73 65 63 72 65 74",
-  ])("leaves %s as it is", (text) => {
+  ])("leaves %s unchanged", (text) => {
     expect(masker.mask(text)).toBe(text);
   });
 
-  it("takes time in proportion to the text, whatever it is made of", () => {
+  it("takes time linear in the text, for any content", () => {
     const many = createMasker([SECRET, "0123456789abcdef".repeat(4), "a".repeat(60), `x${"\\".repeat(30)}y`]);
     const pieces = [
       "a",
@@ -197,12 +197,12 @@ describe("createMasker", () => {
       const text = piece.repeat(Math.ceil(100_000 / piece.length));
       const begun = process.cpuUsage().user;
       many.mask(text);
-      // Far above what it takes (some ms), far below what anything quadratic would.
+      // Far above the measured time (some ms), far below anything quadratic.
       expect((process.cpuUsage().user - begun) / 1_000, JSON.stringify(piece)).toBeLessThan(1_500);
     }
   });
 
-  it("masks what a window of a text shows of a secret that reaches over its edges", () => {
+  it("masks the visible part of a secret that crosses a window's edges", () => {
     const text = `before ${SECRET} after`;
     for (let from = 0; from < text.length; from += 1) {
       const shown = masker.maskWindow(text, from, from + 12);

@@ -25,7 +25,7 @@ const settings = {
 };
 const config = { sandbox: { image: "node:24" }, contextWindow: 16_000 };
 
-it("reads a skill's name and description from its front matter, and nothing from what has none", () => {
+it("reads a skill's name and description from its front matter, and ignores a file without", () => {
   const path = ".agents/skills/pdf/SKILL.md";
   expect(parseSkill(path, skillText("pdf", "Fill  in <forms>"))).toEqual({
     name: "pdf",
@@ -47,14 +47,14 @@ it("finds skills one folder below the configured ones, sorted by path, and none 
   expect(projectFiles(files, { ...settings, skills: { enabled: false, paths: [] } }).skills).toEqual([]);
 });
 
-it("takes the first of the configured instruction files, up to its bound and no half of a character", () => {
+it("uses the first of the configured instruction files, cut to its bound between characters", () => {
   const files = [file("CLAUDE.md", "other"), file("AGENTS.md", "ä".repeat(40_000))];
   expect(projectFiles(files, settings).instructions).toBe("ä".repeat(16_384));
   expect(projectFiles(files.slice(0, 1), settings).instructions).toBe("other");
   expect(projectFiles([], settings).instructions).toBeUndefined();
 });
 
-it("names as many skills as 2 % of the window has room for, and the rest by count [I5]", () => {
+it("lists as many skills as 2 % of the window holds, and the number of the others [I5]", () => {
   const skills = Array.from({ length: 300 }, (_, place): Skill => {
     const name = `skill-${place}`;
     return { name, description: "d ".repeat(100), path: `.agents/skills/${name}/SKILL.md` };
@@ -68,7 +68,7 @@ it("names as many skills as 2 % of the window has room for, and the rest by coun
   expect(skillsPrompt([], 320)).toBe("");
 });
 
-it("puts the operator's words in front of the project's, or in the place of ours", () => {
+it("puts the operator's instructions before the project's, or in place of ours", () => {
   const ours = systemPrompt({ instructions: undefined, config });
   const withText = systemPrompt({
     instructions: "Use tabs.",
@@ -83,7 +83,7 @@ it("puts the operator's words in front of the project's, or in the place of ours
   expect(replaced).toMatch(/^You are X\.\n\nYou are not root/);
 });
 
-it("brings the person's own skills along: named in the prompt, files of the sandbox's root, and no link is followed", () => {
+it("includes the person's own skills: listed in the prompt, files of the sandbox's root, and no link is followed", () => {
   const folder = mkdtempSync(join(tmpdir(), "longhaul-skills-"));
   try {
     mkdirSync(join(folder, "mine/pdf/scripts"), { recursive: true });

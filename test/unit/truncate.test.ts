@@ -7,7 +7,7 @@ const lines = (count: number): string =>
   Array.from({ length: count }, (_value, index) => `line ${index + 1}`).join("\n");
 
 describe("truncateText", () => {
-  it("leaves a text of exactly the limit untouched [case 16]", () => {
+  it("leaves a text of exactly the limit unchanged [case 16]", () => {
     const text = "x".repeat(1_000);
     expect(truncateText(text, { maxChars: 1_000 })).toMatchObject({
       text,
@@ -62,7 +62,7 @@ describe("truncateText", () => {
     }
   });
 
-  it("counts against the whole where it is given only the two ends of a longer text", () => {
+  it("counts against the whole where it gets only the two ends of a longer text", () => {
     const cut = truncateText("a".repeat(40_000) + "z".repeat(40_000), {
       maxChars: 30_000,
       wholeChars: 20_000_000,
@@ -110,7 +110,7 @@ describe("cutChars and cutTail", () => {
 });
 
 describe("pageOf", () => {
-  it("gives every character once, whole, however small the pages are", () => {
+  it("returns every character once, whole, for any page size", () => {
     const text = "a😀é日😀😀b";
     for (const size of [1, 2, 3, 5, 40]) {
       let read = "";
@@ -125,14 +125,14 @@ describe("pageOf", () => {
     }
   });
 
-  it("begins behind a character that an offset falls into", () => {
+  it("begins after a character that an offset falls into", () => {
     expect(pageOf("a😀b", 2, 1)).toEqual({ text: "", end: 3 });
     expect(pageOf("a😀b", 2, 2)).toEqual({ text: "b", end: 4 });
   });
 });
 
 describe("countLines", () => {
-  it("counts as people do: a newline at the end opens no line", () => {
+  it("counts a newline at the end as no further line", () => {
     expect([countLines(""), countLines("a"), countLines("a\n"), countLines("a\n\nb")]).toEqual([0, 1, 1, 3]);
   });
 });

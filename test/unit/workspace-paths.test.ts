@@ -22,7 +22,7 @@ describe("paths", () => {
     expect(() => unpackManifest(packManifest([link, file("out/passwd")]))).toThrow(/below a link/);
   });
 
-  it("refuses a tar entry that leaves the workspace although the manifest does not name it", async () => {
+  it("refuses a tar entry that leaves the workspace although the manifest does not list it", async () => {
     const tar = createPack();
     tar.entry({ name: "../../evil" }, "x");
     tar.finalize();
@@ -32,7 +32,7 @@ describe("paths", () => {
     await expect(readChain(chain)).rejects.toThrow(/does not stay/);
   });
 
-  it("are kept to the byte where a name is no UTF-8, beside others that are [R57]", () => {
+  it("keep every byte of a name that is not UTF-8, beside others that are [R57]", () => {
     const names = [[0xff], [0xc3, 0x28], [0x61, 0xe2, 0x82], [0xed, 0xa0, 0x80], [...Buffer.from("ü漢🎉")]];
     const listing = Buffer.concat(
       names.map((name) => Buffer.concat([Buffer.from("f 644 3 1.0/2.0 "), Buffer.from([...name, 0, 0])])),
@@ -46,7 +46,7 @@ describe("paths", () => {
     );
   });
 
-  it("are checked in a time that grows with their length, however deep they are", () => {
+  it("are checked in time linear in their length, at any depth", () => {
     const deep = Array.from({ length: 2_040 }, (_, at) => ({
       ...file(Array.from({ length: at + 1 }, () => "d").join("/")),
       kind: "folder" as const,

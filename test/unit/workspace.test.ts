@@ -21,7 +21,7 @@ import { chainOf } from "../support/chain-of.ts";
 import { createFakeSandbox, type FakeSandbox } from "../support/fake-sandbox.ts";
 import { saveWorkspace } from "../support/save-workspace.ts";
 
-/** What saves and restores is Python, which every sandbox has and not every machine. */
+/** Saves and restores are in Python, which every sandbox has and not every machine. */
 const withPython = describe.skipIf(spawnSync("python3", ["--version"]).status !== 0);
 
 const sandboxes: FakeSandbox[] = [];
@@ -90,7 +90,7 @@ withPython("a saved workspace", () => {
     for (const name of names) expect(await readFile(join(other.root, name), "utf8")).toBe(name);
   });
 
-  it("leaves out rebuilt folders silently and files beyond 64 MB by name", async () => {
+  it("skips rebuilt folders silently and files beyond 64 MB by name", async () => {
     const sandbox = await newSandbox();
     await put(sandbox, "node_modules/x/index.js", "x");
     await put(sandbox, "deep/.venv/bin/python", "x");
@@ -102,7 +102,7 @@ withPython("a saved workspace", () => {
     expect((await saveWorkspace(sandbox, first)).saved).toBeUndefined();
   });
 
-  it("is whole again after the longest chain, so that restoring stays short", async () => {
+  it("is complete again after the longest chain, so that restoring stays short", async () => {
     const sandbox = await newSandbox();
     await put(sandbox, "same.txt", "same");
     const first = await saved(sandbox);
@@ -140,7 +140,7 @@ withPython("a workspace beyond the bounds", () => {
     return { saved, skipped: skipped.map(({ path, reason }) => `${path} ${reason}`) };
   }
 
-  it("loses the folder alone that there is no room for, by name, and keeps what was saved of it before", async () => {
+  it("skips only the folder that does not fit, by name, and keeps its earlier save", async () => {
     const sandbox = await newSandbox();
     await put(sandbox, "cache/1.txt", "saved before");
     await put(sandbox, "src/a.txt", "a");
@@ -159,7 +159,7 @@ withPython("a workspace beyond the bounds", () => {
     expect((await saveWithin(sandbox, { listingBytes: 400 }, first)).skipped).toEqual(["cache too-many"]);
   });
 
-  it("loses its largest files, its longest paths and its large files, each by name", async () => {
+  it("skips its largest files, its longest paths and its large files, each by name", async () => {
     const sandbox = await newSandbox();
     for (const [name, size] of Object.entries({ a: 30, b: 50, c: 10, d: 200 }))
       await put(sandbox, name, "x".repeat(size));
@@ -191,7 +191,7 @@ withPython("a restored workspace", () => {
     expect((await saveWorkspace(other, { ...first, manifest })).saved).toBeUndefined();
   });
 
-  it("takes a later workspace back: removes, rewrites, and leaves rebuilt folders and equal files alone", async () => {
+  it("reverts a later workspace: removes, rewrites, and keeps rebuilt folders and equal files", async () => {
     const sandbox = await newSandbox();
     await put(sandbox, "keep.txt", "keep");
     await put(sandbox, "edit.txt", "before");
@@ -215,7 +215,7 @@ withPython("a restored workspace", () => {
     expect((await lstat(join(sandbox.root, "keep.txt"))).ino).toBe(inode);
   });
 
-  it("does not write through a link that took the place of a folder", async () => {
+  it("does not write through a link that replaced a folder", async () => {
     const sandbox = await newSandbox();
     const outside = await newSandbox();
     await put(sandbox, "folder/file.txt", "inside");
@@ -227,7 +227,7 @@ withPython("a restored workspace", () => {
     await expect(lstat(join(outside.root, "file.txt"))).rejects.toThrow("ENOENT");
   });
 
-  it("comes from files put in by the client just the same", async () => {
+  it("also accepts files that the client uploaded", async () => {
     const sandbox = await newSandbox();
     const upload = await packWorkspace([
       { kind: "folder", path: "src", mode: 0o755 },
@@ -243,7 +243,7 @@ withPython("a restored workspace", () => {
     await restoreWorkspace(sandbox, chainOf(upload));
     expect(await readlink(join(sandbox.root, "here"))).toBe("src");
     const next = await saved(sandbox, { ...upload, depth: 1 });
-    // The folders between were made on the way; the file itself is unchanged.
+    // The folders between were created on the way; the file itself is unchanged.
     expect(unpackManifest(next.manifest).filter((entry) => entry.kind === "file")).toHaveLength(1);
     expect((await readChain(chainOf(next))).bytes.size).toBe(0);
   });

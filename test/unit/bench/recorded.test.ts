@@ -6,19 +6,19 @@ import { readRecorded, trajectoryOf } from "../../bench/policies/recorded.ts";
 
 const FIXTURE = fileURLToPath(new URL("../../fixtures/trajectory.json.gz", import.meta.url));
 
-test("the recorded session has 300 steps, each call with what its tool gave, and facts of every kind", () => {
+test("the recorded session has 300 steps, each call with its tool's result, and facts of every kind", () => {
   const { steps, facts } = readRecorded(FIXTURE);
   expect(steps).toHaveLength(300);
   expect(steps.flatMap(({ calls }) => calls).filter(({ output }) => output === "")).toEqual([]);
   expect(new Set(facts.map(({ kind }) => kind))).toEqual(new Set(["rule", "decision", "path", "finding"]));
-  const told = steps.filter(({ user }) => user !== undefined);
-  expect(told.length).toBeGreaterThan(10);
-  expect(told.filter(({ cold }) => cold).length).toBeGreaterThan(1);
+  const messages = steps.filter(({ user }) => user !== undefined);
+  expect(messages.length).toBeGreaterThan(10);
+  expect(messages.filter(({ cold }) => cold).length).toBeGreaterThan(1);
 });
 
-test("the recorded session names no machine: no home folder, no registry's host, no container's address", () => {
+test("the recorded session contains no home folder, registry host or container address", () => {
   const text = gunzipSync(readFileSync(FIXTURE)).toString("utf8");
-  // Spelled apart, or this file would name them itself.
+  // Written in parts, so that this file does not contain them.
   const traces = [
     "/work" + "/",
     "/root" + "/(?!\\W)",
@@ -30,7 +30,7 @@ test("the recorded session names no machine: no home folder, no registry's host,
   expect(new RegExp(traces.join("|")).exec(text)?.[0]).toBeUndefined();
 });
 
-test("an exported session is replayed as it was before its rounds: replaced rows whole, summaries and undone lines left out", () => {
+test("an exported session is replayed as before its compactions: replaced rows whole, without summaries and undone lines", () => {
   const say = (sequence: number, kind: string, text: string, more: object = {}) => ({
     sequence,
     role: kind === "answer" || kind === "summary" ? "assistant" : "user",

@@ -1,16 +1,16 @@
-/** The server that the benchmark and the chaos run build: the one that docker-compose.yml runs, with ports that it can store. */
+/** The server of the benchmark and the chaos run: the version in docker-compose.yml, with ports that it can store. */
 import { readFileSync } from "node:fs";
 import { expect, it } from "vitest";
 import { parse } from "yaml";
 import { serverConfig, SERVICES, type ServicePorts } from "../../support/temporal-server/config.ts";
 import { SERVER_VERSION } from "../../support/temporal-server/programs.ts";
 
-it("is of the version that the compose file runs", () => {
+it("has the version in the compose file", () => {
   const compose = readFileSync(new URL("../../../docker-compose.yml", import.meta.url), "utf8");
   expect(compose).toContain(`temporalio/server:\${TEMPORAL_VERSION:-${SERVER_VERSION}}`);
 });
 
-it("has all four services on one machine, and keeps its state in the given Postgres", () => {
+it("has all four services on one machine, and stores its state in the given Postgres", () => {
   const ports = Object.fromEntries(
     SERVICES.map((name, index) => [name, { grpc: 20_000 + index, membership: 21_000 + index }]),
   ) as ServicePorts;

@@ -37,7 +37,7 @@ const BREAKS: Breaks = {
       "1 in, 1 out",
     ],
     [
-      "a request that nobody lists",
+      "a request that is not listed",
       ({ served = [] }) => ({ served: [...served, servedEntry(29, 300, 31, "task", "summary", "guidance")] }),
       "answers of the model that were not kept",
     ],
@@ -140,7 +140,7 @@ const BREAKS: Breaks = {
       "one llm:response",
     ],
     [
-      "a result that was told twice",
+      "a result with two events",
       ({ events }) => ({
         events: events.flatMap((event) => (event.seq === 2 ? [event, { ...event, seq: 0 }] : [event])),
       }),
@@ -203,11 +203,11 @@ const BREAKS: Breaks = {
 
 describe("the offline checker", () => testBreaks(BREAKS));
 
-it("finds nothing where all is well", () => {
+it("reports nothing for sound evidence", () => {
   expect(describeViolations(checkEvidence(soundEvidence()))).toBe("");
 });
 
-describe("the offline checker lets pass", () => {
+describe("the offline checker accepts", () => {
   const passes = (what: string, change: Break) =>
     it(what, () => {
       const sound = soundEvidence();
@@ -225,7 +225,7 @@ describe("the offline checker lets pass", () => {
     ),
     marks: new Map([["run.marks", ["m1-1"]]]),
   }));
-  passes("a call that was made anew after a reset, with the same id", ({ calls, events }) => ({
+  passes("a call that was repeated after a reset, with the same id", ({ calls, events }) => ({
     calls: calls.flatMap((call) =>
       call.callId === "a"
         ? [
@@ -265,7 +265,7 @@ describe("the offline checker lets pass", () => {
     })),
     parked: [parked("late", null)],
   }));
-  passes("an overflow that the provider told of", ({ served = [], bills: list }) => ({
+  passes("an overflow that the provider reported", ({ served = [], bills: list }) => ({
     served: [
       ...served,
       { receivedAt: 0, status: 400, refused: "Your input exceeds the context window of this model." },

@@ -14,7 +14,7 @@ import { messageRow, servedEntry } from "../../support/checker/sound-evidence.ts
 
 const BREAKS: Breaks = {
   I1: [
-    ["a sequence that nobody has", ({ cursor }) => ({ cursor: { ...cursor, messageSequence: 9 } }), "a hole"],
+    ["an unused sequence", ({ cursor }) => ({ cursor: { ...cursor, messageSequence: 9 } }), "a hole"],
     [
       "two rows with one sequence",
       rows((each) => (each.sequence === 8 ? [each, { ...each, step: 4 }] : each)),
@@ -76,7 +76,7 @@ const BREAKS: Breaks = {
       () => ({ marks: new Map([["run.marks", ["m1-0", "m1-0", "m1-1"]]]) }),
       "2 lines",
     ],
-    ["a line of nobody", () => ({ marks: new Map([["run.marks", ["m1-0", "m1-1", "m9-9"]]]) }), "at most 0"],
+    ["a line of no call", () => ({ marks: new Map([["run.marks", ["m1-0", "m1-1", "m9-9"]]]) }), "at most 0"],
     [
       "a command that says it ran and did not",
       () => ({ marks: new Map([["run.marks", ["m1-0"]]]) }),

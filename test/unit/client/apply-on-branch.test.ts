@@ -80,7 +80,7 @@ describe("a change on a new branch", () => {
     expect(existsSync(join(folder, ".git", "hooks", "x"))).toBe(false);
   });
 
-  it("begins in the folder that one stands in", async () => {
+  it("begins in the current folder", async () => {
     mkdirSync(join(folder, "sub"));
     writeFileSync(join(folder, "sub", "a.txt"), "one\n");
     gitIn(folder, "add", "-A");
@@ -89,7 +89,7 @@ describe("a change on a new branch", () => {
     expect([text("a.txt"), text("sub/a.txt")]).toEqual(["one\n", "two\n"]);
   });
 
-  it("is refused outside of a checkout", async () => {
+  it("is refused outside a checkout", async () => {
     const bare = mkdtempSync(join(tmpdir(), "longhaul-none-"));
     await expect(applyOnBranch(bare, change)).rejects.toMatchObject({ exitCode: 5 });
     rmSync(bare, { recursive: true });

@@ -12,7 +12,7 @@ import { isSameBatch, itemSessionId, planBatch } from "../../../client/batch/pla
 const lines = (...values: unknown[]) => values.map((value) => JSON.stringify(value)).join("\n");
 
 describe("a batch's file", () => {
-  it("is a task a line, with what each says; empty lines count as lines", () => {
+  it("has one task a line; empty lines count as lines", () => {
     const { items, mistakes } = parseBatch(
       `\uFEFF${lines({ id: "a", task: "One.", model: "openai/gpt-4o" })}\r\n\n${lines({ task: "Two." })}\n`,
     );
@@ -23,7 +23,7 @@ describe("a batch's file", () => {
     ]);
   });
 
-  it("names an item without an id after what it says, so that lines can be moved", () => {
+  it("derives a missing id from an item's content, so that lines can be moved", () => {
     const ids = (content: string) => parseBatch(content).items.map(({ id }) => id);
     const [one, two] = ids(lines({ task: "One." }, { task: "Two." }));
     expect(ids(lines({ task: "New." }, { task: "Two." }, { task: "One." })).slice(1)).toEqual([two, one]);
@@ -93,7 +93,7 @@ describe("the same file again", () => {
     expect(plan).toMatchObject({ completed: 1, busy: [] });
   });
 
-  it("says which changed items are still at work, and whether it is the same file at all", () => {
+  it("names changed items that are still running, and tells whether it is the same file", () => {
     const busy = [{ ...row("runs", "running"), digest: "of before" }];
     expect(planBatch(items, busy).busy).toEqual(["runs"]);
     const same = items.map(({ id, digest }, place) => ({ itemId: id, digest, ordinal: place + 1 }));
@@ -102,7 +102,7 @@ describe("the same file again", () => {
     expect(isSameBatch(items.slice(1), same)).toBe(false);
   });
 
-  it("gives each attempt a session of its own", () => {
+  it("gives each attempt its own session", () => {
     expect([1, 2].map((attempt) => itemSessionId("nightly", "a", attempt))).toEqual([
       "nightly-a",
       "nightly-a.2",
@@ -123,7 +123,7 @@ describe("a batch stops", () => {
     ...more,
   });
 
-  test("after so many failures of one kind in a row", () => {
+  test("after the given number of failures of one kind in a row", () => {
     expect(streakAfter(ended("Key", "completed", "Key", "Key"), undefined)).toEqual({
       failure: "Key",
       count: 2,
@@ -137,19 +137,19 @@ describe("a batch stops", () => {
       failure: "max_steps",
       count: 2,
     });
-    // What ended beside the last one does not undo it.
+    // An item that ended beside the last one does not reset the count.
     const streak = streakAfter(ended("Key", "completed"), { failure: "Key", count: 1 }, 2);
     expect(stopReason(look({ stopAfter: 2 }), streak)).toBe("failures");
     expect(stopReason(look({ stopAfter: 3 }), streak)).toBeUndefined();
     expect(stopReason(look({}), streak)).toBeUndefined();
   });
 
-  test("when its money is spent", () => {
+  test("when its budget is spent", () => {
     expect(stopReason(look({ maxCostUsd: 1 }), undefined)).toBe("cost");
     expect(stopReason(look({ maxCostUsd: 1.1 }), undefined)).toBeUndefined();
   });
 
-  test("and says how it has ended", () => {
+  test("and reports how it ended", () => {
     expect(batchStatus("done", { total: 2, completed: 2, failed: 0 })).toBe("completed");
     expect(batchStatus("done", { total: 2, completed: 1, failed: 1 })).toBe("failed");
     expect(batchStatus("failures", { total: 3, completed: 0, failed: 2 })).toBe("stopped");

@@ -19,7 +19,7 @@ interface Outcome {
   readonly err: string;
 }
 
-/** Runs the program as a person's shell would, with an environment of its own. */
+/** Runs the program as a person's shell would, in its own environment. */
 function longhaul(
   args: readonly string[],
   environment: Record<string, string> = {},
@@ -42,7 +42,7 @@ function longhaul(
 }
 
 describe("the command line", { timeout: 60_000 }, () => {
-  it("ends with 2 for wrong usage, says what was meant, and starts nothing", async () => {
+  it("exits with 2 for wrong usage, suggests the right one, and starts nothing", async () => {
     const [verb, steps, id, empty] = await Promise.all([
       longhaul(["staus", "x"]),
       longhaul(["run", "--max-steps", "none", "task"]),
@@ -57,7 +57,7 @@ describe("the command line", { timeout: 60_000 }, () => {
     expect(empty).toMatchObject({ code: 2, out: "" });
   });
 
-  it("refuses an address that can be none with 2 and without its text, and has help without empty defaults", async () => {
+  it("refuses an invalid address with 2 and without printing it, and has help without empty defaults", async () => {
     const [address, ...helps] = await Promise.all([
       longhaul(["list"], { DATABASE_URL: "hunter2" }),
       longhaul(["--help"]),
@@ -73,33 +73,33 @@ describe("the command line", { timeout: 60_000 }, () => {
     }
   });
 
-  it("prints no error that steers a terminal, whatever it quotes", async () => {
+  it("prints no escape sequence in an error, whatever it quotes", async () => {
     const { err } = await longhaul(["start", "--config", "x\u001b]52;c;eA==\u0007\u009b2Jy", "task"]);
     expect(err).toContain("There is no configuration file x2Jy");
     // oxlint-disable-next-line no-control-regex -- control characters are what this is about
     expect(err).not.toMatch(/[\u0007\u001b\u009b]/);
   });
 
-  it("ends with 2 for a wrong configuration, with file, line and the nearest key [U20]", async () => {
+  it("exits with 2 for a wrong configuration, with file, line and the nearest key [U20]", async () => {
     writeFileSync(join(folder, "wrong.yaml"), "model: openai/gpt-5.4\nlimts: {}\n");
     const outcome = await longhaul(["run", "--config", "wrong.yaml", "task"]);
     expect(outcome).toMatchObject({ code: 2, out: "" });
     expect(outcome.err).toContain("wrong.yaml:2:1: unknown key limts: did you mean limits?");
   });
 
-  it("ends with 2 for an unknown provider, with the lines to add [U21]", async () => {
+  it("exits with 2 for an unknown provider, with the lines to add [U21]", async () => {
     const outcome = await longhaul(["start", "--model", "acme/gpt-99", "task"]);
     expect(outcome).toMatchObject({ code: 2, out: "" });
     expect(outcome.err).toContain("baseUrl:");
   });
 
-  it("ends with 4 within 10 s where a service is missing: which, where, a fix, no stack, no password [U7]", async () => {
+  it("exits with 4 within 10 s where a service is missing: which, where, a fix, no stack, no password [U7]", async () => {
     const timed = async (...words: string[]) => {
       const began = performance.now();
       await longhaul(words);
       return performance.now() - began;
     };
-    // A busy machine takes longer to start any program: only what comes on top of that counts.
+    // A busy machine takes longer to start any program: only the time on top of that counts.
     const [statusMs, helpMs] = await Promise.all([timed("status", "some-session"), timed("--help")]);
     expect(statusMs - helpMs).toBeLessThan(10_000);
     const [status, list, start] = await Promise.all([
@@ -115,7 +115,7 @@ describe("the command line", { timeout: 60_000 }, () => {
     }
   });
 
-  it("ends with 4 where a named model's key is missing", async () => {
+  it("exits with 4 where a named model's key is missing", async () => {
     const outcome = await longhaul(["start", "--model", "openai/gpt-5.4", "task"], { LONGHAUL_NO_SETUP: "" });
     expect(outcome).toMatchObject({ code: 4, out: "" });
     expect(outcome.err).toContain("OPENAI_API_KEY");

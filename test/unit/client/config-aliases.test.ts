@@ -1,4 +1,4 @@
-/** The spellings of settings that the requirements use beside the documented ones (requirement D2). */
+/** The requirements' spellings of settings, in addition to the documented ones (requirement D2). */
 import { describe, expect, it } from "vitest";
 import { budgetOf, runPolicyOf } from "../../../activities/config/run-policy.ts";
 import { agentConfigSchema, type RunConfig } from "../../../activities/config/agent-config.ts";
@@ -28,7 +28,7 @@ describe("aliases in longhaul.yaml", () => {
     });
   });
 
-  it("give way to the documented names beside them", () => {
+  it("give way to the documented names", () => {
     const { context, tools } = parsed(
       "context: {strategy: deterministic, compression: {strategy: threshold-rounds}}\n" +
         "tools: {bash: {maxOutputChars: 1, limits: {maxChars: 2}}}",
@@ -70,7 +70,7 @@ describe("context options", () => {
     expect(policyOf(runOf({ trigger: "overflow" }))).not.toHaveProperty("autoCompaction");
   });
 
-  it("set what prune protects and hides at least", () => {
+  it("set what prune protects, and the least it hides", () => {
     const { pruneProtectTokens, pruneMinimumTokens } = budgetOf(
       runOf({ pruneProtect: 5_000, pruneMinimum: 1_000 }),
       0,

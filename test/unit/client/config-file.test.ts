@@ -22,13 +22,13 @@ describe("parseConfigFile", () => {
     );
   });
 
-  it("finds unknown keys below names that people choose", () => {
+  it("finds unknown keys below user-defined names", () => {
     expect(mistakesOf("models:\n  openai/mine:\n    contextWindow: 8000\n    maxOuput: 5\n")).toContain(
       "longhaul.yaml:4:5: unknown key models.openai/mine.maxOuput: did you mean maxOutput?",
     );
   });
 
-  it("names the nearest tool of one that is not there, and refuses what a tool has no use for", () => {
+  it("suggests the nearest tool for an unknown one, and refuses settings that a tool does not have", () => {
     expect(mistakesOf("tools:\n  edit_fil:\n    limits: { maxChars: 5000 }\n")).toContain(
       "longhaul.yaml:2:3: unknown key tools.edit_fil: did you mean edit_file?",
     );
@@ -45,7 +45,7 @@ describe("parseConfigFile", () => {
     expect(mistakesOf("limits:\n  zebra: 1\n")).toMatch(/unknown key limits\.zebra: known are maxSteps, /);
   });
 
-  it("says what is missing, and what was given, without the schema's own words", () => {
+  it("reports what is missing and what was given, without the schema's wording", () => {
     const found = mistakesOf("models:\n  a/b:\n    price: { input: 1, output: many }\n");
     expect(found).toContain("models.a/b.price.cached: is missing: expected a number");
     expect(found).toContain("models.a/b.price.output: expected a number, not text");
@@ -59,13 +59,13 @@ describe("parseConfigFile", () => {
     expect(found).toContain("longhaul.yaml:4:11: sandbox.memory");
   });
 
-  it("names the line of what is not YAML", () => {
+  it("names the line that is not YAML", () => {
     expect(mistakesOf("model: [x\nlimits: {a: 1\n")).toBe(
       "The configuration is not valid YAML.\nlonghaul.yaml:2:1: Flow sequence in block collection must be sufficiently indented and end with a ]",
     );
   });
 
-  it("takes an empty file as no settings", () => {
+  it("accepts an empty file as no settings", () => {
     expect(parseConfigFile("longhaul.yaml", "")).toEqual({});
     expect(parseConfigFile("longhaul.yaml", "# nothing yet\n")).toEqual({});
   });

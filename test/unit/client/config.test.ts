@@ -49,7 +49,7 @@ describe("resolveConfig", () => {
     });
   });
 
-  it("refuses a provider that nobody knows, and says what it assumes of a model, with the lines to add [U21]", () => {
+  it("refuses an unknown provider, and states what it assumes of a model, with the lines to add [U21]", () => {
     expect(() => resolveConfig({ model: "acme/gpt-99" }, key, folder)).toThrow(/providers:\n {2}acme:/);
     expect(resolveConfig({ model: "openai/gpt-99" }, key, folder).notes.join()).toMatch(
       /contextWindow: 32000/,
@@ -65,7 +65,7 @@ describe("resolveConfig", () => {
     expect(resolveConfig(order, { LONGHAUL_NO_SETUP: "1" }, folder).run.model).toBe("openai/gpt-5.4");
   });
 
-  it("names a key that no model was named for, and plays the rehearsal nevertheless", () => {
+  it("mentions a key without a named model, and still plays the rehearsal", () => {
     const { rehearsal, notes } = resolveConfig({}, { ANTHROPIC_API_KEY: "k" }, folder);
     expect(rehearsal).toBe(true);
     expect(notes).toEqual([expect.stringMatching(/^ANTHROPIC_API_KEY is set: --model anthropic\/NAME/)]);
@@ -83,7 +83,7 @@ describe("resolveConfig", () => {
     expect(resolveConfig({ workspace: "project" }, key, folder).run.model).toBe("openai/gpt-4o");
   });
 
-  it("refuses a named file that is not there", () => {
+  it("refuses a named file that does not exist", () => {
     expect(() => resolveConfig({ config: "none.yaml" }, key, folder)).toThrow(/no configuration file none/);
     expect(() => resolveConfig({}, { ...key, LONGHAUL_CONFIG: "none.yaml" }, folder)).toThrow(
       expect.objectContaining({ exitCode: 2 }),
@@ -97,7 +97,7 @@ describe("resolveConfig", () => {
   });
 });
 
-describe("a longhaul.yaml of the current folder that nobody named", () => {
+describe("a longhaul.yaml found in the current folder", () => {
   it.each([
     ["sandbox.image", "sandbox: {image: evil:1}"],
     ["sandbox.allow", "sandbox: {allow: [10.0.0.0/8]}"],
@@ -114,7 +114,7 @@ describe("a longhaul.yaml of the current folder that nobody named", () => {
     ["providers", "providers: {acme: {baseUrl: 'http://x/v1'}}"],
     ["models.gpt-4o.body", "models: {gpt-4o: {body: {store: true}}}"],
     ["models.gpt-4o.tier", "models: {gpt-4o: {tier: priority}}"],
-  ])("may not set %s, and is told which line to type", (name, text) => {
+  ])("may not set %s, and names the line to type", (name, text) => {
     file(`model: openai/gpt-4o\n${text}\n`);
     const wrong = thrownBy(() => resolveConfig({}, key, folder));
     expect(wrong.exitCode).toBe(2);
@@ -126,7 +126,7 @@ describe("a longhaul.yaml of the current folder that nobody named", () => {
     );
   });
 
-  it("may set all that gives no rights, and keep less of the sandbox", () => {
+  it("may set everything that gives no rights, and may restrict the sandbox", () => {
     file(
       "models: {openai/x: {contextWindow: 9000}}\ncontext: {strategy: threshold-rounds}\nlimits: {maxSteps: 2}\n" +
         "tools: {bash: {limits: {maxChars: 5000}}}\n" +
@@ -143,7 +143,7 @@ describe("a longhaul.yaml of the current folder that nobody named", () => {
 });
 
 describe("flags of the network", () => {
-  it("lay over the file, and names are added to the file's", () => {
+  it("override the file, and names are added to the file's", () => {
     file("sandbox: {network: listed, domains: [good.test]}\n");
     expect(resolveConfig({ allowDomain: ["*.cdn.test"] }, key, folder).run.sandbox).toMatchObject({
       network: "listed",
@@ -174,7 +174,7 @@ describe("the person's own file", () => {
   };
   const environment = () => ({ ...key, HOME: join(folder, "home") });
 
-  it("says which names a sandbox reaches: a project's may not add one, nor open a closed network", () => {
+  it("decides which names a sandbox reaches: a project's file may not add one, nor open a closed network", () => {
     mine("sandbox: {network: listed, domains: [good.test]}\n");
     file("sandbox: {domains: [good.test, evil.test]}\n");
     expect(() => resolveConfig({}, environment(), folder)).toThrow(/sandbox\.domains/);
@@ -186,7 +186,7 @@ describe("the person's own file", () => {
     expect(resolveConfig({}, environment(), folder).run.sandbox.domains).toEqual(["good.test"]);
   });
 
-  it("says what a session may cost: a project's may say less, not more", () => {
+  it("decides what a session may cost: a project's file may lower it, not raise it", () => {
     mine("limits: {maxCostUsd: 5}\n");
     file("limits: {maxCostUsd: 1}\n");
     expect(resolveConfig({}, environment(), folder).run.limits.maxCostUsd).toBe(1);
@@ -196,7 +196,7 @@ describe("the person's own file", () => {
     expect(() => resolveConfig({}, environment(), folder)).toThrow(/limits\.maxSaved/);
   });
 
-  it("may set everything, and lies beneath a project's", () => {
+  it("may set everything, and a project's file overrides it", () => {
     mine(
       "sandbox: {image: mine:1, allow: [10.1.0.0/16], network: none}\nlimits: {maxSteps: 9, silenceTimeout: 77}\n",
     );
@@ -211,7 +211,7 @@ describe("the person's own file", () => {
     expect(run.sandbox).toMatchObject({ image: "mine:1", memory: "1g", network: "none" });
   });
 
-  it("is what a project's is measured by", () => {
+  it("limits a project's file", () => {
     mine("sandbox: {network: none, memory: 8g}\n");
     file("sandbox: {memory: 6g}\n");
     expect(resolveConfig({}, environment(), folder).run.sandbox.memory).toBe("6g");
@@ -219,7 +219,7 @@ describe("the person's own file", () => {
     expect(thrownBy(() => resolveConfig({}, environment(), folder)).message).toContain("sandbox.network");
   });
 
-  it("is looked for where XDG_CONFIG_HOME says, and trusted also in its own folder", () => {
+  it("is found by XDG_CONFIG_HOME, and trusted in its own folder too", () => {
     mine("sandbox: {image: mine:2}\n", "xdg/longhaul");
     const xdg = { ...environment(), XDG_CONFIG_HOME: join(folder, "home/xdg") };
     expect(resolveConfig({}, xdg, folder).run.sandbox.image).toBe("mine:2");

@@ -8,7 +8,7 @@ import { devcontainerOf, readDevcontainer } from "../../../client/config/devcont
 const of = (value: object | string) =>
   devcontainerOf(typeof value === "string" ? value : JSON.stringify(value), "devcontainer.json");
 
-test("comments and last commas are no mistake, and a string that looks like one stays", () => {
+test("comments and trailing commas are allowed, and a string that looks like one is unchanged", () => {
   const text = `{
     // An image
     "image": "registry.test//node:24", /* of
@@ -22,7 +22,7 @@ test("comments and last commas are no mistake, and a string that looks like one 
   });
 });
 
-test("commands are a text, words or an object of these, in the order of their moments", () => {
+test("commands are a text, a list of words or an object of these, in the order of their phases", () => {
   const { setup } = of({
     postCreateCommand: { web: "npm ci", py: ["pip", "install", "-r", "it's here.txt"] },
     onCreateCommand: "cd ${containerWorkspaceFolder}",
@@ -31,7 +31,7 @@ test("commands are a text, words or an object of these, in the order of their mo
   expect(setup).toEqual(["cd /workspace", "npm ci", "pip install -r 'it'\\''s here.txt'"]);
 });
 
-test("variables of the person's machine do not get in, and what is left out is said", () => {
+test("variables of the person's machine are left out, and the omission is reported", () => {
   const { env, notes } = of({
     containerEnv: { A: "1", TOKEN: "${localEnv:GITHUB_TOKEN}" },
     remoteEnv: { A: "2", GONE: null, LONGHAUL_X: "3", HERE: "${containerWorkspaceFolder}/bin" },
@@ -50,7 +50,7 @@ test("variables of the person's machine do not get in, and what is left out is s
   ]);
 });
 
-test("what cannot be done is refused, with what to do instead", () => {
+test("an unsupported setting is refused, with what to do instead", () => {
   expect(() => of({ build: { dockerfile: "../../Dockerfile" } })).toThrow(
     /build.dockerfile: expected a path/,
   );
@@ -79,7 +79,7 @@ test("a Dockerfile and its context are paths of the workspace", () => {
   expect(of({ image: "a", build: { dockerfile: "Dockerfile" } }).build).toBeUndefined();
 });
 
-test("its image comes before the person's, its commands before theirs, its variables below", () => {
+test("its image overrides the person's, its commands run first, and the person's variables override its own", () => {
   const folder = mkdtempSync(join(tmpdir(), "longhaul-devcontainer-"));
   try {
     expect(() => readDevcontainer(folder)).toThrow(/has no \.devcontainer/);

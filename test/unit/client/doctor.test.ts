@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { doctorText } from "../../../client/commands/doctor.ts";
 
-it("doctor marks what is all right, what is missing, and what was not measured, each differently", () => {
+it("doctor marks differently what works, what is missing, and what was not measured", () => {
   const text = doctorText(
     {
       checks: [

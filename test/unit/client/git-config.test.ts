@@ -50,7 +50,7 @@ describe("safeGitConfig", () => {
     expect(safe.leftOut.join()).not.toContain("secret");
   });
 
-  it("writes no line that a value or a name brings along", () => {
+  it("writes no line that a value or a name contains", () => {
     const { text } = safeGitConfig(
       '[user]\nname = "a\\n[core]\\nfsmonitor = x"\n[remote "a\\"]\nx"]\nurl = https://b/\n[branch "c\\\\"]\nremote = d\n',
     );
@@ -78,7 +78,7 @@ describe("safeRemoteUrl", () => {
     "weird://host/",
     "https://a\nb",
     "ssh://-x/y",
-  ])("takes no address for which Git runs a program of its choice: %s", (url) =>
+  ])("refuses an address for which Git would run a program of its choice: %s", (url) =>
     expect(safeRemoteUrl(url)).toBeUndefined(),
   );
 });

@@ -15,7 +15,7 @@ function projectIn(name: string): string {
   return project;
 }
 
-it("a hint begins with what starts this project from the shell's folder", () => {
+it("a hint begins with the command that starts this project from the shell's folder", () => {
   const project = projectIn("it's mine");
   const bin = join(project, "..", "bin");
   const others = join(project, "..", "others");
@@ -28,14 +28,14 @@ it("a hint begins with what starts this project from the shell's folder", () => 
   expect(ownCommand({ folder: `${project}-2`, path, project })).toBe(`node '${script}'`);
   symlinkSync(join(project, "scripts", "longhaul.mjs"), join(bin, "longhaul"));
   expect(ownCommand({ folder: "/", path: `${path}:${bin}`, project })).toBe("longhaul");
-  // What npx adds for its child is not in the shell that reads the hint.
+  // The shell that reads the hint lacks the variables that npx sets for its child.
   const ofNpx = join(project, "..", "_npx", "node_modules", ".bin");
   mkdirSync(ofNpx, { recursive: true });
   symlinkSync(join(project, "scripts", "longhaul.mjs"), join(ofNpx, "longhaul"));
   expect(ownCommand({ folder: project, path: `${ofNpx}:${path}`, project })).toBe("npx longhaul");
 });
 
-it("only what is a command of ours is a hint, coloured or not", () => {
+it("only our own commands are hints, coloured or not", () => {
   const write = hintWriter(["say", "undo-compaction", "undo"], "npx longhaul");
   expect(write('guide it: longhaul say a-b "…"\n`longhaul undo-compaction x`')).toBe(
     'guide it: npx longhaul say a-b "…"\n`npx longhaul undo-compaction x`',

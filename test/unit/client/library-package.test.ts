@@ -1,4 +1,4 @@
-/** What a consumer gets: packed, installed, type-checked and run. */
+/** A consumer's view of the package: packed, installed, type-checked and run. */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
@@ -7,10 +7,10 @@ import { installPacked } from "../../support/packed-package.ts";
 const USE = `
 import { connect, ServiceMissing, type Event, type Longhaul } from "longhaul/client";
 
-export const told = (event: Event): string => (event.type === "llm:response" ? event.data.content : event.type);
+export const textOf = (event: Event): string => (event.type === "llm:response" ? event.data.content : event.type);
 
 export async function follow(client: Longhaul, id: string): Promise<number | null> {
-  for await (const event of client.events(id, { from: 3 })) console.log(event.seq, told(event));
+  for await (const event of client.events(id, { from: 3 })) console.log(event.seq, textOf(event));
   // @ts-expect-error there is no such field
   void (await client.status(id)).nothing;
   return (await client.status(id)).costUsd;

@@ -17,13 +17,13 @@ it("lists usable models first, and marks the default", () => {
   expect(rowsOf({}).some((row) => row.usable)).toBe(false);
 });
 
-it("leaves out models that were shut down and names the end of those that end", () => {
+it("omits models that were shut down, and shows the end date of those that end", () => {
   const rows = rowsOf({});
   expect(rows.some(({ model }) => model === "openai/o4-mini")).toBe(false);
   expect(rows.find(({ model }) => model === "openai/gpt-5")?.ends).toBe("2026-12-11");
 });
 
-it("lays the configuration over the catalogue, and adds what only it has", () => {
+it("merges the configuration over the catalogue, and adds models that only it has", () => {
   const rows = rowsOf({}, { "ollama/qwen": { contextWindow: 8_000 }, "gpt-5.4": { maxOutput: 5_000 } });
   expect(rows[0]).toMatchObject({ model: "ollama/qwen", usable: true, contextWindow: 8_000, price: null });
   expect(rows.find(({ model }) => model === "openai/gpt-5.4")).toMatchObject({
@@ -32,14 +32,14 @@ it("lays the configuration over the catalogue, and adds what only it has", () =>
   });
 });
 
-it("shows prices as their lists do", () => {
+it("shows prices as the providers' lists do", () => {
   const rows = rowsOf({ OPENAI_API_KEY: "k" }).filter(({ model }) => model === "openai/gpt-6.1-sol");
   const [head, line] = modelsText(rows, plain, "2026-11-22").split("\n");
   expect(head).toMatch(/MODEL +WINDOW +OUTPUT +\$ IN +CACHED +OUT/);
   expect(line).toMatch(/^✓ +openai\/gpt-6.1-sol \(default\) +1.1M +128k +2 +0.1 +10 +yes +yes$/);
 });
 
-it("explains the mark where one is shown", () => {
+it("explains the mark where it is used", () => {
   const legend = (rows: ReturnType<typeof rowsOf>) =>
     modelsText(rows, plain, "2026-11-22").split("\n").at(-1);
   expect(legend(rowsOf({ OPENAI_API_KEY: "k" }))).toMatch(/^✓ its key is there/);

@@ -3,7 +3,7 @@ import { Script } from "node:vm";
 import { expect, test } from "vitest";
 import { readPage } from "../../../client/serve/page.ts";
 
-test("the page's script and style are whole, and the policy lets exactly them through", () => {
+test("the page's script and style are complete, and the policy allows exactly them", () => {
   const { html, policy } = readPage();
   const [, style = ""] = /<style>([^]*?)<\/style>/.exec(html) ?? [];
   const [, script = ""] = /<script>([^]*?)<\/script>/.exec(html) ?? [];

@@ -5,7 +5,7 @@ import { findRegistries } from "../../../client/registries/find-registries.ts";
 const machine = (files: Record<string, string>, environment: Record<string, string> = {}) =>
   findRegistries({ environment, home: "/home/agent", read: (path) => files[path] });
 
-test("the registries are those of the person's npmrc, pip.conf, cargo, Go and Maven settings", () => {
+test("the registries come from the person's npmrc, pip.conf, cargo, Go and Maven settings", () => {
   const { registries, notes } = machine({
     "/home/agent/.npmrc":
       "; mine\nregistry = https://npm.example.test/all/\n@acme:registry=https://other.example.test\n",
@@ -33,7 +33,7 @@ test("the registries are those of the person's npmrc, pip.conf, cargo, Go and Ma
   expect(notes).toEqual([]);
 });
 
-test("variables come before files, and a machine without settings has none", () => {
+test("variables override files, and a machine without settings has none", () => {
   const environment = { NPM_CONFIG_REGISTRY: "https://n.example.test/", GOPROXY: "off" };
   expect(
     machine({ "/home/agent/.npmrc": "registry=https://npm.example.test/" }, environment).registries,
@@ -44,7 +44,7 @@ test("variables come before files, and a machine without settings has none", () 
   expect(machine({}).registries).toEqual({});
 });
 
-test("what npm says to the programs it runs does not count: the current folder's .npmrc may be a stranger's", () => {
+test("npm's variables for its child processes do not count: the current folder's .npmrc may be a stranger's", () => {
   const byNpm = { npm_config_registry: "http://10.1.2.3/", npm_command: "exec" };
   expect(machine({}, byNpm).registries).toEqual({});
   expect(machine({}, { npm_config_registry: "http://10.1.2.3/" }).registries).toEqual({
@@ -52,7 +52,7 @@ test("what npm says to the programs it runs does not count: the current folder's
   });
 });
 
-test("a name and a password in an address stay behind, and that is said; what is no web address is left out", () => {
+test("a user name and password in an address are dropped and reported; what is no web address is left out", () => {
   const { registries, notes } = machine(
     { "/home/agent/.npmrc": "registry=https://ada:s3cret@npm.example.test/all/" },
     { GOPROXY: "file:///srv/go|https://go.example.test", PIP_INDEX_URL: "nonsense" },
@@ -62,7 +62,7 @@ test("a name and a password in an address stay behind, and that is said; what is
   expect(JSON.stringify({ registries, notes })).not.toContain("s3cret");
 });
 
-test("of a bundle only the certificates are taken, each once", () => {
+test("only the certificates of a bundle are used, each once", () => {
   const one = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----";
   const key = "-----BEGIN PRIVATE KEY-----\nMIIE\n-----END PRIVATE KEY-----";
   expect(onlyCertificates(`# Root\n${one}\n${key}\n${one.replaceAll("\n", "\r\n")}\n`)).toBe(`${one}\n`);

@@ -62,13 +62,13 @@ const result = (fields: Partial<EventData["llm:tool-result"]>): EventData["llm:t
 });
 
 describe("Renderer", () => {
-  it("says where a sandbox could not be closed", () => {
+  it("names the host where a sandbox could not be closed", () => {
     const { event, text } = recorder();
     event("sandbox:not-closed", 3, { message: "The sandbox was not closed (no answer)." });
     expect(text()).toBe("! The sandbox was not closed (no answer).\n");
   });
 
-  it("says that hidden thinking goes on, and that a server's token counts are not believed", () => {
+  it("reports that hidden thinking continues, and that a server's token counts are implausible", () => {
     const { event, text } = recorder();
     event("llm:thinking", 1, { model: "openai/o3" });
     expect(text()).toBe("");
@@ -80,7 +80,7 @@ describe("Renderer", () => {
     expect(text()).toMatch(/! The provider does not show this account what the model thinks/);
   });
 
-  it("says where a sandbox can reach more than was wanted, and only there", () => {
+  it("reports where a sandbox can reach more than configured, and only there", () => {
     const { event, text } = recorder();
     event("sandbox:created", 1, { container: "c", workspace: "empty", network: { reach: "internet" } });
     expect(text()).toBe("  sandbox created\n");
@@ -92,7 +92,7 @@ describe("Renderer", () => {
     expect(text()).toContain("! it can reach private addresses: no rights");
   });
 
-  it("shows a run: steps with context use, words, tools with outcome and time, cost, rounds and the end", () => {
+  it("shows a run: steps with context use, text, tools with outcome and time, cost, compactions and the end", () => {
     const { event, text } = recorder();
     event("session:started", 0, { task: "Build it.", model: "openai/gpt-5", continued: false });
     event("step:started", 1, begin(2_500));
@@ -157,7 +157,7 @@ describe("Renderer", () => {
     );
   });
 
-  it("says that a step is tried again and shows its words anew, whole", () => {
+  it("reports that a step is retried, and shows its whole text again", () => {
     const { event, text } = recorder();
     event("step:started", 1, begin(1));
     event("llm:chunk", 1, { chunkType: "text", text: "Half a th" });
@@ -181,7 +181,7 @@ describe("Renderer", () => {
     expect(text()).toContain("Three.\n");
   });
 
-  it("announces a tool that takes long, and only then", () => {
+  it("announces a slow tool, and only then", () => {
     const { event, renderer, text } = recorder();
     event("llm:tool-call", 1, { callId: "c", index: 0, name: "bash", about: "sleep 9" });
     renderer.tick(AT + 1_000);
@@ -194,7 +194,7 @@ describe("Renderer", () => {
     expect(text().split("\n")).toHaveLength(3);
   });
 
-  it("counts a message once that was taken before it was told of, or told of twice", () => {
+  it("counts a message once that was delivered before its event, or whose event came twice", () => {
     const { event, text } = recorder();
     const taken = { count: 1, coalesced: false, text: "x", firstQueuedAt: "", lastQueuedAt: "" };
     event("message:dequeued", 1, { ...taken, ids: ["a"] });
@@ -206,7 +206,7 @@ describe("Renderer", () => {
     expect(text().match(/waits for the next step/g)).toHaveLength(1);
   });
 
-  it("writes no note into a sentence: it waits for the line's end, what cannot wait ends the line", () => {
+  it("writes no note into a sentence: notes wait for the line's end, urgent ones end the line", () => {
     const { event, renderer, text } = recorder();
     event("llm:chunk", 1, { chunkType: "text", text: "I look at the " });
     event("sandbox:created", 1, { container: "c", workspace: "empty" });
@@ -219,7 +219,7 @@ describe("Renderer", () => {
     );
   });
 
-  it("lets nothing steer the terminal", () => {
+  it("escapes every terminal sequence", () => {
     const { event, text } = recorder();
     event("llm:chunk", 1, { chunkType: "text", text: "a\u001b[2Jb\u0007c\u001b]0;title\u0007d\u202ee" });
     event("llm:tool-result", 1, result({ outcome: "error", excerpt: "x\u001b[1mY\r\nz" }));

@@ -44,7 +44,7 @@ const DATA: ReportData = {
 const page = reportPage(DATA);
 
 describe("the report", () => {
-  it("shows what others wrote as text, and can neither run nor fetch anything", () => {
+  it("shows others' content as text, and can neither run nor fetch anything", () => {
     expect(page).toContain("Fix &lt;b&gt;it&lt;/b&gt;");
     expect(page).toContain("&lt;/pre&gt;&lt;script&gt;");
     expect(page).toContain("-&lt;i&gt;old&lt;/i&gt;");
@@ -52,7 +52,7 @@ describe("the report", () => {
     expect(page).toContain("default-src 'none'");
   });
 
-  it("has figures, the window's use with its rounds, what was done, and the change", () => {
+  it("has figures, the window's use with its compactions, the actions, and the change", () => {
     for (const text of [
       "3k (40 % cached)",
       "0af7651916cd43dd8448eb211c80319c",
@@ -70,7 +70,7 @@ describe("the report", () => {
     expect(page).not.toMatch(/undefined|NaN|\[object/);
   });
 
-  it("folds reasoning, and says what of the cost is estimated and that token counts are not believed", () => {
+  it("folds reasoning, and marks estimated costs and implausible token counts", () => {
     expect(page).toMatch(/<details>\s*<summary>reasoning<\/summary>/);
     expect(page).not.toContain("of it estimated");
     const usage = { calls: 2, input: 10, cached: 0, output: 1, costUsd: 0.5, estimatedUsd: 0.2 };
@@ -79,19 +79,19 @@ describe("the report", () => {
     expect(doubtful).toContain("token counts contradict");
   });
 
-  it("shows a command that failed in red and one jump away, and what the agent looked at", () => {
+  it("shows a failed command in red with a link to it, and what the agent looked at", () => {
     expect(page).toMatch(/<a href="#call-c1"\s*>/);
     expect(page).toMatch(/<details class="call failed" id="call-c1" open>/);
     expect(page).toContain("exit 1 · 1.2 s");
     expect(page).toContain('src="data:image/png;base64,aGVsbG8="');
-    // What a person attached stands with their words.
+    // A person's attachments are shown with their text.
     expect(page).toMatch(
       /<p class="words">[^<]*<\/p>\s*<img alt="attached picture 1" src="data:image\/jpeg;base64,YnllIQ=="/,
     );
     expect(page).toContain("2 Jan 2026, 03:04:05 UTC");
   });
 
-  it("is made of a session without a single request, too", () => {
+  it("renders a session without a single request", () => {
     const fresh = { ...sessionRow, status: "active", endedAt: null, result: null } as const;
     const empty = reportPage({
       session: fresh,
@@ -124,7 +124,7 @@ describe("html", () => {
 });
 
 describe("Markdown in the report", () => {
-  it("is drawn, and can neither link to scripts, nor fetch, nor bring markup of its own", () => {
+  it("is rendered, without script links, fetches or markup of its own", () => {
     const drawn = markdownHtml(
       "# Head\n\n**b** `c<d>` [ok](https://x.test/?a=1&b) [bad](javascript:alert(1)) ![p](https://x.test/p.png) <script>1</script>\n\n- [x] one\n\n<img src=x onerror=1>",
     ).text;
@@ -137,7 +137,7 @@ describe("Markdown in the report", () => {
   });
 });
 
-it("a patch is told apart by its files, with lines gained and lost", () => {
+it("a patch is split by files, with lines added and removed", () => {
   const patch =
     "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1,2 +1,3 @@\n-old\n+new\n+++ more\n same\n" +
     "diff --git a/gone b/gone\ndeleted file mode 100644\n--- a/gone\n+++ /dev/null\n@@ -1 +0,0 @@\n--- sql\n" +

@@ -26,8 +26,8 @@ const check = (more: Partial<SessionGit>, environment: Readonly<Record<string, s
   );
 const right = { LONGHAUL_GIT_TOKEN: "right-password" };
 
-describe("before anything is started", () => {
-  it("a private repository without a credential is 4, and names the host and the variable", async () => {
+describe("before anything starts", () => {
+  it("a private repository without a credential is 4, with the host and the variable", async () => {
     await expect(check({})).rejects.toMatchObject({
       exitCode: 4,
       message: expect.stringContaining("127.0.0.1") as string,
@@ -38,7 +38,7 @@ describe("before anything is started", () => {
     await expect(check({}, { LONGHAUL_GIT_TOKEN_127_0_0_1: "right-password" })).resolves.toBeUndefined();
   });
 
-  it("a repository that is not there is 4; a branch that is not there, or a push to the default branch, is 2", async () => {
+  it("a missing repository is 4; a missing branch, or a push to the default branch, is 2", async () => {
     const gone = check({ url: `${server.origin}/acme/gone.git` }, right);
     await expect(gone).rejects.toMatchObject({ exitCode: 4 });
     await expect(check({ ref: "gone" }, right)).rejects.toMatchObject({ exitCode: 2 });
@@ -47,7 +47,7 @@ describe("before anything is started", () => {
     await expect(check({ ...onMain, allowDefaultBranch: true }, right)).resolves.toBeUndefined();
   });
 
-  it("nothing is asked where the workers have the credentials, and we have none", async () => {
+  it("nothing is checked where only the workers have the credentials", async () => {
     await expect(check({}, {}, false)).resolves.toBeUndefined();
     await expect(check({}, { LONGHAUL_NO_SETUP: "1" })).resolves.toBeUndefined();
     await expect(check({}, { LONGHAUL_GIT_TOKEN: "wrong-password" }, false)).rejects.toMatchObject({
@@ -57,7 +57,7 @@ describe("before anything is started", () => {
 });
 
 describe("the flags about a repository", () => {
-  it("lie over the configuration, and a pull request brings its push", () => {
+  it("override the configuration, and a pull request implies its push", () => {
     const flags = { repo: "https://host.example/a/b", ref: "v1", branch: "mine", pr: "draft" } as const;
     expect(sessionGit(flags, defaults)).toMatchObject({
       url: "https://host.example/a/b",

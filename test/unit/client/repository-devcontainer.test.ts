@@ -40,7 +40,7 @@ it.each([true, false])(
   },
 );
 
-it("a repository without one is wrong usage, and a link is none", async () => {
+it("a repository without one is wrong usage, and a link does not count", async () => {
   const place = remote({ "real.json": devcontainer });
   const read = () => devcontainerOfRepository(place.url, undefined, environment());
   await expect(read()).rejects.toMatchObject({ exitCode: 2 });

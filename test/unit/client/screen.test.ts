@@ -14,7 +14,7 @@ const style: Style = (look, text) => (look === "dim" ? text : `<${look}>${text}<
 const plain: Style = (_look, text) => text;
 
 describe("wrapping", () => {
-  it("breaks between words, however the text is cut into pieces", () => {
+  it("breaks between words, however the text is split into pieces", () => {
     const text = "one two three  four\nfive, sixsevenandmore x";
     const whole = "one two\nthree\nfour\nfive,\nsixsevenandmore\nx";
     for (let size = 1; size < 12; size++) {
@@ -60,13 +60,13 @@ describe("Markdown on a terminal", () => {
     );
   });
 
-  it("shows what is no Markdown as it is, and lets nothing steer the terminal", () => {
+  it("shows plain text unchanged, and escapes terminal sequences", () => {
     expect(renderMarkdown("a <b>x</b> & __init__.py \u001b[2J*", { style: plain, columns: 80 })).toBe(
       "a <b>x</b> & init.py *",
     );
   });
 
-  it("prints each block of an answer once it is complete, and has the rest pending", () => {
+  it("prints each block of an answer once it is complete, and keeps the rest pending", () => {
     let out = "";
     const answer = new MarkdownAnswer(
       (text) => (out += text),
@@ -88,7 +88,7 @@ describe("Markdown on a terminal", () => {
 });
 
 describe("the live area", () => {
-  it("erases what it drew, also what a narrower terminal has wrapped, and cleans texts of others", () => {
+  it("erases what it drew, even after a narrower terminal has wrapped it, and cleans others' texts", () => {
     let out = "";
     const size = { columns: 20, rows: 10 };
     const area = new LiveArea(
@@ -134,13 +134,13 @@ describe("the status line", () => {
   const line = (columns: number, output = new Map([["s3c0", "ok 12 - adds"]])) =>
     statusLine({ progress, output, nowMs: AT + 67_000, sinceMs: AT + 60_000, columns, style: plain });
 
-  it("has clock, step, what runs with its last line, context, queue and cost", () => {
+  it("has clock, step, the running command with its last line, context, queue and cost", () => {
     expect(line(120)).toBe(
       "1:07 step 3  bash npm test 1:07 › ok 12 - adds  context ███░░░░░ 34 % · ✉ 1 waiting · $0.0210",
     );
   });
 
-  it("fits, whatever the width", () => {
+  it("fits any width", () => {
     for (const columns of [59, 79, 199]) {
       const text = line(columns, new Map([["s3c0", "very ".repeat(100)]]));
       expect(text.length).toBeLessThanOrEqual(columns);
@@ -149,7 +149,7 @@ describe("the status line", () => {
   });
 });
 
-it("a heartbeat says how far a command is, and what it printed last as a whole line", () => {
+it("a heartbeat shows a command's progress and its last complete line", () => {
   expect(parseProgress(progressNote("s12c0", 1_234, "a · b"))).toEqual({ key: "s12c0", line: "a · b" });
   expect(parseProgress(progressNote("s12c0", 1_234, undefined))).toEqual({
     key: "s12c0",

@@ -9,7 +9,7 @@ import { createSessionId, parseSessionId } from "../../../client/sessions/sessio
 
 const facts = { id: "s", model: "m", maxSteps: 5, contextWindow: 8_000, workspace: undefined };
 
-describe("what the Web UI shows of a task", () => {
+describe("the Web UI's text of a task", () => {
   it("is one line of at most 180 bytes, cut between characters [U25]", () => {
     const summary = taskSummary(`🎉🎉\n\n${"ä".repeat(500)}`);
     expect(summary).not.toContain("\n");
@@ -18,7 +18,7 @@ describe("what the Web UI shows of a task", () => {
     expect(cutToBytes("🎉🎉", 7)).toBe("🎉…");
   });
 
-  it("is drawn as it was typed in the summary, and fits there with what disarms it [U25]", () => {
+  it("appears as typed in the summary, and fits there with its escapes [U25]", () => {
     expect(staticSummary("Fix [x](http://y) in __init__.py")).toBe(
       String.raw`Fix \[x\]\(http:\//y\) in \_\_init\_\_.py`,
     );
@@ -29,7 +29,7 @@ describe("what the Web UI shows of a task", () => {
     }
   });
 
-  it("draws no image, link, code or HTML [U25]", () => {
+  it("contains no image, link, code or HTML [U25]", () => {
     const details = taskDetails({ ...facts, task: "![x](http://y/z.png) `code` <img src=x>\n# big [l](u)" });
     const task = details.slice(details.indexOf(">"));
     expect(task).not.toMatch(/(?<!\\)[`[\]()!#<]|:\/\//);
@@ -38,11 +38,11 @@ describe("what the Web UI shows of a task", () => {
 });
 
 describe("session ids", () => {
-  it("are short, and can name a workflow, a container and a folder", () => {
+  it("are short, and valid names of a workflow, a container and a folder", () => {
     for (let i = 0; i < 200; i++) expect(parseSessionId(createSessionId())).toMatch(/^[a-z]+-[a-z]+-\w{4}$/);
   });
 
-  it("refuse what would leave a folder or break a name", () => {
+  it("are refused where they would leave a folder or break a name", () => {
     for (const id of ["", "..", "a/b", "-x", "a b", "x".repeat(65), "ä"]) {
       expect(() => parseSessionId(id)).toThrow(expect.objectContaining({ exitCode: 2 }));
     }

@@ -46,7 +46,7 @@ const DOCUMENT: SessionStatusDocument = {
 const shown = (changes: Partial<SessionStatusDocument>) =>
   statusText({ ...DOCUMENT, ...changes }, undefined, (_look, text) => text, new Date("2026-11-22T10:01:00Z"));
 
-it("a run that Temporal has forgotten is not one that was never started", () => {
+it("a run that Temporal has forgotten is not reported as never started", () => {
   expect(shown({ workflowStatus: "GONE", runId: null })).toContain("not started yet");
   const gone = shown({ workflowStatus: "GONE" });
   expect(gone).not.toContain("not started yet");
@@ -60,7 +60,7 @@ it("whose turn a session is on is a line where somebody said so", () => {
   expect(shown({})).not.toContain("turn ");
 });
 
-it("messages that an ended session left unread are shown, with what makes it read them", () => {
+it("messages that an ended session did not read are shown, with the command that delivers them", () => {
   const queue = [{ id: "a", text: "use tabs", queuedAt: "2026-11-22T10:00:30.000Z" }];
   const ended = shown({ status: "failed", endedAt: "2026-11-22T10:00:40.000Z", queue });
   expect(ended).toContain('1 message waiting for its next run (longhaul say s "go on")');
@@ -68,7 +68,7 @@ it("messages that an ended session left unread are shown, with what makes it rea
   expect(shown({ queue })).not.toContain("next run");
 });
 
-it("what a stop kept is said in a sentence", () => {
+it("a stop's outcome is one sentence", () => {
   const nothing = { kept: "nothing", step: null, text: null, tools: [] } as const;
   expect(describeKept(nothing)).toBe("Nothing was in progress.");
   expect(describeKept({ ...nothing, kept: "partial text", step: 4, text: "I begin [interrupted]" })).toBe(

@@ -1,18 +1,18 @@
-/** Text of the agent's choice on a person's terminal. */
+/** Text that the agent chooses, on a person's terminal. */
 import { describe, expect, it } from "vitest";
 import { harmless, harmlessJson, steered, visible } from "../../../client/console/format.ts";
 
-/** Sets the clipboard, moves, deletes lines, C1's own way to begin, a bell, two that reorder what is shown. */
+/** Sets the clipboard, moves, deletes lines, C1's introducer, a bell, two that reorder what is shown. */
 const HOSTILE = "a\u001b]52;c;cm0gLXJm\u0007b\u001b[2Kc\u009b2Jd\u0007e\u202ef\u2067g\u200fh\u007fi\rj";
 // oxlint-disable-next-line no-control-regex -- control characters are what this is about
 const STEERING = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/;
 
-describe("text that would steer a terminal", () => {
-  it("is left out of what people read", () => {
+describe("text with terminal sequences", () => {
+  it("is removed from what people read", () => {
     expect(harmless(HOSTILE)).toBe("abc2Jdefghi\nj");
   });
 
-  it("is left out around colours of our own", () => {
+  it("is removed around our own colours", () => {
     expect(steered(`\u001b[1mbold\u001b[22m ${HOSTILE}`)).toBe("\u001b[1mbold\u001b[22m abc2Jdefghi\nj");
   });
 
@@ -22,7 +22,7 @@ describe("text that would steer a terminal", () => {
     );
   });
 
-  it("is escaped in JSON, whose value stays the same", () => {
+  it("is escaped in JSON, whose value is unchanged", () => {
     const json = harmlessJson(JSON.stringify({ text: HOSTILE }, null, 2));
     expect(json).not.toMatch(STEERING);
     expect(JSON.parse(json)).toEqual({ text: HOSTILE });

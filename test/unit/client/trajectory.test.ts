@@ -5,20 +5,20 @@ import { sessionRow, wholeSession } from "../../support/stored-whole.ts";
 const document = trajectoryDocument(sessionRow, wholeSession, "1.2.3");
 
 describe("a session as a public trajectory [U18]", () => {
-  it("numbers its steps from 1 without holes, and leaves abandoned lines out", () => {
+  it("numbers its steps from 1 without gaps, and omits abandoned lines", () => {
     expect(document.steps.map((step) => step.step_id)).toEqual([1, 2, 3, 4]);
     expect(document.steps.map((step) => step.source)).toEqual(["user", "agent", "system", "agent"]);
     expect(JSON.stringify(document)).not.toContain("abandoned");
   });
 
-  it("gives fields of the agent to steps of the agent only", () => {
+  it("gives the agent's fields to the agent's steps only", () => {
     for (const step of document.steps.filter(({ source }) => source !== "agent")) {
       for (const field of ["reasoning_content", "tool_calls", "observation", "metrics"])
         expect(step).not.toHaveProperty(field);
     }
   });
 
-  it("pairs results with the calls of the same step, and keeps arguments that were no object", () => {
+  it("pairs results with the calls of the same step, and keeps arguments that were not an object", () => {
     const [, step] = document.steps;
     expect(step?.tool_calls?.map((call) => call.tool_call_id)).toEqual(["c1", "c2"]);
     expect(step?.tool_calls?.[1]?.arguments).toEqual({ input: "not json" });

@@ -30,7 +30,7 @@ const file = (path: string, content: string | Buffer, mode = 0o644): WorkspaceFi
   bytes: Buffer.from(content),
 });
 
-/** What `git apply` makes of the patch, by path; undefined where the file is gone. */
+/** The result of `git apply`, by path; undefined where the file is gone. */
 function applied(
   before: readonly WorkspaceFile[],
   after: readonly WorkspaceFile[],
@@ -68,7 +68,7 @@ describe("diffWorkspaces", () => {
     ]);
   });
 
-  it("says nothing where nothing changed, and notes modes and binaries", () => {
+  it("is empty where nothing changed, and notes modes and binaries", () => {
     const old = [file("x", "1\n"), file("b", Buffer.from([0, 1]))];
     expect(diffWorkspaces(old, old, { binaries: "named" })).toEqual({ patch: "", changed: 0 });
     const { patch, changed } = diffWorkspaces(
@@ -128,7 +128,7 @@ describe("diffWorkspaces", () => {
     expect(existsSync(join(folder, "gone.bin"))).toBe(false);
   });
 
-  it("leaves out what is built or fetched, as .gitignore has it", () => {
+  it("omits built and fetched files, by .gitignore", () => {
     const after = [file(".gitignore", "dist\n"), file("dist/x", "1"), file("node_modules/y/z", "1")];
     expect(diffWorkspaces([], after, { binaries: "bytes" }).changed).toBe(1);
   });

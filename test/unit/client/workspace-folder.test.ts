@@ -15,7 +15,7 @@ const put = (path: string, text = "") => {
   writeFileSync(join(folder, path), text);
 };
 
-it("takes files as .gitignore has them, nested ones too, without node_modules", async () => {
+it("selects files by .gitignore, nested ones too, without node_modules", async () => {
   put(".gitignore", "*.log\n/build/\n");
   put("a.log");
   put("build/x");
@@ -37,14 +37,14 @@ it("takes files as .gitignore has them, nested ones too, without node_modules", 
   ]);
 });
 
-it("refuses what is no folder as wrong usage", async () => {
+it("refuses what is not a folder as wrong usage", async () => {
   put("file");
   for (const path of ["none", "file"]) {
     await expect(readFolder(join(folder, path))).rejects.toMatchObject({ exitCode: 2 });
   }
 });
 
-it("takes a repository as a clone has it: no credentials, hooks or programs, each of them named", async () => {
+it("copies a repository like a clone: without credentials, hooks or programs, and reports each", async () => {
   put(
     ".git/config",
     '[remote "origin"]\n\turl = https://me:secret-1@example.org/a.git\n' +
@@ -77,7 +77,7 @@ it("takes a repository as a clone has it: no credentials, hooks or programs, eac
   expect(notes[0]).not.toContain("secret");
 });
 
-it("names files that usually hold secrets, unless they are ignored or templates", async () => {
+it("reports files that usually contain secrets, unless they are ignored or templates", async () => {
   put(".gitignore", "/.env.local\n");
   for (const path of [
     ".env",

@@ -1,4 +1,4 @@
-/** What a workspace may leave on a person's disk, asked of a real Git. */
+/** What a workspace may leave on a person's disk, checked with a real Git. */
 import {
   existsSync,
   lstatSync,
@@ -25,7 +25,7 @@ import {
   trappedConfig,
 } from "../../support/hostile-repositories.ts";
 
-/** Some dozens of Git's processes, on a machine that does other things. */
+/** Some dozens of Git processes, on a busy machine. */
 const TIMEOUT_MS = 60_000;
 
 afterAll(removeHostile);
@@ -54,7 +54,7 @@ describe("a workspace whose repositories run programs", { timeout: TIMEOUT_MS },
     files = hostileWorkspace();
   }, TIMEOUT_MS);
 
-  it("runs them where it is written as it is, which is what --git asks for", async () => {
+  it("runs them where it is written unchanged, as --git requests", async () => {
     await writeWorkspace(files, target, { git: true });
     lookAround(target);
     const ran = programsRun();
@@ -88,7 +88,7 @@ describe("a workspace whose repositories run programs", { timeout: TIMEOUT_MS },
     expect(named).not.toContain(".sample");
   });
 
-  it("runs nothing in a repository of the person's own, whose own data stay as they are", async () => {
+  it("runs nothing in a repository of the person's own, whose own data are unchanged", async () => {
     mkdirSync(target);
     git(target, "init", "-q", "-b", "main");
     git(target, "commit", "-qm", "mine", "--allow-empty");
@@ -125,13 +125,13 @@ describe("a workspace whose repositories run programs", { timeout: TIMEOUT_MS },
     expect(existsSync(join(target, at, "HEAD"))).toBe(false);
   });
 
-  it("says nothing of a repository that was there where the session has none", async () => {
+  it("does not mention an existing repository where the session has none", async () => {
     mkdirSync(target);
     git(target, "init", "-q");
     expect(await writeWorkspace([file("a")], target)).toMatchObject({ files: 1, untouched: [] });
   });
 
-  it("adds nothing to a bare repository that was there", async () => {
+  it("adds nothing to an existing bare repository", async () => {
     mkdirSync(target);
     git(target, "init", "-q", "--bare", "mine.git");
     const hook = [
@@ -147,7 +147,7 @@ describe("a workspace whose repositories run programs", { timeout: TIMEOUT_MS },
   });
 });
 
-describe("what leads to a repository by another way", () => {
+describe("names that lead to a repository indirectly", () => {
   it.each([
     ["another case", [file(".GIT/config")]],
     ["a short name", [file("git~1/config")]],
@@ -185,7 +185,7 @@ describe("what leads to a repository by another way", () => {
     );
   });
 
-  it("is written where it is none: names that only look alike", async () => {
+  it("are written where they only look alike", async () => {
     const files = [
       ".gitignore",
       ".github/x.yml",
@@ -236,7 +236,7 @@ describe("links", () => {
       expect(existsSync(join(target, path)) && readFileSync(join(target, "kept"), "utf8")).not.toBe("secret");
   });
 
-  it("that lie in the folder already are refused before anything is written", async () => {
+  it("that are already in the folder are refused before anything is written", async () => {
     mkdirSync(target);
     symlinkSync(scratch, join(target, "sub"));
     await expect(writeWorkspace([file("a"), file("sub/b")], target)).rejects.toThrow(/is a link/);
@@ -244,7 +244,7 @@ describe("links", () => {
   });
 });
 
-it("replaces our own folder whole, which nobody else may enter", async () => {
+it("replaces our own folder whole, which only its owner may enter", async () => {
   await writeWorkspace([file("old"), file(".git/hooks/x", "x", 0o755)], target, { ours: true });
   await writeWorkspace([file("new")], target, { ours: true });
   expect(readdirSync(target)).toEqual(["new"]);

@@ -11,7 +11,7 @@ const sequences = (rows: readonly { sequence: number }[]) => rows.map((row) => r
 const step = (id: string): Message[] => [calls(`about ${id}`, id), result(id)];
 
 describe("budgetFor", () => {
-  it("starts at 80 % of what is left of the window after the reserves [case 1]", () => {
+  it("starts at 80 % of the window less the reserves [case 1]", () => {
     expect(budgetFor(128_000, { triggerRatio: 0.8 }).triggerTokens).toBe(93_600);
     expect(budgetFor(200_000, { triggerRatio: 0.8 }).triggerTokens).toBe(151_200);
   });
@@ -45,13 +45,13 @@ describe("cutView", () => {
     expect(sequences(cut.kept)).toEqual([1, 4, 5, 6, 7, 8, 9]);
   });
 
-  it("replaces nothing of an empty view, of one message, and where the tail is everything [case 4]", () => {
+  it("replaces nothing in an empty view, in a view of one message, and where the tail covers everything [case 4]", () => {
     expect(cutView([], options).replaced).toEqual([]);
     expect(cutView(rowsOf([user("task")]), options).replaced).toEqual([]);
     expect(cutView(rowsOf([user("task"), ...step("a")]), options).replaced).toEqual([]);
   });
 
-  it("keeps the newest calls with what led to them where they are the last [case 4]", () => {
+  it("keeps the newest calls with the message that led to them where they are the last [case 4]", () => {
     const rows = rowsOf([user("task"), ...step("a"), ...step("b"), calls("", "c")]);
     expect(sequences(cutView(rows, { ...options, tailMessages: 1 }).kept)).toContain(6);
   });
@@ -70,14 +70,14 @@ describe("cutView", () => {
     expect(sequences(cut.kept)).toEqual([1, 6, 7]);
   });
 
-  it("takes a user message that nobody answered, and the calls before it, for the live turn", () => {
+  it("includes an unanswered user message, and the calls before it, in the live turn", () => {
     const rows = rowsOf([user("task"), ...step("a"), ...step("b"), user("and also"), user("now")]);
     expect(sequences(cutView(rows, { ...options, tailMessages: 0, userTokens: 0 }).kept)).toEqual([
       1, 4, 5, 6, 7,
     ]);
   });
 
-  it("keeps the task always and user messages newest first up to their tokens", () => {
+  it("always keeps the task, and user messages newest first within their tokens", () => {
     const rows = rowsOf([
       user("task"),
       user("old rule"),
@@ -99,7 +99,7 @@ describe("cutView", () => {
     expect(sequences(cutView(rows, { ...tight, newestUserTokens: 2 }).kept)).toEqual([1, 6, 7]);
   });
 
-  it("folds an earlier summary in and never reaches past it", () => {
+  it("folds in an earlier summary and never reaches past it", () => {
     const rows = rowsOf([
       user("task"),
       [says("sum"), { kind: "summary" }],
@@ -113,7 +113,7 @@ describe("cutView", () => {
     expect(cutView(rows, { ...options, tailMessages: 50 }).replaced).toEqual([]);
   });
 
-  it("parts no batch and loses no row, wherever it cuts [case 3]", () => {
+  it("splits no batch and loses no row, wherever it cuts [case 3]", () => {
     const block = fc.oneof(
       fc.constant([user("say")]),
       fc.constant([says("hm")]),
@@ -129,15 +129,15 @@ describe("cutView", () => {
         fc.nat(2_000),
         fc.nat(100),
         (blocks, messages, tail, users) => {
-          // Ids are used again in every batch; the view makes them unique, so it is only the pairing that counts here.
+          // Ids repeat in every batch and the view makes them unique, so only the pairing counts here.
           const rows = rowsOf([user("task"), ...blocks.flat()]);
           const cut = cutView(rows, { tailMessages: messages, tailTokens: tail, userTokens: users });
           expect(sequences([...cut.kept, ...cut.replaced]).toSorted((a, b) => a - b)).toEqual(
             sequences(rows),
           );
           for (const part of [cut.kept, cut.replaced]) {
-            const mends = buildView(part).repairs.filter((mend) => mend.kind !== "duplicate-call");
-            expect(mends).toEqual([]);
+            const repairs = buildView(part).repairs.filter((repair) => repair.kind !== "duplicate-call");
+            expect(repairs).toEqual([]);
           }
           expect(cut.kept[0]?.kind).toBe("task");
         },

@@ -5,19 +5,19 @@ import { barOf, breakdownOf } from "../../../activities/contract/breakdown.ts";
 const sizes = { windowTokens: 10_000, outputTokens: 1_000, system: 500, tools: 1_500 };
 
 describe("breakdownOf", () => {
-  it("gives messages what system and tools leave of the bill, and the rest as free", () => {
+  it("gives messages the bill's remainder after system and tools, and the rest as free", () => {
     const { parts, capped } = breakdownOf({ ...sizes, used: 4_000 });
     expect(parts).toEqual({ system: 500, tools: 1_500, messages: 2_000, free: 5_000, outputBuffer: 1_000 });
     expect(capped).toEqual([]);
   });
 
-  it("says so where messages come out below nothing", () => {
+  it("marks messages that come out below zero", () => {
     const { parts, capped } = breakdownOf({ ...sizes, used: 1_000 });
     expect(parts).toEqual({ system: 500, tools: 1_500, messages: 0, free: 7_000, outputBuffer: 1_000 });
     expect(capped).toEqual([{ part: "messages", wanted: -1_000 }]);
   });
 
-  it("says so where the request takes from the output buffer, or is larger than the window", () => {
+  it("marks a request that uses the output buffer, or is larger than the window", () => {
     const tight = breakdownOf({ ...sizes, used: 9_400 });
     expect(tight.parts).toMatchObject({ messages: 7_400, outputBuffer: 600, free: 0 });
     expect(tight.capped).toEqual([{ part: "outputBuffer", wanted: 1_000 }]);
@@ -26,7 +26,7 @@ describe("breakdownOf", () => {
     expect(over.capped.map(({ part }) => part)).toEqual(["messages", "outputBuffer"]);
   });
 
-  it("has parts that add up to the window, whatever the figures", () => {
+  it("has parts that add up to the window, for any figures", () => {
     const size = fc.nat(300_000);
     fc.assert(
       fc.property(size, size, size, size, (used, system, tools, outputTokens) => {
@@ -40,7 +40,7 @@ describe("breakdownOf", () => {
 });
 
 describe("barOf", () => {
-  it("is as wide as it is asked to be, with a share for each part, whatever the figures", () => {
+  it("has the requested width, with a share for each part, for any figures", () => {
     fc.assert(
       fc.property(
         fc.nat(300_000),

@@ -12,7 +12,7 @@ describe("coalesce", () => {
     expect(coalesce([])).toBeUndefined();
   });
 
-  it("leaves one message as it is [case 19]", () => {
+  it("leaves one message unchanged [case 19]", () => {
     expect(coalesce([queued("1", text("go"), image)])).toEqual({
       parts: [text("go"), image],
       ids: ["1"],
@@ -46,14 +46,14 @@ describe("coalesce", () => {
     expect(parts).toEqual([text("[1]: see"), image, text("there\n\n[2]:"), image, text("[3]: x")]);
   });
 
-  it("refuses empty text in words, but not a file alone [case 19]", () => {
+  it("refuses empty text with a reason, but not a file alone [case 19]", () => {
     expect(refusalOf([])).toMatch(/empty/);
     expect(refusalOf([text(" \n")])).toMatch(/empty/);
     expect(refusalOf([image])).toBeUndefined();
     expect(refusalOf([text("go")])).toBeUndefined();
   });
 
-  it("refuses more than 1 Mi characters and says what to do", () => {
+  it("refuses more than 1 Mi characters, with a remedy", () => {
     expect(refusalOf([text("x".repeat(MAX_GUIDANCE_CHARS))])).toBeUndefined();
     expect(refusalOf([text("x".repeat(MAX_GUIDANCE_CHARS)), text("y")])).toMatch(/1048577.*file/);
   });

@@ -21,7 +21,7 @@ import {
 import { calls, result, rowsOf, user } from "../../support/rows.ts";
 
 describe("threshold-rounds", () => {
-  it("replaces what is old by a summary with every section, and keeps the task and ten messages", async () => {
+  it("replaces old messages by a summary with every section, and keeps the task and ten messages", async () => {
     const rows = rowsOf([user("Build the app."), ...work(30)]);
     const { summarise, requests } = scriptedSummariser(summaryText({ state: "Half done." }));
     const done = compacted(await compact("threshold-rounds", roundOf(rows), summarise));
@@ -41,7 +41,7 @@ describe("threshold-rounds", () => {
     ]);
   });
 
-  it("carries facts of three rounds, and asks each time only about what is new [case 5]", async () => {
+  it("carries facts over three compactions, and sends only new messages each time [case 5]", async () => {
     let rows = rowsOf([user("Build the app.")]);
     const prompts: string[] = [];
     for (const round of [1, 2, 3]) {
@@ -94,7 +94,7 @@ describe("threshold-rounds", () => {
     expect(new Set(places)).toEqual(all);
   });
 
-  it("puts the person's focus into the prompt, and says where there is nothing to do [case 29]", async () => {
+  it("puts the person's focus into the prompt, and reports where there is nothing to do [case 29]", async () => {
     const { summarise, requests } = scriptedSummariser(summaryText());
     const rows = rowsOf([user("Build the app."), ...work(30)]);
     await compact(
@@ -135,7 +135,7 @@ describe("threshold-rounds", () => {
   });
 });
 
-describe("what may not vanish", () => {
+describe("facts that must not vanish", () => {
   const previous = async (rows: readonly StoredMessage[]) => {
     const { summarise } = scriptedSummariser(
       summaryText({ pending: "- [ ] add the importer\n- [ ] write the README\n- [x] set up tests" }),
@@ -146,7 +146,7 @@ describe("what may not vanish", () => {
     return [...next, ...rowsOf(work(25), from, from)];
   };
 
-  /** The view after a round that a model summed up so, and after more work. */
+  /** The view after a compaction with this summary, and after more work. */
   const nextRound = async (rows: readonly StoredMessage[], round: number, written: Written) => {
     const from = Math.max(...rows.map((row) => row.sequence)) + 1;
     const grown = round === 1 ? rows : [...rows, ...rowsOf(work(30), from, from)];
@@ -158,7 +158,7 @@ describe("what may not vanish", () => {
     );
   };
 
-  it("keeps paths and open items that the next summary forgets, and lets closed ones go", async () => {
+  it("keeps paths and open items that the next summary forgets, and drops closed ones", async () => {
     const rows = await previous(rowsOf([user("Build the app."), ...writes("src/old.ts"), ...work(30)]));
     const { summarise } = scriptedSummariser(summaryText({ pending: "- [x] write the README" }));
     const done = compacted(await compact("threshold-rounds", roundOf(rows, 2), summarise));
@@ -182,7 +182,7 @@ describe("what may not vanish", () => {
     expect(decisions(repeated)).toBe(`${early}\n${late}\n- Retries stay at 5`);
   });
 
-  it("lets the oldest decisions go where they would fill the summary", async () => {
+  it("drops the oldest decisions where they would fill the summary", async () => {
     const many = Array.from({ length: 200 }, (_, at) => `- Decision ${at} about this and that`).join("\n");
     const first = await nextRound(rowsOf([user("Build."), ...work(60)]), 1, { decisions: many });
     const second = await nextRound(first, 2, { decisions: "- A new one" });
@@ -192,7 +192,7 @@ describe("what may not vanish", () => {
     expect(estimateText(summary)).toBeLessThan(budget.summaryTokens);
   });
 
-  it("asks for fewer words where there is less to tell", async () => {
+  it("asks for fewer words where there is less to summarise", async () => {
     const wordsFor = async (steps: number) => {
       const { summarise, requests } = scriptedSummariser(summaryText());
       await compact("threshold-rounds", roundOf(rowsOf([user("Build."), ...work(steps)])), summarise);
@@ -202,7 +202,7 @@ describe("what may not vanish", () => {
     expect(await wordsFor(200)).toBe(500);
   });
 
-  it("keeps in short what the user said where it does not fit word for word any more", async () => {
+  it("shortens the user's messages that no longer fit verbatim", async () => {
     const rows = rowsOf([user("Build the app."), user("Always use tabs."), ...work(30)]);
     const tight = { ...budget, userTokens: 0 };
     const first = scriptedSummariser(summaryText());

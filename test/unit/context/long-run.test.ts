@@ -12,7 +12,7 @@ import { calls, result, rowsOf, user } from "../../support/rows.ts";
 
 const PREFIX = 2_500;
 
-/** A step: writes a file now and then, runs commands with outputs of very different sizes, hears the user rarely. */
+/** A step: sometimes writes a file, runs commands with outputs of very different sizes, rarely gets a user message. */
 function stepMessages(step: number): Message[] {
   const out: Message[] = [];
   if (step % 37 === 0) out.push(user(`Rule ${step}: never touch folder legacy-${step}.`));

@@ -33,7 +33,7 @@ describe("the size of a picture", () => {
     expect(sizeOf(bytes, mediaType)).toEqual({ width: 300, height: 20 });
   });
 
-  it("is unknown where the bytes do not say, whatever they are", () => {
+  it("is unknown for any bytes that do not contain it", () => {
     const types = fc.constantFrom("image/png", "image/gif", "image/jpeg", "image/webp", "application/pdf");
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 64 }), types, (bytes, type) => {
@@ -47,7 +47,7 @@ describe("the size of a picture", () => {
 
 describe("the pages of a PDF", () => {
   const page = "<< /Type /Page /Parent 2 0 R >>\n";
-  it("are counted, and their tree is none", () => {
+  it("are counted without their tree's nodes", () => {
     const bytes = latin(`%PDF-1.4\n<< /Type /Pages /Count 3 >>\n${page}<</Type/Page>>\n${page}`);
     expect(sizeOf(bytes, "application/pdf")).toEqual({ pages: 3 });
   });

@@ -1,4 +1,4 @@
-/** What pictures and PDFs cost, against the examples of the providers' own guides. */
+/** Tokens of pictures and PDFs, checked against the examples of the providers' own guides. */
 import { describe, expect, it } from "vitest";
 import { mediaTokens } from "../../../activities/transcript/media-tokens.ts";
 
@@ -56,7 +56,7 @@ describe("tokens of a picture", () => {
     expect(mediaTokens(picture(width, height), { model, input, imageDetail })).toBe(tokens);
   });
 
-  it("is a guess where its size is not known, and a line of words where the model takes none", () => {
+  it("is a guess where the size is unknown, and one line of text where the model accepts no pictures", () => {
     expect(mediaTokens(picture(), { model: "openai/gpt-4o", input })).toBe(1_500);
     expect(mediaTokens(picture(4_000, 4_000), { model: "openai/gpt-4o", input: ["text"] })).toBe(30);
   });

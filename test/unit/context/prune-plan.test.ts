@@ -19,7 +19,7 @@ const step = (tokens: number, extra: RowExtra = {}, tool = "bash"): [Message, Ro
 const turn = (text: string): [Message, RowExtra] => [user(text), {}];
 
 describe("planPrune", () => {
-  it("marks a result of 50,000 tokens that two user turns have left behind [case 15]", () => {
+  it("marks a result of 50,000 tokens that is older than two user turns [case 15]", () => {
     const rows = rowsOf([
       turn("task"),
       ...step(50_000),
@@ -45,7 +45,7 @@ describe("planPrune", () => {
     expect(planPrune(rows, budget)).toEqual({ sequences: [], savedTokens: 0 });
   });
 
-  it("spares protected tools, and skips what is marked already and what a placeholder would not shorten [case 15]", () => {
+  it("spares protected tools, and skips results that are already marked or shorter than a placeholder [case 15]", () => {
     const old = [
       ...step(30_000, {}, "todo"),
       ...step(60_000, { prunedStep: 2 }),
@@ -76,7 +76,7 @@ describe("planPrune", () => {
     expect(sequences).toEqual([3, 5, 7, 9]);
   });
 
-  it("finds nothing more once its plan is carried out", () => {
+  it("plans nothing more once a plan is carried out", () => {
     const rows = rowsOf([turn("task"), ...Array.from({ length: 12 }, () => step(10_000)).flat()]);
     const hidden = new Set(planPrune(rows, budget).sequences);
     const after = rows.map((row) => (hidden.has(row.sequence) ? { ...row, prunedStep: 12 } : row));
@@ -88,13 +88,13 @@ describe("pruneDue", () => {
   const near = Math.ceil(budget.triggerTokens * 0.9);
   const full = { usedTokens: near, prunableTokens: 60_000 };
 
-  it("puts a compaction off where it is always to: with enough beyond the protected tokens, near the trigger [case 15]", () => {
+  it("postpones a compaction where it is always due: with enough beyond the protected tokens, near the trigger [case 15]", () => {
     expect(pruneDue(full, budget, "always")).toBe(true);
     expect(pruneDue({ ...full, prunableTokens: 59_999 }, budget, "always")).toBe(false);
     expect(pruneDue({ ...full, usedTokens: near - 1 }, budget, "always")).toBe(false);
   });
 
-  it("never hides anything where it is told not to", () => {
+  it("hides nothing where it is switched off", () => {
     expect(pruneDue({ usedTokens: near, prunableTokens: 1_000_000 }, budget, "never")).toBe(false);
   });
 
@@ -103,12 +103,12 @@ describe("pruneDue", () => {
     expect(pruneDue({ usedTokens: 120_000, prunableTokens: 90_000 }, large)).toBe(true);
   });
 
-  it("waits for a batch that is worth billing the rest anew [case 15]", () => {
+  it("waits for a batch that is worth billing the rest again [case 15]", () => {
     const large = budgetFor(1_000_000, { triggerRatio: 0.8 });
     expect(pruneDue({ usedTokens: 90_000, prunableTokens: 61_000 }, large)).toBe(false);
   });
 
-  it("leaves the prefix alone near the trigger, where a compaction gives more for less", () => {
+  it("keeps the prefix near the trigger, where a compaction saves more for less", () => {
     const large = budgetFor(1_000_000, { triggerRatio: 0.8 });
     expect(pruneDue({ usedTokens: large.triggerTokens - 1, prunableTokens: 600_000 }, large)).toBe(false);
     expect(pruneDue(full, budget)).toBe(false);
@@ -119,18 +119,18 @@ describe("pruneGain", () => {
   const large = budgetFor(1_000_000, { triggerRatio: 0.8 });
   const offer = { savedTokens: 50_000, behindTokens: 60_000, usedTokens: 120_000, growthTokens: 1_500 };
 
-  it("grows with what is hidden, and falls with what stands behind it and with how full the window is", () => {
+  it("grows with what is hidden, and falls with what follows it and with how full the window is", () => {
     const gain = pruneGain(offer, large);
     expect(pruneGain({ ...offer, savedTokens: 60_000 }, large)).toBeGreaterThan(gain);
     expect(pruneGain({ ...offer, behindTokens: 70_000 }, large)).toBeLessThan(gain);
     expect(pruneGain({ ...offer, usedTokens: 200_000 }, large)).toBeLessThan(gain);
   });
 
-  it("is smaller where each step brings more, since fewer steps are bought", () => {
+  it("is smaller where each step adds more, since it postpones for fewer steps", () => {
     expect(pruneGain({ ...offer, growthTokens: 6_000 }, large)).toBeLessThan(pruneGain(offer, large));
   });
 
-  it("is exactly the steps bought at the average price less their own, less the rest billed once in full", () => {
+  it("is exactly the gained steps at the average price less their own, less the rest billed once in full", () => {
     // Trigger 10,000; after a round 3,000 + 1,000 + 5 × 200 stay. A round reads 1,250, writes 6,400 and bills 4,500.
     const small = { ...budget, triggerTokens: 10_000, summaryTokens: 1_000, tailTokens: 8_000 };
     const step = 0.1 * 7_500 + ((1_250 + 6_400 + 4_500) * 200) / 5_000;
@@ -140,7 +140,7 @@ describe("pruneGain", () => {
 });
 
 describe("pruneBatch", () => {
-  it("is the batch at which billing anew and carrying on cost the least together, and never below the minimum", () => {
+  it("minimises the cost of billing again plus that of carrying on, and is never below the minimum", () => {
     const offer = { savedTokens: 0, behindTokens: 50_000, usedTokens: 100_000, growthTokens: 1_000 };
     const cost = (batch: number) => (45_000 * 1_000) / batch + 0.05 * batch;
     const best = pruneBatch(offer, budget);
@@ -151,13 +151,13 @@ describe("pruneBatch", () => {
 });
 
 describe("prunableTokens", () => {
-  it("tells how many tokens a plan would hide, with those that are protected", () => {
+  it("reports how many tokens a plan would hide, including protected ones", () => {
     const rows = rowsOf([turn("task"), ...Array.from({ length: 12 }, () => step(10_000)).flat()]);
     const { savedTokens } = planPrune(rows, budget);
     expect(prunableTokens(rows, 40_000)).toBe(savedTokens + 40_000);
   });
 
-  it("offers nothing while the results of the last two turns have room left", () => {
+  it("reports none while the results of the last two turns have room left", () => {
     const rows = rowsOf([turn("task"), ...Array.from({ length: 6 }, () => step(10_000)).flat()]);
     expect(
       pruneDue({ usedTokens: 92_000, prunableTokens: prunableTokens(rows, 40_000) }, budget, "always"),
@@ -182,7 +182,7 @@ describe("stuckVerdict", () => {
     expect(stuckVerdict(["a", "a", "a", "a"], true)).toBe("stop");
   });
 
-  it("begins anew after a user message, which empties the list [case 28]", () => {
+  it("starts over after a user message, which empties the list [case 28]", () => {
     expect(stuckVerdict(["a"], false)).toBeUndefined();
   });
 });

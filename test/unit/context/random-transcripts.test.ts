@@ -1,4 +1,4 @@
-/** The pure half of what test/activities/random-sessions.test.ts does with a store: many more lives, no database. */
+/** The pure half of test/activities/random-sessions.test.ts: many more sessions, no database. */
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { strategyNames } from "../../../activities/contract/strategies.ts";
@@ -71,7 +71,7 @@ const event = fc.oneof(
 );
 type Event = typeof event extends fc.Arbitrary<infer T> ? T : never;
 
-/** A transcript in memory: the view, and what each round took out of it. */
+/** A transcript in memory: the view, and what each compaction removed from it. */
 interface Transcript {
   rows: StoredMessage[];
   rounds: { readonly round: number; readonly step: number; readonly gone: readonly StoredMessage[] }[];
@@ -191,14 +191,14 @@ function check({ rows, rounds, all }: Transcript): void {
   expect(sizes).toHaveLength(messages.length);
   expect(tokens).toBeGreaterThan(0);
   for (const api of ["responses", "chat"] as const) checkPairs(api, wireItems(messages, api));
-  // The task first, the newest word of the person, and each result in view with its own text.
+  // The task first, the person's newest message, and each result in view with its own text.
   expect(rows[0]?.kind).toBe("task");
   expect(messages[0]).toMatchObject({ role: "user", content: [{ text: "Build it." }] });
   const newest = [...rounds.flatMap((round) => round.gone), ...rows]
     .filter((row) => row.kind === "guidance")
     .toSorted((left, right) => left.sequence - right.sequence)
     .at(-1);
-  // One that alone is more than all user messages may be is told by the summary.
+  // A message larger than the limit for all user messages is in the summary.
   if (newest !== undefined && newest.tokens <= budget.userTokens)
     expect(rows.map((row) => row.sequence)).toContain(newest.sequence);
   const count = (list: readonly string[]) => Object.groupBy(list, (text) => text);
@@ -212,15 +212,15 @@ function check({ rows, rounds, all }: Transcript): void {
   );
   for (const [text, times] of Object.entries(kept))
     if (text !== PRUNED_TEXT) expect(shown[text]?.length ?? 0).toBeGreaterThanOrEqual(times?.length ?? 0);
-  // Each message is in the view or in exactly one round.
+  // Each message is in the view or in exactly one compaction.
   const places = [...rows, ...rounds.flatMap((round) => round.gone)].map((row) => row.sequence);
   expect(new Set(places).size).toBe(places.length);
   expect(new Set(places)).toEqual(all);
   expect(rows.filter((row) => row.kind === "summary").length).toBeLessThanOrEqual(1);
 }
 
-describe("a transcript to which anything may happen", () => {
-  it("is well-formed on both wires at every moment, with task, newest guidance and results; each message is in view or in one round [case 3] [case 6] [case 17] [invariant 4]", async () => {
+describe("a transcript under random events", () => {
+  it("is well-formed on both wires at every moment, with task, newest guidance and results; each message is in view or in one compaction [case 3] [case 6] [case 17] [invariant 4]", async () => {
     let rounds = 0;
     await fc.assert(
       fc.asyncProperty(fc.array(event, { minLength: 5, maxLength: 40 }), async (events) => {

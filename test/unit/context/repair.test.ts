@@ -13,7 +13,7 @@ const shape = (messages: readonly Message[]) =>
   });
 
 describe("repair", () => {
-  it("hands a sound sequence back as it is [case 17]", () => {
+  it("returns a sound sequence unchanged [case 17]", () => {
     const sound = [user("go"), calls("", "a", "b"), result("a"), result("b"), says("done")];
     expect(repair(sound)).toEqual({ messages: sound, repairs: [] });
     expect(repair(sound).messages).toBe(sound);
@@ -37,12 +37,12 @@ describe("repair", () => {
     expect(repairs).toEqual([{ kind: "orphan-result", toolCallId: "ghost" }]);
   });
 
-  it("moves a user message out from between a call and its result [case 17]", () => {
+  it("moves a user message between a call and its result behind them [case 17]", () => {
     const { messages } = repair([user("go"), calls("", "a"), user("wait"), result("a", "R")]);
     expect(shape(messages)).toEqual(["user text", "assistant a", "result a: R", "user text"]);
   });
 
-  it("moves an assistant message out from between a call and its result [case 17]", () => {
+  it("moves an assistant message between a call and its result behind them [case 17]", () => {
     const { messages, repairs } = repair([calls("", "a"), says("hm"), result("a", "R")]);
     expect(shape(messages)).toEqual(["assistant a", "result a: R", "assistant text"]);
     expect(repairs).toEqual([{ kind: "moved-result", toolCallId: "a" }]);
@@ -54,10 +54,10 @@ describe("repair", () => {
     expect(repairs).toEqual([{ kind: "duplicate-result", toolCallId: "a" }]);
   });
 
-  it("takes a result with a wrong id for an orphan and its call for unanswered [case 17]", () => {
+  it("treats a result with a wrong id as an orphan and its call as unanswered [case 17]", () => {
     const { messages, repairs } = repair([calls("", "a"), result("b", "R")]);
     expect(shape(messages)).toEqual(["assistant a", `result a: ${MISSING_RESULT_TEXT}`]);
-    expect(repairs.map((mend) => mend.kind).toSorted()).toEqual(["missing-result", "orphan-result"]);
+    expect(repairs.map((repair) => repair.kind).toSorted()).toEqual(["missing-result", "orphan-result"]);
   });
 
   it("fills in one of three results and keeps call order [case 17]", () => {
@@ -70,12 +70,12 @@ describe("repair", () => {
     ]);
   });
 
-  it("puts results that stand before their call behind it [case 17]", () => {
+  it("moves results before their call behind it [case 17]", () => {
     const { messages } = repair([user("go"), result("a", "R"), calls("", "a")]);
     expect(shape(messages)).toEqual(["user text", "assistant a", "result a: R"]);
   });
 
-  it("tells calls apart that share an id, and gives each its own result", () => {
+  it("distinguishes calls that share an id, and gives each its own result", () => {
     const { messages } = repair([
       calls("", "x"),
       result("x", "1"),
@@ -92,7 +92,7 @@ describe("repair", () => {
     ]);
   });
 
-  it("never hands a late duplicate result to a later call of the same id", () => {
+  it("never pairs a late duplicate result with a later call of the same id", () => {
     const { messages } = repair([calls("", "x"), result("x", "1"), result("x", "late"), calls("", "x")]);
     expect(shape(messages).at(-1)).toBe(`result x_2: ${MISSING_RESULT_TEXT}`);
   });
@@ -133,7 +133,7 @@ describe("repair", () => {
     fc.tuple(id, text).map(([toolCallId, value]) => result(toolCallId, value)),
   );
 
-  it("makes every sequence well-formed, changes no input, and has nothing left to do after that [case 17]", () => {
+  it("makes every sequence well-formed, changes no input, and is idempotent [case 17]", () => {
     fc.assert(
       fc.property(fc.array(message, { maxLength: 14 }), (messages) => {
         const before = JSON.stringify(messages);
@@ -146,7 +146,7 @@ describe("repair", () => {
     );
   });
 
-  it("keeps every call with something to say, and every result whose call is there, exactly once", () => {
+  it("keeps every call with content, and every result whose call is there, exactly once", () => {
     fc.assert(
       fc.property(fc.array(message, { maxLength: 14 }), (messages) => {
         const count = (list: readonly Message[]) =>

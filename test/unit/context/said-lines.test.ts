@@ -24,8 +24,8 @@ const guidance = (...messages: Message[]): StoredMessage[] =>
 const section = (lines: readonly string[]): string =>
   `The task\n${SAID_HEADER}\n${lines.map((line) => `- ${line}`).join("\n")}`;
 
-describe("what a person said, as a summary carries it", () => {
-  it("has a line for each of the messages that waited together, so that the last is not cut off with the first", () => {
+describe("a person's messages in a summary", () => {
+  it("have a line for each of the messages that waited together, so that cutting the first does not cut the last", () => {
     const rows = guidance(together(LONG, "use pnpm", "and commit often"), user("go on"));
     const lines = saidLines({ replaced: rows, kept: [] }, "", ROOM);
     expect(lines.map((line) => line.slice(0, 20))).toEqual([
@@ -46,7 +46,7 @@ describe("what a person said, as a summary carries it", () => {
     ]);
   });
 
-  it("gives the newest more room where it is shown nowhere else, and no longer once something newer is said", () => {
+  it("give the newest more room while it is shown nowhere else, until a newer one arrives", () => {
     const [first, long, newer] = guidance(user("use pnpm"), user(LONG), user("stop there")) as [
       StoredMessage,
       StoredMessage,
@@ -80,7 +80,7 @@ describe("what a person said, as a summary carries it", () => {
     expect(shownBeside.map((line) => line.length)).toEqual([8, 300]);
   });
 
-  it("drops the oldest where there is no room, and never the newest for its length", () => {
+  it("drop the oldest where there is no room, and never the newest for its length", () => {
     const many = guidance(
       ...Array.from({ length: 40 }, (_, n) => user(`${n}: ${"x".repeat(200)}`)),
       user(LONG),

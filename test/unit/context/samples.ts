@@ -1,4 +1,4 @@
-/** Texts of the kinds an agent meets, for measuring estimates against a real tokenizer. */
+/** Texts of the kinds that an agent reads, to measure estimates against a real tokenizer. */
 import { readFileSync } from "node:fs";
 
 const root = new URL("../../../", import.meta.url);

@@ -15,7 +15,7 @@ const TARGET = 20_000;
 const huge = (lines: number) => "One more line of an output that fills every window.\n".repeat(lines);
 const overflow = { trigger: "overflow", deterministic: true, targetTokens: TARGET } as const;
 
-/** The view after an overflow's round, without a model. */
+/** The view after an overflow's compaction, without a model. */
 async function after(rows: readonly StoredMessage[]): Promise<{ done: Compaction; view: StoredMessage[] }> {
   const done = await compact("reactive-overflow", roundOf(rows, 1, overflow), scriptedSummariser().summarise);
   const hidden = new Set(done.kind === "pruned" || done.kind === "compacted" ? done.hidden : []);
@@ -24,7 +24,7 @@ async function after(rows: readonly StoredMessage[]): Promise<{ done: Compaction
 }
 
 describe("a live turn larger than the window [case 10]", () => {
-  it("hides the largest results of the newest calls behind their handles, and no more than it takes", async () => {
+  it("hides the largest results of the newest calls behind their handles, and no more than necessary", async () => {
     const newest: Message[] = [
       calls("", "a", "b", "c"),
       result("a", huge(2_000)),
@@ -43,14 +43,14 @@ describe("a live turn larger than the window [case 10]", () => {
     expect(texts[2]).toContain('handle="s1c2"');
   });
 
-  it("replaces what is older as well, in the same round", async () => {
+  it("also replaces older messages, in the same compaction", async () => {
     const rows = rowsOf([user("Build."), ...work(20), calls("", "z"), result("z", huge(3_000))]);
     const { done, view } = await after(rows);
     expect(done).toMatchObject({ kind: "compacted", hidden: [rows.length] });
     expect(PREFIX + buildView(view).tokens).toBeLessThan(TARGET);
   });
 
-  it("shows head and tail of a person's message that no window holds, with a handle to the whole", async () => {
+  it("shows head and tail of a person's message larger than any window, with a handle to the whole", async () => {
     const said = `Begin here. ${huge(4_000)} And mind the end.`;
     const { done, view } = await after(rowsOf([user("Build."), says("What next?"), user(said)]));
     expect(done).toMatchObject({ kind: "pruned", hidden: [3] });
@@ -60,7 +60,7 @@ describe("a live turn larger than the window [case 10]", () => {
     expect(part).toMatchObject({ text: expect.stringContaining('read_output handle="m3"') });
   });
 
-  it("replaces even the newest calls where what the model wrote is too large itself, and tells it to go on", async () => {
+  it("replaces even the newest calls where the model's own text is too large, and tells it to continue", async () => {
     const call = { id: "w", name: "write_file", input: { path: "src/big.ts", content: huge(4_000) } };
     const { done, view } = await after(
       rowsOf([user("Build."), calls("", call), result("w", "written", "completed", "write_file")]),
@@ -102,7 +102,7 @@ describe("a live turn larger than the window [case 10]", () => {
     },
   );
 
-  it("leaves a short message as it is, marked or not", () => {
+  it("leaves a short message unchanged, marked or not", () => {
     const [row] = rowsOf([user("Short.")]);
     expect(shownMessage({ ...(row as StoredMessage), prunedStep: 3 })).toEqual(user("Short."));
   });

@@ -35,7 +35,7 @@ describe("what a strategy keeps", () => {
     ...work(30),
     ...[1, 2, 3].flatMap((turn) => [user(`Change ${turn}.`), ...work(1, "ok")]),
   ]);
-  /** Calls and results at the end; messages of the user stay anyway. */
+  /** Calls and results at the end; user messages stay in any case. */
   const keptBy = async (name: StrategyName, options: KeepOptions = {}): Promise<number> => {
     const input = roundOf(rows, 1, { options });
     const done = compacted(await compact(name, input, scriptedSummariser(summaryText()).summarise));
@@ -48,11 +48,11 @@ describe("what a strategy keeps", () => {
     expect(await keptBy("threshold-rounds")).toBe(8);
   });
 
-  it("is what preserveLastNTurns and keepMessages say", async () => {
+  it("follows preserveLastNTurns and keepMessages", async () => {
     expect(await keptBy("reactive-overflow", { preserveLastNTurns: 3 })).toBe(6);
     expect(await keptBy("threshold-rounds", { preserveLastNTurns: 1 })).toBe(2);
     expect(await keptBy("reactive-overflow", { keepMessages: 2 })).toBe(2);
-    // The fourth turn is long: as far as the tail's tokens allow.
+    // The fourth turn is long: kept as far as the tail's tokens allow.
     expect(await keptBy("reactive-overflow", { preserveLastNTurns: 4 })).toBeGreaterThan(10);
   });
 

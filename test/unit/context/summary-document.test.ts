@@ -18,12 +18,12 @@ const sections = (fill: Partial<Sections> = {}): Sections =>
   ({ ...Object.fromEntries(SECTIONS.map((section) => [section, "None."])), ...fill }) as Sections;
 
 describe("a summary's sections", () => {
-  it("come back as they were written", () => {
+  it("are parsed as they were written", () => {
     const written = sections({ "Current State": "It runs.\n- twice", "Errors & Resolutions": "E1 → solved" });
     expect(parseSections(renderSummary(3, written))).toEqual(written);
   });
 
-  it("stand under the rounds that the summary incorporates", () => {
+  it("follow the compactions that the summary incorporates", () => {
     const first = renderSummary(1, sections());
     expect(first).not.toContain("Incorporates");
     const second = renderSummary(2, sections(), first);
@@ -58,7 +58,7 @@ describe("the file table", () => {
     description: "d".repeat(50),
   }));
 
-  it.each([10_000, 200, 20])("names every path also where it has %i characters only", (maxChars) => {
+  it.each([10_000, 200, 20])("lists every path even within %i characters", (maxChars) => {
     const table = renderFiles(files, maxChars);
     expect(parseFiles(table).map((file) => file.path)).toEqual(files.map((file) => file.path));
   });
@@ -69,7 +69,7 @@ describe("the file table", () => {
     expect(renderFiles(files, 20)).toContain("src/{a.ts,b.ts}");
   });
 
-  it("is not broken by signs in a description", () => {
+  it("survives special characters in a description", () => {
     const table = renderFiles([{ path: "a", action: "edited", description: "x | y\nz" }], 1_000);
     expect(parseFiles(table)).toEqual([{ path: "a", action: "edited", description: "x y z" }]);
   });
@@ -87,7 +87,7 @@ describe("isSameItem", () => {
   });
 });
 
-describe("what code reads from a transcript", () => {
+describe("facts that code reads from a transcript", () => {
   const patch =
     "*** Begin Patch\n*** Add File: new.ts\n+x\n*** Delete File: old.ts\n*** Update File: was.ts\n*** Move to: is.ts\n@@\n-a\n+b\n*** End Patch";
   const rows = rowsOf([
@@ -109,7 +109,7 @@ describe("what code reads from a transcript", () => {
     result("6", "ok", "completed", "todo"),
   ]);
 
-  it("is each changed file once, and none of a call that failed", () => {
+  it("contain each changed file once, and none of a failed call", () => {
     expect(filesIn(rows).map((file) => `${file.action} ${file.path}`)).toEqual([
       "written src/a.ts",
       "written new.ts",
@@ -119,7 +119,7 @@ describe("what code reads from a transcript", () => {
     ]);
   });
 
-  it("is the newest todo list and the newest errors", () => {
+  it("contain the newest todo list and the newest errors", () => {
     expect(todoIn(rows)).toEqual([
       { text: "one", done: false },
       { text: "two", done: true },
@@ -132,7 +132,7 @@ describe("checkSummary", () => {
   const summary = renderSummary(2, sections());
   const check = { summary, previous: undefined, replacedTokens: 5_000, beforeTokens: 9_000, maxTokens: 800 };
 
-  it("accepts what is smaller and whole", () => {
+  it("accepts a smaller, complete summary", () => {
     expect(checkSummary(check)).toBeUndefined();
   });
 
@@ -141,7 +141,7 @@ describe("checkSummary", () => {
     ["over-target", { maxTokens: 10 }],
     ["too-little-saved", { beforeTokens: 100_000 }],
     ["missing-section", { summary: summary.replace("## Pending Work", "") }],
-  ])("refuses what is %s", (reason, change) => {
+  ])("refuses a summary that is %s", (reason, change) => {
     expect(checkSummary({ ...check, ...change })?.reason).toBe(reason);
   });
 
@@ -149,20 +149,20 @@ describe("checkSummary", () => {
     ["lost-path", { "Completed Work": "| a.ts | written | |" }],
     ["lost-item", { "Pending Work": "- [ ] add the importer" }],
     ["lost-rule", { "Original Task": "Task\nSaid later by the user, oldest first:\n- Use tabs." }],
-  ])("refuses what lost something: %s", (reason, fill) => {
+  ])("refuses a summary that lost facts: %s", (reason, fill) => {
     const previous = renderSummary(1, sections(fill));
     expect(checkSummary({ ...check, previous })?.reason).toBe(reason);
     expect(lostFrom(previous, renderSummary(2, sections(fill)))).toBeUndefined();
   });
 
-  it("lets a closed item go", () => {
+  it("allows a closed item to go", () => {
     const previous = renderSummary(1, sections({ "Pending Work": "- [x] add the importer" }));
     expect(lostFrom(previous, summary)).toBeUndefined();
   });
 });
 
 describe("excerpt", () => {
-  it("cuts on a code point and says so", () => {
+  it("cuts on a code point and marks the cut", () => {
     expect(excerpt("ab😀cd", 4)).toBe("ab…");
     expect(excerpt("abc", 3)).toBe("abc");
     expect(parseChecklist("- [ ] a\n- [x] b\n* c\nNone.\n- None.")).toHaveLength(3);

@@ -48,7 +48,7 @@ describe("estimateText", () => {
   it("ends in linear time on the worst texts", () => {
     const before = performance.now();
     for (const text of ["a", "=", " ", "\n", "9", "漢", "😀", "aB"]) estimateText(text.repeat(200_000));
-    // A quadratic walk would take minutes; a second is generous for 2 million characters.
+    // A quadratic walk would take minutes; a second is ample for 2 million characters.
     expect(performance.now() - before).toBeLessThan(5_000);
   });
 });
@@ -97,12 +97,12 @@ describe("estimatedNextInput", () => {
     });
   });
 
-  it("adds what came after, and what cancelled calls left behind accumulates [case 18]", () => {
+  it("adds later messages, and accumulates those of cancelled calls [case 18]", () => {
     expect(estimatedNextInput({ bill, newTokens: 100, pureTokens }).tokens).toBe(5_300);
     expect(estimatedNextInput({ bill, newTokens: 250, pureTokens }).tokens).toBe(5_450);
   });
 
-  it("is the pure estimate, and says so, where there is no bill [case 18]", () => {
+  it("is the pure estimate, labelled as such, where there is no bill [case 18]", () => {
     expect(estimatedNextInput({ newTokens: 100, pureTokens })).toEqual({ tokens: 5_400, estimated: true });
   });
 
@@ -120,7 +120,7 @@ describe("estimatedNextInput", () => {
     expect(estimatedNextInput(next)).toEqual({ tokens: 5_400, estimated: true });
   });
 
-  it("keeps a bill that is larger than the window: it is what must start a compaction [case 31]", () => {
+  it("keeps a bill that is larger than the window, because it must start a compaction [case 31]", () => {
     const next = {
       bill: { input: 140_000, output: 10 },
       newTokens: 0,
@@ -130,7 +130,7 @@ describe("estimatedNextInput", () => {
     expect(estimatedNextInput(next)).toEqual({ tokens: 140_010, estimated: false });
   });
 
-  it("applies the learnt ratio to what is estimated and never to the bill", () => {
+  it("applies the calibration factor to estimates and never to the bill", () => {
     expect(estimatedNextInput({ bill, newTokens: 100, pureTokens, ratio: 1.2 }).tokens).toBe(5_320);
     expect(estimatedNextInput({ newTokens: 0, pureTokens: 1_000, ratio: 1.2 }).tokens).toBe(1_200);
     expect(estimatedNextInput({ newTokens: 0, pureTokens: 1_000, ratio: Number.NaN }).tokens).toBe(1_000);
@@ -138,14 +138,14 @@ describe("estimatedNextInput", () => {
 });
 
 describe("learnRatio", () => {
-  it("comes to the true ratio within some calls and stays there", () => {
+  it("reaches the true ratio within some calls and stays there", () => {
     let learnt = learnRatio(undefined, 1_000, 1_200);
     for (let call = 0; call < 20; call++) learnt = learnRatio(learnt, 1_000, 1_200);
     expect(learnt.ratio).toBeCloseTo(1.2, 5);
     expect(learnt.samples).toBe(21);
   });
 
-  it("is not thrown off by one absurd sample, nor by unusable ones", () => {
+  it("ignores one absurd sample, and unusable ones", () => {
     const before = { ratio: 1, samples: 50 };
     expect(learnRatio(before, 10, 1_000_000).ratio).toBeLessThanOrEqual(1.1);
     expect(learnRatio(before, 1_000, 0)).toEqual(before);
@@ -153,13 +153,13 @@ describe("learnRatio", () => {
     expect(learnRatio(before, 0, 1_000)).toEqual(before);
   });
 
-  it("learns nothing from bills that are of another request", () => {
+  it("learns nothing from bills of another request", () => {
     const before = { ratio: 1, samples: 3 };
     expect(learnRatio(before, 5_000, 50_000)).toEqual(before);
     expect(learnRatio(before, 5_000, 400)).toEqual(before);
   });
 
-  it("is not taught by a server that cuts requests without a word, so that a compaction still comes [S11]", () => {
+  it("learns nothing from a server that cuts requests silently, so that compaction still starts [S11]", () => {
     const [window, kept] = [32_000, 4_096];
     let learnt = { ratio: 1, samples: 0 };
     let due = false;

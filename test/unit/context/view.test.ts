@@ -15,7 +15,7 @@ import { calls, result, rowsOf, says, user } from "../../support/rows.ts";
 const long = "a line of output\n".repeat(200);
 
 describe("buildView", () => {
-  it("shows rows as they are, with the tokens they were stored with", () => {
+  it("shows rows unchanged, with the tokens they were stored with", () => {
     const rows = rowsOf([
       user("task"),
       calls("look", "a"),
@@ -29,7 +29,7 @@ describe("buildView", () => {
     expect(view.repairs).toEqual([]);
   });
 
-  it("shows a pruned result as a placeholder with its handle, and leaves the row alone [case 15]", () => {
+  it("shows a pruned result as a placeholder with its handle, and does not change the row [case 15]", () => {
     const rows = rowsOf([
       user("task"),
       calls("", "a", "b"),
@@ -43,14 +43,14 @@ describe("buildView", () => {
     expect(rows[3]).toMatchObject({ content: [{ text: long }] });
   });
 
-  it("is well-formed where a result is missing, and says what was repairs [case 17]", () => {
+  it("is well-formed where a result is missing, and marks repairs [case 17]", () => {
     const view = buildView(rowsOf([user("task"), calls("", "a", "b"), result("b")]));
     expect(view.messages.map((message) => message.role)).toEqual(["user", "assistant", "tool", "tool"]);
     expect(view.sizes).toHaveLength(4);
     expect(view.repairs[0]).toEqual({ kind: "missing-result", toolCallId: "a" });
   });
 
-  it("counts what a hidden row would be shown as, whatever figures its handle has", () => {
+  it("counts a hidden row's placeholder for any figures in its handle", () => {
     const [, , row] = rowsOf([user("task"), calls("", "a"), result("a", long)]);
     if (row === undefined) throw new Error("There are three rows.");
     fc.assert(
@@ -73,14 +73,14 @@ describe("viewSize", () => {
   const usage = { input: 5_000, output: 200 };
   const options = { prefixTokens: 3_000, ratio: 1, windowTokens: 128_000 };
 
-  it("stands on the newest bill and adds the rows that came after it [case 18]", () => {
+  it("starts from the newest bill and adds later rows [case 18]", () => {
     const rows = rowsOf([user(long), [calls("", "a"), { usage }], [result("a", long), { tokens: 400 }]]);
     expect(viewSize({ rows, ...options })).toMatchObject({
       next: { tokens: 5_600, estimated: false },
     });
   });
 
-  it("is a labelled pure estimate where nothing was billed yet [case 18]", () => {
+  it("is a labelled pure estimate before the first bill [case 18]", () => {
     const rows = rowsOf([user(long)]);
     const pureTokens = 3_000 + rows[0]!.tokens;
     expect(viewSize({ rows, ...options })).toEqual({
@@ -104,7 +104,7 @@ describe("viewSize", () => {
     expect(viewSize({ rows, ...options }).next.tokens).toBeLessThan(4_000);
   });
 
-  it("takes off what prune has hidden since the bill, and only once", () => {
+  it("subtracts what prune has hidden since the bill, and only once", () => {
     const hidden = rowsOf([
       user("task"),
       calls("", "a"),

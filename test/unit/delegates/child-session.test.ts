@@ -23,7 +23,7 @@ function configOf(parent = parentWith({}), input: object = {}, delegated = 0) {
 }
 
 describe("a delegate's settings", () => {
-  it("are its parent's, with a limit of steps of its own and no delegates", () => {
+  it("are its parent's, with its own step limit and no delegates", () => {
     const parent = { ...parentWith({ maxSteps: 20 }), systemPrompt: "own words" };
     const own = configOf(parent, { max_steps: 50 });
     expect(own).toMatchObject({
@@ -35,7 +35,7 @@ describe("a delegate's settings", () => {
     expect(configOf(parent, { max_steps: 3 })).toMatchObject({ config: { limits: { maxSteps: 3 } } });
   });
 
-  it("have the model that is configured or asked for, and no fallback of another model's", () => {
+  it("use the configured or requested model, and no fallback of another model's", () => {
     const models = { "gpt-4o": { fallback: ["openai/gpt-4.1"] } };
     const parent = parentWith({ model: "gpt-4.1-mini" }, models);
     const other = configOf(parent);
@@ -56,7 +56,7 @@ describe("a delegate's settings", () => {
   });
 });
 
-it("a delegate is named after its call, and after a reset anew", () => {
+it("a delegate is named after its call, and gets a new name after a reset", () => {
   expect(childIdOf({ sessionId: "a", epoch: 1, step: 12, index: 0 })).toBe("a.s12c0");
   expect(childIdOf({ sessionId: "a", epoch: 2, step: 12, index: 0 })).toBe("a.s12c0e2");
 });
@@ -76,7 +76,7 @@ describe("a delegate's result", () => {
   const shown = (end: Partial<EndedDelegate>, files: Parameters<typeof delegateResult>[1] = NONE) =>
     delegateResult({ ...END, ...end }, files, [], { handle: "s1c0", maxChars: 8_000 });
 
-  it("is its last answer under a line that says how it ended", () => {
+  it("is its last answer under a line with its outcome", () => {
     expect(shown({}).text).toBe(
       "[Delegate a.s1c0: finished; 3 steps, $0.0100. Its last answer:]\n\nIt is done.",
     );
@@ -97,7 +97,7 @@ describe("a delegate's result", () => {
     expect(outcomeOfDelegate({ ...END, status: "cancelled", stopped: "interrupt" })).toBe("interrupted");
   });
 
-  it("keeps the whole of a long answer, and the files that were not taken over", () => {
+  it("keeps a long answer whole, and lists the files that were not merged", () => {
     const long = shown({ answer: "x".repeat(9_000) });
     expect(long.truncated).toBe(true);
     expect(long.text.length).toBeLessThan(8_200);

@@ -71,7 +71,7 @@ describe("the difference of two saves", () => {
     ...more,
   });
 
-  it("names files that are new, gone or may differ, and no others", () => {
+  it("lists files that are new, gone or may differ, and no others", () => {
     const before = [entry("same"), entry("gone"), entry("touched"), entry("unsure", { ctime: "?" })];
     const after = [
       entry("same"),
@@ -82,7 +82,7 @@ describe("the difference of two saves", () => {
     expect(changedPaths(before, after)).toEqual({ files: ["gone", "new", "touched", "unsure"], left: [] });
   });
 
-  it("says what cannot be taken over, and leaves folders to their files", () => {
+  it("lists what cannot be merged, and omits folders", () => {
     const before = [entry("link", { kind: "link", target: "a" }), entry("folder", { kind: "folder" })];
     const after = [
       entry("link", { kind: "link", target: "b" }),

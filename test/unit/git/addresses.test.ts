@@ -31,7 +31,7 @@ describe("the address of a repository", () => {
   });
 });
 
-it("takes names of branches that Git takes, and puts the session's id in", () => {
+it("accepts branch names that Git accepts, and inserts the session's id", () => {
   expect(["longhaul/{id}", "main", "a/b-c.d"].filter((name) => !branchName.safeParse(name).success)).toEqual(
     [],
   );
@@ -51,7 +51,7 @@ describe("a token", () => {
     PATH: "/usr/bin:/bin",
   });
 
-  it("is that of its host before the one for all", async () => {
+  it("for a host takes precedence over the one for all hosts", async () => {
     expect(await access.tokenFor("https://github.com/acme/app")).toBe("me:only-github");
     expect(await access.tokenFor("https://gitlab.com/acme/app")).toBe("everyone");
     expect([access.hasToken("git@gitlab.com:acme/app"), access.hasToken("file:///srv/app")]).toEqual([
@@ -60,7 +60,7 @@ describe("a token", () => {
     ]);
   });
 
-  it("is given to git for the host of the call alone, and nothing else of the environment is", async () => {
+  it("is passed to git for the call's host alone, with nothing else of the environment", async () => {
     const valuesFor = async (url: string) =>
       Object.values(gitEnvironment(access, await credentialFor(access, url)));
     const values = await valuesFor("https://github.com/acme/app");
@@ -69,12 +69,12 @@ describe("a token", () => {
     expect((await valuesFor("file:///srv/app")).join(" ")).not.toMatch(/everyone|only-github/);
   });
 
-  it("counts as a secret, whatever its variable's name ends in", () => {
+  it("counts as a secret, whatever its variable's suffix", () => {
     expect(secretsOf({ LONGHAUL_GIT_TOKEN_GITHUB_COM: "me:only-github" })).toContain("only-github");
   });
 });
 
-it("tells a missing credential from a repository that is not there and a host that is away", () => {
+it("distinguishes a missing credential, a missing repository and an unreachable host", () => {
   const url = "https://github.com/acme/app";
   const kind = (err: string) => troubleOf(url, { err }).kind;
   expect(kind("fatal: could not read Username for 'https://github.com': terminal prompts disabled")).toBe(
@@ -92,7 +92,7 @@ it("tells a missing credential from a repository that is not there and a host th
   );
 });
 
-it("says in a word why git failed", async () => {
+it("lets a failed command throw GitFailed, and runs git without hooks", async () => {
   const access = gitAccessOf({ PATH: process.env["PATH"] });
   await expect(git(access, ["rev-parse", "HEAD"], { cwd: "/" })).rejects.toThrow(GitFailed);
   expect(await git(access, ["config", "--get", "core.hooksPath"])).toBe("/dev/null");

@@ -27,7 +27,7 @@ describe.each(["github", "gitlab"] as const)("a pull request on %s", (kind) => {
     signal: new AbortController().signal,
   });
 
-  it("is made once, and brought up to date by the next run", () =>
+  it("is created once, and updated by the next run", () =>
     withForge(async (forge, origin) => {
       const first = await openPullRequest(callTo(origin), request);
       expect(first).toMatchObject({ number: 1, created: true });
@@ -38,7 +38,7 @@ describe.each(["github", "gitlab"] as const)("a pull request on %s", (kind) => {
       ]);
     }));
 
-  it("is found again where it was made between the lookup and the creation", () =>
+  it("is found again where it was created between the lookup and the creation", () =>
     withForge(async (forge, origin) => {
       await openPullRequest(callTo(origin), request);
       forge.blindLookups = 1;
@@ -46,7 +46,7 @@ describe.each(["github", "gitlab"] as const)("a pull request on %s", (kind) => {
       expect(forge.requests).toHaveLength(1);
     }));
 
-  it("is refused with the forge's own words", () =>
+  it("is refused with the forge's own message", () =>
     withForge(async (_forge, origin) => {
       const missing = openPullRequest(callTo(origin), { ...request, into: "gone" });
       await expect(missing).rejects.toThrow(/422.*Validation Failed/);
@@ -58,7 +58,7 @@ describe.each(["github", "gitlab"] as const)("a pull request on %s", (kind) => {
     }));
 });
 
-it("finds the forge by the host's name, and by the setting where that says nothing", () => {
+it("finds the forge by the host's name, or else by the setting", () => {
   const place = (url: string, forge: "auto" | "github" | "gitlab" = "auto") => forgeOf(url, forge);
   expect(place("https://github.com/acme/app.git")).toEqual({
     kind: "github",
@@ -75,7 +75,7 @@ it("finds the forge by the host's name, and by the setting where that says nothi
   expect(place("file:///srv/acme/app")).toBeUndefined();
 });
 
-it("reads a push by its flag, not by its words", () => {
+it("reads a push's outcome by its flag, not by its text", () => {
   const out = (line: string) => `To https://host/app\n${line}\nDone\n`;
   const ref = "refs/heads/b";
   expect(readPorcelain(out(`*\tabc:${ref}\t[new branch]`), ref)?.flag).toBe("*");

@@ -48,7 +48,7 @@ const access = (own?: Readonly<Record<string, string>>): GitAccess =>
   gitAccessOf(environment(own), () => clock);
 
 describe("the worker's GitHub App", () => {
-  it("gives a token for the repository alone, kept until five minutes before it expires", async () => {
+  it("provides a token for the repository alone, kept until five minutes before it expires", async () => {
     const git = access();
     const [first, same] = await Promise.all([git.tokenFor(url), git.tokenFor(url)]);
     expect(same).toBe(first);
@@ -61,13 +61,13 @@ describe("the worker's GitHub App", () => {
     expect(app.issued).toHaveLength(2);
   });
 
-  it("has its tokens masked as soon as they are there", async () => {
+  it("has its tokens masked as soon as they are issued", async () => {
     const git = access();
     const sanitizer = createSanitizer([], git.madeSecrets);
     const early = sanitizer.stream();
     const token = (await git.tokenFor(url)) ?? "";
     expect(token).toMatch(/^ghs_/);
-    // Split, so that the vendor's form alone would not tell.
+    // Split, so that the vendor's token format alone would not reveal it.
     const inside = token.slice(4);
     expect(sanitizer.clean(`x ${token} y`)).toBe("x [masked] y");
     expect(sanitizer.clean(Buffer.from(token).toString("base64"))).not.toContain(
@@ -76,12 +76,12 @@ describe("the worker's GitHub App", () => {
     expect(early.push("plain") + early.end()).toBe("plain");
   });
 
-  it("gives way to a variable of the host, and comes before the one for all", async () => {
+  it("comes after a host's variable, and before the one for all hosts", async () => {
     expect(await access({ LONGHAUL_GIT_TOKEN_127_0_0_1: "own" }).tokenFor(url)).toBe("own");
     expect(await access({ LONGHAUL_GIT_TOKEN: "all" }).tokenFor(url)).toMatch(/^ghs_/);
   });
 
-  it("signs for no server but its own", async () => {
+  it("signs only for its own server", async () => {
     const git = access({ LONGHAUL_GIT_TOKEN: "all" });
     const other = await serveGit(remote, "all", (asked) =>
       Promise.resolve(asked.url?.startsWith("/api/") === true && expect.fail("was asked")),
@@ -100,7 +100,7 @@ describe("the worker's GitHub App", () => {
 const check = (own: Readonly<Record<string, string>>) =>
   checkRepository(sessionGitSchema.parse({ url, push: "end" }), {}, environment(own));
 
-describe("a GitHub App that gives no token", () => {
+describe("a GitHub App without a token", () => {
   it("ends the start with code 4 where it is not installed on the repository", async () => {
     app.installedOn.splice(0);
     await expect(check({})).rejects.toMatchObject({
@@ -110,7 +110,7 @@ describe("a GitHub App that gives no token", () => {
     });
   });
 
-  it("ends it where the key is another's", async () => {
+  it("ends the start where the key belongs to another App", async () => {
     const { privateKey } = generateKeyPairSync("rsa", { modulusLength: 2048 });
     writeFileSync(join(root, "app.pem"), privateKey.export({ type: "pkcs8", format: "pem" }));
     await expect(check({})).rejects.toMatchObject({
@@ -138,7 +138,7 @@ describe("a GitHub App that gives no token", () => {
     expect(start).toThrow(expect.objectContaining({ name: "ServiceMissing" }));
   });
 
-  it("is asked again where GitHub was away", async () => {
+  it("is asked again where GitHub was unreachable", async () => {
     await server.close();
     const found = await lsRemote(access(), url);
     expect(found).toMatchObject({ trouble: { kind: "away" } });

@@ -41,7 +41,7 @@ it("finds the pointers of a commit, and of all commits since another", async () 
   expect(oids(await lfsObjectsSince(access(), mirror, head, undefined))).toEqual(expected(one, two, three));
 });
 
-it("fetches an object once, and one that was not received in full not at all", async () => {
+it("fetches an object once, and refuses an incomplete one", async () => {
   const { text, oid } = pointerOf("content");
   const commit = remote.commit("main", { "a.bin": text });
   const store = createLfsServer("password");
@@ -66,7 +66,7 @@ it("fetches an object once, and one that was not received in full not at all", a
   }
 });
 
-it("asks the store that .lfsconfig names only where it may, and with that host's token alone", async () => {
+it("uses the store named by .lfsconfig only where allowed, with that host's token alone", async () => {
   const storeFor = async (lfsUrl: string) => {
     const commit = remote.commit("main", { ".lfsconfig": `[lfs]\n\turl = ${lfsUrl}\n` });
     const git = access({ LONGHAUL_GIT_TOKEN: "all", LONGHAUL_GIT_TOKEN_10_0_0_7: "own" });
@@ -117,7 +117,7 @@ it("follows the store to no address inside the worker's network", async () => {
   }
 });
 
-it("asks an ssh server where its store is", async () => {
+it("asks an ssh server for its store's address", async () => {
   mkdirSync(join(root, "bin"));
   const answer = JSON.stringify({ href: "https://8.8.8.8/lfs/", header: { Authorization: "RemoteAuth x" } });
   writeFileSync(

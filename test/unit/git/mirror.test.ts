@@ -24,7 +24,7 @@ afterEach(() => {
 
 const { signal } = new AbortController();
 
-it("is cloned once for two at once, then only fetched, and what a crash left is removed", async () => {
+it("is cloned once for two concurrent users, then only fetched, and a crash's leftovers are removed", async () => {
   const [one, two] = await Promise.all([updateMirror(access, remote.url), updateMirror(access, remote.url)]);
   expect(two).toBe(one);
   const left = `${one}.${process.pid}.abcdef01.part`;
@@ -40,7 +40,7 @@ it("is cloned once for two at once, then only fetched, and what a crash left is 
   expect(await hasCommit(access, one, newer)).toBe(true);
 });
 
-it("obeys nothing that the person's own configuration or environment says", async () => {
+it("ignores the person's own configuration and environment", async () => {
   writeFileSync(join(root, "gitconfig"), '[url "file:///nowhere/"]\n\tinsteadOf = file:///\n');
   const hostile = gitAccessOf({
     PATH: process.env["PATH"],
@@ -51,7 +51,7 @@ it("obeys nothing that the person's own configuration or environment says", asyn
   await expect(updateMirror(hostile, remote.url)).resolves.toContain("mirrors");
 });
 
-it("starts at a branch, a tag or a commit, and says where there is none", async () => {
+it("starts at a branch, a tag or a commit, and reports a missing one", async () => {
   const base = remote.at("main") ?? "";
   const side = remote.commit("side", { side: "side\n" });
   gitIn(remote.folder, "tag", "v1", base);
@@ -71,7 +71,7 @@ it("starts at a branch, a tag or a commit, and says where there is none", async 
 it.each([
   [0, "3"],
   [1, "1"],
-])("gives the history to a depth of %i as a pack that a checkout takes", async (depth, commits) => {
+])("packs the history to a depth of %i for a checkout", async (depth, commits) => {
   remote.commit("main", { a: "a\n" });
   remote.commit("main", { b: "b\n" });
   const mirror = await updateMirror(access, remote.url);
@@ -93,11 +93,11 @@ it.each([
   gitIn(box, "fsck", "--strict");
 });
 
-it("goes when no session has used it for a month, and is cloned again by the next one", async () => {
+it("is deleted when no session has used it for a month, and cloned again by the next one", async () => {
   const mirror = await updateMirror(access, remote.url);
   const longAgo = new Date(Date.now() - 31 * 86_400_000);
   utimesSync(mirror, longAgo, longAgo);
-  // Whoever uses it needs nothing new of the remote.
+  // This use needs nothing new from the remote.
   await updateMirror(access, remote.url, { wants: remote.at("main") ?? "" });
   expect(await removeUnusedRepositories(access)).toEqual([]);
   utimesSync(mirror, longAgo, longAgo);

@@ -19,7 +19,7 @@ import { removeUnusedRepositories } from "../../../activities/git/unused.ts";
 import { lsRemote } from "../../../activities/git/remote.ts";
 import { makeRemote, type Remote } from "../../support/remotes.ts";
 
-/** What an ssh server does: it runs the last argument with the user's shell, here on this machine. */
+/** A fake ssh: runs the last argument with the user's shell, on this machine. */
 const SSH = `#!/bin/sh
 printf '%s\\n' "$@" >> "$(dirname "$0")/seen"
 for last; do :; done
@@ -50,7 +50,7 @@ afterEach(() => {
 const push = { branch: "longhaul/a", allowDefaultBranch: false, abandoned: [] };
 const { signal } = new AbortController();
 
-it("a repository is read and pushed to over ssh, with the worker's key and never a question", async () => {
+it("a repository is read and pushed to over ssh, with the worker's key and never a prompt", async () => {
   const url = `ssh://git@host.test${remote.folder}`;
   const commit = remote.commit("side", { more: "more\n" });
   const mirror = await updateMirror(access, url);
@@ -65,7 +65,7 @@ it("a repository is read and pushed to over ssh, with the worker's key and never
   });
 });
 
-it("a relay that no push has used for a month is removed, and made again by the next one", async () => {
+it("a relay that no push has used for a month is removed, and recreated by the next one", async () => {
   const commit = remote.commit("side", { more: "more\n" });
   const mirror = await updateMirror(access, remote.url);
   const { folder } = await openRelay(access, "a", mirror);

@@ -25,7 +25,7 @@ it.each([
   expect(resolveUrl(repository, url)).toBe(expected);
 });
 
-it("takes no name or path that leads elsewhere", () => {
+it("accepts no name or path that leads elsewhere", () => {
   const wrong = [
     "",
     "..",
@@ -50,7 +50,7 @@ it("reads entries as Git does: the last value counts", () => {
   expect([...readEntries(listed)]).toEqual([["a.b", { path: "a", url: "../two" }]]);
 });
 
-describe("an address that a repository names", () => {
+describe("an address in a repository", () => {
   const access = gitAccessOf({ LONGHAUL_GIT_TOKEN: "all", LONGHAUL_GIT_TOKEN_10_0_0_7: "own" });
   const base = "https://192.168.1.5/acme/app.git";
   const why = (url: string, from = base) => refusedRemote(access, from, url);
@@ -73,7 +73,7 @@ describe("an address that a repository names", () => {
     expect(await why(url)).toEqual(expect.any(String));
   });
 
-  it("is taken where it is the repository's host, public, or one that the worker has a token for", async () => {
+  it("is allowed on the repository's host, on public hosts, and on those that the worker has a token for", async () => {
     expect(await why("https://192.168.1.5/other/lib.git")).toBeUndefined();
     expect(await why("git@192.168.1.5:other/lib.git")).toBeUndefined();
     expect(await why("https://8.8.8.8/lib.git")).toBeUndefined();
@@ -94,7 +94,7 @@ describe("an address that a repository names", () => {
   });
 });
 
-it("knows addresses of the public internet", () => {
+it("recognises addresses of the public internet", () => {
   expect(["8.8.8.8", "2606:4700::1111"].every(isPublicAddress)).toBe(true);
   const others = [
     "10.1.2.3",
@@ -109,7 +109,7 @@ it("knows addresses of the public internet", () => {
   expect(others.filter(isPublicAddress)).toEqual([]);
 });
 
-it("a submodule's server sends the worker to no other one", async () => {
+it("a submodule's server cannot redirect the worker to another one", async () => {
   const remote = makeRemote();
   const root = mkdtempSync(join(tmpdir(), "longhaul-submodule-"));
   const inner = await serveGit(remote, () => true);
@@ -136,6 +136,6 @@ it("a submodule's server sends the worker to no other one", async () => {
   const fetched = await fetchSubmodule(access.within(base), base, submodule, signal);
   expect(fetched).toMatchObject({ refused: expect.stringContaining("the submodule") as string });
   expect(inner.seen).toEqual({ allowed: 0, refused: 0 });
-  // What the person named may send us on, as a renamed repository does.
+  // A person's own address may redirect, as a renamed repository does.
   expect(await fetchSubmodule(access.within(url), url, submodule, signal)).toEqual(expect.any(String));
 });

@@ -18,7 +18,7 @@ interface Service {
   readonly stop_grace_period?: string;
 }
 
-/** Variables as compose fills them in when nothing is set. */
+/** Variables as compose sets them by default. */
 function compose(): { services: Record<string, Service>; volumes: Record<string, unknown> } {
   const text = readFileSync(join(project, "docker-compose.yml"), "utf8");
   return parse(text.replace(/\$\{[A-Z_]+:-([^}]*)\}/g, (_, value: string) => value || '""')) as ReturnType<
@@ -28,7 +28,7 @@ function compose(): { services: Record<string, Service>; volumes: Record<string,
 
 const { services } = compose();
 
-test("every service waits for what it needs to be healthy or done", () => {
+test("every service waits until what it needs is healthy or done", () => {
   for (const [name, { depends_on = {} }] of Object.entries(services)) {
     for (const [other, { condition }] of Object.entries(depends_on)) {
       const awaited = services[other];
@@ -45,7 +45,7 @@ test("every port is published on this machine alone", () => {
   for (const port of ports) expect(port).toMatch(/^127\.0\.0\.1:/);
 });
 
-test("every mounted file of the project is there", () => {
+test("every mounted file of the project exists", () => {
   const mounted = Object.values(services)
     .flatMap((service) => service.volumes ?? [])
     .map((volume) => volume.split(":")[0] ?? "")
@@ -58,7 +58,7 @@ test("every image has a version", () => {
   for (const { image } of Object.values(services)) expect(image).toMatch(/:[0-9][\w.]*$/);
 });
 
-test("the worker's environment is what a worker accepts, and its end is awaited longer than its grace", () => {
+test("the worker accepts its environment, and its stop timeout is longer than its grace period", () => {
   const worker = services["worker"];
   const config = readWorkerConfig(worker?.environment ?? {});
   expect(config.readyFile).toBe("/tmp/worker.ready");

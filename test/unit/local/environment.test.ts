@@ -40,11 +40,11 @@ describe("the environment of child processes", () => {
       "worker",
       ["HTTPS_PROXY", "OPENAI_API_KEY", "DATABASE_URL", "TEMPORAL_API_KEY", "LONGHAUL_REHEARSAL_DELAY_MS"],
     ],
-  ])("has for a %s what it needs and no more", (purpose, more) => {
+  ])("gives a %s only the variables that it needs", (purpose, more) => {
     expect(Object.keys(childEnvironment(purpose, ours)).sort()).toEqual([...common, ...more].sort());
   });
 
-  it("holds no key where nobody chose one", async () => {
+  it("contains no key by default", async () => {
     process.env["OPENAI_API_KEY"] = "sk-very-secret";
     try {
       const log = join(folder, "log");
@@ -60,7 +60,7 @@ describe("the environment of child processes", () => {
     }
   });
 
-  it("has for the worker every variable that the worker reads", () => {
+  it("contains for the worker every variable that the worker reads", () => {
     const [config] = sources(/^worker\/config\.ts$/);
     const names = (config?.text.match(/^ {2}[A-Z]+_[A-Z_]+(?=:)/gm) ?? []).map((name) => name.trim());
     expect(names.length).toBeGreaterThan(20);
@@ -68,7 +68,7 @@ describe("the environment of child processes", () => {
     expect(childEnvironment("worker", set)).toEqual(set);
   });
 
-  it("is never all of ours", () => {
+  it("is never our whole environment", () => {
     const whole = sources(/^worker\/local\/(?!rehearsal\/flashcards\/).*\.ts$/).filter(({ text }) =>
       /\.\.\.process\.env|env: process\.env/.test(text),
     );
@@ -77,7 +77,7 @@ describe("the environment of child processes", () => {
 });
 
 describe("the folder of our data", () => {
-  it("is closed to others, with what an earlier version left open in it", () => {
+  it("is closed to others, including files that an earlier version left open", () => {
     const home = join(folder, "home");
     mkdirSync(join(home, "logs"), { recursive: true, mode: 0o755 });
     for (const path of ["temporal.db", "logs/worker.log"])
@@ -89,7 +89,7 @@ describe("the folder of our data", () => {
     expect(modes).toEqual([0o700, 0o700, 0o600, 0o600]);
   });
 
-  it("gets only private files from what is started with it", async () => {
+  it("gets only private files from programs started with it", async () => {
     const log = join(folder, "logs", "x.log");
     const before = process.umask();
     const mark = await launch({ command: "sh", args: ["-c", `echo made > ${join(folder, "made")}`], log });

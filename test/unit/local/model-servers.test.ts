@@ -4,7 +4,7 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import { askWindows, serverFinding } from "../../../client/setup/model-check.ts";
 import { askServer, findLocalServers, serverNote } from "../../../client/setup/model-servers.ts";
 
-/** A server that has these documents and nothing else; a null one never answers. */
+/** A server with these documents only; a null one never answers. */
 async function serverWith(documents: Readonly<Record<string, unknown>>): Promise<string> {
   const server = createServer((request, response) => {
     const document = documents[request.url ?? ""];
@@ -21,7 +21,7 @@ async function serverWith(documents: Readonly<Record<string, unknown>>): Promise
 }
 const list = (...ids: string[]) => ({ object: "list", data: ids.map((id) => ({ id })) });
 
-describe("what a model server says of itself", () => {
+describe("what a model server reports about itself", () => {
   it.each([
     ["vLLM", { "/v1/models": { data: [{ id: "m", max_model_len: 32_768 }] } }, 32_768],
     ["a router", { "/v1/models": { data: [{ id: "m", context_length: 200_000 }] } }, 200_000],
@@ -44,7 +44,7 @@ describe("what a model server says of itself", () => {
       4_096,
     ],
     ["a server that does not say", { "/v1/models": list("m") }, undefined],
-  ])("is the window that is really there: %s", async (_, documents, window) => {
+  ])("is the server's actual window: %s", async (_, documents, window) => {
     const models = await askServer(await serverWith(documents), { timeoutMs: 2_000 });
     expect(models).toEqual([
       expect.objectContaining(window === undefined ? { id: "m" } : { id: "m", window }),
@@ -60,7 +60,7 @@ describe("what a model server says of itself", () => {
     expect(await askServer("http://127.0.0.1:1/v1", { timeoutMs: 50 })).toBeUndefined();
   });
 
-  it("names those on this machine with the flag that uses them", async () => {
+  it("lists those on this machine with the flag that uses them", async () => {
     const baseUrl = await serverWith({ "/v1/models": list("qwen3:8b", "gemma") });
     const servers = [
       { provider: "ollama", baseUrl },
@@ -118,24 +118,24 @@ describe("the window of a model in no table", () => {
       { "/v1/models": list("m"), "/api/v0/models": { data: [{ id: "m", max_context_length: 131_072 }] } },
       { window: undefined, most: 131_072 },
     ],
-  ])("is what its server gives it, or could: %s", async (provider, name, documents, facts) => {
+  ])("is its server's current or possible window: %s", async (provider, name, documents, facts) => {
     expect(await ask(provider, name, documents)).toEqual({
       ...facts,
       from: expect.stringContaining("127.0.0.1"),
     });
   });
 
-  it("stays assumed where the server does not say it", async () => {
+  it("stays assumed where the server does not report it", async () => {
     expect(await ask("vllm", "m", { "/v1/models": list("m") })).toBeUndefined();
     expect(await ask("vllm", "m", { "/v1/models": null })).toBeUndefined();
   });
 });
 
-describe("what doctor says of it", () => {
+describe("doctor's line about it", () => {
   const run = { model: "vllm/m", modelName: "m", contextWindow: 32_000, api: "chat" } as const;
   const finding = (models: Parameters<typeof serverFinding>[2]) => serverFinding(run, "http://x/v1", models);
 
-  it("warns of a window smaller than is reckoned with, and of a model that is not there", () => {
+  it("warns of a window smaller than assumed, and of a missing model", () => {
     expect(finding([{ id: "m", window: 4_096 }])).toMatchObject({
       warning: true,
       fix: expect.stringContaining("models.vllm/m.contextWindow: 4096"),
@@ -147,7 +147,7 @@ describe("what doctor says of it", () => {
     expect(finding(undefined)).toMatchObject({ warning: true });
   });
 
-  it("is content with one that is as large", () => {
+  it("is positive where the window is as large", () => {
     expect(finding([{ id: "m", window: 32_000 }])).toEqual({
       name: "Model server",
       ok: true,

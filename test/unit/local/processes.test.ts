@@ -22,7 +22,7 @@ test("a launched process lives until it is ended", async () => {
   expect(await isAlive(mark)).toBe(false);
 });
 
-test("what a process writes is in its log", async () => {
+test("a process's output is in its log", async () => {
   const mark = await sleeper("console.log('here'); console.error('and there')");
   await until(async () => !(await isAlive(mark)), 5_000);
   expect(readFileSync(join(folder, "log"), "utf8")).toBe("here\nand there\n");
@@ -35,7 +35,7 @@ test("a process that has only our pid is never killed", async () => {
   await endProcess(mark);
 });
 
-test("a process that does not listen to TERM is killed after the grace", async () => {
+test("a process that ignores TERM is killed after the grace period", async () => {
   const mark = await sleeper(
     "process.on('SIGTERM', () => {}); console.log('up'); setInterval(() => {}, 1000)",
   );
@@ -44,7 +44,7 @@ test("a process that does not listen to TERM is killed after the grace", async (
   expect(await isAlive(mark)).toBe(false);
 });
 
-test("a process that could not be written down never runs", async () => {
+test("a process that could not be recorded never runs", async () => {
   let pid = 0;
   const command = { command: process.execPath, args: ["-e", "console.log('ran')"], log: join(folder, "log") };
   const launched = launch(command, (mark) => {
@@ -57,7 +57,7 @@ test("a process that could not be written down never runs", async () => {
   expect(readFileSync(join(folder, "log"), "utf8")).toBe("");
 });
 
-test("a process is what was written down, before and after it became its program", async () => {
+test("a process is recognised before and after it became its program", async () => {
   const recorded: object[] = [];
   const command = {
     command: process.execPath,
@@ -70,13 +70,13 @@ test("a process is what was written down, before and after it became its program
   await endProcess(mark);
 });
 
-test("a command that is not there is an error, not a crash", async () => {
+test("a missing command is an error, not a crash", async () => {
   await expect(launch({ command: join(folder, "none"), args: [], log: join(folder, "log") })).rejects.toThrow(
     "ENOENT",
   );
 });
 
-test("a wanted port is taken where it is free, another where it is not", async () => {
+test("a wanted port is used where it is free, another where it is not", async () => {
   const free = await freePort();
   expect(await freePort(free)).toBe(free);
   const server = createServer();

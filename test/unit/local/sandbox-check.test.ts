@@ -7,7 +7,7 @@ const OF_2025 = "CVE-2025-52881";
 
 it.each<[version: string, packaged: string, open: readonly string[]]>([
   ["1.1.5", "v1.1.5-0-gf19387a6", [OF_2024, OF_2025]],
-  // Debian's number says that it has put a fix in.
+  // Debian's revision shows that it includes a fix.
   ["1.1.5+ds1", "1.1.5+ds1-1", [OF_2024, OF_2025]],
   ["1.1.5+ds1", "1.1.5+ds1-1+deb12u1", [OF_2025]],
   ["1.1.12", "", [OF_2025]],
@@ -20,7 +20,7 @@ it.each<[version: string, packaged: string, open: readonly string[]]>([
   ["1.4.0", "", []],
   ["v2.0.0", "", []],
   ["unknown", "", [OF_2024, OF_2025]],
-])("of runc %s (%s) it says which known ways out of a sandbox are open: %s", (version, packaged, open) => {
+])("for runc %s (%s) it lists the open known escapes: %s", (version, packaged, open) => {
   const runc = judgeRunc(version, packaged);
   for (const name of [OF_2024, OF_2025]) expect(runc.open.includes(name), name).toBe(open.includes(name));
   const finding = runcFinding(runc);
@@ -29,14 +29,14 @@ it.each<[version: string, packaged: string, open: readonly string[]]>([
   expect(finding.found).toContain(version);
 });
 
-it("a runtime whose version is not known is not reported as all right", () => {
+it("a runtime of an unknown version is not reported as all right", () => {
   expect(runcFinding(undefined)).toMatchObject({
     warning: true,
     found: expect.stringContaining("not judged"),
   });
 });
 
-it("says what a sandbox can reach, and fails where tasks would be refused for it", () => {
+it("reports what a sandbox can reach, and fails where tasks would be refused for it", () => {
   const shut = networkFinding({ reach: "internet", tried: 40 }, "required");
   expect(shut).toEqual({ ok: true, found: expect.stringContaining("40 addresses tried") });
   const open = { reach: "everything", why: "no rights" } as const;

@@ -1,14 +1,14 @@
 import { expect, test } from "vitest";
 import { describeUse } from "../../../client/setup/server-use.ts";
 
-test("tasks that are not finished are named, five of them", () => {
+test("at most five unfinished tasks are listed", () => {
   const running = ["a", "b", "c", "d", "e", "f", "g"];
   const [line, ...more] = describeUse({ running, others: [] }, { shared: false, all: false });
   expect(line).toContain("Not finished: a, b, c, d, e and 2 more.");
   expect(more).toEqual([]);
 });
 
-test("a server that others use stays, and --all says whom it ends", () => {
+test("a server that others use is kept, and --all names the installations that it affects", () => {
   const use = {
     running: [],
     others: [

@@ -8,7 +8,7 @@ import { dockerMissing, isPermissionDenied, probeDocker } from "../../../worker/
 
 const denied = Object.assign(new Error("connect EACCES /var/run/docker.sock"), { code: "EACCES" });
 
-it("says of a Docker socket without the right to use it that permission is denied, and the line that gives it", () => {
+it("reports a missing permission for a Docker socket, with the line that grants it", () => {
   const missing = dockerMissing("unix:///var/run/docker.sock", denied);
   expect(missing.message).toBe(
     "Docker engine does not let this user in at unix:///var/run/docker.sock (permission denied). " +
@@ -34,14 +34,14 @@ it.runIf(process.getuid?.() === 0 && process.platform === "linux")("says so of a
   }
 });
 
-it("says of another error that the engine does not answer, and why", () => {
+it("reports for other errors that the engine does not answer, and why", () => {
   const { message } = dockerMissing("unix:///x", new Error("connect ENOENT /x"));
   expect(message).toMatch(
     /^Docker engine does not answer at unix:\/\/\/x \(connect ENOENT \/x\)\. Start Docker/,
   );
 });
 
-it("says what is the matter with a service that has no address", () => {
+it("reports the cause for a service without an address", () => {
   expect(() => readWorkerConfig({})).toThrow(
     /^Postgres has no address \(DATABASE_URL is not set\)\. Set it to/,
   );

@@ -23,7 +23,7 @@ const temporal = {
   log: "log",
 };
 
-test("what was started is remembered until it is forgotten", () => {
+test("a started service is recorded until it is removed", () => {
   remember(home, "temporal", temporal);
   rememberFound(home, "postgres", "DATABASE_URL");
   expect(readState(home)).toEqual({ services: { temporal }, found: { postgres: "DATABASE_URL" } });
@@ -31,12 +31,12 @@ test("what was started is remembered until it is forgotten", () => {
   expect(readState(home).services).toEqual({});
 });
 
-test("a state file that is broken counts as none", () => {
+test("a broken state file counts as none", () => {
   writeFileSync(join(home, "services.json"), '{"services": {"temp');
   expect(readState(home)).toEqual({ services: {}, found: {} });
 });
 
-test("a client finds the server that was brought up on another port than the usual", () => {
+test("a client finds the server that was started on another port than the usual", () => {
   remember(home, "temporal", temporal);
   const found = findServices(home, "free");
   expect(found.temporalAddress).toBe("127.0.0.1:9999");
@@ -44,7 +44,7 @@ test("a client finds the server that was brought up on another port than the usu
   expect(found.environment["TEMPORAL_ADDRESS"]).toBe("127.0.0.1:9999");
 });
 
-test("two set-ups of one home come one after the other", async () => {
+test("two set-ups of one home run one after the other", async () => {
   const order: string[] = [];
   let release = () => {};
   const gate = new Promise<void>((resolve) => (release = resolve));
@@ -60,7 +60,7 @@ test("two set-ups of one home come one after the other", async () => {
   expect(lines).toHaveLength(1);
 });
 
-test("a lock whose holder died is taken over", async () => {
+test("a lock whose holder died is claimed", async () => {
   writeFileSync(join(home, "lock"), JSON.stringify({ pid: process.pid, born: "long ago" }));
   expect(await birthOf(process.pid)).not.toBe("long ago");
   expect(await locked(home, say, async () => "in")).toBe("in");

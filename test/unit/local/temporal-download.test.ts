@@ -58,7 +58,7 @@ test("an archive with another checksum is refused, and nothing of it is left", a
   expect(existsSync(folder)).toBe(false);
 });
 
-test("a platform without a release, and an archive that is not there, are said as that", async () => {
+test("a platform without a release, and a missing archive, are reported as such", async () => {
   await expect(fetched("0".repeat(64), "sunos_sparc")).rejects.toThrow("no release for sunos_sparc");
   await expect(fetched("0".repeat(64), "linux_arm64")).rejects.toThrow("answered 404");
 });
@@ -67,7 +67,7 @@ test("each release has the checksum of an archive", () => {
   for (const sum of Object.values(TEMPORAL_RELEASE.checksums)) expect(sum).toMatch(/^[0-9a-f]{64}$/);
 });
 
-test("what Go has built counts as the release only where its sources have the known sum", () => {
+test("Go's build counts as the release only where its sources have the known checksum", () => {
   const { module } = TEMPORAL_RELEASE;
   const info = (sum: string) =>
     `temporal: go1.26.8\n\tpath\tgithub.com/temporalio/cli/cmd/temporal\n\tmod\t${module.path}\t${module.version}\t${sum}\t\n`;

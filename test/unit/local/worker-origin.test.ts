@@ -9,12 +9,12 @@ import {
 
 const worker = workerOrigin({ OPENAI_API_KEY: "sk-one", DATABASE_URL: "postgres://x", HOME: "one" });
 
-test("the same settings are no difference, whatever else the shell has", () => {
+test("equal settings are no difference, whatever else the shell has", () => {
   const now = workerOrigin({ OPENAI_API_KEY: "sk-one", DATABASE_URL: "postgres://x", HOME: "two" });
   expect(isDifferent(differenceOf(worker, now))).toBe(false);
 });
 
-test("a shell that names no image means the usual one, which set-up named to the worker", () => {
+test("a shell without an image means the default one, which set-up passed to the worker", () => {
   const started = workerOrigin({ OPENAI_API_KEY: "sk-one", SANDBOX_IMAGE: DEFAULT_IMAGE });
   expect(isDifferent(differenceOf(started, workerOrigin({ OPENAI_API_KEY: "sk-one" })))).toBe(false);
   expect(differenceOf(started, workerOrigin({ OPENAI_API_KEY: "sk-two" }))).toEqual({
@@ -24,20 +24,20 @@ test("a shell that names no image means the usual one, which set-up named to the
   });
 });
 
-test("another key and a setting that is not there are told apart, and named", () => {
+test("another key and a missing setting are distinguished, and named", () => {
   const now = workerOrigin({ OPENAI_API_KEY: "sk-two" });
   const difference = differenceOf(worker, now);
   expect(difference).toEqual({ code: false, changed: ["OPENAI_API_KEY"], lacking: ["DATABASE_URL"] });
   expect(describeDifference(difference)).toBe("OPENAI_API_KEY and DATABASE_URL");
 });
 
-test("a worker of which nothing is known, from an older version, differs", () => {
+test("a worker of an older version, without a record, differs", () => {
   expect(differenceOf({}, worker)).toMatchObject({
     code: true,
     changed: ["DATABASE_URL", "OPENAI_API_KEY", "SANDBOX_IMAGE"],
   });
 });
 
-test("no value can be read from it", () => {
+test("no value can be read from the record", () => {
   expect(JSON.stringify(worker)).not.toContain("sk-one");
 });

@@ -1,4 +1,4 @@
-/** A server's forms as questions, and answers as the form wants them. */
+/** A server's forms as questions, and answers as the form's values. */
 import { expect, test } from "vitest";
 import { answersTo, questionsFor, type Answer } from "../../../activities/mcp/elicitation.ts";
 import { answerValue, type FieldSchema } from "../../../activities/mcp/form-fields.ts";
@@ -32,7 +32,7 @@ const REQUESTS = {
   },
 };
 
-test("each field and each address is a question: choices are options, and what may be left out says so", () => {
+test("each field and each address is a question: choices are options, and optional fields say so", () => {
   const questions = questionsFor("github", REQUESTS, nameOf);
   expect(questions).toMatchObject([
     { id: "s1c0q1", request: "first", field: "project", about: "Which project?", options: ["Alpha", "Beta"] },
@@ -51,7 +51,7 @@ test("each field and each address is a question: choices are options, and what m
   );
 });
 
-test("answers become values, what may be left out is left out, and what does not fit is asked again", () => {
+test("answers become values, skipped fields are omitted, and an invalid answer is asked for again", () => {
   const of = asked(REQUESTS, questionsFor("github", REQUESTS, nameOf));
   const ready = answersTo(
     of,
@@ -75,7 +75,7 @@ test("answers become values, what may be left out is left out, and what does not
   expect(unfit).toMatchObject({ kind: "unfit", questions: [{ id: "s1c0q5", field: "count" }] });
 });
 
-test("what nobody answers is declined or cancelled, and the model is told", () => {
+test("an unanswered form is declined or cancelled, and the model gets a notice", () => {
   const of = asked(REQUESTS, questionsFor("github", REQUESTS, nameOf));
   expect(answersTo(of, said(["s1c0q1", null, "declined"]), nameOf)).toEqual({
     kind: "ready",

@@ -13,7 +13,7 @@ const context = {
   },
 };
 
-it("a server's result is text, with images as files and everything else in words", async () => {
+it("a server's result is text, with images as files and a text for everything else", async () => {
   const png = Buffer.from(DOT_PNG).toString("base64");
   const result = await toolResult(
     {
@@ -54,7 +54,7 @@ it.each([
   expect(result.text).toBe(shown);
 });
 
-it("an error stays one, and an empty result says so", async () => {
+it("an error remains one, and an empty result says so", async () => {
   expect(await toolResult({ content: [], isError: true }, context)).toEqual({
     text: "[an empty result]",
     isError: true,

@@ -27,7 +27,7 @@ describe("settings of MCP servers", () => {
     expect(wrong(servers)?.map(([path]) => path)).toEqual([place]);
   });
 
-  it("take what the manual shows", () => {
+  it("accept the manual's examples", () => {
     expect(
       wrong({ a: { url: "https://x.example/", headers: { K: "x ${LONGHAUL_MCP_A_KEY}" }, auth: "token" } }),
     ).toBeUndefined();
@@ -42,13 +42,13 @@ describe("settings of MCP servers", () => {
   });
 });
 
-it("a program on the worker may be given what is for servers alone", () => {
+it("a program on the worker may have settings meant for servers", () => {
   const given = (env: object) => workerProgramSchema.safeParse({ command: "x", env }).success;
   expect(given({ KEY: "${LONGHAUL_MCP_A_KEY}" })).toBe(true);
   expect(given({ KEY: "${DATABASE_URL}" })).toBe(false);
 });
 
-it("the last pattern that fits a tool decides whether it is listed", () => {
+it("the last pattern that matches a tool decides whether it is listed", () => {
   const patterns = ["*", "!delete_*", "delete_draft", "a.c"];
   expect(["get", "delete_all", "delete_draft", "abc"].map((name) => isListed(patterns, name))).toEqual([
     true,

@@ -33,7 +33,7 @@ const added = (registry: Parameters<typeof toolSpecs>[0]) =>
     .filter((name) => !own.includes(name));
 
 describe("names of a server's tools", () => {
-  it("join server and tool, with a hash where that does not fit", () => {
+  it("join server and tool, with a hash where the result is too long", () => {
     expect(mcpToolName("git", "log")).toBe("git__log");
     expect(mcpToolName("git", "log.all")).toMatch(/^git__log_all_[0-9a-f]{8}$/);
     const long = mcpToolName("git", "x".repeat(80));
@@ -49,14 +49,14 @@ describe("a session's tools", () => {
     expect(withMcpTools(toolRegistry, session({}, []))).toBe(toolRegistry);
   });
 
-  it("follow the worker's, the same object for the same tools", () => {
+  it("include the worker's, with the same object for the same tools", () => {
     const given = session({ a: { url, tools: ["get_*"] } }, [catalogue("a", tools)]);
     const registry = withMcpTools(toolRegistry, given);
     expect(added(registry)).toEqual(["a__get_one"]);
     expect(withMcpTools(toolRegistry, structuredClone(given))).toBe(registry);
   });
 
-  it("are read-only by configuration, or by the server's word where that is trusted", () => {
+  it("are read-only by configuration, or by the server's annotation where that is trusted", () => {
     const readOnly = (settings: object) => {
       const registry = withMcpTools(
         toolRegistry,
@@ -69,7 +69,7 @@ describe("a session's tools", () => {
     expect(readOnly({ trustHints: true })).toEqual([false, true]);
   });
 
-  it("stand behind a search where they take more than a tenth of the window, and are found in order [M6]", () => {
+  it("are behind a search where they take more than a tenth of the window, and are found in order [M6]", () => {
     const many = Array.from({ length: 80 }, (_, place) => entry(`tool_${place}`, "words ".repeat(250)));
     const servers = { big: { url }, small: { url } };
     const both = [catalogue("big", many), catalogue("small", tools)];
@@ -81,14 +81,14 @@ describe("a session's tools", () => {
     const found = [catalogue("big", many, ["big__tool_7", "big__tool_3"]), catalogue("small", tools)];
     const registry = withMcpTools(toolRegistry, session(servers, found));
     expect(added(registry).slice(3)).toEqual(["big__tool_7", "big__tool_3"]);
-    // One that the model still knows from before can be called.
+    // A tool that the model knows from before can be called.
     expect(registry.get("big__tool_9")).toMatchObject({ isHidden: true });
     const always = session({ ...servers, big: { url, expose: "always" } }, both);
     expect(added(withMcpTools(toolRegistry, always))).toHaveLength(82);
   });
 });
 
-it("a search looks at names before descriptions", () => {
+it("a search matches names before descriptions", () => {
   const registry = withMcpTools(
     toolRegistry,
     session({ a: { url } }, [

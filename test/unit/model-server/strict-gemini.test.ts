@@ -52,8 +52,8 @@ const tool = (schema: Body, field = "parameters"): Body => ({
 });
 const exclusive = { type: "object", properties: { n: { type: "integer", exclusiveMinimum: 0 } } };
 
-describe("Gemini's wire takes", () => {
-  it("its own signatures back, and asks for them in the current turn alone", async () => {
+describe("Gemini's wire accepts", () => {
+  it("its own signatures, and requires them in the current turn alone", async () => {
     const { answer } = await send({ generationConfig: { thinkingConfig: { includeThoughts: true } } });
     const parts = answer.candidates?.[0]?.content.parts ?? [];
     expect(parts.map((part) => Object.keys(part).join())).toEqual([

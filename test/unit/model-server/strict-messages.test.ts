@@ -45,7 +45,7 @@ const image = (media_type: string, data = DOT_PNG.toString("base64")) =>
 const marked = (count: number) =>
   Array.from({ length: count }, () => ({ type: "text", text: "x", cache_control: { type: "ephemeral" } }));
 
-describe("Anthropic's wire takes", () => {
+describe("Anthropic's wire accepts", () => {
   it.each<[string, Body]>([
     ["calls with their results", conversation(says(use("a"), use("b")), answers(result("b"), result("a")))],
     [
@@ -59,7 +59,7 @@ describe("Anthropic's wire takes", () => {
     expect(await post(more)).toBe("taken");
   });
 
-  it("its own thoughts back, and no others", async () => {
+  it("its own thoughts, and no others", async () => {
     const thinking = { type: "enabled", budget_tokens: 1_024 };
     const answer = (await (await send({ thinking })).json()) as { content: Body[]; usage: Body };
     expect(answer.content.map((block) => block["type"])).toEqual(["thinking", "text", "tool_use"]);
@@ -74,7 +74,7 @@ describe("Anthropic's wire takes", () => {
     );
   });
 
-  it("no thoughts where none were asked for", async () => {
+  it("no thoughts where none were requested", async () => {
     const answer = (await (await send({})).json()) as { content: Body[] };
     expect(answer.content.map((block) => block["type"])).toEqual(["text", "tool_use"]);
   });

@@ -39,7 +39,7 @@ const chatImage = (url: string, more: Body = {}) => ({
   messages: [{ role: "user", content: [{ type: "image_url", image_url: { url, ...more } }] }],
 });
 
-describe("the strict server takes on the Responses wire", () => {
+describe("the strict server accepts on the Responses wire", () => {
   it.each<[string, Body]>([
     ["reasoning with effort and summary", { reasoning: { effort: "low", summary: "auto" } }],
     ["verbosity", { text: { verbosity: "low" } }],
@@ -216,7 +216,7 @@ describe("reasoning on the Responses wire", () => {
     return ((await response.json()) as { output: Body[] }).output[0];
   };
 
-  it("has a summary only where one was asked for", async () => {
+  it("has a summary only on request", async () => {
     expect(await ask({})).toMatchObject({ type: "reasoning", summary: [] });
     expect(await ask({ reasoning: { effort: "low" } })).toMatchObject({ summary: [] });
     expect(await ask({ reasoning: { summary: "auto" } })).toMatchObject({

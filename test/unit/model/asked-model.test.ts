@@ -9,10 +9,10 @@ function runOf(models: object, name: string) {
   return resolved.run;
 }
 
-describe("the model that is asked", () => {
+describe("the model of a request", () => {
   const run = runOf({ "gpt-4o": { fallback: ["groq/x"], reasoning: { effort: "low" } } }, "gpt-4o");
 
-  it("is the one that steps in, with all that is its own and nothing of the session's model", () => {
+  it("is the fallback with all its own settings and none of the session's model", () => {
     const asked = withFallback(run, 1);
     expect(asked).toMatchObject({ model: "groq/x", contextWindow: 32_000, context: run.context });
     expect(asked).not.toHaveProperty("reasoning");
@@ -20,24 +20,24 @@ describe("the model that is asked", () => {
     expect(asked.fallback).toBe(run.fallback);
   });
 
-  it("is the session's own where none steps in, or the one that did is not there any more", () => {
+  it("is the session's own where there is no fallback, or where the fallback no longer exists", () => {
     expect(withFallback(run, undefined)).toBe(run);
     expect(withFallback(run, 2)).toBe(run);
   });
 });
 
-describe("who steps in", () => {
+describe("the fallback in force", () => {
   const config = runOf({ "openai/gpt-5.4": { fallback: ["anthropic/claude-opus-5"] } }, "openai/gpt-5.4");
   const [own, other] = ["openai/gpt-5.4", "anthropic/claude-opus-5"];
 
-  it("is who worked last, who takes over now, and who is carried into a run that continues another", () => {
+  it("is the last one that answered, the one that replaces it now, and the one carried into a continued run", () => {
     expect(fallbackOf(config, { fallback: 1, model: other })).toBe(1);
     expect(fallbackOf(config, { fallback: 1, model: own, switched: "fallback" })).toBe(1);
     expect(fallbackOf(config, { fallback: 1, model: own })).toBe(1);
     expect(fallbackOf(config, { model: own })).toBeUndefined();
   });
 
-  it("is nobody where a person gave the session another model meanwhile, with a list of its own or without", () => {
+  it("is none after a person has switched the model, with its own list or without", () => {
     const alone = runOf({}, "google/gemini-3.8-flash");
     const listed = runOf(
       { "google/gemini-3.8-flash": { fallback: ["openai/gpt-5.4"] } },
@@ -48,7 +48,7 @@ describe("who steps in", () => {
   });
 });
 
-describe("how long a provider keeps a request's beginning [S19]", () => {
+describe("how long a provider caches a request's prefix [S19]", () => {
   it.each([
     ["openai/gpt-4o", 600],
     ["openai/gpt-6.1-sol", 1_800],
@@ -58,7 +58,7 @@ describe("how long a provider keeps a request's beginning [S19]", () => {
     expect(cacheSeconds(runOf({}, model))).toBe(seconds);
   });
 
-  it("is what is configured, and nothing where it is switched off", () => {
+  it("is the configured time, and nothing where it is switched off", () => {
     expect(cacheSeconds(runOf({ "gpt-4o": { cache: "24h" } }, "gpt-4o"))).toBe(86_400);
     expect(cacheSeconds(runOf({ "gpt-4o": { cache: false } }, "gpt-4o"))).toBe(0);
   });

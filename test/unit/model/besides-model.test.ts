@@ -22,12 +22,12 @@ const config = runConfigSchema.parse({
   fallback: [target("openai/other")],
 });
 
-it("parts a configuration into the model's and all the rest, by the schema", () => {
+it("splits a configuration into the model's and the rest, by the schema", () => {
   expect({ ...modelOf(config), ...besidesModel(config) }).toEqual(config);
   expect(Object.keys(besidesModel(config))).not.toContain("contextWindow");
 });
 
-it("keeps every setting of the session where another model steps in", () => {
+it("keeps every setting of the session where a fallback model answers", () => {
   const asked = withFallback(config, 1);
   expect(asked.model).toBe("openai/other");
   expect(besidesModel(asked)).toEqual(besidesModel(config));

@@ -19,12 +19,12 @@ const resolve = (model: string, day: string, environment = {}, settings = {}) =>
   resolveModel(model, { models: {}, providers: {}, ...settings }, environment, at(day));
 
 describe("the catalogue of models", () => {
-  it("is as its schema says, small enough to read at each start", () => {
+  it("matches its schema, and is small enough to read at each start", () => {
     expect(catalogueSchema.parse(publishedCatalogue)).toEqual(publishedCatalogue);
     expect(statSync(file).size).toBeLessThan(250_000);
   });
 
-  it("holds rows that fit together", () => {
+  it("has consistent rows", () => {
     for (const [name, model] of Object.entries(publishedCatalogue.models)) {
       const { window, maxOutput, maxInput = 0, price } = model;
       expect(maxOutput, name).toBeLessThan(window);
@@ -36,14 +36,14 @@ describe("the catalogue of models", () => {
     }
   });
 
-  it("has a model for each provider that is built in and has a list", () => {
+  it("has a model for each built-in provider with a list", () => {
     for (const provider of ["openai", "anthropic", "google", "deepseek", "groq", "mistral", "openrouter"])
       expect(Object.keys(publishedCatalogue.models).some((name) => name.startsWith(`${provider}/`))).toBe(
         true,
       );
   });
 
-  it("knows Azure's models as OpenAI's, and a snapshot by the name before its date", () => {
+  it("treats Azure's models as OpenAI's, and finds a snapshot by the name before its date", () => {
     const plain = findInCatalogue(publishedCatalogue, "openai/gpt-5.4");
     expect(plain).toBeDefined();
     expect(findInCatalogue(publishedCatalogue, "azure/gpt-5.4")).toBe(plain);
@@ -62,7 +62,7 @@ describe("the catalogue of models", () => {
       0.3875,
     ],
     ["deepseek/deepseek-v4-flash", { input: 1_000_000, cached: 900_000, output: 10_000 }, 0.0474],
-  ])("prices a call of %s as its list does", (model, usage, usd) => {
+  ])("prices a call of %s by the provider's list", (model, usage, usd) => {
     const price = findInCatalogue(publishedCatalogue, model)?.price;
     expect(costUsd(price, usage)).toBeCloseTo(usd, 4);
   });
@@ -78,8 +78,8 @@ describe("the catalogue of models", () => {
   });
 });
 
-describe("models that end", () => {
-  it("refuses one that is shut down, and names living ones of its provider", () => {
+describe("models with an end date", () => {
+  it("are refused after it, with available ones of the provider", () => {
     const refused = resolve("o4-mini", "2026-11-22");
     expect(refused).toMatchObject({ ok: false, message: expect.stringContaining("shut down on 2026-10-23") });
     if (refused.ok) return;
@@ -89,7 +89,7 @@ describe("models that end", () => {
     expect(resolve("anthropic/claude-3-haiku", "2026-11-22").ok).toBe(false);
   });
 
-  it("leaves one to a server of one's own that still has it", () => {
+  it("are allowed on a custom server that still has them", () => {
     expect(resolve("o4-mini", "2026-11-22", { OPENAI_BASE_URL: "http://x/v1" }).ok).toBe(true);
     const models = { "o4-mini": { contextWindow: 200_000 } };
     expect(resolve("o4-mini", "2026-11-22", {}, { models }).ok).toBe(true);
@@ -97,7 +97,7 @@ describe("models that end", () => {
     expect(resolve("deepseek/deepseek-chat", "2026-11-22", {}, { providers }).ok).toBe(true);
   });
 
-  it("tells the end of one that ends within 60 days", () => {
+  it("are announced within 60 days of it", () => {
     expect(resolve("gpt-5", "2026-11-22")).toMatchObject({
       ok: true,
       notes: [expect.stringContaining("shut down on 2026-12-11 (in 19 days)")],
@@ -106,7 +106,7 @@ describe("models that end", () => {
     expect(resolve("gpt-5", "2026-12-11").ok).toBe(false);
   });
 
-  it("has a default model that lives beyond 2027 as far as is announced", () => {
+  it("include the default model only beyond 2027, as far as is announced", () => {
     expect(resolve(DEFAULT_MODEL, "2027-12-31")).toMatchObject({ ok: true, notes: [] });
   });
 });
@@ -120,7 +120,7 @@ describe("a newer file beside the catalogue", () => {
     return path;
   };
 
-  it("wins model by model", () => {
+  it("overrides it model by model", () => {
     const newer: Catalogue = {
       about: "",
       dated: "2027-01-01",
@@ -133,7 +133,7 @@ describe("a newer file beside the catalogue", () => {
     expect(loadCatalogue(undefined)).toBe(publishedCatalogue);
   });
 
-  it.each([["not json"], [{ models: {} }]])("is refused with its name where it is none: %o", (content) => {
+  it.each([["not json"], [{ models: {} }]])("is refused by name where it is invalid: %o", (content) => {
     const path = written(content);
     expect(() => loadCatalogue(path)).toThrow(path);
   });

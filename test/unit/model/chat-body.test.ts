@@ -30,7 +30,7 @@ describe("the body of a chat request", () => {
     });
   });
 
-  it("has cache marks for Claude behind a router, and for nobody else there", () => {
+  it("has cache marks for Claude behind a router, and for no other model there", () => {
     const router = { name: "openrouter", options: { cacheMarks: true } };
     const mark = { cache_control: { type: "ephemeral" } };
     expect(
@@ -45,7 +45,7 @@ describe("the body of a chat request", () => {
   });
 });
 
-it("a schema for Google's compatible endpoint has no keyword that it refuses, and the same bounds", () => {
+it("a schema for Google's compatible endpoint omits keywords that it refuses, and keeps the bounds", () => {
   expect(
     toGoogleSchema({
       $schema: "x",

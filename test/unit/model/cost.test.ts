@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { costUsd, sessionCostUsd } from "../../../activities/config/cost.ts";
 
-/** As published of a model with a dearer price above 272,000 tokens of input (2026-11). */
+/** As published for a model with a higher price above 272,000 input tokens (2026-11). */
 const tiered = {
   input: 4,
   cached: 0.4,
@@ -30,7 +30,7 @@ describe("the cost of a call [S17] [R17]", () => {
     expect(cents(costUsd(tiered, bill))).toBe(cents(usd));
   });
 
-  it("multiplies by the tier of service, and does not guess that of an unknown one", () => {
+  it("is multiplied by the service tier's factor, and is unknown for an unknown tier", () => {
     const bill = usage(100_000, 0, 10_000);
     expect(cents(costUsd(tiered, bill))).toBe(0.6);
     expect(cents(costUsd(tiered, bill, { tier: "priority" }))).toBe(1.2);
@@ -39,11 +39,11 @@ describe("the cost of a call [S17] [R17]", () => {
     expect(costUsd(tiered, bill, { tier: "scale" })).toBeNull();
   });
 
-  it("counts writes as other input where they have no price of their own", () => {
+  it("bills cache writes as other input where they have no price of their own", () => {
     expect(costUsd({ input: 1, cached: 0.1, output: 2 }, usage(1_000_000, 0, 0, 400_000))).toBe(1);
   });
 
-  it("is not known without a price or a bill", () => {
+  it("is unknown without a price or a bill", () => {
     expect(costUsd(undefined, usage(1))).toBeNull();
     expect(costUsd(tiered, undefined)).toBeNull();
   });
@@ -52,17 +52,17 @@ describe("the cost of a call [S17] [R17]", () => {
 describe("the cost of a session", () => {
   const none = { calls: 0, input: 0, cached: 0, output: 0 };
 
-  it("is the sum of what its calls cost when they were made", () => {
+  it("is the sum of its calls' costs when they were made", () => {
     expect(sessionCostUsd({ costUsd: 3.25, estimatedUsd: 0, uncosted: none }, { price: tiered })).toBe(3.25);
     expect(sessionCostUsd({ costUsd: 3.25, estimatedUsd: 0, uncosted: none }, {})).toBe(3.25);
   });
 
-  it("counts calls from before they had a cost by the price, never as one large request", () => {
+  it("prices calls stored without a cost one by one, never as one large request", () => {
     const uncosted = { calls: 40, input: 1_000_000, cached: 0, output: 0 };
     expect(sessionCostUsd({ costUsd: 1, estimatedUsd: 0, uncosted }, { price: tiered })).toBe(5);
   });
 
-  it("is not known where one of its calls is not", () => {
+  it("is unknown where one of its calls is", () => {
     const uncosted = { calls: 1, input: 10, cached: 0, output: 1 };
     expect(sessionCostUsd({ costUsd: 1, estimatedUsd: 0, uncosted }, {})).toBeNull();
     expect(sessionCostUsd({ costUsd: 0, estimatedUsd: 0, uncosted: none }, {})).toBeNull();

@@ -1,4 +1,4 @@
-/** A provider's stream on its way to the SDK: mended, and its pieces gathered while nobody waits for them. */
+/** A provider's stream on its way to the SDK: repaired, with its pieces gathered while no one waits for them. */
 import { describe, expect, it } from "vitest";
 import { gatheredBody } from "../../../activities/model/gathered-body.ts";
 import { MendedEvents, type Reading, type StreamEvent } from "../../../activities/model/stream-events.ts";
@@ -22,7 +22,7 @@ const said = (delta: string, item = "msg_1") => ({
   delta,
 });
 
-/** All that comes out of a stream that gets these texts, each after the one before it was read. */
+/** The output of a stream that gets these texts, each after the one before it was read. */
 async function through(texts: readonly string[], reading: Reading | undefined, gatherMs: number) {
   const left = texts.map(bytes);
   const source = new ReadableStream<Uint8Array>({
@@ -42,11 +42,11 @@ describe("the pieces of a stream", () => {
   const reading = { piece: responsesPiece };
   const deltas = ["One ", "two ", "three ", "four."];
 
-  it("come as one where they may wait, all but the first, and what is no piece brings them along", async () => {
+  it("come as one where they may wait, all but the first, and any other event flushes them", async () => {
     const end = { type: "response.output_text.done", text: deltas.join("") };
     const out = await through([...deltas.map((delta) => line(said(delta))), line(end)], reading, 60_000);
     expect(dataOf(out.join(""))).toEqual([said("One "), said("two three four."), end]);
-    // The end went on with what was held, in the moment it came.
+    // The end was passed on together with the held pieces, at once.
     expect(out).toHaveLength(2);
   });
 
@@ -59,13 +59,13 @@ describe("the pieces of a stream", () => {
     expect(dataOf(out.join(""))).toEqual(deltas.map((delta) => said(delta)));
   });
 
-  it("of another text are not joined with them", async () => {
+  it("of different texts are not joined", async () => {
     const events = [said("a"), said("b"), said("c"), said("d", "msg_2")];
     const out = await through(events.map(line), reading, 60_000);
     expect(dataOf(out.join(""))).toEqual([said("a"), said("bc"), said("d", "msg_2")]);
   });
 
-  it("that wait go on by themselves when their time is up", async () => {
+  it("that wait are passed on when their time is up", async () => {
     let send: ReadableStreamDefaultController<Uint8Array> | undefined;
     const source = new ReadableStream<Uint8Array>({ start: (controller) => void (send = controller) });
     const reader = gatheredBody(source, {
@@ -81,7 +81,7 @@ describe("the pieces of a stream", () => {
     await reader.cancel();
   });
 
-  it("are the same text however the bytes are cut", async () => {
+  it("are the same text for any chunk boundaries", async () => {
     const whole = [...deltas, "ü€😀"].map((delta) => line(said(delta))).join("");
     const all = bytes(whole);
     for (const size of [1, 3, 7, 50]) {
@@ -99,24 +99,24 @@ describe("the pieces of a stream", () => {
 });
 
 describe("a stream's other events", () => {
-  it("go through as they are: `[DONE]`, data over several lines, lines that end in CR LF; comments go nowhere", async () => {
+  it("go through as they are: `are passed through unchanged: `[DONE]`, data over several lines, CR LF line ends; comments are dropped`, data over several lines, lines that end in CR LF; comments go nowhere", async () => {
     const text = `: ping\n\ndata: {"a":1}\r\n\r\ndata: {"b":\ndata: 2}\n\ndata: [DONE]\n\n`;
     const out = (await through([text], { piece: responsesPiece }, 60_000)).join("");
     expect(out).toBe('data: {"a":1}\r\n\ndata: {"b":\ndata: 2}\n\ndata: [DONE]\n\n');
   });
 
-  it("are all there where the last one has no end of its own", async () => {
+  it("are complete where the last one has no end of its own", async () => {
     const out = await through([`data: {"a":1}`], { repair: (event) => ({ ...event, mended: true }) }, 0);
     expect(dataOf(out.join(""))).toEqual([{ a: 1, mended: true }]);
   });
 
-  it("are not looked at where nobody reads them so", async () => {
+  it("are not parsed where pieces are not gathered", async () => {
     expect((await through(["no ", "events"], undefined, 60_000)).join("")).toBe("no events");
   });
 });
 
-describe("which events are pieces", () => {
-  it("chat: a chunk that says one text; none with a call, an end or a bill", () => {
+describe("events that are pieces", () => {
+  it("chat: a chunk with one text; not one with a call, an end or a bill", () => {
     const chunk = (delta: object, more: object = {}, beside: object = {}) => ({
       id: "c",
       choices: [{ index: 0, delta, finish_reason: null, ...more }],
@@ -133,7 +133,7 @@ describe("which events are pieces", () => {
     expect(piece({ choices: [], usage: {} })).toBeUndefined();
   });
 
-  it("messages: text, thinking and arguments of one block; no signature", () => {
+  it("messages: text, thinking and arguments of one block; not a signature", () => {
     const block = (delta: object) => ({ type: "content_block_delta", index: 1, delta });
     expect(messagesPiece(block({ type: "text_delta", text: "a" }))?.with("ab")).toEqual(
       block({ type: "text_delta", text: "ab" }),
@@ -144,7 +144,7 @@ describe("which events are pieces", () => {
     expect(messagesPiece({ type: "message_stop" })).toBeUndefined();
   });
 
-  it("responses: deltas of texts, summaries and arguments; no end of any", () => {
+  it("responses: deltas of texts, summaries and arguments; not their ends", () => {
     const call = {
       type: "response.function_call_arguments.delta",
       item_id: "fc",

@@ -11,7 +11,7 @@ const resolveModel = (name: string, models: Record<string, ModelConfig>, environ
   resolve(name, { models, providers: {} }, environment);
 
 describe("resolving a model [U21]", () => {
-  it("takes a bare name as OpenAI's", () => {
+  it("treats a bare name as OpenAI's", () => {
     expect(fullModelName("gpt-4o")).toBe("openai/gpt-4o");
     const resolved = resolveModel("gpt-4o", {});
     expect(resolved).toMatchObject({
@@ -20,7 +20,7 @@ describe("resolving a model [U21]", () => {
     });
   });
 
-  it("lets configuration win over the table, field by field", () => {
+  it("merges configuration over the table, field by field", () => {
     const resolved = resolveModel("openai/gpt-4o", {
       "gpt-4o": {
         contextWindow: 32_000,
@@ -35,7 +35,7 @@ describe("resolving a model [U21]", () => {
     });
   });
 
-  it("takes a model that is only configured, as text and without a price", () => {
+  it("accepts a model that is only configured, as text and without a price", () => {
     const resolved = resolveModel(
       "local/qwen",
       { "local/qwen": { contextWindow: 32_768, api: "chat" } },
@@ -58,7 +58,7 @@ describe("resolving a model [U21]", () => {
     });
   });
 
-  it("keeps the name as it was written for a server behind OPENAI_BASE_URL", () => {
+  it("keeps the spelling of a name for a server behind OPENAI_BASE_URL", () => {
     const gptOss = { contextWindow: 131_072, api: "chat" as const };
     const environment = { OPENAI_BASE_URL: "http://x/v1" };
     for (const name of ["openai/gpt-oss-120b", "gpt-oss-120b"]) {
@@ -69,7 +69,7 @@ describe("resolving a model [U21]", () => {
     expect(resolveModel("openai/gpt-4.1", {})).toMatchObject({ model: { modelName: "gpt-4.1" } });
   });
 
-  it("assumes a window for an unknown one of a known provider, and says so with lines that settle it", () => {
+  it("assumes a window for an unknown model of a known provider, and says so with the lines to configure it", () => {
     const resolved = resolveModel("gpt-4.1-minny", {});
     expect(resolved).toMatchObject({ ok: true, model: { contextWindow: 32_000, maxOutput: 8_192 } });
     const note = resolved.ok ? (resolved.notes[0] ?? "") : "";
@@ -78,12 +78,12 @@ describe("resolving a model [U21]", () => {
     expect(resolveModel("gpt-4.1-minny", config.models)).toMatchObject({ ok: true, notes: [] });
   });
 
-  it("names no nearest one where nothing is near", () => {
+  it("suggests no nearest name where none is near", () => {
     const resolved = resolveModel("zzzzzzzzzzzzzzzz", {});
     expect(resolved.ok && resolved.notes[0]).not.toContain("Nearest");
   });
 
-  it("asks the provider that is named, by the name that follows it", () => {
+  it("uses the named provider, with the rest of the name as its model", () => {
     expect(resolveModel("anthropic/claude-sonnet-4-5", {})).toMatchObject({
       model: {
         api: "messages",
@@ -96,7 +96,7 @@ describe("resolving a model [U21]", () => {
     });
   });
 
-  it("asks the server behind OPENAI_BASE_URL for a provider's model without that provider's key", () => {
+  it("uses the server behind OPENAI_BASE_URL for a provider's model without that provider's key", () => {
     const router = { OPENAI_BASE_URL: "http://x/v1" };
     const claude = "anthropic/claude-sonnet-4-5";
     expect(resolveModel(claude, {}, router)).toMatchObject({
@@ -107,7 +107,7 @@ describe("resolving a model [U21]", () => {
     });
   });
 
-  it("takes a provider of the configuration before one that is built in, field by field", () => {
+  it("prefers a configured provider to a built-in one, field by field", () => {
     const providers = { groq: { baseUrl: "http://gateway/v1" }, acme: { baseUrl: "http://acme/v1" } };
     expect(resolve("groq/x", { models: {}, providers })).toMatchObject({
       model: { provider: { baseUrl: "http://gateway/v1", keyEnv: "GROQ_API_KEY" } },
@@ -117,7 +117,7 @@ describe("resolving a model [U21]", () => {
     });
   });
 
-  it("refuses a provider that nobody knows, with lines that make it known, and the nearest names", () => {
+  it("refuses an unknown provider, with the lines to configure it and the nearest names", () => {
     const refused = resolveModel("opanai/gpt-4.1-mini", {});
     expect(refused).toMatchObject({ ok: false, nearest: expect.arrayContaining(["openai/gpt-4.1-mini"]) });
     const message = refused.ok ? "" : refused.message;
@@ -131,12 +131,12 @@ describe("resolving a model [U21]", () => {
     expect(refused).toMatchObject({ ok: false, message: expect.stringContaining("cannot call tools") });
   });
 
-  it("does not take a name of the prototype for a model", () => {
+  it("does not accept a name of the prototype as a model", () => {
     expect(resolveModel("__proto__/x", {}).ok).toBe(false);
     expect(resolveModel("constructor/x", {}).ok).toBe(false);
   });
 
-  it("knows the rehearsal model, which costs nothing", () => {
+  it("includes the rehearsal model, which costs nothing", () => {
     expect(resolveModel("rehearsal/flashcards", {})).toEqual({
       ok: true,
       isAssumed: false,
@@ -154,7 +154,7 @@ describe("resolving a model [U21]", () => {
   });
 });
 
-describe("the model that writes summaries", () => {
+describe("the summary model", () => {
   const settings = (summaryModel: string, models = {}) =>
     agentConfigSchema.parse({ models, context: { options: { summaryModel } } });
 
@@ -171,7 +171,7 @@ describe("the model that writes summaries", () => {
     });
   });
 
-  it("is refused before anything starts where nobody knows its provider", () => {
+  it("is refused before anything starts where its provider is unknown", () => {
     const refused = resolveRun(settings("acme/x"), "gpt-4o");
     expect(refused).toMatchObject({
       ok: false,
@@ -179,7 +179,7 @@ describe("the model that writes summaries", () => {
     });
   });
 
-  it("is the session's own where none is named, or the same", () => {
+  it("is the session's own where none or the same is configured", () => {
     const plain = resolveRun(agentConfigSchema.parse({}), "gpt-4o");
     expect(plain.ok && plain.run.summariser).toBeUndefined();
     const same = resolveRun(settings("gpt-4o"), "openai/gpt-4o");
@@ -187,7 +187,7 @@ describe("the model that writes summaries", () => {
   });
 });
 
-describe("models that step in", () => {
+describe("fallback models", () => {
   const settings = (fallback: string[], more = {}) =>
     agentConfigSchema.parse({ models: { "gpt-4o": { fallback } }, ...more });
 
@@ -203,7 +203,7 @@ describe("models that step in", () => {
     expect(resolveRun(settings(["openai/gpt-4o"]), "gpt-4o").ok).toBe(false);
   });
 
-  it("need a price, as all others, where the session's cost is limited", () => {
+  it("need a price, like all others, where the session's cost is limited", () => {
     const limits = { maxCostUsd: 1 };
     expect(resolveRun(settings(["gpt-4.1"], { limits }), "gpt-4o").ok).toBe(true);
     expect(resolveRun(settings(["groq/x"], { limits }), "gpt-4o")).toMatchObject({
@@ -212,7 +212,7 @@ describe("models that step in", () => {
     });
   });
 
-  it("need the price of their tier of service as well, or the limit would never be reached", () => {
+  it("need the price of their service tier as well, or the limit would never be reached", () => {
     const limited = (price?: object) =>
       agentConfigSchema.parse({
         models: { "gpt-4.1": { tier: "flex", ...(price === undefined ? {} : { price }) } },
@@ -227,7 +227,7 @@ describe("models that step in", () => {
   });
 });
 
-describe("a model in no table whose server was asked", () => {
+describe("a model that is in no table, with a window from its server", () => {
   const settings = agentConfigSchema.parse({});
   const ask = (served: { window?: number; most?: number }) =>
     resolve(
@@ -241,7 +241,7 @@ describe("a model in no table whose server was asked", () => {
       },
     );
 
-  it("has the window that the server gives it", () => {
+  it("has the server's window", () => {
     expect(ask({ window: 8_192 })).toMatchObject({
       ok: true,
       isAssumed: true,
@@ -250,7 +250,7 @@ describe("a model in no table whose server was asked", () => {
     });
   });
 
-  it("has the assumed one, and no more than it could take, where the server says that alone", () => {
+  it("has the assumed one, within the server's maximum where it reports only that", () => {
     expect(ask({ most: 131_072 })).toMatchObject({ model: { contextWindow: 32_000 } });
     expect(ask({ most: 16_000 })).toMatchObject({
       model: { contextWindow: 16_000 },

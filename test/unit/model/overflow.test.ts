@@ -34,7 +34,7 @@ describe("overflow texts [R40] [case 12]", () => {
     "image exceeds 5 MB maximum: 5316852 bytes > 5242880 bytes",
     "Provider returned error",
     "",
-  ])("takes nothing else for one: %s", (text) => {
+  ])("recognises nothing else as one: %s", (text) => {
     expect(isOverflowText(text)).toBe(false);
     expect(isRateLimitText(text)).toBe(false);
   });

@@ -1,4 +1,4 @@
-/** A server that reads its prompt for longer than any client's own default waits: our deadlines alone count. */
+/** A server that reads its prompt for longer than any client's default timeout: only our deadlines count. */
 import { once } from "node:events";
 import { createServer, type ServerResponse } from "node:http";
 import { createRequire } from "node:module";
@@ -8,9 +8,9 @@ import { expect, it, onTestFinished } from "vitest";
 import { createAiSdkModel } from "../../../activities/model/ai-sdk.ts";
 import { modelRequest } from "../../support/model-request.ts";
 
-/** undici's clock for whatever waits a second or more: it counts its own ticks, so time can be put forward. */
+/** undici's clock for waits of a second or more: it counts its own ticks, so a test can advance it. */
 const clock = createRequire(import.meta.url)("undici/lib/util/timers.js") as { tick(ms: number): void };
-/** Its timers begin to count at the tick after they were set. */
+/** Its timers start at the tick after they were set. */
 function pass(ms: number): void {
   clock.tick(1_000);
   clock.tick(ms);
@@ -26,7 +26,7 @@ const answer = [
     `data: ${JSON.stringify({ id: "c", object: "chat.completion.chunk", model: "m", ...chunk })}\n\n`,
 );
 
-/** Hands each response over once its request is read, and answers nothing by itself. */
+/** Resolves with each response once its request is read, and answers nothing by itself. */
 async function startSilentServer() {
   const waiting: ((response: ServerResponse) => void)[] = [];
   const come: ServerResponse[] = [];

@@ -19,7 +19,7 @@ const withBody = (statusCode: number, body: unknown, responseHeaders: Record<str
 const chat = { ...context, api: "chat" } as const;
 
 describe("errors as services really send them [S15]", () => {
-  it("takes Google's free tier for a rate limit and waits as it says", () => {
+  it("treats Google's free tier as a rate limit with the stated wait", () => {
     const body = {
       error: {
         code: 429,
@@ -78,14 +78,14 @@ describe("errors as services really send them [S15]", () => {
       402,
       { error: { code: 402, message: "This request requires more credits, or fewer max_tokens." } },
     ],
-  ])("says of %s that the account is used up", (_, status, body) => {
+  ])("reports for %s that the account is used up", (_, status, body) => {
     expect(toModelError(withBody(status, body), chat)).toMatchObject({
       class: "quota",
       message: expect.stringContaining("no credit left"),
     });
   });
 
-  it("takes a 403 of moderation for a refusal of the request, not of the key", () => {
+  it("treats a 403 of moderation as a refusal of the request, not of the key", () => {
     const flagged = {
       error: {
         code: 403,
@@ -96,7 +96,7 @@ describe("errors as services really send them [S15]", () => {
     expect(toModelError(withBody(403, flagged), chat).class).toBe("rejected");
   });
 
-  it("says of a 403 with a page that a proxy or firewall sent it", () => {
+  it("reports that a 403 with a page came from a proxy or firewall", () => {
     const page = "<!DOCTYPE html><html><body>Sorry, you have been blocked</body></html>";
     const error = toModelError(withBody(403, page), context);
     expect(error.class).toBe("rejected");
@@ -104,7 +104,7 @@ describe("errors as services really send them [S15]", () => {
     expect(error.message).not.toContain("OPENAI_API_KEY");
   });
 
-  it("ends at llama.cpp without its template engine, and says what to start it with", () => {
+  it("fails on llama.cpp without its template engine, and says how to start it", () => {
     const error = toModelError(
       withBody(500, {
         error: { code: 500, message: "tools param requires --jinja flag", type: "server_error" },
@@ -174,7 +174,7 @@ describe("errors as services really send them [S15]", () => {
     expect(toModelError(error, context).class).toBe(kind);
   });
 
-  it("reads what the provider behind a router said [S12]", () => {
+  it("reads the underlying provider's error from a router [S12]", () => {
     const raw = JSON.stringify({ error: { message: "prompt is too long: 213462 tokens > 200000 maximum" } });
     const body = {
       error: { code: 400, message: "Provider returned error", metadata: { raw, provider_name: "x" } },
@@ -191,7 +191,7 @@ describe("errors as services really send them [S15]", () => {
     expect(toModelError(withBody(502, plain), chat).message).toContain("upstream died");
   });
 
-  it("waits as a router's body says whose headers do not", () => {
+  it("waits as a router's body states where its headers do not", () => {
     const reset = String(context.now + 30_000);
     const body = {
       error: {
@@ -206,7 +206,7 @@ describe("errors as services really send them [S15]", () => {
     });
   });
 
-  it("takes a 400 without a body for an overflow only where the request is about as large as the window", () => {
+  it("treats a 400 without a body as an overflow only where the request is about as large as the window", () => {
     for (const body of ["", "  ", "{}"]) {
       expect(toModelError(withBody(400, body), { ...chat, nearWindow: true }).class).toBe("overflow");
       expect(toModelError(withBody(400, body), chat).class).toBe("rejected");
@@ -215,7 +215,7 @@ describe("errors as services really send them [S15]", () => {
     expect(toModelError(withWords, { ...chat, nearWindow: true }).class).toBe("rejected");
   });
 
-  it("names the variable and the setting of the provider that refused", () => {
+  it("names the refusing provider's variable and setting", () => {
     const provider = { name: "groq", keyEnv: "GROQ_API_KEY", baseUrl: "https://api.groq.com/openai/v1" };
     const refused = toModelError(withBody(401, { error: { message: "Invalid API Key" } }), {
       ...chat,

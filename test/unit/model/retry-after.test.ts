@@ -25,7 +25,7 @@ describe("retry-after [R30]", () => {
   );
 });
 
-describe("waits of a rate limit that come without the header [S16]", () => {
+describe("rate limit waits without the header [S16]", () => {
   it.each([
     ["Rate limit reached for gpt-4o on tokens per min (TPM): Limit 30000. Please try again in 4s.", 4_000],
     ["Please try again in 1m2.5s. Visit the documentation.", 62_500],
@@ -83,7 +83,7 @@ describe("waits of a rate limit that come without the header [S16]", () => {
     expect(retryAfterMs({ headers: headers as Record<string, string> }, now)).toBeUndefined();
   });
 
-  it("believes the header first, then Google's delay, then the sentence, then the resets", () => {
+  it("prefers the header, then Google's delay, then the sentence, then the resets", () => {
     const headers = { "retry-after": "1", "x-ratelimit-reset": "4" };
     const all = { headers, retryDelay: "2s", text: "Please retry in 3s.", isRateLimit: true };
     expect(retryAfterMs(all, now)).toBe(1_000);

@@ -9,7 +9,7 @@ const served = (...events: readonly Record<string, unknown>[]) => {
   return tier.name;
 };
 
-describe("the tier of service that answered", () => {
+describe("the service tier that answered", () => {
   it.each([
     [
       "Responses, where the last word counts",
@@ -31,7 +31,7 @@ describe("the tier of service that answered", () => {
     expect(served(...events)).toBe(name);
   });
 
-  it("is what the answer costs by, before the one that was asked for", () => {
+  it("decides the cost, rather than the requested one", () => {
     const price = { input: 2, cached: 2, output: 2, tiers: { flex: 0.5 } };
     const usage = { input: 1_000_000, output: 0, cached: 0, reasoning: 0 };
     const target = { price, tier: "flex" };

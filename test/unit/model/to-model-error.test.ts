@@ -49,14 +49,14 @@ describe("provider errors by class [case 12] [A19] [R31]", () => {
     "ETIMEDOUT",
     "UND_ERR_SOCKET",
     "UND_ERR_CONNECT_TIMEOUT",
-  ])("%s is unavailable, however deep it lies", (code) => {
+  ])("%s is unavailable at any depth of causes", (code) => {
     const error = new TypeError("fetch failed", { cause: Object.assign(new Error("low"), { code }) });
     const wrapped = toModelError(new Error("Cannot connect to API", { cause: error }), context);
     expect(wrapped.class).toBe("unavailable");
     expect(wrapped.message).toContain(code);
   });
 
-  it("does not wait for an account without credit", () => {
+  it("does not retry an account without credit", () => {
     const error = apiError(
       429,
       "You exceeded your current quota, please check your plan and billing details.",
@@ -67,7 +67,7 @@ describe("provider errors by class [case 12] [A19] [R31]", () => {
     });
   });
 
-  it("masks secrets and keeps within 1,000 characters, saying what to do", () => {
+  it("masks secrets and keeps within 1,000 characters, with a remedy", () => {
     const error = toModelError(
       apiError(401, `Incorrect API key provided: sk-secret. ${"x".repeat(5_000)}`),
       context,
@@ -77,12 +77,12 @@ describe("provider errors by class [case 12] [A19] [R31]", () => {
     expect(error.message).toContain("OPENAI_API_KEY");
   });
 
-  it("masks a secret that the bound would otherwise cut in two", () => {
+  it("masks a secret that the bound would otherwise split", () => {
     const error = toModelError(apiError(400, `${"x".repeat(495)}sk-secret`), context);
     expect(error.message).not.toContain("sk-s");
   });
 
-  it("carries what the provider asked to be waited", () => {
+  it("contains the wait that the provider asked for", () => {
     const error = toModelError(
       apiError(429, "slow down", { responseHeaders: { "retry-after": "7" } }),
       context,
@@ -90,23 +90,23 @@ describe("provider errors by class [case 12] [A19] [R31]", () => {
     expect(error.retryAfterMs).toBe(7_000);
   });
 
-  it("says that a server may speak chat completions only [X11]", () => {
+  it("suggests that a server may support chat completions only [X11]", () => {
     expect(toModelError(apiError(404, "Not Found"), context).message).toContain("api: chat");
     expect(toModelError(apiError(404, "Not Found"), { ...context, api: "chat" }).message).not.toContain(
       "api: chat",
     );
   });
 
-  it("hands a ModelError back as it is", () => {
+  it("returns a ModelError unchanged", () => {
     const error = new ModelError("silent", { class: "silent" });
     expect(toModelError(error, context)).toBe(error);
   });
 
-  it.each([null, undefined, "text", 5, {}])("makes something of %o", (thrown) => {
+  it.each([null, undefined, "text", 5, {}])("returns an error for %o", (thrown) => {
     expect(toModelError(thrown, context)).toBeInstanceOf(ModelError);
   });
 
-  it("ends on a chain of causes that bites its tail", () => {
+  it("terminates on a circular chain of causes", () => {
     const error = new Error("a") as Error & { cause: unknown };
     error.cause = error;
     expect(toModelError(error, context).class).toBe("unavailable");
@@ -114,7 +114,7 @@ describe("provider errors by class [case 12] [A19] [R31]", () => {
 });
 
 describe("a proxy's error page", () => {
-  it("is shown as words without its markup", () => {
+  it("is shown as text without its markup", () => {
     const page = "<html><head><style>b{}</style></head><body><h1>502 Bad\n Gateway</h1></body></html>";
     const error = toModelError(apiError(502, "Bad Gateway", { responseBody: page }), context);
     expect(error.message).toContain("502 Bad Gateway");

@@ -40,7 +40,7 @@ describe("messages for the AI SDK", () => {
     expect(sent[0]?.content).toHaveLength(2);
   });
 
-  it("says the outcome in the result's text", () => {
+  it("state the outcome in the result's text", () => {
     const texts = (["completed", "error", "interrupted", "unknown"] as const).map((outcome) => {
       const [message] = toModelMessages([result("a", "what it printed", outcome)], responses);
       return JSON.stringify(message?.content);
@@ -70,13 +70,13 @@ describe("messages for the AI SDK", () => {
     ]);
   });
 
-  it("puts images after all sibling results on the chat wire, which has no place for them in a result", () => {
+  it("put images after all sibling results on the chat wire, whose results have no images", () => {
     const sent = toModelMessages([result("a", "see", "completed", true), result("b", "2")], chat);
     expect(sent.map(({ role }) => role)).toEqual(["tool", "user"]);
     expect(sent[1]?.content).toMatchObject([{ type: "text" }, { type: "file", mediaType: "image/png" }]);
   });
 
-  it("sends reasoning back to the model that thought it, with what it led to", () => {
+  it("return reasoning to the model that produced it, with what followed it", () => {
     const [message] = toModelMessages([assistant(encrypted("rs_1"), said)], responses);
     expect(message?.content).toMatchObject([
       { type: "reasoning", providerOptions: { openai: { itemId: "rs_1" } } },
@@ -108,11 +108,11 @@ describe("messages for the AI SDK", () => {
     expect(message?.content).toHaveLength(3);
   });
 
-  it("leaves out an assistant message that has nothing to send", () => {
+  it("leave out an assistant message without content", () => {
     expect(toModelMessages([assistant(encrypted("rs_1"))], responses)).toEqual([]);
   });
 
-  it("sends names and arguments that no provider refuses [R35] [R36]", () => {
+  it("contain only names and arguments that every provider accepts [R35] [R36]", () => {
     const bad: AssistantPart = {
       type: "tool-call",
       toolCallId: "a",
@@ -126,7 +126,7 @@ describe("messages for the AI SDK", () => {
   });
 });
 
-describe("the form that a server wants", () => {
+describe("a server's message format", () => {
   const mistral = {
     model: "mistral/devstral",
     api: "chat",
@@ -144,7 +144,7 @@ describe("the form that a server wants", () => {
   });
   const asked: Message = { role: "user", content: [{ type: "text", text: "Go." }] };
 
-  it("ends with the user where the assistant spoke last, and joins what it said in two rows", () => {
+  it("ends with the user where the assistant was last, and joins the assistant's texts in two rows", () => {
     const half: AssistantPart = { type: "text", text: "Half [interrupted]" };
     const sent = toModelMessages([asked, assistant(said), assistant(half)], responses);
     expect(sent.map(({ role }) => role)).toEqual(["user", "assistant", "user"]);
@@ -152,7 +152,7 @@ describe("the form that a server wants", () => {
     expect(toModelMessages([asked, result("a", "1")], responses)).toHaveLength(2);
   });
 
-  it("has call ids of nine letters and digits, the same in call and result, and never one for two", () => {
+  it("has call ids of nine letters and digits, the same in call and result, and unique", () => {
     const ids = ["call_abc", "call_abd", "AbCdEf123"];
     const history = [asked, assistant(...ids.map((id) => called(id))), ...ids.map((id) => result(id, "x"))];
     const idsIn = (list: readonly unknown[]) => JSON.stringify(list).match(/"toolCallId":"[^"]*"/g) ?? [];
@@ -164,7 +164,7 @@ describe("the form that a server wants", () => {
     expect(idsIn(toModelMessages([...history, asked], mistral)).slice(0, 6)).toEqual(found);
   });
 
-  it("has safe call ids that do not meet", () => {
+  it("has safe call ids that do not collide", () => {
     const sent = toModelMessages(
       [asked, assistant(called("a.b"), called("a:b")), result("a.b", "1"), result("a:b", "2")],
       { model: "anthropic/claude-sonnet-5", api: "messages" },
@@ -176,12 +176,12 @@ describe("the form that a server wants", () => {
     expect(sent[2]?.content).toMatchObject([{ toolCallId: "a_b" }, { toolCallId: two?.toolCallId }]);
   });
 
-  it("lets the assistant speak between results and the user where the server wants that", () => {
+  it("inserts an assistant message between results and the user where the server requires it", () => {
     const sent = toModelMessages([asked, assistant(called("a")), result("a", "1"), asked], mistral);
     expect(sent.map(({ role }) => role)).toEqual(["user", "assistant", "tool", "assistant", "user"]);
   });
 
-  it("gives a signed thought back to the Claude that had it, and to no other", () => {
+  it("returns a signed thought to the Claude model that produced it, and to no other", () => {
     const signed: AssistantPart = {
       type: "reasoning",
       text: "hm",
@@ -196,7 +196,7 @@ describe("the form that a server wants", () => {
     expect(to("anthropic/b")).toHaveLength(1);
   });
 
-  it("marks the last two turns for Anthropic's cache, as long as the configuration says", () => {
+  it("marks the last two turns for Anthropic's cache, for the configured time", () => {
     const history = [asked, assistant(called("a")), result("a", "1"), assistant(said), asked];
     const marks = (cache?: "1h" | false) =>
       toModelMessages(history, {
@@ -210,7 +210,7 @@ describe("the form that a server wants", () => {
     expect(marks(false).filter(Boolean)).toEqual([]);
   });
 
-  it("stands in for the signature of a call that another model made, where Gemini wants one", () => {
+  it("substitutes the signature of another model's call, where Gemini requires one", () => {
     const gemini = { model: "gemini/gemini-3-pro", api: "chat" } as const;
     const own = called("b", {
       providerOptions: { compatible: { thoughtSignature: "mine" }, longhaul: { model: gemini.model } },

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { reportedCostUsd, trustedUsage, usageInChunk } from "../../../activities/model/usage.ts";
 
 describe("usage [R43]", () => {
-  it("keeps a bill that can be true, cached within input and reasoning within output", () => {
+  it("keeps a plausible bill, cached within input and reasoning within output", () => {
     expect(
       trustedUsage(
         {
@@ -16,7 +16,7 @@ describe("usage [R43]", () => {
     ).toEqual({ input: 2_000, output: 50, cached: 1_024, reasoning: 10 });
   });
 
-  it("bounds the parts of a figure by the figure", () => {
+  it("limits the parts of a figure to the figure", () => {
     expect(
       trustedUsage(
         {
@@ -39,16 +39,16 @@ describe("usage [R43]", () => {
     ["negative", { inputTokens: -1, outputTokens: 7 }],
     ["infinite", { inputTokens: Infinity, outputTokens: 7 }],
     ["more than ten windows", { inputTokens: 1_280_001, outputTokens: 7 }],
-  ])("does not believe a bill that is %s", (_, usage) => {
+  ])("rejects a bill that is %s", (_, usage) => {
     expect(trustedUsage(usage, 128_000)).toBeUndefined();
   });
 
-  it("believes exactly ten windows", () => {
+  it("accepts exactly ten windows", () => {
     expect(trustedUsage({ inputTokens: 1_280_000, outputTokens: 7 }, 128_000)?.input).toBe(1_280_000);
   });
 });
 
-/** As the SDK hands on what its chat wire does not know: zeros, and the provider's own object. */
+/** How the SDK passes on unknown fields of its chat wire: zeros, and the provider's own object. */
 const chat = (raw: Record<string, unknown>) => ({
   inputTokens: (raw["prompt_tokens"] as number | undefined) ?? 0,
   outputTokens: (raw["completion_tokens"] as number | undefined) ?? 0,
@@ -112,7 +112,7 @@ describe("forms of usage [S18] [R9]", () => {
     expect(trustedUsage(chat(raw), 128_000)).toEqual({ reasoning: 0, ...usage });
   });
 
-  it("takes what the SDK itself says of cache writes", () => {
+  it("uses the SDK's own figure for cache writes", () => {
     const usage = {
       inputTokens: 450,
       outputTokens: 7,
@@ -127,7 +127,7 @@ describe("forms of usage [S18] [R9]", () => {
     });
   });
 
-  it("finds the usage of a chunk wherever it is", () => {
+  it("finds the usage anywhere in a chunk", () => {
     const usage = { prompt_tokens: 3 };
     expect(usageInChunk({ choices: [], usage })).toBe(usage);
     expect(usageInChunk({ choices: [{ finish_reason: "stop", usage }] })).toBe(usage);
@@ -135,7 +135,7 @@ describe("forms of usage [S18] [R9]", () => {
     expect(usageInChunk({ choices: [{ delta: {} }] })).toBeUndefined();
   });
 
-  it("reads what a router charged, and what the provider behind it did where the key is one's own", () => {
+  it("reads a router's charge, and the underlying provider's for a user's own key", () => {
     expect(reportedCostUsd({ raw: { cost: 0.0123 } })).toBe(0.0123);
     expect(reportedCostUsd({ raw: { cost: 0.01, cost_details: { upstream_inference_cost: 0.2 } } })).toBe(
       0.01,

@@ -29,7 +29,7 @@ describe("the watchdog [R32] [R33] [R34]", () => {
     ]);
   });
 
-  it("waits for the first token as long as firstTokenMs from the headers on", () => {
+  it("waits for the first token for firstTokenMs, counted from the headers", () => {
     const { barks, watchdog } = watch();
     vi.advanceTimersByTime(90);
     watchdog.connected();
@@ -39,7 +39,7 @@ describe("the watchdog [R32] [R33] [R34]", () => {
     expect(barks[0]?.message).toContain("limits.firstTokenTimeout");
   });
 
-  it("waits anew after each piece", () => {
+  it("restarts the wait after each piece", () => {
     const { barks, watchdog } = watch();
     watchdog.connected();
     for (let piece = 0; piece < 10; piece += 1) {
@@ -63,7 +63,7 @@ describe("the watchdog [R32] [R33] [R34]", () => {
     expect(barks).toHaveLength(1);
   });
 
-  it("takes any byte for a sign of life, once the headers are here", () => {
+  it("counts any byte as a sign of life, after the headers", () => {
     const { barks, watchdog } = watch();
     watchdog.alive();
     vi.advanceTimersByTime(90);
@@ -81,7 +81,7 @@ describe("the watchdog [R32] [R33] [R34]", () => {
     expect(barks[0]?.message).toContain("limits.silenceTimeout");
   });
 
-  it("tells once that bytes come without a piece for long, and again after the next piece", () => {
+  it("reports once that bytes come without a piece for long, and again after the next piece", () => {
     const { hidden, watchdog } = watch();
     watchdog.connected();
     const comments = (count: number) => {
@@ -99,7 +99,7 @@ describe("the watchdog [R32] [R33] [R34]", () => {
     expect(hidden).toHaveBeenCalledTimes(2);
   });
 
-  it("ends an answer that goes on past answerMs, however lively it is", () => {
+  it("ends an answer longer than answerMs, even while it streams", () => {
     const { barks, watchdog } = watch();
     watchdog.connected();
     for (let ms = 0; ms < 20_000; ms += 100) {
@@ -112,7 +112,7 @@ describe("the watchdog [R32] [R33] [R34]", () => {
     ]);
   });
 
-  it("is quiet once stopped, and barks once", () => {
+  it("does nothing once stopped, and fires once", () => {
     const stopped = watch();
     stopped.watchdog.stop();
     const left = watch();
@@ -126,7 +126,7 @@ describe("deadlines", () => {
   const deadlines = { connectMs: 30, firstTokenMs: 180, silenceMs: 90, answerMs: 600 };
   const local = { ...endpoint, baseUrl: "http://127.0.0.1:11434/v1" };
 
-  it("give a server of this machine the time of a first token for its headers", () => {
+  it("give a local server the time of a first token for its headers", () => {
     expect(deadlinesOf(modelRequest({ deadlines }), endpoint)).toMatchObject(deadlines);
     expect(deadlinesOf(modelRequest({ deadlines }), local)).toMatchObject({
       connectMs: 180,
@@ -134,7 +134,7 @@ describe("deadlines", () => {
     });
   });
 
-  it("give a model that thinks the time of a first token for its silences", () => {
+  it("give a thinking model the time of a first token for its silences", () => {
     const thinking = modelRequest({ deadlines, reasoning: { effort: "high" } });
     expect(deadlinesOf(thinking, endpoint)).toMatchObject({
       silenceMs: 180,
@@ -145,7 +145,7 @@ describe("deadlines", () => {
     expect(deadlinesOf(unthinking, endpoint).silenceMs).toBe(90);
   });
 
-  it("are the provider's own where it has some, and are named by them", () => {
+  it("are the provider's own where configured, and are named in errors", () => {
     const provider = { name: "acme", timeouts: { connect: 1, firstToken: 2, silence: 3 } };
     expect(deadlinesOf(modelRequest({ deadlines, provider, thinks: true }), local)).toMatchObject({
       connectMs: 1,

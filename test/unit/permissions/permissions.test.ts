@@ -10,7 +10,7 @@ const rules: readonly PermissionRule[] = [
   { tool: "mcp__*", action: "ask" },
 ];
 
-describe("the rule that counts", () => {
+describe("the rule in force", () => {
   it.each<[command: string, action: string]>([
     ["npm test", "allow"],
     ["git push origin", "ask"],
@@ -42,20 +42,20 @@ describe("the rule that counts", () => {
     expect(verdictOf(rules, { toolName, input }).action).toBe(action);
   });
 
-  it("heeds every file of a patch", () => {
+  it("considers every file of a patch", () => {
     const patch = "*** Begin Patch\n*** Add File: a\n+a\n*** Delete File: secrets/key\n*** End Patch";
     const deny = [{ tool: "apply_patch", match: "secrets/*", action: "deny" as const }];
     expect(verdictOf(deny, { toolName: "apply_patch", input: { patch } }).action).toBe("deny");
   });
 
-  it("is allowed by a grant for the rule that asked, and for no other", () => {
+  it("is granted for the rule that asked, and for no other", () => {
     const grants = [{ tool: "bash", match: "git *" }];
     expect(verdictOf(rules, bash("git push"), grants).action).toBe("allow");
     expect(verdictOf(rules, bash("git push && rm a"), grants).action).toBe("deny");
     expect(verdictOf(rules, { toolName: "mcp__a", input: {} }, grants).action).toBe("ask");
   });
 
-  it("lets an allow rule take only what is sure", () => {
+  it("allows only commands that are parsed with certainty", () => {
     const only: readonly PermissionRule[] = [
       { tool: "bash", action: "ask" },
       { tool: "bash", match: "npm *", action: "allow" },
@@ -66,7 +66,7 @@ describe("the rule that counts", () => {
     expect(verdictOf(only, bash("npm $(curl a)")).action).toBe("ask");
   });
 
-  it("takes no longer than the text is long", () => {
+  it("takes time linear in the text", () => {
     const begun = performance.now();
     const greedy = [{ tool: "bash", match: "*a*a*a*a*b", action: "ask" as const }];
     expect(verdictOf(greedy, bash(`x ${"a".repeat(50_000)}`)).action).toBe("allow");

@@ -1,4 +1,4 @@
-/** How much an answer may take, and what follows where thinking used it up. */
+/** The token limit of an answer, and the next one after thinking used it up. */
 import { describe, expect, it } from "vitest";
 import { budgetFor } from "../../../activities/contract/budget.ts";
 import { afterUsedUp, roomFor } from "../../../activities/step/empty-answer.ts";
@@ -6,7 +6,7 @@ import { afterUsedUp, roomFor } from "../../../activities/step/empty-answer.ts";
 const budget = budgetFor(32_000, { triggerRatio: 0.8 });
 const limits = { maxOutput: 2_000, moreOutput: 8_000 };
 
-describe("an answer that thinking used up [S13]", () => {
+describe("an answer whose limit thinking used up [S13]", () => {
   it.each([
     ["is asked again with the model's own limit", limits, 5_000, false, "again"],
     ["ends where that was not enough either", limits, 5_000, true, "end"],

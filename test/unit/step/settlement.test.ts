@@ -7,7 +7,7 @@ const choice = { ...ask, options: ["npm", "pnpm"] };
 const approval = { id: "s1c1", kind: "approval" as const };
 const plan = { id: "s1c2", kind: "plan" as const };
 
-describe("what an answer means", () => {
+describe("an answer's meaning", () => {
   it.each<[name: string, open: Parameters<typeof readAnswer>[0], message: unknown, settlement: Settlement]>([
     ["words", [ask], { text: " 8080 " }, { how: "answered", text: "8080" }],
     ["a bare string", [ask], "8080", { how: "answered", text: "8080" }],
@@ -42,15 +42,15 @@ describe("what an answer means", () => {
     ["it is too long", [ask], { text: "x".repeat(16_001) }],
     ["it is no answer at all", [ask], 7],
     ["a field is of another kind", [ask], { text: { toString: "x" } }],
-  ])("is not taken where %s", (_name, open, message) => {
+  ])("is not used where %s", (_name, open, message) => {
     expect(readAnswer(open, message).ok).toBe(false);
   });
 });
 
-describe("how a question ended", () => {
+describe("a question's outcome", () => {
   const question = { id: "s1c0", kind: "ask", defaultText: "npm" };
 
-  it("calls a default what it is, in the result, in the row and in the event", () => {
+  it("names a default as such, in the result, in the row and in the event", () => {
     const expired: Settlement = { how: "defaulted", why: "expired" };
     expect(resultFor(question, expired)?.text).toContain("Nobody answered in time");
     expect(closingOf(question, expired)).toEqual({ status: "defaulted", answer: "npm" });

@@ -4,7 +4,7 @@ import { WrittenCall } from "../../../activities/step/written-call.ts";
 
 const SECRET = "sk-live-0123456789abcdef0123456789abcdef";
 
-function told(pieces: readonly string[], secrets: readonly string[] = []) {
+function announced(pieces: readonly string[], secrets: readonly string[] = []) {
   const call = new WrittenCall("write_file", createSanitizer(secrets));
   const chunks = [...pieces.flatMap((piece) => call.push(piece)), ...call.end()];
   return {
@@ -16,17 +16,17 @@ function told(pieces: readonly string[], secrets: readonly string[] = []) {
   };
 }
 
-it("tells a long call while it is written, its name once and first", () => {
+it("announces a long call while it is being written, its name once and first", () => {
   const pieces = Array.from({ length: 30 }, (_, place) => `line ${place} of the file, `.repeat(3));
-  expect(told(pieces)).toEqual({ names: ["write_file"], input: pieces.join("") });
+  expect(announced(pieces)).toEqual({ names: ["write_file"], input: pieces.join("") });
 });
 
-it("tells nothing of a short one, which is there at once", () => {
-  expect(told(['{"path": "a.txt"}'])).toEqual({ names: [], input: "" });
+it("announces no short one, which arrives at once", () => {
+  expect(announced(['{"path": "a.txt"}'])).toEqual({ names: [], input: "" });
 });
 
 it("masks a secret that comes in pieces", () => {
-  const { input } = told(["x".repeat(500), SECRET.slice(0, 9), SECRET.slice(9), " end"], [SECRET]);
+  const { input } = announced(["x".repeat(500), SECRET.slice(0, 9), SECRET.slice(9), " end"], [SECRET]);
   expect(input).not.toContain(SECRET);
   expect(input).toMatch(/ end$/);
 });

@@ -3,10 +3,10 @@ import { expect, test } from "vitest";
 import { applyClientRights, tableRights } from "../../../activities/store/client-rights.ts";
 import { sessionTables } from "../../../activities/store/session-tables.ts";
 
-test("each table says what a client may do, and those of a session show no other person's", () => {
-  // Throws for a table that nobody has thought of.
+test("each table declares a client's rights, and those of a session hide other persons' rows", () => {
+  // Throws for a table without declared rights.
   const rights = tableRights();
-  // Those of the operator are nobody's.
+  // No client may read the operator's.
   const closed = ["blobs", "mcp_credentials", "workers", "rate_windows", "open_requests"];
   for (const name of sessionTables()
     .map(getTableName)
@@ -19,7 +19,7 @@ test("each table says what a client may do, and those of a session show no other
   expect(deletes.map(([name]) => name)).toEqual(["schedules"]);
 });
 
-test("nothing is changed where there is no role, or all is as it should be", async () => {
+test("nothing is changed where there is no role, or all rights are in place", async () => {
   const said: string[] = [];
   let digest = "";
   const roles: string[] = [];

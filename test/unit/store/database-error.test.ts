@@ -33,12 +33,12 @@ describe("an error of the database", () => {
     (error) => expect(databaseErrorOf(error)).toMatchObject({ final: true }),
   );
 
-  it("of a statement that the tables do not know may be the code's age: the caller looks", () => {
+  it("about an unknown table or column may mean old code: the caller checks", () => {
     expect(databaseErrorOf(fromServer("42703", "column does not exist"))?.unknownToSchema).toBe(true);
     expect(databaseErrorOf(fromServer("22P02", "invalid input syntax"))?.unknownToSchema).toBe(false);
   });
 
-  it("is told without its query and its parameters [invariant 12]", () => {
+  it("is reported without its query and its parameters [invariant 12]", () => {
     const error = new DrizzleQueryError("insert … $1", ["the transcript"], fromServer("53100", "disk full"));
     expect(databaseErrorOf(error)).toEqual({
       message: "disk full (53100)",

@@ -13,7 +13,7 @@ const name = fc.oneof(
   fc.string({ unit: "grapheme" }).map((text) => Buffer.from(text)),
 );
 
-it("a name's text gives its bytes back, and is well-formed where they are UTF-8", () => {
+it("a name's text maps back to its bytes, and is well-formed where they are UTF-8", () => {
   fc.assert(
     fc.property(name, (bytes) => {
       const text = textOfBytes(bytes);
@@ -24,7 +24,7 @@ it("a name's text gives its bytes back, and is well-formed where they are UTF-8"
   );
 });
 
-it("only bytes of no character are escaped: overlong ones, halves of pairs and what is beyond Unicode are none", () => {
+it("only invalid bytes are escaped: overlong forms, surrogate halves and code points beyond Unicode are invalid", () => {
   const name = Buffer.concat([
     Buffer.from("é€😀/"),
     Buffer.from([0xff, 0xc0, 0xaf, 0xed, 0xa0, 0x80, 0xf4, 0x90, 0xe2, 0x82]),

@@ -14,7 +14,7 @@ describe("apply_patch", () => {
   const patch =
     "*** Begin Patch\n*** Update File: a.txt\n@@\n-a\n+A\n*** Add File: new.txt\n+new\n*** Update File: b.txt\n@@\n-b\n+B\n*** Delete File: c.txt\n*** End Patch";
 
-  /** The sandbox, but the nth write is answered by `answer`, after `before` was done. */
+  /** The sandbox, except that `answer` answers the nth write, after `before` ran. */
   function withFault(
     nth: number,
     answer: FileAnswer<never> | undefined,
@@ -33,7 +33,7 @@ describe("apply_patch", () => {
   const apply = async (body: string, overrides: Partial<ToolContext> = {}): Promise<InvokedTool> =>
     callTool(sandbox, "apply_patch", { patch: `*** Begin Patch\n${body}\n*** End Patch` }, overrides);
 
-  it("puts back what it wrote when a later file cannot be written", async () => {
+  it("restores what it wrote when a later file cannot be written", async () => {
     for (const name of ["a", "b", "c"]) await put(`${name}.txt`, `${name}\n`);
     const full = { ok: false, reason: "no-space", message: "b.txt: no space left" } as const;
     const result = await callTool(withFault(3, full), "apply_patch", { patch });
@@ -45,7 +45,7 @@ describe("apply_patch", () => {
     await expect(readFile(path.join(sandbox.root, "new.txt"))).rejects.toThrow("ENOENT");
   });
 
-  it("plans anew when a file changes between reading and writing, and keeps that change", async () => {
+  it("plans again when a file changes between reading and writing, and keeps that change", async () => {
     for (const name of ["a", "b", "c"]) await put(`${name}.txt`, `${name}\n`);
     const other = withFault(3, undefined, () => put("b.txt", "b\nby somebody else\n"));
     expect(await callTool(other, "apply_patch", { patch })).toMatchObject({ outcome: "completed" });
@@ -53,7 +53,7 @@ describe("apply_patch", () => {
     expect(await readFile(path.join(sandbox.root, "a.txt"), "utf8")).toBe("A\n");
   });
 
-  it("puts a file that it had removed back with its mode when a later removal fails", async () => {
+  it("restores a removed file with its mode when a later removal fails", async () => {
     for (const name of ["a", "b"]) await put(`${name}.sh`, `${name}\n`);
     await chmod(path.join(sandbox.root, "a.sh"), 0o750);
     const refused = { ok: false, reason: "denied", message: "b.sh: not permitted" } as const;
@@ -78,7 +78,7 @@ describe("apply_patch", () => {
     expect((await stat(path.join(sandbox.root, "b.sh"))).mode & 0o777).toBe(0o755);
   });
 
-  it("deletes files that are no text or large, and a link instead of what it leads to", async () => {
+  it("deletes binary and large files, and a link instead of its target", async () => {
     await put("binary", Buffer.from([0xff, 0xfe, 0, 1]));
     await put("large.txt", "x".repeat(11_000_000));
     await put("target.txt", "kept\n");
@@ -91,7 +91,7 @@ describe("apply_patch", () => {
     expect(await readFile(path.join(sandbox.root, "target.txt"), "utf8")).toBe("kept\n");
   });
 
-  it("moves a file that a link leads to and removes the link alone", async () => {
+  it("moves a link's target and removes the link alone", async () => {
     await put("target.txt", "one\n");
     await symlink("target.txt", path.join(sandbox.root, "link"));
     const moved = await apply("*** Update File: link\n*** Move to: b.txt\n@@\n-one\n+two");
@@ -100,14 +100,14 @@ describe("apply_patch", () => {
     expect(await readFile(path.join(sandbox.root, "target.txt"), "utf8")).toBe("one\n");
   });
 
-  it("puts a new text in place of a binary file, which updating refuses", async () => {
+  it("replaces a binary file by a new text, although updating refuses it", async () => {
     await put("data", Buffer.from([0xff, 0xfe, 0, 1]));
     expect((await apply("*** Update File: data\n@@\n-a\n+b")).text).toContain("not UTF-8");
     expect((await apply("*** Add File: data\n+text")).outcome).toBe("completed");
     expect(await readFile(path.join(sandbox.root, "data"), "utf8")).toBe("text\n");
   });
 
-  it("does not take a binary file that is still there for deleted after a restart", async () => {
+  it("does not count a binary file that still exists as deleted after a restart", async () => {
     await put("data", Buffer.from([0xff, 0xfe, 0, 1]));
     const again = await apply("*** Delete File: data", { resumed: true });
     expect(again.text).toBe("Applied:\nD data");

@@ -31,7 +31,7 @@ describe("bash", () => {
     expect(await callTool(sandbox, "bash", { command: "true" })).toMatchObject({ text: "(no output)" });
   });
 
-  it("runs in the folder it is told, and refuses one that is outside or not there", async () => {
+  it("runs in the given folder, and refuses one that is outside or missing", async () => {
     await callTool(sandbox, "bash", { command: "mkdir -p a/b" });
     expect((await callTool(sandbox, "bash", { command: "pwd", cwd: "a/b" })).text).toMatch(/\/a\/b$/);
     expect(await callTool(sandbox, "bash", { command: "pwd", cwd: "../.." })).toMatchObject({
@@ -49,7 +49,7 @@ describe("bash", () => {
     });
   });
 
-  it("ends a command at its time, keeps what it printed and says how to run longer", async () => {
+  it("ends a command at its timeout, keeps its output and says how to run longer", async () => {
     const result = await callTool(sandbox, "bash", { command: "echo begun; sleep 60", timeout_seconds: 0.3 });
     expect(result.outcome).toBe("error");
     expect(result.text).toMatch(/^begun\n\[timed out after 0\.3 s/);
@@ -67,7 +67,7 @@ describe("bash", () => {
     expect(sandbox.started[0]?.timeoutMs).toBe(1_500);
   });
 
-  it("ends the command when it is interrupted and keeps what it printed [case 23]", async () => {
+  it("ends the command when it is interrupted and keeps its output [case 23]", async () => {
     const signal = abortOnceStarted(new Error("interrupt"));
     const result = await callTool(
       sandbox,
@@ -102,7 +102,7 @@ describe("bash", () => {
     expect(sandbox.started).toEqual([]);
   });
 
-  it("leaves the command running when the worker goes, and the next attempt takes it up", async () => {
+  it("leaves the command running when the worker stops, and the next attempt follows it", async () => {
     const leave = new LeaveRunning("worker shuts down");
     const input = { command: "until [ -e go ]; do sleep 0.05; done; echo done" };
     const first = callTool(sandbox, "bash", input, { signal: abortOnceStarted(leave), callKey: "s1c0" });
@@ -115,7 +115,7 @@ describe("bash", () => {
     expect(sandbox.started.filter(({ id }) => id === "s1c0")).toHaveLength(1);
   });
 
-  it("never runs a command twice: what nobody can say is unknown, with what was started", async () => {
+  it("never runs a command twice: an unknown outcome is reported as such, with the command", async () => {
     const result = await callTool(sandbox, "bash", { command: "echo again" }, { resumed: true });
     expect(result.outcome).toBe("unknown");
     expect(result.text).toContain("echo again");
@@ -134,7 +134,7 @@ describe("bash", () => {
     expect(sandbox.started.map(({ id }) => id)).toEqual(["s1c0"]);
   });
 
-  it("gives an earlier attempt's end when it is taken up after it ended", async () => {
+  it("returns the result of an earlier attempt that ended meanwhile", async () => {
     await callTool(sandbox, "bash", { command: "echo once; exit 3" }, { callKey: "s1c0" });
     expect(
       await callTool(sandbox, "bash", { command: "echo once; exit 3" }, { resumed: true, callKey: "s1c0" }),
@@ -145,7 +145,7 @@ describe("bash", () => {
     expect(sandbox.started).toHaveLength(1);
   });
 
-  it("shows head and tail of a long output and hands over the whole in pieces [case 16] [R26]", async () => {
+  it("shows head and tail of a long output and stores the whole in pieces [case 16] [R26]", async () => {
     const result = await callTool(sandbox, "bash", {
       command: "echo HEAD; head -c 5000000 /dev/zero | tr '\\0' x; echo; echo TAIL; exit 1",
     });
@@ -178,7 +178,7 @@ describe("bash", () => {
     expect(coloured.truncated).toBe(true);
   });
 
-  it("decodes characters whole over pieces and at both cuts", async () => {
+  it("decodes characters whole across pieces and at both cuts", async () => {
     const result = await callTool(sandbox, "bash", {
       command: "yes '😀é' | head -n 200000 | tr -d '\\n'",
     });
@@ -220,7 +220,7 @@ describe("bash", () => {
     expect(text).toBe("é".repeat(30_000));
   });
 
-  it("masks a secret that lies over the edge of a page, from whatever offset it is read", async () => {
+  it("masks a secret that crosses the edge of a page, from any offset", async () => {
     const secret = "s3cret/Value+with=odd chars~42";
     const { maskWindow } = createSanitizer([secret]);
     const command = `printf 'é%.0s' $(seq 100); printf '${secret}'; printf 'é%.0s' $(seq 100)`;

@@ -17,7 +17,7 @@ const echo = (name: string) =>
 const said = async (name: string, input: object) =>
   JSON.parse((await toolIn(echo(name), "/app").run(input, {} as ToolContext)).text) as unknown;
 
-it("takes paths of the folder as those of the workspace, and leaves others and texts alone", async () => {
+it("maps paths of the folder to the workspace, and leaves others and texts unchanged", async () => {
   expect(await said("any", { path: "/app/a.txt", cwd: "/app", pattern: "/app/x" })).toEqual({
     path: "/workspace/a.txt",
     cwd: "/workspace",
@@ -35,7 +35,7 @@ it("takes paths of the folder as those of the workspace, and leaves others and t
   });
 });
 
-it("speaks of the folder to the model, in descriptions and in what went wrong", async () => {
+it("uses the folder's name for the model, in descriptions and in errors", async () => {
   const tools = createToolRegistry([...toolRegistry.values()].map((tool) => toolIn(tool, "/app")));
   const words = JSON.stringify(toolSpecs(tools));
   expect(words).toContain("relative to /app");

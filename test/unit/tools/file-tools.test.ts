@@ -22,19 +22,19 @@ describe("read_file", () => {
     );
   });
 
-  it("gives exactly the file's lines where their number is the limit", async () => {
+  it("returns exactly the file's lines where their number is the limit", async () => {
     await put("a.txt", "1\n2\n3\n");
     expect((await callTool(sandbox, "read_file", { path: "a.txt", limit: 3 })).text).toBe("1\t1\n2\t2\n3\t3");
     expect((await callTool(sandbox, "read_file", { path: "a.txt", limit: 2 })).text).toContain("offset=3");
   });
 
-  it("cuts a line of more than 2,000 characters on a code point and says how long it is [R28]", async () => {
+  it("cuts a line of more than 2,000 characters on a code point and states its length [R28]", async () => {
     await put("a.txt", `${"x".repeat(1_999)}😀${"y".repeat(60_000)}\nnext\n`);
     const { text } = await callTool(sandbox, "read_file", { path: "a.txt" });
     expect(text).toMatch(/^1\tx{1999}… \[line cut: 62,001 characters\]\n2\tnext$/);
   });
 
-  it("stops at whole lines below the limit of characters, so that paging misses nothing", async () => {
+  it("stops at whole lines below the character limit, so that paging misses nothing", async () => {
     await put("a.txt", `${"z".repeat(1_500)}\n`.repeat(300));
     const { text, truncated } = await callTool(sandbox, "read_file", { path: "a.txt" });
     expect(truncated).toBe(false);
@@ -60,12 +60,12 @@ describe("read_file", () => {
     );
   });
 
-  it("gives up on the end of one endless line [R28]", async () => {
+  it("stops reading an endless line [R28]", async () => {
     await put("a.txt", "x".repeat(12_000_000));
     expect((await callTool(sandbox, "read_file", { path: "a.txt" })).text).toContain("line 1 goes on");
   });
 
-  it("says what a binary file, an image, an empty file and a folder are", async () => {
+  it("describes a binary file, an image, an empty file and a folder", async () => {
     await put("b", Buffer.from("\u00ff\u00fea\u0000b\u00c3", "latin1"));
     await put("i.txt", Buffer.from("89504e470d0a1a0a0000", "hex"));
     await put("e", "");
@@ -80,7 +80,7 @@ describe("read_file", () => {
     expect((await callTool(sandbox, "read_file", { path: "nope" })).text).toContain("glob_files");
   });
 
-  it("shows bytes that are no UTF-8 as U+FFFD and tells CRLF", async () => {
+  it("shows invalid UTF-8 as U+FFFD and reports CRLF", async () => {
     await put("a.txt", Buffer.from("caf\u00e9\r\nb\r\n", "latin1"));
     expect((await callTool(sandbox, "read_file", { path: "a.txt" })).text).toBe(
       "1\tcaf\uFFFD\n2\tb\n\n(lines end in CRLF)",
@@ -89,7 +89,7 @@ describe("read_file", () => {
 });
 
 describe("write_file", () => {
-  it("makes folders, and says whether it made or replaced the file", async () => {
+  it("creates folders, and says whether it created or replaced the file", async () => {
     expect((await callTool(sandbox, "write_file", { path: "a/b/c.txt", content: "1\n2\n" })).text).toBe(
       "Created a/b/c.txt (2 lines, 4 B).",
     );
@@ -98,7 +98,7 @@ describe("write_file", () => {
     );
   });
 
-  it("refuses a placeholder for what a file had, and keeps the file", async () => {
+  it("refuses a placeholder for existing content, and keeps the file", async () => {
     await put("a.ts", "1\n2\n3\n");
     const result = await callTool(sandbox, "write_file", {
       path: "a.ts",
@@ -110,7 +110,7 @@ describe("write_file", () => {
 });
 
 describe("edit_file", () => {
-  it("lands every one of many edits made at once on one file [case 26]", async () => {
+  it("applies every one of many concurrent edits to one file [case 26]", async () => {
     const names = Array.from({ length: 12 }, (_value, index) => `<${index}>`);
     await put("a.txt", names.join("\n"));
     const results = await Promise.all(
@@ -124,7 +124,7 @@ describe("edit_file", () => {
     );
   });
 
-  it("refuses a file that is no UTF-8, which it would damage", async () => {
+  it("refuses a file that is not UTF-8, which it would damage", async () => {
     const bytes = Buffer.from("caf\u00e9", "latin1");
     await put("a.txt", bytes);
     expect(
@@ -135,7 +135,7 @@ describe("edit_file", () => {
 });
 
 describe("list_directory", () => {
-  it("puts folders first, shows sizes and where links point, and bounds the number", async () => {
+  it("lists folders first, shows sizes and link targets, and limits the number", async () => {
     await put("z/x", "");
     await put("b.txt", "12345");
     await symlink("b.txt", path.join(sandbox.root, "a"));

@@ -106,13 +106,13 @@ const images: Readonly<Record<string, readonly [dirty: Buffer, clean: Buffer]>> 
 };
 
 describe.each(Object.entries(images))("%s", (mediaType, [dirty, clean]) => {
-  it("loses its comments and what stands behind it, and keeps its picture", () => {
+  it("loses its comments and trailing data, and keeps its picture", () => {
     expect(dirty.includes(SECRET)).toBe(true);
     expect(withoutMetadata(dirty, mediaType)).toEqual(clean);
     expect(withoutMetadata(clean, mediaType)).toEqual(clean);
   });
 
-  it("is no image where it was cut off or changed, and never an error", () => {
+  it("is rejected where it was cut off or changed, and never an error", () => {
     for (let length = 12; length < clean.length; length += 1)
       expect(() => withoutMetadata(clean.subarray(0, length), mediaType)).not.toThrow();
     expect(
@@ -121,7 +121,7 @@ describe.each(Object.entries(images))("%s", (mediaType, [dirty, clean]) => {
   });
 });
 
-it("leaves a large picture as it is", () => {
+it("leaves a large picture unchanged", () => {
   const picture = bigPng(200_000, 1);
   expect(withoutMetadata(picture, "image/png")).toEqual(picture);
 });

@@ -27,7 +27,7 @@ const context = (): ToolContext => ({
   onProgress: () => {},
 });
 
-/** A registry with one tool that does what the test says. */
+/** A registry with one tool that runs the test's function. */
 function probe(run: () => Promise<ToolResult>): ReturnType<typeof createToolRegistry> {
   const tool = typedTool({
     name: "probe",
@@ -66,7 +66,7 @@ describe("tool registry", () => {
     expect(await callTool(sandbox, "execute_command", { command: "echo hi" })).toMatchObject({ text: "hi" });
   });
 
-  it("has the four tools of the requirements", () => {
+  it("has the four required tools", () => {
     for (const name of ["execute_command", "read_file", "write_file", "list_directory"]) {
       expect(findTool(toolRegistry, name)?.name).toBeTruthy();
     }
@@ -87,7 +87,7 @@ describe("tool registry", () => {
 });
 
 describe("invokeTool", () => {
-  it("answers an unknown tool with the names there are, nearest first [R36]", async () => {
+  it("answers an unknown tool with the existing names, nearest first [R36]", async () => {
     const result = await callTool(sandbox, "read_fil", {});
     expect(result.outcome).toBe("error");
     expect(result.text).toMatch(/no tool "read_fil"\. Tools: read_file, /);
@@ -126,7 +126,7 @@ describe("invokeTool", () => {
     expect(fault.text).toContain("fault of its own");
   });
 
-  it("lets a lost sandbox, an abort and a lost database through", async () => {
+  it("passes on a lost sandbox, an abort and a lost database", async () => {
     for (const error of [
       new SandboxLost("gone"),
       new DOMException("stop", "AbortError"),
@@ -142,7 +142,7 @@ describe("invokeTool", () => {
     }
   });
 
-  it("bounds every result and hands over the whole", async () => {
+  it("bounds every result and stores the whole", async () => {
     const result = await invokeTool(
       probe(async () => ({ text: "é".repeat(500_000) })),
       { name: "probe", input: {} },
@@ -156,7 +156,7 @@ describe("invokeTool", () => {
     expect(whole.length).toBe(500_000);
   });
 
-  it("cleans before it cuts, so that no half of a secret stands at the edge", async () => {
+  it("cleans before it cuts, so that no half of a secret remains at the edge", async () => {
     const secret = "topsecretvalue".repeat(20);
     const text = secret.repeat(1_000);
     const result = await invokeTool(
@@ -187,7 +187,7 @@ describe("invokeTool", () => {
 });
 
 describe("aboutCall", () => {
-  it("says in one line of at most 60 characters what a call is about, also of a bad one", () => {
+  it("describes a call in one line of at most 60 characters, even an invalid one", () => {
     const about = (name: string, input: unknown): string => aboutCall(toolRegistry, { name, input });
     expect(about("bash", { command: "npm test\nnpm run lint" })).toBe("npm test");
     expect(about("read_file", { path: "src/a.ts" })).toBe("src/a.ts");

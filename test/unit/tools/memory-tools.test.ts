@@ -26,11 +26,11 @@ describe("view_image, todo, read_output and search_history", () => {
     expect((await callTool(sandbox, "view_image", { path: "big.gif" })).text).toContain("at most 5.0 MB");
   });
 
-  it("shows no image whose bytes hold a secret", async () => {
+  it("shows no image whose bytes contain a secret", async () => {
     const secret = "s3cret/Value+with=odd chars~42";
     const { maskWindow } = createSanitizer([secret]);
     const picture = Buffer.concat([DOT_PNG.subarray(0, 37), Buffer.from(secret), DOT_PNG.subarray(37)]);
-    // Within the chunk of the coded picture.
+    // Within the chunk of the encoded picture.
     picture.writeUInt32BE(picture.readUInt32BE(33) + secret.length, 33);
     const shifted = Buffer.concat([
       picture.subarray(0, 37),
@@ -48,7 +48,7 @@ describe("view_image, todo, read_output and search_history", () => {
     expect(memory.blobs.size).toBe(0);
   });
 
-  it("renders the checklist and takes one item in progress", async () => {
+  it("renders the checklist and accepts one item in progress", async () => {
     const items = [
       { content: "read", status: "completed" },
       { content: "write", status: "in_progress" },
@@ -79,7 +79,7 @@ describe("view_image, todo, read_output and search_history", () => {
     ).toContain("beyond its end");
   });
 
-  it("shows what the history holds, one row a line", async () => {
+  it("shows matches of the history, one row a line", async () => {
     const memory = createFakeMemory(new Map(), [
       { sequence: 7, step: 3, role: "tool", excerpt: "a port\n8080" },
     ]);
@@ -98,7 +98,7 @@ describe("view_image, todo, read_output and search_history", () => {
     );
   });
 
-  it("takes a query apart into words, and what stands in quotes as one", () => {
+  it("splits a query into words, with quoted text as one", () => {
     expect(wordsOf('port "address in use"  EADDR port')).toEqual(["port", "address in use", "EADDR"]);
     expect(wordsOf('an "open quote')).toEqual(["an", "open", "quote"]);
     expect(wordsOf(' "" ')).toEqual([]);

@@ -42,13 +42,13 @@ describe("a list of own tools", () => {
     expect(() => of(more)).toThrow(why);
   });
 
-  it("is refused where two have a name, and where it is no list", () => {
+  it("is refused where two share a name, and where it is not a list", () => {
     expect(() => ownToolsOf([base, base])).toThrow("two tools are called mine");
     expect(() => ownToolsOf({})).toThrow("no list");
     expect(() => ownToolsOf([null])).toThrow("tool 1 of the list");
   });
 
-  it("that cannot be loaded keeps the worker from starting, with the reason and a way out", async () => {
+  it("that cannot be loaded prevents the worker's start, with the reason and a remedy", async () => {
     const folder = mkdtempSync(join(tmpdir(), "longhaul-tools-"));
     onTestFinished(() => rmSync(folder, { recursive: true }));
     const file = join(folder, "tools.mjs");
@@ -68,7 +68,7 @@ async function called(tool: Partial<ToolDefinition>, context: Partial<ToolContex
 }
 
 describe("a call of an own tool", () => {
-  it("gives words, a failure told, or a failure thrown", async () => {
+  it("returns text, a reported failure, or a thrown failure", async () => {
     expect(await called({})).toEqual({ text: "done" });
     expect(await called({ run: () => ({ text: "no", isError: true }) })).toEqual({
       text: "no",
@@ -80,12 +80,12 @@ describe("a call of an own tool", () => {
     expect(await called({ input: z.object({ a: z.string() }) })).toMatchObject({ isError: true });
   });
 
-  it("that may have begun is made again only where it reads", async () => {
+  it("that may have begun runs again only where it is read-only", async () => {
     expect(await called({}, { resumed: true })).toMatchObject({ unknown: true });
     expect(await called({ readOnly: true }, { resumed: true })).toEqual({ text: "done" });
   });
 
-  it("that takes too long is told to stop; what it did is not known, unless it reads", async () => {
+  it("that exceeds its timeout is stopped; its outcome is unknown, unless it is read-only", async () => {
     const listens: ToolDefinition["run"] = (_input, { signal }) =>
       new Promise((_resolve, reject) => signal.addEventListener("abort", () => reject(new Error("stopped"))));
     const late = await called({ run: listens, timeoutMs: 20 });
@@ -93,7 +93,7 @@ describe("a call of an own tool", () => {
     expect(await called({ run: listens, timeoutMs: 20, readOnly: true })).toMatchObject({ isError: true });
   });
 
-  it("is stopped by a person, and left by a worker that ends, also where it does not listen", async () => {
+  it("is stopped by a person, and abandoned by a worker that ends, even where it ignores the signal", async () => {
     const stop = new AbortController();
     const deaf = () => new Promise<string>(() => undefined);
     const stopping = called({ run: deaf }, { signal: stop.signal });

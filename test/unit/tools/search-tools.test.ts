@@ -10,7 +10,7 @@ const sandbox = useFakeSandbox();
 const put = (name: string, content: string | Uint8Array) => putFile(sandbox, name, content);
 
 describe("glob_files and grep_content without ripgrep", () => {
-  it("find by pattern and by content, leave out .git and node_modules, and take names literally", async () => {
+  it("find by pattern and by content, skip .git and node_modules, and treat names literally", async () => {
     await put("src/a.ts", "const a = 1;\nlet b;\n");
     await put("we ird/n\nl.ts", "let b;\n");
     await put("node_modules/x/i.ts", "let b;\n");
@@ -30,7 +30,7 @@ describe("glob_files and grep_content without ripgrep", () => {
     expect((await callTool(sandbox, "grep_content", { pattern: "(" })).text).toContain("regular expression");
   });
 
-  it("bound the matches and cut long lines", async () => {
+  it("limit the matches and cut long lines", async () => {
     await put("a.txt", `${"x".repeat(900)}\n`.repeat(20));
     const limits = { ...defaultLimits("grep_content"), maxMatches: 5 };
     const { text } = await callTool(sandbox, "grep_content", { pattern: "x" }, { limits });
@@ -38,7 +38,7 @@ describe("glob_files and grep_content without ripgrep", () => {
     expect(text).toContain("more than 5 matches");
   });
 
-  it("refuse what leads outside, also by a link", async () => {
+  it("refuse paths outside, also through a link", async () => {
     await symlink("/etc", path.join(sandbox.root, "out"));
     for (const [tool, input] of [
       ["glob_files", { pattern: "*", path: "out" }],

@@ -26,7 +26,7 @@ const namesOf = (config: Partial<RunConfig>) => [
   }).keys(),
 ];
 
-it("a session that plans has nothing that changes anything, also not what may be repeated", () => {
+it("a session that plans has no tool that changes anything, even one that may be repeated", () => {
   const names = namesOf({ plan: true });
   expect(names).toContain("a__look");
   for (const name of ["a__set_status", "a__drop", "write_file", "edit_file", "delegate"])
@@ -34,7 +34,7 @@ it("a session that plans has nothing that changes anything, also not what may be
   expect(names).toContain("exit_plan");
 });
 
-it("others have all of a server's tools, and no way out of a plan", () => {
+it("others have all of a server's tools, and no exit_plan", () => {
   const names = namesOf({});
   expect(names).toEqual(expect.arrayContaining(["a__look", "a__set_status", "a__drop", "write_file"]));
   expect(names).not.toContain("exit_plan");

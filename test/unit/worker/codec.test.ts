@@ -1,4 +1,4 @@
-/** Payloads encrypted for Temporal: keys, rotation, what is refused; and the server that decrypts them for the Web UI. */
+/** Encrypted payloads for Temporal: keys, rotation, refusals; and the server that decrypts them for the Web UI. */
 import { expect, it, onTestFinished } from "vitest";
 import { randomBytes } from "node:crypto";
 import type { ApplicationFailure, Payload } from "@temporalio/common";
@@ -27,7 +27,7 @@ const failureOf = (work: Promise<unknown>) =>
     (error: ApplicationFailure) => error,
   );
 
-it("reads what any of its keys encrypted, encrypts with the first, and leaves what is not encrypted", async () => {
+it("decrypts with any of its keys, encrypts with the first, and leaves plain payloads unchanged", async () => {
   const old = await seal(`one:${OLD}`, { say: "SECRET-WORD" });
   expect(JSON.stringify([old, Buffer.from(old.data ?? []).toString("latin1")])).not.toContain("SECRET-WORD");
   const both = `two:${NEW}, one:${OLD}`;
@@ -39,7 +39,7 @@ it("reads what any of its keys encrypted, encrypts with the first, and leaves wh
   expect(await createCodec([]).encode([plain])).toEqual([plain]);
 });
 
-it("leaves what is called encrypted and is nobody's, and refuses what is too short to be ours", async () => {
+it("leaves payloads that others encrypted, and refuses ones too short to be ours", async () => {
   const encoding = Buffer.from("binary/encrypted");
   const foreign = { metadata: { encoding }, data: Buffer.from([1, 2]) };
   for (const setting of ["", `one:${OLD}`])
@@ -48,7 +48,7 @@ it("leaves what is called encrypted and is nobody's, and refuses what is too sho
   expect(await failureOf(open(`one:${OLD}`, short))).toMatchObject({ type: "CodecRefused" });
 });
 
-it("says which key is missing, also where there is none at all, and lets the run wait", async () => {
+it("names the missing key, even where there is none at all, and lets the run wait", async () => {
   const payload = await seal(`one:${OLD}`, "x");
   for (const setting of [`two:${NEW}`, ""]) {
     const failure = await failureOf(open(setting, payload));
@@ -57,7 +57,7 @@ it("says which key is missing, also where there is none at all, and lets the run
   }
 });
 
-it("refuses a payload of another workflow, a changed one, and a wrong key of the same name", async () => {
+it("refuses another workflow's payload, a changed one, and a wrong key of the same name", async () => {
   const payload = await seal(`one:${OLD}`, "x", "a");
   const renamed = { ...payload, metadata: { ...payload.metadata, "workflow-id": Buffer.from("b") } };
   const data = Buffer.from(payload.data ?? []);
@@ -71,7 +71,7 @@ it("refuses a payload of another workflow, a changed one, and a wrong key of the
   expect(refused.map((failure) => failure?.type)).toEqual(Array(4).fill("CodecRefused"));
 });
 
-it("measures payloads before they are encrypted", async () => {
+it("measures payloads before encryption", async () => {
   const text = "x".repeat(65_000);
   expect(await open(`one:${OLD}`, await seal(`one:${OLD}`, text))).toBe(text);
   expect(() => payloadConverter.toPayload("x".repeat(66_000))).toThrow(
@@ -79,7 +79,7 @@ it("measures payloads before they are encrypted", async () => {
   );
 });
 
-it("takes keys of 32 bytes, each under a name of its own, and never shows one", () => {
+it("accepts keys of 32 bytes, each with its own name, and never shows one", () => {
   for (const wrong of [
     "one",
     `one:${randomBytes(16).toString("base64")}`,

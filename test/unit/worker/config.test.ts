@@ -8,7 +8,7 @@ import { ServiceMissing } from "../../../worker/connect/service-missing.ts";
 
 const DATABASE_URL = "postgres://longhaul:p%40ss-word-1@127.0.0.1:5432/longhaul";
 
-test("a worker needs no more than a database's address", () => {
+test("a worker needs only a database's address", () => {
   const config = readWorkerConfig({ DATABASE_URL });
   expect(config.queues).toEqual({
     workflows: "longhaul",
@@ -22,16 +22,16 @@ test("a worker needs no more than a database's address", () => {
   expect(config.providers).toEqual({});
 });
 
-test("without a database's address it says which, and how to fix it", () => {
+test("without a database's address it names the variable and the remedy", () => {
   expect(() => readWorkerConfig({ DATABASE_URL: "" })).toThrow(ServiceMissing);
 });
 
-test("every wrong variable is named at once", () => {
+test("every wrong variable is listed at once", () => {
   const wrong = { DATABASE_URL, LONGHAUL_HEARTBEAT_MS: "soon", LONGHAUL_LOG_LEVEL: "loud" };
   expect(() => readWorkerConfig(wrong)).toThrow(/LONGHAUL_HEARTBEAT_MS[\s\S]*LONGHAUL_LOG_LEVEL/);
 });
 
-test("a policy that cannot be read, or has an unknown rule, keeps the worker from starting", () => {
+test("an unreadable policy, or one with an unknown rule, prevents the worker's start", () => {
   const folder = mkdtempSync(join(tmpdir(), "longhaul-policy-"));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   const LONGHAUL_POLICY = join(folder, "policy.yaml");
@@ -43,7 +43,7 @@ test("a policy that cannot be read, or has an unknown rule, keeps the worker fro
   expect(policy).toEqual({ networks: ["none"], max: { memory: "4g" }, rates: {}, retention: {} });
 });
 
-test("an empty variable counts as one that is not set", () => {
+test("an empty variable counts as unset", () => {
   const config = readWorkerConfig({
     DATABASE_URL,
     LONGHAUL_TASK_QUEUE: "",
@@ -55,7 +55,7 @@ test("an empty variable counts as one that is not set", () => {
   expect(config.activitySlots).toBe(100);
 });
 
-test("keys, tokens and the passwords inside addresses are secrets, written and decoded", () => {
+test("keys, tokens and passwords in addresses are secrets, as written and decoded", () => {
   const { secrets } = readWorkerConfig({
     DATABASE_URL,
     OPENAI_API_KEY: "sk-123456789",
@@ -68,7 +68,7 @@ test("keys, tokens and the passwords inside addresses are secrets, written and d
   expect(secrets).not.toContain("vi");
 });
 
-test("a session's provider is given keys of models alone, not the worker's other secrets", () => {
+test("a session's provider may get only the keys of models, not the worker's other secrets", () => {
   const keys = { OPENAI_API_KEY: "a", ACME_API_TOKEN: "b", AZURE_OPENAI_BASE_URL: "http://x/v1" };
   const others = { GITHUB_TOKEN: "c", TEMPORAL_API_KEY: "d", AWS_SECRET_ACCESS_KEY: "e", DATABASE_URL };
   expect(readWorkerConfig({ ...keys, ...others }).providers).toEqual(keys);

@@ -20,23 +20,23 @@ test("a payload of exactly 64 KB passes, as Temporal's own converter makes it", 
   expect(payloadConverter.toPayload(value)).toEqual(defaultPayloadConverter.toPayload(value));
 });
 
-test("one byte more is refused, and not to be tried again", () => {
+test("one byte more is refused, without retries", () => {
   const failure = refusal(ofBytes(MAX_PAYLOAD_BYTES + 1));
   expect(failure.type).toBe("PayloadTooLarge");
   expect(failure.nonRetryable).toBe(true);
 });
 
-test("the bytes are counted, not the characters", () => {
+test("bytes are counted, not characters", () => {
   expect(refusal("漢".repeat(MAX_PAYLOAD_BYTES / 3)).type).toBe("PayloadTooLarge");
 });
 
-test("the refusal names the field that is to blame and shows nothing of its content", () => {
+test("the refusal names the largest field and shows nothing of its content", () => {
   const { message } = refusal({ step: 4, transcript: "secret ".repeat(20_000) });
   expect(message).toContain('"transcript"');
   expect(message).not.toContain("secret");
 });
 
-test("what passes comes back as it was", () => {
+test("a payload that passes is unchanged", () => {
   const value = { step: 12, about: "npm test", calls: [{ name: "bash", readOnly: false }] };
   expect(payloadConverter.fromPayload(payloadConverter.toPayload(value))).toEqual(value);
 });

@@ -1,4 +1,4 @@
-/** The adapter to OpenTelemetry, and that nobody pays for it who does not use it. */
+/** The adapter to OpenTelemetry, which costs nothing where it is not used. */
 import { execFileSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { expect, it, onTestFinished, vi } from "vitest";
@@ -23,7 +23,7 @@ async function telemetryTo(options: { readonly hangs?: boolean }) {
   const collector = await startCollector(options);
   onTestFinished(() => collector.close());
   vi.stubEnv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.url);
-  // The usual 10 s are for a busy machine; nobody waits that long for one that hangs.
+  // The default 10 s are for a busy machine; a test of a hanging endpoint need not wait that long.
   if (options.hangs) vi.stubEnv("OTEL_EXPORTER_OTLP_TIMEOUT", "200");
   const warn = vi.fn<(facts: object, message: string) => void>();
   const telemetry = createOpenTelemetry(SETTINGS, "test", { warn: warn as never });
@@ -31,7 +31,7 @@ async function telemetryTo(options: { readonly hangs?: boolean }) {
   return { collector, telemetry, warn };
 }
 
-it("sends spans with the ids and times that they are given", async () => {
+it("sends spans with the given ids and times", async () => {
   const { collector, telemetry } = await telemetryTo({});
   telemetry.span(span(0));
   telemetry.span({ ...span(1), parentId: undefined, error: "timeout" } as never);
@@ -50,7 +50,7 @@ it("sends spans with the ids and times that they are given", async () => {
   expect(telemetry.dropped).toBe(0);
 });
 
-it("drops and counts what an endpoint that hangs does not take, and ends within its time", async () => {
+it("drops and counts what a hanging endpoint does not accept, and ends within its time", async () => {
   const { collector, telemetry, warn } = await telemetryTo({ hangs: true });
   const began = performance.now();
   for (let place = 0; place < 5_000; place += 1) telemetry.span(span(place));

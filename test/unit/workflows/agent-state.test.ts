@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import { carry, createState, type AgentState } from "../../../workflows/agent-state.ts";
 import { createInbox } from "../../../workflows/inbox.ts";
 
-/** All that a run knows, each unlike what a new run begins with. */
+/** A run's state, each field unlike its initial value. */
 const STATE: AgentState = {
   phase: "thinking",
   inbox: createInbox(
@@ -48,7 +48,7 @@ const STATE: AgentState = {
   remark: "a remark",
 };
 
-/** What opening the session tells again, what belongs to a step in flight, and what is for people alone. */
+/** Fields that opening the session sets again, that belong to a step in flight, and that are for people alone. */
 const NOT_CARRIED = [
   "phase",
   "epoch",
@@ -60,7 +60,7 @@ const NOT_CARRIED = [
   "remark",
 ] as const;
 
-it("what the loop decides by outlives continue-as-new, the warning about a loop too", () => {
+it("the loop's state survives continue-as-new, including the loop warning", () => {
   const next = createState({ carried: carry(STATE) });
   const fresh = createState({});
   const expected = { ...STATE, ...Object.fromEntries(NOT_CARRIED.map((name) => [name, fresh[name]])) };
@@ -68,7 +68,7 @@ it("what the loop decides by outlives continue-as-new, the warning about a loop 
   for (const name of NOT_CARRIED) expect(fresh[name], name).not.toEqual(STATE[name]);
 });
 
-it("what a run of an older version carried is understood", () => {
+it("an older version's state is understood", () => {
   const { nudge, compacted, overflows, emptyAnswers, unfinished, ...older } = carry(STATE);
   expect([nudge, compacted, overflows, emptyAnswers, unfinished]).toEqual([true, true, 1, 1, 1]);
   expect(createState({ carried: older })).toMatchObject({

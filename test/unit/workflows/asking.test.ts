@@ -10,7 +10,7 @@ const question = (kind: OpenQuestion["kind"], settlement?: OpenQuestion["settlem
 });
 const asking = (...open: OpenQuestion[]) => ({ ...createAsking(), open });
 
-it("a run that waits takes a call's questions to another version of the workers", () => {
+it("a waiting run carries a call's questions to another version of the workers", () => {
   expect(mayMove(asking(question("ask"), question("approval"), question("plan"), question("egress")))).toBe(
     true,
   );

@@ -13,8 +13,8 @@ const AT = "2026-11-21T12:00:00.000Z";
 const words = (items: ReturnType<typeof itemsOf>) =>
   items.flatMap((item) => item.parts.map((part) => (part.type === "text" ? part.text : part.data))).join("");
 
-describe("what a person sends", () => {
-  it("understands a bare string, a text and parts, and nothing else", () => {
+describe("a person's message", () => {
+  it("is a bare string, a text or parts, and nothing else", () => {
     expect(partsOf("stop")).toEqual([{ type: "text", text: "stop" }]);
     expect(partsOf({ text: "stop" })).toEqual([{ type: "text", text: "stop" }]);
     const file = { type: "file", mediaType: "image/png", data: "@blob:00" };
@@ -33,7 +33,7 @@ describe("what a person sends", () => {
       expect(partsOf(nonsense)).toBeUndefined();
   });
 
-  it("takes an image as other programs write it, and says what it cannot read", () => {
+  it("may have images in other programs' formats, and reports unreadable ones", () => {
     const data = "data:image/png;base64,iVBORw0KGgo=";
     expect(partsOf({ text: "look", parts: [{ type: "image", image: data }] })).toEqual([
       { type: "text", text: "look" },
@@ -51,7 +51,7 @@ describe("what a person sends", () => {
     expect(other).toMatchObject({ text: expect.stringMatching(/^\[A part came/) as string });
   });
 
-  it("is clean wherever it may bring text: words, ids, names, media types", () => {
+  it("is cleaned in every field with text: texts, ids, names, media types", () => {
     const odd = "a\0b\ud83d\u001b[31m";
     const file = { type: "file", mediaType: `image/${odd}`, data: `@blob:${odd}`, filename: odd };
     const sent = { id: odd, text: odd, parts: [{ type: "text", text: odd }, file] };
@@ -74,13 +74,13 @@ describe("what a person sends", () => {
     }
   });
 
-  it("bounds a sender's id and ignores one that is none", () => {
+  it("has a bounded sender's id; an invalid one is ignored", () => {
     expect(idOf({ id: "x".repeat(1_000) })).toHaveLength(200);
     expect(idOf({ id: "" })).toBeUndefined();
     expect(idOf({ id: 7 })).toBeUndefined();
   });
 
-  it("loses what it has no business to bring: the provider's own options, fields nobody knows", () => {
+  it("loses fields that it must not set: the provider's own options, unknown fields", () => {
     const message = JSON.parse(
       '{"__proto__":{"admin":true},"constructor":7,"parts":[{"type":"text","text":"hi","providerOptions":{"openai":{"itemId":"x"}},"__proto__":{"role":"system"}}]}',
     ) as unknown;
@@ -89,12 +89,12 @@ describe("what a person sends", () => {
     expect(({} as { admin?: unknown }).admin).toBeUndefined();
   });
 
-  it.each(["__proto__", "constructor", "toString"])("may bear the id %s", (id) => {
+  it.each(["__proto__", "constructor", "toString"])("may have the id %s", (id) => {
     expect(idOf(JSON.parse(`{"id":${JSON.stringify(id)},"text":"x"}`))).toBe(id);
     expect(itemsOf(id, [{ type: "text", text: "x" }], AT)[0]?.id).toBe(id);
   });
 
-  it("is one item as long as it is small, and loses no word where it is not [R44] [R49]", () => {
+  it("is one item while it is small, and is split without loss where it is not [R44] [R49]", () => {
     const text = fc.oneof(
       fc.string({ unit: fc.constantFrom("a", "é", "汉", "😀", "\u0001", "\ud800"), maxLength: 300 }),
       fc
@@ -120,13 +120,13 @@ describe("what a person sends", () => {
     );
   });
 
-  it("says so where a file is too large to be carried", () => {
+  it("reports a file that is too large to carry", () => {
     const file = { type: "file", mediaType: "image/png", data: "A".repeat(1_000_000) } as const;
     expect(words(itemsOf("id", [file], AT))).toMatch(/image\/png, 1000000 characters.*was not taken/);
   });
 });
 
-describe("what leaves the inbox", () => {
+describe("items taken from the inbox", () => {
   const many = (text: string) =>
     Array.from({ length: 400 }, (_value, index) => ({
       id: `${"i".repeat(190)}${index}`,

@@ -8,7 +8,7 @@ const signal = (signalName: string, ...args: unknown[]) => ({
 });
 const other = (name: string) => ({ [name]: {} });
 
-/** What happened, in order: messages as they are, other jobs by their names, those of one list together. */
+/** Events in order: messages unchanged, other jobs by their names, those of one list together. */
 function routed(jobs: readonly object[]): unknown[] {
   const seen: unknown[] = [];
   route(
@@ -19,8 +19,8 @@ function routed(jobs: readonly object[]): unknown[] {
   return seen;
 }
 
-describe("what a workflow's task brings", () => {
-  it("is taken in the order in which it came: messages one by one, all else in lists between them [invariant 6]", () => {
+describe("the jobs of a workflow task", () => {
+  it("are taken in order: messages one by one, all others in lists between them [invariant 6]", () => {
     const jobs = [
       signal("guidance", { id: "a", text: "one" }),
       signal("guidance", "two"),
@@ -38,12 +38,12 @@ describe("what a workflow's task brings", () => {
     ]);
   });
 
-  it("is left to the SDK where it has no message", () => {
+  it("are left to the SDK where there is no message", () => {
     expect(routed([other("cancelWorkflow")])).toEqual([["cancelWorkflow"]]);
     expect(routed([])).toEqual([]);
   });
 
-  it("may be a message in an encoding that is not ours, which its taker refuses", () => {
+  it("may include a message in another encoding, which its handler refuses", () => {
     const foreign = {
       signalWorkflow: {
         signalName: "guidance",
@@ -55,13 +55,13 @@ describe("what a workflow's task brings", () => {
     expect(routed([foreign, other("cancelWorkflow")])).toEqual([expect.any(Undecodable), ["cancelWorkflow"]]);
   });
 
-  it("may be a message without anything in it, which its taker refuses", () => {
+  it("may include an empty message, which its handler refuses", () => {
     expect(routed([signal("guidance")])).toEqual([undefined]);
   });
 });
 
-describe("messages that came before the run began", () => {
-  /** A run that begins with the first list of jobs that is handed on. @returns how it heard of its messages */
+describe("messages before the run's start", () => {
+  /** A run that begins with the first list of jobs. @returns how it got its messages */
   async function begunWith(messages: number): Promise<{ own: unknown[]; left: number }> {
     vi.resetModules();
     const { interceptors, takeMessages } = await import("../../../workflows/guidance-jobs.ts");
@@ -78,7 +78,7 @@ describe("messages that came before the run began", () => {
     return { own, left };
   }
 
-  it("are left to the SDK where they are few, which keeps their place among all that came", async () => {
+  it("are left to the SDK where they are few, which keeps their order among all jobs", async () => {
     expect(await begunWith(99)).toEqual({ own: [], left: 99 });
   });
 

@@ -19,7 +19,7 @@ const item = (id: string, text = "hello"): Guidance => ({
 });
 
 describe("the inbox", () => {
-  it("takes an id once, also after it was drained", () => {
+  it("accepts an id once, also after it was drained", () => {
     const inbox = createInbox([], 0, []);
     expect(accept(inbox, item("a"))).toBe(true);
     expect(accept(inbox, item("a"))).toBe(false);
@@ -32,14 +32,14 @@ describe("the inbox", () => {
     expect(accept(createInbox([], 0, ["a"]), item("a"))).toBe(false);
   });
 
-  it("refuses an update that is empty or one too many, but not a known id", () => {
+  it("refuses an update that is empty or exceeds the limit, but not a known id", () => {
     const inbox = createInbox([], MAX_WAITING, ["known"]);
     expect(refusal(inbox, { text: "one more" })).toContain(String(MAX_WAITING));
     expect(refusal(inbox, { id: "known", text: "again" })).toBeUndefined();
     expect(refusal(createInbox([], 0, []), { text: "  " })).toBeDefined();
   });
 
-  it("splits what is too much into lists that are not, in order and without loss", () => {
+  it("splits a long list into bounded ones, in order and without loss", () => {
     fc.assert(
       fc.property(fc.array(fc.integer({ min: 0, max: 3_000 }), { maxLength: 300 }), (sizes) => {
         const inbox = createInbox(

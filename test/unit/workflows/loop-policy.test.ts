@@ -15,7 +15,7 @@ function using(used: number): AgentState {
 
 describe("a compaction", () => {
   it("is due when the full request, system and tools included, reaches the trigger, and not one token below [case 2]", () => {
-    // Messages take 60 % of what is usable; what system and tools take beside them decides.
+    // Messages take 60 % of the usable tokens; system and tools decide.
     const messages = Math.floor(budget.triggerTokens * (0.6 / 0.9));
     const prefix = budget.triggerTokens - messages;
     const full = (prefixTokens: number) =>
@@ -41,7 +41,7 @@ describe("a compaction", () => {
     },
   );
 
-  it("is due at its own trigger where a session is taken up again with nothing cached, until its first step", () => {
+  it("is due at its own trigger where a session is resumed with an expired cache, until its first step", () => {
     const large = budgetFor(200_000, { triggerRatio: 0.8, returnRatio: 0.4, maxOutputTokens: 4_000 });
     const half = Math.floor(large.triggerTokens / 2);
     const cacheExpired = (used: number): AgentState => ({ ...using(used), cacheExpired: true });
@@ -49,7 +49,7 @@ describe("a compaction", () => {
     expect(compactionDue(using(half), largePolicy)).toBeUndefined();
     expect(compactionDue(cacheExpired(half - 1), largePolicy)).toBeUndefined();
     expect(compactionDue(cacheExpired(half), largePolicy)).toEqual({ trigger: "threshold" });
-    // A person who wants no summaries gets none; without a trigger of its own it is the one for all.
+    // A configuration without summaries has none; without its own trigger, the general one applies.
     expect(compactionDue(cacheExpired(half), { ...largePolicy, autoCompaction: false })).toBeUndefined();
     expect(compactionDue(cacheExpired(budget.triggerTokens - 1), policy)).toBeUndefined();
     const state = cacheExpired(half);
@@ -81,7 +81,7 @@ describe("a compaction", () => {
     expect(compactionDue(state, policy)).toEqual({ trigger: "threshold" });
   });
 
-  it("asks no model any more after three failures, until one succeeds [case 7]", () => {
+  it("sends no model request after three failures, until one succeeds [case 7]", () => {
     const state = using(budget.triggerTokens);
     const failure: CompactionFacts = { kind: "failed", reason: "inflated", context: state.context };
     for (let time = 0; time < 3; time++) {
@@ -97,7 +97,7 @@ describe("a compaction", () => {
     expect(compactionDue(state, policy)).toEqual({ trigger: "threshold" });
   });
 
-  it("pauses where every step needs another, and is tried again after 20 steps", () => {
+  it("pauses where every step needs another, and is retried after 20 steps", () => {
     const state = using(budget.triggerTokens);
     const { context } = state;
     const usage = { input: 1, output: 1, cached: 0, reasoning: 0 };
@@ -119,12 +119,12 @@ describe("a compaction", () => {
     expect(rounds).toEqual([1, 2, 3, 4, 24, 25, 45, 46]);
     state.compactRequest = {};
     expect(compactionDue(state, breaking)).toEqual({ trigger: "manual" });
-    // Runs from before there was a breaker go on as they began.
+    // Runs from before the breaker continue as they began.
     state.compactRequest = undefined;
     expect(compactionDue(state, policy)).toEqual({ trigger: "threshold" });
   });
 
-  it("asked for twice before a boundary is one round, with the newest focus [case 29]", () => {
+  it("requested twice before a boundary is one, with the newest focus [case 29]", () => {
     const state = using(0);
     state.compactRequest = { focus: "the ports" };
     state.compactRequest = { focus: "the dates" };
@@ -133,7 +133,7 @@ describe("a compaction", () => {
     expect(compactionDue(state, policy)).toBeUndefined();
   });
 
-  it("after one overflow is a round, after two a stronger one, after three none [case 11]", () => {
+  it("after one overflow is ordinary, after two a stronger one, after three none [case 11]", () => {
     expect([1, 2, 3].map((overflows) => afterOverflow(overflows, policy))).toEqual([
       { trigger: "overflow" },
       { trigger: "overflow", deterministic: true },
@@ -143,7 +143,7 @@ describe("a compaction", () => {
 });
 
 describe("compaction switched off", () => {
-  it("leaves a person's request alone to start a round [case 1] [case 13]", () => {
+  it("allows only a person's request to start one [case 1] [case 13]", () => {
     const off = { ...policy, autoCompaction: false };
     const state = using(budget.triggerTokens * 2);
     expect(compactionDue(state, off)).toBeUndefined();
@@ -180,7 +180,7 @@ describe("an answer", () => {
     expect(afterAnswer(createState({}), answer(finish, calls), { needsStop: true }).kind).toBe(kind);
   });
 
-  it("that broke off completes a run from before that counted, so that its history replays", () => {
+  it("that broke off completes a run recorded before that counted, so that its history replays", () => {
     expect(afterAnswer(createState({}), answer("other"), {}).kind).toBe("completed");
   });
 
@@ -200,7 +200,7 @@ describe("the calls of a step", () => {
   const groups = (...calls: ReturnType<typeof call>[]) =>
     callGroups(calls).map((group) => group.map(([{ name }, index]) => `${index} ${name}`));
 
-  it("run at once but for those that run alone, in the order of the answer", () => {
+  it("run at once except those that run alone, in the order of the answer", () => {
     expect(groups(call("read"), call("grep"), call("bash", true), call("read"), call("edit", true))).toEqual([
       ["0 read", "1 grep"],
       ["2 bash"],

@@ -1,4 +1,4 @@
-/** What every activity is called with. Source: survey of durable engines, A25. */
+/** Every activity's options. Source: survey of durable engines, A25. */
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { sources } from "../../architecture/sources.ts";
@@ -16,14 +16,14 @@ describe("each activity", () => {
       expect(given.startToCloseTimeout).toBeGreaterThan(0);
       expect(given.retry.maximumAttempts).toBeGreaterThan(0);
       expect(given.retry.maximumAttempts).toBeLessThanOrEqual(
-        // They count for themselves, and may have to wait for their model's limits.
+        // They count their own attempts, and may have to wait for their model's limits.
         name === "modelStep" || name === "summarize" ? 100_000 : 1_000,
       );
       expect(given.retry.maximumInterval).toBeLessThanOrEqual(120_000);
     },
   );
 
-  it("of the contract has options, and goes to the queue of its role [A25]", () => {
+  it("of the contract has options, and is sent to the queue of its role [A25]", () => {
     const contract = readFileSync(
       new URL("../../../activities/contract/activities.ts", import.meta.url),
       "utf8",
@@ -63,7 +63,7 @@ describe("each activity", () => {
     });
   });
 
-  it("takes another heartbeat timeout where the policy has one", () => {
+  it("uses the policy's heartbeat timeout where it has one", () => {
     const quick = activityOptions({ ...policy, heartbeatTimeoutMs: 2_000 }, undefined);
     for (const given of Object.values(quick)) expect(given.heartbeatTimeout).toBe(2_000);
   });
@@ -76,7 +76,7 @@ it("no other file of the workflow makes a proxy of activities [A25]", () => {
   expect(makers.map(({ path }) => path)).toEqual(["workflows/proxies.ts"]);
 });
 
-it("a summary has at most 300 bytes, and no character cut in two [A25]", () => {
+it("a summary has at most 300 bytes, and no split character [A25]", () => {
   expect(boundedSummary("step 1 · bash: ls")).toBe("step 1 · bash: ls");
   for (const char of ["a", "ü", "字", "🚀"]) {
     const cut = boundedSummary(`step 1 · bash: ${char.repeat(400)}`);
