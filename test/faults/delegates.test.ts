@@ -1,4 +1,4 @@
-/** A worker dies in the middle of what it does for a delegate. */
+/** A worker dies while it works for a delegate. */
 import type Dockerode from "dockerode";
 import { expect, it, onTestFinished } from "vitest";
 import { delegating, delegationsOf } from "../support/delegating.ts";
@@ -20,10 +20,10 @@ async function outputOf(box: Dockerode.Container, command: string): Promise<stri
     return "";
   }
 }
-/** So many that taking them over takes a while. */
+/** So many files that merging them takes a while. */
 const MANY = 300;
 
-it("a delegate has all its files taken over, once, by a worker that follows one killed in the middle of it", async () => {
+it("a delegate's files are all merged, once, by the worker that follows one killed during the merge", async () => {
   const script = scriptedModel()
     .calls("delegate", { task: "Write many files.", access: "write" })
     .calls("bash", { command: `for n in $(seq ${MANY}); do echo line > file-$n.txt; done` })

@@ -1,4 +1,4 @@
-/** The Docker engine is restarted in the middle of a run: an engine of this file's own, so that nobody else's sandboxes end. */
+/** The Docker engine is restarted during a run: this file has its own engine, so that no other test's sandboxes end. */
 import { describe, expect, inject, it, onTestFinished } from "vitest";
 import { checkSession } from "../support/checker/check-session.ts";
 import { eventually } from "../support/eventually.ts";

@@ -1,4 +1,4 @@
-/** More guidance than anybody reads, while a worker dies: every message once, in the order in which it was taken. */
+/** A flood of guidance while a worker dies: every message is delivered once, in the order of its acceptance. */
 import { describe, expect, it, onTestFinished } from "vitest";
 import { checkSession } from "../support/checker/check-session.ts";
 import { eventually } from "../support/eventually.ts";
@@ -9,12 +9,12 @@ import { useDatabase } from "../support/test-database.ts";
 
 const database = useDatabase(5);
 
-/** As many as the server takes in one run. */
+/** The server's limit of signals in one run. */
 const SIGNALS = 10_000;
 const DUPLICATES = 100;
 const AT_ONCE = 40;
 
-/** Two hundred bytes, so many at once, as fast as the server takes them. */
+/** Messages of two hundred bytes, this many at once, as fast as the server accepts them. */
 async function send({ handle }: KillableSession, from: number, to: number): Promise<void> {
   let next = from;
   const lane = async () => {
@@ -26,7 +26,7 @@ async function send({ handle }: KillableSession, from: number, to: number): Prom
   await Promise.all(Array.from({ length: AT_ONCE }, lane));
 }
 
-/** Lets the command end that waits for a file. */
+/** Ends the command that waits for a file. */
 async function release({ sandbox }: KillableSession): Promise<void> {
   const exec = await sandbox.exec({ Cmd: ["touch", "/workspace/go"], User: "1000:1000" });
   await exec.start({});
@@ -35,7 +35,7 @@ async function release({ sandbox }: KillableSession): Promise<void> {
 const WAIT = "until [ -e go ]; do sleep 0.1; done; echo went";
 
 describe("ten thousand messages during one command", () => {
-  it("while the worker dies are each in the transcript once, in order, a step's worth at a time, and the run ends [R44] [A7] [A10] [invariant 6]", async () => {
+  it("are each in the transcript once, in order, a step's worth at a time, although the worker dies, and the run ends [R44] [A7] [A10] [invariant 6]", async () => {
     const script = scriptedModel().forever(({ items }) =>
       items.some((item) => item.type === "call")
         ? { parts: [text("Heard.")] }
@@ -53,7 +53,7 @@ describe("ten thousand messages during one command", () => {
     const begun = Date.now();
     await send(session, 0, half);
     await first.kill();
-    // Nobody is there for these; and the first ones come a second time, when the workflow has long forgotten their ids.
+    // No worker runs for these; the first ones are sent again when the workflow has long forgotten their ids.
     await Promise.all([send(session, half, SIGNALS - DUPLICATES), send(session, 0, DUPLICATES)]);
     console.log(`flood: ${SIGNALS} signals in ${Date.now() - begun} ms`);
     await session.startWorker();

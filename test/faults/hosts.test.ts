@@ -1,4 +1,4 @@
-/** Two Docker hosts, each with a worker and a queue of its own; the first one, an engine of this file's, dies for good. */
+/** Two Docker hosts, each with a worker and its own queue; the first one, this file's own engine, dies for good. */
 import { eq } from "drizzle-orm";
 import Dockerode from "dockerode";
 import { describe, expect, inject, it, onTestFinished } from "vitest";
@@ -74,7 +74,7 @@ describe.skipIf(reason !== undefined)(
         .filter((row) => row.kind === "notice")
         .map((row) => (row.content as [{ text: string }])[0].text);
 
-    it("one goes on having the sandbox, also in a fresh history", async () => {
+    it("one keeps the sandbox, also in a new history", async () => {
       const script = scriptedModel();
       for (let step = 1; step <= 8; step += 1) script.answers(bash(`echo ${step} >> n.txt`));
       const session = await start(script.answers(bash("cat n.txt")).says("Done."), 50);
@@ -88,7 +88,7 @@ describe.skipIf(reason !== undefined)(
       expect(description.raw.workflowExecutionInfo?.firstRunId).not.toBe(description.runId);
     });
 
-    it("the one with the sandbox dies in the middle of a command: it is unknown, the files come back on the other, and the reaper of the first finds what it left [A22] [A21]", async () => {
+    it("the sandbox's host dies during a command: its outcome is unknown, the files are restored on the other, and the first one's reaper removes what is left there [A22] [A21]", async () => {
       const session = await start(
         scriptedModel()
           .calls("write_file", { path: "kept.txt", content: "kept\n" })
@@ -111,7 +111,7 @@ describe.skipIf(reason !== undefined)(
       expect(notice).toContain("its Docker host first does not answer");
       expect(notice).toContain("as saved after step 1.");
 
-      // The first host comes back while the session goes on elsewhere.
+      // The first host comes back while the session continues on the other.
       await first.start();
       expect(await boxesOn(first.docker, session)).toBe(2);
       await host(session, "first");
@@ -133,7 +133,7 @@ describe.skipIf(reason !== undefined)(
       expect(calls.map((row) => row.status)).toEqual(["completed", "unknown", "completed"]);
     });
 
-    it("the one with the sandbox dies between two calls: the next call was never begun, and runs on the other [A22]", async () => {
+    it("the sandbox's host dies between two calls: the next call has not begun, and runs on the other [A22]", async () => {
       const session = await start(
         scriptedModel()
           .calls("write_file", { path: "kept.txt", content: "kept\n" })

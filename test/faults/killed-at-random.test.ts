@@ -1,4 +1,4 @@
-/** A worker that is killed again and again while it works, at moments nobody chose. */
+/** A worker that is killed repeatedly at random moments of its work. */
 import { eq } from "drizzle-orm";
 import { expect, it, onTestFinished } from "vitest";
 import { boxes } from "../../activities/store/schema/index.ts";
@@ -11,7 +11,7 @@ import { useDatabase } from "../support/test-database.ts";
 
 const STEPS = 20;
 const KILLS = 10;
-/** Within what a step takes from its request to the next, so that each part of it is met some time. */
+/** Within a step's duration, so that each part of it is hit sooner or later. */
 const LATEST_MS = 400;
 
 const database = useDatabase(10);
@@ -24,8 +24,8 @@ async function isSaved(sessionId: string): Promise<boolean> {
   return (row?.begun ?? 0) === 0;
 }
 
-it("ten times in twenty steps: each line is written once and in order, and no answer is asked for more than once a kill [R1] [A26] [invariant 2]", async () => {
-  // By what the request holds: an answer that its asker did not live to store is given again.
+it("ten times in twenty steps: each line is written once and in order, and no answer is requested more than once a kill [R1] [A26] [invariant 2]", async () => {
+  // By the request's content: an answer that was lost with the worker is given again.
   const script = scriptedModel().forever(({ items }) => {
     const step = items.filter(({ type }) => type === "result").length + 1;
     if (step > STEPS + 1) return { parts: [text("Done.")] };
@@ -40,13 +40,13 @@ it("ten times in twenty steps: each line is written once and in order, and no an
   for (let kill = 1; kill <= KILLS; kill += 1) {
     const asked = kill * (STEPS / KILLS) - 1;
     await eventually(`${asked} requests`, () => session.model.log.length >= asked, 120_000);
-    // The moment is the point here: there is no condition to wait for.
+    // The random moment is the point of this test: there is no condition to wait for.
     const delayMs = Math.random() * LATEST_MS;
     delays.push(Math.round(delayMs));
     await new Promise((resolve) => setTimeout(resolve, delayMs));
     await worker.kill();
     worker = await session.startWorker();
-    // Two workers in a row that are lost with a save park the session, by design: a save comes to its end in between.
+    // Two workers in a row that die during a save park the session, by design: let a save finish in between.
     await eventually("a save that came to its end", () => isSaved(session.id), 120_000);
   }
   console.log(`killed ${delays.join(", ")} ms after a request; ${session.model.log.length} requests`);

@@ -1,4 +1,4 @@
-/** Postgres accepts and does not answer: its processes are stopped. A server of this file's own. */
+/** Postgres accepts and does not answer: its processes are stopped. This file has its own server. */
 import { afterEach, beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { checkSession } from "../support/checker/check-session.ts";
 import { eventually } from "../support/eventually.ts";
@@ -13,7 +13,7 @@ beforeEach(async () => {
 afterEach(() => postgres.close());
 
 describe("a worker whose Postgres hangs", () => {
-  it("gives its connections up, says so in the Web UI, tries again, and goes on when it answers; every step is there once [R17] [R24] [invariant 13]", async () => {
+  it("abandons its connections, says so in the Web UI, retries, and continues when Postgres answers; every step is stored once [R17] [R24] [invariant 13]", async () => {
     const session = await startKillableSession(postgres, markerSteps(6), {
       environment: { DATABASE_TIMEOUT_MS: "3000" },
     });

@@ -1,4 +1,4 @@
-/** Postgres goes away and comes back, in every manner. Each test has a server of its own, and most of it is waiting. */
+/** Postgres goes away and comes back in every manner. Each test has its own server, and mostly waits. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -48,7 +48,7 @@ const hasWritten = ({ sandbox }: KillableSession, file: string): Promise<boolean
   );
 
 describe.concurrent("a worker whose Postgres", () => {
-  it("is restarted again and again goes on, and every step is there once [R16] [invariant 13]", async (context) => {
+  it("is restarted repeatedly continues, and every step is stored once [R16] [invariant 13]", async (context) => {
     const postgres = await ownPostgres(context);
     const { session, worker } = await start(context, postgres, markerSteps(12));
     await untilStep(session, 2);
@@ -64,7 +64,7 @@ describe.concurrent("a worker whose Postgres", () => {
     await checkSession(session.place, session, { kills: 5 });
   });
 
-  it("loses its backends to kill -9 goes on [R16] [A20]", async (context) => {
+  it("loses its backends to kill -9 continues [R16] [A20]", async (context) => {
     const postgres = await ownPostgres(context);
     const { session, worker } = await start(context, postgres, markerSteps(6));
     for (let kill = 0; kill < 3; kill += 1) {
@@ -84,7 +84,7 @@ describe.concurrent("a worker whose Postgres", () => {
     await checkSession(session.place, session, { kills: 3 });
   });
 
-  it("refuses connections for a while backs off, says so in the Web UI, and goes on by itself [R17]", async (context) => {
+  it("refuses connections for a while backs off, says so in the Web UI, and continues by itself [R17]", async (context) => {
     const postgres = await ownPostgres(context);
     const { session, worker } = await start(context, postgres, markerSteps(4));
     await untilStep(session, 2);
@@ -111,7 +111,7 @@ describe.concurrent("a worker whose Postgres", () => {
     await checkSession(session.place, session, { kills: 1 });
   });
 
-  it("is away when the run is cancelled is waited for: the last files are saved, the sandbox is gone, the run Cancelled [R24]", async (context) => {
+  it("is down when the run is cancelled waits for it: the last files are saved, the sandbox is gone, the run Cancelled [R24]", async (context) => {
     const postgres = await ownPostgres(context);
     const script = scriptedModel().calls("bash", { command: "echo kept > kept.txt; sleep 3; echo done" });
     const { session, worker } = await start(context, postgres, script);
@@ -140,13 +140,13 @@ describe.concurrent("a worker whose Postgres", () => {
 });
 
 describe.concurrent("a Postgres with few connections", () => {
-  it("that are all taken is waited for, typed, and the run goes on when some are free [R16] [R24]", async (context) => {
+  it("that are all taken are waited for with a typed failure, and the run continues when some are free [R16] [R24]", async (context) => {
     const narrow = await ownPostgres(context, {
       settings: ["max_connections=14", "superuser_reserved_connections=1"],
     });
     const { session, worker } = await start(context, narrow, markerSteps(3));
     await untilStep(session, 2);
-    // Others take all that are left, and those that the worker gives up.
+    // Others take all free connections, and those that the worker releases.
     const taken: pg.Client[] = [];
     const takeAll = async () => {
       for (;;) {
@@ -184,11 +184,11 @@ describe.skipIf(noSmallDisk !== undefined)(
   `a disk of Postgres'${noSmallDisk === undefined ? "" : ` (skipped: ${noSmallDisk})`}`,
   { concurrent: true },
   () => {
-    it("that is full is waited for, typed; no step is half there, and the run goes on when there is room [R24]", async (context) => {
+    it("that is full is waited for with a typed failure; no step is half stored, and the run continues when there is room [R24]", async (context) => {
       const { onTestFinished } = context;
       const disk = await mountSmallDisk("100m");
       onTestFinished(() => disk.remove());
-      // With its log elsewhere: where that is full the server itself ends, which is the restart of the tests above.
+      // Its log is on another disk: a full log ends the server itself, which the restart tests above cover.
       const wal = mkdtempSync(join(tmpdir(), "longhaul-wal-"));
       const small = await startOwnPostgres({ folder: disk.folder, walFolder: wal });
       onTestFinished(async () => {
@@ -200,7 +200,7 @@ describe.skipIf(noSmallDisk !== undefined)(
       const pending = await eventually(
         "the Web UI shows that the disk is full",
         async () => {
-          // Again and again: Postgres gives a block back now and then.
+          // Repeatedly: Postgres frees a block now and then.
           disk.fill();
           const { raw } = await session.handle.describe();
           return raw.pendingActivities?.find((activity) => activity.lastFailure?.message?.includes("space"));

@@ -1,4 +1,4 @@
-/** A server that was away: starts of a schedule are made up for within its window, one at a time (B6). */
+/** A server that was down: missed starts of a schedule are caught up within its window, one at a time (B6). */
 import { NativeConnection, Worker, type WorkerOptions } from "@temporalio/worker";
 import { Client, Connection } from "@temporalio/client";
 import { expect, inject, it, onTestFinished } from "vitest";
@@ -17,10 +17,10 @@ const agent = useAgent();
 /** Temporal's shortest window. */
 const WINDOW_MS = 10_000;
 const EVERY_MS = 2_000;
-/** How late the server itself may be when it works off what is due. */
+/** The server's own delay in processing due starts. */
 const LATE_MS = 10_000;
 
-it("makes up for an hour at most, whatever is missed; one that runs keeps the next from starting [B6]", async () => {
+it("catches up on an hour at most, however much was missed; a run in progress delays the next start [B6]", async () => {
   const temporal = await startOwnTemporal();
   onTestFinished(() => temporal.close());
   const connect = async () => {
@@ -39,7 +39,7 @@ it("makes up for an hour at most, whatever is missed; one that runs keeps the ne
   const order = { name, cron: "0 6 1 1 *", timeZone: undefined, task: "Do it.", config: runConfig() };
   await makeSchedule(services, { ...order, overlap: "skip" });
   const handle = client.schedule.getHandle(name);
-  // What the server is told: 3 h of downtime bring the starts of the last hour at most, one at a time.
+  // The server's settings: 3 h of downtime bring the starts of the last hour at most, one at a time.
   expect((await handle.describe()).policies).toMatchObject({ catchupWindow: 3_600_000, overlap: "SKIP" });
 
   // The same with shorter times, on a server that is stopped for longer than its window.
@@ -74,7 +74,7 @@ it("makes up for an hour at most, whatever is missed; one that runs keeps the ne
     );
     await later.pause();
     const { info } = await later.describe();
-    // Of thirty seconds away, at least the first part of it.
+    // At least the first part of the thirty seconds of downtime.
     expect(info.numActionsMissedCatchupWindow).toBeGreaterThanOrEqual(WINDOW_MS / EVERY_MS);
     for (const { scheduledAt, takenAt } of info.recentActions)
       expect(takenAt.getTime() - scheduledAt.getTime()).toBeLessThanOrEqual(WINDOW_MS + LATE_MS);

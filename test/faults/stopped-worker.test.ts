@@ -1,6 +1,6 @@
 /**
- * Two workers on one queue: one is stopped in the middle of a step, the other takes the step over, and what the first
- * still writes afterwards is refused.
+ * Two workers on one queue: one is stopped during a step, the other continues the step, and the first one's late writes
+ * are refused.
  */
 import { describe, expect, it } from "vitest";
 import { checkSession } from "../support/checker/check-session.ts";
@@ -12,10 +12,10 @@ import { useDatabase } from "../support/test-database.ts";
 
 const database = useDatabase(20);
 
-describe("a worker that is stopped past its heartbeat, and goes on when another has finished the step", () => {
+describe("a worker that is stopped past its heartbeat, and resumes when another has finished the step", () => {
   const quick = { LONGHAUL_HEARTBEAT_TIMEOUT_MS: "3000" };
 
-  it("has its answer refused: the transcript has one, and watchers see no words of the late one [R20]", async () => {
+  it("has its answer refused: the transcript has one, and watchers see no text of the late one [R20]", async () => {
     const late = Promise.withResolvers<void>();
     const script = scriptedModel()
       .replies(async () => {
@@ -68,7 +68,7 @@ describe("a worker that is stopped past its heartbeat, and goes on when another 
       async () => (await callRows(database.store, session.id))[0]?.fence === 2,
       60_000,
     );
-    // Both follow the same command from here on; the first hears its end only when it goes on.
+    // Both follow the same command from here on; the first sees its end only when it resumes.
     await letGo(session);
     await eventually(
       "the result is stored",
@@ -76,7 +76,7 @@ describe("a worker that is stopped past its heartbeat, and goes on when another 
       60_000,
     );
     first.resume();
-    // Its own end of the call is heard, and refused, before it can end.
+    // Its own result of the call arrives, and is refused, before it can end.
     await eventually(
       "the late worker is alive again",
       async () => (await first.terminate()) !== undefined,

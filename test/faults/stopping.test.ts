@@ -1,4 +1,4 @@
-/** Cancel, interrupt and deploy are three different things; a fourth, pause, is with the resets. */
+/** Cancel, interrupt and deploy are three different things; the fourth, pause, is tested with the resets. */
 import { describe, expect, it, onTestFinished } from "vitest";
 import { readEvents } from "../../activities/store/events.ts";
 import { type RunningSession, useAgent } from "../support/agent-harness.ts";
@@ -10,7 +10,7 @@ import { answersOf, callRows, resultTexts, transcriptOf } from "../support/store
 
 const agent = useAgent();
 
-/** A busy machine is no measure; the goals of 0.5 s and 1 s are the benchmark's. */
+/** For a busy machine; the benchmark checks the goals of 0.5 s and 1 s. */
 const SOON_MS = 15_000;
 
 const asked = ({ model }: Pick<RunningSession, "model">, count = 1) =>
@@ -52,7 +52,7 @@ describe("a cancel", () => {
       call("bash", { command: "echo one" }),
       call("bash", { command: "echo two" }),
     );
-    // Whoever holds the session's lock keeps its sandbox from being opened, and the calls from being started.
+    // The session's lock prevents opening its sandbox, and starting its calls.
     const lock = await agent.database.store.pool.connect();
     try {
       const session = await agent.start(script);
@@ -92,7 +92,7 @@ describe("an interrupt", () => {
     await checkSession(agent, session);
   });
 
-  it("ends a command that ignores TERM, tells the model, and goes on [case 23]", async () => {
+  it("ends a command that ignores TERM, informs the model, and continues [case 23]", async () => {
     const command = "trap '' TERM; echo begun; sleep 300 & wait; sleep 300";
     const script = scriptedModel().calls("bash", { command }).says("Something else then.");
     const session = await agent.start(script);
@@ -110,8 +110,8 @@ describe("an interrupt", () => {
   });
 });
 
-describe("a provider that falls silent", () => {
-  it("is asked again when its time is up, with the reason in the Web UI and one answer kept [R34] [A17]", async () => {
+describe("a provider that stops sending", () => {
+  it("is asked again after its timeout, with the reason in the Web UI and one answer kept [R34] [A17]", async () => {
     const script = scriptedModel().answers(text("Half an ans"), { type: "hang" }).says("A whole answer.");
     const session = await agent.start(script, {
       config: (config) => ({ ...config, limits: { ...config.limits, silenceTimeout: 1_000 } }),
@@ -147,7 +147,7 @@ describe("a deploy", () => {
       120_000,
     );
 
-  it("lets an answer come to its end within the grace: it is asked for once [R8] [A16]", async () => {
+  it("lets an answer finish within the grace period: it is requested once [R8] [A16]", async () => {
     const script = scriptedModel().answers(text("It takes"), { type: "wait", ms: 2_000 }, text(" its time."));
     const session = await start(script, 20_000);
     const worker = await session.startWorker();
@@ -160,7 +160,7 @@ describe("a deploy", () => {
     await checkSession(session.place, session);
   });
 
-  it("hands an answer over that takes longer, which is no failure and no cancel [R8] [A16]", async () => {
+  it("hands over an answer that takes longer, without a failure or a cancel [R8] [A16]", async () => {
     const script = scriptedModel()
       .answers(text("Never finished"), { type: "hang" })
       .says("By the second worker.");

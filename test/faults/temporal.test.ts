@@ -1,4 +1,4 @@
-/** The Temporal server goes away in the middle of a run: one of this file's own. */
+/** The Temporal server goes away during a run: this file has its own. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { startClient } from "../support/client-process.ts";
@@ -11,7 +11,7 @@ import { scriptedModel } from "../support/scripted-model.ts";
 import { callRows, resultTexts } from "../support/stored.ts";
 import { useDatabase } from "../support/test-database.ts";
 
-/** Away for so long: past the end of the command, so that its result meets no server. */
+/** Downtime: past the end of the command, so that its result finds no server. */
 const AWAY_MS = 15_000;
 
 const temporal = perFile(
@@ -20,8 +20,8 @@ const temporal = perFile(
 );
 const database = useDatabase();
 
-describe("a Temporal server that goes away in the middle of a tool", () => {
-  it("costs neither the tool's result nor the run nor the worker, and `watch` shows it to the end [R18] [A27]", async () => {
+describe("a Temporal server that goes away during a tool", () => {
+  it("costs neither the tool's result nor the run nor the worker, and `loses neither the tool's result nor the run nor the worker, and `watch` shows it to the end [R18] [A27]` shows it to the end [R18] [A27]", async () => {
     const script = scriptedModel()
       .calls("bash", { command: "echo line >> n.txt; sleep 6; echo done" })
       .calls("bash", { command: "cat n.txt" })
@@ -42,7 +42,7 @@ describe("a Temporal server that goes away in the middle of a tool", () => {
     const say = startClient(["say", session.id, "are you there?"], client);
     expect(await say.ended()).toBe(4);
     expect(say.err()).toContain("Temporal");
-    // The command ends meanwhile, and its result is kept without the server.
+    // The command ends meanwhile, and its result is stored without the server.
     await eventually(
       "the result is stored",
       async () => (await callRows(database.store, session.id, "completed")).length > 0,

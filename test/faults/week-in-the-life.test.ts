@@ -1,4 +1,4 @@
-/** A week in the life of one session, in seconds: asked, deployed under twice, its database restarted, reset, and done once. */
+/** A week in the life of one session, in seconds: a question, two deploys, a database restart, a reset, and everything done once. */
 import { expect, it, onTestFinished } from "vitest";
 import { bySession } from "../support/by-session.ts";
 import { checkFamily, delegating, delegationsOf } from "../support/delegating.ts";
@@ -13,7 +13,7 @@ import { eventsOf } from "../support/two-workers.ts";
 
 const bash = (command: string) => [call("bash", { command })];
 
-/** By what the root has done, so that a step that is asked for again is the same step. */
+/** By the root's progress, so that a repeated step is the same step. */
 const ROOT = [
   bash("echo monday >> week.marks"),
   [call("ask_user", { question: "npm or pnpm?", options: ["npm", "pnpm"] })],
@@ -24,7 +24,7 @@ const ROOT = [
   [text("The week is over.")],
 ];
 
-it("a session that is asked, waits over two deploys and a restart of Postgres, delegates twice and is reset in between ends with everything done once", async () => {
+it("a session that asks, waits over two deploys and a restart of Postgres, delegates twice and is reset in between ends with everything done once", async () => {
   const postgres = await startOwnPostgres();
   onTestFinished(() => postgres.close());
   const delegates = bySession({
@@ -38,7 +38,7 @@ it("a session that is asked, waits over two deploys and a restart of Postgres, d
   const script = scriptedModel().forever((request) => {
     if (request.cacheKey !== session.id) return delegates(request);
     const done = request.items.filter(({ type }) => type === "call").length;
-    // Where it is when it is reset.
+    // The position of the reset.
     if (done === 4 && !isHeld) {
       isHeld = true;
       return { beforeHeaders: "hang" };
@@ -67,7 +67,7 @@ it("a session that is asked, waits over two deploys and a restart of Postgres, d
   const second = await session.startWorker({ LONGHAUL_BUILD_ID: "tuesday" });
   expect(await handle.query("status")).toMatchObject({ status: "waiting", questions: [{ id: "s2c0" }] });
   expect(await second.terminate()).toBe(0);
-  // Nobody is there to take it.
+  // No worker is there to run it.
   await handle.signal("answer", { option: 2, by: "ann" });
   await session.startWorker({ LONGHAUL_BUILD_ID: "wednesday" });
   await eventually("it has done four steps", () => isHeld, 60_000);

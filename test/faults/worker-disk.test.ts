@@ -1,4 +1,4 @@
-/** The worker's own disk is full: a small one of this file's own holds all that a worker writes. */
+/** The worker's own disk is full: this file's small disk holds everything that a worker writes. */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it, onTestFinished } from "vitest";
@@ -20,7 +20,7 @@ describe.skipIf(noSmallDisk !== undefined)(
     });
     afterEach(() => disk.remove());
 
-    it("starts, works and drains: lines of its log are lost, and come again when there is room [R24] [invariant 13]", async () => {
+    it("starts, works and drains: lines of its log are lost, and written again when there is room [R24] [invariant 13]", async () => {
       const session = await startKillableSession(database, markerSteps(4));
       onTestFinished(() => session.close());
       const logFile = join(disk.folder, "worker.log");
@@ -36,7 +36,7 @@ describe.skipIf(noSmallDisk !== undefined)(
       await checkSession(session.place, session);
     });
 
-    it("has the workflow code in memory, says why, and leaves no half of a file [R24]", async () => {
+    it("keeps the workflow code in memory, says why, and leaves no partial file [R24]", async () => {
       const bundle = await loadWorkflowBundle(disk.folder);
       expect(bundle).toMatchObject({
         code: expect.stringContaining("codingAgent"),
