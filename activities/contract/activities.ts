@@ -130,8 +130,8 @@ export interface StepNews {
   readonly parked?: number;
   /** A person gave the session another model while one stepped in for it: none does any more. */
   readonly isOwn?: true;
-  /** The session was given another model, or its servers' tools: the figures from now on. */
-  readonly policy?: Pick<RunPolicy, "model" | "budget" | "prefix" | "takesTools">;
+  /** What is new of it: the session was given another model, its servers' tools, or as a delegate another limit. */
+  readonly policy?: Partial<Pick<RunPolicy, "model" | "budget" | "prefix" | "takesTools" | "maxCostUsd">>;
 }
 
 export type ModelStepFacts = StepNews & StepOutcome;

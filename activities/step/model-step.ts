@@ -30,6 +30,7 @@ import { withChangedTools } from "./changed-tools.ts";
 import { endTasks } from "./end-tasks.ts";
 import { takeServerTools } from "./server-tools.ts";
 import { holdToRate } from "./hold-to-rate.ts";
+import { raisedLimit } from "./spent.ts";
 import { failureOf, mayStepIn } from "./model-failure.ts";
 import { buildMessages, prefixOf, prefixShares, type Prefix } from "../context/request.ts";
 import { viewSize, type ViewSize } from "../transcript/size.ts";
@@ -73,20 +74,22 @@ async function modelStep(
   const outcome = await takeStep(deps, scope, { session, input, prefix, budget });
   const { model } = session.config;
   const isSwitched = input.model !== undefined && input.model !== model;
+  const policy = {
+    ...(await raisedLimit(deps, session)),
+    ...(isSwitched || input.takeTools || current !== asked
+      ? {
+          model,
+          budget,
+          prefix: prefixShares(prefix, session.learnt?.ratio),
+          ...(input.takeTools ? { takesTools: false as const } : {}),
+        }
+      : {}),
+  };
   return {
     ...outcome,
     ...(parked > 0 ? { parked } : {}),
     ...(fallback === input.fallback ? {} : { isOwn: true as const }),
-    ...(isSwitched || input.takeTools || current !== asked
-      ? {
-          policy: {
-            model,
-            budget,
-            prefix: prefixShares(prefix, session.learnt?.ratio),
-            ...(input.takeTools ? { takesTools: false as const } : {}),
-          },
-        }
-      : {}),
+    ...(Object.keys(policy).length === 0 ? {} : { policy }),
   };
 }
 

@@ -1,8 +1,10 @@
 /** What a session has cost against its limit. */
 import { lostRates } from "../config/cost.ts";
+import type { RunPolicy } from "../contract/run-policy.ts";
+import type { AgentDeps } from "../runtime/deps.ts";
 import type { NewEvent } from "../store/event.ts";
 import { recordLostCalls, spentUsd } from "../store/model-calls.ts";
-import { findSession } from "../store/sessions.ts";
+import { findSession, type Session } from "../store/sessions.ts";
 import type { StepContext } from "./step-context.ts";
 
 interface Spent {
@@ -24,6 +26,16 @@ export async function withLost({ deps, session, scope }: StepContext, spent: Spe
   const own = await findSession(deps.store.db, session.id);
   await recordLostCalls(deps.store.db, session.id, lostRates(own?.config ?? session.config));
   return spentUsd(deps.store.db, session.id);
+}
+
+/** The limit of a delegate as it is now: an answer to its parent's question may have raised it since the step began. */
+export async function raisedLimit(
+  { store }: Pick<AgentDeps, "store">,
+  { id, parentId, config }: Session,
+): Promise<Pick<RunPolicy, "maxCostUsd">> {
+  if (parentId === undefined || config.limits.maxCostUsd === undefined) return {};
+  const { maxCostUsd } = (await findSession(store.db, id))?.config.limits ?? config.limits;
+  return maxCostUsd === undefined ? {} : { maxCostUsd };
 }
 
 /** Share of the limit at which people are told. Source: ours, as alarms of budgets have it. */

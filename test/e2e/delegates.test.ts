@@ -210,27 +210,6 @@ describe("a delegate", () => {
     expect(results[0]).toContain("It was there.");
     expect(session.model.requests).toHaveLength(4);
   });
-
-  it("ends with its parent at the limit of what both may cost [D8]", async () => {
-    const price = { input: 100, cached: 100, output: 100 };
-    const session = await agent.start(
-      bySession({
-        "": [[delegateCall("Spend.")], [text("It was too dear.")]],
-        ".s1c0": [[call("bash", { command: "echo one" })], [text("It stands so.")]],
-      }),
-      {
-        config: (config) => ({ ...delegating({}, { maxCostUsd: 0.5 })(config), price }),
-      },
-    );
-    expect(await session.result()).toMatchObject({ status: "max_steps", limit: "cost" });
-    expect(await rowOf(`${session.id}.s1c0`)).toMatchObject({
-      status: "max_steps",
-      error: { type: "CostLimit" },
-    });
-    expect((await resultTexts(agent.database.store, session.id))[0]).toContain(
-      "stopped at the limit of cost",
-    );
-  });
 });
 
 describe("a reset of the parent", () => {
