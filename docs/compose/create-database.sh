@@ -1,9 +1,9 @@
 #!/bin/sh
-# Runs once, on an empty volume: our own database, with a role that cannot read Temporal's databases.
+# Runs once, on an empty volume: our own database, with a role that can open no other one.
 set -eu
-psql -v ON_ERROR_STOP=1 --username "$POSTGRES_USER" --dbname postgres <<SQL
-create role longhaul login password '${LONGHAUL_DB_PASSWORD}';
+psql -v ON_ERROR_STOP=1 -v password="$LONGHAUL_DB_PASSWORD" --username "$POSTGRES_USER" --dbname postgres <<'SQL'
+create role longhaul login password :'password';
 create database longhaul owner longhaul;
-revoke connect on database longhaul from public;
-revoke connect on database postgres from public;
+create database temporal_visibility;
+revoke connect on database longhaul, postgres, temporal, temporal_visibility, template1 from public;
 SQL

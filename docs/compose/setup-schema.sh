@@ -1,14 +1,11 @@
 #!/bin/sh
-# Temporal's own two databases. Can be run again.
+# Temporal's own two databases. Can be run again: a database that is there, and a version that it has, are left as they are.
 set -eu
-for database in temporal temporal_visibility; do
-  case $database in
-    temporal) schema=temporal ;;
-    *) schema=visibility ;;
-  esac
-  tool() { temporal-sql-tool --plugin postgres12 --endpoint postgres --port 5432 --user "$SQL_USER" --password "$SQL_PASSWORD" --database "$database" "$@"; }
-  tool create || true
-  # A database that has a version already has been set up.
-  tool setup-schema -v 0.0 || true
-  tool update-schema -d "/etc/temporal/schema/postgresql/v12/$schema/versioned"
-done
+tool() { temporal-sql-tool --plugin postgres12 --endpoint postgres --port 5432 --user "$SQL_USER" --password "$SQL_PASSWORD" --database "$@"; }
+set_up() { # DATABASE SCHEMA
+  tool "$1" create-database
+  tool "$1" setup-schema --version 0.0
+  tool "$1" update-schema --schema-dir "/etc/temporal/schema/postgresql/v12/$2/versioned"
+}
+set_up temporal temporal
+set_up temporal_visibility visibility
