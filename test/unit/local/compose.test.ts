@@ -1,8 +1,10 @@
+import { spawnSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
 import { parse } from "yaml";
+import { providerVariables } from "../../../activities/config/providers.ts";
 import { readWorkerConfig } from "../../../worker/config.ts";
 import { SEARCH_ATTRIBUTES } from "../../../worker/search-attributes.ts";
 
@@ -10,7 +12,8 @@ const project = fileURLToPath(new URL("../../..", import.meta.url));
 
 interface Service {
   readonly image: string;
-  readonly environment?: Record<string, string>;
+  /** Null: passed on where it is set. */
+  readonly environment?: Record<string, string | null>;
   readonly depends_on?: Record<string, { condition: string }>;
   readonly ports?: string[];
   readonly volumes?: string[];
@@ -60,11 +63,43 @@ test("every image has a version", () => {
 
 test("the worker accepts its environment, and its stop timeout is longer than its grace period", () => {
   const worker = services["worker"];
-  const config = readWorkerConfig(worker?.environment ?? {});
+  const given = Object.entries(worker?.environment ?? {}).map(([name, value]) => [name, value ?? undefined]);
+  const config = readWorkerConfig(Object.fromEntries(given));
   expect(config.readyFile).toBe("/tmp/worker.ready");
   expect(Number.parseInt(worker?.stop_grace_period ?? "0") * 1_000).toBeGreaterThan(
     config.shutdownGraceMs + 8_000,
   );
+});
+
+test("the worker is given every provider's key, and no variable that the manual does not know", () => {
+  const given = Object.keys(services["worker"]?.environment ?? {});
+  // That is an address of this machine, which a container does not reach.
+  const wanted = providerVariables.filter((name) => name !== "LONGHAUL_REHEARSAL_URL");
+  expect(given).toEqual(expect.arrayContaining([...wanted]));
+  const manual = ["configuration", "models"].map((name) =>
+    readFileSync(join(project, `docs/${name}.md`), "utf8"),
+  );
+  for (const name of given)
+    expect(
+      manual.some((text) => text.includes(`\`${name}\``)),
+      name,
+    ).toBe(true);
+});
+
+test("`docker compose` itself reads the file without a remark", (context) => {
+  // Nothing is set but where docker and its plugins are.
+  const { PATH, HOME, DOCKER_CONFIG } = process.env;
+  const composed = (...args: string[]) =>
+    spawnSync("docker", ["compose", ...args], {
+      cwd: project,
+      encoding: "utf8",
+      env: { PATH, HOME, DOCKER_CONFIG },
+    });
+  if (composed("version").status !== 0) context.skip("`docker compose` is not installed here");
+  expect(composed("--file", "docker-compose.yml", "config", "--quiet")).toMatchObject({
+    status: 0,
+    stderr: "",
+  });
 });
 
 test("the server gets the settings that the local one gets", () => {
