@@ -61,6 +61,11 @@ test("every image has a version", () => {
   for (const { image } of Object.values(services)) expect(image).toMatch(/:[0-9][\w.]*$/);
 });
 
+test("the worker's image is of this version", () => {
+  const { version } = JSON.parse(readFileSync(join(project, "package.json"), "utf8")) as { version: string };
+  expect(services["worker"]?.image).toBe(`longhaul-worker:${version}`);
+});
+
 test("the worker accepts its environment, and its stop timeout is longer than its grace period", () => {
   const worker = services["worker"];
   const given = Object.entries(worker?.environment ?? {}).map(([name, value]) => [name, value ?? undefined]);
