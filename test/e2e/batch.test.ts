@@ -1,4 +1,4 @@
-/** A batch whose worker is killed: nothing is done twice, and never more at once than it may. */
+/** A batch whose worker is killed: no item runs twice, and never more at once than allowed. */
 import { randomBytes } from "node:crypto";
 import { expect, inject, it, onTestFinished } from "vitest";
 import { Client, Connection } from "@temporalio/client";
@@ -19,7 +19,7 @@ import { startWorkerProcess } from "../support/worker-process.ts";
 
 const database = useDatabase();
 
-it("is worked off over a kill -9 of its worker, two at once, with the model calls of a quiet run [B1]", async () => {
+it("is processed over a kill -9 of its worker, two at once, with the model calls of an undisturbed run [B1]", async () => {
   const { db } = database.store;
   const name = `b${randomBytes(4).toString("hex")}`;
   const model = await startScriptedModel(obey, { apiKey: CANARY });
@@ -62,7 +62,7 @@ it("is worked off over a kill -9 of its worker, two at once, with the model call
   };
   expect(await startBatch(services, order)).toEqual({ attached: false, begun: 6, completed: 0 });
   expect(await startBatch(services, order)).toMatchObject({ attached: true });
-  // Both of the first two are at their command, which goes on without the worker.
+  // Each of the first two is in its command, which continues without the worker.
   const isAtCommand = async (item: number) =>
     (await callRows(database.store, `${name}-i${item}`, "running")).length > 0;
   await eventually("two commands run", async () => (await isAtCommand(0)) && (await isAtCommand(1)), 120_000);

@@ -46,7 +46,7 @@ const building =
     },
   });
 
-test("a sandbox is built from the workspace's Dockerfile, once for the same files", async () => {
+test("a sandbox's image is built from the workspace's Dockerfile, once for the same files", async () => {
   const owner = randomBytes(8).toString("hex");
   const look =
     "cat /opt/made /opt/networks; echo $FROM_IMAGE; cd /opt/context; find . -type f | sort; cat ~/tool";
@@ -85,7 +85,7 @@ test("a sandbox is built from the workspace's Dockerfile, once for the same file
   expect(other.data.image).not.toBe(first.data.image);
 });
 
-test("a build that fails, or gives no sandbox, ends the run before anything is paid and leaves nothing", async () => {
+test("a failed build, or one without a usable image, ends the run before any model call and leaves nothing", async () => {
   const owner = randomBytes(8).toString("hex");
   const before = Date.now();
   const ends = async (dockerfile: string) => {
@@ -121,7 +121,7 @@ test("a build that fails, or gives no sandbox, ends the run before anything is p
   expect(images.filter(({ Created: at }) => at * 1_000 >= before)).toEqual([]);
 });
 
-test("what a Dockerfile runs has the sandbox's network: nothing but what the list lets through", async () => {
+test("a Dockerfile's commands have the sandbox's network: only listed addresses", async () => {
   const ask = "curl -s -o /dev/null -D - http://192.0.2.1/ | grep -o 'blocked-[a-z-]*' > /opt/refused";
   const session = await agent.start(
     scriptedModel().calls("bash", { command: "cat /opt/refused" }).says("Done."),

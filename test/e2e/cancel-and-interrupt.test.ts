@@ -1,4 +1,4 @@
-/** What a person hears who cancels or interrupts: what was kept, and the truth about the run that was meant. */
+/** The client's messages on cancel and interrupt: what was kept, and the outcome of the run in question. */
 import { describe, expect, it } from "vitest";
 import { createSession } from "../../activities/store/sessions.ts";
 import { cancelSession } from "../../client/sessions/cancel-session.ts";
@@ -14,7 +14,7 @@ import { call, scriptedModel, text } from "../support/scripted-model.ts";
 import { wordsOf } from "../support/scripted-summaries.ts";
 import { callRows } from "../support/stored.ts";
 
-/** None comes before its timeout: a stop is heard because it is announced, or not at all. */
+/** No heartbeat comes before its timeout: a stop arrives by its announcement, or not at all. */
 const agent = useAgent(60_000);
 
 const cancel = async (id: string, services: Services = clientServices(agent)) =>
@@ -23,7 +23,7 @@ const untilCallRuns = ({ id }: RunningSession) =>
   eventually("a call runs", async () => (await callRows(agent.database.store, id, "running")).length > 0);
 
 describe("a cancel", () => {
-  it("says that the text so far was kept, and the messages that wait", async () => {
+  it("reports the text that was kept, and the messages that wait", async () => {
     const script = scriptedModel().answers(text("I begin"), { type: "hang" }).says("Heard.");
     const session = await agent.start(script);
     await session.until("llm:chunk");
@@ -34,7 +34,7 @@ describe("a cancel", () => {
         attachments: [],
       });
     expect(await say("mark-a")).toMatchObject({ queued: true });
-    // The same id again, in the same run, and when it waits for the next.
+    // The same id again, in the same run, and while it waits for the next.
     expect(await say("mark-a")).toMatchObject({ queued: false });
     expect(await cancel(session.id)).toMatchObject({
       kept: "partial text",
@@ -54,7 +54,7 @@ describe("a cancel", () => {
     await expect(cancel(session.id)).rejects.toMatchObject({ exitCode: exitCodes.impossible });
   });
 
-  it("says that the output of the tools in progress was kept", async () => {
+  it("reports that the output of the tools in progress was kept", async () => {
     const bash = call("bash", { command: "echo one; sleep 600" });
     const session = await agent.start(scriptedModel().answers(bash));
     await untilCallRuns(session);
@@ -64,7 +64,7 @@ describe("a cancel", () => {
       step: 1,
       tools: [{ name: "bash", outcome: "interrupted" }],
     });
-    // How fast it is, is the benchmark's affair; a heartbeat would have taken a minute, and its timeout half of one.
+    // The benchmark checks the speed; a heartbeat would have taken a minute, and its timeout half of one.
     expect(Date.now() - asked).toBeLessThan(20_000);
   });
 
@@ -73,7 +73,7 @@ describe("a cancel", () => {
     await like.result();
     const { id } = agent.adopt(`${like.id}-replaced`, like);
     await createSession(agent.database.store, { id, task: "Do it.", config: runConfig() });
-    const options = { workflowId: id, taskQueue: `${agent.taskQueue}-nobody`, args: [{}] };
+    const options = { workflowId: id, taskQueue: `${agent.taskQueue}-unserved`, args: [{}] };
     const first = await agent.client.workflow.start("codingAgent", options);
     const cancelled = cancel(id);
     cancelled.catch(() => undefined);
@@ -91,11 +91,11 @@ describe("a cancel", () => {
     });
   });
 
-  it("that comes when the run has just closed is not possible any more", async () => {
+  it("that arrives when the run has just closed is refused", async () => {
     const session = await agent.start(scriptedModel().calls("bash", { command: "sleep 1" }).says("Done."));
     await untilCallRuns(session);
     const services = clientServices(agent);
-    // Temporal's client, which is slow to cancel: the run closes between the look and the request.
+    // Delays Temporal's client: the run closes between the status check and the request.
     const client = Object.create(agent.client, {
       workflow: {
         value: Object.create(agent.client.workflow, {
@@ -114,7 +114,7 @@ describe("a cancel", () => {
 });
 
 describe("an interrupt", () => {
-  it("says what was kept of the step that it ended, and the session goes on with the message", async () => {
+  it("reports what was kept of the step that it ended, and the session continues with the message", async () => {
     const script = scriptedModel()
       .answers(text("I begin"), { type: "hang" })
       .answers(call("bash", { command: "sleep 600" }))

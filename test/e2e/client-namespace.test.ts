@@ -11,7 +11,7 @@ const NOT_FOUND = 5;
 
 const database = useDatabase();
 
-it("asks again for a namespace that is not there, and gives up within the time that is promised", () => {
+it("retries for a missing namespace, and gives up within the promised time", () => {
   const starting = { code: NOT_FOUND, details: "Namespace default is not found." };
   const tries = [1, 2].map((attempt) => retries.retryableDecider(attempt, starting as never));
   expect(tries).toEqual([true, false]);

@@ -1,4 +1,4 @@
-/** The scripts in front of the client, as a person or a build machine runs them. */
+/** The scripts that start the client, as a person or a build machine runs them. */
 import { spawn } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -39,7 +39,7 @@ function start(args: readonly string[], input = "") {
   return { child, ended, out: () => out };
 }
 
-test("arguments, standard input and the exit code pass through", async () => {
+test("arguments, standard input and the exit code are passed through", async () => {
   const file = program(`
     let text: string = "";
     for await (const piece of process.stdin) text += piece;
@@ -71,7 +71,7 @@ test.each(["SIGINT", "SIGTERM"] as const)("%s reaches the command once", async (
   expect(readFileSync(log, "utf8")).toBe("x");
 });
 
-test("a command that is killed looks killed from outside", async () => {
+test("a killed command has a signal as its exit status", async () => {
   const file = program(`process.kill(process.pid, "SIGKILL");`);
   expect((await start([script("node.mjs"), file]).ended).signal).toBe("SIGKILL");
 });

@@ -27,7 +27,7 @@ const stepRequests = ({ model }: RunningSession) =>
   model.requests.filter((request) => !isSummaryRequest(request));
 
 describe("a task longer than its window", () => {
-  it("goes through chained rounds of compaction without a refused request, and forgets neither task nor fact", async () => {
+  it("is compacted repeatedly without a refused request, and keeps task and facts", async () => {
     const script = longSession({
       steps: [
         { parts: [call("bash", { command: "echo FACT-1 is plum" })] },
@@ -60,7 +60,7 @@ describe("a task longer than its window", () => {
     await checkSession(agent, session);
   });
 
-  it("learns of a window smaller than configured by the provider's word, and takes the same step again [A18]", async () => {
+  it("learns from the provider's refusal that its window is smaller than configured, and repeats the step [A18]", async () => {
     const script = longSession({ steps: [...steps(1, 12), says("It fitted after all.")] });
     const session = await agent.start(script, {
       task: TASK,
@@ -88,7 +88,7 @@ describe("a task longer than its window", () => {
     await checkSession(agent, session);
   });
 
-  it("goes on with a summary made without a model where the model's are rubbish", async () => {
+  it("continues with a summary made without a model where the model's are invalid", async () => {
     const script = longSession({
       steps: [...steps(1, 14), says("Done.")],
       summary: () => ({ parts: [text("Sure! What would you like me to summarise?")] }),
@@ -110,8 +110,8 @@ describe("a task longer than its window", () => {
   });
 });
 
-describe("a compaction that a person asks for", () => {
-  it("comes before the next step, with what they want kept in view", async () => {
+describe("a compaction that a person requests", () => {
+  it("runs before the next step, and keeps the facts that they name in view", async () => {
     const script = longSession({
       steps: [...steps(1, 6), { parts: [call("bash", { command: "sleep 3; echo slept" })] }, says("Done.")],
     });

@@ -1,4 +1,4 @@
-/** kill -9 of the worker at each named point: what comes out is what an undisturbed run comes to. */
+/** kill -9 of the worker at each named point: the result equals an undisturbed run's. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { checkSession } from "../support/checker/check-session.ts";
 import {
@@ -10,7 +10,7 @@ import {
 import { CRASH_POINTS, type CrashPoint } from "../support/crash/points.ts";
 import type { ScriptName } from "../support/crash/scripts.ts";
 
-/** Most of it is the wait for a heartbeat that stays away. */
+/** Mostly the wait for a missing heartbeat. */
 const MATRIX_MS = 900_000;
 
 let matrix: CrashMatrix;
@@ -23,7 +23,7 @@ const NAMED = CRASH_POINTS.map((point) => [`${point.name} ${point.cases}`, point
 
 interface Comparison {
   readonly words: readonly object[];
-  /** Lines of commands that ran side by side may stand in any order. */
+  /** Lines of commands that ran in parallel may be in any order. */
   readonly marks: readonly (readonly [file: string, lines: readonly string[]])[];
   readonly calls: readonly string[];
   readonly requests: number;
@@ -40,14 +40,14 @@ async function compared(session: CrashedSession, kills = 0): Promise<Comparison>
   };
 }
 
-/** A request for a summary that died with its worker is in no bill. */
+/** A request for a summary that was lost with its worker is in no bill. */
 function unlisted({ hold }: CrashPoint): number {
   return hold.at === "model" && hold.purpose === "summary" ? 1 : 0;
 }
 
 const calm = new Map<ScriptName, Promise<Comparison>>();
 
-describe("a session comes to what it would have come to when its worker is killed", () => {
+describe("a session whose worker is killed has the same result as an undisturbed one", () => {
   it.each(NAMED)(
     "%s",
     async (_name, point) => {

@@ -1,6 +1,6 @@
 /**
- * Workers that die. After a kill -9 another worker learns of it by the lease that is free (a second), which is what these
- * tests wait for: they run beside each other, each with a session, a task queue and workers of its own.
+ * Workers that die. After a kill -9 another worker sees within a second that the lease is free, which is what these
+ * tests wait for: they run in parallel, each with its own session, task queue and workers.
  */
 import { describe, expect, it, type TestContext } from "vitest";
 import { readEvents } from "../../activities/store/events.ts";
@@ -13,7 +13,7 @@ import { useDatabase } from "../support/test-database.ts";
 
 const database = useDatabase(10);
 
-/** The test's own context: tests run side by side here, and a session is closed with its own. */
+/** The test's own context: tests run in parallel, and each closes its own session. */
 async function start(
   script: ModelScript,
   { onTestFinished }: Pick<TestContext, "onTestFinished">,
@@ -23,7 +23,7 @@ async function start(
   return session;
 }
 
-/** Stands until it is released: as long as the test needs, on any machine. */
+/** Runs until it is released: as long as the test needs, on any machine. */
 const STANDS = "until [ -e /tmp/go ]; do sleep 0.1; done";
 const MUTATING = `echo line >> n.marks; ${STANDS}; echo done`;
 const mutating = () =>
@@ -43,7 +43,7 @@ async function untilItRuns(session: KillableSession, words: string): Promise<voi
 
 const untilItStands = (session: KillableSession) => untilItRuns(session, STANDS);
 
-/** Waits until as many workers have had the command. */
+/** Waits until that many workers have had the command. */
 const untilTaken = (session: KillableSession, fence: number) =>
   eventually(
     `worker ${fence} has the command`,
@@ -59,7 +59,7 @@ async function release({ sandbox }: KillableSession): Promise<void> {
 const eventsOf = (session: KillableSession) => readEvents(database.store.db, session.id, 0, 10_000);
 
 describe.concurrent("a worker that is killed", () => {
-  it("in the middle of a command: the next one follows it to its true end, and never runs it again [A1] [R4]", async (context) => {
+  it("during a command: the next one follows it to its true end, and never runs it again [A1] [R4]", async (context) => {
     const session = await start(mutating(), context);
     const first = await session.startWorker();
     await untilItStands(session);
@@ -76,7 +76,7 @@ describe.concurrent("a worker that is killed", () => {
     await checkSession(session.place, session);
   });
 
-  it("in the middle of an answer: it is asked for again, one is kept, and watchers are told [R2]", async (context) => {
+  it("during an answer: it is requested again, one is kept, and watchers see a retry [R2]", async (context) => {
     const script = scriptedModel()
       .answers(text("This half was never finished"), { type: "hang" })
       .says("This is the whole answer.");
@@ -105,12 +105,12 @@ describe.concurrent("a worker that is killed", () => {
     expect(whole.map(({ attempt, data }) => [attempt, (data as { content: string }).content])).toEqual([
       [2, "This is the whole answer."],
     ]);
-    // What the dead worker had asked for is listed too.
+    // The dead worker's request is listed too.
     const { bills } = await checkSession(session.place, session);
     expect(bills.map(({ status }) => status).toSorted()).toEqual(["kept", "wasted"]);
   });
 
-  it("with its sandbox: the model is told that the outcome is unknown, and nothing is run again [A2]", async (context) => {
+  it("with its sandbox: the model learns that the outcome is unknown, and nothing is run again [A2]", async (context) => {
     const session = await start(mutating(), context);
     const first = await session.startWorker();
     await untilItStands(session);
@@ -120,11 +120,11 @@ describe.concurrent("a worker that is killed", () => {
     expect(await session.handle.result()).toMatchObject({ status: "completed", steps: 3 });
     const rows = await callRows(database.store, session.id);
     expect(rows.map((row) => row.status)).toEqual(["unknown", "completed"]);
-    // Behind the result stands what is to be told of the sandbox.
-    const told = JSON.stringify(session.model.requests[1]?.items);
-    expect(told).toContain("not known how this command ended");
-    expect(told).toContain("echo line >> n.marks");
-    expect(told).toContain("It was not run again");
+    // The notice about the sandbox follows the result.
+    const request = JSON.stringify(session.model.requests[1]?.items);
+    expect(request).toContain("not known how this command ended");
+    expect(request).toContain("echo line >> n.marks");
+    expect(request).toContain("It was not run again");
     // The volume outlived the sandbox: what the command did before is still there, once.
     expect((await resultTexts(database.store, session.id))[1]).toBe("line");
     expect(session.model.log).toHaveLength(3);
@@ -149,15 +149,15 @@ describe.concurrent("a command whose workers die", () => {
     await untilTaken(session, 3);
     await release(session);
     expect(await session.handle.result()).toMatchObject({ status: "completed", steps: 2 });
-    const [told] = await resultTexts(database.store, session.id);
-    expect(told).toMatch(/^began\nend/);
+    const [result] = await resultTexts(database.store, session.id);
+    expect(result).toMatch(/^began\nend/);
     const [row] = await callRows(database.store, session.id);
     expect(row).toMatchObject({ status: "completed", exitCode: 0, fence: 3 });
     const { marks } = await checkSession(session.place, session);
     expect(marks?.get("n.marks")).toEqual(["line"]);
   });
 
-  it("within moments of taking it over, one after the other, is given to no further worker", async (context) => {
+  it("is given to no further worker after two died within moments of claiming it", async (context) => {
     const command = "echo line >> n.marks; sleep 250";
     const session = await start(
       scriptedModel().calls("bash", { command, timeout_seconds: 300 }).says("It was never asked."),
@@ -179,7 +179,7 @@ describe.concurrent("a command whose workers die", () => {
     expect(marks?.get("n.marks")).toEqual(["line"]);
   });
 
-  it("gives its end to a worker that comes long after it [R5]", async (context) => {
+  it("is read by a worker that starts long after its end [R5]", async (context) => {
     const command = `echo line >> n.marks; ${STANDS}; echo it ended alone; exit 3`;
     const session = await start(
       scriptedModel().calls("bash", { command }).says("It was waited for."),
@@ -190,7 +190,7 @@ describe.concurrent("a command whose workers die", () => {
     await first.kill();
     await release(session);
     await eventually(
-      "the command has ended with nobody there",
+      "the command has ended without a worker",
       async () => !(await runs(session, STANDS)),
       60_000,
     );
@@ -204,7 +204,7 @@ describe.concurrent("a command whose workers die", () => {
   });
 });
 
-describe("a worker that is told to end", () => {
+describe("a worker that gets SIGTERM", () => {
   it("hands a running command over to the next one and ends with 0 [A16] [R8]", async (context) => {
     const session = await start(mutating(), context);
     const first = await session.startWorker();
@@ -219,7 +219,7 @@ describe("a worker that is told to end", () => {
     expect(counted).toBe("line");
     const [row] = await callRows(database.store, session.id);
     expect(row).toMatchObject({ status: "completed", exitCode: 0, fence: 2 });
-    // It was handed over, not missed: nobody waited for a heartbeat that stayed away.
+    // It was handed over: no heartbeat timed out.
     const { events } = await session.handle.fetchHistory();
     const taken = (events ?? [])
       .map((event) => event.activityTaskStartedEventAttributes)

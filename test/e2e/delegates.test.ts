@@ -1,4 +1,4 @@
-/** Tasks that the agent gives to sessions of their own: what comes back, what ends them, and what a reset does. */
+/** Tasks that the agent gives to other sessions: results, ends, and resets. */
 import { describe, expect, it, onTestFinished } from "vitest";
 import { eq } from "drizzle-orm";
 import { runs, sessions } from "../../activities/store/schema/index.ts";
@@ -45,7 +45,7 @@ const delegateCall = (task: string, more: object = {}) => call("delegate", { tas
 const SLEEP = [call("bash", { command: "sleep 60" })];
 
 describe("a delegate", () => {
-  it("works on the files of the call, its changes come back, and its parent continues as new without it", async () => {
+  it("works on the files of the call, its changes are merged, and its parent continues as new without it", async () => {
     const script = scriptedModel()
       .calls("write_file", { path: "later.txt", content: "of the parent" })
       .calls("delegate", { task: "Change both files.", access: "write" })
@@ -115,7 +115,7 @@ describe("a delegate", () => {
     await checkFamily(agent, session);
   });
 
-  it("waits for its place, and files are taken over in the order of the calls [D6]", async () => {
+  it("waits for its place, and files are merged in the order of the calls [D6]", async () => {
     const tasks = [0, 1, 2, 3, 4, 5].map((n) => delegateCall(`Task ${n}.`, n < 2 ? { access: "write" } : {}));
     const write = (n: number) => [call("write_file", { path: "same.txt", content: `of ${n}` })];
     const session = await agent.start(
@@ -144,7 +144,7 @@ describe("a delegate", () => {
     expect(kept.slice(0, 3)).toEqual(["applied", "partly", "applied"]);
   });
 
-  it("asks the person of its parent, and ends with its parent's step and run [D1] [D7]", async () => {
+  it("asks its parent's person, and ends with its parent's step and run [D1] [D7]", async () => {
     const session = await agent.start(
       bySession({
         "": [[delegateCall("Sleep.")], [delegateCall("Sleep again.")]],
@@ -180,12 +180,12 @@ describe("a delegate", () => {
     const boxes = await agent.deps.sandboxHost.sessions();
     expect(boxes.filter((id) => id.startsWith(session.id))).toEqual([]);
     expect(tookMs).toBeLessThan(5_000);
-    // The parent never saw what was asked.
+    // The parent never saw the question.
     const own = session.model.requests.filter(({ cacheKey }) => cacheKey === session.id);
     expect(JSON.stringify(own)).not.toContain("take deno");
   });
 
-  it("goes on at its step after its worker was killed, and asks for nothing twice [D3]", async () => {
+  it("continues at its step after its worker was killed, and repeats no request [D3]", async () => {
     const script = scriptedModel()
       .calls("delegate", { task: "Wait for the file." })
       .calls("bash", { command: "until [ -e go ]; do sleep 0.1; done; echo went on" })
@@ -213,7 +213,7 @@ describe("a delegate", () => {
 });
 
 describe("a reset of the parent", () => {
-  it("to before the call ends the delegate, and the call that is made again gets another [A] [B]", async () => {
+  it("to before the call ends the delegate, and the repeated call gets another [A] [B]", async () => {
     const session = await agent.start(
       bySession({
         "": [[delegateCall("First.")], [delegateCall("Second.")], [text("Done.")]],
@@ -227,9 +227,9 @@ describe("a reset of the parent", () => {
     await resetToStep(agent.client, session.id, 1);
     await untilCallRuns(`${session.id}.s1c0e2`);
     await eventually("the first ends", async () => (await statusOf(`${session.id}.s1c0`)) === "CANCELLED");
-    // Between the answer and the delegate's start: the call is the same, and made again.
+    // Between the answer and the delegate's start: the call is the same, and repeated.
     await resetTo(agent.client, session.id, beforeDelegate);
-    // The delegate is reset itself: its parent waits for what comes then.
+    // The delegate itself is reset: its parent waits for the new run.
     await untilCallRuns(`${session.id}.s1c0e3`);
     await resetToStep(agent.client, `${session.id}.s1c0e3`, 1);
     await agent.client.workflow.getHandle(session.id).result();
@@ -256,7 +256,7 @@ describe("a reset of the parent", () => {
     await untilCallRuns(child);
     await session.handle.terminate("the test ends it");
     await eventually("the delegate ends", async () => (await statusOf(child)) === "CANCELLED");
-    // Taken up by a person, it completes, and no promise of its parent's will ever say so.
+    // Resumed by a person, it completes, and its parent's child handle will never report that.
     const resumed = await agent.client.workflow.signalWithStart("codingAgent", {
       workflowId: child,
       taskQueue: agent.taskQueue,

@@ -1,4 +1,4 @@
-/** A session whose sandbox reaches listed names alone: what is refused is told, allowed while it runs, and taken back. */
+/** A session whose sandbox reaches only listed names: refusals are reported, names allowed while it runs, and revoked. */
 import { afterAll, expect, it } from "vitest";
 import { allowDomain } from "../../activities/store/egress.ts";
 import { useAgent } from "../support/agent-harness.ts";
@@ -10,11 +10,11 @@ import { resultTexts } from "../support/stored.ts";
 const agent = useAgent();
 afterAll(() => agent.deps.sandboxHost.removeUnused());
 
-/** An address of no server: once it may be asked for, it is refused because it is not of the public internet. */
+/** An address without a server: once allowed, it is refused because it is not of the public internet. */
 const NAME = "192.0.2.1";
 const ask = `curl -s -o /dev/null -D - http://${NAME}/ | grep -o 'blocked-[a-z-]*'`;
 
-it("refuses a name, lets it through once a person allowed it, and no more after a reset to before that [E6]", async () => {
+it("refuses a name, allows it after a person's approval, and no more after a reset to before that [E6]", async () => {
   const script = scriptedModel()
     .calls("bash", {
       command: `${ask}; until [ "$(${ask})" = blocked-private-address ]; do sleep 0.2; done; echo through`,
@@ -55,7 +55,7 @@ it("refuses a name, lets it through once a person allowed it, and no more after 
   expect((await resultTexts(store, session.id)).at(-1)).toMatch(/^blocked-by-allowlist/);
 });
 
-it("asks a person about names that are not listed, once, and lets through what they allow", async () => {
+it("asks a person once about names that are not listed, and allows approved ones", async () => {
   const OTHER = "192.0.2.2";
   const script = scriptedModel()
     .calls("bash", { command: ask })

@@ -1,4 +1,4 @@
-/** A session whose history in Temporal is encrypted: nothing of it shows, keys are rotated, a missing one makes it wait. */
+/** A session whose history in Temporal is encrypted: it shows nothing, keys are rotated, a missing one makes it wait. */
 import { randomBytes } from "node:crypto";
 import { historyToJSON } from "@temporalio/common/lib/proto-utils.js";
 import { expect, it, onTestFinished } from "vitest";
@@ -25,7 +25,7 @@ const [ONE, TWO] = ["one", "two"].map((id) => `${id}:${randomBytes(32).toString(
 ];
 const withKeys = (keys: string) => ({ LONGHAUL_CODEC_KEYS: keys });
 
-it("shows nothing of it, waits where a key is missing, goes on with a new one, and takes an answer from the Web UI", async () => {
+it("shows nothing of it, waits where a key is missing, continues with a new one, and accepts an answer from the Web UI", async () => {
   const script = scriptedModel()
     .calls("bash", { command: `echo ${SECRET}` })
     .answers(call("ask_user", { question: `Is it ${SECRET}?` }))
@@ -56,7 +56,7 @@ it("shows nothing of it, waits where a key is missing, goes on with a new one, a
   await session.startWorker(withKeys(`${TWO},${ONE}`));
   expect(await session.handle.result()).toMatchObject({ status: "completed", result: `It is ${SECRET}.` });
   const { runId } = await session.handle.describe();
-  // What `retry` goes by stands in the payloads.
+  // `retry` reads the payloads.
   expect(await findResetPoint(session.place.client, session.id, [runId], 2)).toMatchObject({
     kind: "found",
     point: { runId, step: 2 },
@@ -76,7 +76,7 @@ it("shows nothing of it, waits where a key is missing, goes on with a new one, a
   expect(JSON.stringify(searchAttributes)).not.toContain(SECRET);
 }, 300_000);
 
-/** What a person sends in the Web UI, as its codec server gives it back. */
+/** A person's input in the Web UI, as its codec server returns it. */
 async function encodedByServer(value: unknown) {
   const codec = createCodec(codecKeysOf(ONE));
   const server = await serveCodec({ codec, port: 0, token: "t", origins: new Set() });
@@ -97,7 +97,7 @@ async function encodedByServer(value: unknown) {
   }));
 }
 
-/** Every string of a document, and what it is as base64. */
+/** Every string of a document, also in base64. */
 function textsIn(value: unknown): string[] {
   if (typeof value === "string") return [value, Buffer.from(value, "base64").toString("latin1")];
   return typeof value === "object" && value !== null ? Object.values(value).flatMap(textsIn) : [];

@@ -1,4 +1,4 @@
-/** Another model steps in for one whose provider fails, goes on from where it stood, and gives way again. */
+/** A fallback model replaces one whose provider fails, continues its session, and is replaced in turn. */
 import { asc, eq } from "drizzle-orm";
 import { describe, expect, it } from "vitest";
 import type { ModelTarget } from "../../activities/config/model-target.ts";
@@ -29,8 +29,8 @@ const calls = (id: string) =>
 const switches = (events: readonly { readonly type: string; readonly data: unknown }[]) =>
   events.filter(({ type }) => type === "llm:switched").map(({ data }) => data);
 
-describe("a model with another behind it", () => {
-  it("is followed by it after three failures, once told, billed by model; its session goes on [L3]", async () => {
+describe("a model with a fallback", () => {
+  it("is replaced after three failures, with one event, billed by model; its session continues [L3]", async () => {
     const script = scriptedModel()
       .calls("bash", { command: "echo one > a.txt" })
       .fails(429, "Slow down.", { ...soon, times: 3 })
@@ -51,7 +51,7 @@ describe("a model with another behind it", () => {
     ]);
   });
 
-  it("is followed by it at once where its account is used up, and asked again after a while", async () => {
+  it("is replaced at once where its account is used up, and asked again after a while", async () => {
     const script = scriptedModel()
       .fails(429, "You exceeded your current quota.", { code: "insufficient_quota" })
       .calls("bash", { command: "sleep 0.1" })
@@ -71,7 +71,7 @@ describe("a model with another behind it", () => {
 });
 
 describe("a session whose cost is limited", () => {
-  it("is told of it at 80 %, and ends with a last answer: max_steps, limit cost", async () => {
+  it("gets a notice at 80 %, and ends with a last answer: max_steps, limit cost", async () => {
     // 1,000 tokens in, 100 out at $1,000 a million each: $1.10 a step.
     const usage = { input: 1_000, output: 100, cached: 0, reasoning: 0 };
     const script = scriptedModel()

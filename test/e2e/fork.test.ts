@@ -1,4 +1,4 @@
-/** A session that begins with another's past, and leaves that one as it is. */
+/** A session that begins with another's past and leaves that one unchanged. */
 import { asc, eq } from "drizzle-orm";
 import { expect, it } from "vitest";
 import { checkpoints, compactionEvents } from "../../activities/store/schema/index.ts";
@@ -24,13 +24,13 @@ async function fork(from: RunningSession, fromStep?: number, message?: string): 
   return forked;
 }
 
-/** Every row of a session but those that forking it may not touch anyway. */
+/** Every row of a session except those that a fork may change. */
 async function rowsOf({ id }: RunningSession): Promise<string[]> {
   const all = (await wholeDatabase(store())).split("\n");
   return all.filter((row) => row.includes(id) && !row.includes(`${id}-fork`)).toSorted();
 }
 
-it("a fork goes on from before a step, with its conversation and files and what it is told; the other stays as it is", async () => {
+it("a fork continues from before a step, with its conversation, its files and its note; the other is unchanged", async () => {
   const script = scriptedModel();
   for (const step of [1, 2, 3]) writes(script, step);
   script
@@ -46,7 +46,7 @@ it("a fork goes on from before a step, with its conversation and files and what 
   expect(await rowsOf(session)).toEqual(before);
   const { requests } = session.model;
   const words = (at: number) => (requests[at]?.items ?? []).map((item) => JSON.stringify(item));
-  // What the model was shown then, the note of the fork, and the message.
+  // What the model saw then, the fork's note, and the message.
   expect(words(4).slice(0, -2)).toEqual(words(2));
   expect(words(4).at(-2)).toContain(`an earlier point of session ${session.id}`);
   expect(words(4).at(-1)).toContain("Take the other way.");
@@ -71,7 +71,7 @@ it("a fork goes on from before a step, with its conversation and files and what 
   expect(new Set(rows.map((row) => row.sequence)).size).toBe(rows.length);
 });
 
-it("takes along the rounds up to there and no later one; a fork of everything, and of a fork, goes on at the end", async () => {
+it("it copies the compactions up to there and no later one; a fork of everything, and of a fork, continues at the end", async () => {
   const noisy = Array.from({ length: 12 }, (_, place) => noisyStep(place + 1, 80));
   const script = longSession({
     steps: [...noisy, says("One."), says("Two."), says("Three."), says("Four.")],
@@ -115,7 +115,7 @@ it("copies a chain of files once, onto itself", async () => {
   for (const row of saved) if (row.parentId !== null) expect(mine).toContain(row.parentId);
 });
 
-it("is refused for a step that is not there, an id that is taken, and a step whose calls still run", async () => {
+it("is refused for a missing step, a used id, and a step whose calls still run", async () => {
   const script = scriptedModel();
   writes(script, 1);
   const session = await agent.start(script.answers(call("bash", { command: "sleep 600" })));

@@ -16,7 +16,7 @@ import { gitIn, makeRemote, serveGit } from "../support/remotes.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
 import { resultTexts } from "../support/stored.ts";
 
-it("a token of the GitHub App that expires between clone and push is replaced, and none is shown anywhere", async () => {
+it("a GitHub App's token that expires between clone and push is replaced, and none is shown anywhere", async () => {
   let clock = new Date();
   const app = createFakeGitHubApp(() => clock);
   const place = makeRemote();
@@ -57,17 +57,17 @@ it("a token of the GitHub App that expires between clone and push is replaced, a
 
     clock = new Date(clock.getTime() + 61 * 60_000);
     expect(app.takes(first?.value ?? "")).toBe(false);
-    const told: string[] = [];
+    const output: string[] = [];
     const order = { push: true, pr: "draft", title: "Add one" } as const;
     const row = await sessionRow(agent, session.id);
-    expect(await deliverSession(clientServices(agent), row, order, quietOutput(told))).toBe(0);
+    expect(await deliverSession(clientServices(agent), row, order, quietOutput(output))).toBe(0);
     expect(place.at(`longhaul/${session.id}`)).toBeDefined();
     expect(forge.requests).toMatchObject([{ title: "Add one", branch: `longhaul/${session.id}` }]);
     expect(app.issued).toHaveLength(2);
 
     const files = await readWorkspace(agent.database.store.db, session.id);
     const shown = [
-      told.join(""),
+      output.join(""),
       JSON.stringify(await session.events()),
       JSON.stringify((await sessionRow(agent, session.id)).config),
       (await resultTexts(agent.database.store, session.id)).join("\n"),

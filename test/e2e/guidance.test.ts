@@ -11,7 +11,7 @@ const agent = useAgent();
 const untilACallRuns = ({ id }: RunningSession) =>
   eventually("a call runs", async () => (await callRows(agent.database.store, id, "running")).length > 0);
 
-/** How often each of the texts stands in the newest request. */
+/** How often each of the texts is in the newest request. */
 function heard({ model }: RunningSession, ...texts: string[]): number[] {
   const request = model.requests.at(-1);
   if (!request) throw new Error("The model was never asked.");
@@ -19,8 +19,8 @@ function heard({ model }: RunningSession, ...texts: string[]): number[] {
   return texts.map((said) => words.split(said).length - 1);
 }
 
-describe("a step that is taken again", () => {
-  it("brings what it was to bring, once, and what was said since [invariant 6]", async () => {
+describe("a repeated step", () => {
+  it("delivers its messages once, and those since then [invariant 6]", async () => {
     const script = scriptedModel()
       .answers(call("bash", { command: "sleep 2" }))
       .fails(503, "We are down for an hour.", { headers: { "retry-after": "500" } })
@@ -35,7 +35,7 @@ describe("a step that is taken again", () => {
     await checkSession(agent, session);
   });
 
-  it("brings them after a cancel and a resume as well [invariant 6]", async () => {
+  it("delivers them after a cancel and a resume as well [invariant 6]", async () => {
     const script = scriptedModel()
       .answers(call("bash", { command: "sleep 2" }))
       .fails(503, "We are down for an hour.", { headers: { "retry-after": "500" } })

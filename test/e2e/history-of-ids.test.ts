@@ -1,4 +1,4 @@
-/** `LONGHAUL_HISTORY=ids`: what Temporal keeps of a session has none of its words, without any key. */
+/** `LONGHAUL_HISTORY=ids`: Temporal stores none of a session's text, without any key. */
 import { historyToJSON } from "@temporalio/common/lib/proto-utils.js";
 import { expect, it, onTestFinished, vi } from "vitest";
 import { sendGuidance } from "../../client/sessions/send-guidance.ts";
@@ -14,7 +14,7 @@ const agent = perFile(
   (made) => made.close(),
 );
 
-it("has ids and codes alone in the history: of commands, messages, questions, answers and failures", async () => {
+it("stores only ids and codes in the history: of commands, messages, questions, answers and failures", async () => {
   vi.stubEnv("LONGHAUL_HISTORY", "ids");
   onTestFinished(() => void vi.unstubAllEnvs());
   const script = scriptedModel()
@@ -41,7 +41,7 @@ it("has ids and codes alone in the history: of commands, messages, questions, an
   expect(texts).toContain('"step 1 · bash"');
 }, 120_000);
 
-/** Every string of a document, and what it is as base64. */
+/** Every string of a document, also in base64. */
 function textsIn(value: unknown): string[] {
   if (typeof value === "string") return [value, Buffer.from(value, "base64").toString("utf8")];
   return typeof value === "object" && value !== null ? Object.values(value).flatMap(textsIn) : [];

@@ -1,4 +1,4 @@
-/** What a step costs in Temporal's history: people read it there, and the server has limits. */
+/** The size of a step in Temporal's history: people read it there, and the server has limits. */
 import { expect, it } from "vitest";
 import { checkSession } from "../support/checker/check-session.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
@@ -6,7 +6,7 @@ import { useAgent } from "../support/agent-harness.ts";
 
 const agent = useAgent();
 
-it("is 2.2 KB at most over 50 steps, whatever the tools print, 50 MB too [A14] [A15]", async () => {
+it("is at most 2.2 KB over 50 steps, whatever the tools print, even 50 MB [A14] [A15]", async () => {
   const steps = 50;
   const script = scriptedModel();
   const printed = (step: number) => (step === 1 ? 50_000_000 : step * 2_000);

@@ -1,7 +1,7 @@
 /**
- * Workspaces made to break whoever saves them, in real sandboxes: each is saved into Postgres, found unchanged, restored in
- * another sandbox, pulled, compared and reported. Bounded time and memory, nothing lost, nothing left out unsaid, nothing
- * executed, nothing outside the folder. What each took is printed at the end.
+ * Workspaces that try to break saving, in real sandboxes: each is saved into Postgres, found unchanged, restored in
+ * another sandbox, pulled, compared and reported. Time and memory are bounded, nothing is lost or left out silently, nothing
+ * is executed, nothing outside the folder changes. The durations are printed at the end.
  */
 import { execFile } from "node:child_process";
 import { randomUUID } from "node:crypto";
@@ -80,7 +80,7 @@ describe("a hostile workspace of", () => {
       const worker = { save, again, restore };
       const all = { ...worker, ...(await client(session.id)) };
       rows.push([name, String(was).split(" ", 1)[0] ?? "", ...Object.values(all).map((one) => one.text)]);
-      // Every file of 200,000 is made on this machine, too.
+      // Each of the 200,000 files is created on this machine, too.
       for (const [what, one] of Object.entries(all)) expect(one.ms, what).toBeLessThan(240_000);
       for (const [what, one] of Object.entries(worker)) {
         expect(one.cpuMs, what).toBeLessThan(5_000);
@@ -93,14 +93,14 @@ describe("a hostile workspace of", () => {
 
 const run = promisify(execFile);
 
-/** In memory where the system has the room: a disk's journal makes 200,000 files cost five times the processor. */
+/** In memory where there is room: a disk's journal makes 200,000 files cost five times the CPU. */
 function roomyFolder(): string {
   const memory = "/dev/shm";
   const { bavail, bsize } = existsSync(memory) ? statfsSync(memory) : { bavail: 0, bsize: 0 };
   return bavail * bsize > 2 ** 30 ? memory : tmpdir();
 }
 
-/** What a person does with the session's files: `pull` is to read and to write them. */
+/** What a person does with the session's files: `pull` reads and writes them. */
 async function client(sessionId: string) {
   const { store } = database;
   const read = await measured(async () => (await readWorkspace(store.db, sessionId)) ?? []);
@@ -112,7 +112,7 @@ async function client(sessionId: string) {
     const written = write.result;
     const left = new Set([...written.skipped, ...written.unsafe]);
     const missing = files.filter(({ kind, path }) => kind !== "folder" && left.has(path.toWellFormed()));
-    // A repository's configuration is written as a safe one, and its settings are named instead.
+    // A repository's configuration is replaced by a safe one, and the dropped settings are listed.
     const there = files.filter(({ kind }) => kind !== "folder").length - missing.length;
     expect(written.files).toBe(there);
     expect(await readdir(around)).toEqual(["pulled"]);
@@ -172,7 +172,7 @@ const holding = (sandbox: Sandbox): SessionSandboxes => ({
 interface Measured<T> {
   readonly result: T;
   readonly ms: number;
-  /** Of this process, which stands for the worker. */
+  /** Of this process, which acts as the worker. */
   readonly cpuMs: number;
   readonly grownMb: number;
   readonly text: string;

@@ -1,4 +1,4 @@
-/** Ctrl-C at each line of set-up: whatever runs by then is known, is named, and `down` ends it. */
+/** Ctrl-C at each line of set-up: everything that runs by then is recorded and named, and `down` ends it. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
@@ -11,16 +11,16 @@ import { readState } from "../../client/setup/state.ts";
 
 const PROGRAM = fileURLToPath(new URL("../support/set-up-process.ts", import.meta.url));
 const QUICK_START = new URL("../../scripts/quick-start.mjs", import.meta.url).href;
-/** More than set-up has lines. */
+/** More than the lines of set-up. */
 const MAX_ROUNDS = 20;
 
-/** Of the program that is interrupted. */
+/** Of the interrupted program. */
 const LAST_LINE = "Everything is running.";
 
-/** Without what differs from start to start. */
+/** Without the parts that differ from start to start. */
 const shapeOf = (line: string) => line.replaceAll(/\d+/g, "N");
 
-/** Interrupts a set-up at the first line that is new, or when its worker is being started. */
+/** Interrupts a set-up at its first new line, or when its worker is being started. */
 async function interrupt(
   home: string,
   seen: Set<string>,

@@ -1,4 +1,4 @@
-/** A person's stop, at the moments at which little has happened yet, and twice. */
+/** A person's stop, at early moments of a step, and twice. */
 import { describe, expect, it } from "vitest";
 import { checkSession } from "../support/checker/check-session.ts";
 import { DOT_PNG } from "../support/images.ts";
@@ -13,7 +13,7 @@ const agent = useAgent();
 const silent = () => scriptedModel().answers().with({ beforeHeaders: "hang" });
 
 describe("before the first token", () => {
-  it("a cancel ends the run and leaves no empty answer; the session can be taken up again [case 23]", async () => {
+  it("a cancel ends the run and leaves no empty answer; the session can be resumed [case 23]", async () => {
     const session = await agent.start(silent().says("Here I am again."));
     await eventually("the request", () => session.model.requests.length === 1, 120_000);
     await session.handle.cancel();
@@ -31,10 +31,10 @@ describe("before the first token", () => {
     expect(await again.result()).toMatchObject({ status: "completed", result: "Here I am again." });
   });
 
-  it("an interrupt goes on with its message and picture, and leaves no empty answer; what waits is told of at once, however it came [case 23]", async () => {
+  it("an interrupt continues with its message and picture, and leaves no empty answer; waiting messages are announced at once, from any source [case 23]", async () => {
     const session = await agent.start(silent().says("Something else then."));
     await eventually("the request", () => session.model.requests.length === 1, 120_000);
-    // As it is typed in the Web UI. The step hangs: nothing is delivered that could be told of with it.
+    // As typed in the Web UI. The step hangs, so no delivery announces it.
     await session.handle.signal("guidance", "use tabs");
     const { data } = await session.until("message:queued");
     expect(data).toMatchObject({ position: 1, excerpt: "use tabs" });
@@ -42,8 +42,8 @@ describe("before the first token", () => {
     const stop = { id: "stop", text: "do something else", parts: [picture] };
     await session.handle.signal("interrupt", stop);
     expect(await session.result()).toMatchObject({ status: "completed" });
-    const told = (await session.events()).filter(({ type }) => type === "message:queued");
-    expect(told.map((event) => (event.data as { id: string }).id)).toEqual([data.id, "stop"]);
+    const queued = (await session.events()).filter(({ type }) => type === "message:queued");
+    expect(queued.map((event) => (event.data as { id: string }).id)).toEqual([data.id, "stop"]);
     const said = (await transcriptOf(agent.database.store, session.id)).filter(
       ({ kind }) => kind === "guidance",
     );
@@ -58,7 +58,7 @@ describe("before the first token", () => {
 });
 
 describe("two interrupts at once", () => {
-  it("end three calls, each with a result that says so, and bring both messages [case 23]", async () => {
+  it("end three calls, each with a result that says so, and deliver both messages [case 23]", async () => {
     const sleep = call("bash", { command: "echo begun; sleep 60" });
     const session = await agent.start(scriptedModel().answers(sleep, sleep, sleep).says("Both are clear."));
     await eventually(

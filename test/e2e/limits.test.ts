@@ -1,4 +1,4 @@
-/** `limits.onLimit: ask`: a person says whether a session may go on past what it may cost, or past its steps. */
+/** `limits.onLimit: ask`: a person decides whether a session may exceed its cost or its steps. */
 import { expect, it, onTestFinished } from "vitest";
 import { operatorPolicySchema } from "../../activities/config/operator-policy.ts";
 import type { RunConfig } from "../../activities/config/agent-config.ts";
@@ -30,7 +30,7 @@ const steps = (count: number) =>
     scriptedModel(),
   );
 
-it("asks at the limit of cost, goes on by what was given, and never beyond the operator's policy", async () => {
+it("asks at the cost limit, continues by the granted amount, and never beyond the operator's policy", async () => {
   Object.assign(agent.deps, { policy: operatorPolicySchema.parse({ max: { costUsd: 4 } }) });
   onTestFinished(() => void Object.assign(agent.deps, { policy: undefined }));
   const session = await agent.start(steps(4).says("That is all.").with({ usage }), {
@@ -54,7 +54,7 @@ it("asks at the limit of cost, goes on by what was given, and never beyond the o
     question: "s3cost",
     acknowledged: true,
   });
-  // $2.20 + $1.50 = $3.70: two more steps, and $0.00 of room is left of $4.
+  // $2.20 + $1.50 = $3.70: two more steps, and $0.00 of $4 is left.
   expect(await session.result()).toMatchObject({
     status: "max_steps",
     limit: "cost",
@@ -69,7 +69,7 @@ it("asks at the limit of cost, goes on by what was given, and never beyond the o
   await checkSession(agent, session);
 });
 
-it("outlives its worker; stop ends as today, and a message then asks again", async () => {
+it("survives its worker; stop ends as without a question, and a message then asks again", async () => {
   const session = await startKillableSession(
     agent.database,
     steps(1).says("Stopped.").with({ usage }).says("Done.").with({ usage }),
@@ -169,7 +169,7 @@ it("is still there after a reset to while it waited; steps are this run's own", 
   await checkSession(agent, session);
 });
 
-it("is withdrawn with the run, and asks nobody where nobody attends", async () => {
+it("is withdrawn with the run, and is not asked in an unattended session", async () => {
   const session = await agent.start(steps(1).says("Never."), { config: asking({ maxSteps: 1 }) });
   await untilWaiting(agent.database.store, session);
   await session.handle.cancel();
@@ -187,7 +187,7 @@ it("is withdrawn with the run, and asks nobody where nobody attends", async () =
   expect(await questionRows(agent.database.store, alone)).toEqual([]);
 });
 
-it("keeps no sandbox while it waits for long", async () => {
+it("keeps no sandbox during a long wait", async () => {
   const script = scriptedModel()
     .calls("bash", { command: "echo kept > file.txt" })
     .calls("bash", { command: "cat file.txt" })

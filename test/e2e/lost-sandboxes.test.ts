@@ -1,4 +1,4 @@
-/** Boxes that are killed, removed or stopped from outside in the middle of a command. */
+/** Sandboxes that are killed, removed or stopped from outside during a command. */
 import { eq } from "drizzle-orm";
 import { describe, expect, it } from "vitest";
 import { boxes, checkpoints } from "../../activities/store/schema/index.ts";
@@ -19,7 +19,7 @@ const script = (look = "cat kept.txt n.txt") =>
     .answers(bash(look))
     .says("Done.");
 
-/** What guards a network takes its time, and none is needed here. */
+/** A guarded network takes time to set up, and is not needed here. */
 const offline: StartOptions = {
   config: (config) => ({ ...config, sandbox: { ...config.sandbox, network: "none" } }),
 };
@@ -33,12 +33,12 @@ const isSaved = (id: string, step: number) =>
     return rows.some((row) => row.step === step);
   });
 
-describe.concurrent("a sandbox that is lost in the middle of a command", () => {
+describe.concurrent("a sandbox that is lost during a command", () => {
   it.each([
     ["killed", (sandbox: { kill(): Promise<unknown> }) => sandbox.kill()],
     ["removed", (sandbox: { remove(options: object): Promise<unknown> }) => sandbox.remove({ force: true })],
   ])(
-    "by being %s: the model is told that the outcome is unknown, the files are there, nothing runs again [R13]",
+    "by being %s: the model learns that the outcome is unknown, the files are there, nothing runs again [R13]",
     async (_, lose) => {
       const session = await agent.start(script(), offline);
       await untilItRuns(agent, session, "sleep 4711");
@@ -55,13 +55,13 @@ describe.concurrent("a sandbox that is lost in the middle of a command", () => {
         ),
       ]);
       expect((await session.events()).filter(({ type }) => type === "sandbox:lost")).toHaveLength(1);
-      // Told at the boundary: behind the results, before the next answer.
-      const told = session.model.requests[2]?.items.map(({ type }) => type);
-      expect(told?.slice(-2)).toEqual(["result", "message"]);
+      // The notice is at the boundary: after the results, before the next answer.
+      const types = session.model.requests[2]?.items.map(({ type }) => type);
+      expect(types?.slice(-2)).toEqual(["result", "message"]);
     },
   );
 
-  it("with its volume: the files come back as last saved, and the model is told what is gone [R14]", async () => {
+  it("with its volume: the files are restored from the last save, and the model gets a notice of what is gone [R14]", async () => {
     const session = await agent.start(script("cat kept.txt; ls"), offline);
     await untilItRuns(agent, session, "sleep 4711");
     await isSaved(session.id, 1);
@@ -77,7 +77,7 @@ describe.concurrent("a sandbox that is lost in the middle of a command", () => {
     expect(notice).toContain("running processes");
   });
 
-  it("with its volume and all saves: the run fails by name, and does not go on in an empty folder [R14]", async () => {
+  it("with its volume and all saves: the run fails with a typed failure, and does not continue in an empty folder [R14]", async () => {
     const session = await agent.start(script(), offline);
     await untilItRuns(agent, session, "sleep 4711");
     await isSaved(session.id, 1);
@@ -92,7 +92,7 @@ describe.concurrent("a sandbox that is lost in the middle of a command", () => {
       },
     });
     expect(session.model.requests).toHaveLength(2);
-    // Taken up again, it is told once.
+    // Resumed, it gets one notice.
     await agent.client.workflow.signalWithStart("codingAgent", {
       workflowId: session.id,
       taskQueue: agent.taskQueue,
@@ -104,14 +104,14 @@ describe.concurrent("a sandbox that is lost in the middle of a command", () => {
     expect(notices).toEqual([expect.stringContaining("before its files were ever saved")]);
   });
 
-  it("by being paused: it is woken, and the command is followed to its true end", async () => {
+  it("by being paused: it is resumed, and the command is followed to its true end", async () => {
     const session = await agent.start(
       scriptedModel().answers(bash("echo line >> n.txt; sleep 4; echo woken; cat n.txt")).says("Done."),
       offline,
     );
     await untilItRuns(agent, session, "sleep 4");
     const sandbox = agent.docker.getContainer(`longhaul-${session.id}`);
-    // A busy kernel does not freeze a group at once, and the engine says so.
+    // A busy kernel does not freeze a group at once, and the engine reports that.
     await eventually("it is paused", () =>
       sandbox.pause().then(
         () => true,
@@ -127,7 +127,7 @@ describe.concurrent("a sandbox that is lost in the middle of a command", () => {
 });
 
 describe("a file that is too large to be saved", () => {
-  it("is told once to the model and to the person", async () => {
+  it("is reported once to the model and to the person", async () => {
     const session = await agent.start(
       scriptedModel()
         .answers(bash("truncate -s 65M big.bin; echo one > small.txt"))
@@ -140,8 +140,8 @@ describe("a file that is too large to be saved", () => {
     expect(await noticesOf(agent, session)).toEqual([
       expect.stringContaining('Not in the saved workspace: "big.bin" (65 MiB).'),
     ]);
-    const told = (await session.events()).filter(({ type }) => type === "sandbox:left-out");
-    expect(told.map(({ data }) => data)).toEqual([
+    const leftOut = (await session.events()).filter(({ type }) => type === "sandbox:left-out");
+    expect(leftOut.map(({ data }) => data)).toEqual([
       { count: 1, files: [{ path: "big.bin", bytes: 65 * 2 ** 20, reason: "too-large" }] },
     ]);
   });

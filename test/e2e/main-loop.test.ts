@@ -11,7 +11,7 @@ const agent = useAgent();
 const transcript = (id: string) => transcriptOf(agent.database.store, id);
 
 describe("the main loop", () => {
-  it("turns a task into working files, and says how it went", async () => {
+  it("turns a task into working files, and reports the result", async () => {
     const script = scriptedModel()
       .calls("write_file", { path: "hello.sh", content: "echo hello $1\n" }, { says: "I write it." })
       .calls("bash", { command: "sh hello.sh world" })
@@ -69,7 +69,7 @@ describe("the main loop", () => {
     await checkSession(agent, session);
   });
 
-  it("runs calls one after another where the settings say so", async () => {
+  it("runs calls one after another where configured", async () => {
     const script = scriptedModel()
       .answers(
         call("bash", { command: "sleep 0.5; echo first >> order.txt" }),
@@ -85,7 +85,7 @@ describe("the main loop", () => {
     expect(JSON.stringify(read?.content)).toMatch(/first.*second/);
   });
 
-  it("lets the model know what it got wrong, and goes on [R35] [R36]", async () => {
+  it("reports the model's mistakes to it, and continues [R35] [R36]", async () => {
     const script = scriptedModel()
       .answers(
         call("read_file", "{not json"),
@@ -171,7 +171,7 @@ describe("guidance", () => {
     await checkSession(agent, session);
   });
 
-  it("refuses an empty message and takes a bare string, as the Web UI sends it", async () => {
+  it("refuses an empty message and accepts a bare string, as the Web UI sends it", async () => {
     const session = await agent.start(scriptedModel().calls("bash", { command: "sleep 1" }).says("Yes."));
     await session.until("llm:tool-call");
     await expect(session.handle.executeUpdate("sendGuidance", { args: [{ text: "  " }] })).rejects.toThrow();
@@ -182,7 +182,7 @@ describe("guidance", () => {
     await checkSession(agent, session);
   });
 
-  it("sent while the last answer is being written is read in one more step [case 22]", async () => {
+  it("sent during the last answer is read in one more step [case 22]", async () => {
     const script = scriptedModel()
       .answers(
         { type: "text", text: "Thinking" },
@@ -201,7 +201,7 @@ describe("guidance", () => {
 });
 
 describe("stopping", () => {
-  it("cancel reaches the provider within a second and keeps what was said [A5]", async () => {
+  it("cancel reaches the provider within a second and keeps the text so far [A5]", async () => {
     const script = scriptedModel().answers({ type: "text", text: "Working on it" }, { type: "hang" });
     const session = await agent.start(script);
     await session.until("llm:chunk");
@@ -213,7 +213,7 @@ describe("stopping", () => {
     const aborted = session.model.aborts[0]?.abortedAt ?? Infinity;
     expect(aborted - cancelled).toBeLessThan(1_000);
     console.log(`cancel: provider aborted after ${aborted - cancelled} ms, run closed after ${closed} ms`);
-    expect(closed).toBeLessThan(4_000); // the goal of 1 s is the benchmark's
+    expect(closed).toBeLessThan(4_000); // the benchmark checks the goal of 1 s
     const rows = await transcript(session.id);
     expect(JSON.stringify(rows.at(-1)?.content)).toContain("Working on it [interrupted]");
     const [row] = await agent.database.store.db.select().from(sessions).where(eq(sessions.id, session.id));
@@ -251,7 +251,7 @@ describe("stopping", () => {
     await checkSession(agent, session);
   });
 
-  it("interrupt ends the step in flight and goes on with the message [case 23]", async () => {
+  it("interrupt ends the step in flight and continues with the message [case 23]", async () => {
     const script = scriptedModel().calls("bash", { command: "sleep 60" }).says("Something else then.");
     const session = await agent.start(script);
     await session.until("llm:tool-call");

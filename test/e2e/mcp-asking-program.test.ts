@@ -1,4 +1,4 @@
-/** A server in the sandbox that asks people and does tasks, over the deaths of workers. */
+/** A server in the sandbox that asks people and runs tasks, while workers die. */
 import type Dockerode from "dockerode";
 import { expect, test } from "vitest";
 import { mcpServersSchema } from "../../activities/config/mcp-settings.ts";
@@ -13,7 +13,7 @@ import { callRows, resultTexts } from "../support/stored.ts";
 
 const agent = useAgent();
 
-test("an answer that was sent, and a task, are found by the next worker: nothing is made twice", async ({
+test("an answer that was sent, and a task, are found by the next worker: nothing runs twice", async ({
   onTestFinished,
 }) => {
   const session = await startKillableSession(

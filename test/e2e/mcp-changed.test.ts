@@ -1,4 +1,4 @@
-/** An MCP server whose tools change while a session goes on. */
+/** An MCP server whose tools change during a session. */
 import type { McpServer } from "@modelcontextprotocol/server";
 import { expect, test } from "vitest";
 import { mcpServersSchema } from "../../activities/config/mcp-settings.ts";
@@ -11,7 +11,7 @@ import { resultTexts } from "../support/stored.ts";
 const agent = useAgent();
 
 test.each(["old", "new"] as const)(
-  "%s servers: changed tools are told at once, taken when a person speaks, and one that is gone says so",
+  "%s servers: changed tools are announced at once and used after a person's message, and a removed one says so",
   async (era) => {
     const names = new Set(["get", "old"]);
     const answer = (text: string) => ({ content: [{ type: "text" as const, text }] });

@@ -1,4 +1,4 @@
-/** What MCP servers want to know of people in the middle of a call. */
+/** Questions of MCP servers to people during a call. */
 import { inputRequired } from "@modelcontextprotocol/server";
 import { expect, test } from "vitest";
 import { z } from "zod";
@@ -29,7 +29,7 @@ const text = (value: string) => ({ content: [{ type: "text" as const, text: valu
 type Add = Parameters<typeof startMcpServer>[0];
 type Register = Parameters<Add>[0];
 
-/** A tool that makes an issue once it knows where: the state that it hands out says which call is continued. */
+/** A tool that creates an issue once it knows where: its state identifies the call to continue. */
 function addCreate(
   server: Register,
   onAnswer: (responses: unknown) => Promise<void> = async () => undefined,
@@ -56,7 +56,7 @@ const callsOf = ({ bodies }: TestMcpServer) =>
     params: { inputResponses?: unknown; requestState?: string };
   }[];
 
-test("what a server wants to know is asked field by field, and the answers go back with its state", async () => {
+test("a server's question is asked field by field, and the answers are returned with its state", async () => {
   const server = await startMcpServer((made) => addCreate(made));
   const session = await agent.start(
     scriptedModel()
@@ -105,7 +105,7 @@ test("what a server wants to know is asked field by field, and the answers go ba
   await checkSession(agent, session);
 });
 
-test("an answer that the form does not take is asked for again, and an address is shown, never opened", async () => {
+test("an answer that does not fit the form is asked for again, and an address is shown, never opened", async () => {
   const page = await startMcpServer(() => undefined);
   const server = await startMcpServer((made) => {
     made.registerTool("count", { description: "Counts." }, ({ mcpReq }) => {
@@ -138,7 +138,7 @@ test("an answer that the form does not take is asked for again, and an address i
   expect(page.bodies).toEqual([]);
 });
 
-test("declined, a message instead, nobody asked, asked in vain: the server is told, and so is the model", async () => {
+test("declined, a message instead, unattended, timed out: the server and the model are informed", async () => {
   const server = await startMcpServer((made) => {
     addCreate(made);
     made.registerTool("insist", { description: "Asks for ever." }, () =>
@@ -176,12 +176,12 @@ test("declined, a message instead, nobody asked, asked in vain: the server is to
       config: withServers({ github: { url: server.url } }, { mode, parkAfter: 600_000, maxOpen: 8 }),
     });
     expect(await alone.result()).toMatchObject({ status: "completed" });
-    const [told] = await resultTexts(agent.database.store, alone.id);
-    expect(told).toMatch(/Nobody answered.*made with \{"where":\{"action":"cancel"\}\}/s);
+    const [result] = await resultTexts(agent.database.store, alone.id);
+    expect(result).toMatch(/Nobody answered.*made with \{"where":\{"action":"cancel"\}\}/s);
   }
 });
 
-test("an older server that asks in the middle of a call is told at once that nobody answers", async () => {
+test("an older server that asks during a call learns at once that there is no answer", async () => {
   const server = await startMcpServer((made) => {
     made.registerTool("ask", { description: "Asks." }, async ({ mcpReq }) => {
       const { action } = await mcpReq.elicitInput({
@@ -232,7 +232,7 @@ test("no worker is needed while a server waits for a person, and a continued cal
   await session.handle.signal("answer", { question: "s1c0q1", text: "beta" });
   const second = await session.startWorker();
   await asked("s1c0q2");
-  // Killed between the answer and the call that takes it back, or right after: it is sent once all the same.
+  // Killed between the answer and the call that returns it, or right after: it is sent once all the same.
   await session.handle.signal("answer", { question: "s1c0q2", text: "T" });
   await asked("s2c0q1");
   expect(continued).toBe(1);
@@ -252,7 +252,7 @@ test("no worker is needed while a server waits for a person, and a continued cal
   await checkSession(session.place, session, { kills: 2 });
 });
 
-test("a question of a server is still there after a reset to while it waited, and the call goes on from it", async () => {
+test("a server's question is open again after a reset to the wait, and the call continues from it", async () => {
   const server = await startMcpServer((made) => addCreate(made));
   const session = await agent.start(scriptedModel().calls("github__create", {}).says("Done."), {
     config: withServers({ github: { url: server.url } }),

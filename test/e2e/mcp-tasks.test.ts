@@ -1,4 +1,4 @@
-/** Calls that an MCP server does as tasks of its own. */
+/** Calls that an MCP server runs as tasks. */
 import { expect, test } from "vitest";
 import type { RunConfig } from "../../activities/config/agent-config.ts";
 import { mcpServersSchema } from "../../activities/config/mcp-settings.ts";
@@ -32,7 +32,7 @@ const ASKS = {
   },
 };
 
-test("a task is followed to its end, asks people, and its failure and its end are told", async () => {
+test("a task is followed to its end and asks people, and its failure and its end are reported", async () => {
   const tasks = createTasks();
   const server = await startMcpServer((made) => addTasks(made, tasks));
   const session = await agent.start(
@@ -91,7 +91,7 @@ test("a person's stop reaches the server, while a task works and while it waits 
   expect(await questionRows(agent.database.store, session)).toMatchObject([{ status: "withdrawn" }]);
 });
 
-test("a task outlives the worker that began it: the next one asks for the same", async ({
+test("a task outlives the worker that began it: the next one follows the same task", async ({
   onTestFinished,
 }) => {
   const tasks = createTasks();

@@ -1,4 +1,4 @@
-/** MCP servers that are programs of the operator's on the worker. */
+/** MCP servers that are the operator's programs on the worker. */
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -17,7 +17,7 @@ import { perFile } from "../support/per-file.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
 import { callRows, resultTexts } from "../support/stored.ts";
 
-/** What a program starts beside itself, and what only a worker's start can end. */
+/** A process that a program starts, and that only a worker's start can end. */
 const HELPER = "98761";
 const program = {
   command: "sh",
@@ -38,7 +38,7 @@ const agent = perFile(
 
 const onWorker = mcpServersSchema.parse({ own: { where: "worker" }, other: { where: "worker" } });
 
-test("a session uses what the worker's policy names, with what is named of the environment, and nothing is left", async () => {
+test("a session uses the servers in the worker's policy, with the listed variables of the environment, and nothing is left", async () => {
   const session = await agent.start(
     scriptedModel()
       .calls("own__whoami", {})
@@ -69,7 +69,7 @@ test("a session uses what the worker's policy names, with what is named of the e
   await eventually("nothing of it is left", () => helpers().length === 0);
 });
 
-test("a program outlives no worker: what a killed one left is ended by the next", async ({
+test("a program outlives no worker: the next worker ends a killed one's programs", async ({
   onTestFinished,
 }) => {
   const folder = mkdtempSync(join(tmpdir(), "longhaul-policy-"));

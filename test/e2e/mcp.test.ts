@@ -24,7 +24,7 @@ const withServers =
 
 const text = (value: string) => ({ content: [{ type: "text" as const, text: value }] });
 
-test("a server's tools are offered, called and answered, whichever revision it speaks, bounded and masked [R56]", async () => {
+test("a server's tools are offered, called and answered for each protocol revision, bounded and masked [R56]", async () => {
   const add = (server: Parameters<Parameters<typeof startMcpServer>[0]>[0]) => {
     server.registerTool(
       "add",
@@ -78,7 +78,7 @@ test("a server's tools are offered, called and answered, whichever revision it s
   expect(old.methods.filter((method) => method === "initialize")).toHaveLength(1);
 });
 
-test("a program in the sandbox keeps its state between calls, and its end is told", async () => {
+test("a program in the sandbox keeps its state between calls, and its end is reported", async () => {
   const session = await agent.start(
     scriptedModel()
       .calls("box__whoami", {})
@@ -159,7 +159,7 @@ test("a session that is forgotten, progress, silence, and an interrupt [M8] [M9]
   expect(took?.data).toMatchObject({ durationMs: expect.closeTo(2_000, -4) });
 });
 
-test("tools that take too much of the window are searched for, and the prompt's beginning stays [M6]", async () => {
+test("tools that take too much of the window are searched for, and the prompt's prefix stays [M6]", async () => {
   const big = await startMcpServer((server) => {
     for (let place = 0; place < 80; place += 1)
       server.registerTool(
@@ -206,7 +206,7 @@ test("a required server that never answers ends the session in time, before a mo
   }
 });
 
-test("a worker that dies during a call: none is made twice that may not be, and what a program did is found [M1] [M2] [M5]", async ({
+test("a worker that dies during a call: no call runs twice that may not, and a program's result is found [M1] [M2] [M5]", async ({
   onTestFinished,
 }) => {
   const calls: string[] = [];

@@ -1,4 +1,4 @@
-/** What may be asked of a model, over all sessions and workers. */
+/** A model's rate limits, over all sessions and workers. */
 import { NativeConnection, Worker } from "@temporalio/worker";
 import { describe, expect, inject, it, onTestFinished } from "vitest";
 import { createActivities } from "../../activities/index.ts";
@@ -21,7 +21,7 @@ const agent = perFile(
 );
 const database = useDatabase(20);
 
-/** Another worker on the queue of the first, with connections of its own. */
+/** Another worker on the first one's queue, with its own connections. */
 async function secondWorker({ deps, database: { url }, taskQueue }: AgentHarness): Promise<void> {
   const store = openStore({ url });
   const connection = await NativeConnection.connect({ address: inject("temporalAddress") });
@@ -44,11 +44,11 @@ async function secondWorker({ deps, database: { url }, taskQueue }: AgentHarness
   });
 }
 
-/** Words of so many tokens at least. */
+/** A text of at least this many tokens. */
 const words = (tokens: number) => "word ".repeat(tokens);
 
 describe("tokens a minute", () => {
-  it("are never more than the limit and one request, over two workers; all sessions end [T1]", async () => {
+  it("never exceed the limit by more than one request, over two workers; all sessions end [T1]", async () => {
     const tokensPerMinute = 50_000;
     const size = 10_000;
     await secondWorker(agent);
@@ -80,7 +80,7 @@ describe("tokens a minute", () => {
       .filter(({ type }) => type === "llm:throttled");
     expect(waits.length).toBeGreaterThan(0);
     expect(waits[0]?.data).toMatchObject({ limit: "tokensPerMinute" });
-    // What was set aside is settled by the bills.
+    // The bills replaced the reservations.
     const { rows } = await agent.database.store.pool.query<{ tokens: string; requests: number }>(
       "select sum(tokens) as tokens, sum(requests)::int as requests from rate_windows",
     );
@@ -92,7 +92,7 @@ describe("requests at once", () => {
   const limited = { model: "openai/limited" };
   const served = { limited: { window: 128_000 }, other: { window: 64_000 } };
 
-  it("are never more than the operator says; who waits takes no slot [T5]", async () => {
+  it("never exceed the operator's limit; waiting sessions take no slot [T5]", async () => {
     Object.assign(agent.deps, {
       policy: operatorPolicySchema.parse({ rates: { "openai/limited": { concurrent: 2 } } }),
     });
@@ -107,7 +107,7 @@ describe("requests at once", () => {
             await gate();
             return { parts: [text("Done.")] };
           },
-          // A client's file may be stricter, and not less strict.
+          // A client's file may lower the limit, and not raise it.
           { served, config: (config) => ({ ...config, ...limited, rate: { concurrent: 4 } }) },
         ),
       ),
@@ -137,7 +137,7 @@ describe("requests at once", () => {
       ).toBeLessThanOrEqual(2);
   });
 
-  it("that are waited for count neither as attempts nor for the model that steps in", async () => {
+  it("that wait count neither as attempts nor towards the fallback model", async () => {
     const other: ModelTarget = {
       model: "openai/other",
       contextWindow: 64_000,
@@ -158,11 +158,11 @@ describe("requests at once", () => {
     expect(events.filter(({ type }) => type === "llm:switched")).toEqual([]);
     const { events: history } = await session.handle.fetchHistory();
     const attempts = (history ?? []).map((event) => event.activityTaskStartedEventAttributes?.attempt ?? 0);
-    // More than after which another model steps in.
+    // More attempts than the fallback model needs.
     expect(Math.max(...attempts)).toBeGreaterThan(3);
   });
 
-  it("of a worker that was killed are given back after a minute; nobody waits for ever [T4]", async () => {
+  it("of a killed worker are released after a minute; no session waits for ever [T4]", async () => {
     const config = (
       base: Parameters<NonNullable<Parameters<typeof startKillableSession>[2]>["config"] & object>[0],
     ) => ({
@@ -181,8 +181,8 @@ describe("requests at once", () => {
     await eventually("its request is open", () => lost.model.log.length === 1, 60_000);
     const next = await startKillableSession(database, scriptedModel(), { config, beside: lost });
     onTestFinished(() => next.close());
-    const told = async () => (await eventsOf(next)).some(({ type }) => type === "llm:throttled");
-    await eventually("the other waits", told, 60_000);
+    const isThrottled = async () => (await eventsOf(next)).some(({ type }) => type === "llm:throttled");
+    await eventually("the other waits", isThrottled, 60_000);
     await worker.kill();
     await lost.handle.terminate("nobody asks again for it");
     await lost.startWorker();

@@ -1,4 +1,4 @@
-/** The real worker, at an engine that says of itself what a test wants. */
+/** The real worker, with an engine that reports the runtime version of the test's choice. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { createServer } from "node:http";
@@ -10,7 +10,7 @@ import { useDatabase } from "../support/test-database.ts";
 
 const database = useDatabase();
 
-/** @returns what DOCKER_HOST names it by */
+/** @returns its DOCKER_HOST */
 async function engineWith(runc: string): Promise<string> {
   const components = [{ Name: "runc", Version: runc, Details: { GitCommit: `v${runc}` } }];
   const server = createServer((_request, response) =>
@@ -21,7 +21,7 @@ async function engineWith(runc: string): Promise<string> {
   return `tcp://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
-test("a worker that refuses a runc with known ways out does not start with one, and says which and what to do", async () => {
+test("a worker that refuses a runc with known escapes does not start with one, and names them and the remedy", async () => {
   const worker = spawn(process.execPath, workerArgs(), {
     env: {
       PATH: process.env["PATH"],

@@ -1,4 +1,4 @@
-/** A worker that still runs when a deploy has changed the tables under it, and the one that replaces it. */
+/** A worker that still runs when a deploy has changed the tables, and the one that replaces it. */
 import { existsSync } from "node:fs";
 import { expect, it, onTestFinished } from "vitest";
 import { eventually } from "../support/eventually.ts";
@@ -8,7 +8,7 @@ import { useDatabase } from "../support/test-database.ts";
 
 const database = useDatabase(10);
 
-it("takes no more work, says so, and its sessions wait for a newer worker instead of failing", async () => {
+it("accepts no more work, says so, and its sessions wait for a newer worker instead of failing", async () => {
   const { pool } = database.store;
   const script = scriptedModel().calls("bash", { command: "true" }).says("Done.");
   const session = await startKillableSession(database, script);
@@ -26,7 +26,7 @@ it("takes no more work, says so, and its sessions wait for a newer worker instea
     applicationFailureInfo: { type: "WorkerOutdated" },
   });
 
-  // To a newer worker the tables are those that it knows.
+  // A newer worker knows the tables.
   await pool.query("alter table stored_messages rename column about to meta");
   const newer = await session.startWorker();
   expect(await session.handle.result()).toMatchObject({ status: "completed" });
@@ -34,7 +34,7 @@ it("takes no more work, says so, and its sessions wait for a newer worker instea
   const byOld = (events ?? []).filter(({ activityTaskStartedEventAttributes: started }) =>
     started?.identity?.startsWith(`${old.pid}.`),
   );
-  // Those that it had begun to serve before the tables changed.
+  // Sessions that it had begun to serve before the tables changed.
   expect(byOld.length).toBeLessThanOrEqual(2);
   expect(await old.terminate()).toBe(0);
   expect(newer.alive).toBe(true);

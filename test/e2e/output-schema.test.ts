@@ -1,4 +1,4 @@
-/** A session that is asked for JSON by a schema: its last answer is checked, and gets one more try. */
+/** A session with a JSON schema: its last answer is checked, and gets one more try. */
 import { expect, it } from "vitest";
 import { findSession } from "../../activities/store/reading.ts";
 import { useAgent } from "../support/agent-harness.ts";
@@ -12,7 +12,7 @@ const outputSchema = {
   required: ["files"],
 };
 
-it("takes an answer by the schema after one more try, and ends after two that are not", async () => {
+it("accepts a valid answer after one more try, and ends after two invalid ones", async () => {
   const script = scriptedModel()
     .answers(call("bash", { command: "echo one > a.txt" }))
     .says("There is one file.")

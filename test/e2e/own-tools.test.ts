@@ -1,4 +1,4 @@
-/** Tools of the operator's own, from a project that has installed the packed library. */
+/** The operator's own tools, from a project that has installed the packed library. */
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
@@ -46,7 +46,7 @@ export default [
 ];
 `;
 
-it("runs in the worker with the sandbox at hand; killed in mid-call it is unknown and not made again; a worker without it says so", async () => {
+it("runs in the worker with access to the sandbox; killed in mid-call it is unknown and not repeated; a worker without it says so", async () => {
   const consumer = installPacked();
   onTestFinished(() => consumer.remove());
   const file = join(consumer.folder, "tools.ts");
@@ -102,7 +102,7 @@ it("runs in the worker with the sandbox at hand; killed in mid-call it is unknow
   await checkSession(session.place, session, { kills: 2 });
 });
 
-it("keeps to plan mode, and is gone for a session that began without it", async () => {
+it("obeys plan mode, and is absent for a session that began without it", async () => {
   const { ownToolsOf } = await import("../../activities/tools/own/own-tools.ts");
   const { z } = await import("zod");
   const before = await agent.start(scriptedModel().says("Hello.").calls("look", {}).says("There is none."));

@@ -9,14 +9,14 @@ import { useAgent } from "../support/agent-harness.ts";
 
 const agent = useAgent();
 
-/** As the client resolves a person's settings at the start: registries and certificate authorities of this machine. */
+/** As the client resolves a person's settings at the start: this machine's registries and certificate authorities. */
 const asThisMachine = (config: RunConfig): RunConfig => ({
   ...config,
   sandbox: withMachine({ ...config.sandbox, network: "bridge", memory: "1g" }, process.env, process.cwd())
     .sandbox,
 });
 
-/** Whether npm's registry, as this machine has it, answers at all. */
+/** Whether npm's registry, as configured on this machine, answers. */
 async function registriesAnswer(): Promise<boolean> {
   return fetch(process.env["NPM_CONFIG_REGISTRY"] ?? `https://${PUBLIC_REGISTRIES[0]}/`, {
     signal: AbortSignal.timeout(5_000),
@@ -91,7 +91,7 @@ test(
     expect(python).toContain("1 passed");
     expect(uv).toBe("uv did");
     expect(c).toContain("100% tests passed");
-    // What the firewall refuses is told by its reason, with the line that allows it.
+    // A firewall's refusal is reported with its reason and the setting that allows it.
     expect(refused).toMatch(
       /firewall refused 10\.255\.255\.1 port 8080.*sandbox\.allow: \[10\.255\.255\.1\]/,
     );

@@ -1,4 +1,4 @@
-/** What an operator does with a pending activity in Temporal's Web UI: pause, unpause, reset. None of it is a cancel. */
+/** An operator's actions on a pending activity in Temporal's Web UI: pause, unpause, reset. None of them is a cancel. */
 import { expect, it } from "vitest";
 import { type RunningSession, useAgent } from "../support/agent-harness.ts";
 import { eventually } from "../support/eventually.ts";
@@ -14,7 +14,7 @@ const AWAY = { headers: { "retry-after": "600" } };
 const pendingOf = async ({ handle }: RunningSession, type: string) =>
   (await handle.describe()).raw.pendingActivities?.find(({ activityType }) => activityType?.name === type);
 
-/** With a busy machine's patience: the first session of a file loads what all need. */
+/** For a busy machine: the first session of a file loads what all need. */
 async function heard(session: RunningSession, type: string): Promise<void> {
   await eventually(
     `event ${type}`,
@@ -46,7 +46,7 @@ async function untilPaused(session: RunningSession, type = "modelStep"): Promise
   await eventually("it is paused", async () => (await pendingOf(session, type))?.state === PAUSED, 60_000);
 }
 
-it("a model step that is paused between two attempts waits, and goes on when it is let go: one answer [A13]", async () => {
+it("a model step paused between two attempts waits, and continues when it is unpaused: one answer [A13]", async () => {
   const session = await agent.start(scriptedModel().fails(503, "Down.", AWAY).says("Here I am."));
   await heard(session, "llm:error");
   await press("pauseActivity", session);
@@ -56,7 +56,7 @@ it("a model step that is paused between two attempts waits, and goes on when it 
   expect(await answersOf(agent.database.store, session.id)).toHaveLength(1);
 });
 
-it("one that is paused while the model speaks is broken off, not cancelled, and asked for again [A13]", async () => {
+it("one paused during an answer is aborted, not cancelled, and requested again [A13]", async () => {
   const script = scriptedModel()
     .answers(text("This half is dropped"), { type: "hang" })
     .says("The whole answer.");
@@ -74,7 +74,7 @@ it("one that is paused while the model speaks is broken off, not cancelled, and 
   expect(JSON.stringify(answers)).not.toContain("interrupted");
 });
 
-it("one that is reset between two attempts is tried at once, and counted from one [A13]", async () => {
+it("one reset between two attempts is retried at once, and counted from one [A13]", async () => {
   const session = await agent.start(
     scriptedModel()
       .fails(503, "Down.", { ...AWAY, times: 1 })
@@ -94,7 +94,7 @@ it("one that is reset between two attempts is tried at once, and counted from on
   expect(await answersOf(agent.database.store, session.id)).toHaveLength(1);
 });
 
-it("a command that is paused runs on, and its end is found when it is let go: it ran once [A13]", async () => {
+it("a paused command continues, and its end is found after the unpause: it ran once [A13]", async () => {
   const script = scriptedModel()
     .calls("bash", { command: "echo line >> n.txt; sleep 4; echo done" })
     .calls("bash", { command: "cat n.txt" })

@@ -1,4 +1,4 @@
-/** What a session may do: rules that ask a person, and a workspace that cannot be written to before a plan is approved. */
+/** Permissions of a session: rules that ask a person, and a workspace that is read-only before a plan is approved. */
 import { expect, it } from "vitest";
 import { packWorkspace } from "../../activities/store/workspace-pack.ts";
 import { forkSession } from "../../client/sessions/fork-session.ts";
@@ -12,7 +12,7 @@ import { resultTexts } from "../support/stored.ts";
 
 const agent = useAgent();
 
-it("runs a call only with a person's leave, for which a reset asks again; a message gives none", async () => {
+it("runs a call only with a person's approval, for which a reset asks again; a message is no approval", async () => {
   const touch = (name: string) => call("bash", { command: `touch ${name}; ls` });
   const script = scriptedModel()
     .answers(touch("a"), call("bash", { command: "ls && rm -rf /workspace" }))
@@ -37,7 +37,7 @@ it("runs a call only with a person's leave, for which a reset asks again; a mess
     text: "bash: touch a; ls\n(asked about: touch *)",
   });
   await untilWaiting(agent.database.store, session);
-  // Words alone are no leave.
+  // Words alone are no approval.
   await expect(session.handle.executeUpdate("answerQuestion", { args: [{ text: "yes" }] })).rejects.toThrow();
   await session.handle.signal("answer", { action: "deny", text: "use the file that is there" });
   await session.until("question:asked", ({ data }) => data.id === "s2c0");
@@ -71,7 +71,7 @@ it("runs a call only with a person's leave, for which a reset asks again; a mess
   await checkSession(agent, session);
 });
 
-it("plans in a workspace that nothing can write to, and carries the plan out once it is approved", async () => {
+it("plans in a read-only workspace, and carries the plan out once it is approved", async () => {
   const write = call("write_file", { path: "a.txt", content: "a\n" });
   const script = scriptedModel()
     .answers(call("bash", { command: "cat b.txt; echo x > a.txt; echo y > /tmp/y && cat /tmp/y" }), write)

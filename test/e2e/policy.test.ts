@@ -1,4 +1,4 @@
-/** The operator's policy against what sessions ask for. */
+/** The operator's policy against sessions' requests. */
 import { onTestFinished, expect, it } from "vitest";
 import { operatorPolicySchema } from "../../activities/config/operator-policy.ts";
 import { createSession, findSession } from "../../activities/store/sessions.ts";
@@ -11,7 +11,7 @@ import { call, scriptedModel } from "../support/scripted-model.ts";
 
 const agent = useAgent();
 
-it("what goes beyond a rule is refused when its run opens, by the rule's name, and nothing is asked or run", async () => {
+it("a request beyond a rule is refused when its run opens, by the rule's name, and nothing is sent or run", async () => {
   Object.assign(agent.deps, {
     policy: operatorPolicySchema.parse({ max: { steps: 10, sessionsPerUser: 1 } }),
   });
@@ -32,7 +32,7 @@ it("what goes beyond a rule is refused when its run opens, by the rule's name, a
   expect((await refusalOf(wide.id)).message).toContain("(max.steps): limits.maxSteps is 11");
   expect(wide.model.requests).toHaveLength(0);
 
-  // Also where it is taken up again; what it said before stays.
+  // Also when it is resumed; its earlier text stays.
   await sendGuidance(clientServices(agent), await sessionRow(agent, wide.id), {
     id: "again",
     text: "Go on.",

@@ -1,4 +1,4 @@
-/** A model's server whose certificate is of an authority that only NODE_EXTRA_CA_CERTS names, asked by a real worker. */
+/** A model server whose certificate's authority is only in NODE_EXTRA_CA_CERTS, with a real worker. */
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { once } from "node:events";
@@ -16,7 +16,7 @@ import { useDatabase } from "../support/test-database.ts";
 
 const database = useDatabase(5);
 
-/** An authority of its own, and the certificate that it gives to localhost. @returns paths */
+/** A certificate authority, and its certificate for localhost. @returns paths */
 function issueCertificate(): {
   readonly authority: string;
   readonly key: string;
@@ -59,7 +59,7 @@ async function behindTls(plainUrl: string, key: string, certificate: string): Pr
   return `https://localhost:${(server.address() as AddressInfo).port}/v1`;
 }
 
-it("is trusted by a worker with NODE_EXTRA_CA_CERTS, and by nobody without [S21]", async () => {
+it("is trusted by a worker with NODE_EXTRA_CA_CERTS, and not without [S21]", async () => {
   const session = await startKillableSession(database, scriptedModel().says("Trusted."));
   onTestFinished(() => session.close());
   const { authority, key, certificate } = issueCertificate();

@@ -1,4 +1,4 @@
-/** Questions to people: the wait is the run's own, and what comes of it is the result of the call that asked. */
+/** Questions to people: the run itself waits, and the outcome is the result of the call that asked. */
 import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -18,7 +18,7 @@ const agent = useAgent();
 
 const WHICH = { question: "npm or pnpm?", options: ["npm", "pnpm"] };
 
-it("runs the siblings at once, waits for the answer, and gives all results in call order [Q5]", async () => {
+it("runs the sibling calls at once, waits for the answer, and stores all results in call order [Q5]", async () => {
   const script = scriptedModel()
     .answers(
       call("bash", { command: "echo before" }),
@@ -50,7 +50,7 @@ it("runs the siblings at once, waits for the answer, and gives all results in ca
     questions: [{ id: "s1c1", kind: "ask", text: "npm or pnpm?" }],
   });
 
-  // The first that is right is taken; what comes later is told so.
+  // The first valid answer counts; later ones are refused.
   await expect(
     session.handle.executeUpdate("answerQuestion", { args: [{ question: "s1c1", text: "yarn" }] }),
   ).rejects.toThrow();
@@ -71,7 +71,7 @@ it("runs the siblings at once, waits for the answer, and gives all results in ca
   await checkSession(agent, session);
 });
 
-it("takes a default only where the model said after how long, and says that nobody answered [Q3] [Q4]", async () => {
+it("uses a default only after the model's own timeout, and reports that no one answered [Q3] [Q4]", async () => {
   const script = scriptedModel()
     .answers(
       call("ask_user", { question: "Which registry?", default: "npm", timeout_seconds: 1 }),
@@ -97,7 +97,7 @@ it("takes a default only where the model said after how long, and says that nobo
   expect(port).toBe("The person answered: 8080");
 });
 
-it("asks nobody where nobody attends: the model's own default, else nothing", async () => {
+it("is not asked in an unattended session: the model's own default, else nothing", async () => {
   const script = scriptedModel()
     .answers(call("ask_user", { ...WHICH, default: "pnpm" }), call("ask_user", WHICH))
     .says("Done.");
@@ -114,7 +114,7 @@ it("asks nobody where nobody attends: the model's own default, else nothing", as
   ]);
 });
 
-it("is still there, in the new line, after a reset to while it waited", async () => {
+it("is open again, in the new line, after a reset to the wait", async () => {
   const script = scriptedModel()
     .answers(call("bash", { command: "echo sibling" }), call("ask_user", WHICH))
     .says("Done.");
@@ -141,7 +141,7 @@ it("is still there, in the new line, after a reset to while it waited", async ()
   await checkSession(agent, session);
 });
 
-it("withdraws a question for a message, which follows its result; nothing is asked by a bad call [Q7]", async () => {
+it("withdraws a question for a message, which follows its result; an invalid call asks nothing [Q7]", async () => {
   const script = scriptedModel()
     .answers(call("ask_user", { question: "Which?", options: ["one"] }), call("ask_user", WHICH))
     .says("I use npm.");
@@ -159,7 +159,7 @@ it("withdraws a question for a message, which follows its result; nothing is ask
   expect(last).toMatchObject([{ type: "result" }, { type: "message", role: "user" }]);
 });
 
-it("withdraws what is open where the step is interrupted or the run cancelled", async () => {
+it("withdraws open questions when the step is interrupted or the run cancelled", async () => {
   const script = scriptedModel()
     .answers(call("ask_user", { question: "First?" }))
     .answers(call("ask_user", { question: "Second?" }));
@@ -178,7 +178,7 @@ it("withdraws what is open where the step is interrupted or the run cancelled", 
   await checkSession(agent, session);
 });
 
-it("keeps no sandbox while it waits for long: it comes back with its files, and the model knows what is gone [Q10]", async () => {
+it("keeps no sandbox during a long wait: it is recreated with its files, and the model learns what is gone [Q10]", async () => {
   const script = scriptedModel()
     .answers(
       call("bash", { command: "echo kept > file.txt; echo gone > /tmp/file.txt" }),
@@ -215,7 +215,7 @@ it("keeps no sandbox while it waits for long: it comes back with its files, and 
   await checkSession(agent, session);
 });
 
-/** An address for notices: what it was sent, the first of which it refuses. */
+/** A receiver of notices, which refuses the first. */
 async function noticeBoard(): Promise<{ readonly url: string; readonly notices: Record<string, unknown>[] }> {
   const notices: Record<string, unknown>[] = [];
   const server = createServer((request, response) => {
@@ -232,7 +232,7 @@ async function noticeBoard(): Promise<{ readonly url: string; readonly notices: 
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`, notices };
 }
 
-it("outlives its workers: an answer given while there is none is taken by the next one, once [Q1]", async () => {
+it("survives its workers: the next worker uses an answer given while there is none, once [Q1]", async () => {
   const { url, notices } = await noticeBoard();
   const session = await startKillableSession(
     agent.database,

@@ -1,4 +1,4 @@
-/** What is removed of the sandboxes that killed workers left, by real runs in Temporal and real sandboxes. */
+/** Which sandboxes of killed workers are removed, with real runs in Temporal and real sandboxes. */
 import { randomBytes } from "node:crypto";
 import { Client, Connection } from "@temporalio/client";
 import { NativeConnection } from "@temporalio/worker";
@@ -42,7 +42,7 @@ const config = () => {
   return { ...usual, sandbox: { ...usual.sandbox, network: "none" as const } };
 };
 
-/** A session with a run that nobody serves. */
+/** A session with a run that no worker serves. */
 async function running(id: string) {
   await createSession(database.store, { id, task: "Wait.", config: config() });
   const taskQueue = `nobody-${randomBytes(4).toString("hex")}`;
@@ -66,7 +66,7 @@ async function openRecorded(spec: SandboxSpec, volume?: string): Promise<Sandbox
   return sandbox;
 }
 
-/** The list of what runs lags behind by moments; a session that is still in it waits for the next round. */
+/** Temporal's list of runs lags behind by moments; a session that is still in it waits for the next round. */
 async function untilListedAsEnded(...ids: readonly string[]): Promise<void> {
   await eventually("Temporal lists them as ended", async () => {
     const running = await listedAsRunning(client);
@@ -91,7 +91,7 @@ const optionsOf = (host: SandboxHost) => ({
   logger: pino({ level: "silent" }),
 });
 
-it("sandboxes of runs that are over go, also those that never ran; of running, unknown and foreign ones none; what moved to another host goes there [A21] [R12] [R58]", async () => {
+it("sandboxes of runs that are over are removed, also of those that never ran; of running, unknown and foreign ones none; a session that moved to another host continues there [A21] [R12] [R58]", async () => {
   const { host, docker } = sandboxes;
   const { db } = database.store;
   const [over, created, alive, unknown, moved] = newSpecs(5);
@@ -132,7 +132,7 @@ it("sandboxes of runs that are over go, also those that never ran; of running, u
   await Promise.all([runs[2]?.terminate("the test is over"), runs[3]?.terminate("the test is over")]);
 }, 240_000);
 
-it("the newest files of a session that is over are saved before its sandbox goes; what goes wrong with one session is its own affair", async () => {
+it("the newest files of a session that is over are saved before its sandbox is removed; one session's failure does not affect the others", async () => {
   const specs = newSpecs(4);
   const [stuck, unreadable, unsaved, fine] = specs;
   if (!stuck || !unreadable || !unsaved || !fine) throw new Error("No specs.");
@@ -173,7 +173,7 @@ it("the newest files of a session that is over are saved before its sandbox goes
   expect(await saved(unsaved)).toEqual(["newest\n"]);
 }, 240_000);
 
-it("the row of a run that was terminated is ended also while the engine is away", async () => {
+it("the row of a terminated run is ended even while the engine is down", async () => {
   const { sessionId } = sandboxes.spec();
   const run = await running(sessionId);
   await run.terminate("from the Web UI");

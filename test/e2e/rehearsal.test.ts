@@ -1,6 +1,6 @@
 /**
- * The acceptance task: the flashcard application, built by the rehearsal model in a window of 16k tokens, on everything
- * that is real. By itself with the default strategy; `LONGHAUL_STRATEGIES=all` (or names with commas) plays it with others.
+ * The acceptance task: the flashcard application, built by the rehearsal model in a window of 16k tokens, with real
+ * services. Uses the default strategy; `LONGHAUL_STRATEGIES=all` (or names with commas) runs it with others.
  */
 import { eq } from "drizzle-orm";
 import { describe, expect, it } from "vitest";
@@ -46,7 +46,7 @@ describe("the flashcard application", () => {
         .from(compactionEvents)
         .where(eq(compactionEvents.sessionId, session.id));
       expect(rounds.filter((round) => round.status === "compacted").length).toBeGreaterThanOrEqual(3);
-      // Each step of the script came once, in order, and what went wrong was meant to.
+      // Each step of the script came once, in order, and every failure was intended.
       const answers = await answersOf(agent.database.store, session.id);
       expect(JSON.stringify(answers.map((row) => row.content))).not.toContain("not what the script expects");
       const results = await resultTexts(agent.database.store, session.id);

@@ -39,9 +39,9 @@ const bash = (script: ModelScript, command: string) => script.calls("bash", { co
 const eventsOf = async (session: RunningSession, type: string) =>
   (await session.events()).filter((event) => event.type === type).map(({ data }) => data);
 
-// Most of it is waiting, for containers and for Git.
+// Mostly waits, for containers and for Git.
 describe.concurrent("a session on a repository", () => {
-  it("pushes what the agent committed to a branch of its own, and leaves the default branch alone", async () => {
+  it("pushes the agent's commits to its own branch, and leaves the default branch alone", async () => {
     const place = remote({ "README.md": "# Here\n", "AGENTS.md": "Use tabs.\n" });
     const main = place.at("main");
     let script = bash(scriptedModel(), "git log --oneline | wc -l; git remote -v; git status -sb; ls");
@@ -58,12 +58,12 @@ describe.concurrent("a session on a repository", () => {
     const [fetched] = await eventsOf(session, "git:fetched");
     expect(fetched).toMatchObject({ url: place.url, ref: "main", commit: main, branch });
     expect(await eventsOf(session, "git:pushed")).toEqual([{ branch, commit: place.at(branch), commits: 2 }]);
-    // What the repository says to agents stands in front of the first request.
+    // The repository's AGENTS.md is at the beginning of the first request.
     expect(JSON.stringify(session.model.requests[0])).toContain("Use tabs.");
     await checkSession(agent, session);
   });
 
-  it("commits what is left at the end, but no ignored and no huge file", async () => {
+  it("commits the remaining changes at the end, but no ignored and no huge file", async () => {
     const place = remote({ ".gitignore": "*.log\n", "README.md": "x" });
     const session = await start(
       place.url,
@@ -83,7 +83,7 @@ describe.concurrent("a session on a repository", () => {
     await checkSession(agent, session);
   });
 
-  it("refuses to push over somebody else's commit, and keeps the work", async () => {
+  it("refuses to push over another person's commit, and keeps the work", async () => {
     const place = remote();
     const session = await start(
       place.url,
@@ -142,7 +142,7 @@ describe.concurrent("a session on a repository", () => {
     }
   });
 
-  it("ends before it asks a model where the repository does not let it in", async () => {
+  it("ends before any model call where the repository denies access", async () => {
     const place = remote();
     const server = await serveGit(place, "another password");
     try {
@@ -156,7 +156,7 @@ describe.concurrent("a session on a repository", () => {
     }
   });
 
-  it("is delivered after its end, with a pull request that the forge has already, and ends as it had", async () => {
+  it("is delivered after its end, with the forge's existing pull request, and keeps its outcome", async () => {
     const place = remote();
     const forge = createFakeForge(CANARY, () =>
       gitIn(place.folder, "branch", "--format=%(refname:short)").split("\n"),
@@ -178,7 +178,7 @@ describe.concurrent("a session on a repository", () => {
       expect(await deliver({ push: true, pr: "none" })).toBe(0);
       expect(told.join("")).toBe(`${branch} ${place.at(branch)}\n`);
 
-      // Somebody opened it between our look and our creation: 422, and then it is found.
+      // A person opened it between our check and our creation: 422, and then it is found.
       gitIn(place.folder, "branch", "-f", "unrelated", "main");
       forge.requests.push({ number: 1, branch, into: "main", title: "Theirs", body: "", draft: false });
       forge.blindLookups = 1;
@@ -199,7 +199,7 @@ describe.concurrent("a session on a repository", () => {
     }
   });
 
-  it("plans on the clone, which nothing can write to, and pushes what was done once the plan was approved", async () => {
+  it("plans on a read-only clone, and pushes the result once the plan was approved", async () => {
     const place = remote({ "README.md": "# Here\n" });
     const script = bash(scriptedModel(), "cat README.md; touch new")
       .calls("exit_plan", { plan: "# Write new" })
@@ -223,7 +223,7 @@ describe.concurrent("a session on a repository", () => {
     await checkSession(agent, session);
   });
 
-  it("pushes over its own commits alone after it went back, and what it abandoned stays in the relay", async () => {
+  it("pushes only over its own commits after a reset, and the abandoned ones stay in the relay", async () => {
     const place = remote();
     const script = bash(scriptedModel(), "echo 1 > one; git add -A; git commit -qm First").says("Done.");
     const session = await start(

@@ -1,4 +1,4 @@
-/** Runs that follow one another in one session: a reset from Temporal, a resume after a cancel, continue-as-new. */
+/** Successive runs of one session: a reset from Temporal, a resume after a cancel, continue-as-new. */
 import { asc, eq } from "drizzle-orm";
 import { describe, expect, it } from "vitest";
 import { checkpoints, runs, sessions } from "../../activities/store/schema/index.ts";
@@ -35,7 +35,7 @@ describe("a reset to an earlier step", () => {
     expect(await reset.result()).toMatchObject({ status: "completed", result: "The second line is done." });
 
     const rows = await transcriptOf(agent.database.store, session.id);
-    // Nothing is deleted: all rows of before are there, the same but for the mark.
+    // Nothing is deleted: all earlier rows are there, the same except for the mark.
     expect(rows.slice(0, before.length).map((row) => ({ ...row, supersededEpoch: null }))).toEqual(before);
     const live = rows.filter((row) => row.supersededEpoch === null);
     expect(live.map((row) => [row.epoch, row.step, row.slot])).toEqual([
@@ -63,7 +63,7 @@ describe("a reset to an earlier step", () => {
       .where(eq(checkpoints.sessionId, session.id));
     const dropped = saved.filter((checkpoint) => checkpoint.supersededEpoch === 2);
     expect(dropped.map((checkpoint) => checkpoint.step)).toEqual(expect.arrayContaining([3]));
-    // What the model saw on the new line has nothing of the old one.
+    // The model's view of the new line has nothing of the old one.
     const asked = session.model.requests[5];
     expect(asked && wordsOf(asked)).toContain("file-2.txt");
     expect(asked && wordsOf(asked)).not.toContain("file-3.txt");
@@ -72,7 +72,7 @@ describe("a reset to an earlier step", () => {
 });
 
 describe("a session that was cancelled", () => {
-  it("is taken up with what was said before the cancel, then what is said now, each once", async () => {
+  it("is resumed with the messages before the cancel, then the new ones, each once", async () => {
     const script = scriptedModel().answers(text("I begin"), { type: "hang" }).says("All three are clear.");
     const session = await agent.start(script);
     await session.until("llm:chunk");
@@ -102,7 +102,7 @@ describe("a session that was cancelled", () => {
 });
 
 describe("a session that outgrows its history", () => {
-  it("goes on in fresh ones: no step twice, and each message once, also when it is sent again [A8] [A10]", async () => {
+  it("continues in new ones: no step twice, and each message once, also when it is sent again [A8] [A10]", async () => {
     const total = 24;
     const script = scriptedModel();
     for (let step = 1; step < total; step += 1) script.calls("bash", { command: `echo step ${step}` });

@@ -1,4 +1,4 @@
-/** A session that has ended is taken up again by a message. */
+/** A message resumes a session that has ended. */
 import { eq } from "drizzle-orm";
 import { expect, it } from "vitest";
 import { modelCalls } from "../../activities/store/schema/index.ts";
@@ -9,7 +9,7 @@ import { useAgent } from "../support/agent-harness.ts";
 
 const agent = useAgent();
 
-it("an ended session is taken up again: same id, next step, workspace restored", async () => {
+it("an ended session is resumed: same id, next step, workspace restored", async () => {
   const script = scriptedModel()
     .calls("write_file", { path: "kept.txt", content: "still here" })
     .says("First part done.")

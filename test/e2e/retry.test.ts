@@ -1,6 +1,6 @@
 /**
- * Going back: `retry` and Temporal's own reset, of sessions that run, have ended, were reset before, or outgrew a run. Each test
- * has a session of its own and mostly waits for its sandbox and for Temporal, so they run side by side.
+ * `retry` and Temporal's own reset, of sessions that run, have ended, were reset before, or outgrew a run. Each test
+ * has its own session and mostly waits for its sandbox and for Temporal, so they run in parallel.
  */
 import { eq } from "drizzle-orm";
 import { describe, expect, it } from "vitest";
@@ -26,7 +26,7 @@ const retry = async (id: string, fromStep?: number, dropMessages = false) =>
   retrySession(clientServices(agent), await sessionRow(agent, id), { fromStep, dropMessages });
 const resultOf = (id: string) => agent.client.workflow.getHandle(id).result();
 
-/** What the model was shown, apart from the note that tells it of the reset. */
+/** The model's view, apart from the note about the reset. */
 function conversation(request: ParsedRequest | undefined): string[] {
   const items = (request?.items ?? []).map((item) => JSON.stringify(item));
   return items.filter((item) => !item.includes("taken back to this point"));
@@ -43,7 +43,7 @@ function fourSteps(): ModelScript {
 }
 
 describe.concurrent("retry of a session that has ended", () => {
-  it("shows the model what it was shown then, with the files of then, and a note [A12] [R59]", async () => {
+  it("restores the model's view of that moment, with its files, and adds a note [A12] [R59]", async () => {
     const script = fourSteps().calls("bash", { command: "ls; cat file-2.txt" }).says("Done again.");
     const session = await agent.start(script);
     await session.result();
@@ -61,7 +61,7 @@ describe.concurrent("retry of a session that has ended", () => {
     ]);
   });
 
-  it("goes back again from where it went back to, also further [A12]", async () => {
+  it("goes back from a retried line, also further [A12]", async () => {
     const script = fourSteps();
     writes(script, 5).says("The second line is done.").calls("bash", { command: "ls" }).says("The third.");
     const session = await agent.start(script);
@@ -80,7 +80,7 @@ describe.concurrent("retry of a session that has ended", () => {
     expect(new Set(all.map((row) => row.supersededEpoch))).toEqual(new Set([null, 2, 3]));
   });
 
-  it("begins the step anew at which it had failed", async () => {
+  it("repeats the step at which it had failed", async () => {
     const script = scriptedModel();
     writes(script, 1).fails(401, "No such key.").says("With a key it goes.");
     const session = await agent.start(script);
@@ -89,7 +89,7 @@ describe.concurrent("retry of a session that has ended", () => {
     expect(await resultOf(session.id)).toMatchObject({ status: "completed", result: "With a key it goes." });
   });
 
-  it("does not cancel again what had been cancelled", async () => {
+  it("does not repeat a cancel", async () => {
     const script = scriptedModel();
     writes(script, 1).answers(text("I begin"), { type: "hang" }).says("Done this time.");
     const session = await agent.start(script);
@@ -119,7 +119,7 @@ describe.concurrent("retry of a session that has ended", () => {
 });
 
 describe.concurrent("retry of a session that runs", () => {
-  it("ends its command with its sandbox, and goes on with the files of then", async () => {
+  it("ends its command with its sandbox, and continues with the files of that moment", async () => {
     const script = scriptedModel();
     writes(script, 1);
     writes(script, 2)
@@ -144,7 +144,7 @@ describe.concurrent("retry of a session that runs", () => {
     ]);
   });
 
-  it("says again what was said since then, each once, unless it is told not to [invariant 6]", async () => {
+  it("delivers later messages again, each once, unless they are dropped [invariant 6]", async () => {
     const said = Promise.withResolvers<void>();
     const script = scriptedModel();
     writes(script, 1);
@@ -180,7 +180,7 @@ describe.concurrent("retry of a session that runs", () => {
 });
 
 describe.concurrent("retry across what shapes a session", () => {
-  it("takes a compaction round back, so that its messages are in view again", async () => {
+  it("undoes a compaction, so that its messages are in view again", async () => {
     const noisy = Array.from({ length: 12 }, (_, place) => noisyStep(place + 1, 80));
     const again = [noisyStep(101, 20), says("The second line.")];
     const script = longSession({ steps: [...noisy, says("The first line."), ...again] });
@@ -204,7 +204,7 @@ describe.concurrent("retry across what shapes a session", () => {
     expect(after.filter((row) => row.round === first?.round && row.epoch === 1)).toMatchObject([
       { supersededEpoch: 2 },
     ]);
-    // The number is free again, and the round it names now stands alone.
+    // The number is free again, and only the new compaction has it.
     for (const row of after.filter((round) => round.supersededEpoch === null)) expect(row.epoch).toBe(2);
   });
 

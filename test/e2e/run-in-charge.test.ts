@@ -46,7 +46,7 @@ async function workOn<T>(taskQueue: string, body: () => Promise<T>): Promise<T> 
 
 const newQueue = () => `test-late-${randomBytes(4).toString("hex")}`;
 
-it("a message to an ended session, cancelled before its run began, changes nothing but that the message waits", async () => {
+it("a message to an ended session, cancelled before its run began, only waits: nothing else changes", async () => {
   const script = scriptedModel()
     .calls("write_file", { path: "kept.txt", content: "kept" })
     .says("The first task is done.")
@@ -83,7 +83,7 @@ it("a message to an ended session, cancelled before its run began, changes nothi
   await checkSession(agent, session);
 });
 
-it("a new session that is cancelled before its run began is cancelled, and can be taken up", async () => {
+it("a new session that is cancelled before its run began is cancelled, and can be resumed", async () => {
   const like = await agent.start(scriptedModel().says("It lends its model.").says("Done."));
   await like.result();
   const made = agent.adopt(`${like.id}-new`, like);
@@ -108,7 +108,7 @@ it("a new session that is cancelled before its run began is cancelled, and can b
   expect(await again.result()).toMatchObject({ status: "completed", result: "Done." });
 });
 
-it("of two retries at once, the one whose run was replaced does not take the session from the other's", async () => {
+it("of two retries at once, the one whose run was replaced does not claim the session", async () => {
   const like = await agent.start(scriptedModel().says("It lends its model.").says("One.").says("Two."));
   await like.result();
   const made = agent.adopt(`${like.id}-two`, like);
@@ -120,7 +120,7 @@ it("of two retries at once, the one whose run was replaced does not take the ses
     args: [{}],
   });
   await workOn(taskQueue, () => first.result());
-  // No worker is there meanwhile: the clients alone decide.
+  // Without a worker meanwhile, the clients alone decide.
   const replaced = await resetToStep(agent.client, made.id, 1);
   const retried = await retrySession(clientServices(agent), await sessionRow(agent, made.id), {
     fromStep: 1,

@@ -1,4 +1,4 @@
-/** What a person said is heard, whatever is reset, retried or terminated after it: once, in order, or dropped on request. */
+/** A person's messages are delivered after any reset, retry or Terminate: once, in order, or dropped on request. */
 import { describe, expect, it } from "vitest";
 import { readWaiting } from "../../activities/store/waiting-messages.ts";
 import { retrySession } from "../../client/sessions/retry-session.ts";
@@ -27,14 +27,14 @@ const resultOf = (session: RunningSession) => current(session).result();
 const waiting = async ({ id }: RunningSession) =>
   (await readWaiting(store().db, id)).map((message) => message.id);
 
-/** How often the model was shown each of these in a request, -1 being the newest. */
+/** How often each of these is in one of the model's requests, -1 being the newest. */
 function shown(session: RunningSession, marks: readonly string[], request = -1): number[] {
   const asked = session.model.requests.at(request);
   const words = asked ? wordsOf(asked) : "";
   return marks.map((mark) => words.split(mark).length - 1);
 }
 
-/** As `say`, to a session that has ended, while no worker is there for its new run. */
+/** Like `say`, to an ended session, while there is no worker for its new run. */
 const tellNobody = ({ id }: RunningSession) =>
   agent.client.workflow.signalWithStart("codingAgent", {
     workflowId: id,
@@ -45,8 +45,8 @@ const tellNobody = ({ id }: RunningSession) =>
   });
 const runIdOf = async (session: RunningSession) => (await current(session).describe()).runId;
 
-describe("what was said to a session that had completed", () => {
-  it("is said again after a retry from a step before it, whose run then knows nothing of it", async () => {
+describe("messages to a completed session", () => {
+  it("are delivered again after a retry from a step before them, whose run does not know them", async () => {
     const script = scriptedModel().says("One.").says("Two.").says("Three.").says("Four.");
     const session = await agent.start(script);
     await session.result();
@@ -65,7 +65,7 @@ describe("what was said to a session that had completed", () => {
     await checkSession(agent, session);
   });
 
-  it("is said again after a reset of the earlier run in the Web UI", async () => {
+  it("are delivered again after a reset of the earlier run in the Web UI", async () => {
     const script = scriptedModel().says("One.").says("Two.").says("Three.");
     const session = await agent.start(script);
     await session.result();
@@ -78,7 +78,7 @@ describe("what was said to a session that had completed", () => {
     await checkSession(agent, session);
   });
 
-  it("is not said again where messages are dropped, now or later", async () => {
+  it("are not delivered again where messages are dropped, now or later", async () => {
     const script = scriptedModel().says("One.").says("Two.").says("Three.").says("Four.");
     const session = await agent.start(script);
     await session.result();
@@ -94,7 +94,7 @@ describe("what was said to a session that had completed", () => {
   });
 });
 
-describe("what was said to an ended session whose new run has not asked the model yet", () => {
+describe("messages to an ended session whose new run has not yet asked the model", () => {
   async function saidAndNotHeard(): Promise<RunningSession> {
     const script = scriptedModel().says("One.").says("Two.").says("Three.");
     const session = await agent.start(script);
@@ -103,7 +103,7 @@ describe("what was said to an ended session whose new run has not asked the mode
     return session;
   }
 
-  it("is said by the retry, which goes back in the run before it", async () => {
+  it("are delivered by the retry, which goes back in the run before it", async () => {
     const session = await saidAndNotHeard();
     await retry(session.id);
     await resultOf(session);
@@ -111,7 +111,7 @@ describe("what was said to an ended session whose new run has not asked the mode
     expect(await waiting(session)).toEqual([]);
   });
 
-  it("is said after a reset of the earlier run in the Web UI", async () => {
+  it("are delivered after a reset of the earlier run in the Web UI", async () => {
     const session = await saidAndNotHeard();
     const { rows } = await store().pool.query<{ run_id: string }>(
       "select run_id from runs where session_id = $1",
@@ -122,7 +122,7 @@ describe("what was said to an ended session whose new run has not asked the mode
     expect(shown(session, ["mark-a"])).toEqual([1]);
   });
 
-  it("is not said where messages are dropped, now or later", async () => {
+  it("are not delivered where messages are dropped, now or later", async () => {
     const session = await saidAndNotHeard();
     await retry(session.id, undefined, true);
     await resultOf(session);
@@ -133,8 +133,8 @@ describe("what was said to an ended session whose new run has not asked the mode
   });
 });
 
-describe("what waited in a run that was terminated", () => {
-  it("is said by the next message's run, before it, also what came without an id", async () => {
+describe("messages that waited in a terminated run", () => {
+  it("are delivered before the next message, by its run, also without an id", async () => {
     const script = scriptedModel().answers(text("I begin"), { type: "hang" }).says("Heard.");
     const session = await agent.start(script);
     await session.until("llm:chunk");
@@ -147,7 +147,7 @@ describe("what waited in a run that was terminated", () => {
     expect(await waiting(session)).toEqual([]);
   });
 
-  it("is said by the next message's run where the terminated one had not even begun", async () => {
+  it("are delivered by the next message's run where the terminated one had not even begun", async () => {
     const session = await agent.start(scriptedModel().says("One.").says("Two."));
     await session.result();
     await tellNobody(session);
@@ -159,7 +159,7 @@ describe("what waited in a run that was terminated", () => {
 });
 
 describe("a reset in the Web UI that applies the same signals again", () => {
-  it("has each heard once, also those that came without an id", async () => {
+  it("delivers each once, also those without an id", async () => {
     const said = Promise.withResolvers<void>();
     const script = scriptedModel()
       .calls("bash", { command: "true" })

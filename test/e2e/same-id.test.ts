@@ -1,4 +1,4 @@
-/** The same id twice: two clients at once, and a client whose link broke before it heard the answer. */
+/** The same id twice: two clients at once, and a client that lost its connection before the answer. */
 import { eq } from "drizzle-orm";
 import { expect, it, vi } from "vitest";
 import { messages, sessions } from "../../activities/store/schema/index.ts";
@@ -22,7 +22,7 @@ const order = (id: string, task: string) => ({
   folder: undefined,
 });
 
-/** A session of the client's making, on a model of its own. */
+/** A session that the client starts, with its own model. */
 async function prepared(
   name: string,
 ): Promise<{ like: RunningSession; made: RunningSession; release: () => void }> {
@@ -62,7 +62,7 @@ it("two clients that start one id at the same time share one session and one run
   });
 });
 
-it("a start and a message that are sent again, since nobody heard the answer, count once [R50]", async () => {
+it("a repeated start and a repeated message, after a lost answer, count once [R50]", async () => {
   const { made, release } = await prepared("again");
   const services = clientServices(agent);
   await startSession(services, order(made.id, "Build it."));
@@ -78,7 +78,7 @@ it("a start and a message that are sent again, since nobody heard the answer, co
   expect((last ? wordsOf(last) : "").split("use tabs")).toHaveLength(2);
 });
 
-it("what the client sends is clean and masked in Postgres and in Temporal's history", async () => {
+it("the client's input is clean and masked in Postgres and in Temporal's history", async () => {
   const secret = "s3cret/of-the-client~42";
   vi.stubEnv("CLIENT_API_KEY", secret);
   try {

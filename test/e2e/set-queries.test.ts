@@ -1,4 +1,4 @@
-/** What is asked for many sessions is asked once: as many statements for 200 as for 2, by indexes where there are 10,000. */
+/** Queries over many sessions: as many statements for 200 as for 2, with indexes where there are 10,000. */
 import { randomBytes } from "node:crypto";
 import { Client, Connection } from "@temporalio/client";
 import { pino } from "pino";
@@ -27,7 +27,7 @@ beforeAll(async () => {
 });
 afterAll(() => connection.close());
 
-/** Sessions with a run that nobody serves. */
+/** Sessions with a run that no worker serves. */
 async function startSessions(count: number): Promise<string[]> {
   const ids = Array.from({ length: count }, () => `many-${randomBytes(5).toString("hex")}`);
   const taskQueue = `nobody-${randomBytes(4).toString("hex")}`;
@@ -50,7 +50,7 @@ async function startSessions(count: number): Promise<string[]> {
   return ids;
 }
 
-/** The statements that `work` sends outside of transactions, and how many connections it takes for some. */
+/** The statements that `work` sends outside transactions, and how many connections it takes for them. */
 async function statementsOf(work: () => Promise<unknown>) {
   const queries = vi.spyOn(store().pool, "query");
   const connects = vi.spyOn(store().pool, "connect");
@@ -77,7 +77,7 @@ function hostOf(ids: readonly string[]): SandboxHost {
   } as unknown as SandboxHost;
 }
 
-it("a round of the reaper, the list and its figures ask the same for 200 sessions as for 2", async () => {
+it("a round of the reaper, the list and its figures send as many statements for 200 sessions as for 2", async () => {
   const ids = await startSessions(200);
   const round = (some: readonly string[]) =>
     reapSandboxes({
@@ -102,7 +102,7 @@ it("a round of the reaper, the list and its figures ask the same for 200 session
   await Promise.all(ids.map((id) => client.workflow.getHandle(id).terminate("The test is over.")));
 }, 120_000);
 
-/** Tables that grow with every session: none of them may be read from end to end for a few. */
+/** Tables that grow with every session: none of them may be scanned for a few. */
 const LARGE = [
   "sessions",
   "events",
@@ -113,7 +113,7 @@ const LARGE = [
   "cursors",
 ];
 
-it("with 10,000 sessions in the database, each of these questions is answered by indexes", async () => {
+it("with 10,000 sessions in the database, indexes answer each of these queries", async () => {
   const { db, pool } = store();
   await seed(10_000);
   const ids = Array.from({ length: 50 }, (_, index) => `seeded-${9_900 + index}`);
@@ -128,7 +128,7 @@ it("with 10,000 sessions in the database, each of these questions is answered by
   expect(texts.length).toBeGreaterThanOrEqual(11);
   const asking = await pool.connect();
   onTestFinished(() => asking.release(true));
-  // What is read from end to end even so has no index that answers it; of short rows it may be the quicker way.
+  // A remaining scan has no index for it, or is of short rows, where it may be faster.
   await asking.query("set enable_seqscan = off");
   for (const { text, values } of texts) {
     const { rows } = await asking.query<{ "QUERY PLAN": string }>(`explain ${text}`, values);
@@ -138,7 +138,7 @@ it("with 10,000 sessions in the database, each of these questions is answered by
   }
 }, 120_000);
 
-/** Ended but for the last 100; each with three steps. */
+/** All ended but the last 100; each with three steps. */
 async function seed(count: number): Promise<void> {
   const { db } = store();
   const config = JSON.stringify(runConfig());

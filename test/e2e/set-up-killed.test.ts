@@ -19,7 +19,7 @@ RUN echo once >> /opt/first
 RUN sleep 4.25
 `;
 
-test("a worker killed in the build of an image and in a set-up's command costs neither twice, and leaves nothing", async () => {
+test("a worker killed in an image's build and in a set-up's command repeats neither, and leaves nothing", async () => {
   const file = { kind: "file" as const, path: "Dockerfile", mode: 0o644, bytes: Buffer.from(DOCKERFILE) };
   const session = await startKillableSession(
     database,
@@ -44,7 +44,7 @@ test("a worker killed in the build of an image and in a set-up's command costs n
   const { docker } = session.place;
   const events = () => readEvents(database.store.db, session.id, 0, 1_000);
   const sandboxId = async () => (await session.sandbox.inspect()).Id;
-  /** Those in which the engine runs what a Dockerfile says. */
+  /** Containers in which the engine runs a Dockerfile's commands. */
   const builders = async (id: string) => {
     const all = await docker.listContainers({ all: true });
     return all.filter(({ HostConfig: host }) => host.NetworkMode === `container:${id}`);

@@ -39,7 +39,7 @@ test("a project is set up before the first step, and again in the sandbox of a s
       { kind: "file", path: "package.json", mode: 0o644, bytes: Buffer.from("{}") },
     ]),
   });
-  // Another attempt on another worker follows what the first one began.
+  // Another attempt on another worker follows the command that the first one began.
   await session.until("setup:started");
   const row = await findSession(agent.database.store.db, session.id);
   if (row === undefined) throw new Error("The session has no row.");
@@ -64,7 +64,7 @@ test("a project is set up before the first step, and again in the sandbox of a s
   expect(third).toContain("The project's set-up has run in this new sandbox");
 });
 
-test("a set-up that fails ends the run before anything is paid, with the end of its output", async () => {
+test("a failed set-up ends the run before any model call, with the end of its output", async () => {
   const session = await agent.start(scriptedModel().says("Never asked."), {
     config: settingUp(["echo fine", "echo no such package >&2; exit 7", "touch never"]),
   });
@@ -75,7 +75,7 @@ test("a set-up that fails ends the run before anything is paid, with the end of 
   expect(session.model.requests).toEqual([]);
 });
 
-test("the model is told of an optional set-up that failed, and works", async () => {
+test("the model gets a notice of a failed optional set-up, and works", async () => {
   const script = scriptedModel().calls("bash", { command: "echo works" }).says("Done.");
   const session = await agent.start(script, { config: settingUp(["echo broken registry; exit 1"], true) });
   expect((await session.result()).status).toBe("completed");
@@ -84,7 +84,7 @@ test("the model is told of an optional set-up that failed, and works", async () 
   expect(asked).toContain("broken registry");
 });
 
-test("what a set-up made is kept for the next session on the project, and for no other", async () => {
+test("a set-up's result is cached for the next session on the project, and for no other", async () => {
   const owner = randomBytes(8).toString("hex");
   const packed = (text: string) =>
     packWorkspace([
@@ -112,7 +112,7 @@ test("what a set-up made is kept for the next session on the project, and for no
   const first = await run("one\n");
   expect(first.kept).toBe("made");
   expect(first.result).toMatch(/^tool\nmade\none\n[^]*-rwxr-xr-x 1 agent agent/);
-  // Its sources differ, not what names its packages; nothing of ours is left behind.
+  // Its sources differ, not its package files; nothing of ours is left.
   expect(await run("two\n")).toEqual({
     kept: "taken",
     notKept: undefined,

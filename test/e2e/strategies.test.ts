@@ -1,6 +1,6 @@
 /**
- * Each compaction strategy through a real session, and what a person may do while a round is being made. Sessions mostly wait for
- * their sandboxes and for Temporal, so they run side by side.
+ * Each compaction strategy in a real session, and people's actions during a compaction. Sessions mostly wait for
+ * their sandboxes and for Temporal, so they run in parallel.
  */
 import { asc, eq } from "drizzle-orm";
 import { describe, expect, it } from "vitest";
@@ -45,7 +45,7 @@ const roundsOf = ({ id }: RunningSession) =>
 const steps = (from: number, to: number) =>
   Array.from({ length: to - from + 1 }, (_, place) => noisyStep(from + place, 100));
 
-/** What only one of them does. */
+/** The distinguishing effect of each. */
 describe.concurrent("a task longer than its window", () => {
   it.each(strategyNames)(
     "goes to its end with %s: no request refused, the task always in view",
@@ -81,7 +81,7 @@ describe.concurrent("a task longer than its window", () => {
   );
 });
 
-describe.concurrent("while a round of compaction is being made", () => {
+describe.concurrent("during a compaction", () => {
   const slowSummary = (hold: "hang" | number) => ({
     steps: [...steps(1, 5), says("All is read.")],
     summary: (request: Parameters<typeof goodSummary>[0]) =>
@@ -94,7 +94,7 @@ describe.concurrent("while a round of compaction is being made", () => {
   const untilSummarising = ({ model }: RunningSession) =>
     eventually("a request for a summary", () => model.requests.some(isSummaryRequest), 120_000);
 
-  it("a message is taken and enters once, after it, and the next one in its own turn [case 20]", async () => {
+  it("a message is accepted and delivered once, after it, and the next one in its own turn [case 20]", async () => {
     const session = await agent.start(
       longSession(slowSummary(3_000)),
       inSmallWindow("threshold-rounds", EARLY),
@@ -112,7 +112,7 @@ describe.concurrent("while a round of compaction is being made", () => {
     await checkSession(agent, session);
   });
 
-  it("a cancel ends the run: no other summary is tried, no row is written, the sandbox is gone [case 14]", async () => {
+  it("a cancel ends the run: no other summary is requested, no row is written, the sandbox is gone [case 14]", async () => {
     const session = await agent.start(
       longSession(slowSummary("hang")),
       inSmallWindow("threshold-rounds", EARLY),
@@ -132,7 +132,7 @@ describe.concurrent("while a round of compaction is being made", () => {
     await checkSession(agent, session);
   });
 
-  it("an interrupt ends the round and goes on with the message; the transcript is as it was [case 14] [case 23]", async () => {
+  it("an interrupt ends it and continues with the message; the transcript is unchanged [case 14] [case 23]", async () => {
     let summaries = 0;
     const script = longSession({
       steps: [...steps(1, 5), says("Then I stop reading."), says("All is read.")],

@@ -40,7 +40,7 @@ function nested() {
   return { app, lib, inner };
 }
 
-it("submodules are checked out on all levels, and what is done in them is told, not pushed", async () => {
+it("submodules are checked out on all levels, and changes in them are reported, not pushed", async () => {
   const { app, lib, inner } = nested();
   const script = scriptedModel()
     .calls("bash", {
@@ -70,7 +70,7 @@ it("submodules are checked out on all levels, and what is done in them is told, 
   await checkSession(agent, session);
 });
 
-it("a push that names a commit of a submodule which nobody else has is refused", async () => {
+it("a push is refused that refers to a submodule's unpublished commit", async () => {
   const { app } = nested();
   const command =
     "(cd libs/one && git commit -q --allow-empty -m Mine); git add libs/one; git commit -qm 'Use mine'";
@@ -82,7 +82,7 @@ it("a push that names a commit of a submodule which nobody else has is refused",
   expect(app.at(`longhaul/${session.id}`)).toBeUndefined();
 });
 
-it("each host gets its own token alone, and a submodule brings its files in LFS", async () => {
+it("each host gets its own token alone, and a submodule has its files in LFS", async () => {
   const app = makeRemote();
   const { text, oid } = pointerOf("large\n");
   const attributes = "*.bin filter=lfs diff=lfs merge=lfs -text\n";

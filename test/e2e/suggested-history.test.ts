@@ -1,4 +1,4 @@
-/** A server that wants short histories: the session goes on in a new run each time it says so. */
+/** A server that suggests short histories: the session continues as new each time. */
 import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
 import { runIdsOf } from "../../activities/store/runs.ts";
 import { checkSession } from "../support/checker/check-session.ts";
@@ -22,7 +22,7 @@ afterAll(async () => {
   await database.drop();
 });
 
-it("is followed at the next boundary, long before our own cap: each run is short, every step is made once", async () => {
+it("is followed at the next boundary, long before our own cap: each run is short, every step runs once", async () => {
   const script = scriptedModel().forever(({ items }) => {
     const step = items.filter((item) => item.type === "call").length + 1;
     return step > STEPS
@@ -49,7 +49,7 @@ it("is followed at the next boundary, long before our own cap: each run is short
     );
     expect(events.at(-1)?.workflowExecutionContinuedAsNewEventAttributes).toBeTruthy();
     expect(suggested).toBeGreaterThan(0);
-    // What is left of the step, the save, and the end of the run.
+    // The rest of the step, the save, and the end of the run.
     expect(events.length - suggested).toBeLessThan(SUGGESTED_EVENTS);
   }
   expect(last?.at(-1)?.workflowExecutionCompletedEventAttributes).toBeTruthy();

@@ -1,4 +1,4 @@
-/** One session over all four wires: each gets a request it takes, and each model its own reasoning back. */
+/** One session over all four wires: each gets a valid request, and each model its own reasoning back. */
 import { expect, it } from "vitest";
 import type { ModelTarget } from "../../activities/config/model-target.ts";
 import { switchModel } from "../../activities/store/switch-model.ts";
@@ -39,11 +39,11 @@ const models = {
   coder: { window: 200_000 },
 };
 
-it("goes along whole from model to model, and encrypted reasoning comes back after the way back [L1]", async () => {
+it("continues whole from model to model, and encrypted reasoning is sent back after the return [L1]", async () => {
   let id = "";
   const round: readonly ModelTarget[] = [openai, claude, gemini, chat];
   const script = scriptedModel();
-  // Twice around, then home: the model is switched while it answers, and the next step asks the next one.
+  // Twice around, then back: the model is switched while it answers, and the next step uses the next one.
   const way = [...round, ...round, openai];
   for (const [place, target] of way.entries()) {
     const parts: ReplyPart[] = [
@@ -77,7 +77,7 @@ it("goes along whole from model to model, and encrypted reasoning comes back aft
   const last = JSON.stringify(requests.at(-1)?.raw);
   for (const place of way.keys()) expect(last).toContain(`result-${place}`);
   for (const [place, { model }] of way.entries()) {
-    // Its own thoughts, and nobody else's.
+    // Its own thoughts, and no other model's.
     if (model === openai.model) expect(last).toContain(`Thought ${place} of`);
     else expect(last).not.toContain(`Thought ${place} of`);
   }

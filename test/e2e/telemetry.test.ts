@@ -1,4 +1,4 @@
-/** What a collector gets of sessions: traces whose parts fit together, metrics, and no secret. */
+/** What a collector gets of sessions: consistent traces, metrics, and no secret. */
 import { expect, it, vi } from "vitest";
 import { eq } from "drizzle-orm";
 import { modelCalls } from "../../activities/store/schema/index.ts";
@@ -38,7 +38,7 @@ const untilRuns = (id: string, count: number) =>
     return list.filter(isRun).length >= count && list;
   });
 
-it("has a run as one trace, its requests and calls beside each other, with the bill's figures and no secret", async () => {
+it("has a run as one trace, its requests and calls as siblings, with the bill's figures and no secret", async () => {
   const script = scriptedModel()
     .fails(503)
     .calls("bash", { command: `echo the key is ${CANARY}` })
@@ -96,7 +96,7 @@ it("has a run as one trace, its requests and calls beside each other, with the b
   expect(JSON.stringify(told)).not.toContain(session.id);
 });
 
-it("links a run to the one that it continues, and hangs a delegate under the call that waits for it", async () => {
+it("links a run to the one that it continues, and puts a delegate under the call that waits for it", async () => {
   const script = scriptedModel()
     .calls("write_file", { path: "a.txt", content: "a" })
     .calls("delegate", { task: "Look at a.txt." })
@@ -124,7 +124,7 @@ it("links a run to the one that it continues, and hangs a delegate under the cal
   expect(new Set(child.map(({ traceId }) => traceId))).toEqual(new Set([delegated?.traceId]));
 });
 
-it("tells MCP servers which span calls them", async () => {
+it("passes MCP servers the calling span", async () => {
   const server = await startMcpServer((made) => {
     made.registerTool("get", { description: "Gets." }, () => ({ content: [{ type: "text", text: "got" }] }));
   });

@@ -1,4 +1,4 @@
-/** Terminate, from the Web UI: no code of ours runs. What is left is cleaned up by the reaper, and nothing said is lost. */
+/** Terminate, from the Web UI: no code of ours runs. The reaper cleans up, and no message is lost. */
 import { NativeConnection } from "@temporalio/worker";
 import { pino } from "pino";
 import { afterAll, beforeAll, expect, inject, it } from "vitest";
@@ -41,7 +41,7 @@ const boxOf = ({ id }: RunningSession) =>
       () => "gone",
     );
 
-/** With a busy machine's patience: the first session of a file loads what all need. */
+/** For a busy machine: the first session of a file loads what all need. */
 async function heard(session: RunningSession, type: string): Promise<void> {
   await eventually(
     `event ${type}`,
@@ -50,7 +50,7 @@ async function heard(session: RunningSession, type: string): Promise<void> {
   );
 }
 
-/** One round of it, as every worker makes at its start and every ten minutes, once the list knows that the run is over. */
+/** A reaper's round, as every worker runs at its start and every ten minutes, once Temporal lists the run as over. */
 async function reap({ id }: RunningSession): Promise<void> {
   const isListed = async () => (await listedAsRunning(agent.client)).has(id);
   await eventually("Temporal lists it as ended", async () => !(await isListed()));
@@ -77,7 +77,7 @@ async function park({ id }: RunningSession): Promise<void> {
   await parkGuidance(store().db, id, [{ id: "parked", parts, queuedAt: new Date().toISOString() }]);
 }
 
-/** What a terminated run left is cleaned up, and the run that takes the session up hears what waited, once and in order. */
+/** The terminated run is cleaned up, and the run that resumes the session gets the waiting messages, once and in order. */
 async function expectCleanedAndTakenUp(session: RunningSession, status = "cancelled"): Promise<void> {
   expect(await boxOf(session)).toBe("gone");
   expect(await findSession(store().db, session.id)).toMatchObject({ status });
@@ -95,7 +95,7 @@ async function expectCleanedAndTakenUp(session: RunningSession, status = "cancel
   const words = last ? wordsOf(last) : "";
   expect(words.split("use tabs")).toHaveLength(2);
   expect(words.indexOf("use tabs")).toBeLessThan(words.indexOf("go on"));
-  // The request that was under way when the run was ended from outside is in no bill.
+  // The request in flight when the run was terminated is in no bill.
   await checkSession(agent, session, { kills: 1 });
 }
 
@@ -118,7 +118,7 @@ it.each([
   },
 );
 
-it("a session whose run was terminated works on with its newest files, in the same worker, once its sandbox was reaped", async () => {
+it("a session whose run was terminated continues with its newest files, in the same worker, once its sandbox was reaped", async () => {
   const session = await agent.start(
     scriptedModel()
       .calls("bash", { command: "echo newest > n.txt; sleep 600" })
@@ -133,7 +133,7 @@ it("a session whose run was terminated works on with its newest files, in the sa
   expect((await resultTexts(store(), session.id)).at(-1)).toBe("newest");
 });
 
-it("a run that is terminated while its summary is written leaves no sandbox, an ended session, and all that waited [R58]", async () => {
+it("a run terminated during a summary leaves no sandbox, an ended session, and all waiting messages [R58]", async () => {
   const noisy = [1, 2, 3, 4].map((step) => noisyStep(step, 80));
   const script = longSession({
     steps: [...noisy, { parts: [call("bash", { command: "sleep 2" })] }, says(HEARD)],
@@ -178,7 +178,7 @@ it.each([
   },
 );
 
-it("what a step had delivered when its run was terminated is heard by the run that takes the session up [R58] [invariant 6]", async () => {
+it("messages delivered by a terminated run's last step are delivered again by the run that resumes the session [R58] [invariant 6]", async () => {
   const script = scriptedModel().answers(text("I begin"), { type: "hang" }).says("I have heard it all.");
   const session = await agent.start(script, {
     input: {

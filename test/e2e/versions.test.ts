@@ -1,4 +1,4 @@
-/** A fleet whose workers Temporal knows by their versions: what holds on any server. */
+/** Workers with deployment versions in Temporal: what holds on any server. */
 import { execFileSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { existsSync } from "node:fs";
@@ -28,7 +28,7 @@ const pinnedTo = (deployment: string, build: string) => ({
   LONGHAUL_VERSIONING: "pinned",
 });
 
-/** As a person asks, who gets exit code 0 whatever the session waits for. */
+/** A person's `status`, which exits with 0 whatever the session waits for. */
 async function statusOf(id: string) {
   const ask = async (...more: string[]) => {
     const client = startClient(["status", id, ...more], {
@@ -66,7 +66,7 @@ it("a pinned session whose version has no worker says so, and doctor's command m
   });
   expect(finding).toMatchObject({ ok: true, warning: true, found: `${deployment}: current v2, draining v1` });
 
-  // As it stands there, by the server's own program.
+  // Run literally, with the server's own program.
   const command = /temporal (workflow update-options .*)$/.exec(finding.fix ?? "")?.[1] ?? "";
   const program = await temporalBinary({ cache: cacheFolder(), say: () => undefined });
   const words = command.match(/'[^']*'|\S+/g)?.map((word) => word.replaceAll("'", "")) ?? [];
@@ -84,7 +84,7 @@ it("a pinned session whose version has no worker says so, and doctor's command m
   expect(await session.handle.result()).toMatchObject({ status: "completed" });
 });
 
-it("off, as it is by default, leaves no deployment on the server [V4]", async () => {
+it("is off by default, and leaves no deployment on the server [V4]", async () => {
   const before = await startKillableSession(database, scriptedModel().says("Done."));
   onTestFinished(() => before.close());
   const { client } = before.place;
@@ -102,7 +102,7 @@ it("off, as it is by default, leaves no deployment on the server [V4]", async ()
 describe.skipIf(!existsSync(join(cacheFolder(), `temporal-server-v${SERVER_VERSION}`)))(
   `with Temporal's server ${SERVER_VERSION}, which is built`,
   () => {
-    it("a session that asked a person goes over with its question open, and takes the answer there [V2]", async () => {
+    it("a session that waits for a person moves with its question open, and accepts the answer there [V2]", async () => {
       const temporal = await startPostgresTemporal({ durable: false, say: () => undefined });
       onTestFinished(() => temporal.close());
       const temporalAddress = temporal.address;

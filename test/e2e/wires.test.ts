@@ -35,7 +35,7 @@ describe.each(["responses", "chat"] as const)("the main loop on the %s wire", (a
     await checkSession(agent, session);
   });
 
-  it("asks again after an answer that was cut in the middle, and keeps one answer [A19]", async () => {
+  it("sends the request again after an answer that was cut in the middle, and keeps one answer [A19]", async () => {
     const script = scriptedModel()
       .answers(text("This half is never"), { type: "drop" })
       .says("This one came whole.");
@@ -52,7 +52,7 @@ describe.each(["responses", "chat"] as const)("the main loop on the %s wire", (a
 });
 
 describe("reasoning", () => {
-  it("is kept and sent back in front of the call it led to", async () => {
+  it("is kept and sent back before the call that followed it", async () => {
     const script = scriptedModel()
       .answers(thought("The folder comes first."), call("bash", { command: "ls -a" }))
       .says("It is empty.");
@@ -70,7 +70,7 @@ describe("reasoning", () => {
 });
 
 describe("a provider that fails", () => {
-  it("is asked again when it said to, no sooner [A19] [R30]", async () => {
+  it("is asked again at the time it named, not earlier [A19] [R30]", async () => {
     const script = scriptedModel()
       .fails(429, "Slow down.", { headers: { "retry-after": "3" } })
       .says("Now it works.");
@@ -118,7 +118,7 @@ describe("a provider that fails", () => {
     await checkSession(agent, session);
   });
 
-  it("leaves the finished steps and their files to the session that is resumed", async () => {
+  it("leaves the finished steps and their files to the resumed session", async () => {
     const script = scriptedModel()
       .calls("write_file", { path: "kept.txt", content: "kept" })
       .fails(403, "This project is archived.")
