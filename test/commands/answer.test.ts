@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { finished, longhaul, statusOf, untilStatus } from "../support/commands/longhaul.ts";
 
-test("shows a question with the line that answers it, and takes the first right answer", async () => {
+test("shows a question with the command that answers it, and accepts the first valid answer", async () => {
   const ask = JSON.stringify({
     question: "npm or pnpm?",
     options: ["npm", { label: "pnpm", description: "fast" }],
@@ -32,7 +32,7 @@ test("shows a question with the line that answers it, and takes the first right 
   expect(all).toMatchObject([{ session: id, id: "s1c0", status: "answered", answer: "pnpm" }]);
 });
 
-test("an answer is one thing, and what asks nothing takes none", async () => {
+test("an answer has one form, and a session without questions accepts none", async () => {
   const id = await finished("say: Done.");
   for (const words of [[], ["yes", "--option", "1"], ["--allow", "--deny"]])
     expect((await longhaul(["answer", id, ...words])).code).toBe(2);

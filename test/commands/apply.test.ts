@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { gitIn } from "../support/remotes.ts";
 import { emptyFolder, finished, longhaul } from "../support/commands/longhaul.ts";
 
-test("puts the change on a new branch of the checkout; push and pr are about a repository", async () => {
+test("applies the change on a new branch of the checkout; push and pr need a repository", async () => {
   const cwd = emptyFolder();
   gitIn(cwd, "init", "-q", "-b", "main");
   gitIn(cwd, "config", "user.name", "Ada");

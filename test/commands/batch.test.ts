@@ -12,12 +12,12 @@ function batchFile(cwd: string, name: string, items: readonly object[]): string 
   return name;
 }
 
-/** Temporal is there longer than a test's database. */
+/** Temporal outlives a test's database. */
 const RUN = randomBytes(3).toString("hex");
 
 const parsed = (out: string) => JSON.parse(out) as BatchDocument;
 
-test("works a file off; the same file again does what failed or changed, and then nothing [B2]", async () => {
+test("processes a file; the same file again runs what failed or changed, and then nothing [B2]", async () => {
   const cwd = emptyFolder();
   mkdirSync(join(cwd, "folder"));
   writeFileSync(join(cwd, "folder", "note.txt"), "of the folder\n");
@@ -78,7 +78,7 @@ test("a bad line is named with its reason, and nothing starts", async () => {
   expect((await longhaul(["batch", "status", `bad-${RUN}`])).code).toBe(5);
 });
 
-test("failures of one kind stop it with 3, and so does what it may cost", async () => {
+test("failures of one kind stop it with 3, and so does its budget", async () => {
   const cwd = emptyFolder();
   const items = Array.from({ length: 4 }, (_, place) => ({ id: `i${place}`, task: "refuse" }));
   const file = batchFile(cwd, `stopping-${RUN}.jsonl`, items);

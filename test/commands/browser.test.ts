@@ -1,4 +1,4 @@
-/** The page of `serve` and the report in a real browser, on a phone and at a desk. */
+/** The page of `serve` and the report in a real browser, on a phone and on a desktop. */
 import { randomBytes } from "node:crypto";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -19,11 +19,11 @@ import { eventually } from "../support/eventually.ts";
 
 const PHONE = 390;
 const DESK = 1280;
-/** What a page would run, load or take for its own if it took it for markup. */
+/** Text that a page would run or load if it treated it as markup. */
 const HOSTILE = `<script>document.title = "owned"</script><img src=x onerror="document.title='owned'">`;
 const LONG_WORD = "w".repeat(400);
 
-/** @returns its address, and what it says of faults */
+/** @returns its address, and its errors */
 async function serving(): Promise<{ url: string; faults: () => string }> {
   const server = starting(["serve", "--port", "0"]);
   onTestFinished(async () => {
@@ -39,7 +39,7 @@ async function serving(): Promise<{ url: string; faults: () => string }> {
 }
 
 describe.skipIf(browserPath === undefined)(`in a browser${noBrowser}`, () => {
-  test("a phone answers a question by its button, reads along and goes on with a message; no result is markup, nothing is too wide", async () => {
+  test("a phone answers a question by its button, follows and continues with a message; no result is markup, nothing is too wide", async () => {
     const ask = JSON.stringify({ question: `npm or pnpm? ${HOSTILE}`, options: ["npm", "pnpm"] });
     const words = "The words of this answer come one after the other, and whoever looks reads along.";
     const id = await begin(
@@ -78,7 +78,7 @@ describe.skipIf(browserPath === undefined)(`in a browser${noBrowser}`, () => {
     expect([...errors, ...desk.errors], faults()).toEqual([]);
   });
 
-  test("batches and schedules stand below the sessions, with a way to each session, and fit a phone", async () => {
+  test("batches and schedules are below the sessions, link to their sessions, and fit a phone", async () => {
     const name = `page-${randomBytes(3).toString("hex")}`;
     const cwd = emptyFolder();
     const items = [
@@ -107,7 +107,7 @@ describe.skipIf(browserPath === undefined)(`in a browser${noBrowser}`, () => {
     expect(errors, faults()).toEqual([]);
   });
 
-  test("a report asks for nothing, has its failures one key away, and fits a phone", async () => {
+  test("a report loads nothing, links to its failures, and fits a phone", async () => {
     const id = await finished(
       `run: echo '<b>${LONG_WORD}</b>'\nrun: exit 3\nsay: Done, with \`${LONG_WORD}\`.`,
     );

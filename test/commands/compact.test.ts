@@ -10,7 +10,7 @@ import {
 
 const FILL = Array.from({ length: 12 }, (_, at) => `run: seq ${at * 1_000} ${at * 1_000 + 900}`).join("\n");
 
-test("compacts a running session at its next step, and takes the round back when asked to", async () => {
+test("compacts a running session at its next step, and undoes the compaction on request", async () => {
   const id = await begin(`${FILL}\nrun: sleep 100\nsay: Done.`);
   await untilRunning(id, 13);
   const { code, out, err } = await longhaul(["compact", id, "keep", "the numbers", "--json"]);
@@ -27,7 +27,7 @@ test("compacts a running session at its next step, and takes the round back when
   expect((await statusOf(id)).compactionRounds).toBe(0);
 });
 
-test("an ended session cannot be compacted, and without a round there is nothing to take back: 5", async () => {
+test("an ended session cannot be compacted, and without a compaction there is nothing to undo: 5", async () => {
   const id = await finished("say: Done.");
   expect(await longhaul(["compact", id])).toMatchObject({ code: 5, out: "" });
   expect(await longhaul(["undo-compaction", id])).toMatchObject({ code: 5, out: "" });

@@ -1,4 +1,4 @@
-/** Work in a container that somebody else runs: it is used as it is, and stays as it was. */
+/** Work in another person's container, which is used as it is and left unchanged. */
 import Dockerode from "dockerode";
 import { afterAll, beforeAll, expect, inject, test } from "vitest";
 import { eventually } from "../support/eventually.ts";
@@ -25,7 +25,7 @@ const inside = async (container: Dockerode.Container, command: string) => {
   for await (const piece of await exec.start({ Tty: true })) pieces.push(piece as Buffer);
   return Buffer.concat(pieces).toString().replaceAll("\r", "").trim().split("\n");
 };
-/** What somebody finds there of a session: processes, files in /tmp. */
+/** A session's traces in the container: processes, files in /tmp. */
 const left = (container: Dockerode.Container) =>
   inside(container, "ls -A /tmp | grep longhaul; ps -eo args | grep -E 'LONGHAUL|sleep 30' | grep -v grep");
 
@@ -35,7 +35,7 @@ beforeAll(async () => {
 });
 afterAll(() => Promise.all(made.map((container) => container.remove({ force: true }))));
 
-test("works in its folder as its user, and leaves nothing but the work", async () => {
+test("works in its folder as its user, and leaves only its work", async () => {
   const lines = [
     "run: pwd; id -un; echo made > made.txt; (setsid sleep 300 &)",
     "run: sleep 301 & cat /srv/app/made.txt",
@@ -57,7 +57,7 @@ test("works in its folder as its user, and leaves nothing but the work", async (
   expect(state.Running).toBe(true);
   expect([host.Memory, host.PidsLimit ?? 0]).toEqual([0, 0]);
 
-  // Later it is the owner's: a session that goes on finds it as it is.
+  // A resumed session finds it as its owner left it.
   await inside(task.container, "echo changed > made.txt");
   await longhaul(["say", "container-task", "run: cat made.txt; echo more > more.txt\nsay: Again."]);
   await untilStatus("container-task", ({ status, result }) => status === "completed" && result === "Again.");
@@ -72,7 +72,7 @@ test("ends in order at its deadline, also when its client was killed: 3, a traje
   await eventually("the command runs", () => killed.err().includes("sleep 302"), 60_000);
   killed.kill("SIGKILL");
   await killed.ended;
-  // The same order attaches to the session, and has its outcome.
+  // The same command attaches to the session, and exits with its outcome.
   expect((await longhaul(order)).code).toBe(3);
   expect(await left(task.container)).toEqual([""]);
   const { out } = await longhaul(["export", "container-deadline", "--format", "atif"]);
@@ -80,7 +80,7 @@ test("ends in order at its deadline, also when its client was killed: 3, a traje
   expect(steps.map(({ source }) => source)).toContain("agent");
 });
 
-test("a container that nobody can work in is refused before anything starts", async () => {
+test("an unusable container is refused before anything starts", async () => {
   const bare = await running("longhaul-test-bare", "rm -f /usr/bin/python3*; sleep infinity");
   await expect.poll(() => inside(bare.container, "ls /usr/bin/python3")).not.toEqual(["/usr/bin/python3"]);
   const refused = (...flags: string[]) => longhaul(["start", ...flags, "say: Never."]);

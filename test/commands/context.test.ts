@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { finished, longhaul } from "../support/commands/longhaul.ts";
 
-test("shows what fills the window, as a display and as one JSON document", async () => {
+test("shows the use of the window, as a display and as one JSON document", async () => {
   const id = await finished("run: seq 2000\nsay: Done.");
   const shown = await longhaul(["context", id]);
   expect(shown.code).toBe(0);

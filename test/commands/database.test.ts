@@ -1,4 +1,4 @@
-/** Clients with a role of Postgres of their own: they see their owner's sessions, and the operator's tables not at all. */
+/** Clients with their own Postgres role: they see their owner's sessions, and none of the operator's tables. */
 import { randomBytes } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -29,7 +29,7 @@ const as = (person: Person, more: Readonly<Record<string, string>> = {}) => ({
   environment: { DATABASE_URL: urls[person], ...more },
 });
 
-/** In Postgres itself, whatever the program would do. */
+/** In Postgres itself, without the program's checks. */
 const sql = <Row extends Record<string, unknown>>(
   url: string,
   text: string,
@@ -51,9 +51,9 @@ async function sessionOf(person: Person, folder = emptyFolder()): Promise<string
   return id;
 }
 
-test("one's own sessions are started, guided, read, taken along, forked and taken back as ever", async () => {
+test("a person's own sessions are started, guided, read, exported, forked and retried as without a role", async () => {
   const id = await sessionOf("alice");
-  // What is long goes as a blob, and so does a file; the second time they are there already.
+  // Long texts and files are stored as blobs; the second time the blobs exist already.
   const image = join(emptyFolder(), "dot.png");
   writeFileSync(image, Buffer.from(PNG, "base64"));
   for (const time of ["first", "second"]) {
@@ -89,7 +89,7 @@ test("one's own sessions are started, guided, read, taken along, forked and take
   await untilStatus(id, ({ endedAt, epoch }) => endedAt !== null && epoch === 2);
 });
 
-test("nobody sees or changes a row of another's, in whatever table", async () => {
+test("no row of another person's is visible or can be changed, in any table", async () => {
   const id = await sessionOf("alice");
   const own = await sessionOf("bob");
   const tables = await sql<{ name: string; ofSession: boolean; isClosed: boolean }>(
@@ -100,7 +100,7 @@ test("nobody sees or changes a row of another's, in whatever table", async () =>
   );
   expect(tables.filter(({ isClosed }) => !isClosed)).toEqual([]);
   let withRows = 0;
-  // Of the operator: closed whole, below.
+  // The operator's tables are closed entirely, see below.
   const closed = ["blobs", "workers", "mcp_credentials", "rate_windows", "open_requests"];
   for (const { name } of tables.filter((table) => table.ofSession && !closed.includes(table.name))) {
     const there = await sql(operator, `select from ${name} where session_id = $1`, [id]);
@@ -156,7 +156,7 @@ test("nobody sees or changes a row of another's, in whatever table", async () =>
   ).toBe(DENIED);
 });
 
-test("the tables stay as they are, and what is the operator's is refused in words", async () => {
+test("the tables cannot be altered, and the operator's commands are refused with a reason", async () => {
   const id = await sessionOf("bob");
   for (const text of [
     "alter table sessions add column x int",
@@ -180,9 +180,9 @@ test("the tables stay as they are, and what is the operator's is refused in word
   expect(await longhaul(["database", "client", `eve-${RUN}`], as("bob"))).toMatchObject({ code: 5 });
 });
 
-test("a session's rows are found by its key, and the worker's statements know nothing of policies", async () => {
+test("a session's rows are found by its key, and the worker's statements are free of policies", async () => {
   const id = await sessionOf("alice");
-  // Of tables with a few rows the planner would read all.
+  // The planner would scan tables with a few rows.
   const byIndex = `options=${encodeURIComponent("-c enable_seqscan=off -c enable_bitmapscan=off")}`;
   const planOf = async (url: string) =>
     (
@@ -200,7 +200,7 @@ test("a session's rows are found by its key, and the worker's statements know no
   expect(plan).toMatch(/Index (Only )?Scan using sessions_(pkey|owner_idx)/);
 });
 
-test("who is revoked cannot connect, and one that is granted anew has another password", async () => {
+test("a revoked role cannot connect, and one that is granted again has another password", async () => {
   const name = `carol-${RUN}`;
   const [first, second] = [
     await longhaul(["database", "client", name]),

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { begin, longhaul, temporal, untilStatus } from "../support/commands/longhaul.ts";
 import { eventually } from "../support/eventually.ts";
 
-test("takes a session away that does not run, with its history, and says later who did", async () => {
+test("deletes a session that does not run, with its history, and reports later who did", async () => {
   const id = await begin("run: touch /tmp/go && sleep 600\nsay: Done.");
   await untilStatus(id, ({ step }) => step > 0);
   const as = { environment: { LONGHAUL_USER: "carol" } };
@@ -19,7 +19,7 @@ test("takes a session away that does not run, with its history, and says later w
   expect(status.code).toBe(5);
   expect(status.err).toContain("It was deleted by carol");
   const { workflow } = await temporal();
-  // The server deletes a run in its own time, behind what else waits there of the run's end.
+  // The server deletes a run with a delay, after its other tasks of the run's end.
   await eventually(
     "Temporal has forgotten it",
     () =>

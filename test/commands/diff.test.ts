@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { emptyFolder, finished, longhaul } from "../support/commands/longhaul.ts";
 
-test("is a patch against what was put in, which git applies, with binary files too", async () => {
+test("is a patch against the uploaded files, which git applies, with binary files too", async () => {
   const folder = emptyFolder();
   writeFileSync(join(folder, "a.txt"), "one\ntwo\n");
   const id = await finished(

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { emptyFolder, longhaul } from "../support/commands/longhaul.ts";
 
-test("says what is there and where each setting comes from; secrets are masked", async () => {
+test("lists what it found and where each setting comes from; secrets are masked", async () => {
   const { out, err } = await longhaul(["doctor", "--json"]);
   expect(err).toBe("");
   const { checks, settings } = JSON.parse(out) as {
@@ -20,7 +20,7 @@ test("says what is there and where each setting comes from; secrets are masked",
   expect(out).not.toContain("sk-commands");
 });
 
-test("a service that is missing is 4, a wrong configuration 2; each with what to do", async () => {
+test("a missing service is 4, a wrong configuration 2; each with a remedy", async () => {
   const missing = await longhaul(["doctor"], { environment: { TEMPORAL_ADDRESS: "127.0.0.1:1" } });
   expect(missing.code).toBe(4);
   expect(missing.out).toContain("127.0.0.1:1");

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { finished, longhaul } from "../support/commands/longhaul.ts";
 
-test("gives everything of a session as one JSON document, and its trajectory in the public format", async () => {
+test("writes a whole session as one JSON document, and its trajectory in the public format", async () => {
   const id = await finished("run: echo hello\nsay: Done.");
   const whole = JSON.parse((await longhaul(["export", id, "--json"])).out) as Record<string, unknown[]>;
   expect(Object.keys(whole)).toEqual(
@@ -19,7 +19,7 @@ test("gives everything of a session as one JSON document, and its trajectory in 
   expect(atif["steps"]).toBeInstanceOf(Array);
 });
 
-test("messages reads as a conversation, and as one JSON document", async () => {
+test("messages prints a conversation, or one JSON document", async () => {
   const id = await finished("run: seq 1 20\nsay: Counted.");
   const { code, out } = await longhaul(["messages", id]);
   expect(code).toBe(0);

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { finished, longhaul, statusOf } from "../support/commands/longhaul.ts";
 
-test("starts a session of its own from an earlier point, with its files, and leaves the first as it was", async () => {
+test("starts another session from an earlier point, with its files, and leaves the first unchanged", async () => {
   const id = await finished("run: echo one >> log\nrun: echo two >> log\nsay: Done.");
   const message = "run: echo three >> log\nsay: Forked.";
   const { code, out } = await longhaul([
@@ -22,7 +22,7 @@ test("starts a session of its own from an earlier point, with its files, and lea
   expect(await statusOf(id)).toMatchObject({ status: "completed", epoch: 1, result: "Done." });
 });
 
-test("an unknown session is 5, a step that never was is 2", async () => {
+test("an unknown session is 5, a step that never ran is 2", async () => {
   const id = await finished("say: Done.");
   expect((await longhaul(["fork", "no-such-session", "--detach"])).code).toBe(5);
   expect((await longhaul(["fork", id, "--from-step", "9", "--detach"])).code).toBe(2);

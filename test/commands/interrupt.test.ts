@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { eventually } from "../support/eventually.ts";
 import { begin, finished, longhaul, starting, untilStatus } from "../support/commands/longhaul.ts";
 
-test("breaks off the command in flight and goes on with the message", async () => {
+test("aborts the command in flight and continues with the message", async () => {
   const id = await begin("run: sleep 100\nsay: Never.");
   const watching = starting(["watch", id]);
   await eventually("the command runs", () => watching.err().includes("sleep 100"), 60_000);
@@ -11,7 +11,7 @@ test("breaks off the command in flight and goes on with the message", async () =
   expect(await watching.ended).toMatchObject({ code: 0, out: "Something else.\n" });
 });
 
-test("one that has ended is 5, an unknown one too, and a message that is too long is 2", async () => {
+test("an ended session is 5, an unknown one too, and a message that is too long is 2", async () => {
   const id = await finished("say: Done.");
   expect(await longhaul(["interrupt", id])).toMatchObject({ code: 5, out: "" });
   expect((await longhaul(["interrupt", "no-such-session"])).code).toBe(5);

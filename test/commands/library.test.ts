@@ -25,7 +25,7 @@ async function all(events: AsyncGenerator<Event, unknown>): Promise<Event[]> {
   return seen;
 }
 
-test("starts, is asked, answers, follows to the end, and takes events up where it left them", async () => {
+test("starts, asks, answers, follows to the end, and resumes events where it left off", async () => {
   const client = await connected();
   const { id } = await client.start('ask: {"question":"npm or pnpm?","options":["npm","pnpm"]}\nsay: Done.');
   const first: Event[] = [];
@@ -52,7 +52,7 @@ test("starts, is asked, answers, follows to the end, and takes events up where i
   await expect(client.start("  ")).rejects.toMatchObject({ exitCode: 2 });
 });
 
-test("guides, takes back, interrupts and cancels a session that runs", async () => {
+test("guides, takes back, interrupts and cancels a running session", async () => {
   const client = await connected();
   const id = await begin("run: sleep 100\nsay: Not heard.");
   await untilStatus(id, ({ step }) => step === 1);
@@ -66,7 +66,7 @@ test("guides, takes back, interrupts and cancels a session that runs", async () 
   expect((await client.status(id)).status).toBe("cancelled");
 });
 
-test("starts a batch of a file, sees it among the others, and cancels one; runs and deletes a schedule", async () => {
+test("starts a batch from a file, lists it, and cancels one; runs and deletes a schedule", async () => {
   const client = await connected();
   const name = `library-${randomBytes(3).toString("hex")}`;
   const file = join(emptyFolder(), "tasks.jsonl");
@@ -108,7 +108,7 @@ test("starts a batch of a file, sees it among the others, and cancels one; runs 
   expect(await ofName()).toBeUndefined();
 });
 
-test("a picture far above what a signal carries is stored, shown to the model, and only named in the history", async () => {
+test("a picture far larger than a signal is stored, shown to the model, and only named in the history", async () => {
   const client = await connected();
   const id = await begin("run: sleep 100\nsay: Not heard.");
   await untilStatus(id, ({ step }) => step === 1);
@@ -129,7 +129,7 @@ test("a picture far above what a signal carries is stored, shown to the model, a
   await expect(wrong).rejects.toMatchObject({ exitCode: 2 });
 });
 
-test("many that follow share a connection", async () => {
+test("many followers share a connection", async () => {
   const client = await connected();
   const id = await begin("run: sleep 100\nsay: Not heard.");
   const followers = Array.from({ length: 12 }, () => client.events(id));
@@ -137,7 +137,7 @@ test("many that follow share a connection", async () => {
   expect(firsts.map(({ done, value }) => (done === true ? undefined : value.seq))).toEqual(
     firsts.map(() => 1),
   );
-  // The pool has four connections: with one a follower nothing else would be answered.
+  // The pool has four connections: with one for each follower nothing else would be answered.
   expect((await client.status(id)).id).toBe(id);
   const waiting = followers.map((events) => all(events));
   await client.cancel(id);

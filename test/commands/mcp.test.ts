@@ -71,7 +71,7 @@ test("mcp lists the servers and tests one of them; without a required one a run 
   expect(run.err).toContain("MCP server gone");
 });
 
-test("mcp login prints an address, takes what the browser comes back with, and logout ends it", async () => {
+test("mcp login prints an address and completes with the browser's redirect, and logout ends it", async () => {
   const rows = await startMcpServer((server) => {
     server.registerTool("get", { description: "Gets a row." }, () => ({ content: [] }));
   });

@@ -5,12 +5,12 @@ import { emptyFolder, longhaul } from "../support/commands/longhaul.ts";
 import { obey } from "../support/commands/obedient-model.ts";
 import { startScriptedModel } from "../support/scripted-model.ts";
 
-test("models lists what can be asked, filtered, as a table and as JSON; ✓ is explained where one is shown", async () => {
+test("models lists the usable models, filtered, as a table and as JSON; ✓ is explained where it is used", async () => {
   const table = await longhaul(["models", "gpt-6.1-sol"]);
   expect(table).toMatchObject({ code: 0, err: "" });
   expect(table.out).toMatch(/^✓ +openai\/gpt-6\.1-sol +1\.1M /m);
   expect(table.out).toContain("✓ its key is there.");
-  // A compatible server would answer for every provider without a key of its own.
+  // A compatible server would answer for every provider without its own key.
   const environment = { OPENAI_BASE_URL: "" };
   const others = await longhaul(["models", "anthropic/claude-opus-5", "--json"], { environment });
   const { models } = JSON.parse(others.out) as { models: { model: string; usable: boolean }[] };
@@ -20,7 +20,7 @@ test("models lists what can be asked, filtered, as a table and as JSON; ✓ is e
   expect(none).toMatchObject({ code: 0, out: "", err: expect.stringContaining("no-such-model") });
 });
 
-test("a model in no table gets the window that its server says, and the first lines say so", async () => {
+test("a model in no table gets its server's window, and the first lines say so", async () => {
   const model = await startScriptedModel(obey, { models: { "local-coder": { window: 20_000 } } });
   onTestFinished(() => model.close());
   const cwd = emptyFolder();

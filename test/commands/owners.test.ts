@@ -3,7 +3,7 @@ import { emptyFolder, longhaul, untilStatus } from "../support/commands/longhaul
 
 const as = (user: string) => ({ environment: { LONGHAUL_USER: user } });
 
-test("a session is its starter's, and who else says or takes something is named", async () => {
+test("a session belongs to its starter, and others who send or take something are named", async () => {
   const started = await longhaul(["start", "run: echo hi > a.txt\nsay: Done."], as("alice"));
   expect(started).toMatchObject({ code: 0 });
   const id = started.out.trim();

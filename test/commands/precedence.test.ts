@@ -12,12 +12,12 @@ import {
   untilStatus,
 } from "../support/commands/longhaul.ts";
 
-/** Temporal is there longer than a test's database. */
+/** Temporal outlives a test's database. */
 const RUN = randomBytes(3).toString("hex");
 const described = async (id: string) => (await temporal()).workflow.getHandle(id).describe();
 const over = (id: string) => untilStatus(id, ({ status }) => status === "completed");
 
-test("priority and tenant go with a session: over continue-as-new, when it is taken up again, and to its tenant's attribute", async () => {
+test("priority and tenant stay with a session over continue-as-new and a resume, and the tenant is a search attribute", async () => {
   const config = join(emptyFolder(), "short.yaml");
   writeFileSync(config, "limits: {maxHistoryEvents: 50}\n");
   const steps = Array.from({ length: 6 }, (_, step) => `run: echo ${step}`).join("\n");
@@ -39,7 +39,7 @@ test("priority and tenant go with a session: over continue-as-new, when it is ta
   expect(JSON.parse((await longhaul(["list", "--json"])).out)).toContainEqual(expect.objectContaining(shown));
 }, 240_000);
 
-test("a batch's line beats its flags, and a schedule's sessions have its flags", async () => {
+test("a batch's line overrides its flags, and a schedule's sessions have its flags", async () => {
   const cwd = emptyFolder();
   const file = `turns-${RUN}.jsonl`;
   const lines = [
@@ -66,7 +66,7 @@ test("a batch's line beats its flags, and a schedule's sessions have its flags",
   expect((await described(id)).priority).toMatchObject({ fairnessKey: "gamma", priorityKey: 4 });
 }, 240_000);
 
-test("a priority that Temporal has not, and a tenant with other signs, are refused with 2", async () => {
+test("a priority outside Temporal's range, and a tenant with invalid characters, are refused with 2", async () => {
   for (const [flag, value] of [
     ["--priority", "6"],
     ["--priority", "high"],

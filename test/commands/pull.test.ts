@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { emptyFolder, finished, longhaul } from "../support/commands/longhaul.ts";
 
-test("copies the files out, and writes over one that differs with --force alone", async () => {
+test("copies the files out, and overwrites a different one only with --force", async () => {
   const id = await finished("run: mkdir src && echo new > src/a.txt\nsay: Done.");
   const folder = emptyFolder();
   const { code, out, err } = await longhaul(["pull", id, folder]);

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { finished, longhaul, untilStatus } from "../support/commands/longhaul.ts";
 
-test("goes back to before a step, conversation and files, and on from there", async () => {
+test("goes back to before a step, conversation and files, and continues from there", async () => {
   const id = await finished("run: echo one >> log\nrun: echo two >> log\nsay: Done.");
   const { code, out, err } = await longhaul(["retry", id, "--from-step", "2"]);
   expect({ code, out }).toEqual({ code: 0, out: "Done.\n" });
@@ -12,7 +12,7 @@ test("goes back to before a step, conversation and files, and on from there", as
   expect(patch.match(/^\+(one|two)$/gm)).toEqual(["+one", "+two"]);
 });
 
-test("--detach prints the id alone; a step that never was is 2, an unknown session 5", async () => {
+test("--detach prints the id alone; a step that never ran is 2, an unknown session 5", async () => {
   const id = await finished("say: Done.");
   expect(await longhaul(["retry", id, "--detach"])).toMatchObject({ code: 0, out: `${id}\n` });
   expect((await longhaul(["retry", id, "--from-step", "9"])).code).toBe(2);

@@ -13,7 +13,7 @@ test("shows the work on stderr, the final text alone on stdout, and writes the f
   expect(readFileSync(join(folder, "made.txt"), "utf8")).toBe("made\n");
 });
 
-test("under an id whose session has ended it attaches, and ends with that outcome", async () => {
+test("under an ended session's id it attaches, and ends with that outcome", async () => {
   const order = ["run", "--id", "run-twice", "refuse: not today"];
   expect((await longhaul(order)).code).toBe(1);
   const { code, err } = await longhaul(order);
@@ -44,13 +44,13 @@ test("with --output-schema prints the JSON alone, and gives it to programs", asy
   expect((await untilStatus("run-json", () => true)).output).toEqual({ n: 1 });
 });
 
-test("ends with 1 where the provider refuses, and says what it said", async () => {
+test("ends with 1 where the provider refuses, with its message", async () => {
   const { code, out, err } = await longhaul(["run", "refuse: not today"]);
   expect({ code, out }).toEqual({ code: 1, out: "" });
   expect(err).toContain("not today");
 });
 
-test("ends with 1 where the key is refused, and tells it once, with what to set", async () => {
+test("ends with 1 where the key is refused, with one message and the variable to set", async () => {
   const { code, out, err } = await longhaul(["run", "bar"]);
   expect({ code, out }).toEqual({ code: 1, out: "" });
   expect(err.match(/Incorrect API key provided/g)).toHaveLength(1);
@@ -69,14 +69,14 @@ test("ends with 3 at the step limit", async () => {
   expect(code).toBe(3);
 });
 
-test("ends with 6 where somebody else cancels", async () => {
+test("ends with 6 where another client cancels", async () => {
   const running = starting(["run", "--id", "run-cancelled", "run: sleep 100\nsay: Never."]);
   await eventually("the command runs", () => running.err().includes("sleep 100"), 60_000);
   expect((await longhaul(["cancel", "run-cancelled"])).code).toBe(0);
   expect((await running.ended).code).toBe(6);
 });
 
-test("Ctrl-C ends with 130, says that the task goes on, and it does", async () => {
+test("Ctrl-C ends with 130, says that the task continues, and it does", async () => {
   const running = starting(["run", "--id", "run-detached", "run: sleep 100\nsay: Done alone."]);
   await eventually("the command runs", () => running.err().includes("sleep 100"), 60_000);
   running.kill("SIGINT");
@@ -89,7 +89,7 @@ test("Ctrl-C ends with 130, says that the task goes on, and it does", async () =
   );
 });
 
-test("a reader that closes the pipe ends it quietly", async () => {
+test("a reader that closes the pipe ends it without an error", async () => {
   const running = starting(["run", "--json", "--id", "run-closed-pipe", "run: sleep 1\nsay: Done."]);
   await eventually("the first event", () => running.out().includes("session:started"), 60_000);
   running.closeOutput();
@@ -98,7 +98,7 @@ test("a reader that closes the pipe ends it quietly", async () => {
   expect(err).not.toContain("    at ");
 });
 
-test("no service, no worker: 4 with what is missing, in one line, and nothing is left behind", async () => {
+test("no service, no worker: 4 with what is missing, in one line, and nothing is left", async () => {
   const cwd = emptyFolder();
   const { code, out, err } = await longhaul(["run", "say: Done."], {
     cwd,

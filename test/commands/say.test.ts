@@ -25,7 +25,7 @@ test("queues a message with its position, counts an id once, and delivers all in
   expect({ result, queue }).toEqual({ result: "Both heard.", queue: [] });
 });
 
-test("shows what waits, and takes a message back that the agent has not read", async () => {
+test("shows waiting messages, and takes back one that the agent has not read", async () => {
   const id = await begin("run: sleep 100\nsay: Not heard.");
   await untilRunning(id);
   for (const name of ["first", "second"]) await longhaul(["say", id, `run: echo ${name}`, "--id", name]);
@@ -43,14 +43,14 @@ test("shows what waits, and takes a message back that the agent has not read", a
   expect((await longhaul(["unsay", id, "second"])).code).toBe(5);
 });
 
-test("takes up a session that has ended", async () => {
+test("resumes an ended session", async () => {
   const id = await finished("say: First.");
   const { code, err } = await longhaul(["say", id, "say: Second."]);
   expect(code).toBe(0);
   expect((await untilStatus(id, (each) => each.status === "completed" && each.step === 2)).result).toBe(
     "Second.",
   );
-  // The hint works as it stands, also outside the project's folder.
+  // The hint works literally, also outside the project's folder.
   const hint = /Watch it: (.*)$/m.exec(err)?.[1] ?? "";
   const { stdout } = await promisify(execFile)("bash", ["-c", hint], {
     cwd: emptyFolder(),
@@ -59,7 +59,7 @@ test("takes up a session that has ended", async () => {
   expect(stdout).toBe("Second.\n");
 });
 
-test("resume takes up a session that has ended without words of one's own, and sends one that runs to say", async () => {
+test("resume continues an ended session without a message, and refers to say for a running one", async () => {
   const id = await finished("say: First.");
   expect((await longhaul(["resume", id.slice(0, -1)])).code).toBe(0);
   await untilStatus(id, (each) => each.status === "completed" && each.step === 2);
@@ -76,7 +76,7 @@ test("an unknown session is 5, an empty message and a wrong id of a message are 
   expect((await longhaul(["say", "no-such-session", "--id", "a b", "hello"])).code).toBe(2);
 });
 
-test("a signal typed into the Web UI is heard like a message that was said", async () => {
+test("a signal typed into the Web UI is delivered like a message", async () => {
   const id = await begin("run: sleep 100\nsay: Not heard.");
   await untilRunning(id);
   const client = await temporal();

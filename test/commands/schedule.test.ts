@@ -38,7 +38,7 @@ test("a schedule starts sessions by its rules, and can be paused, resumed and de
   expect(id).toMatch(new RegExp(`^${name}-\\d{4}-\\d\\d-\\d\\dT[\\d:]+Z$`));
   await untilRunning(id);
   expect(await statusOf(id)).toMatchObject({ task, maxSteps: 7, owner: "carol" });
-  // The session of the start before runs.
+  // The session of the previous start is running.
   const again = await schedule("run", name);
   expect(again).toMatchObject({ code: 5, out: "" });
   expect(await listed(name)).toMatchObject({ running: [id] });
@@ -57,7 +57,7 @@ test("a schedule starts sessions by its rules, and can be paused, resumed and de
   expect((await untilStatus(id, ({ status }) => status !== "active")).status).toBe("cancelled");
 }, 240_000);
 
-test("times that Temporal does not take are refused with 2, and leave nothing behind", async () => {
+test("times that Temporal refuses are refused with 2, and leave nothing", async () => {
   const name = `bad-${randomBytes(3).toString("hex")}`;
   const bad = await schedule("create", name, "--cron", "61 25 * * *", "--", "say: Never.");
   expect(bad).toMatchObject({ code: 2, out: "" });

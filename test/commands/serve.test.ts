@@ -37,7 +37,7 @@ function api({ url, token }: Served) {
   };
 }
 
-/** With headers that `fetch` does not let one choose. */
+/** With headers that `fetch` does not allow to set. */
 function statusWith(
   { url, token }: Served,
   headers: Record<string, string>,
@@ -61,7 +61,7 @@ interface Heard {
   readonly types: string[];
 }
 
-/** Reads a stream until it ends, or until so many events have come. */
+/** Reads a stream until it ends, or until that many events have come. */
 async function hear(
   { url, token }: Served,
   session: string,
@@ -96,7 +96,7 @@ async function hear(
   return heard;
 }
 
-test("nobody gets in without the token, by another name or from another site; the page runs its own script alone", async () => {
+test("no request gets in without the token, by another host name or from another site; the page runs only its own script", async () => {
   const served = await serving();
   const { host } = new URL(served.url);
   expect(await statusWith(served, {})).toBe(200);
@@ -124,7 +124,7 @@ test("nobody gets in without the token, by another name or from another site; th
   expect(form.status).toBe(400);
 });
 
-test("a session is started, asked, answered and guided, and its events go on where they were left", async () => {
+test("a session is started, asked, answered and guided, and its events resume where they stopped", async () => {
   const served = await serving();
   const call = api(served);
   const ask = JSON.stringify({ question: "<script>npm</script> or pnpm?", options: ["npm", "pnpm"] });
@@ -157,7 +157,7 @@ test("a session is started, asked, answered and guided, and its events go on whe
   expect(gap.types.at(-1)).toBe("end");
 });
 
-test("a session that runs is interrupted and cancelled, and a message is taken back", async () => {
+test("a running session is interrupted and cancelled, and a message is taken back", async () => {
   const served = await serving();
   const call = api(served);
   const id = await begin("run: sleep 100\nsay: Not heard.");
@@ -173,7 +173,7 @@ test("a session that runs is interrupted and cancelled, and a message is taken b
   expect((await call("POST", `sessions/${done}/interrupt`, {})).status).toBe(409);
 });
 
-test("a message may bring files of up to 8 MiB, which are stored; what is none is refused", async () => {
+test("a message may have files of up to 8 MiB, which are stored; anything else is refused", async () => {
   const [served, id] = await Promise.all([serving(), begin("run: sleep 100\nsay: Not heard.")]);
   const at = api(served);
   await untilStatus(id, ({ step }) => step === 1);

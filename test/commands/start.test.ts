@@ -41,7 +41,7 @@ test("a wrong flag, a wrong id and an empty task are usage errors, and nothing s
   }
 });
 
-test("a session that Temporal's Web UI starts with a task is a session like any other", async () => {
+test("a session that Temporal's Web UI starts with a task is like any other", async () => {
   const client = await temporal();
   const queue = inject("commandsEnvironment")["LONGHAUL_TASK_QUEUE"] ?? "";
   await client.workflow.start("codingAgent", {

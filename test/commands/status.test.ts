@@ -5,7 +5,7 @@ import { begin, finished, longhaul, temporal, untilRunning } from "../support/co
 const printed = async (reference: string) =>
   JSON.parse((await longhaul(["status", reference, "--json"])).out) as SessionStatusDocument;
 
-test("says where a running session stands, as text and as one JSON document with the promised fields", async () => {
+test("shows a running session's progress, as text and as one JSON document with the promised fields", async () => {
   const id = await begin("run: sleep 100\nsay: Done.");
   await untilRunning(id);
   await longhaul(["say", id, "say: Later."]);
@@ -32,7 +32,7 @@ test("says where a running session stands, as text and as one JSON document with
   expect((await longhaul(["cancel", id])).code).toBe(0);
 });
 
-test("is the same session for Temporal: its search attributes, its queries and its details", async () => {
+test("agrees with Temporal: search attributes, queries and details", async () => {
   const id = await finished("run: true\nsay: Done.");
   expect(await printed(id)).toMatchObject({
     image: { digest: expect.stringMatching(/^(sha256:[0-9a-f]{64}|.+@sha256:[0-9a-f]{64})$/) },
@@ -45,7 +45,7 @@ test("is the same session for Temporal: its search attributes, its queries and i
   expect(String(await handle.query("__temporal_workflow_metadata").then(JSON.stringify))).toContain("step");
 });
 
-test("an id may be typed by its beginning, or be @last; what fits several or none is 5 and says what was meant", async () => {
+test("an id may be abbreviated, or be @last; an ambiguous or unknown one is 5 with a suggestion", async () => {
   const id = await finished("say: One.", "--id", "short-typing-one");
   await finished("say: Two.", "--id", "short-typing-two");
   expect((await printed("short-typing-o")).id).toBe(id);
@@ -55,7 +55,7 @@ test("an id may be typed by its beginning, or be @last; what fits several or non
   const near = await longhaul(["diff", "short-tpying-one"]);
   expect(near).toMatchObject({ code: 5, out: "" });
   expect(near.err).toContain("Did you mean short-typing-one?");
-  // Other files start and delete sessions meanwhile: it is none that is older than the newest of before.
+  // Other files start and delete sessions meanwhile: it is at least as new as the newest before.
   const newest = async () => {
     const { out } = await longhaul(["list", "--limit", "50", "--json"]);
     return (JSON.parse(out) as { readonly id: string }[]).map((row) => row.id);

@@ -16,7 +16,7 @@ import { readState } from "../../client/setup/state.ts";
 const project = fileURLToPath(new URL("../..", import.meta.url));
 const SOURCES = /^(activities|client|scripts|worker|workflows|docs)$|^(package(-lock)?|tsconfig)\.json$/;
 
-/** A clone of its own: `up` and `down` keep what they started in the project's folder. */
+/** Its own clone: `up` and `down` keep state in the project's folder. */
 function clone(): string {
   const folder = emptyFolder();
   for (const name of readdirSync(project).filter((each) => SOURCES.test(each)))
@@ -25,7 +25,7 @@ function clone(): string {
   return folder;
 }
 
-/** What the clone has written down. */
+/** The clone's recorded state. */
 function stateOf(folder: string) {
   return readState(join(folder, ".longhaul")).services;
 }
@@ -49,7 +49,7 @@ function start(folder: string, words: readonly string[], own: Readonly<Record<st
   return { child, err: () => err, ended };
 }
 
-test("up shows what its worker does until Ctrl-C ends what it started; down then says that nothing runs", async () => {
+test("up shows its worker's log until Ctrl-C ends what it started; down then says that nothing runs", async () => {
   const folder = clone();
   const up = start(folder, ["up"]);
   await eventually("it is up", () => up.err().includes("Everything is running"), 110_000);
@@ -68,7 +68,7 @@ test("up shows what its worker does until Ctrl-C ends what it started; down then
   expect(down.err).toContain("Nothing started by longhaul was running.");
 });
 
-/** A session of OpenAI's in the clone's own database, as a worker left it. */
+/** A session with OpenAI in the clone's own database, as a worker left it. */
 async function leaveOpen(folder: string, id: string): Promise<void> {
   const store = openStore({ url: ownPostgresUrl(join(folder, ".longhaul")) ?? "", maxConnections: 1 });
   try {
@@ -79,9 +79,9 @@ async function leaveOpen(folder: string, id: string): Promise<void> {
   }
 }
 
-test("what was left up serves the next verb; with another key doctor says so and the verb renews the worker; after down a verb brings back what it needs, but no worker without the key that an open session needs", async () => {
+test("running services serve the next command; with another key doctor says so and the command restarts the worker; after down a command starts what it needs, but no worker without the key that an open session needs", async () => {
   const folder = clone();
-  // With a database of its own, so on a queue of its own.
+  // With its own database, so on its own queue.
   const setUp = { LONGHAUL_NO_SETUP: "", DATABASE_URL: "", LONGHAUL_TASK_QUEUE: `own-${process.pid}` };
   expect((await start(folder, ["up", "--detach"], setUp).ended).code).toBe(0);
   const first = stateOf(folder).worker;
@@ -122,9 +122,9 @@ test("what was left up serves the next verb; with another key doctor says so and
   expect((await start(folder, ["down"], setUp).ended).err).toContain("postgres.");
 }, 240_000);
 
-test("down names what is not finished, and leaves a Temporal up that another installation uses, unless told all", async () => {
+test("down lists unfinished tasks, and keeps a Temporal that another installation uses, except with --all", async () => {
   const folder = clone();
-  // A process that stands for the server that this clone started.
+  // A process in place of the server that this clone started.
   const server = spawn("sleep", ["600"], { stdio: "ignore" });
   onTestFinished(() => void server.kill("SIGKILL"));
   const pid = server.pid ?? 0;

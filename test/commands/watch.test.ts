@@ -17,14 +17,14 @@ const lines = (out: string) =>
     .split("\n")
     .map((line) => JSON.parse(line) as { seq: number; type: string; data: Record<string, unknown> });
 
-test("shows a session that has ended from its beginning, with its outcome's code and text", async () => {
+test("shows an ended session from its beginning, with its outcome's code and text", async () => {
   const id = await finished("run: echo hello\nsay: The end.");
   const { code, out, err } = await longhaul(["watch", id]);
   expect({ code, out }).toEqual({ code: 0, out: "The end.\n" });
   expect(err).toContain("echo hello");
 });
 
-test("--from SEQ shows what came after it, and gives a JSON event a line", async () => {
+test("--from SEQ shows later events, and prints one JSON event a line", async () => {
   const id = await finished("run: echo hello\nsay: The end.");
   const all = lines((await longhaul(["watch", id, "--json"])).out);
   expect(all[0]?.type).toBe("session:started");
@@ -33,7 +33,7 @@ test("--from SEQ shows what came after it, and gives a JSON event a line", async
   expect(rest.map(({ seq }) => seq)).toEqual(all.map(({ seq }) => seq).filter((seq) => seq > middle));
 });
 
-test("Ctrl-C detaches with 130, and the task goes on", async () => {
+test("Ctrl-C detaches with 130, and the task continues", async () => {
   const id = await begin("run: sleep 100\nsay: Alone.");
   const watching = starting(["watch", id]);
   await eventually("something is shown", () => watching.err().includes("sleep 100"), 60_000);
@@ -45,7 +45,7 @@ test("Ctrl-C detaches with 130, and the task goes on", async () => {
 
 const ERASE = "\r\u001b[2K";
 
-test("on a terminal one line is redrawn with a clock, what runs and what that printed last", async () => {
+test("on a terminal one line is redrawn with a clock, the running command and its last output", async () => {
   const id = await begin(
     "run: for i in 1 2 3 4 5 6 7 8; do echo line $i; sleep 1; done; sleep 100\nsay: Alone.",
   );
@@ -60,7 +60,7 @@ test("on a terminal one line is redrawn with a clock, what runs and what that pr
   expect((await longhaul(["cancel", id])).code).toBe(0);
 });
 
-test("the final text is laid out on a terminal; narrow, without colours and in a pipe it is as it was written", async () => {
+test("the final text is laid out on a terminal; narrow, without colours and in a pipe it is unchanged", async () => {
   const id = await finished("say: **It** is `done`, and every one of its many words stays whole here.");
   const wide = await inTerminal(["watch", id], 80).ended;
   expect(wide.out).toContain("\u001b[1mIt\u001b[22m is \u001b[36mdone\u001b[39m, and every");
@@ -78,7 +78,7 @@ test("an unknown session is 5, a wrong --from is 2", async () => {
   expect((await longhaul(["watch", "no-such-session", "--from", "x"])).code).toBe(2);
 });
 
-test("without a worker it says so at once", async () => {
+test("reports a missing worker at once", async () => {
   const environment = { LONGHAUL_TASK_QUEUE: `nobody-${process.pid}` };
   const { out } = await longhaul(["start", "say: Never."], { environment });
   const id = out.trim();
