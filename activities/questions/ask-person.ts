@@ -14,7 +14,7 @@ import type { AskedPerson, QuestionKind, Settlement } from "../contract/question
 import type { AgentDeps } from "../runtime/deps.ts";
 import { readState } from "../mcp/call-state.ts";
 import { enterSession } from "../runtime/enter-session.ts";
-import { inputHash, questionId, standingVerdict } from "../permissions/approval.ts";
+import { inputHash, questionId, standingVerdict } from "../tools/permissions/approval.ts";
 import type { Queryable } from "../store/db.ts";
 import { namesToAsk } from "../store/egress.ts";
 import { appendEvents } from "../store/events.ts";

@@ -11,7 +11,7 @@ import type { ToolFacts } from "../contract/activities.ts";
 import { fatal, superseded } from "../contract/failures.ts";
 import type { ToolCallPart, ToolResultPart } from "../contract/message.ts";
 import type { SettledQuestion, Settlement, SettleQuestionInput } from "../contract/questions.ts";
-import { standingVerdict } from "../permissions/approval.ts";
+import { standingVerdict } from "../tools/permissions/approval.ts";
 import type { AgentDeps } from "../runtime/deps.ts";
 import { enterSession } from "../runtime/enter-session.ts";
 import { resultEvent } from "../store/call-events.ts";

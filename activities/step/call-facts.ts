@@ -5,7 +5,7 @@ import type { ToolCallPart } from "../contract/message.ts";
 import { askUser } from "../tools/ask-user.ts";
 import { DELEGATE, delegateInput } from "../tools/delegate.ts";
 import { exitPlan } from "../tools/exit-plan.ts";
-import { verdictOf } from "../permissions/permissions.ts";
+import { verdictOf } from "../tools/permissions/permissions.ts";
 import { findTool } from "../tools/index.ts";
 import { aboutCall } from "../tools/invoke.ts";
 import { sessionTools } from "../tools/session-tools.ts";

@@ -2,7 +2,7 @@
 import { randomUUID } from "node:crypto";
 import { retryable } from "../contract/failures.ts";
 import { readState, writeState, type CallState } from "../mcp/call-state.ts";
-import { questionId } from "../permissions/approval.ts";
+import { questionId } from "../tools/permissions/approval.ts";
 import type { AgentDeps } from "../runtime/deps.ts";
 import { appendEvents } from "../store/events.ts";
 import { keepFound, noteMcpState } from "../store/mcp.ts";

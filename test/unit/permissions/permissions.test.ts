@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { verdictOf, type PermissionRule } from "../../../activities/permissions/permissions.ts";
+import { verdictOf, type PermissionRule } from "../../../activities/tools/permissions/permissions.ts";
 
 const bash = (command: string) => ({ toolName: "bash", input: { command } });
 const rules: readonly PermissionRule[] = [

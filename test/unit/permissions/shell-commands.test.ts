@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { shellCommands, UNKNOWN } from "../../../activities/permissions/shell-commands.ts";
+import { shellCommands, UNKNOWN } from "../../../activities/tools/permissions/shell-commands.ts";
 
 const read = (text: string) => {
   const { commands, isSure } = shellCommands(text);

@@ -2,9 +2,9 @@
  * Which calls run, which wait for a person's leave, and which do not run: rules in order, the last one that matches counts,
  * and where none does the call runs. A convenience: the wall is the sandbox, not a pattern. Pure.
  */
-import type { Grant } from "../store/questions.ts";
-import { workspacePath } from "../tools/paths.ts";
-import { touchedFiles } from "../tools/touched-folders.ts";
+import type { Grant } from "../../store/questions.ts";
+import { workspacePath } from "../paths.ts";
+import { touchedFiles } from "../touched-folders.ts";
 import { shellCommands, UNKNOWN } from "./shell-commands.ts";
 
 export interface PermissionRule {
