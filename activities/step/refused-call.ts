@@ -1,6 +1,6 @@
 /** What the rules of a session say of a call before it is run. */
 import type { ToolFacts } from "../contract/activities.ts";
-import { verdictNow } from "../permissions/approval.ts";
+import { verdictNow } from "../tools/permissions/approval.ts";
 import type { AskedCall } from "../store/asked-call.ts";
 import type { Queryable } from "../store/db.ts";
 import type { Session } from "../store/sessions.ts";
