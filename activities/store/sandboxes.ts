@@ -1,6 +1,7 @@
 /** Where a session's sandbox is, how far its files are saved, and what the model is still to be told of it. */
 import { and, eq, gt, isNull, lt, max, or, sql } from "drizzle-orm";
 import type { Queryable } from "./db.ts";
+import { prepared } from "./prepared.ts";
 import { boxes, sessions, toolCalls } from "./schema/index.ts";
 
 /** Which sandbox it is: another volume, container or life of its processes is another sandbox. */
@@ -89,23 +90,29 @@ export async function isCurrentSandbox(
   session: { readonly id: string; readonly runId: string | undefined },
   { volume, container, boot }: SandboxIdentity,
 ): Promise<boolean> {
-  const rows = await db
+  const asked = { id: session.id, runId: session.runId ?? null, volume, container, boot };
+  return (await currentQuery(db).execute(asked)).length > 0;
+}
+
+/** Asked before and after each call. */
+const currentQuery = prepared((db) =>
+  db
     .select({ id: boxes.sessionId })
     .from(boxes)
     .innerJoin(sessions, eq(sessions.id, boxes.sessionId))
     .where(
       and(
-        eq(boxes.sessionId, session.id),
-        eq(boxes.volume, volume),
-        eq(boxes.container, container),
-        eq(boxes.boot, boot),
+        eq(boxes.sessionId, sql.placeholder("id")),
+        eq(boxes.volume, sql.placeholder("volume")),
+        eq(boxes.container, sql.placeholder("container")),
+        eq(boxes.boot, sql.placeholder("boot")),
         isNull(boxes.closedRun),
         eq(sessions.restoreWorkspace, false),
-        session.runId === undefined ? isNull(sessions.runId) : eq(sessions.runId, session.runId),
+        sql`${sessions.runId} is not distinct from ${sql.placeholder("runId")}`,
       ),
-    );
-  return rows.length > 0;
-}
+    )
+    .prepare("current_sandbox"),
+);
 
 /** Puts something behind what is to be told at the next step boundary. */
 export async function addNotice(db: Queryable, sessionId: string, text: string): Promise<void> {
@@ -137,21 +144,32 @@ export async function takeNotice(db: Queryable, sessionId: string): Promise<stri
  * @returns false where they are `limit`, or the session has no sandbox
  */
 export async function beginSave(db: Queryable, sessionId: string, limit: number): Promise<boolean> {
-  const rows = await db
+  return (await beginQuery(db).execute({ sessionId, limit })).length > 0;
+}
+
+const beginQuery = prepared((db) =>
+  db
     .update(boxes)
     .set({ savesBegun: sql`${boxes.savesBegun} + 1` })
-    .where(and(eq(boxes.sessionId, sessionId), lt(boxes.savesBegun, limit)))
-    .returning({ id: boxes.sessionId });
-  return rows.length > 0;
-}
+    .where(
+      and(eq(boxes.sessionId, sql.placeholder("sessionId")), lt(boxes.savesBegun, sql.placeholder("limit"))),
+    )
+    .returning({ id: boxes.sessionId })
+    .prepare("begin_save"),
+);
 
 /** No save was lost with its worker: one has ended since, or another run begins. Writes nothing where none was begun. */
 export async function forgetSavesBegun(db: Queryable, sessionId: string): Promise<void> {
-  await db
+  await forgetQuery(db).execute({ sessionId });
+}
+
+const forgetQuery = prepared((db) =>
+  db
     .update(boxes)
     .set({ savesBegun: 0 })
-    .where(and(eq(boxes.sessionId, sessionId), gt(boxes.savesBegun, 0)));
-}
+    .where(and(eq(boxes.sessionId, sql.placeholder("sessionId")), gt(boxes.savesBegun, 0)))
+    .prepare("forget_saves_begun"),
+);
 
 /** All calls up to `step` are over and the files they left are in a checkpoint. */
 export async function markSaved(db: Queryable, sessionId: string, step: number): Promise<void> {
@@ -167,10 +185,23 @@ export async function markUnchanged(
   at: { readonly sessionId: string; readonly epoch: number; readonly step: number },
   sandbox: Pick<SandboxIdentity, "volume">,
 ): Promise<void> {
-  await db.execute(sql`update boxes set saved_step = ${at.step}, saves_begun = 0 where session_id = ${at.sessionId}
-    and volume = ${sandbox.volume} and coalesce(saved_step, -1) < ${at.step}
-    and exists (select 1 from sessions where id = ${at.sessionId} and epoch = ${at.epoch})`);
+  await unchangedQuery(db).execute({ ...at, volume: sandbox.volume });
 }
+
+const unchangedQuery = prepared((db) =>
+  db
+    .update(boxes)
+    .set({ savedStep: sql`${sql.placeholder("step")}`, savesBegun: 0 })
+    .where(
+      and(
+        eq(boxes.sessionId, sql.placeholder("sessionId")),
+        eq(boxes.volume, sql.placeholder("volume")),
+        lt(sql`coalesce(${boxes.savedStep}, -1)`, sql.placeholder("step")),
+        sql`exists (select 1 from sessions as s where s.id = ${boxes.sessionId} and s.epoch = ${sql.placeholder("epoch")})`,
+      ),
+    )
+    .prepare("mark_unchanged"),
+);
 
 /** Remembers which files are in no save, so that each is told once. */
 export async function keepLeftOut(

@@ -2,19 +2,25 @@
 import { and, eq, ne, not, sql } from "drizzle-orm";
 import { checkpointById, type Checkpoint } from "./checkpoints.ts";
 import type { Queryable } from "./db.ts";
+import { prepared } from "./prepared.ts";
 import { checkpoints } from "./schema/index.ts";
 
 /** Of all saves, those of abandoned lines too, as they are stored. Reads no save. */
 export async function savedBytes(db: Queryable, sessionId: string): Promise<number> {
-  const size = (column: unknown) => sql`pg_column_size(${column})`;
-  const [row] = await db
+  const [row] = await bytesQuery(db).execute({ sessionId });
+  return row?.bytes ?? 0;
+}
+
+const size = (column: unknown) => sql`pg_column_size(${column})`;
+const bytesQuery = prepared((db) =>
+  db
     .select({
       bytes: sql<number>`coalesce(sum(${size(checkpoints.pack)} + ${size(checkpoints.manifest)}), 0)::float8`,
     })
     .from(checkpoints)
-    .where(eq(checkpoints.sessionId, sessionId));
-  return row?.bytes ?? 0;
-}
+    .where(eq(checkpoints.sessionId, sql.placeholder("sessionId")))
+    .prepare("saved_bytes"),
+);
 
 /**
  * What a save is made against that takes the place of the newest one.

@@ -19,11 +19,7 @@ export const setMaxCost = (tx: Queryable, id: string, usd: number): Promise<void
 export const noteOwnTools = (tx: Queryable, id: string): Promise<void> =>
   change(tx, eq(sessions.id, id), (config) => ({ ...config, ownTools: true }));
 
-async function change(
-  tx: Queryable,
-  which: SQL,
-  to: (config: RunConfig) => RunConfig,
-): Promise<void> {
+async function change(tx: Queryable, which: SQL, to: (config: RunConfig) => RunConfig): Promise<void> {
   const rows = await tx
     .select({ id: sessions.id, config: configText })
     .from(sessions)

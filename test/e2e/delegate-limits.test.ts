@@ -29,9 +29,7 @@ it("a delegate ends with its parent at the limit of what both may cost [D8]", as
     status: "max_steps",
     error: { type: "CostLimit" },
   });
-  expect((await resultTexts(agent.database.store, session.id))[0]).toContain(
-    "stopped at the limit of cost",
-  );
+  expect((await resultTexts(agent.database.store, session.id))[0]).toContain("stopped at the limit of cost");
 });
 
 it("a delegate has the limit that its parent was given more of: in its next step, and when it is taken up again", async () => {
