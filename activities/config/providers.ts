@@ -56,8 +56,10 @@ const builtInProviders: Readonly<Record<string, BuiltIn>> = {
 };
 
 /** Where a provider that is built in answers, where that is one address. */
-export const usualAddress = (name: string): string | undefined =>
-  Object.hasOwn(builtInProviders, name) ? builtInProviders[name]?.baseUrl : undefined;
+export const usualAddress = (name: string): string | undefined => builtInOf(name)?.baseUrl;
+
+const builtInOf = (name: string): BuiltIn | undefined =>
+  Object.hasOwn(builtInProviders, name) ? builtInProviders[name] : undefined;
 
 /** Variables that say where a provider is or who asks, of those built in. */
 export const providerVariables: readonly string[] = Object.values(builtInProviders).flatMap(
@@ -94,7 +96,7 @@ export function findProvider(
   const full = fullModelName(name);
   const providerName = full.slice(0, full.indexOf("/"));
   const modelName = full.slice(full.indexOf("/") + 1);
-  const builtIn = Object.hasOwn(builtInProviders, providerName) ? builtInProviders[providerName] : undefined;
+  const builtIn = builtInOf(providerName);
   const own = Object.hasOwn(configured, providerName) ? configured[providerName] : undefined;
   if (own === undefined && environment["OPENAI_BASE_URL"] && !isReady(providerName, builtIn, environment))
     return { ...described("openai", builtInProviders["openai"], configured["openai"]), modelName: name };
@@ -133,13 +135,26 @@ function keyVariables({ keyEnv, headersEnv = {} }: Pick<Provider, "keyEnv" | "he
   return [...(keyEnv === undefined ? [] : [keyEnv]), ...Object.values(headersEnv)];
 }
 
-/** Which keys are there for a model that nobody named, a line each: one is never taken unasked. OpenAI's chooses a model by itself. */
-export function keyNotes(environment: Environment): string[] {
-  return Object.entries(builtInProviders).flatMap(([name, builtIn]) => {
+/**
+ * What could be asked where nobody named a model, a line each: a provider that is configured, or that has its key. None is taken
+ * unasked; OpenAI's key chooses a model by itself.
+ */
+export function keyNotes(
+  environment: Environment,
+  configured: Readonly<Record<string, ProviderConfig>>,
+): string[] {
+  const own = Object.entries(configured).map(([name, provider]) => {
+    const lacks = missingVariables(described(name, builtInOf(name), provider).provider, environment);
+    const once = lacks.length === 0 ? "" : `, once ${lacks.join(" and ")} is set`;
+    return `longhaul.yaml has the provider ${name}: --model ${name}/NAME uses it${once} (or \`model: ${name}/NAME\` in the file).`;
+  });
+  const ready = Object.entries(builtInProviders).flatMap(([name, builtIn]) => {
     const [variable] = keyVariables(builtIn);
     if (name === "openai" || variable === undefined || !environment[variable]) return [];
+    if (Object.hasOwn(configured, name)) return [];
     return [`${variable} is set: --model ${name}/NAME uses it (longhaul models ${name} shows the names).`];
   });
+  return [...own, ...ready];
 }
 
 /** The variables that a provider lacks in an environment: keys, and the address where nothing else says it. */

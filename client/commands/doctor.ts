@@ -12,7 +12,7 @@ export function doctorCommand(command: Command, output: Output) {
     const { diagnose } = await import("../setup/doctor.ts");
     const { modelServerCheck } = await import("../setup/model-check.ts");
     const [{ checks: found, settings }, server] = await Promise.all([
-      diagnose({ sandbox: own.sandbox }),
+      diagnose({ sandbox: own.sandbox, model: own.choice }),
       own.run === undefined ? undefined : modelServerCheck(own.run, readSettings(flags).environment),
     ]);
     const { mcpServers } = own.run ?? {};

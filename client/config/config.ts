@@ -81,9 +81,18 @@ export function resolveConfig(
       ...notes,
       ...resolved.notes,
       ...machine.notes,
-      ...(chosen === undefined ? keyNotes(environment) : []),
+      ...(chosen === undefined ? keyNotes(environment, settings.providers) : []),
     ],
   };
+}
+
+/** Which model a session would ask that is started now. */
+export interface ModelChoice {
+  readonly target: ModelTarget;
+  /** What else could be asked, a line each, where none was chosen: the rehearsal's stands in. */
+  readonly hints: readonly string[] | undefined;
+  /** Its workers are somebody else's, and have the key. */
+  readonly isKeyElsewhere: boolean;
 }
 
 export interface Setting {
@@ -112,12 +121,14 @@ export function describeSettings(
   settings: Setting[];
   sandbox?: AgentConfig["sandbox"];
   run?: RunConfig;
+  choice?: ModelChoice;
 } {
   const name = "configuration";
   try {
     const { path, file, own } = readConfigFiles(flags, environment, cwd);
     const settings = overlaid(layered(own.settings, file), flags, environment);
-    const model = settings.model ?? defaultModel(environment) ?? REHEARSAL_MODEL;
+    const chosen = settings.model ?? defaultModel(environment);
+    const model = chosen ?? REHEARSAL_MODEL;
     const { run } = runConfigOf(settings, model, environment);
     const sourceOf = (variable: string | undefined, pick: (from: ConfigFile) => unknown) => {
       if (variable !== undefined && setting(environment, variable) !== undefined) return "environment";
@@ -129,6 +140,11 @@ export function describeSettings(
       check: { name, ok: true, found: read === "" ? `no ${CONFIG_NAME}: defaults` : read },
       sandbox: settings.sandbox,
       run,
+      choice: {
+        target: run,
+        hints: chosen === undefined ? keyNotes(environment, settings.providers) : undefined,
+        isKeyElsewhere: isSetupOff(environment),
+      },
       settings: SHOWN.map(([shown, variable, pick]) => ({
         name: shown,
         value: String(pick({ ...settings, model })),

@@ -2,6 +2,7 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { type AgentConfig, agentConfigSchema } from "../../activities/config/agent-config.ts";
+import type { ModelChoice } from "../config/config.ts";
 import { gitHubAppSettings, gitHubAppTrouble } from "../../activities/git/github-app.ts";
 import { DEFAULT_IMAGE } from "../../activities/config/default-image.ts";
 import {
@@ -12,6 +13,7 @@ import {
   withoutPassword,
 } from "../../worker/connect/probe.ts";
 import { describeDifference, isDifferent } from "./fingerprint.ts";
+import { modelFinding } from "./model-check.ts";
 import { findOnPath } from "./processes.ts";
 import { ServiceMissing } from "../../worker/connect/service-missing.ts";
 import { checkRunc, checkSandbox, type Finding } from "./sandbox-check.ts";
@@ -43,6 +45,8 @@ export async function diagnose(options: {
   readonly home?: string;
   /** The configuration's; default its defaults. */
   readonly sandbox?: AgentConfig["sandbox"] | undefined;
+  /** Undefined where the configuration cannot be read, which is a finding of its own. */
+  readonly model?: ModelChoice | undefined;
 }): Promise<Diagnosis> {
   const home = options.home ?? projectHome;
   const services = findServices(home);
@@ -61,7 +65,7 @@ export async function diagnose(options: {
     temporal,
     docker,
     ...sandboxes,
-    modelCheck(services),
+    ...(options.model === undefined ? [] : [modelFinding(options.model, process.env, services.rehearsalUrl)]),
     worker,
     ...versions,
     temporalProgram(),
@@ -80,16 +84,6 @@ async function probed(name: string, probe: () => Promise<string>, variable: stri
     const isOurs = settingOf(variable) === undefined && !isPermissionDenied(error.cause);
     return { name, ok: false, found: error.problem, fix: isOurs ? BRINGS_UP : error.fix };
   }
-}
-
-function modelCheck(services: LocalServices): Check {
-  if (settingOf("OPENAI_API_KEY") !== undefined)
-    return { name: "Model", ok: true, found: "OPENAI_API_KEY is set" };
-  const server = settingOf("OPENAI_BASE_URL");
-  if (server !== undefined)
-    return { name: "Model", ok: true, found: `compatible server at ${withoutPassword(server)}` };
-  const place = services.rehearsalUrl === undefined ? "" : ` at ${services.rehearsalUrl}`;
-  return { name: "Model", ok: true, found: `no key: the rehearsal model plays a written script${place}` };
 }
 
 async function sandboxChecks(services: LocalServices, sandbox: AgentConfig["sandbox"]): Promise<Check[]> {

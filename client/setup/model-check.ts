@@ -1,15 +1,55 @@
 /** What `doctor` says of the server of the session's model: whether it has the model, and what window it really has. */
-import type { ModelTarget } from "../../activities/config/model-target.ts";
+import type { ModelTarget, Provider } from "../../activities/config/model-target.ts";
 import type { ModelFacts, ServedWindow } from "../../activities/config/models.ts";
-import type { Environment } from "../../activities/config/providers.ts";
+import { type Environment, missingVariables } from "../../activities/config/providers.ts";
 import { withoutPassword } from "../../worker/connect/probe.ts";
-import type { Diagnosis } from "./doctor.ts";
+import type { ModelChoice } from "../config/config.ts";
+import type { Finding } from "./sandbox-check.ts";
 import { askOllama, askServer, servedAs, type ServedModel } from "./model-servers.ts";
 
-type Check = Diagnosis["checks"][number];
+type Check = Finding & { readonly name: string };
 type Asked = Pick<ModelTarget, "model" | "modelName" | "contextWindow" | "api" | "provider">;
 
 const SERVER_MS = 3_000;
+
+/** Which model is asked, and whether what that needs is there. Pure. @param rehearsalUrl where the rehearsal's answers */
+export function modelFinding(
+  { target, hints, isKeyElsewhere }: ModelChoice,
+  environment: Environment,
+  rehearsalUrl: string | undefined,
+): Check {
+  const name = "Model";
+  const { provider } = target;
+  if (hints !== undefined || provider === undefined || provider.name === "rehearsal") {
+    const place = rehearsalUrl === undefined ? "" : ` at ${rehearsalUrl}`;
+    const why = hints === undefined ? target.model : "no model is chosen and OPENAI_API_KEY is not set";
+    const found = `${why}: the rehearsal model plays a written script${place}`;
+    return hints === undefined || hints.length === 0
+      ? { name, ok: true, found }
+      : { name, ok: true, warning: true, found, fix: hints.join(" ") };
+  }
+  const address = addressOf(provider, environment);
+  const asked =
+    address === undefined ? target.model : `${target.model}, asked at ${withoutPassword(address)}`;
+  const lacks = missingVariables(provider, environment);
+  if (lacks.length === 0) return { name, ok: true, found: `${asked}; ${keyText(provider, environment)}` };
+  if (isKeyElsewhere) return { name, ok: true, found: `${asked}; its workers have the key` };
+  const names = lacks.join(" and ");
+  return {
+    name,
+    ok: false,
+    found: `${asked}; ${names} ${lacks.length === 1 ? "is" : "are"} not set`,
+    fix: `Set ${names}.`,
+  };
+}
+
+function keyText({ keyEnv, headersEnv = {} }: Provider, environment: Environment): string {
+  const [set] = [keyEnv, ...Object.values(headersEnv)].filter((name) => name && environment[name]);
+  return set === undefined ? "it needs no key" : `${set} is set`;
+}
+
+const addressOf = ({ baseUrl, baseUrlEnv }: Provider, environment: Environment): string | undefined =>
+  baseUrl ?? ((baseUrlEnv && environment[baseUrlEnv]) || undefined);
 
 /** @returns undefined where the provider has no address of its own, or not one that lists models */
 export async function modelServerCheck(run: Asked, environment: Environment): Promise<Check | undefined> {
@@ -44,7 +84,7 @@ export async function askWindows(
 }
 
 function serverOf({ provider, api }: Asked, environment: Environment) {
-  const address = provider?.baseUrl ?? (provider?.baseUrlEnv && environment[provider.baseUrlEnv]);
+  const address = provider && addressOf(provider, environment);
   if (!address || provider?.name === "rehearsal" || (api !== "chat" && api !== "responses")) return undefined;
   const key = provider?.keyEnv && environment[provider.keyEnv];
   const headers: Record<string, string> = key ? { authorization: `Bearer ${key}` } : {};

@@ -1,5 +1,11 @@
-import { expect, it } from "vitest";
+import { mkdtempSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { DEFAULT_MODEL } from "../../../activities/config/default-model.ts";
 import { doctorText } from "../../../client/commands/doctor.ts";
+import { describeSettings } from "../../../client/config/config.ts";
+import { modelFinding } from "../../../client/setup/model-check.ts";
 
 it("doctor marks differently what works, what is missing, and what was not measured", () => {
   const text = doctorText(
@@ -19,4 +25,60 @@ it("doctor marks differently what works, what is missing, and what was not measu
     "           → build it",
     "! unknown  not measured",
   ]);
+});
+
+describe("what doctor says of the model that a session would ask", () => {
+  const found = (settings: object, environment: Record<string, string> = {}) => {
+    const config = join(mkdtempSync(join(tmpdir(), "doctor-")), "longhaul.yaml");
+    writeFileSync(config, JSON.stringify(settings));
+    return modelFinding(describeSettings({ config }, environment).choice!, environment, "http://r/v1");
+  };
+  const acme = {
+    providers: { acme: { baseUrl: "http://x/v1", keyEnv: "ACME_API_KEY" }, lab: { baseUrl: "http://y/v1" } },
+  };
+
+  it("is the rehearsal where none is chosen and nothing else is there", () => {
+    expect(found({})).toEqual({
+      name: "Model",
+      ok: true,
+      found:
+        "no model is chosen and OPENAI_API_KEY is not set: the rehearsal model plays a written script at http://r/v1",
+    });
+  });
+
+  it("names providers that are there and not used, with what to do", () => {
+    const { warning, fix = "" } = found(acme, { ANTHROPIC_API_KEY: "k" });
+    expect(warning).toBe(true);
+    expect(fix).toContain("--model acme/NAME uses it, once ACME_API_KEY is set");
+    expect(fix).toContain("--model lab/NAME uses it (");
+    expect(fix).toContain("ANTHROPIC_API_KEY is set: --model anthropic/NAME");
+  });
+
+  it("is the one that is chosen, with its key and its server", () => {
+    const chosen = { ...acme, model: "acme/large" };
+    expect(found(chosen, { ACME_API_KEY: "k" })).toEqual({
+      name: "Model",
+      ok: true,
+      found: "acme/large, asked at http://x/v1; ACME_API_KEY is set",
+    });
+    expect(found(chosen)).toMatchObject({
+      ok: false,
+      found: "acme/large, asked at http://x/v1; ACME_API_KEY is not set",
+      fix: "Set ACME_API_KEY.",
+    });
+    expect(found(chosen, { LONGHAUL_NO_SETUP: "1" })).toMatchObject({
+      ok: true,
+      found: "acme/large, asked at http://x/v1; its workers have the key",
+    });
+    expect(found({ model: "ollama/qwen3" })).toMatchObject({
+      ok: true,
+      found: "ollama/qwen3, asked at http://127.0.0.1:11434/v1; it needs no key",
+    });
+    const openai = { OPENAI_API_KEY: "k" };
+    expect(found({}, openai).found).toBe(`openai/${DEFAULT_MODEL}; OPENAI_API_KEY is set`);
+    expect(found({}, { OPENAI_BASE_URL: "http://me:secret@z/v1" }).found).toMatch(
+      /asked at http:\/\/.*z\/v1; it needs/,
+    );
+    expect(found({}, { OPENAI_BASE_URL: "http://me:secret@z/v1" }).found).not.toContain("secret");
+  });
 });
