@@ -1,8 +1,10 @@
 /** What a person sees of a run in the Web UI. Pure. */
 import type { SessionStatus } from "../activities/contract/activities.ts";
 import type { RunPolicy } from "../activities/contract/run-policy.ts";
+import { amountLike, usd } from "../activities/contract/budget-question.ts";
 import { BREAKDOWN_PARTS, barOf, breakdownOf } from "../activities/contract/breakdown.ts";
-import { wantsWords } from "../activities/contract/questions.ts";
+import { inertMarkdown } from "../activities/contract/inert-markdown.ts";
+import { wantsWords, type QuestionKind } from "../activities/contract/questions.ts";
 import { cutChars } from "../activities/contract/cut-text.ts";
 import type { AgentState } from "./agent-state.ts";
 import type { OpenQuestion } from "./asking.ts";
@@ -65,19 +67,40 @@ export function currentDetails(
   return lines.join("\n");
 }
 
+const TITLES: Readonly<Record<QuestionKind, string>> = {
+  ask: "Question",
+  mcp: "Question from an MCP server",
+  budget: "Limit reached",
+  approval: "Approval needed",
+  plan: "Plan to approve",
+  egress: "Network access to approve",
+};
+
 /** What is asked, and the exact signal to send. */
-function questionLines({ id, kind, text, options }: OpenQuestion): string[] {
-  const isQuestion = wantsWords(kind);
-  const answer = isQuestion
-    ? { question: id, ...(options ? { option: 1 } : { text: "…" }) }
-    : { question: id, action: "allow" };
+function questionLines(question: OpenQuestion): string[] {
+  const { kind, text, options } = question;
+  const [first = "", ...others] = answersTo(question).map((answer) => code(JSON.stringify(answer)));
   return [
-    `**${isQuestion ? "Question" : "Leave to give"}** ${plain(text)}`,
+    `**${TITLES[kind]}:** ${plain(text)}`,
     "",
     ...(options ?? []).map((label, place) => `${place + 1}. ${plain(label)}`),
     ...(options ? [""] : []),
-    `Send the signal \`answer\` with ${code(JSON.stringify(answer))}${isQuestion ? "" : ` or ${code(JSON.stringify({ question: id, action: "deny" }))}`}`,
+    `To answer, send the signal \`answer\` with ${[first, ...others].join(" or ")}`,
     "",
+  ];
+}
+
+/** Each kind of answer to it, as the signal takes it. */
+function answersTo({ id: question, kind, options }: OpenQuestion): object[] {
+  if (kind === "budget")
+    return [
+      { question, option: 1 },
+      { question, text: amountLike(options ?? []) },
+    ];
+  if (wantsWords(kind)) return [options ? { question, option: 1 } : { question, text: "…" }];
+  return [
+    { question, action: "allow" },
+    { question, action: "deny" },
   ];
 }
 
@@ -122,10 +145,10 @@ function textOf(parts: AgentState["inbox"]["queue"][number]["parts"]): string {
 /** USD; without a limit only what the steps of this run cost is known here. */
 function costText({ costUsd }: AgentState, { maxCostUsd }: RunPolicy): string {
   if (costUsd <= 0) return "";
-  const cost = `$${costUsd.toFixed(costUsd >= 1 ? 2 : 4)}`;
+  const cost = plain(usd(costUsd));
   return maxCostUsd === undefined
     ? ` · cost of this run ${cost}`
-    : ` · cost ${cost} of at most $${maxCostUsd}`;
+    : ` · cost ${cost} of at most ${plain(usd(maxCostUsd))}`;
 }
 
 /** The same figures as the client's `context`: the window by what it holds. */
@@ -157,12 +180,11 @@ function code(text: string): string {
   return `\`${text.replaceAll(/[`|\n\r]/g, " ")}\``;
 }
 
-/** What was delivered; of its words only an address is drawn, as a link. */
+/** What was delivered; of its words only an address at the end is drawn, as a link. */
 function linked(text: string): string {
-  return plain(text).replace(/https?:\/\/[^\s\\]+$/, (url) => `<${url}>`);
+  const address = /https?:\/\/[\w./:@%?=~-]+$/.exec(text)?.[0];
+  return address === undefined ? plain(text) : `${plain(text.slice(0, -address.length))}<${address}>`;
 }
 
-/** Text of others, so that it cannot draw links, images or headings. */
-function plain(text: string): string {
-  return text.replaceAll(/[\n\r]+/g, " ").replaceAll(/[\\`*_[\]<>|#!]/g, String.raw`\$&`);
-}
+/** Text of others, on one line. */
+const plain = (text: string): string => inertMarkdown(text.replaceAll(/[\n\r]+/g, " "));

@@ -111,14 +111,15 @@ async function ask(
   return perform("settleQuestion", optionsOf(run), summary, { step, index, id, settlement });
 }
 
-const asksFor = ({ about }: RunToolInput) => (about === "egress" ? "asks for the network" : "asks for leave");
+const asksFor = ({ about }: RunToolInput) =>
+  about === "egress" ? "asks for the network" : "asks for approval";
 
 /** How long the end of a run waits for its notice. Source: ours, five attempts. */
 const NOTICE_MS = 30_000;
 
 /** Nothing waits for it, but the run's end for a while. */
 async function notify(run: Run, input: NotifyInput): Promise<void> {
-  const summary = `tell of ${input.question ?? "the end"}`;
+  const summary = `notify: ${input.question === undefined ? "session ended" : `question ${input.question}`}`;
   await CancellationScope.nonCancellable(() => perform("notify", optionsOf(run), summary, input)).catch(
     () => undefined,
   );

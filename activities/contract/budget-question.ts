@@ -36,8 +36,8 @@ const amountText = (limit: BudgetLimit, amount: number): string =>
 
 export function budgetText({ limit, used, of }: ReachedLimit): string {
   return limit === "cost"
-    ? `This session has cost ${usd(used)} of the ${usd(of)} that it may (limits.maxCostUsd). May it go on?`
-    : `This run has made ${used} of the ${of} steps that it may (limits.maxSteps). May it go on?`;
+    ? `This session has cost ${usd(used)}; its limit is ${usd(of)} (limits.maxCostUsd). May it continue?`
+    : `This run has made ${amountText(limit, used)}; its limit is ${of} (limits.maxSteps). May it continue?`;
 }
 
 /**
@@ -61,6 +61,14 @@ export function moreOf(limit: BudgetLimit, answer: string): number | undefined {
   return digits === undefined || Number(digits) <= 0 ? undefined : Number(digits);
 }
 
+/** Which limit a question with these options is about. */
+const limitOf = (options: readonly string[]): BudgetLimit =>
+  options.some((option) => moreOf("steps", option) !== undefined) ? "steps" : "cost";
+
+/** How an amount in a person's own words is written for a question with these options. */
+export const amountLike = (options: readonly string[]): string =>
+  limitOf(options) === "steps" ? "20 steps" : "$2.50";
+
 /** An amount in a person's own words, such as `$2.50` or `20 steps`; undefined where it is none. */
 export function readMore(
   options: readonly string[],
@@ -70,7 +78,7 @@ export function readMore(
   | { readonly ok: true; readonly text: string }
   | { readonly ok: false; readonly reason: string }
   | undefined {
-  const limit = options.some((option) => moreOf("steps", option) !== undefined) ? "steps" : "cost";
+  const limit = limitOf(options);
   const amount = moreOf(limit, answer);
   if (amount === undefined) return undefined;
   return amount > most

@@ -1,5 +1,5 @@
 /** Questions to people, as the workflow, the activities and the clients see them: who may answer what. Pure. */
-import { readMore, type OpenBudget } from "./budget-question.ts";
+import { amountLike, readMore, type OpenBudget } from "./budget-question.ts";
 import { cleanText } from "./clean-text.ts";
 import { cutChars } from "./cut-text.ts";
 import type { RunToolInput, ToolFacts } from "./tool-facts.ts";
@@ -166,9 +166,9 @@ function settlementOf({ kind, options, most }: Open, { text, option, action }: A
     const more = readMore(options, String(chosen), most);
     if (more !== undefined) return more.ok ? { how: "answered", text: more.text } : more.reason;
   }
-  return label === undefined
-    ? `"${cutChars(String(chosen), 80)}" is not among the options: ${options.map((one, place) => `${place + 1} ${one}`).join(", ")}`
-    : { how: "answered", text: label };
+  if (label !== undefined) return { how: "answered", text: label };
+  const numbered = options.map((one, place) => `${place + 1} ${one}`).join(", ");
+  return `"${cutChars(String(chosen), 80)}" is not among the options: ${numbered}${kind === "budget" ? `; or give an amount such as "${amountLike(options)}"` : ""}`;
 }
 
 function leaveOf(

@@ -128,7 +128,7 @@ async function questionOf(db: Queryable, session: Session, call: ToolCallPart): 
   const { match } = verdict.rule;
   return {
     kind: "approval",
-    text: `${call.toolName}: ${shorten(inputText(call), MAX_TEXT_CHARS)}${match === undefined ? "" : `\n(asked about: ${match})`}`,
+    text: `${call.toolName}: ${shorten(inputText(call), MAX_TEXT_CHARS)}${match === undefined ? "" : `\n(rule: ${match})`}`,
     options: null,
     defaultText: null,
     timeoutMs: undefined,

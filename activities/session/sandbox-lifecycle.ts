@@ -78,7 +78,7 @@ function notYet(afterMs: number): ApplicationFailure {
   return ApplicationFailure.create({
     type: "NotYetDue" satisfies FailureType,
     message:
-      "The sandbox is kept for a while; if nobody has answered by then, it is saved and removed until the answer.",
+      "No error: the session waits for a person. If no answer comes in this time, the files are saved and the sandbox is removed until one does.",
     nextRetryDelay: afterMs,
     category: ApplicationFailureCategory.BENIGN,
   });

@@ -12,7 +12,7 @@ export function askedLines(
   columns: number,
 ): string[] {
   const isAsk = wantsWords(kind);
-  const title = TITLES[kind] ?? "asks for leave";
+  const title = TITLES[kind] ?? "approval needed:";
   return [
     "",
     style("bold", `? ${title} ${id}`),
@@ -32,10 +32,10 @@ export function askedLines(
 
 const TITLES: Readonly<Record<string, string>> = {
   ask: "question",
-  mcp: "question of a server",
-  plan: "plan",
-  egress: "asks for the network",
-  budget: "has reached a limit",
+  mcp: "question from an MCP server",
+  plan: "plan to approve:",
+  egress: "network access to approve:",
+  budget: "limit reached:",
 };
 
 const untilText = (expiresAt: string | null) => (expiresAt === null ? "" : `, taken at ${expiresAt}`);

@@ -1,5 +1,6 @@
 /** What Temporal's Web UI shows of a session before its first step. Pure. */
 import { cutChars } from "../../activities/contract/cut-text.ts";
+import { inertMarkdown } from "../../activities/contract/inert-markdown.ts";
 
 /** Bytes the server keeps of a summary. Source: survey of command lines, X8 (documents disagree: 200 or 400). */
 const SUMMARY_BYTES = 180;
@@ -46,28 +47,23 @@ export function taskDetails(facts: DetailFacts): string {
 /** The task as the Web UI's summary of a run, which it draws as Markdown: the same text with nothing to act on. */
 export function staticSummary(task: string): string {
   const text = taskSummary(task);
-  const disarmed = inert(text);
+  const disarmed = inertMarkdown(text);
   if (Buffer.byteLength(disarmed) <= SUMMARY_BYTES) return disarmed;
   // A cut between a sign and what disarms it would arm the next one: whole characters are dropped instead.
   let kept = "";
   for (const point of text) {
-    const next = kept + inert(point);
+    const next = kept + inertMarkdown(point);
     if (Buffer.byteLength(next) > SUMMARY_BYTES - ELLIPSIS_BYTES) break;
     kept = next;
   }
   return `${kept}…`;
 }
 
-/** What Markdown or HTML would act on is disarmed. */
-function inert(text: string): string {
-  return text.replace(/[\\`*_{}[\]()#+!|<>&~$]/g, (sign) => `\\${sign}`).replace(/:\/\//g, ":\\//");
-}
-
 /** Each line quoted, with nothing to act on. */
 function quoted(text: string): string {
   return text
     .split(/\r?\n/)
-    .map((line) => `> ${inert(line)}  `)
+    .map((line) => `> ${inertMarkdown(line)}  `)
     .join("\n");
 }
 

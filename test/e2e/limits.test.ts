@@ -42,7 +42,7 @@ it("asks at the cost limit, continues by the granted amount, and never beyond th
     data: {
       id: "s3cost",
       kind: "budget",
-      text: "This session has cost $2.20 of the $2.00 that it may (limits.maxCostUsd). May it go on?",
+      text: "This session has cost $2.20; its limit is $2.00 (limits.maxCostUsd). May it continue?",
       options: [{ label: "another $1.80" }, { label: "stop" }],
     },
   });

@@ -34,7 +34,7 @@ it("runs a call only with a person's approval, for which a reset asks again; a m
   expect(asked.data).toMatchObject({
     id: "s1c0",
     kind: "approval",
-    text: "bash: touch a; ls\n(asked about: touch *)",
+    text: "bash: touch a; ls\n(rule: touch *)",
   });
   await untilWaiting(agent.database.store, session);
   // Words alone are no approval.

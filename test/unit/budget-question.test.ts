@@ -40,6 +40,8 @@ describe("a question about a limit", () => {
       expect(readAnswer([cost], answer)).toMatchObject({ ok: false });
     for (const answer of ["$5", "0 steps", "1.5 steps"])
       expect(readAnswer([steps], answer)).toMatchObject({ ok: false });
+    expect(textOf(cost, "2.50")).toContain('2 stop; or give an amount such as "$2.50"');
+    expect(textOf(steps, "more")).toContain('an amount such as "20 steps"');
   });
 
   it("offers the same amount again as far as the policy allows, and is not asked where it allows none", () => {
@@ -54,7 +56,9 @@ describe("a question about a limit", () => {
     expect(raisedLimit({ limit: "cost", used: 0.13, of: 0.1 }, 0.1)).toBe(0.23);
     expect(raisedLimit({ limit: "steps", used: 5, of: 5 }, 5)).toBe(10);
     expect(moreOf("cost", "stop")).toBeUndefined();
-    expect(budgetText({ limit: "cost", used: 0.1134, of: 0.1 })).toContain("$0.1134 of the $0.10");
+    expect(budgetText({ limit: "cost", used: 0.1134, of: 0.1 })).toContain(
+      "cost $0.1134; its limit is $0.10",
+    );
     expect([usd(0.1), usd(2), usd(0.0001), usd(1234.5)]).toEqual(["$0.10", "$2.00", "$0.0001", "$1234.50"]);
   });
 });
