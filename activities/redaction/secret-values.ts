@@ -40,7 +40,8 @@ function decoded(text: string): string {
   }
 }
 
+/** A password that repeats the user's name (`postgres:postgres`) hides nothing, while masking it takes a word out of every text. */
 function passwordsIn(value: string): string[] {
-  const written = /^[a-z][a-z0-9+.-]*:\/\/[^/?#]*?:([^/?#]+)@/i.exec(value)?.[1];
-  return written === undefined ? [] : [written, decoded(written)];
+  const [, user = "", written] = /^[a-z][a-z0-9+.-]*:\/\/([^/?#:]*):([^/?#]+)@/i.exec(value) ?? [];
+  return written === undefined || written === user ? [] : [written, decoded(written)];
 }

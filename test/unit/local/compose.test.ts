@@ -5,6 +5,7 @@ import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
 import { parse } from "yaml";
 import { providerVariables } from "../../../activities/config/providers.ts";
+import { createSanitizer } from "../../../activities/redaction/sanitizer.ts";
 import { readWorkerConfig } from "../../../worker/config.ts";
 import { SEARCH_ATTRIBUTES } from "../../../worker/search-attributes.ts";
 
@@ -71,6 +72,10 @@ test("the worker accepts its environment, and its stop timeout is longer than it
   const given = Object.entries(worker?.environment ?? {}).map(([name, value]) => [name, value ?? undefined]);
   const config = readWorkerConfig(Object.fromEntries(given));
   expect(config.readyFile).toBe("/tmp/worker.ready");
+  // What masks a secret leaves the names of images and queues as they are.
+  const { clean } = createSanitizer(config.secrets);
+  for (const value of [config.sandboxImage ?? "", config.guardImage, config.queues.workflows])
+    expect(clean(value)).toBe(value);
   expect(Number.parseInt(worker?.stop_grace_period ?? "0") * 1_000).toBeGreaterThan(
     config.shutdownGraceMs + 8_000,
   );
