@@ -8,15 +8,18 @@ export type { Logger } from "pino";
 /** Every line passes the sanitizer as a whole, so that no field, name or stack can carry a secret out. */
 export function createLogger(level: string, sanitizer: Sanitizer, name = "worker"): Logger {
   const clean = (line: string) => process.stderr.write(`${sanitizer.clean(line.trimEnd())}\n`);
-  return pino({ level, name, timestamp: pino.stdTimeFunctions.isoTime }, { write: clean });
+  const { isoTime: timestamp } = pino.stdTimeFunctions;
+  // Temporal's lines have it under `error`, which pino would leave without its message.
+  const serializers = { error: pino.stdSerializers.err };
+  return pino({ level, name, timestamp, serializers }, { write: clean });
 }
 
 /** Temporal's Runtime takes this as its logger. */
 export function temporalLogger(logger: Logger): TemporalLogger {
   const own = logger.child({ from: "temporal" });
   const write = (level: LogLevel, message: string, meta: Record<string | symbol, unknown> = {}) => {
-    // Symbol keys are the SDK's own notes to itself.
-    const fields = Object.fromEntries(Object.entries(meta));
+    // Symbol keys are the SDK's own notes to itself. A task's token is long, and lets its holder complete the task.
+    const { taskToken: _, ...fields } = Object.fromEntries(Object.entries(meta));
     own[levels[level]](fields, message);
   };
   return {
