@@ -4,7 +4,7 @@ import { cutView, tokensOf, type Cut, type CutOptions } from "../transcript/boun
 import type { StoredMessage } from "../contract/message.ts";
 import { textOf } from "./session-facts.ts";
 import { planShrink, type ShrinkPlan } from "../transcript/shrink-plan.ts";
-import { estimateMessage } from "../transcript/tokens.ts";
+import { estimateMessage } from "../contract/tokens.ts";
 import { writeSummary } from "./fallback-chain.ts";
 import type { Compaction, CompactionInput, Summarise } from "./compaction.ts";
 

@@ -8,7 +8,7 @@ import {
   SECTIONS,
   type Section,
 } from "./summary-document.ts";
-import { estimateText } from "../transcript/tokens.ts";
+import { estimateText } from "../contract/tokens.ts";
 
 /** Why a summary is refused. */
 type RejectionReason =

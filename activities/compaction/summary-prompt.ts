@@ -3,7 +3,7 @@ import type { StoredMessage } from "../contract/message.ts";
 import { textOf } from "./session-facts.ts";
 import { excerpt } from "./summary-document.ts";
 import { WRITTEN_SECTIONS } from "./summary-check.ts";
-import { estimateText } from "../transcript/tokens.ts";
+import { estimateText } from "../contract/tokens.ts";
 import { cutChars, cutTail } from "../contract/cut-text.ts";
 
 /**

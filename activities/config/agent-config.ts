@@ -4,7 +4,6 @@
  * file never changes a running session.
  */
 import { z } from "zod";
-import { MAX_HEAD_MESSAGES } from "../transcript/boundary.ts";
 import { containerSchema } from "./container-settings.ts";
 import { delegateConfigSchema, sessionDelegateSchema } from "./delegate-settings.ts";
 import { gitConfigSchema, sessionGitSchema } from "./git-settings.ts";
@@ -14,7 +13,7 @@ import { permissionsSchema, questionsSchema } from "./question-settings.ts";
 import { mcpServersSchema } from "./mcp-settings.ts";
 import { inheritedSchema, sandboxConfigSchema, sizeSchema } from "./sandbox-settings.ts";
 import { sessionSkillsSchema, skillsSchema } from "./skill-settings.ts";
-import { strategyNames } from "../contract/strategies.ts";
+import { MAX_HEAD_MESSAGES, strategyNames } from "../contract/strategies.ts";
 import { modelConfigSchema, modelTargetSchema, providerConfigSchema } from "./model-target.ts";
 
 /** Of a text that the operator writes into the system prompt. Source: ours, some 5,000 tokens. */

@@ -2,7 +2,7 @@
 import { parse } from "yaml";
 import { shorten } from "../contract/cut-text.ts";
 import { SHARED_SKILLS_FOLDER, sharedSkillFiles, type SessionSkills } from "./skill-settings.ts";
-import { estimateText } from "../transcript/tokens.ts";
+import { estimateText } from "../contract/tokens.ts";
 
 /** Instructions for one kind of work, in a file that is read when such work comes. Source: agentskills.io. */
 export interface Skill {

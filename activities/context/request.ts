@@ -1,7 +1,7 @@
 /** From rows to a request: the view, blobs put in, media the model does not take replaced by words. */
 import type { RunConfig } from "../config/agent-config.ts";
 import type { FilePart, Message, StoredMessage, ToolResultPart } from "../contract/message.ts";
-import { estimateText, estimateTools } from "../transcript/tokens.ts";
+import { estimateText, estimateTools } from "../contract/tokens.ts";
 import { buildView } from "../transcript/view.ts";
 import { blobId, loadBlobs } from "../store/blobs.ts";
 import type { Queryable } from "../store/db.ts";

@@ -15,6 +15,9 @@ export interface Strategy {
   readonly headMessages?: number;
 }
 
+/** Upper limit of `headMessages`: the view searches that many rows at the beginning for kept answers and results. */
+export const MAX_HEAD_MESSAGES = 50;
+
 export const strategyNames = [
   "reactive-overflow",
   "proactive-threshold",

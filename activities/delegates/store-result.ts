@@ -11,7 +11,7 @@ import type { NewEvent } from "../store/event.ts";
 import type { Session } from "../store/sessions.ts";
 import { callKey, findCall, type LedgerRow } from "../store/tool-calls.ts";
 import { reportTool, textsOfCall } from "../telemetry/report.ts";
-import { estimateMessage } from "../transcript/tokens.ts";
+import { estimateMessage } from "../contract/tokens.ts";
 
 interface Call {
   readonly session: Session;

@@ -13,7 +13,7 @@ import type { BackgroundSaves } from "../workspace/background-save.ts";
 import { reasonOf } from "../contract/reason-of.ts";
 import { progressNote } from "../contract/call-progress.ts";
 import type { ToolCallPart, ToolResultPart } from "../contract/message.ts";
-import { estimateMessage } from "../transcript/tokens.ts";
+import { estimateMessage } from "../contract/tokens.ts";
 import type { RunToolInput, ToolFacts } from "../contract/activities.ts";
 import type { AgentDeps } from "../runtime/deps.ts";
 import { enterReading } from "../runtime/enter-session.ts";

@@ -13,7 +13,7 @@ import type { NewEvent } from "../store/event.ts";
 import { appendEvents } from "../store/events.ts";
 import { keepCatalogue, loadCatalogues } from "../store/mcp.ts";
 import type { Session } from "../store/sessions.ts";
-import { estimateTools } from "../transcript/tokens.ts";
+import { estimateTools } from "../contract/tokens.ts";
 import { toolSpec } from "../tools/index.ts";
 import { mcpToolsOf } from "../tools/mcp-tools.ts";
 

@@ -8,7 +8,7 @@ import {
   type ToolCallPart,
 } from "../contract/message.ts";
 import { contextSizeOf, sizeFacts } from "../context/context-size.ts";
-import { estimateMessage } from "../transcript/tokens.ts";
+import { estimateMessage } from "../contract/tokens.ts";
 import type { StepOutcome, StepUsage } from "../contract/activities.ts";
 import type { ContextSize } from "../contract/context-size.ts";
 import { superseded } from "../contract/failures.ts";

@@ -4,7 +4,7 @@ import type { ActivityScope } from "../runtime/activity-scope.ts";
 import type { RunConfig } from "../config/agent-config.ts";
 import type { ModelTarget } from "../config/model-target.ts";
 import { cutChars } from "../contract/cut-text.ts";
-import type { TokenRatio } from "../transcript/tokens.ts";
+import type { TokenRatio } from "../contract/tokens.ts";
 import type { RawAnswer } from "../compaction/summary-check.ts";
 import type { AgentDeps } from "../runtime/deps.ts";
 import { reportCall } from "../telemetry/report.ts";

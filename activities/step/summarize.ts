@@ -16,7 +16,7 @@ import { createSummariser, summariserOf, SummariserUnavailable } from "./summari
 import { contextSizeOf, measureOf, type Measure } from "../context/context-size.ts";
 import type { Budget } from "../contract/budget.ts";
 import { tokensOf } from "../transcript/boundary.ts";
-import type { TokenRatio } from "../transcript/tokens.ts";
+import type { TokenRatio } from "../contract/tokens.ts";
 import type { CompactionFacts, SummarizeInput } from "../contract/activities.ts";
 import type { AgentDeps } from "../runtime/deps.ts";
 import { enterReading } from "../runtime/enter-session.ts";

@@ -1,6 +1,6 @@
 /** A session begun from another's past: its rows up to a step, copied under a new id. The other is untouched. */
 import { sql } from "drizzle-orm";
-import { estimateMessage } from "../transcript/tokens.ts";
+import { estimateMessage } from "../contract/tokens.ts";
 import type { Message } from "../contract/message.ts";
 import type { Store } from "./db.ts";
 import { filesAsOf } from "./saved-bytes.ts";

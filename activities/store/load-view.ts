@@ -13,7 +13,7 @@ import {
   type SQL,
 } from "drizzle-orm";
 import { unionAll } from "drizzle-orm/pg-core";
-import { MAX_HEAD_MESSAGES } from "../transcript/boundary.ts";
+import { MAX_HEAD_MESSAGES } from "../contract/strategies.ts";
 import type { StoredMessage } from "../contract/message.ts";
 import { outOfView } from "./compactions.ts";
 import type { Queryable } from "./db.ts";

@@ -1,6 +1,6 @@
 /** The bill: one row per request to a provider, kept or wasted, and what estimates turned out to be. */
 import { and, eq, lt, sql } from "drizzle-orm";
-import { learnRatio, type TokenRatio } from "../transcript/tokens.ts";
+import { learnRatio, type TokenRatio } from "../contract/tokens.ts";
 import type { AnyPgColumn } from "drizzle-orm/pg-core";
 import type { SessionBill } from "../config/cost.ts";
 import type { StepUsage } from "../contract/activities.ts";

@@ -2,7 +2,7 @@
 import { and, asc, desc, eq, inArray, isNotNull, isNull, or, sql } from "drizzle-orm";
 import type { SessionBill } from "../config/cost.ts";
 import type { SessionStatus } from "../contract/activities.ts";
-import type { TokenRatio } from "../transcript/tokens.ts";
+import type { TokenRatio } from "../contract/tokens.ts";
 import type { Database, Queryable } from "./db.ts";
 import { hasWaitingDelegate } from "./delegations.ts";
 import type { EventType } from "./event.ts";

@@ -4,7 +4,7 @@ import type { RunConfig } from "../config/agent-config.ts";
 import type { Skill } from "../config/skills.ts";
 import type { McpCatalogue } from "../contract/mcp.ts";
 import type { UserPart } from "../contract/message.ts";
-import { estimateMessage, type TokenRatio } from "../transcript/tokens.ts";
+import { estimateMessage, type TokenRatio } from "../contract/tokens.ts";
 import type { SessionStatus } from "../contract/activities.ts";
 import type { Queryable, Store } from "./db.ts";
 import { isOrphan } from "./delegations.ts";

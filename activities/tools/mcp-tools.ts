@@ -5,7 +5,7 @@ import type { RunConfig } from "../config/agent-config.ts";
 import { isListed, isRemote, type McpServer } from "../config/mcp-settings.ts";
 import { cutChars } from "../contract/cut-text.ts";
 import type { McpCatalogue, McpToolEntry } from "../contract/mcp.ts";
-import { estimateTools } from "../transcript/tokens.ts";
+import { estimateTools } from "../contract/tokens.ts";
 import { failure } from "./failure.ts";
 import { createToolRegistry, toolSpec, type ToolRegistry } from "./index.ts";
 import { oneLine } from "./paths.ts";

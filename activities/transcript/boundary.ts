@@ -28,9 +28,6 @@ export interface Cut {
   readonly previous: StoredMessage | undefined;
 }
 
-/** Most that a strategy may keep so: the view looks for kept answers and results at the beginning among so many rows. */
-export const MAX_HEAD_MESSAGES = 50;
-
 /**
  * Cuts a view. A call and its results are one batch and never parted; the tail begins at a batch, holds at least the
  * live turn (what the model has not answered yet, with the calls it belongs to) and never reaches past a summary.

@@ -1,5 +1,5 @@
 /** Bills that cannot be those of the requests they are for, judged over several calls. Pure. */
-import { contradicts } from "./tokens.ts";
+import { contradicts } from "../contract/tokens.ts";
 
 /** A request's input as it was estimated before it was sent, and as it was billed. */
 export interface JudgedCall {

@@ -2,7 +2,7 @@
 import type { StoredMessage } from "../contract/message.ts";
 import { pruneProtectTokens } from "../contract/budget.ts";
 import { prunableTokens } from "./prune-plan.ts";
-import { estimatedNextInput, type NextInputEstimate } from "./tokens.ts";
+import { estimatedNextInput, type NextInputEstimate } from "../contract/tokens.ts";
 import { shownTokens } from "./view.ts";
 
 export interface SizeInput {

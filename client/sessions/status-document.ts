@@ -10,7 +10,7 @@ import { sessionBill } from "../../activities/store/model-calls.ts";
 import type { ListedQuestion } from "../../activities/store/questions.ts";
 import type { SessionFigures, SessionRow } from "../../activities/store/reading.ts";
 import type { PublicationRow, Repository } from "../../activities/store/repositories.ts";
-import type { NextInputEstimate } from "../../activities/transcript/tokens.ts";
+import type { NextInputEstimate } from "../../activities/contract/tokens.ts";
 import type { RunDescription } from "../connect/describe-run.ts";
 import { hasEnded } from "./start-session.ts";
 

@@ -11,7 +11,7 @@ import { createDockerHost } from "../../activities/sandbox/docker/docker.ts";
 import { openStore } from "../../activities/store/db.ts";
 import { toolSpec } from "../../activities/tools/index.ts";
 import { mcpToolName, mcpToolsOf } from "../../activities/tools/mcp-tools.ts";
-import { estimateTools } from "../../activities/transcript/tokens.ts";
+import { estimateTools } from "../../activities/contract/tokens.ts";
 import { sandboxSpec } from "../../activities/workspace/sandbox-spec.ts";
 import { withMachine } from "../registries/session-registries.ts";
 import type { Diagnosis } from "./doctor.ts";

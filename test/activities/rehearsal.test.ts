@@ -3,7 +3,7 @@ import Dockerode from "dockerode";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import type { Message } from "../../activities/contract/message.ts";
 import { toolSpecs } from "../../activities/tools/index.ts";
-import { estimateText } from "../../activities/transcript/tokens.ts";
+import { estimateText } from "../../activities/contract/tokens.ts";
 import { createAiSdkModel } from "../../activities/model/ai-sdk.ts";
 import { createDockerHost } from "../../activities/sandbox/docker/docker.ts";
 import { createModelServer } from "../support/model-server/create-model-server.ts";

@@ -5,7 +5,7 @@ import { and, asc, eq, ne } from "drizzle-orm";
 import { agentConfigSchema, type RunConfig } from "../../activities/config/agent-config.ts";
 import { createSanitizer } from "../../activities/redaction/sanitizer.ts";
 import type { Message } from "../../activities/contract/message.ts";
-import { estimateMessage } from "../../activities/transcript/tokens.ts";
+import { estimateMessage } from "../../activities/contract/tokens.ts";
 import type {
   CompactionFacts,
   PruneFacts,

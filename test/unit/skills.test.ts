@@ -6,7 +6,7 @@ import { resolveConfig } from "../../client/config/config.ts";
 import { sandboxSpec } from "../../activities/workspace/sandbox-spec.ts";
 import { parseSkill, skillsPrompt, type Skill } from "../../activities/config/skills.ts";
 import { systemPrompt } from "../../activities/config/system-prompt.ts";
-import { estimateText } from "../../activities/transcript/tokens.ts";
+import { estimateText } from "../../activities/contract/tokens.ts";
 import { projectFiles } from "../../activities/config/project-files.ts";
 import type { WorkspaceFile } from "../../activities/store/workspace-pack.ts";
 

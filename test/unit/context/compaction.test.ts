@@ -4,7 +4,7 @@ import { budgetFor } from "../../../activities/contract/budget.ts";
 import type { StoredMessage } from "../../../activities/contract/message.ts";
 import { textOf } from "../../../activities/compaction/session-facts.ts";
 import { parseSections, SECTIONS } from "../../../activities/compaction/summary-document.ts";
-import { estimateText } from "../../../activities/transcript/tokens.ts";
+import { estimateText } from "../../../activities/contract/tokens.ts";
 import { buildView } from "../../../activities/transcript/view.ts";
 import {
   afterRound,

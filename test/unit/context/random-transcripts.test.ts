@@ -13,7 +13,7 @@ import type {
 } from "../../../activities/contract/message.ts";
 import { planPrune } from "../../../activities/transcript/prune-plan.ts";
 import { faultOf } from "../../../activities/transcript/repair.ts";
-import { estimateMessage } from "../../../activities/transcript/tokens.ts";
+import { estimateMessage } from "../../../activities/contract/tokens.ts";
 import { buildView, PRUNED_TEXT } from "../../../activities/transcript/view.ts";
 import { checkPairs } from "../../support/model-server/check-pairs.ts";
 import { afterRound } from "../../support/compacting.ts";

@@ -8,7 +8,7 @@ import {
   estimateText,
   estimateTools,
   learnRatio,
-} from "../../../activities/transcript/tokens.ts";
+} from "../../../activities/contract/tokens.ts";
 import { calls, result, user } from "../../support/rows.ts";
 import { samples } from "./samples.ts";
 

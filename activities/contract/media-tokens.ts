@@ -1,5 +1,5 @@
 /** What a picture or a PDF costs in tokens, by whose model sees it: data, from the providers' guides. Pure. */
-import type { FilePart } from "../contract/message.ts";
+import type { FilePart } from "./message.ts";
 
 /** Whose rule it goes by, and whether it is shown at all. */
 export interface Viewer {

@@ -2,7 +2,7 @@
  * Tokens: one sketch of a tokenizer and one formula, behind the trigger, the display and the log (requirement 4.5).
  * Pure, and free of Node's and the browser's globals: the workflow may import it.
  */
-import type { Message, ToolResultPart } from "../contract/message.ts";
+import type { Message, ToolResultPart } from "./message.ts";
 import { mediaTokens, type Viewer } from "./media-tokens.ts";
 import { sketchTokens } from "./token-sketch.ts";
 
