@@ -3,7 +3,7 @@ import { afterAll, expect, test } from "vitest";
 import type { RunConfig } from "../../activities/config/agent-config.ts";
 import { findSession } from "../../activities/store/sessions.ts";
 import { packWorkspace } from "../../activities/store/workspace-pack.ts";
-import { sandboxSpec } from "../../activities/workspace/sandbox-spec.ts";
+import { sandboxSpec } from "../../activities/sandbox/sandbox-spec.ts";
 import { createSetUps } from "../../activities/workspace/set-up.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
 import { resultTexts } from "../support/stored.ts";

@@ -12,7 +12,7 @@ import { createDockerHost } from "../../../activities/sandbox/docker/docker.ts";
 import type { Sandbox } from "../../../activities/sandbox/sandbox.ts";
 import type { SandboxHost } from "../../../activities/sandbox/sandbox-host.ts";
 import { packWorkspace, type StoredPack } from "../../../activities/store/workspace-pack.ts";
-import { sandboxSpec } from "../../../activities/workspace/sandbox-spec.ts";
+import { sandboxSpec } from "../../../activities/sandbox/sandbox-spec.ts";
 import { restoreWorkspace } from "../../../activities/workspace/workspace.ts";
 import { withMachine } from "../../../client/registries/session-registries.ts";
 import { readFolder } from "../../../client/workspace/workspace-folder.ts";

@@ -1,8 +1,8 @@
-/** What a session's sandbox is made by. Pure. */
+/** The sandbox that a session's settings ask for. Pure. */
 import type { RunConfig } from "../config/agent-config.ts";
 import { cacheVariables, registrySettings } from "../config/registry-settings.ts";
 import { sharedSkillFiles } from "../config/skill-settings.ts";
-import { CACHE_FOLDER, type SandboxSpec } from "../sandbox/spec.ts";
+import { CACHE_FOLDER, type SandboxSpec } from "./spec.ts";
 
 /** The sandbox settings of a run's configuration. */
 export function sandboxSpec(
