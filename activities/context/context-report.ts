@@ -1,8 +1,9 @@
 /** Where a session's window goes, by the same reckoning that triggers compaction. */
 import { breakdownOf, type Breakdown, type CappedPart } from "../contract/breakdown.ts";
+import { estimateError } from "../contract/tokens.ts";
 import { viewSize, type SizeBasis } from "../transcript/size.ts";
 import type { Budget } from "../contract/budget.ts";
-import { estimateError, measureOf, sizeFacts } from "./context-size.ts";
+import { measureOf, sizeFacts } from "./context-size.ts";
 import { prefixOf, prefixShares } from "./request.ts";
 import { budgetOf } from "../config/run-policy.ts";
 import { recentCalls, type CallEstimate } from "../store/reading.ts";

@@ -36,8 +36,3 @@ export function sizeFacts({ next, prunableTokens, growthTokens, ratio }: ViewSiz
     ...(known === 1 ? {} : { ratio: known }),
   };
 }
-
-/** Share by which an estimate was above (+) or below (−) the bill; undefined without a bill. */
-export function estimateError(estimated: number, actual: number | undefined): number | undefined {
-  return actual === undefined || !(actual > 0) ? undefined : (estimated - actual) / actual;
-}

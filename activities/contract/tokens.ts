@@ -165,3 +165,8 @@ function clampRatio(ratio: number): number {
 function usableRatio(ratio: number | undefined): number {
   return ratio !== undefined && Number.isFinite(ratio) && ratio > 0 ? clampRatio(ratio) : 1;
 }
+
+/** Share by which an estimate was above (+) or below (−) the bill; undefined without a bill. */
+export function estimateError(estimated: number, actual: number | undefined): number | undefined {
+  return actual === undefined || !(actual > 0) ? undefined : (estimated - actual) / actual;
+}

@@ -10,7 +10,7 @@ import { commitResult } from "../store/commit-step.ts";
 import type { NewEvent } from "../store/event.ts";
 import type { Session } from "../store/sessions.ts";
 import { callKey, findCall, type LedgerRow } from "../store/tool-calls.ts";
-import { reportTool, textsOfCall } from "../telemetry/report.ts";
+import { reportTool, textsOfCall } from "../runtime/telemetry/report.ts";
 import { estimateMessage } from "../contract/tokens.ts";
 
 interface Call {

@@ -10,7 +10,7 @@ import type { SessionRuns } from "../contract/session-runs.ts";
 import type { Announcements } from "../store/announcements.ts";
 import type { Notifier } from "../store/events.ts";
 import type { Store } from "../store/db.ts";
-import type { Telemetry } from "../telemetry/telemetry.ts";
+import type { Telemetry } from "./telemetry/telemetry.ts";
 import type { OwnTools } from "../tools/own/own-tools.ts";
 import type { ToolRegistry } from "../tools/index.ts";
 import type { SendNotice } from "./notices.ts";

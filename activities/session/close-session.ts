@@ -24,7 +24,7 @@ import { appendEvents, dropStoredChunks } from "../store/events.ts";
 import { loadBill, recordLostCalls, totalUsage } from "../store/model-calls.ts";
 import { deliveryOf, findRepository, listPublications, recordPublication } from "../store/repositories.ts";
 import { endSession, type Session } from "../store/sessions.ts";
-import { reportEnd, type ReportedEnd } from "../telemetry/report.ts";
+import { reportEnd, type ReportedEnd } from "../runtime/telemetry/report.ts";
 import { lastAnswer, lockRun } from "../store/transcript.ts";
 
 const MAX_RESULT_CHARS = 2_000;

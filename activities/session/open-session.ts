@@ -32,7 +32,7 @@ import { createSession, lastUsedStep, type Session } from "../store/sessions.ts"
 import { isCold, spentUsd } from "../store/model-calls.ts";
 import { findRepository } from "../store/repositories.ts";
 import { countParked } from "../store/guidance.ts";
-import { reportContinued, reportStart } from "../telemetry/report.ts";
+import { reportContinued, reportStart } from "../runtime/telemetry/report.ts";
 import { traceOf } from "../store/traces.ts";
 import { loadView } from "../store/load-view.ts";
 import { lockRun } from "../store/transcript.ts";

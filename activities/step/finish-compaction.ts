@@ -13,7 +13,7 @@ import type { NewEvent } from "../store/event.ts";
 import type { Session } from "../store/sessions.ts";
 import { loadView } from "../store/load-view.ts";
 import { lockRun } from "../store/transcript.ts";
-import { reportRound } from "../telemetry/report.ts";
+import { reportRound } from "../runtime/telemetry/report.ts";
 import type { StrategyName } from "../contract/strategies.ts";
 import type { Compaction } from "../compaction/compaction.ts";
 

@@ -22,7 +22,7 @@ import { appendEvents } from "../store/events.ts";
 import { callsOf, findAnswer, insertPartialAnswer, lockRun } from "../store/transcript.ts";
 import { aboutOf, callFacts, serversOf } from "./call-facts.ts";
 import { boundedInput } from "../store/call-events.ts";
-import { reportCall } from "../telemetry/report.ts";
+import { reportCall } from "../runtime/telemetry/report.ts";
 import { doubtOf } from "./doubtful-bill.ts";
 import { mismatchOf } from "./output-mismatch.ts";
 import { refusalNews } from "./refused-summary.ts";

@@ -7,7 +7,7 @@ import { cutChars } from "../contract/cut-text.ts";
 import type { TokenRatio } from "../contract/tokens.ts";
 import type { RawAnswer } from "../compaction/summary-check.ts";
 import type { AgentDeps } from "../runtime/deps.ts";
-import { reportCall } from "../telemetry/report.ts";
+import { reportCall } from "../runtime/telemetry/report.ts";
 import { ModelError, type ModelAnswer } from "../model/model.ts";
 import { holdToRate } from "./hold-to-rate.ts";
 import { failureOf } from "./model-failure.ts";

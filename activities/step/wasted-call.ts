@@ -4,7 +4,7 @@ import { cutChars } from "../contract/cut-text.ts";
 import type { ModelAnswer, ModelErrorClass } from "../model/model.ts";
 import { hasEarlierCall, type ModelCallRow, recordCall } from "../store/model-calls.ts";
 import { estimateText } from "../contract/tokens.ts";
-import { reportCall } from "../telemetry/report.ts";
+import { reportCall } from "../runtime/telemetry/report.ts";
 import { ONE_MORE_TRY } from "./model-failure.ts";
 import type { StepContext } from "./step-context.ts";
 import { billOf } from "./store-answer.ts";

@@ -10,7 +10,7 @@ const ALLOWED: Readonly<Record<string, string>> = {
   "activities/model/ai-sdk.ts": "a retry-after given as a date",
   "activities/sandbox/docker/set-up-images.ts": "how old an image is, by the time that its label says",
   "activities/store/workspace-pack.ts": "times of files",
-  "activities/telemetry/report.ts": "when a span ended, which other machines' spans are laid beside",
+  "activities/runtime/telemetry/report.ts": "when a span ended, which other machines' spans are laid beside",
   "activities/tools/bash-output.ts": "since when a command runs, by the sandbox's own clock",
   "client/sessions/run-options.ts": "a deadline given as a date",
   "client/watch/for-people.ts": "how long ago an event was",

@@ -9,7 +9,7 @@ import { envDetector, detectResources, resourceFromAttributes } from "@opentelem
 import { MeterProvider, PeriodicExportingMetricReader } from "@opentelemetry/sdk-metrics";
 import { BatchSpanProcessor, TracerProvider } from "@opentelemetry/sdk-trace";
 import type { Logger } from "pino";
-import type { Metric, Telemetry } from "../../activities/telemetry/telemetry.ts";
+import type { Metric, Telemetry } from "../../activities/runtime/telemetry/telemetry.ts";
 import { withTimeout } from "../connect/with-timeout.ts";
 import { countLosses } from "./lossy-exporter.ts";
 import type { TelemetrySettings } from "./settings.ts";

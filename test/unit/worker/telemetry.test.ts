@@ -2,7 +2,7 @@
 import { execFileSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { expect, it, onTestFinished, vi } from "vitest";
-import type { Span } from "../../../activities/telemetry/telemetry.ts";
+import type { Span } from "../../../activities/runtime/telemetry/telemetry.ts";
 import { readWorkerConfig } from "../../../worker/config.ts";
 import { createOpenTelemetry } from "../../../worker/telemetry/open-telemetry.ts";
 import { startCollector } from "../../support/otlp-collector.ts";

@@ -3,14 +3,14 @@
  * wrong with it is the trace's loss alone.
  */
 import { log } from "@temporalio/activity";
-import type { ModelTarget } from "../config/model-target.ts";
-import type { StepUsage } from "../contract/activities.ts";
-import { reasonOf } from "../contract/reason-of.ts";
-import type { Sanitizer } from "../redaction/sanitizer.ts";
-import type { Store } from "../store/db.ts";
-import type { ModelCallRow } from "../store/model-calls.ts";
-import type { Session } from "../store/sessions.ts";
-import { traceOf, tracedEvents, tracedRun } from "../store/traces.ts";
+import type { ModelTarget } from "../../config/model-target.ts";
+import type { StepUsage } from "../../contract/activities.ts";
+import { reasonOf } from "../../contract/reason-of.ts";
+import type { Sanitizer } from "../../redaction/sanitizer.ts";
+import type { Store } from "../../store/db.ts";
+import type { ModelCallRow } from "../../store/model-calls.ts";
+import type { Session } from "../../store/sessions.ts";
+import { traceOf, tracedEvents, tracedRun } from "../../store/traces.ts";
 import { logCall } from "./log-call.ts";
 import {
   chatSpan,

@@ -1,7 +1,7 @@
 /** Each request to a model as one line of the worker's log: what it was estimated at, what it was billed. */
 import { log } from "@temporalio/activity";
-import { estimateError } from "../context/context-size.ts";
-import type { ModelCallRow } from "../store/model-calls.ts";
+import { estimateError } from "../../contract/tokens.ts";
+import type { ModelCallRow } from "../../store/model-calls.ts";
 
 /** Writes the line. The call's own words are not in it. */
 export function logCall(call: ModelCallRow): void {

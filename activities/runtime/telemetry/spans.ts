@@ -2,11 +2,11 @@
  * What spans are called and what they carry: the one place with names of the conventions for generative AI, which are all
  * in development. Only those that are settled enough are used. Pure.
  */
-import type { ModelTarget } from "../config/model-target.ts";
-import { cutChars } from "../contract/cut-text.ts";
-import type { ModelCallRow } from "../store/model-calls.ts";
-import type { Session } from "../store/sessions.ts";
-import { callSpanId, spanIdOf, type Trace } from "../store/traces.ts";
+import type { ModelTarget } from "../../config/model-target.ts";
+import { cutChars } from "../../contract/cut-text.ts";
+import type { ModelCallRow } from "../../store/model-calls.ts";
+import type { Session } from "../../store/sessions.ts";
+import { callSpanId, spanIdOf, type Trace } from "../../store/traces.ts";
 import type { Attributes, Span } from "./telemetry.ts";
 
 /** Of one text in a span. Source: what Claude Code cuts at; collectors refuse messages of 4 MB. */
