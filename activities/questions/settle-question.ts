@@ -35,7 +35,7 @@ import type { Session } from "../store/sessions.ts";
 import { findAskedCall } from "../store/asked-call.ts";
 import { finishCall, type LedgerRow } from "../store/tool-calls.ts";
 import { insertMessage } from "../store/transcript.ts";
-import { estimateMessage } from "../transcript/tokens.ts";
+import { estimateMessage } from "../contract/tokens.ts";
 
 export function createSettleQuestion(deps: AgentDeps) {
   return (input: SettleQuestionInput): Promise<SettledQuestion> =>

@@ -33,7 +33,7 @@ import { findAskedCall, noSuchCall } from "../store/asked-call.ts";
 import { commitResult } from "../store/commit-step.ts";
 import { runInCharge } from "../store/runs.ts";
 import { callKey, claimCall, findCall, type LedgerRow } from "../store/tool-calls.ts";
-import { reportTool, textsOfCall } from "../telemetry/report.ts";
+import { reportTool, textsOfCall } from "../runtime/telemetry/report.ts";
 import { withFallback } from "../config/asked-model.ts";
 import { toolLimitsOf } from "../config/run-policy.ts";
 import { findTool } from "../tools/index.ts";

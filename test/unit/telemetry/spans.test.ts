@@ -1,6 +1,6 @@
 /** What a viewer of traces makes of a span: names and forms as the conventions for generative AI have them. */
 import { expect, test } from "vitest";
-import { chatSpan, runSpan, withTexts, type Place } from "../../../activities/telemetry/spans.ts";
+import { chatSpan, runSpan, withTexts, type Place } from "../../../activities/runtime/telemetry/spans.ts";
 import type { ModelCallRow } from "../../../activities/store/model-calls.ts";
 
 const at: Place = {
