@@ -14,9 +14,11 @@ export interface BenchOptions {
   readonly file: string | undefined;
   /** Of the group scale: how many sessions at once, one level after another; undefined = its own. */
   readonly sessions: readonly number[] | undefined;
+  /** Of the group scale: how long each level is measured, on one worker; undefined = a minute, on one and on two. */
+  readonly minutes: number | undefined;
 }
 
-export const USAGE = `npm run bench -- [--quick] [--long] [--json FILE] [--only GROUP,GROUP] [--trajectory FILE] [--sessions N,N]
+export const USAGE = `npm run bench -- [--quick] [--long] [--json FILE] [--only GROUP,GROUP] [--trajectory FILE] [--sessions N,N] [--minutes N]
   --quick   fewer repeats, below 3 minutes
   --long    compares step 1,000 (else 200) with step 10, and the ends of a session of 5,000 steps (else 400)
   --json    writes the figures to FILE
@@ -25,6 +27,7 @@ export const USAGE = `npm run bench -- [--quick] [--long] [--json FILE] [--only 
             scale builds Temporal's server with Go, takes 40 minutes, and is only taken where it is named
   --trajectory FILE   the policies replay what \`longhaul export\` wrote (gzip or plain), not the recorded session
   --sessions N,N      of scale: how many at once, one after another (else 10,50,100,200,400; with --quick 10,50)
+  --minutes N         of scale: so long, on one worker, whose memory is followed: 60 is the soak
 `;
 
 /** @throws TypeError naming what was not understood */
@@ -38,6 +41,7 @@ export function readOptions(args: readonly string[], groups: readonly string[]):
       only: { type: "string" },
       trajectory: { type: "string" },
       sessions: { type: "string" },
+      minutes: { type: "string" },
     },
   });
   const only = values.only?.split(",");
@@ -47,5 +51,8 @@ export function readOptions(args: readonly string[], groups: readonly string[]):
   const sessions = values.sessions?.split(",").map(Number);
   if (sessions?.some((count) => !Number.isInteger(count) || count < 1))
     throw new TypeError(`--sessions: "${values.sessions}" are not numbers above 0.`);
-  return { quick, long, json, only, file, sessions };
+  const minutes = values.minutes === undefined ? undefined : Number(values.minutes);
+  if (minutes !== undefined && !(minutes > 0))
+    throw new TypeError(`--minutes: "${values.minutes}" is not a number above 0.`);
+  return { quick, long, json, only, file, sessions, minutes };
 }

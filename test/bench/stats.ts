@@ -18,6 +18,17 @@ export function sum(values: readonly number[]): number {
   return values.reduce((total, value) => total + value, 0);
 }
 
+/** Growth of y for each 1 of x, by least squares. NaN where there are fewer than two points. */
+export function slope(points: readonly { readonly x: number; readonly y: number }[]): number {
+  const [meanX, meanY] = [mean(points.map(({ x }) => x)), mean(points.map(({ y }) => y))];
+  const over = sum(points.map(({ x, y }) => (x - meanX) * (y - meanY)));
+  return over / sum(points.map(({ x }) => (x - meanX) ** 2));
+}
+
+function mean(values: readonly number[]): number {
+  return sum(values) / values.length;
+}
+
 /** Differences of neighbours: one time fewer than there are points. */
 export function gaps(times: readonly number[]): number[] {
   return times.slice(1).map((time, index) => time - (times[index] ?? time));

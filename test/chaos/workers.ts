@@ -1,4 +1,5 @@
 /** Two workers that are killed, stopped and started anew; what they use is measured, and an end of their own is noted. */
+import { slope } from "../bench/stats.ts";
 import { readFileSync } from "node:fs";
 import { startWorkerProcess, type WorkerProcess } from "../support/worker-process.ts";
 
@@ -137,13 +138,6 @@ export function rssSlope(lives: readonly Life[]): { mbPerMinute: number; minutes
   const first = settled?.[0];
   const last = settled?.at(-1);
   if (!settled || !first || !last || last.atS - first.atS < 60) return undefined;
-  const meanX = mean(settled.map((sample) => sample.atS));
-  const meanY = mean(settled.map((sample) => sample.mb));
-  const over = settled.reduce((sum, { atS, mb }) => sum + (atS - meanX) * (mb - meanY), 0);
-  const under = settled.reduce((sum, { atS }) => sum + (atS - meanX) ** 2, 0);
-  return { mbPerMinute: (over / under) * 60, minutes: (last.atS - first.atS) / 60 };
-}
-
-function mean(values: readonly number[]): number {
-  return values.reduce((sum, value) => sum + value, 0) / values.length;
+  const mbPerSecond = slope(settled.map(({ atS, mb }) => ({ x: atS, y: mb })));
+  return { mbPerMinute: mbPerSecond * 60, minutes: (last.atS - first.atS) / 60 };
 }

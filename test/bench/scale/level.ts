@@ -21,6 +21,8 @@ export interface Measured extends Level {
   readonly streamedMs: readonly number[];
   readonly seconds: number;
   readonly spent: Spent;
+  /** What the workers held, from time to time. */
+  readonly resident: readonly { readonly atSeconds: number; readonly bytes: number }[];
   /** Of a worker's memory and of the whole machine's, what each session took, in bytes. */
   readonly workerBytes: number;
   readonly machineBytes: number;
@@ -110,9 +112,11 @@ async function measureWindow(
   const from = await spentUntilNow(stand, workers);
   const began = performance.now();
   const ended: Pause[] = [];
+  const resident: Measured["resident"][number][] = [];
   for (let left = windowMs; left > 0; left = windowMs - (performance.now() - began)) {
     await sleep(Math.min(left, PROGRESS_MS));
     ended.push(...(await stand.model.ask.pauses()).ended);
+    resident.push({ atSeconds: (performance.now() - began) / 1_000, bytes: residentOf(workers) });
     say(`${ended.length} steps, ${await stand.model.ask.streaming()} answers on their way`);
   }
   const { now, open } = await stand.model.ask.pauses();
@@ -124,6 +128,7 @@ async function measureWindow(
     streamedMs: ended.map((pause) => pause.streamedMs),
     seconds: (performance.now() - began) / 1_000,
     spent: Object.fromEntries(kinds.map((kind) => [kind, to[kind] - from[kind]])) as unknown as Spent,
+    resident,
     workerBytes: (residentOf(workers) - before.worker) / level.sessions,
     machineBytes: (before.machine - availableBytes()) / level.sessions,
   };

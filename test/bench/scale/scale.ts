@@ -1,7 +1,7 @@
 /** What a step costs beside its model where hundreds of sessions run at once, on Temporal with its state in Postgres. */
 import { cpus } from "node:os";
 import type { BenchOptions } from "../options.ts";
-import { median, quantile } from "../stats.ts";
+import { median, quantile, slope } from "../stats.ts";
 import type { Figure, Goal } from "../table.ts";
 import { type Level, measureLevel, type Measured } from "./level.ts";
 import { bringUpScale } from "./stand.ts";
@@ -19,7 +19,7 @@ const MB = 1_024 * 1_024;
 
 /** Each level by itself: one that cannot be measured says why, and the next is taken. @throws ServiceMissing */
 export async function measureScale(
-  { quick, sessions }: BenchOptions,
+  { quick, sessions, minutes }: BenchOptions,
   say: (line: string) => void,
 ): Promise<Figure[]> {
   say("bringing up Postgres, Temporal with its state in another, Docker and the model");
@@ -28,7 +28,7 @@ export async function measureScale(
   const figures: Figure[] = [];
   try {
     const usual = quick ? QUICK_SESSIONS : SESSIONS;
-    for (const workers of WORKERS)
+    for (const workers of minutes === undefined ? WORKERS : [1])
       for (const count of sessions ?? usual) figures.push(...(await take({ workers, sessions: count })));
   } finally {
     stop();
@@ -41,8 +41,9 @@ export async function measureScale(
     const name = nameOf(level);
     say(name);
     try {
-      const measured = await measureLevel(stand, level, quick ? QUICK_WINDOW_MS : WINDOW_MS, say);
-      const all = figuresOf(measured);
+      const usualMs = quick ? QUICK_WINDOW_MS : WINDOW_MS;
+      const measured = await measureLevel(stand, level, minutes ? minutes * 60_000 : usualMs, say);
+      const all = [...figuresOf(measured), ...(minutes ? [growthOf(measured)] : [])];
       say(
         all
           .slice(0, 2)
@@ -121,6 +122,20 @@ function figuresOf(measured: Measured): Figure[] {
       `the whole machine's ${(measured.machineBytes / MB).toFixed(1)}, with its sandbox`,
     ),
   ];
+}
+
+/** Whether the worker's memory grows, after the first tenth of the time. */
+function growthOf(measured: Measured): Figure {
+  const settled = measured.resident.slice(Math.floor(measured.resident.length / 10));
+  const perSecond = slope(settled.map(({ atSeconds, bytes }) => ({ x: atSeconds, y: bytes / MB })));
+  const at = (place: number) => `${((settled.at(place)?.bytes ?? 0) / MB).toFixed(0)} MB`;
+  return {
+    name: `${nameOf(measured)}: growth of the worker's memory`,
+    value: perSecond * 3_600,
+    unit: "MB/h",
+    n: settled.length,
+    note: `from ${at(0)} to ${at(-1)} in ${((measured.seconds * 0.9) / 60).toFixed(0)} minutes`,
+  };
 }
 
 function onSignal(end: () => Promise<void>): () => void {
