@@ -122,8 +122,8 @@ export function interrupt(run: Run): void {
 }
 
 /** Runs whose policy does not say so were recorded when an interrupt with nothing in flight was forgotten. */
-export function keepsInterrupt({ policy }: Run): boolean {
-  return policy?.keepsInterrupt === true;
+export function keepsInterrupt({ policy, state }: Run): boolean {
+  return policy === undefined ? state.beginsInterruptible : policy.keepsInterrupt === true;
 }
 
 /** True where the person interrupted before there was an answer: the loop goes on with the queue. */

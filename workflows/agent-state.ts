@@ -44,6 +44,8 @@ export interface AgentState {
   undoRequests: string[];
   /** A person interrupted the step in flight. */
   interrupting: boolean;
+  /** The run begins within a step: an interrupt is for that, also before the session is open. */
+  readonly beginsInterruptible: boolean;
   recentCalls: string[];
   /** The model was warned since the last message of a person that it goes in circles. */
   loopWarned: boolean;
@@ -120,7 +122,8 @@ export function createState(input: CodingAgentInput): AgentState {
     compacted: carried?.compacted ?? false,
     compactRequest: carried?.compactRequest,
     undoRequests: [...(carried?.undoRequests ?? [])],
-    interrupting: false,
+    interrupting: carried?.interrupting ?? false,
+    beginsInterruptible: carried?.interrupting !== undefined,
     recentCalls: [...(carried?.recentCalls ?? [])],
     loopWarned: carried?.nudged ?? false,
     loopWarningDue: carried?.nudge ?? false,

@@ -81,3 +81,28 @@ export function lasted(ms: number): string {
  */
 export const mayMove = (asking: Asking): boolean =>
   unanswered(asking).every(({ kind }) => kind !== "mcp" && kind !== "budget");
+
+/**
+ * What a run carries of a step that it leaves: its calls, with the answers that came meanwhile, and whether a person interrupted them
+ * since. Nothing where it leaves none.
+ */
+export function carryWaiting(
+  { open }: Pick<Asking, "open">,
+  calls: readonly WaitingCall[],
+  interrupting: boolean,
+): { readonly waitingCalls?: readonly WaitingCall[]; readonly interrupting?: boolean } {
+  if (calls.length === 0) return {};
+  const waitingCalls = calls.map((waiting): WaitingCall => {
+    const question = open.find(({ index }) => index === waiting.index);
+    const { call, index, about } = waiting;
+    return {
+      call,
+      index,
+      ...(about === undefined ? {} : { about }),
+      ...(question === undefined
+        ? {}
+        : { asked: question.settlement === undefined ? {} : { settlement: question.settlement } }),
+    };
+  });
+  return { waitingCalls, interrupting };
+}

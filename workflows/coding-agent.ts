@@ -14,10 +14,10 @@ import { setUpSandbox } from "./set-up.ts";
 import { announceStop } from "./stops.ts";
 import { returnIfDue, stepIn } from "./fallback.ts";
 import { afterOverflow, afterStep, compactionDue, continueDue, limitReached } from "./loop-policy.ts";
-import { MovesOn, type WaitingCall } from "./asking.ts";
+import { carryWaiting, MovesOn, type WaitingCall } from "./asking.ts";
 import { givenPrecedence } from "../activities/contract/precedence.ts";
 import type { RunPolicy } from "../activities/contract/run-policy.ts";
-import type { CarriedState, CodingAgentInput } from "./messages.ts";
+import type { CodingAgentInput } from "./messages.ts";
 import { failed, failureOf, outcomeOf, type Outcome } from "./outcome.ts";
 import { openSession } from "./proxies.ts";
 import { hasNewVersion, moveOn, ownVersion } from "./versions.ts";
@@ -164,26 +164,8 @@ function history() {
 async function continueSession(run: Run, calls: readonly WaitingCall[] = []): Promise<never> {
   await saveAndPark(run);
   if (CancellationScope.current().consideredCancelled) throw new CancelledFailure("Cancelled");
-  const carried = { ...carry(run.state), ...waitingFor(run, calls) };
+  const carried = { ...carry(run.state), ...carryWaiting(run.asking, calls, run.state.interrupting) };
   if (!hasNewVersion(run.state.leftVersion)) return continueAsNew<typeof codingAgent>({ carried });
   const leftVersion = ownVersion();
   return moveOn<typeof codingAgent>({ carried: { ...carried, ...(leftVersion ? { leftVersion } : {}) } });
-}
-
-/** With the answers that came meanwhile. */
-function waitingFor({ asking }: Run, calls: readonly WaitingCall[]): Pick<CarriedState, "waitingCalls"> {
-  if (calls.length === 0) return {};
-  const waitingCalls = calls.map((waiting): WaitingCall => {
-    const question = asking.open.find(({ index }) => index === waiting.index);
-    const { call, index, about } = waiting;
-    return {
-      call,
-      index,
-      ...(about === undefined ? {} : { about }),
-      ...(question === undefined
-        ? {}
-        : { asked: question.settlement === undefined ? {} : { settlement: question.settlement } }),
-    };
-  });
-  return { waitingCalls };
 }

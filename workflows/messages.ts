@@ -141,6 +141,11 @@ export interface CarriedState {
   readonly delivered?: string;
   /** What is left of a step that waited for people alone. Absent means nothing. */
   readonly waitingCalls?: readonly WaitingCall[];
+  /**
+   * Of such a step: whether a person interrupted it, which the run that left it could not do any more. Absent in what older runs
+   * carried: then one that comes before the session is open is forgotten, as it was when they were recorded.
+   */
+  readonly interrupting?: boolean;
   /** The version of the workers that a run left for another one, by continuing as new. Absent means none. */
   readonly leftVersion?: string;
   /** When the deadline is, in ms since 1970. Absent means none. */

@@ -25,6 +25,7 @@ const STATE: AgentState = {
   compactRequest: { focus: "the port" },
   undoRequests: ["u"],
   interrupting: true,
+  beginsInterruptible: true,
   recentCalls: ["x"],
   loopWarned: true,
   loopWarningDue: true,
@@ -53,7 +54,9 @@ const NOT_CARRIED = [
   "phase",
   "epoch",
   "cacheExpired",
+  // Of calls that are left for it alone: see carryWaiting.
   "interrupting",
+  "beginsInterruptible",
   "deadline",
   "lastCalls",
   "sandbox",

@@ -1,5 +1,11 @@
 import { expect, it } from "vitest";
-import { createAsking, mayMove, type OpenQuestion } from "../../../workflows/asking.ts";
+import {
+  carryWaiting,
+  createAsking,
+  mayMove,
+  type OpenQuestion,
+  type WaitingCall,
+} from "../../../workflows/asking.ts";
 
 const question = (kind: OpenQuestion["kind"], settlement?: OpenQuestion["settlement"]): OpenQuestion => ({
   id: `s1${kind}`,
@@ -23,3 +29,22 @@ it.each(["mcp", "budget"] as const)(
     expect(mayMove(asking(question(kind, { how: "withdrawn", why: "said" })))).toBe(true);
   },
 );
+
+it("a run carries the calls that it leaves, their answers, and whether they were interrupted", () => {
+  const call = { name: "ask_user", about: "Which?", by: "person" } as const;
+  const settlement = { how: "answered", text: "This." } as const;
+  const calls: WaitingCall[] = [
+    { call, index: 0 },
+    { call, index: 2 },
+    { call, index: 3, about: "egress" },
+  ];
+  const open = asking({ ...question("ask"), index: 0 }, { ...question("egress", settlement), index: 3 });
+  const waitingCalls = [
+    { call, index: 0, asked: {} },
+    { call, index: 2 },
+    { call, index: 3, about: "egress", asked: { settlement } },
+  ];
+  expect(carryWaiting(open, calls, true)).toEqual({ waitingCalls, interrupting: true });
+  expect(carryWaiting(open, calls, false)).toEqual({ waitingCalls, interrupting: false });
+  expect(carryWaiting(open, [], true)).toEqual({});
+});
