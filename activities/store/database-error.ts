@@ -1,5 +1,6 @@
 /** Tells Postgres' errors, with or without a code, from all others, and whether they may pass. */
 import pg from "pg";
+import { isConnectionLost } from "./lost-connection.ts";
 
 export interface DatabaseError {
   /** Its own words, without the query or its parameters. */
@@ -27,9 +28,6 @@ const NETWORK = new Set([
 ]);
 /** A value is missing, or not one of those that a check allows. */
 const ROW_CODES = new Set(["23502", "23514"]);
-/** What the driver says of a connection that it lost, or did not get in time: these errors have no code. */
-const DRIVER =
-  /^(Connection terminated|timeout exceeded when trying to connect|Client (was closed|has encountered a connection error)|Cannot use a pool after calling end|Query read timeout)/;
 
 /**
  * A query's own message carries its parameters, that is, the transcript: only the cause's words go out.
@@ -42,8 +40,7 @@ export function databaseErrorOf(error: unknown): DatabaseError | undefined {
   const isQuery = error.constructor.name === "DrizzleQueryError";
   const cause = isQuery && error.cause instanceof Error ? error.cause : error;
   const code = "code" in cause && typeof cause.code === "string" ? cause.code : "";
-  const isOurs =
-    isQuery || cause instanceof pg.DatabaseError || NETWORK.has(code) || DRIVER.test(cause.message);
+  const isOurs = isQuery || cause instanceof pg.DatabaseError || NETWORK.has(code) || isConnectionLost(cause);
   if (!isOurs) return undefined;
   const words = isQuery && cause === error ? "a query failed" : cause.message || "no answer";
   return {

@@ -1,4 +1,5 @@
 /** Tells errors of services that went away in the middle of things from all others. */
+import { isConnectionLost } from "../../activities/store/lost-connection.ts";
 import { ServiceMissing } from "../../worker/connect/service-missing.ts";
 import { missing, notPossible, type ClientError } from "../console/errors.ts";
 
@@ -49,10 +50,10 @@ export function missingServiceOf(error: unknown): ClientError | undefined {
         `Your role in Postgres may not do that: ${inner.message}.`,
         "It is for the operator: deleting, purging, logins of MCP servers, other people's sessions, and tables of another version, which a worker of that version makes.",
       );
-    if (typeof code === "string" && NETWORK_CODES.has(code)) {
+    if ((typeof code === "string" && NETWORK_CODES.has(code)) || isConnectionLost(inner)) {
       return missing(
         `A connection was lost: ${inner.message}`,
-        "`longhaul doctor` shows what is missing; the task itself goes on.",
+        "`longhaul doctor` shows what is missing; the task itself continues.",
         error,
       );
     }
