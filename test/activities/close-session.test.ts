@@ -1,6 +1,6 @@
 /** What the end of a session tells. */
 import { ActivityCancellationDetails } from "@temporalio/common";
-import { expect, it, onTestFinished } from "vitest";
+import { expect, it } from "vitest";
 import { readEvents } from "../../activities/store/events.ts";
 import { readFigures } from "../../activities/store/reading.ts";
 import { recordCall } from "../../activities/store/model-calls.ts";
@@ -13,7 +13,6 @@ const database = useDatabase(5);
 
 it("a sandbox that could not be closed is told to watchers before the end, once, and bounded [invariant 14]", async () => {
   const agent = await startDirectAgent(database, scriptedModel().says("Done."));
-  onTestFinished(() => agent.close());
   await agent.step(1);
   const input = { step: 1, status: "completed", notClosed: `no answer ${"!".repeat(5_000)}` } as const;
   await agent.perform("closeSession", input);
@@ -28,7 +27,6 @@ it("a sandbox that could not be closed is told to watchers before the end, once,
 
 it("a session is closed with the sum of its calls, of tokens beyond 2^31 and of dollars as each was reckoned", async () => {
   const agent = await startDirectAgent(database, scriptedModel().says("Done."));
-  onTestFinished(() => agent.close());
   await agent.step(1);
   const input = 2_000_000_000;
   const usage = { input, output: input, cached: input, reasoning: input };
@@ -63,7 +61,6 @@ it("calls that the end of a run leaves without a result are told to watchers, ea
     call("bash", { command: "echo never" }),
   );
   const agent = await startDirectAgent(database, script);
-  onTestFinished(() => agent.close());
   await agent.perform("modelStep", { step: 1, guidance: [] });
   // The first was begun by a worker that is gone.
   await database.store.pool.query(
@@ -86,7 +83,6 @@ it("calls that the end of a run leaves without a result are told to watchers, ea
 it("what was said before an interrupt is told to who begins to watch afterwards", async () => {
   const script = scriptedModel().answers(text("Half a sen"), { type: "hang" });
   const agent = await startDirectAgent(database, script);
-  onTestFinished(() => agent.close());
   const environment = agent.environment();
   const running = agent.perform("modelStep", { step: 1, guidance: [] }, { environment });
   await eventually("its first words", async () => (await agent.events()).includes("llm:chunk"));

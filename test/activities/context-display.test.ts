@@ -1,7 +1,7 @@
 /** One reckoning of the next request's size: what triggers, what is shown, what is listed, what is logged. */
 import { MockActivityEnvironment } from "@temporalio/testing";
 import { DefaultLogger, type LogEntry } from "@temporalio/worker";
-import { describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it } from "vitest";
 import { sessionSizes } from "../../activities/context/session-sizes.ts";
 import { readEvents } from "../../activities/store/events.ts";
 import { recentCalls } from "../../activities/store/reading.ts";
@@ -41,7 +41,6 @@ async function startReader(steps: number): Promise<DirectAgent> {
     countTokens: (value) => Math.ceil(countTokens(value) * 1.2),
     config: { model: "openai/counts-more", contextWindow: 128_000 },
   });
-  onTestFinished(() => agent.close());
   await agent.sandbox.files.write("big.txt", Buffer.from(mixedText(3, 2_000)));
   return agent;
 }
@@ -90,7 +89,6 @@ describe("the size of the next request", () => {
       parts: [text("Done.")],
       usage: { input: 5_000, output: 700, reasoning: 300 },
     }));
-    onTestFinished(() => agent.close());
     expect(contextText(await shown(agent), plain)).toContain("(estimated) from the text in view");
     await agent.step(1);
     const report = await shown(agent);
@@ -114,7 +112,6 @@ describe("the size of the next request", () => {
       parts: [text("Done.")],
       usage: { input: 2_400, output: 10 },
     }));
-    onTestFinished(() => agent.close());
     await agent.step(1);
     const report = await shown(agent);
     expect(report.parts.messages).toBe(0);
@@ -124,7 +121,6 @@ describe("the size of the next request", () => {
 
   it("is estimated, not 0, where an answer came without a bill", async () => {
     const agent = await startDirectAgent(database, () => ({ parts: [text("Done.")], usage: null }));
-    onTestFinished(() => agent.close());
     await agent.step(1);
     const report = await shown(agent);
     expect(report.estimated).toBe(true);
@@ -141,7 +137,6 @@ describe("the worker's log", () => {
       parts: [text("Done.")],
       usage: { input: 4_000, output: 50, cached: 1_000 },
     }));
-    onTestFinished(() => agent.close());
     const lines: LogEntry[] = [];
     const environment = new MockActivityEnvironment(
       { attempt: 1, workflowExecution: { workflowId: agent.id, runId: agent.runId } },

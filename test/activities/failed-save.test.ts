@@ -1,7 +1,7 @@
 /** A save beside the next step that fails: nothing fails with it, and the log says so. */
 import { MockActivityEnvironment } from "@temporalio/testing";
 import { DefaultLogger, type LogEntry } from "@temporalio/worker";
-import { expect, it, onTestFinished } from "vitest";
+import { expect, it } from "vitest";
 import { startDirectAgent } from "../support/direct-agent.ts";
 import { eventually } from "../support/eventually.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
@@ -12,7 +12,6 @@ const database = useDatabase(5);
 it("a call whose files could not be saved has its result, and the log names the step and the reason [invariant 14]", async () => {
   const script = scriptedModel().calls("bash", { command: "echo 1 > a.txt" }).says("Done.");
   const agent = await startDirectAgent(database, script);
-  onTestFinished(() => agent.close());
   await agent.perform("modelStep", { step: 1, guidance: [] });
   const sandbox = { ...agent.sandbox };
   Object.assign(agent.sandbox, {

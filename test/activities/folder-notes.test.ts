@@ -1,6 +1,6 @@
 /** The stored prompt, and instructions of folders: shown once, named by summaries, never orders. */
 import { asc, eq } from "drizzle-orm";
-import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
+import { afterAll, beforeAll, expect, it } from "vitest";
 import { readEvents } from "../../activities/store/events.ts";
 import { messages } from "../../activities/store/schema/index.ts";
 import { findSession } from "../../activities/store/sessions.ts";
@@ -13,7 +13,6 @@ import { createTestDatabase, type TestDatabase } from "../support/test-database.
 let database: TestDatabase;
 let agent: DirectAgent;
 beforeAll(async () => void (database = await createTestDatabase(5)));
-afterEach(async () => agent.close());
 afterAll(async () => database.drop());
 
 type Script = Parameters<typeof startDirectAgent>[1];

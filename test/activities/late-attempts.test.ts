@@ -13,7 +13,6 @@ const database = useDatabase(5);
 
 it("an attempt that goes on when its session has ended makes no sandbox; the session's next run does [R20]", async () => {
   const agent = await startDirectAgent(database, scriptedModel().says("Done."));
-  onTestFinished(() => agent.close());
   await agent.step(1);
   await agent.perform("closeSandbox", { step: 1 });
   await agent.perform("closeSession", { step: 1, status: "completed" });
@@ -27,7 +26,6 @@ it("an attempt that goes on when its session has ended makes no sandbox; the ses
 it("a call that another attempt has claimed is ended by that one alone, also where both hear its end at once [R20]", async () => {
   const command = "echo line >> n.txt; until [ -e go ]; do sleep 0.05; done; echo done";
   const agent = await startDirectAgent(database, scriptedModel().calls("bash", { command }).says("Done."));
-  onTestFinished(() => agent.close());
   await agent.perform("modelStep", { step: 1, guidance: [] });
   const claimed = (fence: number) =>
     eventually(`claim ${fence}`, async () => (await callRows(database.store, agent.id))[0]?.fence === fence);
@@ -55,7 +53,6 @@ it("two attempts of a read-only call both return the result that the first of th
       .answers(...calls)
       .says("Done."),
   );
-  onTestFinished(() => agent.close());
   await agent.perform("modelStep", { step: 1, guidance: [] });
   const attempts = calls.flatMap((_, index) =>
     [1, 2].map((attempt) => agent.perform("runTool", { step: 1, index }, { attempt })),
@@ -72,7 +69,6 @@ it("two attempts of a read-only call both return the result that the first of th
 it("a call that an earlier attempt claimed late and ended is returned as it ended", async () => {
   const command = "echo line >> n.txt; until [ -e go ]; do sleep 0.05; done; echo done";
   const agent = await startDirectAgent(database, scriptedModel().calls("bash", { command }).says("Done."));
-  onTestFinished(() => agent.close());
   await agent.perform("modelStep", { step: 1, guidance: [] });
   const at = { step: 1, index: 0 };
   const current = agent.perform("runTool", at, { attempt: 2 });
@@ -94,7 +90,6 @@ it("an answer that comes when another attempt has stored the step's is dropped: 
     })
     .says("The answer that counts.");
   const agent = await startDirectAgent(database, script);
-  onTestFinished(() => agent.close());
   const first = agent.perform("modelStep", { step: 1, guidance: [] }, { attempt: 1 });
   await eventually("the model is asked", () => agent.model.log.length === 1);
   await agent.perform("modelStep", { step: 1, guidance: [] }, { attempt: 2 });

@@ -60,7 +60,6 @@ describe.each(["responses", "chat"] as const)("on the %s wire", (api) => {
     expect(stored).not.toContain(PICTURE.toString("base64").slice(0, 40));
     const kept = await database.store.db.select().from(blobs);
     expect(kept.filter((blob) => blob.bytes.length === PICTURE.length)).toHaveLength(1);
-    await agent.close();
   });
 
   it("an image of the task and one of a later message stand where they were put, between their texts", async () => {
@@ -84,7 +83,6 @@ describe.each(["responses", "chat"] as const)("on the %s wire", (api) => {
       ["Rebuild this:", PICTURE.length],
       ["not like", DOT_PNG.length, "but red"],
     ]);
-    await agent.close();
   });
 
   it("a model that takes no images is told so in words, with an event, and the image stays stored [case 33]", async () => {
@@ -107,7 +105,6 @@ describe.each(["responses", "chat"] as const)("on the %s wire", (api) => {
     expect(await told()).toHaveLength(1);
     const [row] = (await transcriptOf(database.store, agent.id)).filter((each) => each.role === "tool");
     expect(JSON.stringify(row?.content)).toContain("@blob:");
-    await agent.close();
   });
 
   it("reasoning is stored, and goes back where the wire has a place for it", async () => {
@@ -129,7 +126,6 @@ describe.each(["responses", "chat"] as const)("on the %s wire", (api) => {
       );
       expect(JSON.stringify(answer?.content)).toContain("The file comes first.");
     }
-    await agent.close();
   });
 });
 
@@ -166,7 +162,6 @@ describe("reasoning of one model", () => {
     );
     expect(agent.model.requests.map((request) => request.model)).toEqual(["o3", "o4-mini", "o3"]);
     expect(thoughts).toEqual([0, 0, 1]);
-    await agent.close();
   });
 });
 
@@ -193,7 +188,6 @@ describe("more images than a request may carry", () => {
       );
     const kept = await db.select({ sha256: blobs.sha256 }).from(blobs);
     for (const image of images) expect(kept.map((blob) => `@blob:${blob.sha256}`)).toContain(image.data);
-    await agent.close();
   }, 180_000);
 
   it("are not paid for in words twice: a request is the same as the last one but for what is new", async () => {
@@ -207,6 +201,5 @@ describe("more images than a request may carry", () => {
     ]);
     expect(twice).toEqual(once);
     expect((await resultTexts(database.store, agent.id))[0]).toContain("shot.png (image/png");
-    await agent.close();
   });
 });

@@ -1,6 +1,6 @@
 /** An answer that does not come to its end within limits.modelTimeout. */
 import { eq } from "drizzle-orm";
-import { expect, it, onTestFinished } from "vitest";
+import { expect, it } from "vitest";
 import { agentConfigSchema } from "../../activities/config/agent-config.ts";
 import { modelDeadlines } from "../../activities/config/run-policy.ts";
 import { modelCalls } from "../../activities/store/schema/index.ts";
@@ -14,7 +14,6 @@ const limits = { ...agentConfigSchema.parse({}).limits, modelTimeout: 1_000 };
 
 async function start(script: ModelScript): Promise<DirectAgent> {
   const agent = await startDirectAgent(database, script, { config: { limits } });
-  onTestFinished(() => agent.close());
   return agent;
 }
 

@@ -33,7 +33,6 @@ it("a tool's name that is cut inside of an emoji is stored whole to the characte
   const facts = await agent.step(1);
   expect(facts).toMatchObject({ kind: "answered", calls: [{ name: `a${"🎈".repeat(19)}` }] });
   expect(await agent.step(2)).toMatchObject({ kind: "answered" });
-  await agent.close();
 });
 
 it("ids and names of files with NUL or half a character are stored clean, once", async () => {
@@ -61,7 +60,6 @@ it("ids and names of files with NUL or half a character are stored clean, once",
       height: 1,
     },
   ]);
-  await agent.close();
 });
 
 it("files inside a message are taken as what they are, or words say why they were left out", async () => {
@@ -84,7 +82,6 @@ it("files inside a message are taken as what they are, or words say why they wer
   const words = request ? wordsOf(request) : "";
   for (const said of ["notes", "no PNG", "links are not fetched", "names a stored file", "is not base64"])
     expect(words).toContain(said);
-  await agent.close();
 });
 
 it("a message of whatever sender is told of as queued, once, before it is told of as taken", async () => {
@@ -107,7 +104,6 @@ it("a message of whatever sender is told of as queued, once, before it is told o
     { id: "web", position: 1, excerpt: "use tabs please" },
     { id: "more", position: 1, excerpt: "use tabs please" },
   ] satisfies EventData["message:queued"][]);
-  await agent.close();
 });
 
 it("pages of a stored output part no character and lose none, wherever its pieces begin", async () => {
@@ -130,5 +126,4 @@ it("pages of a stored output part no character and lose none, wherever its piece
     }
     expect(read).toBe(pieces.join(""));
   }
-  await agent.close();
 });

@@ -1,5 +1,5 @@
 /** A worker that still runs when a deploy has changed the tables under it. */
-import { afterEach, beforeEach, expect, it, onTestFinished } from "vitest";
+import { afterEach, beforeEach, expect, it } from "vitest";
 import { startDirectAgent, type DirectAgent } from "../support/direct-agent.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
 import { createTestDatabase, type TestDatabase } from "../support/test-database.ts";
@@ -9,7 +9,6 @@ let agent: DirectAgent;
 beforeEach(async () => {
   database = await createTestDatabase(5);
   agent = await startDirectAgent(database, scriptedModel().says("Done."));
-  onTestFinished(() => agent.close());
 });
 const renameColumn = () => database.store.pool.query("alter table sessions rename column task to task_text");
 afterEach(() => database.drop());

@@ -62,7 +62,6 @@ describe("messages that wait", () => {
       "image",
       "text",
     ]);
-    await agent.close();
   });
 
   it("two are First and Also, one is as it came [case 19]", async () => {
@@ -73,7 +72,6 @@ describe("messages that wait", () => {
       [text("First: use tabs\n\nAlso: no semicolons")],
       [text("in English")],
     ]);
-    await agent.close();
   });
 
   it("enter once by their ids: in a second attempt, in another step, and parked as well as carried [case 21] [invariant 6]", async () => {
@@ -94,7 +92,6 @@ describe("messages that wait", () => {
       [2, [text("First: no semicolons\n\nAlso: in English")]],
     ]);
     expect(agent.model.log).toHaveLength(3);
-    await agent.close();
   });
 
   it("are told of by their beginnings once, masked before they are cut, also where the text is stored apart", async () => {
@@ -120,7 +117,6 @@ describe("messages that wait", () => {
       { id: "b", position: 2, by: "ann", excerpt: expect.stringMatching(/^Read this first\. And on\./) },
     ]);
     expect(JSON.stringify(told)).not.toContain("ghp_");
-    await agent.close();
   });
 
   it("a text that came as a blob is words in the transcript: counted, cleaned and found", async () => {
@@ -146,6 +142,5 @@ describe("messages that wait", () => {
       )
     ).rows;
     expect(Math.abs((bill?.estimated ?? 0) / (bill?.billed ?? 1) - 1)).toBeLessThan(0.1);
-    await agent.close();
   });
 });

@@ -6,7 +6,7 @@ import { PRUNED_TEXT } from "../../activities/transcript/view.ts";
 import { buildMessages } from "../../activities/context/request.ts";
 import { compactionEvents, messages } from "../../activities/store/schema/index.ts";
 import { loadView } from "../../activities/store/load-view.ts";
-import { directConfig, startDirectAgent, type DirectAgent } from "../support/direct-agent.ts";
+import { directConfig, createDirectAgent, type DirectAgent } from "../support/direct-agent.ts";
 import { DOT_PNG } from "../support/images.ts";
 import { happen, happening, PROBE, scriptOf, type Life } from "../support/random-session.ts";
 import { wordsOf } from "../support/scripted-summaries.ts";
@@ -57,7 +57,7 @@ describe("a session to which anything may happen", () => {
 
 async function begin(): Promise<Life> {
   let life: Life | undefined;
-  const agent = await startDirectAgent(
+  const agent = await createDirectAgent(
     database,
     scriptOf(() => life ?? { answer: [], summary: "" }),
     {

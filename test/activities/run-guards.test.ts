@@ -17,7 +17,6 @@ const database = useDatabase(8);
 
 async function start(script = scriptedModel().says("Done.")): Promise<DirectAgent> {
   const agent = await startDirectAgent(database, script);
-  onTestFinished(() => agent.close());
   await agent.perform("openSession", { chain: agent.runId });
   return agent;
 }

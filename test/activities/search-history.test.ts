@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createSessionMemory } from "../../activities/store/session-memory.ts";
 import { searchHistory } from "../../activities/store/transcript-search.ts";
-import { startDirectAgent, type DirectAgent } from "../support/direct-agent.ts";
+import { createDirectAgent, type DirectAgent } from "../support/direct-agent.ts";
 import { call, scriptedModel, text } from "../support/scripted-model.ts";
 import { createTestDatabase, type TestDatabase } from "../support/test-database.ts";
 
@@ -20,7 +20,7 @@ beforeAll(async () => {
     .answers(text("The server listens on port 8080, says nginx."), call("bash", { command: "cat 1.txt" }))
     .answers(text('A path: C:\\temp, 100% of "it"\nall_of it'), call("bash", { command: "cat 2.txt" }))
     .says("Done.");
-  agent = await startDirectAgent(database, script, { task: "Find the port of the server." });
+  agent = await createDirectAgent(database, script, { task: "Find the port of the server." });
   for (const [index, content] of LONG.entries())
     await agent.sandbox.files.write(`${index + 1}.txt`, Buffer.from(content));
   for (const step of [1, 2, 3]) await agent.step(step);

@@ -44,7 +44,6 @@ async function takenUp(agent: DirectAgent, minutes: number): Promise<{ rounds: n
   });
   expect(status).toBe("completed");
   const last = agent.model.requests.at(-1);
-  await agent.close();
   return { rounds: state.round, asked: last === undefined ? "" : wordsOf(last) };
 }
 

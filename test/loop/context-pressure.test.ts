@@ -140,7 +140,6 @@ describe("results of one step that are larger than the window together", () => {
     agent.runId = "run-2";
     expect((await playLoop(agent)).status).toBe("completed");
     expect(refused(agent)).toEqual([]);
-    await agent.close();
   });
 });
 

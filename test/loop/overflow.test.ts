@@ -108,7 +108,6 @@ describe.each(["responses", "chat"] as const)("on the %s wire, a provider's over
       const answers = await answersOf(database.store, agent.id);
       expect(answers.map((row) => row.step)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
       expect(stringify(answers.map((row) => row.content))).not.toContain("about to");
-      await agent.close();
     },
   );
 
@@ -127,7 +126,6 @@ describe.each(["responses", "chat"] as const)("on the %s wire, a provider's over
     expect(sizes).toEqual(sizes.toSorted((one, other) => other - one));
     expect(new Set(sizes).size).toBe(3);
     expect(agent.model.requests.filter(isSummaryRequest)).toHaveLength(1);
-    await agent.close();
   });
 
   it("that never ends is a typed end after three requests, and the session can be taken up again [case 10] [case 11]", async () => {
@@ -142,7 +140,6 @@ describe.each(["responses", "chat"] as const)("on the %s wire, a provider's over
       guidanceAt: (step) => (step === 8 ? [guidance("Try again.")] : []),
     });
     expect(again).toMatchObject({ status: "completed", state: { step: 10 } });
-    await agent.close();
   });
 });
 
@@ -162,7 +159,6 @@ describe("what does not fit by itself", () => {
       expect(words).toContain(stringify(end).slice(1, -1));
     const [row] = await transcriptOf(database.store, agent.id);
     expect(row?.content).toEqual([{ type: "text", text: task }]);
-    await agent.close();
   });
 
   it("as the tools alone is a typed end after three looks, without a request and without a round [case 10]", async () => {
@@ -172,7 +168,6 @@ describe("what does not fit by itself", () => {
     expect((await playLoop(agent)).status).toBe("ContextOverflow");
     expect(agent.model.log).toEqual([]);
     expect(await roundsOf(agent)).toEqual([]);
-    await agent.close();
   });
 });
 
@@ -187,7 +182,6 @@ describe("a model that counts more than we do", () => {
     expect(await playLoop(agent)).toMatchObject({ status: "completed", state: { step: 60 } });
     expect(agent.model.log.filter((served) => served.status !== 200)).toEqual([]);
     expect((await roundsOf(agent)).length).toBeGreaterThanOrEqual(3);
-    await agent.close();
   });
 
   it("and bills nothing is survived by its word: each refused step is taken again, none is lost", async () => {
@@ -207,7 +201,6 @@ describe("a model that counts more than we do", () => {
       Array.from({ length: 60 }, (_, index) => index + 1),
     );
     expect((await roundsOf(agent)).some((round) => round.trigger === "overflow")).toBe(true);
-    await agent.close();
   });
 });
 
@@ -226,7 +219,6 @@ describe("bills of ten times the requests", () => {
     // Four in a row are no accident; then people are told, once.
     const told = answers.map(({ data }) => (data as { usageDoubtful?: true }).usageDoubtful === true);
     expect(told).toEqual(answers.map((_, index) => index === 3));
-    await agent.close();
   });
 });
 
@@ -246,7 +238,6 @@ describe("bills of a server that cuts requests to its own window", () => {
       ({ type, data }) => type === "llm:response" && (data as { usageDoubtful?: true }).usageDoubtful,
     );
     expect(told).toHaveLength(1);
-    await agent.close();
   });
 });
 
@@ -261,6 +252,5 @@ describe("an answer whose bill is larger than the window", () => {
     });
     expect(await playLoop(agent)).toMatchObject({ status: "completed", state: { step: 9, round: 1 } });
     expect(await roundsOf(agent)).toMatchObject([{ status: "compacted", trigger: "threshold", step: 7 }]);
-    await agent.close();
   });
 });

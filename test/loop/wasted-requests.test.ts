@@ -1,6 +1,6 @@
 /** Requests that are paid for nothing, and thinking that nobody sees: more room once, estimates, a sign of life [S13]. */
 import { and, asc, eq } from "drizzle-orm";
-import { describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it } from "vitest";
 import type { RunConfig } from "../../activities/config/agent-config.ts";
 import { ChunkBatch } from "../../activities/step/chunk-batch.ts";
 import { createChunkWriter } from "../../activities/step/chunk-writer.ts";
@@ -59,7 +59,6 @@ describe("an answer used up by thinking", () => {
       { model, status: "wasted", finish: "length" },
       { model, status: "kept", finish: "stop" },
     ]);
-    await agent.close();
   });
 
   it("ends with a typed failure that names the settings where more room was not enough", async () => {
@@ -73,7 +72,6 @@ describe("an answer used up by thinking", () => {
         /models\.openai\/o3\.maxOutput .* models\.openai\/o3\.reasoning\.effort/,
       ),
     });
-    await agent.close();
   });
 
   it("is asked no second time with the same room", async () => {
@@ -83,7 +81,6 @@ describe("an answer used up by thinking", () => {
     });
     expect((await playLoop(agent)).status).toBe("EmptyAnswer");
     expect(rooms(agent)).toEqual([16_000]);
-    await agent.close();
   });
 
   it("is followed by another model where there is one", async () => {
@@ -100,7 +97,6 @@ describe("an answer used up by thinking", () => {
       "openai/other",
     ]);
     expect(rooms(agent)).toEqual([4_000, 16_000, 4_000]);
-    await agent.close();
   });
 });
 
@@ -131,7 +127,6 @@ describe("a request without a bill", () => {
     expect(bill.estimatedUsd).toBeCloseTo(((cut?.estimated ?? 0) * 10) / 1e6, 3);
     expect(bill.estimatedUsd).toBeGreaterThan(0);
     expect(facts).toMatchObject({ kind: "answered", costUsd: expect.closeTo(bill.costUsd) });
-    await agent.close();
   });
 });
 
@@ -142,7 +137,6 @@ describe("a request that was lost with its worker", () => {
     const agent = await startDirectAgent(database, scriptedModel().says("Done."), {
       config: { price, fallback: [{ ...directConfig(), ...cheap }] },
     });
-    onTestFinished(() => agent.close());
     await agent.step(1);
     const asked = (model: string, attempt: number) =>
       [
@@ -181,7 +175,6 @@ describe("thinking that nobody sees", () => {
       served: { o3: { ...served.o3, summaries: false } },
       config: thinker({ reasoning: { effort: "low" } }),
     });
-    onTestFinished(() => agent.close());
     await agent.step(1);
     await agent.step(2);
     expect(agent.model.log.map(({ status }) => status)).toEqual([400, 200, 200]);
@@ -219,7 +212,6 @@ describe("thinking that nobody sees", () => {
       step: 1,
       data: { model: "openai/o3", hidden: true },
     });
-    await agent.close();
   });
 });
 
@@ -240,6 +232,5 @@ describe("a last answer that calls a tool although it may not", () => {
       .where(eq(toolCalls.sessionId, agent.id))
       .orderBy(asc(toolCalls.step));
     expect(calls.map(({ status }) => status)).toEqual([expect.any(String), "interrupted"]);
-    await agent.close();
   });
 });

@@ -5,6 +5,7 @@
 import { randomBytes } from "node:crypto";
 import { MockActivityEnvironment } from "@temporalio/testing";
 import { DefaultLogger } from "@temporalio/worker";
+import { onTestFinished } from "vitest";
 import { agentConfigSchema, type RunConfig } from "../../activities/config/agent-config.ts";
 import { createSanitizer } from "../../activities/redaction/sanitizer.ts";
 import type {
@@ -81,8 +82,17 @@ export interface DirectAgent {
   close(): Promise<void>;
 }
 
-/** A session in a window of 32k tokens on the Responses wire, unless `config` says otherwise. */
+/** As `createDirectAgent`, closed with the test. Not for hooks of a whole file, nor for concurrent tests. */
 export async function startDirectAgent(
+  ...[database, script, options]: Parameters<typeof createDirectAgent>
+): Promise<DirectAgent> {
+  const agent = await createDirectAgent(database, script, options);
+  onTestFinished(() => agent.close());
+  return agent;
+}
+
+/** A session in a window of 32k tokens on the Responses wire, unless `config` says otherwise. The caller closes it. */
+export async function createDirectAgent(
   database: TestDatabase,
   script: ModelScript | Turn,
   options: DirectAgentOptions = {},

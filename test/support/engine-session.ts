@@ -23,7 +23,6 @@ export async function startOn(
   engine: FakeEngine,
 ): Promise<DirectAgent> {
   const agent = await startDirectAgent(database, script, { sandboxHost: engine.host });
-  onTestFinished(() => agent.close());
   return agent;
 }
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { guidance, startDirectAgent } from "../support/direct-agent.ts";
+import { guidance, createDirectAgent } from "../support/direct-agent.ts";
 import { playLoop } from "../support/direct-loop.ts";
 import { DOT_PNG } from "../support/images.ts";
 import { call, scriptedModel, text, thought, type ModelScript } from "../support/scripted-model.ts";
@@ -34,7 +34,7 @@ describe.skipIf(!installed.ok)("a session through LiteLLM", () => {
     ["chat", "gpt-4o"],
   ] as const)("runs whole on the %s wire", { timeout: 900_000 }, async (api, model) => {
     const proxies: LiteLlm[] = [];
-    const agent = await startDirectAgent(database, session(), {
+    const agent = await createDirectAgent(database, session(), {
       config: { model: `openai/${model}`, modelName: model, api, contextWindow: 128_000, maxOutput: 16_000 },
       served: {
         [model]: { window: 128_000, maxOutput: 16_000, input: ["text", "image"], reasoning: model === "o3" },

@@ -4,7 +4,7 @@ import type { ModelStepFacts } from "../../../activities/contract/activities.ts"
 import type { Guidance } from "../../../activities/contract/guidance.ts";
 import { readEvents } from "../../../activities/store/events.ts";
 import { switchModel } from "../../../activities/store/switch-model.ts";
-import { guidance, startDirectAgent, type DirectAgent } from "../direct-agent.ts";
+import { guidance, createDirectAgent, type DirectAgent } from "../direct-agent.ts";
 import { eventually } from "../eventually.ts";
 import { DOT_PNG } from "../images.ts";
 import type { DialectName } from "../model-server/dialects/dialect.ts";
@@ -40,7 +40,7 @@ export async function playDialect(database: TestDatabase, name: DialectName): Pr
     reasoning: TARGETS[name].thinks,
     signatures: true,
   };
-  const agent = await startDirectAgent(
+  const agent = await createDirectAgent(
     database,
     (request) => {
       if (isSummaryRequest(request)) return goodSummary(request);
