@@ -14,14 +14,8 @@ import { useDatabase } from "../support/test-database.ts";
 const database = useDatabase(10);
 
 /** The test's own context: tests run in parallel, and each closes its own session. */
-async function start(
-  script: ModelScript,
-  { onTestFinished }: Pick<TestContext, "onTestFinished">,
-): Promise<KillableSession> {
-  const session = await startKillableSession(database, script);
-  onTestFinished(() => session.close());
-  return session;
-}
+const start = (script: ModelScript, context: Pick<TestContext, "onTestFinished">) =>
+  startKillableSession(database, script, { context });
 
 /** Runs until it is released: as long as the test needs, on any machine. */
 const STANDS = "until [ -e /tmp/go ]; do sleep 0.1; done";

@@ -1,5 +1,5 @@
 /** Tasks that the agent gives to other sessions: results, ends, and resets. */
-import { describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it } from "vitest";
 import { eq } from "drizzle-orm";
 import { runs, sessions } from "../../activities/store/schema/index.ts";
 import type { SessionEvent } from "../../activities/store/event.ts";
@@ -192,7 +192,6 @@ describe("a delegate", () => {
       .says("It was there.")
       .says("Done.");
     const session = await startKillableSession(agent.database, script, { config: delegating() });
-    onTestFinished(() => session.close());
     const child = `${session.id}.s1c0`;
     const worker = await session.startWorker();
     await untilCallRuns(child);

@@ -35,7 +35,6 @@ it("shows nothing of it, waits where a key is missing, continues with a new one,
     // The new key is known everywhere before it encrypts.
     environment: withKeys(`${ONE},${TWO}`),
   });
-  onTestFinished(() => session.close());
   await session.handle.signal("guidance", { text: `Hint: ${SECRET}` });
   const first = await session.startWorker();
   await untilWaiting(database.store, session);

@@ -75,7 +75,6 @@ it("survives its worker; stop ends as without a question, and a message then ask
     steps(1).says("Stopped.").with({ usage }).says("Done.").with({ usage }),
     { config: asking({ maxCostUsd: 1 }) },
   );
-  onTestFinished(() => session.close());
   const worker = await session.startWorker();
   await untilWaiting(agent.database.store, session, 60_000);
   await worker.kill();

@@ -25,7 +25,6 @@ test("an answer that was sent, and a task, are found by the next worker: nothing
       .says("Done."),
     { config: (config) => ({ ...config, mcpServers: mcpServersSchema.parse({ box: mcpAskingProgram }) }) },
   );
-  onTestFinished(() => session.close());
   const first = await session.startWorker();
   await untilWaiting(agent.database.store, session, 120_000);
   await session.handle.signal("answer", { question: "s1c0q1", text: "this" });

@@ -216,7 +216,6 @@ test("no worker is needed while a server waits for a person, and a continued cal
     scriptedModel().calls("github__create", {}).calls("github__create", {}).says("Done."),
     { config: withServers({ github: { url: server.url } }) },
   );
-  onTestFinished(() => session.close());
   const asked = (id: string) =>
     eventually(
       `${id} is asked`,

@@ -101,7 +101,6 @@ test("a task outlives the worker that began it: the next one follows the same ta
     scriptedModel().calls("jobs__work", {}).says("Done."),
     { config: withServers({ jobs: { url: server.url } }) },
   );
-  onTestFinished(() => session.close());
   const first = await session.startWorker();
   await eventually("it is followed", () => tasks.looked.length > 1, 120_000);
   await first.kill();

@@ -230,7 +230,6 @@ test("a worker that dies during a call: no call runs twice that may not, and a p
       .says("Done."),
     { config: withServers({ rows: { url: server.url, readOnly: ["list_*"] }, box: mcpProgram }) },
   );
-  onTestFinished(() => session.close());
   const first = await session.startWorker();
   await eventually(
     "all three calls are made",

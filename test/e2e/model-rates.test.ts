@@ -176,11 +176,9 @@ describe("requests at once", () => {
         .forever({ parts: [text("Done.")] }),
       { config },
     );
-    onTestFinished(() => lost.close());
     const worker = await lost.startWorker();
     await eventually("its request is open", () => lost.model.log.length === 1, 60_000);
     const next = await startKillableSession(database, scriptedModel(), { config, beside: lost });
-    onTestFinished(() => next.close());
     const isThrottled = async () => (await eventsOf(next)).some(({ type }) => type === "llm:throttled");
     await eventually("the other waits", isThrottled, 60_000);
     await worker.kill();

@@ -1,6 +1,6 @@
 /** A worker that still runs when a deploy has changed the tables, and the one that replaces it. */
 import { existsSync } from "node:fs";
-import { expect, it, onTestFinished } from "vitest";
+import { expect, it } from "vitest";
 import { eventually } from "../support/eventually.ts";
 import { startKillableSession } from "../support/killable-session.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
@@ -12,7 +12,6 @@ it("accepts no more work, says so, and its sessions wait for a newer worker inst
   const { pool } = database.store;
   const script = scriptedModel().calls("bash", { command: "true" }).says("Done.");
   const session = await startKillableSession(database, script);
-  onTestFinished(() => session.close());
   const old = await session.startWorker();
   await pool.query("insert into longhaul_migrations (hash, created_at) values ('newer', 9000000000000)");
   await pool.query("alter table stored_messages rename column meta to about");

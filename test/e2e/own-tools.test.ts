@@ -72,7 +72,6 @@ it("runs in the worker with access to the sandbox; killed in mid-call it is unkn
       permissions: [{ tool: "open_*", match: "*Denied*", action: "deny" }],
     }),
   });
-  onTestFinished(() => session.close());
   const { id } = session;
   const worker = await session.startWorker({ LONGHAUL_TOOLS: file });
   await eventually("the second ticket is being opened", () => marks().length === 2, 90_000);

@@ -61,7 +61,6 @@ async function behindTls(plainUrl: string, key: string, certificate: string): Pr
 
 it("is trusted by a worker with NODE_EXTRA_CA_CERTS, and not without [S21]", async () => {
   const session = await startKillableSession(database, scriptedModel().says("Trusted."));
-  onTestFinished(() => session.close());
   const { authority, key, certificate } = issueCertificate();
   const baseUrl = await behindTls(session.model.baseUrl, key, certificate);
 

@@ -239,7 +239,6 @@ it("survives its workers: the next worker uses an answer given while there is no
     scriptedModel().calls("ask_user", WHICH).says("Done."),
     { environment: { LONGHAUL_NOTIFY_URL: url } },
   );
-  onTestFinished(() => session.close());
   const { id } = session;
   const worker = await session.startWorker();
   await untilWaiting(agent.database.store, session);

@@ -1,5 +1,5 @@
 /** A server that suggests short histories: the session continues as new each time. */
-import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
+import { afterAll, beforeAll, expect, it } from "vitest";
 import { runIdsOf } from "../../activities/store/runs.ts";
 import { checkSession } from "../support/checker/check-session.ts";
 import { startKillableSession } from "../support/killable-session.ts";
@@ -30,7 +30,6 @@ it("is followed at the next boundary, long before our own cap: each run is short
       : { parts: [call("bash", { command: `echo ${step} >> n.txt; cat n.txt` })] };
   });
   const session = await startKillableSession(database, script, { temporalAddress: temporal.address });
-  onTestFinished(() => session.close());
   await session.startWorker();
   expect(await session.handle.result()).toMatchObject({ status: "completed", result: "Done." });
 

@@ -1,5 +1,5 @@
 /** Two workers on one queue: one dies during its work, the other continues it at once. */
-import { describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it } from "vitest";
 import { checkSession } from "../support/checker/check-session.ts";
 import { eventually } from "../support/eventually.ts";
 import { startKillableSession } from "../support/killable-session.ts";
@@ -64,13 +64,11 @@ it("several sessions on two workers, one of which is killed: each has its steps 
       : { parts: [call("bash", { command: `echo ${name}.${step} >> n.txt; cat n.txt` })] };
   });
   const leading = await startKillableSession(database, script, { task: "You are session-0." });
-  onTestFinished(() => leading.close());
   const others = await Promise.all(
     [1, 2, 3].map((place) =>
       startKillableSession(database, script, { task: `You are session-${place}.`, beside: leading }),
     ),
   );
-  onTestFinished(async () => void (await Promise.all(others.map((session) => session.close()))));
   const [first] = [await leading.startWorker(), await leading.startWorker()];
   const sessions = [leading, ...others];
   await eventually(

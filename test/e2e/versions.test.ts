@@ -47,7 +47,6 @@ it("a pinned session whose version has no worker says so, and doctor's command m
   const deployment = `fleet-${randomBytes(3).toString("hex")}`;
   const script = scriptedModel().answers(text("Half"), { type: "hang" }).says("Done.");
   const session = await startKillableSession(database, script);
-  onTestFinished(() => session.close());
   const { client } = session.place;
   const first = await session.startWorker(pinnedTo(deployment, "v1"));
   await makeCurrent(client, deployment, "v1");
@@ -86,7 +85,6 @@ it("a pinned session whose version has no worker says so, and doctor's command m
 
 it("is off by default, and leaves no deployment on the server [V4]", async () => {
   const before = await startKillableSession(database, scriptedModel().says("Done."));
-  onTestFinished(() => before.close());
   const { client } = before.place;
   const known = new Set(await deploymentsOf(client));
   const build = `plain-${randomBytes(3).toString("hex")}`;
@@ -112,7 +110,6 @@ describe.skipIf(!existsSync(join(cacheFolder(), `temporal-server-v${SERVER_VERSI
         .calls("bash", { command: "cat n.txt" })
         .says("Done.");
       const session = await startKillableSession(database, script, { temporalAddress });
-      onTestFinished(() => session.close());
       const { client } = session.place;
       const deployment = `fleet-${randomBytes(3).toString("hex")}`;
       await session.startWorker(pinnedTo(deployment, "v1"));

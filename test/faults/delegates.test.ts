@@ -1,6 +1,6 @@
 /** A worker dies while it works for a delegate. */
 import type Dockerode from "dockerode";
-import { expect, it, onTestFinished } from "vitest";
+import { expect, it } from "vitest";
 import { delegating, delegationsOf } from "../support/delegating.ts";
 import { eventually } from "../support/eventually.ts";
 import { startKillableSession } from "../support/killable-session.ts";
@@ -31,7 +31,6 @@ it("a delegate's files are all merged, once, by the worker that follows one kill
     .calls("bash", { command: "ls | wc -l; sort -u file-*.txt" })
     .says("Done.");
   const session = await startKillableSession(database, script, { config: delegating() });
-  onTestFinished(() => session.close());
   const worker = await session.startWorker();
   const count = async () => Number((await outputOf(session.sandbox, "ls /workspace | wc -l")).trim());
   await eventually("some files are taken over", async () => (await count()) > 0, 120_000);

@@ -1,5 +1,5 @@
 /** The Docker engine is restarted during a run: this file has its own engine, so that no other test's sandboxes end. */
-import { describe, expect, inject, it, onTestFinished } from "vitest";
+import { describe, expect, inject, it } from "vitest";
 import { checkSession } from "../support/checker/check-session.ts";
 import { eventually } from "../support/eventually.ts";
 import { startKillableSession } from "../support/killable-session.ts";
@@ -34,7 +34,6 @@ describe.skipIf(reason !== undefined)(
           dockerHost: engine.host,
           config: (config) => ({ ...config, sandbox: { ...config.sandbox, network: "none" } }),
         });
-        onTestFinished(() => session.close());
         const worker = await session.startWorker();
         await eventually(
           "the command runs",

@@ -1,5 +1,5 @@
 /** A flood of guidance while a worker dies: every message is delivered once, in the order of its acceptance. */
-import { describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it } from "vitest";
 import { checkSession } from "../support/checker/check-session.ts";
 import { eventually } from "../support/eventually.ts";
 import { startKillableSession, type KillableSession } from "../support/killable-session.ts";
@@ -42,7 +42,6 @@ describe("ten thousand messages during one command", () => {
         : { parts: [call("bash", { command: WAIT, timeout_seconds: 600 })] },
     );
     const session = await startKillableSession(database, script);
-    onTestFinished(() => session.close());
     const first = await session.startWorker();
     await eventually(
       "the command runs",

@@ -1,7 +1,7 @@
 /** Two Docker hosts, each with a worker and its own queue; the first one, this file's own engine, dies for good. */
 import { eq } from "drizzle-orm";
 import Dockerode from "dockerode";
-import { describe, expect, inject, it, onTestFinished } from "vitest";
+import { describe, expect, inject, it } from "vitest";
 import { checkpoints } from "../../activities/store/schema/index.ts";
 import { readEvents } from "../../activities/store/events.ts";
 import { eventually } from "../support/eventually.ts";
@@ -35,7 +35,6 @@ describe.skipIf(reason !== undefined)(
         }),
         environment: { LONGHAUL_HOST_TIMEOUT_SECONDS: "5" },
       });
-      onTestFinished(() => session.close());
       return session;
     }
     const host = (session: KillableSession, name: "first" | "second") =>

@@ -1,6 +1,6 @@
 /** A worker that is killed repeatedly at random moments of its work. */
 import { eq } from "drizzle-orm";
-import { expect, it, onTestFinished } from "vitest";
+import { expect, it } from "vitest";
 import { boxes } from "../../activities/store/schema/index.ts";
 import { checkSession } from "../support/checker/check-session.ts";
 import { eventually } from "../support/eventually.ts";
@@ -34,7 +34,6 @@ it("ten times in twenty steps: each line is written once and in order, and no an
     return { parts: [call("bash", { command })] };
   });
   const session = await startKillableSession(database, script);
-  onTestFinished(() => session.close());
   const delays: number[] = [];
   let worker = await session.startWorker();
   for (let kill = 1; kill <= KILLS; kill += 1) {

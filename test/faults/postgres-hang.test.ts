@@ -1,5 +1,5 @@
 /** Postgres accepts and does not answer: its processes are stopped. This file has its own server. */
-import { afterEach, beforeEach, describe, expect, it, onTestFinished } from "vitest";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { checkSession } from "../support/checker/check-session.ts";
 import { eventually } from "../support/eventually.ts";
 import { startKillableSession } from "../support/killable-session.ts";
@@ -17,7 +17,6 @@ describe("a worker whose Postgres hangs", () => {
     const session = await startKillableSession(postgres, markerSteps(6), {
       environment: { DATABASE_TIMEOUT_MS: "3000" },
     });
-    onTestFinished(() => session.close());
     const worker = await session.startWorker();
     await eventually("step 3 is asked for", () => session.model.requests.length >= 3, 120_000);
     const resume = await postgres.pause();

@@ -28,12 +28,11 @@ async function ownPostgres(
 }
 
 async function start(
-  { onTestFinished }: Context,
+  context: Context,
   postgres: OwnPostgres,
   script: ModelScript,
 ): Promise<{ session: KillableSession; worker: WorkerProcess }> {
-  const session = await startKillableSession(postgres, script);
-  onTestFinished(() => session.close());
+  const session = await startKillableSession(postgres, script, { context });
   return { session, worker: await session.startWorker() };
 }
 

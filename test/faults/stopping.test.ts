@@ -1,5 +1,5 @@
 /** Cancel, interrupt and deploy are three different things; the fourth, pause, is tested with the resets. */
-import { describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it } from "vitest";
 import { readEvents } from "../../activities/store/events.ts";
 import { type RunningSession, useAgent } from "../support/agent-harness.ts";
 import { checkSession } from "../support/checker/check-session.ts";
@@ -134,7 +134,6 @@ describe("a deploy", () => {
     const session = await startKillableSession(agent.database, script, {
       environment: { LONGHAUL_SHUTDOWN_GRACE_MS: String(graceMs) },
     });
-    onTestFinished(() => session.close());
     return session;
   };
   const firstWords = ({ id }: KillableSession) =>

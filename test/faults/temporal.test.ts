@@ -27,7 +27,6 @@ describe("a Temporal server that goes away during a tool", () => {
       .calls("bash", { command: "cat n.txt" })
       .says("Here again.");
     const session = await startKillableSession(database, script, { temporalAddress: temporal.address });
-    onTestFinished(() => session.close());
     const worker = await session.startWorker();
     const client = { DATABASE_URL: database.url, TEMPORAL_ADDRESS: temporal.address };
     const watch = startClient(["watch", session.id], client);

@@ -53,7 +53,6 @@ it("a session that asks, waits over two deploys and a restart of Postgres, deleg
       questions: { mode: "ask", parkAfter: 200, maxOpen: 8 },
     }),
   });
-  onTestFinished(() => session.close());
   const { id, handle, place } = session;
 
   const first = await session.startWorker({ LONGHAUL_BUILD_ID: "monday" });

@@ -1,7 +1,7 @@
 /** The worker's own disk is full: this file's small disk holds everything that a worker writes. */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, it, onTestFinished } from "vitest";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { loadWorkflowBundle } from "../../worker/bundle.ts";
 import { checkSession } from "../support/checker/check-session.ts";
 import { startKillableSession } from "../support/killable-session.ts";
@@ -22,7 +22,6 @@ describe.skipIf(noSmallDisk !== undefined)(
 
     it("starts, works and drains: lines of its log are lost, and written again when there is room [R24] [invariant 13]", async () => {
       const session = await startKillableSession(database, markerSteps(4));
-      onTestFinished(() => session.close());
       const logFile = join(disk.folder, "worker.log");
       const files = { logFile, readyFile: join(disk.folder, "ready") };
       const worker = await session.startWorker({ LONGHAUL_LOG_LEVEL: "debug" }, files);

@@ -2,7 +2,7 @@
 import { randomBytes } from "node:crypto";
 import { Connection, type WorkflowHandle } from "@temporalio/client";
 import Dockerode from "dockerode";
-import { inject } from "vitest";
+import { inject, onTestFinished, type TestContext } from "vitest";
 import type { RunConfig } from "../../activities/config/agent-config.ts";
 import { connectDocker } from "../../activities/sandbox/docker/connect-docker.ts";
 import { createDockerHost } from "../../activities/sandbox/docker/docker.ts";
@@ -46,11 +46,13 @@ export interface KillableOptions {
   readonly workspace?: StoredPack;
   /** Another session, to share its queue, workers and model. */
   readonly beside?: KillableSession;
+  /** The test that closes the session; default: the current one, which a concurrent test does not know. */
+  readonly context?: Pick<TestContext, "onTestFinished">;
   /** Of the workers, in addition to what they need. */
   readonly environment?: Readonly<Record<string, string>>;
 }
 
-/** Starts a session on its own task queue, which has no worker yet. */
+/** Starts a session on its own task queue, which has no worker yet. It is closed with its test. */
 export async function startKillableSession(
   database: { readonly url: string; readonly store: Store },
   script: ModelScript,
@@ -83,7 +85,8 @@ export async function startKillableSession(
     ...workflowOptions(beside?.id ?? id, id, { task, config }),
     args: [{}],
   });
-  return {
+  let closing: Promise<void> | undefined;
+  const session: KillableSession = {
     id,
     model,
     handle,
@@ -108,11 +111,14 @@ export async function startKillableSession(
       workers.push(worker);
       return worker;
     },
-    async close() {
-      await handle.terminate("the test is over").catch(() => undefined);
-      await Promise.all(workers.map((worker) => worker.kill()));
-      await createDockerHost({ docker, name: "test" }).remove(id);
-      await Promise.all([connection.close(), ...(beside ? [] : [model.close()])]);
-    },
+    close: () => (closing ??= end()),
   };
+  const end = async (): Promise<void> => {
+    await handle.terminate("the test is over").catch(() => undefined);
+    await Promise.all(workers.map((worker) => worker.kill()));
+    await createDockerHost({ docker, name: "test" }).remove(id);
+    await Promise.all([connection.close(), ...(beside ? [] : [model.close()])]);
+  };
+  (options.context?.onTestFinished ?? onTestFinished)(() => session.close());
+  return session;
 }

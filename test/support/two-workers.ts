@@ -1,5 +1,5 @@
 /** A session with two workers, and which of them is running an activity. */
-import { onTestFinished } from "vitest";
+import {} from "vitest";
 import { readEvents } from "../../activities/store/events.ts";
 import type { SessionEvent } from "../../activities/store/event.ts";
 import { eventually } from "./eventually.ts";
@@ -15,7 +15,6 @@ export async function startWithTwo(
   environment: Readonly<Record<string, string>> = {},
 ) {
   const session = await startKillableSession(database, script, { environment });
-  onTestFinished(() => session.close());
   const workers = await Promise.all([session.startWorker(), session.startWorker()]);
   return { session, workers };
 }
