@@ -1,12 +1,10 @@
 /** A model's rate limits, over all sessions and workers. */
-import { NativeConnection, Worker } from "@temporalio/worker";
+import { NativeConnection } from "@temporalio/worker";
 import { describe, expect, inject, it, onTestFinished } from "vitest";
 import { createActivities } from "../../activities/index.ts";
 import { operatorPolicySchema } from "../../activities/config/operator-policy.ts";
 import type { ModelTarget } from "../../activities/config/model-target.ts";
 import { openStore } from "../../activities/store/db.ts";
-import { readWorkerConfig } from "../../worker/config.ts";
-import { workerOptions } from "../../worker/worker-options.ts";
 import { startAgent, type AgentHarness } from "../support/agent-harness.ts";
 import { eventually } from "../support/eventually.ts";
 import { startKillableSession } from "../support/killable-session.ts";
@@ -14,6 +12,7 @@ import { perFile } from "../support/per-file.ts";
 import { scriptedModel, text } from "../support/scripted-model.ts";
 import { useDatabase } from "../support/test-database.ts";
 import { eventsOf } from "../support/two-workers.ts";
+import { createTestWorker } from "../support/test-worker.ts";
 
 const agent = perFile(
   () => startAgent(),
@@ -25,16 +24,8 @@ const database = useDatabase(20);
 async function secondWorker({ deps, database: { url }, taskQueue }: AgentHarness): Promise<void> {
   const store = openStore({ url });
   const connection = await NativeConnection.connect({ address: inject("temporalAddress") });
-  const [options] = workerOptions({
-    config: readWorkerConfig({ DATABASE_URL: url, LONGHAUL_TASK_QUEUE: taskQueue }),
-    connection,
-    namespace: "default",
-    bundle: { codePath: inject("workflowBundle") },
-    activities: createActivities({ ...deps, store }),
-    identity: "second",
-  });
-  if (options === undefined) throw new Error("no worker");
-  const worker = await Worker.create(options);
+  const activities = createActivities({ ...deps, store });
+  const worker = await createTestWorker({ taskQueue, connection, activities, identity: "second" });
   const running = worker.run();
   onTestFinished(async () => {
     worker.shutdown();

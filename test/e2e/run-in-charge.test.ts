@@ -1,6 +1,6 @@
 /** Which run may write: one that has opened the session and is Temporal's current one. All others change nothing. */
 import { randomBytes } from "node:crypto";
-import { NativeConnection, Worker, type WorkerOptions } from "@temporalio/worker";
+import { NativeConnection } from "@temporalio/worker";
 import { afterAll, beforeAll, expect, inject, it } from "vitest";
 import { createActivities } from "../../activities/index.ts";
 import { findSession } from "../../activities/store/reading.ts";
@@ -8,8 +8,6 @@ import { readWaiting } from "../../activities/store/waiting-messages.ts";
 import { takeOver } from "../../activities/store/runs.ts";
 import { createSession } from "../../activities/store/sessions.ts";
 import { retrySession } from "../../client/sessions/retry-session.ts";
-import { readWorkerConfig } from "../../worker/config.ts";
-import { workerOptions } from "../../worker/worker-options.ts";
 import { runConfig, startAgent, type AgentHarness } from "../support/agent-harness.ts";
 import { checkSession } from "../support/checker/check-session.ts";
 import { clientServices, sessionRow } from "../support/client-services.ts";
@@ -17,6 +15,7 @@ import { resetToStep } from "../support/reset-run.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
 import { wordsOf } from "../support/scripted-summaries.ts";
 import { resultTexts, transcriptOf } from "../support/stored.ts";
+import { createTestWorker } from "../support/test-worker.ts";
 
 let agent: AgentHarness;
 let connection: NativeConnection;
@@ -31,16 +30,9 @@ afterAll(async () => {
 
 /** A worker for a queue that had none so far. */
 async function workOn<T>(taskQueue: string, body: () => Promise<T>): Promise<T> {
-  const config = readWorkerConfig({ DATABASE_URL: agent.database.url, LONGHAUL_TASK_QUEUE: taskQueue });
-  const [options] = workerOptions({
-    config,
-    connection,
-    namespace: "default",
-    bundle: { codePath: inject("workflowBundle") },
-    activities: createActivities(agent.deps),
-    announceStop: agent.deps.announcements.stop,
-  });
-  const worker = await Worker.create(options as WorkerOptions);
+  const activities = createActivities(agent.deps);
+  const announceStop = agent.deps.announcements.stop;
+  const worker = await createTestWorker({ taskQueue, connection, activities, announceStop });
   return worker.runUntil(body);
 }
 

@@ -1,16 +1,15 @@
 /** A server that was down: missed starts of a schedule are caught up within its window, one at a time (B6). */
-import { NativeConnection, Worker, type WorkerOptions } from "@temporalio/worker";
+import { NativeConnection } from "@temporalio/worker";
 import { Client, Connection } from "@temporalio/client";
-import { expect, inject, it, onTestFinished } from "vitest";
+import { expect, it, onTestFinished } from "vitest";
 import { makeSchedule } from "../../client/schedules/schedules.ts";
-import { readWorkerConfig } from "../../worker/config.ts";
 import { dataConverter } from "../../worker/connect/data-converter.ts";
-import { workerOptions } from "../../worker/worker-options.ts";
 import { runConfig, useAgent } from "../support/agent-harness.ts";
 import { clientServices } from "../support/client-services.ts";
 import { eventually } from "../support/eventually.ts";
 import { answered, fakeActivities } from "../support/fake-activities.ts";
 import { startOwnTemporal } from "../support/own-temporal.ts";
+import { createTestWorker } from "../support/test-worker.ts";
 
 const agent = useAgent();
 
@@ -51,10 +50,7 @@ it("catches up on an hour at most, however much was missed; a run in progress de
   const { activities } = fakeActivities({ steps: [answered()] });
   const native = await NativeConnection.connect({ address: temporal.address });
   onTestFinished(() => native.close());
-  const config = readWorkerConfig({ DATABASE_URL: "postgres://unused", LONGHAUL_TASK_QUEUE: taskQueue });
-  const bundle = { codePath: inject("workflowBundle") };
-  const [options] = workerOptions({ config, connection: native, namespace: "default", bundle, activities });
-  const worker = await Worker.create(options as WorkerOptions);
+  const worker = await createTestWorker({ taskQueue, connection: native, activities });
   await worker.runUntil(async () => {
     const taken = async () => (await handle.describe()).info.numActionsTaken;
     await eventually("it has started some", async () => (await taken()) >= 2, 60_000);

@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Client, Connection, type WorkflowHandle } from "@temporalio/client";
-import { NativeConnection, Worker, type WorkerOptions } from "@temporalio/worker";
+import { NativeConnection } from "@temporalio/worker";
 import Dockerode from "dockerode";
 import { inject } from "vitest";
 import { agentConfigSchema, type RunConfig } from "../../activities/config/agent-config.ts";
@@ -21,8 +21,7 @@ import { createNotifier, readEvents } from "../../activities/store/events.ts";
 import type { EventType, SessionEvent } from "../../activities/store/event.ts";
 import { createSession } from "../../activities/store/sessions.ts";
 import { toolRegistry } from "../../activities/tools/index.ts";
-import { readWorkerConfig } from "../../worker/config.ts";
-import { workerOptions } from "../../worker/worker-options.ts";
+import { createTestWorker } from "./test-worker.ts";
 import { dataConverter } from "../../worker/connect/data-converter.ts";
 import type { codingAgent } from "../../workflows/index.ts";
 import { WORKFLOW_TYPE, type CodingAgentInput } from "../../workflows/messages.ts";
@@ -127,20 +126,12 @@ export async function startAgent(own: Partial<AgentDeps> = {}): Promise<AgentHar
     taskQueues: {},
     ...own,
   };
-  const config = readWorkerConfig({
-    DATABASE_URL: database.url,
-    LONGHAUL_TASK_QUEUE: taskQueue,
-    LONGHAUL_SHUTDOWN_GRACE_MS: "100",
-  });
-  const [options] = workerOptions({
-    config,
+  const worker = await createTestWorker({
+    taskQueue,
     connection: native,
-    namespace: "default",
-    bundle: { codePath: inject("workflowBundle") },
     activities: createActivities(deps),
     announceStop: announcements.stop,
   });
-  const worker = await Worker.create(options as WorkerOptions);
   const running = worker.run();
   const servers: ScriptedModelServer[] = [];
   const sessions: string[] = [];

@@ -1,17 +1,16 @@
 /** The loop on a real Temporal server with scripted activities: workflow tests without anything else. */
 import { randomUUID } from "node:crypto";
 import { Client, Connection } from "@temporalio/client";
-import { NativeConnection, Worker, type WorkerOptions } from "@temporalio/worker";
+import { NativeConnection, Worker } from "@temporalio/worker";
 import { inject } from "vitest";
 import type { AgentActivities, ClosedSession } from "../../activities/contract/activities.ts";
 import type { BatchActivities } from "../../activities/contract/batch.ts";
-import { readWorkerConfig } from "../../worker/config.ts";
 import { dataConverter } from "../../worker/connect/data-converter.ts";
-import { workerOptions } from "../../worker/worker-options.ts";
 import type { codingAgent } from "../../workflows/index.ts";
 import type { CodingAgentInput } from "../../workflows/messages.ts";
 import { fakeActivities, type FakeActivities, type FakeOptions } from "./fake-activities.ts";
 import { quietRuntime } from "./quiet-runtime.ts";
+import { createTestWorker } from "./test-worker.ts";
 
 export type Handle = Awaited<ReturnType<typeof start>>;
 
@@ -114,19 +113,7 @@ export async function workerOn(
   activities: AgentActivities & Partial<BatchActivities>,
 ): Promise<Worker> {
   const { native } = await (connecting ??= connect());
-  const config = readWorkerConfig({
-    DATABASE_URL: "postgres://unused",
-    LONGHAUL_TASK_QUEUE: taskQueue,
-    LONGHAUL_SHUTDOWN_GRACE_MS: "100",
-  });
-  const [workerOption] = workerOptions({
-    config,
-    connection: native,
-    namespace: "default",
-    bundle: { codePath: inject("workflowBundle") },
-    activities,
-  });
-  return Worker.create(workerOption as WorkerOptions);
+  return createTestWorker({ taskQueue, connection: native, activities });
 }
 
 function start(client: Client, taskQueue: string, input: CodingAgentInput) {

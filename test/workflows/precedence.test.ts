@@ -1,22 +1,21 @@
 /** Priorities and turns of tenants on a server that knows them, with one slot for all activities. */
 import { Context } from "@temporalio/activity";
 import { Client, Connection, type WorkflowHandle } from "@temporalio/client";
-import { NativeConnection, Worker } from "@temporalio/worker";
+import { NativeConnection } from "@temporalio/worker";
 import { randomUUID } from "node:crypto";
-import { afterAll, beforeAll, expect, inject, it, onTestFinished } from "vitest";
+import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
 import type { RunConfig } from "../../activities/config/agent-config.ts";
 import { precedenceOf } from "../../activities/config/precedence.ts";
 import { workflowOptions } from "../../client/sessions/start-session.ts";
-import { readWorkerConfig } from "../../worker/config.ts";
 import { dataConverter } from "../../worker/connect/data-converter.ts";
 import { SEARCH_ATTRIBUTES } from "../../worker/search-attributes.ts";
-import { workerOptions } from "../../worker/worker-options.ts";
 import { WORKFLOW_TYPE } from "../../workflows/messages.ts";
 import { runConfig } from "../support/agent-harness.ts";
 import { eventually } from "../support/eventually.ts";
 import { answered, fakeActivities } from "../support/fake-activities.ts";
 import { startOwnTemporal, type OwnTemporal } from "../support/own-temporal.ts";
 import { quietRuntime } from "../support/quiet-runtime.ts";
+import { createTestWorker } from "../support/test-worker.ts";
 
 let temporal: OwnTemporal;
 let native: NativeConnection;
@@ -71,20 +70,8 @@ async function slowWorker() {
     const policy = { ...opened.policy, searchAttributes: true, ...(tenant === undefined ? {} : { tenant }) };
     return { ...opened, policy: { ...policy, takesTurns: true, modelTimeoutMs: 120_000 } };
   };
-  const [options] = workerOptions({
-    config: readWorkerConfig({
-      DATABASE_URL: "postgres://unused",
-      LONGHAUL_TASK_QUEUE: taskQueue,
-      LONGHAUL_SHUTDOWN_GRACE_MS: "100",
-      LONGHAUL_ACTIVITY_SLOTS: "1",
-    }),
-    connection: native,
-    namespace: "default",
-    bundle: { codePath: inject("workflowBundle") },
-    activities,
-  });
-  if (options === undefined) throw new Error("no worker");
-  const worker = await Worker.create(options);
+  const environment = { LONGHAUL_ACTIVITY_SLOTS: "1" };
+  const worker = await createTestWorker({ taskQueue, connection: native, activities, environment });
   const running = worker.run();
   onTestFinished(async () => {
     for (const go of waiting) go();

@@ -7,12 +7,10 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { Client, Connection } from "@temporalio/client";
 import { NativeConnection, Worker } from "@temporalio/worker";
-import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { AgentActivities } from "../../activities/contract/activities.ts";
 import { cacheFolder } from "../../client/setup/temporal-binary.ts";
-import { readWorkerConfig } from "../../worker/config.ts";
 import { dataConverter } from "../../worker/connect/data-converter.ts";
-import { workerOptions } from "../../worker/worker-options.ts";
 import { answerQuestionUpdate, statusQuery, WORKFLOW_TYPE } from "../../workflows/messages.ts";
 import { eventually } from "../support/eventually.ts";
 import { answered, bashCall, fakeActivities } from "../support/fake-activities.ts";
@@ -20,6 +18,7 @@ import { quietRuntime } from "../support/quiet-runtime.ts";
 import { SERVER_VERSION } from "../support/temporal-server/programs.ts";
 import { startPostgresTemporal, type PostgresTemporal } from "../support/temporal-server/start.ts";
 import { makeCurrent } from "../support/versions.ts";
+import { createTestWorker } from "../support/test-worker.ts";
 
 const isBuilt = existsSync(join(cacheFolder(), `temporal-server-v${SERVER_VERSION}`));
 
@@ -53,22 +52,12 @@ describe.skipIf(!isBuilt)(
       return {
         deployment,
         worker: async (build: string, activities: AgentActivities) => {
-          const [options] = workerOptions({
-            config: readWorkerConfig({
-              DATABASE_URL: "postgres://unused",
-              LONGHAUL_TASK_QUEUE: taskQueue,
-              LONGHAUL_SHUTDOWN_GRACE_MS: "100",
-              LONGHAUL_DEPLOYMENT: deployment,
-              LONGHAUL_BUILD_ID: build,
-              LONGHAUL_VERSIONING: "pinned",
-            }),
-            connection: native,
-            namespace: "default",
-            bundle: { codePath: inject("workflowBundle") },
-            activities,
-          });
-          if (options === undefined) throw new Error("no worker");
-          const worker = await Worker.create(options);
+          const environment = {
+            LONGHAUL_DEPLOYMENT: deployment,
+            LONGHAUL_BUILD_ID: build,
+            LONGHAUL_VERSIONING: "pinned",
+          };
+          const worker = await createTestWorker({ taskQueue, connection: native, activities, environment });
           running.push({ worker, run: worker.run() });
         },
         start: () =>
