@@ -140,9 +140,9 @@ async function standpointOf(db: Queryable, id: string, input: OpenSessionInput):
       return { step, phase: "resume" };
     return { step, phase: "model", round: continuedRound ?? "earlier" };
   }
-  const begun = await chainStart(db, id, input.chain);
+  const [begun, last] = await Promise.all([chainStart(db, id, input.chain), lastUsedStep(db, id)]);
   if (begun !== undefined) return { step: begun + 1, phase: "model", round: "earlier" };
-  return { step: (await lastUsedStep(db, id)) + 1, phase: "resume" };
+  return { step: last + 1, phase: "resume" };
 }
 
 /** A session that was started from the Web UI or Temporal's CLI, with a task and nothing else. */

@@ -49,21 +49,24 @@ export async function takeOver(
   run: Takeover,
   at: Standpoint,
 ): Promise<Taken | "superseded"> {
-  let asked: Asked | undefined;
   for (let tries = 0; tries < MAX_TRIES; tries += 1) {
-    const taken = await store.db.transaction((tx) => take(tx, run, at, asked));
-    if (taken === "superseded") return taken;
-    if ("epoch" in taken) {
-      if (taken.wentBack) await endOrphans({ store, sessionRuns }, run.sessionId);
-      return taken;
-    }
-    // Not while the row is held: histories may be long, and Temporal away.
-    const { inCharge } = taken;
-    const [isCurrent, unkept] = await Promise.all([
-      sessionRuns.isCurrent(run.sessionId, run.runId),
-      sessionRuns.unkept(run.sessionId, { inCharge: inCharge ?? undefined, asking: run.runId }),
+    const [inCharge, known] = await Promise.all([
+      runInCharge(store.db, run.sessionId),
+      isKnown(store.db, run),
     ]);
-    asked = { inCharge, isCurrent, unkept };
+    if (known && inCharge !== run.runId) return "superseded";
+    // Not while the row is held: histories may be long, and Temporal away.
+    const [isCurrent, unkept] =
+      inCharge === run.runId
+        ? [true, []]
+        : await Promise.all([
+            sessionRuns.isCurrent(run.sessionId, run.runId),
+            sessionRuns.unkept(run.sessionId, { inCharge, asking: run.runId }),
+          ]);
+    const taken = await store.db.transaction((tx) => take(tx, run, at, { inCharge, isCurrent, unkept }));
+    if (taken === "changed meanwhile") continue;
+    if (taken !== "superseded" && taken.wentBack) await endOrphans({ store, sessionRuns }, run.sessionId);
+    return taken;
   }
   throw new Error(`Session ${run.sessionId} was taken over by one run after the other; it is tried again.`);
 }
@@ -86,18 +89,18 @@ export async function endOrphans(
 
 /** What Temporal says, which holds as long as the session has the run that it was asked about. */
 interface Asked {
-  readonly inCharge: string | null;
+  readonly inCharge: string | undefined;
   readonly isCurrent: boolean;
   readonly unkept: readonly Guidance[];
 }
 
-/** @returns `inCharge` where Temporal must be asked first: of two runs, the ended one must not be the last to take over */
+/** @returns `changed meanwhile` where Temporal must be asked again: of two runs, the ended one must not be the last to take over */
 async function take(
   tx: Queryable,
   run: Takeover,
   at: Standpoint,
-  asked: Asked | undefined,
-): Promise<Taken | "superseded" | Pick<Asked, "inCharge">> {
+  asked: Asked,
+): Promise<Taken | "superseded" | "changed meanwhile"> {
   const [session] = await tx
     .select({
       epoch: sessions.epoch,
@@ -109,12 +112,8 @@ async function take(
     .where(eq(sessions.id, run.sessionId))
     .for("update");
   if (!session || session.runId === run.runId) return { epoch: session?.epoch ?? 1, wentBack: false };
-  const known = await tx
-    .select({ runId: runs.runId })
-    .from(runs)
-    .where(and(eq(runs.sessionId, run.sessionId), eq(runs.runId, run.runId)));
-  if (known.length > 0) return "superseded";
-  if (asked === undefined || asked.inCharge !== session.runId) return { inCharge: session.runId };
+  if (await isKnown(tx, run)) return "superseded";
+  if (asked.inCharge !== (session.runId ?? undefined)) return "changed meanwhile";
   if (!asked.isCurrent) return "superseded";
   const next = session.epoch + 1;
   const dropped = await supersede(tx, run.sessionId, next, at);
@@ -163,11 +162,16 @@ export async function holdIfNotSuperseded(tx: Queryable, sessionId: string, runI
     .where(eq(sessions.id, sessionId))
     .for("share");
   if (session?.runId === runId) return true;
-  const known = await tx
+  return !(await isKnown(tx, { sessionId, runId }));
+}
+
+/** Whether the run ever had the session. */
+async function isKnown(db: Queryable, { sessionId, runId }: Takeover): Promise<boolean> {
+  const found = await db
     .select({ runId: runs.runId })
     .from(runs)
     .where(and(eq(runs.sessionId, sessionId), eq(runs.runId, runId)));
-  return known.length === 0;
+  return found.length > 0;
 }
 
 /** All runs that ever had the session, newest first. */
