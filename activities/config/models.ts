@@ -10,7 +10,7 @@ import {
 } from "./catalogue/catalogue.ts";
 import { editDistance } from "../contract/nearest.ts";
 import type { ModelTarget } from "./model-target.ts";
-import { type Environment, findProvider, fullModelName } from "./providers.ts";
+import { type Environment, findProvider, fullModelName, hasCompatibleServer } from "./providers.ts";
 
 /** What is known of models, and at what time that is asked. */
 export interface ModelFacts {
@@ -106,7 +106,7 @@ export function resolveModel(
   }
   // A server of one's own may go on with a model that its maker has shut down.
   const { name: provider } = found.provider;
-  const isMakers = !providers[provider]?.baseUrl && !(provider === "openai" && env["OPENAI_BASE_URL"]);
+  const isMakers = !providers[provider]?.baseUrl && !(provider === "openai" && hasCompatibleServer(env));
   if (isMakers && known !== undefined && config.contextWindow === undefined && !isServed(known, facts.now)) {
     const near = livingModels(model, facts);
     return { ok: false, message: shutDown(model, known, near), nearest: near };

@@ -81,10 +81,19 @@ export function fullModelName(name: string): string {
   return name.includes("/") ? name : `openai/${name}`;
 }
 
+/** Whether an address is OpenAI's own, of any region, and not that of a server that speaks like it. */
+const isOpenAis = (address: string): boolean =>
+  URL.canParse(address) && /^([a-z]+\.)?api\.openai\.com$/.test(new URL(address).hostname);
+
+/** Whether OPENAI_BASE_URL names another server than OpenAI's. */
+export function hasCompatibleServer({ OPENAI_BASE_URL: address }: Environment): boolean {
+  return address !== undefined && address !== "" && !isOpenAis(address);
+}
+
 /**
  * Who is asked for a model. The name before the first `/` is that of a provider: one that is configured, or one that is
- * built in and has its key, or needs none. Else OPENAI_BASE_URL, where it is set, is asked for the name as it was written:
- * so do routers and proxies know their models.
+ * built in and has its key, or needs none. Else the server of OPENAI_BASE_URL, where that is not OpenAI's own, is asked for the
+ * name as it was written: so do routers and proxies know their models, also `openai/gpt-oss-120b`.
  * @returns undefined where nobody knows the provider
  */
 export function findProvider(
@@ -98,7 +107,7 @@ export function findProvider(
   const modelName = full.slice(full.indexOf("/") + 1);
   const builtIn = builtInOf(providerName);
   const own = Object.hasOwn(configured, providerName) ? configured[providerName] : undefined;
-  if (own === undefined && environment["OPENAI_BASE_URL"] && !isReady(providerName, builtIn, environment))
+  if (own === undefined && hasCompatibleServer(environment) && !isReady(providerName, builtIn, environment))
     return { ...described("openai", builtInProviders["openai"], configured["openai"]), modelName: name };
   if (own === undefined && builtIn === undefined) return undefined;
   return { ...described(providerName, builtIn, own), modelName };
@@ -160,10 +169,10 @@ export function keyNotes(
 /** The variables that a provider lacks in an environment: keys, and the address where nothing else says it. */
 export function missingVariables(provider: Provider, environment: Environment): string[] {
   const { name, baseUrl, baseUrlEnv } = provider;
-  const hasAddress = baseUrl !== undefined || (baseUrlEnv !== undefined && environment[baseUrlEnv]);
+  const address = baseUrl ?? ((baseUrlEnv && environment[baseUrlEnv]) || undefined);
   // OpenAI's packages know their own address; a compatible server in its place may need no key.
-  const mayLackKey = name === "openai" && hasAddress;
+  const mayLackKey = name === "openai" && address !== undefined && !isOpenAis(address);
   const needed = mayLackKey ? [] : keyVariables(provider);
-  const needsAddress = !hasAddress && baseUrlEnv !== undefined && name !== "openai";
+  const needsAddress = address === undefined && baseUrlEnv !== undefined && name !== "openai";
   return [...needed, ...(needsAddress ? [baseUrlEnv] : [])].filter((variable) => !environment[variable]);
 }

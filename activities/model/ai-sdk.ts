@@ -139,6 +139,7 @@ async function askOnce(
     if (signal.aborted) throw signal.reason;
     throw toModelError(call.signal.aborted ? call.signal.reason : error, {
       model: fullModelName(request.target.model),
+      modelName: request.target.modelName,
       api: request.target.api,
       provider: request.target.provider,
       nearWindow: (request.estimatedTokens ?? 0) >= NEAR_WINDOW * request.target.contextWindow,

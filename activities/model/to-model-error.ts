@@ -11,6 +11,8 @@ const MAX_MESSAGE_CHARS = 1_000;
 
 export interface ErrorContext {
   readonly model: string;
+  /** Its name on the wire. */
+  readonly modelName?: string | undefined;
   readonly api: Api;
   /** Absent in sessions of before there were providers. */
   readonly provider?: Provider | undefined;
@@ -51,13 +53,22 @@ function wording(kind: ModelErrorClass, facts: ErrorFacts, context: ErrorContext
     rejected: rejected(provider, `${status}: ${said}`, facts),
     quota: `The account at ${provider} has no credit left${status}: ${said}. Add credit, or set ${key} to a key of another account, and resume.`,
     credentials: `${provider} refuses the credentials${status}: ${said}. Set ${key} to a valid key for ${address} and resume.`,
-    "not-found": `${provider} does not know what was asked for${status}: ${said}. Check the model's name (${model}) and ${address}${
+    "not-found": `${provider} does not know what was asked for${status}: ${said}. Check the model's name (${askedFor(context)}) and ${address}${
       api === "responses"
         ? `; if the server speaks chat completions only, set models.${model}.api: chat in longhaul.yaml`
         : ""
     }.`,
   };
   return shorten(mask(text[kind]), MAX_MESSAGE_CHARS);
+}
+
+/** A server behind OPENAI_BASE_URL is asked for the name as it was written, with its prefix. */
+function askedFor({ model, modelName = model, provider }: ErrorContext): string {
+  if (modelName !== model) return `${model}, asked for as ${modelName}`;
+  const bare = modelName.replace(/^openai\//, "");
+  return bare === modelName || provider?.name !== "openai"
+    ? model
+    : `asked for as ${modelName}; --model ${bare} asks for ${bare}`;
 }
 
 /** What a person sets to change who is asked, and with which key. */

@@ -91,6 +91,10 @@ function serverOf({ provider, api }: Asked, environment: Environment) {
   return { address, headers };
 }
 
+/** Whether two names are one with a prefix and without it. */
+const isAlike = (one: string, other: string): boolean =>
+  one.endsWith(`/${other}`) || other.endsWith(`/${one}`);
+
 /** Pure. */
 export function serverFinding(
   { model, modelName = model, contextWindow, provider }: Asked,
@@ -108,6 +112,13 @@ export function serverFinding(
   const served = servedAs(models, modelName, provider?.name);
   const count = `${models.length} ${models.length === 1 ? "model" : "models"} at ${address}`;
   if (served === undefined) {
+    const alike = models.find(({ id }) => isAlike(id, modelName));
+    if (alike !== undefined) {
+      // Behind OPENAI_BASE_URL the name goes out as it is written.
+      const prefix = provider === undefined || provider.name === "openai" ? "" : `${provider.name}/`;
+      const fix = `It knows that as ${alike.id}: --model ${prefix}${alike.id}.`;
+      return { name, ok: true, warning: true, found: `${count}, ${modelName} is not among them`, fix };
+    }
     const some = models.slice(0, 3).map(({ id }) => id);
     const fix =
       some.length === 0 ? {} : { fix: `It has ${some.join(", ")}${models.length > 3 ? ", …" : ""}.` };

@@ -5,7 +5,7 @@ import { resolveModel as resolve } from "../../../activities/config/models.ts";
 import { resolveRun } from "../../../activities/config/resolve-run.ts";
 import { publishedCatalogue } from "../../../activities/config/catalogue/catalogue.ts";
 import type { ModelConfig } from "../../../activities/config/model-target.ts";
-import { type Environment, fullModelName } from "../../../activities/config/providers.ts";
+import { type Environment, fullModelName, missingVariables } from "../../../activities/config/providers.ts";
 
 const resolveModel = (name: string, models: Record<string, ModelConfig>, environment?: Environment) =>
   resolve(name, { models, providers: {} }, environment);
