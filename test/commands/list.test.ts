@@ -2,19 +2,28 @@ import { execFile } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { expect, inject, test } from "vitest";
+import { expect, inject, onTestFinished, test } from "vitest";
 import { emptyFolder, finished, longhaul } from "../support/commands/longhaul.ts";
+import { createTestDatabase } from "../support/test-database.ts";
 
 test("lists sessions with their status, newest first, as a table and as JSON", async () => {
   const first = await finished("say: One.");
   const second = await finished("say: Two.");
-  const { code, out } = await longhaul(["list"]);
+  // Other files start sessions meanwhile: by default only the newest 50 are shown.
+  const { code, out } = await longhaul(["list", "--limit", "1000"]);
   expect(code).toBe(0);
   expect(out.indexOf(second)).toBeGreaterThanOrEqual(0);
   expect(out.indexOf(second)).toBeLessThan(out.indexOf(first));
-  const rows = JSON.parse((await longhaul(["list", "--json"])).out) as { id: string; status: string }[];
+  const { out: json } = await longhaul(["list", "--limit", "1000", "--json"]);
+  const rows = JSON.parse(json) as { id: string; status: string }[];
   expect(rows.find(({ id }) => id === first)?.status).toBe("completed");
-  const none = await longhaul(["list", "--status", "waiting"]);
+});
+
+test("says that there are none", async () => {
+  // In the database of all files a session of another one may be waiting.
+  const empty = await createTestDatabase();
+  onTestFinished(() => empty.drop());
+  const none = await longhaul(["list", "--status", "waiting"], { environment: { DATABASE_URL: empty.url } });
   expect(none).toMatchObject({ code: 0, out: "" });
   expect(none.err).toContain("There are no sessions with status waiting.");
 });
