@@ -6,16 +6,16 @@ import { pathToFileURL } from "node:url";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { bigPng } from "../support/images.ts";
 import { browserPath } from "../support/browser-path.ts";
-import { lookAt, noBrowser, openBrowser, tooWide } from "../support/commands/browser.ts";
+import { lookAt, noBrowser, openBrowser, serving, tooWide } from "../support/commands/browser.ts";
 import {
   begin,
   emptyFolder,
   finished,
   longhaul,
   starting,
+  untilRunning,
   untilStatus,
 } from "../support/commands/longhaul.ts";
-import { eventually } from "../support/eventually.ts";
 
 const PHONE = 390;
 const DESK = 1280;
@@ -97,10 +97,28 @@ describe.skipIf(browserPath === undefined)(`in a browser${noBrowser}`, () => {
     expect(await batch.textContent()).toContain("1 of 2 completed, 1 failed");
     expect(await page.locator("#many", { hasText: "0 6 1 1 *" }).count()).toBe(1);
     await batch.click();
-    const item = page.locator(`#many [data-many="item ${name}-one"]`);
+    const item = page.locator(`#many [data-many="session ${name}-one"]`);
     await item.waitFor();
     expect(await batch.getAttribute("aria-expanded")).toBe("true");
     expect(await tooWide(page)).toEqual([]);
+
+    const schedule = page.locator(`#many [data-many="schedule ${name}"]`);
+    await schedule.click();
+    await item.waitFor({ state: "detached" });
+    const press = (label: string) => page.locator("#many .actions button", { hasText: label }).click();
+    await press("Pause");
+    await schedule.locator(".badge.paused").waitFor();
+    await press("Resume");
+    await schedule.locator(".badge.active").waitFor();
+    await press("Run now");
+    const session = page.locator(`#many [data-many^="session ${name}-"]`);
+    await session.waitFor();
+    expect(await tooWide(page)).toEqual([]);
+    await session.click();
+    await page.locator("#log .outcome", { hasText: "completed" }).waitFor();
+
+    await page.click("#back");
+    await batch.click();
     await item.click();
     await page.locator("#log .words", { hasText: "One." }).waitFor();
     expect(await page.locator("main script, main img").count()).toBe(0);

@@ -43,11 +43,19 @@ function showQuestions(questions) {
   $("questions").replaceChildren(...questions.map(questionPart));
 }
 
-/** Kinds that words answer; the others want leave. */
-const KINDS = { ask: "Question", mcp: "Question of a server", budget: "Limit" };
+const KINDS = {
+  ask: "Question",
+  mcp: "Question from an MCP server",
+  budget: "Limit reached",
+  approval: "Approval needed",
+  plan: "Plan to approve",
+  egress: "Network access to approve",
+};
+/** Kinds that words or an option answer; the others are allowed or denied. */
+const ANSWERED = ["ask", "mcp", "budget"];
 
 function questionPart({ session, id, kind, text, options, default: fallback, expiresAt }) {
-  const wantsWords = kind in KINDS;
+  const wantsWords = ANSWERED.includes(kind);
   const part = make("div", "question");
   const from = session === open.id ? "" : ` · ${session}`;
   part.append(make("div", "faint", `${KINDS[kind] ?? kind} ${id}${from}`), make("div", "words", text));
@@ -64,9 +72,10 @@ function questionPart({ session, id, kind, text, options, default: fallback, exp
     return button;
   };
   (options ?? []).forEach(({ label, description }, place) => {
-    choice(description ? `${label} – ${description}` : label, { option: place + 1 }, "main");
+    // The first one of a limit's question is to continue, the other one to stop.
+    const look = kind === "budget" && place > 0 ? "danger" : "main";
+    choice(description ? `${label} – ${description}` : label, { option: place + 1 }, look);
   });
-  // Of a limit's question to stop is one of the options.
   if (wantsWords && kind !== "budget") choice("Decline", { action: "decline" });
   else if (!wantsWords) {
     choice("Allow", { action: "allow" }, "main");
@@ -74,11 +83,13 @@ function questionPart({ session, id, kind, text, options, default: fallback, exp
     choice("Deny", { action: "deny" }, "danger");
   }
   part.append(choices);
+  // Where there are options, one of them is the answer; about a limit an amount is one too.
+  if (options?.length > 0 && kind !== "budget") return part;
   const form = make("form");
   const words = make("input");
   const button = make("button", "", wantsWords ? "Answer" : "Deny with a reason");
-  words.setAttribute("aria-label", "Answer in your own words");
-  words.placeholder = wantsWords ? "In your own words" : "Why not, or what instead";
+  words.placeholder = hintFor(kind, options ?? []);
+  words.setAttribute("aria-label", words.placeholder);
   form.append(words, button);
   form.addEventListener("submit", (event) => {
     event.preventDefault();
@@ -87,4 +98,10 @@ function questionPart({ session, id, kind, text, options, default: fallback, exp
   });
   part.append(form);
   return part;
+}
+
+function hintFor(kind, options) {
+  if (kind === "budget")
+    return options.some(({ label }) => /steps?$/.test(label)) ? "Or: 20 steps" : "Or: $2.50";
+  return ANSWERED.includes(kind) ? "In your own words" : "Why not, or what instead";
 }

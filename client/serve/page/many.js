@@ -1,19 +1,21 @@
-// Batches and schedules, below the sessions: how they stand, and the sessions that they started.
+// Batches and schedules, below the sessions: how they stand, what can be done with them, and the sessions that they started.
 const MANY_MS = 15000;
-/** The batch whose items are shown. */
-let openBatch;
+/** The one that is unfolded: `batch NAME` or `schedule NAME`. */
+let unfolded;
+/** What went wrong with a button of it. */
+let refusal;
 
 async function listMany() {
   // A server of Temporal that is away takes nothing from the sessions above.
   const [batches, schedules, items] = await Promise.all([
     request("GET", "batches").catch(() => []),
     request("GET", "schedules").catch(() => []),
-    openBatch === undefined
-      ? []
-      : request("GET", `batches/${encodeURIComponent(openBatch)}`).then(
+    unfolded?.startsWith("batch ")
+      ? request("GET", `batches/${encodeURIComponent(unfolded.slice("batch ".length))}`).then(
           (batch) => batch.items,
           () => [],
-        ),
+        )
+      : [],
   ]);
   const focused = document.activeElement?.dataset?.many;
   const parts = [
@@ -30,43 +32,84 @@ async function listMany() {
 }
 
 function batchParts({ name, status, total, completed, failed, waits, costUsd }, items) {
-  const isOpen = name === openBatch;
   const cost = costUsd > 0 ? ` · $${costUsd.toFixed(costUsd < 1 ? 4 : 2)}` : "";
   const about = `${completed} of ${total} completed${failed ? `, ${failed} failed` : ""}${waits ? `, ${waits} wait` : ""}${cost}`;
-  const button = manyButton(`batch ${name}`, name, status, about);
-  button.setAttribute("aria-expanded", String(isOpen));
-  button.addEventListener("click", () => {
-    openBatch = isOpen ? undefined : name;
-    void listMany();
-  });
-  if (!isOpen) return [button];
-  return [button, ...items.map((item) => itemPart(item))];
+  const path = `batches/${encodeURIComponent(name)}`;
+  const question = `Cancel the batch ${name}, with its sessions that run?`;
+  return folding(`batch ${name}`, { name, status, about }, () => [
+    ...items.map(itemPart),
+    ...(status === "running" ? [actions(deed("Cancel batch", `${path}/cancel`, question))] : []),
+  ]);
 }
 
 function itemPart({ id, status, session, failure, task }) {
-  if (session === null) return make("p", "note", `${id}: ${status}`);
-  const button = manyButton(`item ${session}`, id, status, failure ?? task);
-  button.classList.add("item");
-  button.addEventListener("click", () => openSession(session));
-  return button;
+  if (session === null) return make("p", "note within", `${id}: ${status}`);
+  return sessionButton(session, { name: id, status, about: failure ?? task });
 }
 
 function scheduleParts({ name, state, cron, timeZone, next, last, running, task }) {
   const at = next === null || state !== "active" ? "" : ` · next ${new Date(next).toLocaleString()}`;
-  const times = `${cron ?? ""} ${timeZone ?? ""}${at}`.trim();
+  const about = `${cron ?? ""} ${timeZone ?? ""}${at}`.trim();
+  const path = `schedules/${encodeURIComponent(name)}`;
   const session = running[0] ?? last;
-  if (session === null) {
-    const part = make("p", "note", `${name} (${state}) · ${times}`);
-    part.title = task;
-    return [part];
-  }
-  const button = manyButton(`schedule ${name}`, name, running.length > 0 ? "active" : state, times);
-  button.title = task;
-  button.addEventListener("click", () => openSession(session));
-  return [button];
+  const isRunning = running.length > 0;
+  return folding(`schedule ${name}`, { name, status: isRunning ? "running" : state, about }, () => [
+    make("p", "note within", task),
+    ...(session === null
+      ? []
+      : [sessionButton(session, { name: session, status: isRunning ? "running" : "last", about: "" })]),
+    actions(
+      deed("Run now", `${path}/run`),
+      state === "paused" ? deed("Resume", `${path}/resume`) : deed("Pause", `${path}/pause`),
+    ),
+  ]);
 }
 
-function manyButton(key, name, status, about) {
+/** A line that shows what is within it and hides it again. */
+function folding(key, line, within) {
+  const isOpen = key === unfolded;
+  const button = manyButton(key, line);
+  button.setAttribute("aria-expanded", String(isOpen));
+  button.addEventListener("click", () => {
+    unfolded = isOpen ? undefined : key;
+    refusal = undefined;
+    void listMany();
+  });
+  if (!isOpen) return [button];
+  return [button, ...within(), ...(refusal === undefined ? [] : [make("p", "note within bad", refusal)])];
+}
+
+function sessionButton(session, line) {
+  const button = manyButton(`session ${session}`, line);
+  button.classList.add("within");
+  button.addEventListener("click", () => openSession(session));
+  return button;
+}
+
+function actions(...buttons) {
+  const row = make("div", "within actions");
+  row.append(...buttons);
+  return row;
+}
+
+/** A button that asks the server for something. @param question asked before that */
+function deed(label, path, question) {
+  const button = make("button", question ? "danger" : "", label);
+  button.type = "button";
+  button.dataset.many = path;
+  button.addEventListener("click", async () => {
+    if (question && !confirm(question)) return;
+    button.disabled = true;
+    refusal = await request("POST", path, {}).then(
+      () => undefined,
+      (error) => error.message,
+    );
+    await Promise.all([listMany(), listSessions()]);
+  });
+  return button;
+}
+
+function manyButton(key, { name, status, about }) {
   const button = make("button");
   button.type = "button";
   button.dataset.many = key;

@@ -3,6 +3,11 @@ import { chromium, type Browser, type Page } from "playwright-core";
 import { onTestFinished } from "vitest";
 import { browserPath } from "../browser-path.ts";
 import { createClosers } from "../closers.ts";
+import { eventually } from "../eventually.ts";
+import { starting } from "./longhaul.ts";
+
+/** How long something on a page is waited for, in ms. Source: ours, of a machine that has much else to do. */
+const WAIT_MS = 60_000;
 
 /** Added to a test's name where the test is skipped. */
 export const noBrowser =
@@ -31,6 +36,7 @@ export interface Looked {
 /** A page of this width in pixels, with its errors and requests. */
 export async function lookAt(browser: Browser, url: string, width: number, height = 844): Promise<Looked> {
   const page = await browser.newPage({ viewport: { width, height } });
+  page.setDefaultTimeout(WAIT_MS);
   const [errors, requests]: [string[], string[]] = [[], []];
   page.on("console", (message) => message.type() === "error" && errors.push(message.text()));
   page.on("pageerror", (error) => errors.push(error.message));

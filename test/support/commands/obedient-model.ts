@@ -8,7 +8,7 @@ import type { ParsedRequest, Reply } from "../model-server/wire.ts";
 import { call, text } from "../scripted-model.ts";
 import { goodSummary, isSummaryRequest } from "../scripted-summaries.ts";
 
-const ORDER = /^(?:.*?\s)?(run|ask|say|slowly|refuse|bar)\b:? ?(.*)$/;
+const ORDER = /^(?:.*?\s)?(run|ask|call|say|slowly|refuse|bar)\b:? ?(.*)$/;
 
 /** Source: OpenAI's answer to an unknown key. */
 const WRONG_KEY = {
@@ -28,6 +28,10 @@ export function obey(request: ParsedRequest): Reply {
       return { parts: [call("bash", { command: words })] };
     case "ask":
       return { parts: [call("ask_user", words)] };
+    case "call": {
+      const [name = "", ...input] = words.split(" ");
+      return { parts: [call(name, input.join(" "))] };
+    }
     case "slowly":
       return { parts: [text(words)], chunkChars: 5, chunkDelayMs: 100 };
     case "refuse":
