@@ -1,6 +1,6 @@
 /** A cancel, heard by what waits for a sandbox that never answers: each test here would hang if it were not. */
 import { describe, expect, it } from "vitest";
-import { bash, close, newEngine, resume, saved, startOn } from "../support/engine-session.ts";
+import { close, newEngine, resume, saved, startCommands, startOn } from "../support/engine-session.ts";
 import { eventually } from "../support/eventually.ts";
 import { untilAborted } from "../support/fake-engine.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
@@ -13,12 +13,7 @@ describe("a cancel is heard", () => {
   it.each(["beforeOpen", "beforeProgram"] as const)(
     "while a sandbox is opened (%s), which is removed then, by a call and by the opening itself",
     async (wait) => {
-      const engine = newEngine();
-      const agent = await startOn(
-        database,
-        scriptedModel().answers(bash("echo 1 > n.txt")).answers(bash("cat n.txt")),
-        engine,
-      );
+      const { engine, agent } = await startCommands(database, "echo 1 > n.txt", "cat n.txt");
       await agent.step(1);
       await close(agent, 1);
       const step = await resume(agent, "run-2");
@@ -48,12 +43,7 @@ describe("a cancel is heard", () => {
   );
 
   it("by a call that waits for a save, and by the save before a fresh history; the last save waits for both", async () => {
-    const engine = newEngine();
-    const agent = await startOn(
-      database,
-      scriptedModel().answers(bash("echo 1 > n.txt")).answers(bash("echo 2 > n.txt")),
-      engine,
-    );
+    const { engine, agent } = await startCommands(database, "echo 1 > n.txt", "echo 2 > n.txt");
     const [reached, released] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
     engine.beforeProgram = () => {
       reached.resolve();

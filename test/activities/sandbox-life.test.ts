@@ -11,6 +11,7 @@ import {
   otherWorker,
   resume,
   saved,
+  startCommands,
   startOn,
   untilSaved,
 } from "../support/engine-session.ts";
@@ -22,12 +23,7 @@ const database = useDatabase(12);
 
 describe("the last save of a run", () => {
   it("is made although an interrupted step of an earlier run was saved under a higher number", async () => {
-    const engine = newEngine();
-    const agent = await startOn(
-      database,
-      scriptedModel().answers(bash("echo 1 > n.txt")).answers(bash("echo 2 > n.txt")),
-      engine,
-    );
+    const { engine, agent } = await startCommands(database, "echo 1 > n.txt", "echo 2 > n.txt");
     await agent.step(1);
     await untilSaved(agent);
     // Steps 2 and 3 were interrupted before the model said anything; a background command went on writing.
@@ -41,8 +37,7 @@ describe("the last save of a run", () => {
   });
 
   it("is made whatever the run takes its last step for", async () => {
-    const engine = newEngine();
-    const agent = await startOn(database, scriptedModel().answers(bash("echo 1 > n.txt")), engine);
+    const { engine, agent } = await startCommands(database, "echo 1 > n.txt");
     await agent.step(1);
     await untilSaved(agent);
     await writeFile(join(engine.fake(agent.id)?.root ?? "", "late.txt"), "late");
@@ -51,15 +46,12 @@ describe("the last save of a run", () => {
   });
 
   it("is not made of what an abandoned line left in the sandbox", async () => {
-    const engine = newEngine();
-    const agent = await startOn(
+    const { engine, agent } = await startCommands(
       database,
-      scriptedModel()
-        .answers(bash("echo 1 > n.txt"))
-        .answers(bash("echo 2 > n.txt"))
-        .answers(bash("cat n.txt"))
-        .answers(bash("cat n.txt")),
-      engine,
+      "echo 1 > n.txt",
+      "echo 2 > n.txt",
+      "cat n.txt",
+      "cat n.txt",
     );
     await agent.step(1);
     await untilSaved(agent);
@@ -77,8 +69,7 @@ describe("the last save of a run", () => {
   });
 
   it("keeps the sandbox where it fails, and is made by the next attempt", async () => {
-    const engine = newEngine();
-    const agent = await startOn(database, scriptedModel().answers(bash("echo 1 > n.txt")), engine);
+    const { engine, agent } = await startCommands(database, "echo 1 > n.txt");
     await agent.step(1);
     await untilSaved(agent);
     await writeFile(join(engine.fake(agent.id)?.root ?? "", "late.txt"), "late");
@@ -92,12 +83,7 @@ describe("the last save of a run", () => {
   });
 
   it("says what is in no save where the sandbox was lost, and makes none to find that out", async () => {
-    const engine = newEngine();
-    const agent = await startOn(
-      database,
-      scriptedModel().answers(bash("echo 1 > n.txt")).answers(bash("echo 2 > n.txt")),
-      engine,
-    );
+    const { engine, agent } = await startCommands(database, "echo 1 > n.txt", "echo 2 > n.txt");
     await agent.step(1);
     await untilSaved(agent);
     engine.beforeProgram = () => Promise.reject(new Error("The disk does not answer."));
@@ -110,8 +96,7 @@ describe("the last save of a run", () => {
   });
 
   it("is not made again, and nothing counts as lost, where an attempt is repeated whose answer did not arrive", async () => {
-    const engine = newEngine();
-    const agent = await startOn(database, scriptedModel().answers(bash("echo 1 > n.txt")), engine);
+    const { engine, agent } = await startCommands(database, "echo 1 > n.txt");
     await agent.step(1);
     const remove = engine.host.remove.bind(engine.host);
     Object.assign(engine.host, {
@@ -132,12 +117,7 @@ describe("the last save of a run", () => {
 
 describe("a worker that has a sandbox open", () => {
   it("opens the next run's, where another worker on the same engine has closed this one", async () => {
-    const engine = newEngine();
-    const agent = await startOn(
-      database,
-      scriptedModel().answers(bash("echo 1 > n.txt")).answers(bash("cat n.txt")),
-      engine,
-    );
+    const { engine, agent } = await startCommands(database, "echo 1 > n.txt", "cat n.txt");
     await agent.step(1);
     await untilSaved(agent);
     await close(agent, 1, otherWorker(agent));
@@ -212,8 +192,7 @@ describe("a sandbox that nobody would remove is not made", () => {
   });
 
   it("by an opening that breaks off after the engine has made it", async () => {
-    const engine = newEngine();
-    const agent = await startOn(database, scriptedModel().answers(bash("echo 1 > n.txt")), engine);
+    const { engine, agent } = await startCommands(database, "echo 1 > n.txt");
     await agent.step(1);
     await close(agent, 1);
     await resume(agent, "run-2");

@@ -6,7 +6,7 @@ import { readWorkspace } from "../../activities/store/checkpoints.ts";
 import { startDirectAgent, type DirectAgent } from "./direct-agent.ts";
 import { eventually } from "./eventually.ts";
 import { createFakeEngine, type FakeEngine } from "./fake-engine.ts";
-import { call, type ModelScript } from "./scripted-model.ts";
+import { call, scriptedModel, type ModelScript } from "./scripted-model.ts";
 import type { TestDatabase } from "./test-database.ts";
 
 /** Closed with the test. */
@@ -24,6 +24,17 @@ export async function startOn(
 ): Promise<DirectAgent> {
   const agent = await startDirectAgent(database, script, { sandboxHost: engine.host });
   return agent;
+}
+
+/** On a new engine, a session whose model calls bash with these commands, one a step. Closed with the test. */
+export async function startCommands(
+  database: TestDatabase,
+  ...commands: readonly string[]
+): Promise<{ readonly engine: FakeEngine; readonly agent: DirectAgent }> {
+  const engine = newEngine();
+  const script = scriptedModel();
+  for (const command of commands) script.answers(bash(command));
+  return { engine, agent: await startOn(database, script, engine) };
 }
 
 type Worker = Pick<DirectAgent, "perform">;
