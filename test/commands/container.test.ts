@@ -3,6 +3,7 @@ import Dockerode from "dockerode";
 import { afterAll, beforeAll, expect, inject, test } from "vitest";
 import { eventually } from "../support/eventually.ts";
 import { longhaul, starting, untilStatus } from "../support/commands/longhaul.ts";
+import { inContainer } from "../support/in-container.ts";
 
 const docker = new Dockerode();
 const made: Dockerode.Container[] = [];
@@ -19,12 +20,8 @@ const running = async (name: string, command = "sleep infinity") => {
   return { name: `${name}-${process.pid}`, container };
 };
 /** Lines that a command prints in a container. */
-const inside = async (container: Dockerode.Container, command: string) => {
-  const exec = await container.exec({ Cmd: ["bash", "-c", command], AttachStdout: true, Tty: true });
-  const pieces: Buffer[] = [];
-  for await (const piece of await exec.start({ Tty: true })) pieces.push(piece as Buffer);
-  return Buffer.concat(pieces).toString().replaceAll("\r", "").trim().split("\n");
-};
+const inside = async (container: Dockerode.Container, command: string) =>
+  (await inContainer(container, command)).trim().split("\n");
 /** A session's traces in the container: processes, files in /tmp. */
 const left = (container: Dockerode.Container) =>
   inside(container, "ls -A /tmp | grep longhaul; ps -eo args | grep -E 'LONGHAUL|sleep 30' | grep -v grep");

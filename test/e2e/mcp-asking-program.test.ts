@@ -10,6 +10,7 @@ import { mcpAskingProgram } from "../support/mcp-asking-program.ts";
 import { untilWaiting } from "../support/questions.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
 import { callRows, resultTexts } from "../support/stored.ts";
+import { inContainer } from "../support/in-container.ts";
 
 const agent = useAgent();
 
@@ -30,7 +31,7 @@ test("an answer that was sent, and a task, are found by the next worker: nothing
   await session.handle.signal("answer", { question: "s1c0q1", text: "this" });
   await eventually("the answer is sent", async () => (await marks(session.sandbox)) === 2, 60_000);
   await first.kill();
-  await inSandbox(session.sandbox, "touch /tmp/answered");
+  await inContainer(session.sandbox, "touch /tmp/answered");
   const second = await session.startWorker();
   await eventually(
     "the task is followed",
@@ -38,7 +39,7 @@ test("an answer that was sent, and a task, are found by the next worker: nothing
     120_000,
   );
   await second.kill();
-  await inSandbox(session.sandbox, "touch /tmp/go");
+  await inContainer(session.sandbox, "touch /tmp/go");
   await session.startWorker();
   expect(await session.handle.result()).toMatchObject({ status: "completed", steps: 4 });
   const [asked, worked, calls] = await resultTexts(agent.database.store, session.id);
@@ -49,13 +50,4 @@ test("an answer that was sent, and a task, are found by the next worker: nothing
 });
 
 const marks = async (sandbox: Dockerode.Container) =>
-  (await inSandbox(sandbox, "cat /workspace/calls.log")).trim().split("\n").length;
-
-/** What a command in the sandbox prints. */
-async function inSandbox(sandbox: Dockerode.Container, command: string): Promise<string> {
-  const exec = await sandbox.exec({ Cmd: ["sh", "-c", command], AttachStdout: true, Tty: true });
-  const stream = await exec.start({ Tty: true });
-  let printed = "";
-  for await (const piece of stream) printed += String(piece);
-  return printed;
-}
+  (await inContainer(sandbox, "cat /workspace/calls.log")).trim().split("\n").length;

@@ -15,6 +15,7 @@ import { startMcpServer } from "../support/mcp-server.ts";
 import { call, scriptedModel } from "../support/scripted-model.ts";
 import { callRows, resultTexts } from "../support/stored.ts";
 import { CANARY, useAgent } from "../support/agent-harness.ts";
+import { inContainer } from "../support/in-container.ts";
 
 const agent = useAgent();
 
@@ -234,7 +235,8 @@ test("a worker that dies during a call: no call runs twice that may not, and a p
   await eventually(
     "all three calls are made",
     async () =>
-      calls.length === 2 && (await inSandbox(session.sandbox, "cat /workspace/slow.marks")).includes("begun"),
+      calls.length === 2 &&
+      (await inContainer(session.sandbox, "cat /workspace/slow.marks")).includes("begun"),
     120_000,
   );
   await first.kill();
@@ -244,7 +246,7 @@ test("a worker that dies during a call: no call runs twice that may not, and a p
     async () => (await callRows(agent.database.store, session.id))[3]?.fence === 2,
     120_000,
   );
-  await inSandbox(session.sandbox, "touch /tmp/go");
+  await inContainer(session.sandbox, "touch /tmp/go");
   expect(await session.handle.result()).toMatchObject({ status: "completed", steps: 4 });
   expect(calls.toSorted()).toEqual(["add_row", "list_rows", "list_rows"]);
   const [before = "", added, listed, after = "", marks] = await resultTexts(agent.database.store, session.id);
@@ -261,12 +263,3 @@ test("a worker that dies during a call: no call runs twice that may not, and a p
     "completed",
   ]);
 });
-
-/** What a command in the sandbox prints. */
-async function inSandbox(sandbox: Dockerode.Container, command: string): Promise<string> {
-  const exec = await sandbox.exec({ Cmd: ["sh", "-c", command], AttachStdout: true, Tty: true });
-  const stream = await exec.start({ Tty: true });
-  let printed = "";
-  for await (const piece of stream) printed += String(piece);
-  return printed;
-}

@@ -5,21 +5,15 @@ import { delegating, delegationsOf } from "../support/delegating.ts";
 import { eventually } from "../support/eventually.ts";
 import { startKillableSession } from "../support/killable-session.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
+import { inContainer } from "../support/in-container.ts";
 import { resultTexts } from "../support/stored.ts";
 import { useDatabase } from "../support/test-database.ts";
 
 const database = useDatabase();
 
 /** Of a command in a sandbox; nothing while there is no sandbox. */
-async function outputOf(box: Dockerode.Container, command: string): Promise<string> {
-  try {
-    const exec = await box.exec({ Cmd: ["sh", "-c", command], Tty: true, AttachStdout: true });
-    const stream = await exec.start({ Tty: true });
-    return (await stream.toArray()).join("");
-  } catch {
-    return "";
-  }
-}
+const outputOf = (sandbox: Dockerode.Container, command: string) =>
+  inContainer(sandbox, command).catch(() => "");
 /** So many files that merging them takes a while. */
 const MANY = 300;
 

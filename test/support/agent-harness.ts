@@ -7,7 +7,7 @@ import { Client, Connection, type WorkflowHandle } from "@temporalio/client";
 import { NativeConnection } from "@temporalio/worker";
 import Dockerode from "dockerode";
 import { inject } from "vitest";
-import { agentConfigSchema, type RunConfig } from "../../activities/config/agent-config.ts";
+import type { RunConfig } from "../../activities/config/agent-config.ts";
 import type { ClosedSession } from "../../activities/contract/activities.ts";
 import { createSanitizer } from "../../activities/redaction/sanitizer.ts";
 import { gitAccessOf } from "../../activities/git/git-access.ts";
@@ -21,6 +21,7 @@ import { createNotifier, readEvents } from "../../activities/store/events.ts";
 import type { EventType, SessionEvent } from "../../activities/store/event.ts";
 import { createSession } from "../../activities/store/sessions.ts";
 import { toolRegistry } from "../../activities/tools/index.ts";
+import { configOf } from "./run-config.ts";
 import { createTestWorker } from "./test-worker.ts";
 import { dataConverter } from "../../worker/connect/data-converter.ts";
 import type { codingAgent } from "../../workflows/index.ts";
@@ -212,22 +213,8 @@ export function useAgent(heartbeatMs?: number): AgentHarness {
 }
 
 /** Without a network: a guarded network needs one more container for each sandbox and has its own tests. */
-export function runConfig(): RunConfig {
-  const settings = agentConfigSchema.parse({
-    sandbox: { image: inject("sandboxImage"), memory: "512m", network: "none" },
-  });
-  return {
-    model: "openai/gpt-4o",
-    contextWindow: 128_000,
-    maxOutput: 4_000,
-    api: "responses",
-    input: ["text", "image"],
-    context: settings.context,
-    tools: {},
-    sandbox: settings.sandbox,
-    limits: settings.limits,
-  };
-}
+export const runConfig = (): RunConfig =>
+  configOf({ sandbox: { image: inject("sandboxImage"), memory: "512m", network: "none" } });
 
 /** The session itself, or the parent of a delegate. */
 const rootOf = (id: string): string => id.replace(/\.s\d+c\d+(e\d+)?$/, "");

@@ -2,7 +2,6 @@
 import { MockActivityEnvironment } from "@temporalio/testing";
 import { DefaultLogger } from "@temporalio/worker";
 import { and, asc, eq, ne } from "drizzle-orm";
-import { agentConfigSchema, type RunConfig } from "../../activities/config/agent-config.ts";
 import { createSanitizer } from "../../activities/redaction/sanitizer.ts";
 import type { Message } from "../../activities/contract/message.ts";
 import { estimateMessage } from "../../activities/contract/tokens.ts";
@@ -26,6 +25,7 @@ import { createUndoCompaction } from "../../activities/step/undo-compaction.ts";
 import { toolRegistry } from "../../activities/tools/index.ts";
 import { rowsOf } from "./rows.ts";
 import type { TestDatabase } from "./test-database.ts";
+import { configOf } from "./run-config.ts";
 import { silentAnnouncements } from "./silent-announcements.ts";
 
 export const SECRET = "sk-secret-0123456789abcdef";
@@ -47,18 +47,10 @@ export function answer(text: string): ModelAnswer {
 export async function compactingSession(database: TestDatabase, steps: Message[], ...script: Scripted[]) {
   const id = `compaction-${made++}`;
   const { db } = database.store;
-  const { delegate: _delegate, ...settings } = agentConfigSchema.parse({
-    context: { strategy: "threshold-rounds" },
-  });
-  const config: RunConfig = {
-    ...settings,
-    tools: {},
-    model: "openai/gpt-4o",
-    contextWindow: 32_000,
-    maxOutput: 4_000,
-    api: "responses",
-    input: ["text"],
-  };
+  const config = configOf(
+    { context: { strategy: "threshold-rounds" } },
+    { contextWindow: 32_000, input: ["text"] },
+  );
   await createSession(database.store, { id, task: "Build the app.", config });
   await db.update(sessions).set({ runId: RUN }).where(eq(sessions.id, id));
   const add = async (list: Message[], fromStep: number) => {

@@ -6,7 +6,7 @@ import { randomBytes } from "node:crypto";
 import { MockActivityEnvironment } from "@temporalio/testing";
 import { DefaultLogger } from "@temporalio/worker";
 import { onTestFinished } from "vitest";
-import { agentConfigSchema, type RunConfig } from "../../activities/config/agent-config.ts";
+import type { RunConfig } from "../../activities/config/agent-config.ts";
 import { createSanitizer } from "../../activities/redaction/sanitizer.ts";
 import type {
   AgentActivities,
@@ -32,6 +32,7 @@ import {
   type Turn,
 } from "./scripted-model.ts";
 import type { TestDatabase } from "./test-database.ts";
+import { configOf } from "./run-config.ts";
 import { silentAnnouncements } from "./silent-announcements.ts";
 
 export interface DirectAgentOptions {
@@ -170,21 +171,8 @@ export async function createDirectAgent(
 }
 
 /** Settings of a 32k window. */
-export function directConfig(changes: Partial<RunConfig> = {}): RunConfig {
-  const settings = agentConfigSchema.parse({});
-  return {
-    model: "openai/gpt-4o",
-    contextWindow: 32_000,
-    maxOutput: 2_000,
-    api: "responses",
-    input: ["text", "image"],
-    context: settings.context,
-    tools: {},
-    sandbox: settings.sandbox,
-    limits: settings.limits,
-    ...changes,
-  };
-}
+export const directConfig = (changes: Partial<RunConfig> = {}): RunConfig =>
+  configOf({}, { contextWindow: 32_000, maxOutput: 2_000, ...changes });
 
 /** A host with this one sandbox, unchanged when it is opened after its removal. */
 function hostOf(sandbox: Sandbox): SandboxHost {
