@@ -40,7 +40,7 @@ export interface BatchItemDocument {
   readonly task: string;
 }
 
-/** @throws ClientError (impossible) where there is none of that name */
+/** @throws ClientError (impossible) where there is no batch of that name */
 export async function readBatch(
   { store: { db } }: Pick<Services, "store">,
   name: string,
@@ -67,7 +67,7 @@ export async function readBatch(
 /** Of a list for people. Source: ours. */
 const MAX_LISTED = 100;
 
-/** Those that run first, then the newest; at most 100. */
+/** Running ones first, then the newest; at most 100. */
 export async function readBatches({ store: { db } }: Pick<Services, "store">): Promise<BatchSummary[]> {
   const rows = (await unlessTableMissing(() => listBatches(db, MAX_LISTED))) ?? [];
   return Promise.all(rows.map(async (row) => summaryOf(row, await batchFigures(db, row.id))));
@@ -112,7 +112,7 @@ export function batchText(document: BatchDocument, style: Style, columns: number
   return [head, ...lines].join("\n");
 }
 
-/** `running` means that nobody knows how it will end. */
+/** `running` means that the outcome is unknown. */
 export function batchExitCode(status: string): ExitCode {
   switch (status) {
     case "completed":

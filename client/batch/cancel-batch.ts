@@ -1,4 +1,4 @@
-/** Ends a batch: nothing more is started, and the sessions that run are asked to cancel. */
+/** Ends a batch: nothing more is started, and its running sessions are asked to cancel. */
 import { batchWorkflowId } from "../../activities/contract/batch.ts";
 import { findBatch } from "../../activities/store/batches.ts";
 import { findSession } from "../../activities/store/reading.ts";
@@ -10,10 +10,10 @@ import { unlessTableMissing } from "../lookup/unless-table-missing.ts";
 import { readBatch, type BatchDocument } from "./batch-document.ts";
 
 const POLL_MS = 200;
-/** As long as a session's clean-up is waited for. */
+/** How long a session's clean-up is waited for. */
 const MAX_WAIT_MS = 60_000;
 
-/** Whether the name is a batch's, and no session's. */
+/** Whether the name belongs to a batch, and not to a session. */
 export async function isBatch({ store: { db } }: Services, name: string): Promise<boolean> {
   const batch = await unlessTableMissing(() => findBatch(db, name));
   return batch !== undefined && (await findSession(db, name)) === undefined;

@@ -1,4 +1,4 @@
-/** Shows a batch until it ends: a line for each item that has, and how it stands. */
+/** Shows a batch until it ends: a line for each item that has ended, and the totals. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { batchWorkflowId } from "../../activities/contract/batch.ts";
 import { reasonOf } from "../../activities/contract/reason-of.ts";
@@ -50,7 +50,7 @@ export async function followBatch(
   }
 }
 
-/** @returns undefined while Postgres is away: the batch goes on without us */
+/** @returns undefined while Postgres is away: the batch continues without us */
 async function readUnlessAway(
   services: Services,
   name: string,
@@ -89,7 +89,7 @@ function progress(output: Output): Progress {
         const line = itemLine(item, output);
         if (line === undefined || told.get(item.id) === item.status) continue;
         told.set(item.id, item.status);
-        // What had ended before is in the count.
+        // Items that had ended before are in the count.
         if (!first || item.status === "waiting") print(line);
       }
       first = false;
@@ -101,7 +101,7 @@ function progress(output: Output): Progress {
   };
 }
 
-/** @returns undefined for what has nothing to tell yet */
+/** @returns undefined for an item without news */
 function itemLine({ id, status, failure, session, task }: BatchItemDocument, { style, columns }: Output) {
   const about = oneLine(task, Math.max(20, columns - 60));
   if (status === "completed") return `${style("green", "✓")} ${id}  ${about}`;

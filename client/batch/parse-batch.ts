@@ -11,7 +11,7 @@ import { plural } from "../console/format.ts";
 const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,23}$/;
 const ITEM_ID = /^[A-Za-z0-9][A-Za-z0-9._-]{0,31}$/;
 const DIGEST_ID_CHARS = 8;
-/** Mistakes that are shown: those of a file in another format are all alike. */
+/** How many mistakes are shown: those of a file in another format are all alike. */
 const SHOWN_MISTAKES = 20;
 
 const text = z.string().trim().min(1, "is empty");
@@ -44,7 +44,7 @@ export interface BatchItem extends z.output<typeof lineSchema> {
   readonly ordinal: number;
   /** In the file, from 1. */
   readonly line: number;
-  /** SHA-256 of what the file says about it. */
+  /** SHA-256 of the item's content. */
   readonly digest: string;
 }
 
@@ -103,7 +103,7 @@ function reasonOf({ path, message, ...issue }: z.core.$ZodIssue): string {
   return path.length === 0 ? message : `${path.join(".")}: ${message}`;
 }
 
-/** An item without an id is named after what it says: lines can be moved, and others put in. */
+/** An item without an id is named after its content, so that lines can be moved and inserted. */
 function freeId(wanted: string, taken: ReadonlyMap<string, number>): string {
   if (!taken.has(wanted)) return wanted;
   for (let count = 2; ; count += 1) if (!taken.has(`${wanted}-${count}`)) return `${wanted}-${count}`;

@@ -1,11 +1,11 @@
-/** What a file that is started again still has to do. Pure. */
+/** What remains to be done when a file is started again. Pure. */
 import type { ItemRow } from "../../activities/store/batches.ts";
 import type { BatchItem } from "./parse-batch.ts";
 
 export interface BatchPlan {
-  /** Missing, failed or changed: a new session is made for each, as this attempt. */
+  /** Missing, failed or changed: each gets a new session, as this attempt. */
   readonly starts: readonly { readonly item: BatchItem; readonly attempt: number }[];
-  /** Where the file has all others; 0 for what it has no more. */
+  /** Where the file has all others; 0 for those that it no longer has. */
   readonly places: readonly { readonly itemId: string; readonly ordinal: number }[];
   readonly completed: number;
   /** Ids of items that changed while their sessions run. */
@@ -37,13 +37,13 @@ export function planBatch(items: readonly BatchItem[], known: readonly Known[]):
   };
 }
 
-/** One that never began is the same attempt still. */
+/** An attempt that never began is repeated under its number. */
 function nextAttempt(row: Known | undefined): number {
   if (row === undefined) return 1;
   return row.status === "pending" ? Math.max(1, row.attempt) : row.attempt + 1;
 }
 
-/** Whether the file says what the batch was started with. */
+/** Whether the file has the content that the batch was started with. */
 export function isSameBatch(
   items: readonly BatchItem[],
   known: readonly Pick<ItemRow, "itemId" | "digest" | "ordinal">[],
@@ -53,6 +53,6 @@ export function isSameBatch(
   return live.length === items.length && items.every(({ id, digest }) => digests.get(id) === digest);
 }
 
-/** Of the session that does an item; the first attempt bears no number. */
+/** The id of an item's session; the first attempt has no number. */
 export const itemSessionId = (batch: string, itemId: string, attempt: number): string =>
   attempt === 1 ? `${batch}-${itemId}` : `${batch}-${itemId}.${attempt}`;

@@ -57,7 +57,7 @@ function readText(path: string): string {
   }
 }
 
-/** What a line says beats what is said of all; its paths begin at the file's folder. */
+/** A line's settings override the common ones; its paths are relative to the file's folder. */
 function itemFlags(item: BatchItem, flags: RunFlags, folder: string): RunFlags {
   const { repo, ref, workspace, model, config, priority, tenant } = item;
   const { repo: _repo, ref: _ref, branch: _branch, push: _push, pr: _pr, ...withoutGit } = flags;
@@ -76,13 +76,13 @@ function itemFlags(item: BatchItem, flags: RunFlags, folder: string): RunFlags {
     questions: flags.questions ?? "deny",
   };
   if (flags.maxCost === undefined) return merged;
-  // Of all of them; a session's own limit stays where that is lower.
+  // The limit of the whole batch; a session's own limit remains where it is lower.
   const { maxCost: _maxCost, ...own } = merged;
   const { maxCostUsd = Infinity } = resolveConfig(own).run.limits;
   return { ...merged, maxCost: Math.min(maxCostUsd, flags.maxCost) };
 }
 
-/** A folder or a repository that many items share is looked at once. */
+/** A folder or a repository that many items share is checked once. */
 function sharedSources(): Sources {
   const folders = new Map<string, ReturnType<typeof readFolder>>();
   const remotes = new Map<string, Promise<void>>();

@@ -1,4 +1,4 @@
-/** Starts a batch, or goes on with what is missing of it: rows first, then the workflow. */
+/** Starts a batch, or continues what is missing of it: rows first, then the workflow. */
 import { WorkflowExecutionAlreadyStartedError, type Client } from "@temporalio/client";
 import { BATCH_WORKFLOW_TYPE, batchWorkflowId } from "../../activities/contract/batch.ts";
 import { batchStatus } from "../../activities/contract/batch-policy.ts";
@@ -36,7 +36,7 @@ export interface BatchOrder {
 export interface StartedBatch {
   /** It ran already, with the same items. */
   readonly attached: boolean;
-  /** Sessions that are made now. */
+  /** Number of sessions to start now. */
   readonly begun: number;
   readonly completed: number;
 }
@@ -65,7 +65,7 @@ export async function startBatch(services: Services, order: BatchOrder): Promise
     );
   if (plan.starts.length === 0 && running(settled).length === 0 && settled.length > 0) {
     for (const place of plan.places) await placeItem(db, name, place);
-    // Of the file as it is now; a run that was ended from outside has not said so.
+    // By the current file; a run that was ended from outside could not store its end.
     await endBatch(db, name, batchStatus("done", await batchFigures(db, name)));
     return { attached: false, begun: 0, completed: plan.completed };
   }
@@ -108,7 +108,7 @@ async function saveRows(
   });
 }
 
-/** The first attempt whose id is no session's, as one that a person named so. */
+/** The first attempt whose id is unused by sessions, such as one that a person named. */
 async function freeAttempt(services: Services, name: string, item: string, from: number): Promise<number> {
   for (let attempt = from; ; attempt += 1) {
     const taken = await takenIds(services.store.db, [itemSessionId(name, item, attempt)]);
@@ -129,7 +129,7 @@ async function startWorkflow(
       staticSummary: `batch ${name}: ${plural(items.length, "task")}, at most ${concurrency} at once`,
     });
   } catch (error) {
-    // Another client was quicker.
+    // Another client was faster.
     if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error;
   }
 }
