@@ -1,4 +1,4 @@
-/** The commands in the order of the help text. Each is loaded when it is asked for: a help text needs no database driver. */
+/** The commands in the order of the help text. Each is loaded on demand: a help text needs no database driver. */
 import type { CommandEntry } from "./console/command-entry.ts";
 
 export const commandList: readonly CommandEntry[] = [

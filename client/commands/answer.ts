@@ -1,4 +1,4 @@
-/** `longhaul answer ID [QUESTION] TEXT`: answers what a session asks. */
+/** `longhaul answer ID [QUESTION] TEXT`: answers a session's question. */
 import { InvalidArgumentError, type Command } from "commander";
 import type { AnswerMessage } from "../../activities/contract/questions.ts";
 import { usageError } from "../console/errors.ts";

@@ -48,7 +48,7 @@ export function batchCommand(command: Command, output: Output) {
   };
 }
 
-/** What the batch's workflow holds of them stays small. */
+/** Keeps the batch's workflow state small. */
 const MAX_CONCURRENCY = 100;
 
 function concurrencyOf(text: string): number {

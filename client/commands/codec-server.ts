@@ -1,4 +1,4 @@
-/** `longhaul codec-server`: what Temporal has encrypted, readable in its Web UI, until it is ended. */
+/** `longhaul codec-server`: decrypts Temporal's payloads for its Web UI, until it is stopped. */
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import type { Command } from "commander";
@@ -47,7 +47,7 @@ export function codecServerCommand(command: Command, output: Output) {
   };
 }
 
-/** A browser on this machine calls it by either name. */
+/** A browser on this machine uses either name. */
 function originsOf(url: string | undefined): Set<string> {
   if (url === undefined) return new Set();
   const { origin } = new URL(url);

@@ -1,4 +1,4 @@
-/** `longhaul context ID`: where the window goes. */
+/** `longhaul context ID`: the use of the window. */
 import type { Command } from "commander";
 import {
   BREAKDOWN_PARTS,
@@ -35,7 +35,7 @@ const looks: Record<BreakdownPart, Look> = {
   outputBuffer: "yellow",
 };
 
-/** How the figure of each part came about; what is kept free is neither estimated nor worked out. */
+/** The origin of each part's figure; the free part is neither estimated nor calculated. */
 const origins: Record<BreakdownPart, string> = {
   system: "(estimated)",
   tools: "(estimated)",
@@ -44,7 +44,7 @@ const origins: Record<BreakdownPart, string> = {
   outputBuffer: "",
 };
 
-/** The bar and the breakdown of 4.5 with what the total is made of, then the figures in force. */
+/** The bar and the breakdown of 4.5 with the parts of the total, then the figures in force. */
 export function contextText(report: ContextReport, style: Style): string {
   const label = report.estimated ? " (estimated)" : "";
   const rows = BREAKDOWN_PARTS.map(([name, title, sign]) => {

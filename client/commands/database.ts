@@ -1,4 +1,4 @@
-/** `longhaul database client NAME`: an address of Postgres for one person, which shows that person's sessions alone. */
+/** `longhaul database client NAME`: a Postgres URL for one person, which shows only that person's sessions. */
 import { randomBytes } from "node:crypto";
 import type { Command } from "commander";
 import { personName } from "../../activities/contract/person-name.ts";

@@ -1,4 +1,4 @@
-/** `longhaul delete ID`: a session's rows, files and history go; one line that it was there stays. */
+/** `longhaul delete ID`: deletes a session's rows, files and history; one line about it remains. */
 import { createInterface } from "node:readline/promises";
 import type { Command } from "commander";
 import { usageError } from "../console/errors.ts";
@@ -23,7 +23,7 @@ export function deleteCommand(command: Command, output: Output) {
     });
 }
 
-/** @throws ClientError (usage) where nobody can be asked */
+/** @throws ClientError (usage) where no one can confirm */
 async function isMeant(question: string): Promise<boolean> {
   if (processStdin().kind !== "terminal")
     throw usageError("A session is deleted for good, and nobody can be asked here.", "Add --yes.");

@@ -1,4 +1,4 @@
-/** `longhaul diff ID`: what a session changed in the files that were put in. */
+/** `longhaul diff ID`: what a session changed in its initial files. */
 import type { Command } from "commander";
 import type { Output } from "../console/output.ts";
 import { plural, visible } from "../console/format.ts";
@@ -18,7 +18,7 @@ export function diffCommand(command: Command, output: Output) {
         output.json({ id, changed, files, patch });
         return;
       }
-      // A terminal shows what would steer it; a file or a pipe gets the bytes that can be applied.
+      // A terminal gets escaped control characters; a file or a pipe gets the exact bytes, which can be applied.
       output.result(output.isTerminal ? visible(patch) : patch);
       output.note(`${plural(changed, "file")} changed\n`);
     });

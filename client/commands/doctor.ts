@@ -37,7 +37,7 @@ export function doctorCommand(command: Command, output: Output) {
   };
 }
 
-/** Scripts know the fix by its older name. */
+/** The older name of the fix, which scripts read. */
 const withMend = ({ fix, ...check }: Diagnosis["checks"][number]) =>
   fix === undefined ? check : { ...check, fix, mend: fix };
 

@@ -1,4 +1,4 @@
-/** `longhaul fork ID --from-step N`: a session of its own that goes on from before that step. */
+/** `longhaul fork ID --from-step N`: a new session that continues from before that step. */
 import type { Command } from "commander";
 import { exitCodes } from "../console/errors.ts";
 import { forkSession } from "../sessions/fork-session.ts";

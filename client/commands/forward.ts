@@ -1,4 +1,4 @@
-/** `longhaul forward ID PORT`: a port of this machine that leads to a server in a session's sandbox, until it is ended. */
+/** `longhaul forward ID PORT`: forwards a local port to a server in a session's sandbox, until it is stopped. */
 import { once } from "node:events";
 import { type Command, InvalidArgumentError } from "commander";
 import { type ExitCode, exitCodes, notPossible } from "../console/errors.ts";

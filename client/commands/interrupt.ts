@@ -1,4 +1,4 @@
-/** `longhaul interrupt ID [MESSAGE]`: aborts the step in flight; the session goes on with its queue. */
+/** `longhaul interrupt ID [MESSAGE]`: aborts the step in flight; the session continues with its queue. */
 import type { Command } from "commander";
 import { tellNoWorker } from "../connect/no-worker.ts";
 import { describeKept } from "../sessions/describe-kept.ts";

@@ -3,7 +3,7 @@ import type { Command } from "commander";
 import { exitCodes, type ExitCode } from "../console/errors.ts";
 import type { Output } from "../console/output.ts";
 
-/** A worker in the foreground, on the services that are there. */
+/** A worker in the foreground, on the existing services. */
 export function workerCommand() {
   return async () => {
     const { runWorker } = await import("../setup/worker-process.ts");
@@ -21,7 +21,7 @@ export function upCommand(command: Command, output: Output) {
   };
 }
 
-/** Ends the worker and the services that were brought up; data stays. */
+/** Stops the worker and the services that we started; data stays. */
 export function downCommand(command: Command, output: Output) {
   command.option("--all", "also a Temporal server that another installation on this machine uses");
   return async ({ all = false }: { readonly all?: boolean }) => {

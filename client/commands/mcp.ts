@@ -1,4 +1,4 @@
-/** `longhaul mcp`: the MCP servers of the configuration, and what one of them gives. */
+/** `longhaul mcp`: the configured MCP servers, and the tools of one of them. */
 import type { Command } from "commander";
 import type { McpFinding } from "../setup/mcp-check.ts";
 import type { LoginTarget } from "../setup/mcp-login.ts";

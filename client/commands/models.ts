@@ -1,4 +1,4 @@
-/** `longhaul models`: what can be asked, with windows and prices; those whose key is there come first. */
+/** `longhaul models`: usable models with windows and prices; those with a key come first. */
 import type { Command } from "commander";
 import type { AgentConfig } from "../../activities/config/agent-config.ts";
 import { isServed } from "../../activities/config/catalogue/catalogue.ts";
@@ -23,7 +23,7 @@ interface ModelsFlags {
 export interface ModelRow {
   /** `provider/model`. */
   readonly model: string;
-  /** Whether the provider's key is there, or none is needed. */
+  /** Whether the provider's key is set, or none is needed. */
   readonly usable: boolean;
   readonly isDefault: boolean;
   readonly contextWindow: number | null;
@@ -52,7 +52,7 @@ export function modelsCommand(command: Command, output: Output) {
   };
 }
 
-/** Models that are served, of the configuration and the catalogue: usable ones first, each part by name. Pure. */
+/** Models of the configuration and the catalogue that are served: usable ones first, each part by name. Pure. */
 export function modelRows(from: {
   readonly settings: Pick<AgentConfig, "model" | "models" | "providers">;
   readonly facts: ModelFacts;

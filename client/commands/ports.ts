@@ -1,4 +1,4 @@
-/** `longhaul ports ID`: what listens in a session's sandbox. */
+/** `longhaul ports ID`: listening ports in a session's sandbox. */
 import type { Command } from "commander";
 import type { Output } from "../console/output.ts";
 import { oneLine } from "../console/format.ts";

@@ -1,4 +1,4 @@
-/** `longhaul purge ID`: takes a leaked text out of a session's rows. The text comes from stdin: arguments are seen by others. */
+/** `longhaul purge ID`: removes a leaked text from a session's rows. The text comes from stdin: others can see arguments. */
 import { createInterface } from "node:readline/promises";
 import { Writable } from "node:stream";
 import type { Command } from "commander";
@@ -11,7 +11,7 @@ import { processStdin, readMessage } from "../sessions/task-input.ts";
 import { recordAction } from "../sessions/record-action.ts";
 import { SESSION, withSession } from "../sessions/with-session.ts";
 
-/** A shorter one is in texts that have nothing to do with it. */
+/** A shorter text occurs in unrelated texts. */
 const MIN_CHARS = 8;
 
 export function purgeCommand(command: Command, output: Output) {
@@ -34,7 +34,7 @@ export function purgeCommand(command: Command, output: Output) {
   };
 }
 
-/** From a pipe or a file; on a terminal it is asked for, and not shown. */
+/** From a pipe or a file; on a terminal, prompts for it without echo. */
 async function readSecret(): Promise<string> {
   const stdin = processStdin();
   if (stdin.kind !== "terminal") return readMessage(["-"], stdin);

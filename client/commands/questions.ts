@@ -1,4 +1,4 @@
-/** `longhaul questions [ID]`: what sessions ask of people. */
+/** `longhaul questions [ID]`: sessions' questions to people. */
 import type { Command } from "commander";
 import { wantsWords } from "../../activities/contract/questions.ts";
 import { listQuestions, type ListedQuestion } from "../../activities/store/questions.ts";

@@ -1,4 +1,4 @@
-/** `longhaul queue ID`: what waits for the next step. */
+/** `longhaul queue ID`: messages that wait for the next step. */
 import type { Command } from "commander";
 import { oneLine } from "../console/format.ts";
 import type { Output } from "../console/output.ts";

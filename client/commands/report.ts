@@ -1,4 +1,4 @@
-/** `longhaul report ID`: one HTML file that needs nothing else. */
+/** `longhaul report ID`: one self-contained HTML file. */
 import { writeFile } from "node:fs/promises";
 import { resolve } from "node:path";
 import type { Command } from "commander";
@@ -33,7 +33,7 @@ export function reportCommand(command: Command, output: Output) {
     });
 }
 
-/** What the report of a session shows. @throws ClientError (impossible) where there is no such session */
+/** The content of a session's report. @throws ClientError (impossible) where there is no such session */
 export async function gather(services: Pick<Services, "store">, id: string): Promise<ReportData> {
   const { db } = services.store;
   const session = await requireSession(services, id);

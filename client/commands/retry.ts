@@ -1,4 +1,4 @@
-/** `longhaul retry ID --from-step N`: goes back to the moment before a step, and on from there. */
+/** `longhaul retry ID --from-step N`: goes back to the moment before a step, and continues from there. */
 import type { Command } from "commander";
 import { readFigures } from "../../activities/store/reading.ts";
 import { exitCodes } from "../console/errors.ts";

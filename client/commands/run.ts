@@ -20,7 +20,7 @@ export function runCommand(command: Command, output: Output) {
   return async (words: readonly string[], flags: RunFlags & { readonly exitOnQuestion?: boolean }) => {
     const { start, config } = await prepareStart(words, flags, output.note);
     if (config.rehearsal) output.note(`${output.style("yellow", REHEARSAL_NOTE)}\n`);
-    // What is wrong with an order is said before the drivers are loaded.
+    // Wrong usage is reported before the drivers are loaded.
     const [{ withPreparedServices }, { startSession }, { watchSession }] = await Promise.all([
       import("../sessions/with-session.ts"),
       import("../sessions/start-session.ts"),
@@ -53,7 +53,7 @@ function announce(id: string, attached: boolean, services: Services, output: Out
   output.note(`${lines.join("\n")}\n`);
 }
 
-/** Where the files are, as the very last line; before it how to go on. */
+/** Where the files are, as the very last line; before it, how to continue. */
 async function closingLines(
   id: string,
   end: FollowEnd,

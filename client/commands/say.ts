@@ -33,7 +33,7 @@ export function sayCommand(command: Command, output: Output) {
     if (flags.id !== undefined && !isMessageId(flags.id)) {
       throw usageError("--id has 1 to 128 letters, digits, dots, colons, dashes and underscores.");
     }
-    // What is wrong with the order is found before anything is sent.
+    // Wrong usage is found before anything is sent.
     const model = flags.model === undefined ? undefined : (await resolveAsking(flags)).run;
     await withWorkingSession(reference, async (services, found) => {
       const sessionId = found.id;

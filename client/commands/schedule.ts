@@ -13,7 +13,7 @@ import {
 } from "../sessions/run-options.ts";
 
 const VERBS = ["create", "list", "pause", "resume", "delete", "run"];
-/** With the time that Temporal adds, an id of a session has at most 64 characters. */
+/** With the time that Temporal appends, a session's id has at most 64 characters. */
 const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,39}$/;
 
 interface ScheduleFlags extends RunFlags {
@@ -60,7 +60,7 @@ async function create(
 ): Promise<ExitCode> {
   const { cron, timeZone, overlap } = flags;
   if (cron === undefined) throw usageError('Say when: --cron "0 6 * * 1-5"');
-  // Nobody may be there to answer.
+  // The session may be unattended.
   const given = { ...flags, questions: flags.questions ?? ("deny" as const) };
   const { start, config } = await prepareStart(words, given, output.note);
   if (config.rehearsal) output.note(`${REHEARSAL_NOTE}\n`);

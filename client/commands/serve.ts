@@ -1,4 +1,4 @@
-/** `longhaul serve`: sessions over HTTP, and a page that shows them, until it is ended. */
+/** `longhaul serve`: sessions over HTTP, and a page that shows them, until it is stopped. */
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { inspect } from "node:util";

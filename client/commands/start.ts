@@ -1,4 +1,4 @@
-/** `longhaul start TASK`: starts and leaves; the id alone goes to stdout. */
+/** `longhaul start TASK`: starts a session and exits; only the id is printed to stdout. */
 import type { Command } from "commander";
 import type { Output } from "../console/output.ts";
 import { prepareStart, REHEARSAL_NOTE, withRunFlags, type RunFlags } from "../sessions/run-options.ts";
@@ -10,7 +10,7 @@ export function startCommand(command: Command, output: Output) {
   return async (words: readonly string[], flags: RunFlags) => {
     const { start, config } = await prepareStart(words, flags, output.note);
     if (config.rehearsal) output.note(`${REHEARSAL_NOTE}\n`);
-    // What is wrong with an order is said before the drivers are loaded.
+    // Wrong usage is reported before the drivers are loaded.
     const [{ withPreparedServices }, { startSession }] = await Promise.all([
       import("../sessions/with-session.ts"),
       import("../sessions/start-session.ts"),

@@ -1,4 +1,4 @@
-/** `longhaul status ID`: where a session stands. */
+/** `longhaul status ID`: a session's state. */
 import type { Command } from "commander";
 import { doubtText } from "../console/doubt-text.ts";
 import type { Output, Style } from "../console/output.ts";
@@ -122,7 +122,7 @@ function hintOf(document: SessionStatusDocument): string {
     return document.runId === null
       ? " (not started yet)"
       : ` (Temporal no longer has its run; resume it with: longhaul say ${document.id} "go on")`;
-  // What was ended from outside could not write so itself.
+  // A run that was ended from outside could not store its end.
   if (document.workflowStatus !== "RUNNING") return " (its run was ended in Temporal)";
   if (document.live) return "";
   return document.build === null

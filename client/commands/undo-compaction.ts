@@ -1,4 +1,4 @@
-/** `longhaul undo-compaction ID`: the view before the newest round. */
+/** `longhaul undo-compaction ID`: the view before the newest compaction. */
 import { randomUUID } from "node:crypto";
 import type { Command } from "commander";
 import { readFigures } from "../../activities/store/reading.ts";

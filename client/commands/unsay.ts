@@ -1,4 +1,4 @@
-/** `longhaul unsay ID MESSAGE`: takes a message back that no step has taken. */
+/** `longhaul unsay ID MESSAGE`: takes back a message that no step has delivered. */
 import type { Command } from "commander";
 import { notPossible } from "../console/errors.ts";
 import type { Output } from "../console/output.ts";
@@ -27,7 +27,7 @@ export function unsayCommand(command: Command, output: Output) {
     });
 }
 
-/** By its id, by its place from 1, or by the beginning of its id where only one begins so. */
+/** By its id, by its position from 1, or by an unambiguous prefix of its id. */
 function findMessage<Message extends { readonly id: string }>(
   queue: readonly Message[],
   named: string,
