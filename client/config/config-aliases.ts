@@ -4,7 +4,7 @@ type Group = Readonly<Record<string, unknown>>;
 
 const TOOLS: Readonly<Record<string, string>> = { read: "read_file", grep: "grep_content" };
 
-/** Keys that may stand in a tool's group itself, with their name in its `limits`. */
+/** Keys that are allowed directly in a tool's group, with their name in its `limits`. */
 const LIMITS: Readonly<Record<string, string>> = {
   maxOutputChars: "maxChars",
   maxLines: "maxLines",
@@ -12,7 +12,7 @@ const LIMITS: Readonly<Record<string, string>> = {
   maxMatches: "maxMatches",
 };
 
-/** The settings under their documented names, which win over an alias beside them. What is no group is left as it is. */
+/** The settings under their documented names, which override aliases. A value that is not a group is unchanged. */
 export function withoutAliases(settings: unknown): unknown {
   if (!isGroup(settings)) return settings;
   const { context, tools } = settings;

@@ -8,7 +8,7 @@ import { nearest } from "../../activities/contract/nearest.ts";
 import { usageError } from "../console/errors.ts";
 import { withoutAliases } from "./config-aliases.ts";
 
-/** The file's own settings, without defaults: what is laid over the defaults. */
+/** The file's own settings, without defaults, to merge over the defaults. */
 export type ConfigFile = z.input<typeof agentConfigSchema>;
 
 type Path = readonly PropertyKey[];
@@ -24,7 +24,7 @@ export function parseConfigFile(path: string, text: string): ConfigFile {
     const { line, col } = lines.linePos(offset ?? 0);
     return `${path}:${Math.max(line, 1)}:${Math.max(col, 1)}`;
   };
-  // What follows the first error is mostly its consequence.
+  // Later errors are mostly consequences of the first.
   const [broken] = document.errors;
   if (broken !== undefined)
     throw usageError(
@@ -37,7 +37,7 @@ export function parseConfigFile(path: string, text: string): ConfigFile {
   throw usageError(`The configuration has ${count(found.length)}.\n${found.join("\n")}`);
 }
 
-/** Where a setting stands in a file's text, as `longhaul.yaml:3:5`. */
+/** A setting's place in a file's text, as `longhaul.yaml:3:5`. */
 export function placeOf(path: string, text: string, setting: readonly string[]): string {
   const lines = new LineCounter();
   const document = parseDocument(text, { lineCounter: lines });
@@ -45,7 +45,7 @@ export function placeOf(path: string, text: string, setting: readonly string[]):
   return `${path}:${line}:${col}`;
 }
 
-/** `upper` over `lower`: groups are merged, all else is replaced. */
+/** `upper` over `lower`: groups are merged, everything else is replaced. */
 export function layered(lower: ConfigFile, upper: ConfigFile): ConfigFile {
   return mergeGroups({ ...lower }, { ...upper });
 }
@@ -134,7 +134,7 @@ const KINDS: Readonly<Record<string, string>> = {
   null: "nothing",
 };
 
-/** zod's message as a person says it. */
+/** zod's message in plain words. */
 function inPlainWords(message: string): string {
   const [, wanted = "", given = ""] = /^Invalid input: expected (\w+), received (\w+)$/.exec(message) ?? [];
   const kind = KINDS[wanted] ?? wanted;

@@ -1,4 +1,4 @@
-/** Which configuration files there are, and what one that was not named may not set. */
+/** Finds the configuration files, and restricts what one that was not named may set. */
 import { existsSync, realpathSync } from "node:fs";
 import { isAbsolute, join, relative, resolve } from "node:path";
 import { agentConfigSchema } from "../../activities/config/agent-config.ts";
@@ -9,21 +9,21 @@ import { setting, type Environment } from "./environment.ts";
 
 export const CONFIG_NAME = "longhaul.yaml";
 
-/** What of the flags says which files count. */
+/** The flags that decide which files count. */
 interface FileFlags {
   readonly config?: string | undefined;
   readonly workspace?: string | undefined;
 }
 
 interface ConfigFiles {
-  /** Of the file that was named, or that lies in the current folder. */
+  /** The file that was named, or the one in the current folder. */
   readonly path: string | undefined;
   readonly file: ConfigFile;
   readonly own: { readonly path: string | undefined; readonly settings: ConfigFile };
   readonly notes: readonly string[];
 }
 
-/** @throws ClientError (usage) for what is wrong, and for what a file that was not named may not set */
+/** @throws ClientError (usage) for mistakes, and for what a file that was not named may not set */
 export function readConfigFiles(flags: FileFlags, environment: Environment, cwd: string): ConfigFiles {
   const { path, notes, named } = findConfigFile(flags, environment, cwd);
   const ownPath = ownConfigFile(environment);
@@ -46,7 +46,7 @@ function ownConfigFile(environment: Environment): string | undefined {
   return existsSync(path) ? path : undefined;
 }
 
-/** A repository that was cloned brings its files along: what one says may not open what the person keeps closed. */
+/** A cloned repository contains files: its settings may not open what the person keeps closed. */
 function refuseWidening(name: string, text: string, file: ConfigFile, own: ConfigFile): void {
   const widening = wideningSettings(file, agentConfigSchema.parse(own));
   if (widening.length === 0) return;
@@ -80,7 +80,7 @@ function findConfigFile(
   return { path, named: false, notes: [] };
 }
 
-/** Whatever links are on the way. */
+/** Resolves all links. */
 function isInside(folder: string, outer: string): boolean {
   const path = relative(existsSync(outer) ? realpathSync(outer) : outer, realpathSync(folder));
   return path === "" || (!path.startsWith("..") && !isAbsolute(path));

@@ -1,5 +1,5 @@
 /**
- * What a configuration file may not set that lies in the current folder and was not named: such a file may have come with
+ * What a configuration file in the current folder may not set unless it was named: such a file may have come with
  * a cloned repository, so it may only narrow what the person's own settings allow. Pure.
  */
 import type { AgentConfig } from "../../activities/config/agent-config.ts";
@@ -9,7 +9,7 @@ import type { ConfigFile } from "./config-file.ts";
 export type SettingPath = readonly string[];
 
 type Sandbox = AgentConfig["sandbox"];
-/** Whether a value gives more than the one that holds without it. */
+/** Whether a value gives more rights than the value in force without it. */
 type Widens<T> = (value: T, own: T) => boolean;
 
 const differs: Widens<unknown> = (value, own) => value !== own;
@@ -18,11 +18,11 @@ const larger: Widens<string> = (value, own) => megabytes(value) > megabytes(own)
 /** From closed to open. */
 const NETWORKS: readonly string[] = ["none", "listed", "bridge"];
 
-/** A setting of the sandbox that is not here counts as one that widens rights. */
+/** A sandbox setting that is not listed here counts as one that widens rights. */
 const SANDBOX: { readonly [Key in keyof Sandbox]?: Widens<Exclude<Sandbox[Key], undefined>> } = {
   image: differs,
   network: (value, own) => NETWORKS.indexOf(value) > NETWORKS.indexOf(own),
-  // It asks, and gives nothing by itself.
+  // It asks a person, and gives no right by itself.
   askForDomains: () => false,
   domains: (value, own) => value.some((domain) => !own.includes(domain)),
   allow: (value, own) => value.some((prefix) => !own.includes(prefix)),
@@ -35,11 +35,11 @@ const SANDBOX: { readonly [Key in keyof Sandbox]?: Widens<Exclude<Sandbox[Key], 
   cache: (value, own) => value && !own,
   registries: (value, own) => value !== "none" && JSON.stringify(value) !== JSON.stringify(own),
   guard: (value, own) => value !== own && value === "best-effort",
-  // They run in the sandbox, with the agent's rights, as its own commands on the same files do.
+  // They run in the sandbox with the agent's rights, like its own commands.
   setup: () => false,
 };
 
-/** Everything else widens rights: providers and MCP servers reach out and run programs, a prompt ranks above the user's word. */
+/** Everything else widens rights: providers and MCP servers reach out and run programs, a prompt overrides the user. */
 const HARMLESS: readonly string[] = [
   "model",
   "models",
@@ -55,7 +55,7 @@ export function wideningSettings(file: ConfigFile, own: AgentConfig): SettingPat
   const rules: Readonly<Record<string, Widens<never> | undefined>> = SANDBOX;
   const sandbox = Object.entries(file.sandbox ?? {}).filter(
     ([key, value]) =>
-      // Where the whole internet is open, a list of names only narrows.
+      // With an open internet, a list of names only narrows.
       !(key === "domains" && own.sandbox.network === "bridge") &&
       (rules[key]?.(value as never, own.sandbox[key as keyof Sandbox] as never) ?? true),
   );
@@ -75,10 +75,10 @@ export function wideningSettings(file: ConfigFile, own: AgentConfig): SettingPat
   ];
 }
 
-/** Settings of a model that say what its provider keeps of a request, what it costs, and how much is asked of it. */
+/** Settings of a model about what its provider stores, what it costs, and its request rate. */
 const ASKED_FOR = ["body", "tier", "rate"] as const;
 
-/** What the person is ready to pay and to store, and how long to wait, is theirs to say. */
+/** Only the person decides what to pay and to store, and how long to wait. */
 function spendsMore({ limits }: ConfigFile, own: AgentConfig): string[] {
   const beyond = (["maxCostUsd", "deadline"] as const).filter(
     (key) => (limits?.[key] ?? 0) > (own.limits[key] ?? Infinity),

@@ -1,5 +1,5 @@
 /**
- * What a session is to run by: the person's own file, a project's file, environment and flags, in that order of increasing
+ * Resolves a session's configuration: the person's own file, a project's file, environment and flags, in increasing
  * weight. The client's only reader of the environment. Nothing is ever read from a workspace.
  */
 import { agentConfigSchema, type AgentConfig, type RunConfig } from "../../activities/config/agent-config.ts";
@@ -35,9 +35,9 @@ export interface ConfigFlags extends SandboxFlags {
   readonly questions?: QuestionMode | undefined;
   /** False where services and workers are elsewhere. */
   readonly setup?: boolean | undefined;
-  /** The folder that is put in: no configuration is read from it. */
+  /** The uploaded folder: no configuration is read from it. */
   readonly workspace?: string | undefined;
-  /** What servers said of models in no table. */
+  /** Servers' answers about models that are in no table. */
   readonly served?: ModelFacts["served"];
 }
 
@@ -46,17 +46,17 @@ export interface ResolvedConfig {
   readonly settings: AgentConfig;
   /** True where no key was found and no model was named. */
   readonly rehearsal: boolean;
-  /** The file that was read; of two, the one that was not the person's own. */
+  /** The file that was read; of two, the project's. */
   readonly file: string | undefined;
-  /** What the person should know, a line each. */
+  /** Notes for the person, a line each. */
   readonly notes: readonly string[];
-  /** The models whose windows are assumed. */
+  /** Models whose windows are assumed. */
   readonly assumed: readonly ModelTarget[];
 }
 
 /**
  * Resolves the configuration of a new session.
- * @throws ClientError: usage for what is wrong or unknown, missing for a credential that is not there
+ * @throws ClientError: usage for wrong or unknown settings, missing for a missing credential
  */
 export function resolveConfig(
   flags: ConfigFlags,
@@ -66,7 +66,7 @@ export function resolveConfig(
   const { path, file, own, notes } = readConfigFiles(flags, environment, cwd);
   const settings = overlaid(layered(own.settings, file), flags, environment);
   const chosen = settings.model ?? defaultModel(environment);
-  // First what is wrong with the order, then what it lacks.
+  // Wrong usage is reported before missing credentials.
   const { run, ...resolved } = runConfigOf(settings, chosen ?? REHEARSAL_MODEL, environment, flags.served);
   // Where the workers are elsewhere, so are the keys.
   if (flags.setup !== false && !isSetupOff(environment)) requireCredentials(run, environment);
@@ -111,7 +111,7 @@ const SHOWN: readonly [string, string | undefined, (from: ConfigFile) => string 
   ["context.strategy", undefined, ({ context }) => context?.strategy],
 ];
 
-/** What `resolveConfig` comes to, with where each value is from; a mistake is a check that failed. */
+/** The result of `resolveConfig`, with the source of each value; a mistake is a failed check. */
 export function describeSettings(
   flags: ConfigFlags,
   environment: Environment = process.env,
@@ -158,7 +158,7 @@ export function describeSettings(
   }
 }
 
-/** Settings as they are laid over each other, and what is known of models: for lists, without a session. @throws ClientError */
+/** The merged settings and the known models: for lists, without a session. @throws ClientError */
 export function readSettings(
   flags: ConfigFlags,
   environment: Environment = process.env,
@@ -169,22 +169,22 @@ export function readSettings(
   return { settings, facts: modelFacts(environment), environment };
 }
 
-/** Whether services and workers are somebody else's, so that nothing is brought up here. */
+/** Whether others run the services and workers, so that nothing is started here. */
 export function isSetupOff(environment: Environment = process.env): boolean {
   return setting(environment, "LONGHAUL_NO_SETUP") !== undefined;
 }
 
-/** Who acts, as the environment says: told to others, proof of nothing. */
+/** Who acts, according to the environment: shown to others, proof of nothing. */
 export function clientUser(environment: Environment = process.env): string | undefined {
   return personName(setting(environment, "LONGHAUL_USER"));
 }
 
-/** Short ones can be guessed. */
+/** Shorter tokens can be guessed. */
 const MIN_TOKEN_CHARS = 16;
 
 /**
  * Who else may use `longhaul serve`: names by their tokens, from `LONGHAUL_SERVE_TOKENS=alice=TOKEN,bob=TOKEN`.
- * @throws ClientError (usage) for what is no such list; its values are not repeated
+ * @throws ClientError (usage) for an invalid list; its values are not repeated
  */
 export function serveTokens(environment: Environment = process.env): ReadonlyMap<string, string> {
   const pairs = (setting(environment, "LONGHAUL_SERVE_TOKENS") ?? "")
@@ -204,12 +204,12 @@ export function serveTokens(environment: Environment = process.env): ReadonlyMap
   );
 }
 
-/** Whether errors are shown with all they know. */
+/** Whether errors are printed with their stack and details. */
 export function isVerbose(environment: Environment = process.env): boolean {
   return setting(environment, "LONGHAUL_DEBUG") !== undefined;
 }
 
-/** What the client sends and stores passes this: it knows the secrets of the client's own environment. */
+/** Everything that the client sends and stores passes this sanitizer: it knows the secrets in the client's environment. */
 export function clientSanitizer(environment: Environment = process.env): Sanitizer {
   return createSanitizer(secretsOf(environment));
 }
@@ -239,14 +239,14 @@ function limitFlags({ maxSteps, maxCost, deadline }: ConfigFlags) {
   };
 }
 
-/** @throws ClientError (missing) where a model that the session may ask has no key or no address */
+/** @throws ClientError (missing) where a model that the session may use has no key or no address */
 function requireCredentials(run: RunConfig, environment: Environment): void {
   for (const { model, provider } of [
     run,
     ...(run.summariser ? [run.summariser] : []),
     ...(run.fallback ?? []),
   ]) {
-    // The rehearsal is started by us, wherever it will be.
+    // We start the rehearsal ourselves, so its address does not matter.
     if (provider === undefined || provider.name === "rehearsal") continue;
     const names = missingVariables(provider, environment);
     if (names.length === 0) continue;
@@ -259,7 +259,7 @@ function requireCredentials(run: RunConfig, environment: Environment): void {
   }
 }
 
-/** @throws ClientError (usage) where LONGHAUL_CATALOGUE names no catalogue */
+/** @throws ClientError (usage) where LONGHAUL_CATALOGUE is not a catalogue */
 function modelFacts(environment: Environment): ModelFacts {
   try {
     return currentModelFacts(setting(environment, "LONGHAUL_CATALOGUE"));
@@ -268,7 +268,7 @@ function modelFacts(environment: Environment): ModelFacts {
   }
 }
 
-/** @throws ClientError (usage) for a model whose provider nobody knows, with the lines to add */
+/** @throws ClientError (usage) for a model with an unknown provider, with the lines to add */
 function runConfigOf(
   settings: AgentConfig,
   name: string,

@@ -1,11 +1,11 @@
-/** What a workspace's devcontainer.json says about its sandbox, for a person who asks for it by `--devcontainer`. */
+/** A workspace's devcontainer.json as sandbox settings, on request by `--devcontainer`. */
 import { readFileSync } from "node:fs";
 import { join, posix } from "node:path";
 import { z } from "zod";
 import { buildSettingsSchema, type ImageBuild } from "../../activities/config/build-settings.ts";
 import { usageError } from "../console/errors.ts";
 
-/** Where it may lie, in this order. Source: containers.dev, the specification. */
+/** Possible places, in this order. Source: containers.dev, the specification. */
 export const PLACES = [".devcontainer/devcontainer.json", ".devcontainer.json"];
 
 const command = z.union([z.string(), z.array(z.string())]);
@@ -22,7 +22,7 @@ const devcontainerSchema = z.looseObject({
       target: z.string().optional(),
     })
     .optional(),
-  // As older files have it.
+  // The form of older files.
   dockerFile: z.string().optional(),
   context: z.string().optional(),
   dockerComposeFile: z.unknown().optional(),
@@ -35,7 +35,7 @@ const devcontainerSchema = z.looseObject({
 });
 type Given = z.infer<typeof devcontainerSchema>;
 
-/** Keys that say what a sandbox never gives, or has otherwise. Editors' own are left out in silence. */
+/** Keys for what a sandbox never has, or has otherwise. Editors' own keys are ignored silently. */
 const LEFT_OUT = [
   "mounts",
   "runArgs",
@@ -60,7 +60,7 @@ export interface Devcontainer {
   readonly notes: readonly string[];
 }
 
-/** @throws ClientError (usage) where there is none, it cannot be read, or it wants what a sandbox cannot be */
+/** @throws ClientError (usage) where there is none, it cannot be read, or it requires what a sandbox cannot have */
 export function readDevcontainer(workspace: string): Devcontainer {
   for (const place of PLACES) {
     const path = join(workspace, place);
@@ -161,7 +161,7 @@ const plainJson = (text: string): string =>
     )
     .replace(/("(?:\\.|[^"\\])*")|,(?=\s*[}\]])/g, (_, string: string | undefined) => string ?? "");
 
-/** Those of an object run beside each other elsewhere, here one after the other. */
+/** Commands of an object run in parallel elsewhere, here one after the other. */
 function commandsOf(given: z.infer<typeof commands> | undefined): string[] {
   if (given === undefined) return [];
   if (typeof given === "string") return given.trim() === "" ? [] : [replaced(given)];
@@ -174,7 +174,7 @@ function commandsOf(given: z.infer<typeof commands> | undefined): string[] {
 const quoted = (word: string): string =>
   /^[\w./:=@%+,-]+$/.test(word) ? word : `'${word.replaceAll("'", String.raw`'\''`)}'`;
 
-/** Of the specification's variables, those that mean something in a sandbox. */
+/** The specification's variables that make sense in a sandbox. */
 const replaced = (text: string): string =>
   text
     .replaceAll(/\$\{(container|local)WorkspaceFolder\}/g, WORKSPACE)
@@ -186,7 +186,7 @@ function environmentOf({ containerEnv, remoteEnv }: Given) {
   for (const [name, value] of Object.entries({ ...containerEnv, ...remoteEnv })) {
     if (value === null) continue;
     const text = replaced(value);
-    // A variable of the person's machine is no business of a sandbox; one of the container is not known here.
+    // A sandbox gets no variable of the person's machine, and the container's are unknown here.
     if (/\$\{[^}]*\}/.test(text))
       notes.push(`${name} is left out: ${text} cannot be told here. Set it in sandbox.env.`);
     else if (!/^(?!LONGHAUL_)[A-Za-z_]\w*$/.test(name))

@@ -1,4 +1,4 @@
-/** What the flags of `run` and `start` say about the sandbox, laid over the files. Pure. */
+/** The sandbox flags of `run` and `start`, merged over the files. Pure. */
 import { domainProblem } from "../../activities/config/egress-domains.ts";
 import { setupSettingsSchema } from "../../activities/config/setup-settings.ts";
 import type { ConfigFile } from "./config-file.ts";
@@ -9,13 +9,13 @@ export const NETWORKS = ["bridge", "none", "listed"] as const;
 
 export interface SandboxFlags {
   readonly network?: (typeof NETWORKS)[number] | undefined;
-  /** Names that the sandbox may ask for, besides those of the files. */
+  /** Names that the sandbox may reach, in addition to the files'. */
   readonly allowDomain?: readonly string[] | undefined;
-  /** What the workspace's own says, where the person asked for it. */
+  /** The workspace's devcontainer.json, on request. */
   readonly fromDevcontainer?: Devcontainer | undefined;
 }
 
-/** The person's own words win over a devcontainer's; its image was asked for by the flag. */
+/** The person's own settings override a devcontainer's, except its image, which the flag requested. */
 function withContainer(
   file: ConfigFile["sandbox"],
   container: Devcontainer | undefined,

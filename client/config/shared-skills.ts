@@ -1,11 +1,11 @@
-/** Skills that the person brings along: read at a session's start, and kept with it. */
+/** The person's own skills: read at a session's start, and stored with it. */
 import { readdirSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import type { SessionSkills } from "../../activities/config/skill-settings.ts";
 import { usageError } from "../console/errors.ts";
 import { bytes } from "../console/format.ts";
 
-/** Of all of them together: they go to the sandbox each time a worker opens it. Source: ours, some hundred skills. */
+/** Total size in bytes: they are sent to the sandbox each time a worker opens it. Source: ours, some hundred skills. */
 const MAX_BYTES = 256 * 1024;
 /** SKILL.md, its references, its scripts. */
 const MAX_DEPTH = 4;
@@ -38,7 +38,7 @@ export function withSharedSkills<T extends SessionSkills | undefined>(
   return { ...skills, shared };
 }
 
-/** Plain files alone, and text alone; the first folder that has a path counts. */
+/** Only plain text files; the first folder that has a path counts. */
 function walk(root: string, below: string, depth: number, found: Map<string, string>): void {
   for (const entry of readdirSync(join(root, below), { withFileTypes: true })) {
     const path = below === "" ? entry.name : `${below}/${entry.name}`;
