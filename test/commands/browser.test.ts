@@ -23,21 +23,6 @@ const DESK = 1280;
 const HOSTILE = `<script>document.title = "owned"</script><img src=x onerror="document.title='owned'">`;
 const LONG_WORD = "w".repeat(400);
 
-/** @returns its address, and its errors */
-async function serving(): Promise<{ url: string; faults: () => string }> {
-  const server = starting(["serve", "--port", "0"]);
-  onTestFinished(async () => {
-    server.kill("SIGTERM");
-    await server.ended;
-  });
-  const url = await eventually(
-    "the line with the address",
-    () => /^http.*$/m.exec(server.out())?.[0],
-    60_000,
-  );
-  return { url, faults: server.err };
-}
-
 describe.skipIf(browserPath === undefined)(`in a browser${noBrowser}`, () => {
   test("a phone answers a question by its button, follows and continues with a message; no result is markup, nothing is too wide", async () => {
     const ask = JSON.stringify({ question: `npm or pnpm? ${HOSTILE}`, options: ["npm", "pnpm"] });
@@ -78,7 +63,7 @@ describe.skipIf(browserPath === undefined)(`in a browser${noBrowser}`, () => {
     expect([...errors, ...desk.errors], faults()).toEqual([]);
   });
 
-  test("batches and schedules are below the sessions, link to their sessions, and fit a phone", async () => {
+  test("batches and schedules stand below the sessions, with a way to each session and their buttons, and fit a phone", async () => {
     const name = `page-${randomBytes(3).toString("hex")}`;
     const cwd = emptyFolder();
     const items = [
@@ -125,7 +110,29 @@ describe.skipIf(browserPath === undefined)(`in a browser${noBrowser}`, () => {
     expect(errors, faults()).toEqual([]);
   });
 
-  test("a report loads nothing, links to its failures, and fits a phone", async () => {
+  test("a batch that runs is cancelled by its button, once a person has said yes", async () => {
+    const name = `page-${randomBytes(3).toString("hex")}`;
+    const cwd = emptyFolder();
+    writeFileSync(join(cwd, "tasks.jsonl"), JSON.stringify({ id: "long", task: "run: sleep 300\nsay: No." }));
+    const running = starting(["batch", "tasks.jsonl", "--name", name], { cwd });
+    const [{ url, faults }, browser] = await Promise.all([serving(), openBrowser()]);
+    await untilRunning(`${name}-long`);
+    const { page, errors } = await lookAt(browser, url, PHONE);
+    const batch = page.locator(`#many [data-many="batch ${name}"]`);
+    await batch.click();
+    const cancel = page.locator("#many .actions button", { hasText: "Cancel batch" });
+    page.once("dialog", (dialog) => dialog.dismiss());
+    await cancel.click();
+    await batch.locator(".badge.running").waitFor();
+    page.once("dialog", (dialog) => dialog.accept());
+    await cancel.click();
+    expect((await running.ended).code).toBe(6);
+    await cancel.waitFor({ state: "detached" });
+    await untilStatus(`${name}-long`, ({ status }) => status === "cancelled");
+    expect(errors, faults()).toEqual([]);
+  });
+
+  test("a report asks for nothing, has its failures one key away, and fits a phone", async () => {
     const id = await finished(
       `run: echo '<b>${LONG_WORD}</b>'\nrun: exit 3\nsay: Done, with \`${LONG_WORD}\`.`,
     );

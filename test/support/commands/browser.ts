@@ -13,6 +13,21 @@ const WAIT_MS = 60_000;
 export const noBrowser =
   browserPath === undefined ? " (skipped: no Chromium on PATH, and no CHROME_BIN)" : "";
 
+/** `serve` for one test. @returns its address, and its errors */
+export async function serving(): Promise<{ url: string; faults: () => string }> {
+  const server = starting(["serve", "--port", "0"]);
+  onTestFinished(async () => {
+    server.kill("SIGTERM");
+    await server.ended;
+  });
+  const url = await eventually(
+    "the line with the address",
+    () => /^http.*$/m.exec(server.out())?.[0],
+    60_000,
+  );
+  return { url, faults: server.err };
+}
+
 /** A browser for one test, without its own sandbox, which a container may not allow. */
 export async function openBrowser(): Promise<Browser> {
   const closers = createClosers();

@@ -1,8 +1,8 @@
 /**
  * A model that follows the newest message, one line a step: `run: COMMAND` calls bash, `say: TEXT` ends the task,
- * `ask: JSON` calls ask_user with it, `slowly: TEXT` ends it word by word, `refuse` is a provider's error, `bar` its
- * answer to a wrong key. One server serves any number of sessions, and a test shows what its session does. A message
- * without such lines is answered with "Done.".
+ * `ask: JSON` calls ask_user with it, `call: TOOL JSON` any tool, `slowly: TEXT` ends it word by word, `refuse` is a
+ * provider's error, `bar` its answer to a wrong key. One server serves any number of sessions, and a test shows what its
+ * session does. A message without such lines is answered with "Done.".
  */
 import type { ParsedRequest, Reply } from "../model-server/wire.ts";
 import { call, text } from "../scripted-model.ts";

@@ -147,7 +147,18 @@ describe("doctor's line about it", () => {
     expect(finding(undefined)).toMatchObject({ warning: true });
   });
 
-  it("is positive where the window is as large", () => {
+  it("says how a model is named that the server has with another prefix, or without one", () => {
+    const behind = { ...run, provider: { name: "openai", baseUrlEnv: "OPENAI_BASE_URL" } };
+    const fixOf = (modelName: string, id: string, more: object = {}) =>
+      serverFinding({ ...behind, ...more, modelName }, "http://x/v1", [{ id: "other" }, { id }]).fix;
+    expect(fixOf("openai/gpt-4o", "gpt-4o")).toBe("It knows that as gpt-4o: --model gpt-4o.");
+    expect(fixOf("gpt-4o", "openai/gpt-4o")).toBe("It knows that as openai/gpt-4o: --model openai/gpt-4o.");
+    const vllm = { provider: { name: "vllm", baseUrl: "http://x/v1" } };
+    expect(fixOf("m", "team/m", vllm)).toBe("It knows that as team/m: --model vllm/team/m.");
+    expect(fixOf("gpt-4o", "my-gpt-4o")).toBe("It has other, my-gpt-4o.");
+  });
+
+  it("is content with one that is as large", () => {
     expect(finding([{ id: "m", window: 32_000 }])).toEqual({
       name: "Model server",
       ok: true,

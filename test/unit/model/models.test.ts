@@ -69,7 +69,25 @@ describe("resolving a model [U21]", () => {
     expect(resolveModel("openai/gpt-4.1", {})).toMatchObject({ model: { modelName: "gpt-4.1" } });
   });
 
-  it("assumes a window for an unknown model of a known provider, and says so with the lines to configure it", () => {
+  it("takes OpenAI's own address in OPENAI_BASE_URL for OpenAI, which knows no prefixes", () => {
+    for (const url of ["https://api.openai.com/v1", "https://eu.api.openai.com/v1/"]) {
+      const environment = { OPENAI_BASE_URL: url };
+      for (const name of ["openai/gpt-4.1", "gpt-4.1"])
+        expect(resolveModel(name, {}, environment)).toMatchObject({ model: { modelName: "gpt-4.1" } });
+      expect(resolveModel("anthropic/claude-sonnet-4-5", {}, environment)).toMatchObject({
+        model: { modelName: "claude-sonnet-4-5", provider: { name: "anthropic" } },
+      });
+      expect(resolveModel("nobody/model", {}, environment).ok).toBe(false);
+      const openai = { name: "openai", baseUrlEnv: "OPENAI_BASE_URL", keyEnv: "OPENAI_API_KEY" };
+      expect(missingVariables(openai, environment)).toEqual(["OPENAI_API_KEY"]);
+    }
+    const imitation = { OPENAI_BASE_URL: "https://api.openai.com.example/v1" };
+    expect(resolveModel("openai/gpt-4.1", {}, imitation)).toMatchObject({
+      model: { modelName: "openai/gpt-4.1" },
+    });
+  });
+
+  it("assumes a window for an unknown one of a known provider, and says so with lines that settle it", () => {
     const resolved = resolveModel("gpt-4.1-minny", {});
     expect(resolved).toMatchObject({ ok: true, model: { contextWindow: 32_000, maxOutput: 8_192 } });
     const note = resolved.ok ? (resolved.notes[0] ?? "") : "";

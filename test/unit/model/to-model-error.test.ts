@@ -56,7 +56,17 @@ describe("provider errors by class [case 12] [A19] [R31]", () => {
     expect(wrapped.message).toContain(code);
   });
 
-  it("does not retry an account without credit", () => {
+  it("says by which name a model was asked for that the server does not know, and how another is asked for", () => {
+    const provider = { name: "openai", baseUrlEnv: "OPENAI_BASE_URL", keyEnv: "OPENAI_API_KEY" };
+    const message = (modelName: string) =>
+      toModelError(apiError(404, "no such model"), { ...context, provider, modelName }).message;
+    expect(message("openai/gpt-4o")).toContain(
+      "Check the model's name (asked for as openai/gpt-4o; --model gpt-4o asks for gpt-4o) and OPENAI_BASE_URL",
+    );
+    expect(message("gpt-4o")).toContain("Check the model's name (openai/gpt-4o, asked for as gpt-4o) and");
+  });
+
+  it("does not wait for an account without credit", () => {
     const error = apiError(
       429,
       "You exceeded your current quota, please check your plan and billing details.",

@@ -68,7 +68,12 @@ test("keys, tokens and passwords in addresses are secrets, as written and decode
   expect(secrets).not.toContain("vi");
 });
 
-test("a session's provider may get only the keys of models, not the worker's other secrets", () => {
+test("a password that repeats the user's name is a word, which texts keep", () => {
+  const { secrets } = readWorkerConfig({ DATABASE_URL: "postgres://longhaul:longhaul@db:5432/longhaul" });
+  expect(secrets).toEqual([]);
+});
+
+test("a session's provider is given keys of models alone, not the worker's other secrets", () => {
   const keys = { OPENAI_API_KEY: "a", ACME_API_TOKEN: "b", AZURE_OPENAI_BASE_URL: "http://x/v1" };
   const others = { GITHUB_TOKEN: "c", TEMPORAL_API_KEY: "d", AWS_SECRET_ACCESS_KEY: "e", DATABASE_URL };
   expect(readWorkerConfig({ ...keys, ...others }).providers).toEqual(keys);
