@@ -29,6 +29,9 @@ export interface QuestionFacts {
   readonly most?: number;
 }
 
+/** Whether a word is the id of a question, of whatever kind, and not an answer to one. */
+export const isQuestionId = (word: string): boolean => /^s\d+(c\d+(e|q\d+)?|(cost|steps)\d*)$/.test(word);
+
 /** How a question ended. `superseded` is what a reset does to it. */
 export type Settlement =
   | { readonly how: "answered"; readonly text: string; readonly by?: string }

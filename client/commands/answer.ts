@@ -1,6 +1,6 @@
 /** `longhaul answer ID [QUESTION] TEXT`: answers a session's question. */
 import { InvalidArgumentError, type Command } from "commander";
-import type { AnswerMessage } from "../../activities/contract/questions.ts";
+import { isQuestionId, type AnswerMessage } from "../../activities/contract/questions.ts";
 import { usageError } from "../console/errors.ts";
 import type { Output } from "../console/output.ts";
 import { positiveInteger } from "../sessions/run-options.ts";
@@ -18,9 +18,6 @@ interface AnswerFlags {
   readonly json?: boolean;
 }
 
-/** Named by its call, or by the step and its limit. */
-const QUESTION = /^s\d+(c\d+e?|(cost|steps)\d*)$/;
-
 export function answerCommand(command: Command, output: Output) {
   command
     .argument("<id>", SESSION)
@@ -37,7 +34,7 @@ export function answerCommand(command: Command, output: Output) {
     .option("--json", "one JSON document");
   return async (reference: string, given: readonly string[], flags: AnswerFlags) => {
     const [first = "", ...rest] = given;
-    const question = QUESTION.test(first) ? first : undefined;
+    const question = isQuestionId(first) ? first : undefined;
     const words = question === undefined ? given : rest;
     const text = words.length === 0 ? undefined : await readMessage(words, processStdin());
     const message = answerOf(flags, question, text);
@@ -70,7 +67,7 @@ function answerOf(flags: AnswerFlags, question: string | undefined, text: string
   const hasWords = text !== undefined && action !== "deny" && action !== "allow";
   if (choices + (hasWords ? 1 : 0) !== 1)
     throw usageError(
-      choices === 0 ? "There is no answer." : "There is more than one answer.",
+      choices === 0 ? "No answer was given." : "There is more than one answer.",
       "One of: TEXT, --option N, --allow, --allow-always, --deny [TEXT], --decline.",
     );
   return cleanAnswer({ question, text, option: flags.option, action, by: flags.by });
