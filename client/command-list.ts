@@ -24,45 +24,45 @@ export const commandList: readonly CommandEntry[] = [
   {
     name: "queue",
     usage: "<id>",
-    about: "messages that wait for the next step, oldest first",
+    about: "show the messages that wait for the next step, oldest first",
     load: async () => (await import("./commands/queue.ts")).queueCommand,
   },
   {
     name: "unsay",
     usage: "<id> <message-id>",
-    about: "take a message back that the agent has not read yet",
+    about: "take back a message that the agent has not read yet",
     load: async () => (await import("./commands/unsay.ts")).unsayCommand,
   },
   {
     name: "batch",
     usage: "<file> [name]",
     about:
-      "many tasks from a file, some at a time; again, and only what is missing is done (status NAME: how it stands)",
+      "run the tasks of a file, several at a time; started again, it does only what is missing (status NAME: its progress)",
     load: async () => (await import("./commands/batch.ts")).batchCommand,
   },
   {
     name: "schedule",
     usage: "<what> [name] [task...]",
     about:
-      "sessions that begin at fixed times: create NAME --cron TIMES -- TASK, list, pause, resume, delete, run NAME",
+      "start sessions at fixed times: create NAME --cron TIMES -- TASK, list, pause, resume, delete, run NAME",
     load: async () => (await import("./commands/schedule.ts")).scheduleCommand,
   },
   {
     name: "questions",
     usage: "[id]",
-    about: "what sessions ask of people, oldest first",
+    about: "show what sessions ask people, oldest first",
     load: async () => (await import("./commands/questions.ts")).questionsCommand,
   },
   {
     name: "answer",
     usage: "<id> [question] [text...]",
-    about: "answer a session's question, or allow or refuse a call that waits for it",
+    about: "answer a session's question, or allow or refuse a call that waits for approval",
     load: async () => (await import("./commands/answer.ts")).answerCommand,
   },
   {
     name: "resume",
     usage: "<id> [message...]",
-    about: "continue a session that has ended; the same as say, with words of its own where none are given",
+    about: "continue a session that has ended; like say, with a default message",
     load: async () => (await import("./commands/resume.ts")).resumeCommand,
   },
   {
@@ -88,26 +88,26 @@ export const commandList: readonly CommandEntry[] = [
   {
     name: "status",
     usage: "<id>",
-    about: "a session's state: step, context use, queue, cost; needs no worker",
+    about: "show a session's state: step, context use, queue, cost; needs no worker",
     load: async () => (await import("./commands/status.ts")).statusCommand,
   },
   {
     name: "list",
     aliases: ["ls", "ps"],
     usage: "",
-    about: "sessions, newest first",
+    about: "list sessions, newest first",
     load: async () => (await import("./commands/list.ts")).listCommand,
   },
   {
     name: "messages",
     usage: "<id>",
-    about: "the conversation as text: what was said, what was run, what came of it",
+    about: "show the conversation as text: what was said and run, and the results",
     load: async () => (await import("./commands/messages.ts")).messagesCommand,
   },
   {
     name: "context",
     usage: "<id>",
-    about: "where the context window goes: system, tools, messages, output buffer, free",
+    about: "show what fills the context window: system, tools, messages, output buffer, free",
     load: async () => (await import("./commands/context.ts")).contextCommand,
   },
   {
@@ -131,19 +131,19 @@ export const commandList: readonly CommandEntry[] = [
   {
     name: "fork",
     usage: "<id>",
-    about: "a new session from an earlier point of this one (--from-step N), which is unchanged",
+    about: "start a new session from an earlier point of this one (--from-step N); this one does not change",
     load: async () => (await import("./commands/fork.ts")).forkCommand,
   },
   {
     name: "export",
     usage: "<id>",
-    about: "session, messages, tool calls, compaction rounds and model calls as one JSON document",
+    about: "print session, messages, tool calls, compaction rounds and model calls as one JSON document",
     load: async () => (await import("./commands/export.ts")).exportCommand,
   },
   {
     name: "report",
     usage: "<id> [file]",
-    about: "one self-contained HTML file: timeline, context use, cost, change",
+    about: "write one self-contained HTML file: timeline, context use, cost, change",
     load: async () => (await import("./commands/report.ts")).reportCommand,
   },
   {
@@ -155,7 +155,7 @@ export const commandList: readonly CommandEntry[] = [
   {
     name: "diff",
     usage: "<id>",
-    about: "the change against the files that were put in, as a patch",
+    about: "show the change against the files that were put in, as a patch",
     load: async () => (await import("./commands/diff.ts")).diffCommand,
   },
   {
@@ -168,19 +168,19 @@ export const commandList: readonly CommandEntry[] = [
   {
     name: "purge",
     usage: "<id>",
-    about: "take a leaked text out of a session that has ended; it is read from stdin",
+    about: "remove a leaked text from a session that has ended; reads it from stdin",
     load: async () => (await import("./commands/purge.ts")).purgeCommand,
   },
   {
     name: "allow",
     usage: "<id> <domain>",
-    about: "let a name through to a session's sandbox with --network listed, also while it runs",
+    about: "let a session's sandbox reach a host name, with --network listed, also while it runs",
     load: async () => (await import("./commands/allow.ts")).allowCommand,
   },
   {
     name: "apply",
     usage: "<id>",
-    about: "put a session's change on a new branch of the checkout you are in; it is checked first",
+    about: "put a session's change on a new branch of the checkout you are in; checks it first",
     load: async () => (await import("./commands/apply.ts")).applyCommand,
   },
   {
@@ -192,31 +192,31 @@ export const commandList: readonly CommandEntry[] = [
   {
     name: "pr",
     usage: "<id>",
-    about: "push it, and open its pull request or bring that up to date",
+    about: "push the work, and open its pull request or update it",
     load: async () => (await import("./commands/pr.ts")).pullRequestCommand,
   },
   {
     name: "ports",
     usage: "<id>",
-    about: "what listens in a session's sandbox",
+    about: "list what listens in a session's sandbox",
     load: async () => (await import("./commands/ports.ts")).portsCommand,
   },
   {
     name: "forward",
     usage: "<id> <port>",
-    about: "a port of this machine that leads to a server in a session's sandbox; Ctrl-C ends it",
+    about: "open a port of this machine that leads to a server in a session's sandbox; Ctrl-C closes it",
     load: async () => (await import("./commands/forward.ts")).forwardCommand,
   },
   {
     name: "serve",
     usage: "",
-    about: "sessions over HTTP on this machine, and a page that shows them live; Ctrl-C ends it",
+    about: "serve sessions over HTTP on this machine, with a page that shows them live; Ctrl-C ends it",
     load: async () => (await import("./commands/serve.ts")).serveCommand,
   },
   {
     name: "codec-server",
     usage: "",
-    about: "decrypts for Temporal's Web UI what LONGHAUL_CODEC_KEYS encrypted; Ctrl-C ends it",
+    about: "decrypt for Temporal's Web UI what LONGHAUL_CODEC_KEYS encrypted; Ctrl-C ends it",
     load: async () => (await import("./commands/codec-server.ts")).codecServerCommand,
   },
   {
@@ -240,31 +240,31 @@ export const commandList: readonly CommandEntry[] = [
   {
     name: "database",
     usage: "client <name>",
-    about: "for operators: an address of Postgres that shows one person's sessions (--revoke takes it away)",
+    about: "for operators: make a Postgres address that shows one person's sessions (--revoke removes it)",
     load: async () => (await import("./commands/database.ts")).databaseCommand,
   },
   {
     name: "models",
     usage: "[filter]",
-    about: "models with window and price, those whose key is there first",
+    about: "list models with context window and price, those with a key first",
     load: async () => (await import("./commands/models.ts")).modelsCommand,
   },
   {
     name: "mcp",
     usage: "<what> [server]",
-    about: "MCP servers of the configuration: list them; test, login or logout one",
+    about: "MCP servers of the configuration: list them; test, log in to or log out of one",
     load: async () => (await import("./commands/mcp.ts")).mcpCommand,
   },
   {
     name: "doctor",
     usage: "",
-    about: "what is found, what is missing and how to fix it; each setting and its source",
+    about: "show what is found, what is missing and how to fix it; each setting and its source",
     load: async () => (await import("./commands/doctor.ts")).doctorCommand,
   },
   {
     name: "completion",
     usage: "<shell>",
-    about: "a script that completes commands, flags and ids in bash, zsh or fish",
+    about: "print a script that completes commands, flags and ids in bash, zsh or fish",
     load: async () => (await import("./commands/completion.ts")).completionCommand(commandList),
   },
 ];

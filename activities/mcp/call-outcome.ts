@@ -41,6 +41,6 @@ export function failedCall(
 /** Never silently a fresh one. */
 export function withNotice(name: string, result: ToolResult): ToolResult {
   if (result.asks !== undefined) return result;
-  const notice = `[The server ${name} was started anew for this call: what its program before had in memory is gone.]`;
+  const notice = `[The server ${name} was restarted for this call: what was in the memory of its earlier program is gone.]`;
   return { ...result, text: `${notice}\n${result.text}` };
 }

@@ -146,7 +146,7 @@ async function unknownEnd(
     unknown: true,
     text: [
       state === undefined
-        ? "It is not known how this command ended, or whether it began: the worker stopped, and this sandbox has no record of it (it may have been made anew from the last save)."
+        ? "It is not known how this command ended, or whether it began: the worker stopped, and this sandbox has no record of it (it may have been restored from the last save)."
         : "It is not known how this command ended: its sandbox was restarted while it ran.",
       `It was started with: ${oneLine(given.command, 500)}`,
       printed === "" ? "Nothing it printed is left." : `It last printed:\n${printed}`,

@@ -90,7 +90,7 @@ function parseLine(
   try {
     value = JSON.parse(raw);
   } catch (error) {
-    return { reason: `is no JSON: ${(error as Error).message}` };
+    return { reason: `is not JSON: ${(error as Error).message}` };
   }
   const result = lineSchema.safeParse(value);
   if (result.success) return { value: result.data };

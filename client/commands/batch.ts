@@ -24,16 +24,16 @@ export function batchCommand(command: Command, output: Output) {
   withItemFlags(command)
     .argument("<file>", "JSON lines, a task each; or `list`; or `status`, with a batch's name")
     .argument("[name]", "with `status`: the batch")
-    .option("--name <name>", "the batch's name (default: the file's, without its ending)")
-    .option("--concurrency <n>", "so many sessions at once", concurrencyOf, 4)
+    .option("--name <name>", "the batch's name (default: the file's, without its extension)")
+    .option("--concurrency <n>", "how many sessions run at once", concurrencyOf, 4)
     .option(
       "--stop-after <n>",
-      "start nothing more after so many failures of one kind in a row",
+      "start no more tasks after this many failures of one kind in a row",
       positiveInteger,
     )
     .option(
       "--max-cost <usd>",
-      "start nothing more when all sessions together have cost so much",
+      "start no more tasks when all sessions together have cost this much",
       positiveAmount,
     )
     .option("--json", "one JSON document at the end");

@@ -18,7 +18,7 @@ interface CodecServerFlags {
 export function codecServerCommand(command: Command, output: Output) {
   command
     .option("--port <n>", "port to listen on; 0 is a free one", portOrFree, 4181)
-    .option("--origin <url>", "where the Web UI is, as a browser shows it; default: the local one");
+    .option("--origin <url>", "address of the Web UI in the browser; default: the local one");
   return async ({ port, origin }: CodecServerFlags): Promise<ExitCode> => {
     const keys = codecKeysOf(settingOf("LONGHAUL_CODEC_KEYS"));
     if (keys.length === 0)

@@ -15,8 +15,8 @@ interface DatabaseFlags {
 export function databaseCommand(command: Command, output: Output) {
   command
     .argument("<what>", "client")
-    .argument("<name>", "whose sessions, as LONGHAUL_USER says it")
-    .option("--revoke", "take the role away; the sessions stay");
+    .argument("<name>", "whose sessions: the name in LONGHAUL_USER")
+    .option("--revoke", "remove the role; the sessions stay");
   return async (what: string, name: string, flags: DatabaseFlags): Promise<void> => {
     if (what !== "client") throw usageError("Say `database client NAME`.");
     if (personName(name) !== name) throw usageError("The name must be one clean line.");

@@ -26,7 +26,7 @@ export function deleteCommand(command: Command, output: Output) {
 /** @throws ClientError (usage) where no one can confirm */
 async function isMeant(question: string): Promise<boolean> {
   if (processStdin().kind !== "terminal")
-    throw usageError("A session is deleted for good, and nobody can be asked here.", "Add --yes.");
+    throw usageError("This deletes a session for good, and there is no terminal to ask in.", "Add --yes.");
   const asked = createInterface({ input: process.stdin, output: process.stderr });
   try {
     return /^y(es)?$/i.test(

@@ -11,7 +11,10 @@ export function exportCommand(command: Command, output: Output) {
   command
     .argument("<id>", SESSION)
     .addOption(
-      new Option("--format <format>", "own: everything; atif: the live line as other tools read it")
+      new Option(
+        "--format <format>",
+        "own: everything; atif: the current conversation as other tools read it",
+      )
         .choices(["own", "atif"])
         .default("own"),
     )

@@ -61,7 +61,7 @@ export function listText(
     step: "STEP",
     context: "CONTEXT",
     cost: "COST",
-    begun: "BEGUN",
+    begun: "STARTED",
     task: "TASK",
   };
   const names = ["id", "status", "step", "context", "cost", "begun"] as const;

@@ -11,7 +11,7 @@ import { SESSION, withSession } from "../sessions/with-session.ts";
 export function messagesCommand(command: Command, output: Output) {
   command
     .argument("<id>", SESSION)
-    .option("--full", "results as a whole, not only their last lines")
+    .option("--full", "whole results, not only their last lines")
     .option("--json", "the messages as they are stored, one JSON document");
   return (reference: string, flags: { readonly full?: boolean; readonly json?: boolean }) =>
     withSession(reference, async (services, row) => {

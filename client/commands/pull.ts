@@ -17,7 +17,7 @@ interface PullFlags {
 export function pullCommand(command: Command, output: Output) {
   command
     .argument("<id>", SESSION)
-    .argument("<dir>", "folder; made where it is missing")
+    .argument("<dir>", "folder; created if it is missing")
     .option("--force", "write over files that are there and differ")
     .option(
       "--git",

@@ -22,7 +22,7 @@ import { diffWorkspaces } from "../workspace/workspace-diff.ts";
 export function reportCommand(command: Command, output: Output) {
   command
     .argument("<id>", SESSION)
-    .argument("[file]", "where to; - for standard output; default ID.html in this folder");
+    .argument("[file]", "output file, default ID.html in this folder; - is standard output");
   return (reference: string, file: string | undefined) =>
     withSession(reference, async (services, { id }) => {
       const page = reportPage(await gather(services, id));

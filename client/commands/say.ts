@@ -24,7 +24,7 @@ export function sayCommand(command: Command, output: Output) {
     .argument("<message...>", "what to say; - reads it from stdin")
     .option("--image <file>", "image or PDF to show; may be repeated", collect)
     .option("--id <id>", "the message's own id: the same one is delivered once")
-    .option("--model <provider/model>", "go on with another model, from the next step")
+    .option("--model <provider/model>", "continue with another model, from the next step")
     .option("--config <file>", "where that model is described (default: LONGHAUL_CONFIG or ./longhaul.yaml)")
     .option("--json", "one JSON document");
   return async (reference: string, words: readonly string[], flags: SayFlags) => {

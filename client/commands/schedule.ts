@@ -32,12 +32,12 @@ export function scheduleCommand(command: Command, output: Output) {
     .addOption(
       new Option(
         "--overlap <policy>",
-        "where the session of the start before still runs, or waits for a person",
+        "what to do when the previous session still runs or waits for a person",
       )
         .choices(["skip", "buffer-one", "cancel", "allow"])
         .default("skip"),
     )
-    .option("--max-cost <usd>", "stop each session when it has cost so much", positiveAmount)
+    .option("--max-cost <usd>", "stop each session when it has cost this much", positiveAmount)
     .option("--json", "one JSON document");
   return async (what: string, name: string | undefined, words: readonly string[], flags: ScheduleFlags) => {
     if (!VERBS.includes(what)) throw usageError(`A schedule has no verb ${what}: ${VERBS.join(", ")}.`);

@@ -22,7 +22,7 @@ export function serveCommand(command: Command, output: Output) {
     .option("--port <n>", "port to listen on; 0 is a free one", portOrFree, 4180)
     .option(
       "--host <address>",
-      "address to listen on: others than this machine's own see your sessions",
+      "address to listen on; any but this machine's own lets others reach the page",
       "127.0.0.1",
     );
   return ({ port, host }: ServeFlags) => {

@@ -121,7 +121,7 @@ function buildOf(given: Given, path: string, folder: string) {
     const text = replaced(value);
     if (/\$\{[^}]*\}/.test(text))
       notes.push(
-        `build.args.${name} is left out: ${text} cannot be told here. Set sandbox.build in a file of your own.`,
+        `build.args.${name} is left out: ${text} cannot be known here. Set sandbox.build in a file of your own.`,
       );
     else args[name] = text;
   }
@@ -144,7 +144,7 @@ function parsed(text: string, path: string): Given {
   try {
     value = JSON.parse(plainJson(text));
   } catch (error) {
-    throw usageError(`${path} is no JSON with comments: ${(error as Error).message}`);
+    throw usageError(`${path} is not JSON with comments: ${(error as Error).message}`);
   }
   const result = devcontainerSchema.safeParse(value);
   if (result.success) return result.data;
@@ -188,7 +188,7 @@ function environmentOf({ containerEnv, remoteEnv }: Given) {
     const text = replaced(value);
     // A sandbox gets no variable of the person's machine, and the container's are unknown here.
     if (/\$\{[^}]*\}/.test(text))
-      notes.push(`${name} is left out: ${text} cannot be told here. Set it in sandbox.env.`);
+      notes.push(`${name} is left out: ${text} cannot be known here. Set it in sandbox.env.`);
     else if (!/^(?!LONGHAUL_)[A-Za-z_]\w*$/.test(name))
       notes.push(`${name} is left out: no name of a variable.`);
     else env[name] = text;

@@ -17,7 +17,7 @@ export interface StartOptions {
   readonly questions?: "ask" | "default" | "deny";
   /** A JSON Schema: the last answer is JSON by it, in `output` of `status` and of the event `session:ended`. */
   readonly outputSchema?: Readonly<Record<string, unknown>>;
-  /** 1 to 5: 1 goes first where workers are short. Default 3. */
+  /** 1 to 5: 1 goes first when there are too few workers. Default 3. */
   readonly priority?: number;
   /** For whom it works: tenants take turns where workers are short. */
   readonly tenant?: string;

@@ -61,7 +61,7 @@ const HOW: Readonly<Record<string, string>> = {
   "allowed-always": "allowed for the rest of the session",
   denied: "not allowed",
   declined: "not answered: declined",
-  defaulted: "nobody is asked, so the default is taken",
+  defaulted: "no person is asked, so the default is taken",
 };
 
 export function answeredLine(
@@ -76,7 +76,7 @@ export function answeredLine(
 const WHY: Readonly<Record<string, string>> = {
   said: "a message came instead of an answer",
   stopped: "the step was stopped",
-  unattended: "nobody is asked in this session",
+  unattended: "no person is asked in this session",
   "too-many": "too many questions are open at once",
 };
 

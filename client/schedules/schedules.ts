@@ -217,7 +217,7 @@ async function known<T>(services: Services, name: string, use: () => Promise<T>)
 }
 
 const unknown = (name: string) =>
-  notPossible(`There is no schedule ${name}.`, "Those there are: longhaul schedule list");
+  notPossible(`There is no schedule ${name}.`, "List them: longhaul schedule list");
 
 function stateOf(found: ScheduleDescription | undefined): ScheduleDocument["state"] {
   if (found === undefined) return "missing";

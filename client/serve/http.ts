@@ -36,7 +36,7 @@ export async function readBody<T>(request: IncomingMessage, schema: z.ZodType<T>
   try {
     json = JSON.parse(Buffer.concat(pieces).toString("utf8"));
   } catch {
-    throw usageError("The body is no JSON.");
+    throw usageError("The body is not JSON.");
   }
   return parse(schema, json);
 }

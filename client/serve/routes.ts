@@ -67,7 +67,7 @@ const answer = z
     by: z.string().max(100).optional(),
   })
   .refine(({ text, option, action }) => text !== undefined || option !== undefined || action !== undefined, {
-    error: "There is no answer: text, option or action.",
+    error: "No answer was given: send text, option or action.",
   });
 
 /** Without what is undefined, which the library's types do not have. */

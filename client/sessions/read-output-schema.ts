@@ -13,7 +13,7 @@ export async function readOutputSchema(
   const trouble = await schemaTrouble(schema);
   if (trouble === undefined) return schema;
   throw usageError(
-    `${nameOf(given)} is no JSON Schema that answers can be checked by: ${trouble}.`,
+    `${nameOf(given)} is not a JSON Schema that answers can be checked against: ${trouble}.`,
     "Take JSON Schema 2020-12, 2019-09, draft 7 or draft 6, with references inside the document alone.",
   );
 }
@@ -26,7 +26,7 @@ async function readSchemaFile(path: string): Promise<OutputSchema> {
     throw usageError(`The output schema ${path} cannot be read: ${reasonOf(error)}.`);
   }
   if (typeof schema === "object" && schema !== null && !Array.isArray(schema)) return schema as OutputSchema;
-  throw usageError(`The output schema ${path} is no JSON object.`);
+  throw usageError(`The output schema ${path} is not a JSON object.`);
 }
 
 const nameOf = (given: string | OutputSchema): string =>

@@ -45,7 +45,7 @@ export interface RunFlags extends GitFlags, SandboxFlags, ContainerFlags {
 /** Adds the flags of requirement 1.2. */
 export function withRunFlags(command: Command): Command {
   return withItemFlags(command)
-    .option("--max-cost <usd>", "stop when the session has cost so much", positiveAmount)
+    .option("--max-cost <usd>", "stop when the session has cost this much", positiveAmount)
     .option("--plan", "plan first: nothing is changed before you approve the plan")
     .option("--image <file>", "image or PDF that belongs to the task; may be repeated", collect)
     .option("--container <name>", "work in this running container, as it is; it is never changed or removed")
@@ -72,19 +72,19 @@ export function withSettingFlags(command: Command): Command {
     )
     .option(
       "--priority <1-5>",
-      "1 goes first where workers are short (default: 3)",
+      "1 goes first when there are too few workers (default: 3)",
       checked(prioritySchema, Number),
     )
     .option(
       "--tenant <name>",
-      "for whom it works: tenants take turns where workers are short",
+      "whom it works for: tenants take turns when there are too few workers",
       checked(tenantSchema),
     )
-    .option("--output-schema <file>", "JSON Schema: the last answer is JSON by it, alone on stdout")
+    .option("--output-schema <file>", "JSON Schema: the last answer is JSON that fits it, alone on stdout")
     .addOption(
       new Option(
         "--questions <mode>",
-        "what becomes of questions: ask people, take the model's own default, or deny them",
+        "how questions are answered: ask people, take the model's own default, or deny them",
       ).choices(QUESTION_MODES),
     )
     .option("--config <file>", "configuration file (default: LONGHAUL_CONFIG or ./longhaul.yaml)")
@@ -232,7 +232,7 @@ export async function resolveAsking(flags: ConfigFlags): Promise<ResolvedConfig>
 }
 
 /** Of `run` and `watch`. */
-export const EXIT_ON_QUESTION = "end with 7 when the session asks a person; it goes on and waits";
+export const EXIT_ON_QUESTION = "exit with code 7 when the session asks a person; the session keeps waiting";
 
 /** Printed first where no model was named and there is no key. */
 export const REHEARSAL_NOTE =

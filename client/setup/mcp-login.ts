@@ -31,7 +31,7 @@ export async function loginToMcp(
     back.resolve(searchParams);
   });
   const timer = setTimeout(
-    () => back.reject(new Error(`nobody logged in within ${PATIENCE_MS / 60_000} minutes`)),
+    () => back.reject(new Error(`no login came within ${PATIENCE_MS / 60_000} minutes`)),
     PATIENCE_MS,
   );
   back.promise.catch(() => undefined);

@@ -18,6 +18,7 @@ test("shows a question with the command that answers it, and accepts the first v
   });
   const { out } = await longhaul(["questions", id]);
   expect(out).toContain("  2 pnpm – fast");
+  expect(out).toMatch(/ s1c0 · asked \d+ (s|min) ago\n/);
   expect(out).toContain(`answer ${id} s1c0 --option 1`);
   expect((await longhaul(["list", "--status", "waiting"])).out).toContain(id);
 

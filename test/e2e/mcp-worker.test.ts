@@ -53,7 +53,7 @@ test("a session uses the servers in the worker's policy, with the listed variabl
   expect(JSON.parse(first)).toMatchObject({ calls: 1, secrets: ["LONGHAUL_PARENT"], given: "a key" });
   expect(JSON.parse(second)).toEqual({ ...JSON.parse(first), calls: 2 });
   expect(died).toMatch(/not known how this call ended/);
-  expect(fresh).toMatch(/^\[The server own was started anew for this call/);
+  expect(fresh).toMatch(/^\[The server own was restarted for this call/);
   expect((await callRows(agent.database.store, session.id)).map(({ status }) => status)).toEqual([
     "completed",
     "completed",
@@ -104,7 +104,7 @@ test("a program outlives no worker: the next worker ends a killed one's programs
   await session.handle.signal("answer", "yes");
   expect(await session.handle.result()).toMatchObject({ status: "completed" });
   const [, , after] = await resultTexts(agent.database.store, session.id);
-  expect(after).toMatch(/^\[The server own was started anew for this call/);
+  expect(after).toMatch(/^\[The server own was restarted for this call/);
 });
 
 /** Processes that the program started. */

@@ -96,7 +96,7 @@ test("a program in the sandbox keeps its state between calls, and its end is rep
   expect(died).toMatch(
     /not known how this call ended: box: its program ended with code 3; it last printed: it was told to\./,
   );
-  expect(fresh).toMatch(/^\[The server box was started anew for this call/);
+  expect(fresh).toMatch(/^\[The server box was restarted for this call/);
   expect(JSON.parse(fresh.slice(fresh.indexOf("\n")))).toMatchObject({ calls: 1 });
   const rows = await callRows(agent.database.store, session.id);
   expect(rows.map(({ status }) => status)).toEqual(["completed", "completed", "unknown", "completed"]);

@@ -213,7 +213,7 @@ export function createDockerHost({
         const container = docker.getContainer(sandboxName(spec.sessionId));
         const found = await unless([404], () => container.inspect());
         await unless([404, 409], () => container.remove({ force: true }));
-        if (found !== undefined) drop(found.Id, "the sandbox is made anew with what a set-up made before");
+        if (found !== undefined) drop(found.Id, "the sandbox is made again with what a set-up made before");
         return share({ ...spec, keptImage }).join(signal);
       },
       keep: (spec, key) => keepAs(docker, spec, key),

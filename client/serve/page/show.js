@@ -136,7 +136,7 @@ class Log {
           `→ ${data.how}${data.excerpt ? `: ${data.excerpt}` : ""}${data.by ? ` (${data.by})` : ""}`,
         );
       case "question:expired":
-        return this.note(`→ nobody answered; the default was taken: ${data.default}`);
+        return this.note(`→ no answer came; the default was taken: ${data.default}`);
       case "question:withdrawn":
         return this.note(`→ the question was withdrawn (${data.reason})`);
       case "delegate:started":

@@ -43,7 +43,7 @@ test("variables of the person's machine are left out, and the omission is report
   expect(notes).toEqual([
     "devcontainer.json: left out, as a sandbox has no such thing: mounts.",
     expect.stringMatching(/^devcontainer.json: features are left out: .* Install what they bring/),
-    "devcontainer.json: TOKEN is left out: ${localEnv:GITHUB_TOKEN} cannot be told here. Set it in sandbox.env.",
+    "devcontainer.json: TOKEN is left out: ${localEnv:GITHUB_TOKEN} cannot be known here. Set it in sandbox.env.",
     "devcontainer.json: LONGHAUL_X is left out: no name of a variable.",
     "The project listens on port 3000: longhaul forward ID 3000",
     "The project listens on port db:5432: longhaul forward ID 5432",
@@ -56,7 +56,7 @@ test("an unsupported setting is refused, with what to do instead", () => {
   );
   expect(() => of({ build: { dockerfile: "Dockerfile", context: "../.." } })).toThrow(/build.context/);
   expect(() => of({ dockerComposeFile: "a.yml" })).toThrow(/dockerComposeFile/);
-  expect(() => of("{")).toThrow(/no JSON with comments/);
+  expect(() => of("{")).toThrow(/not JSON with comments/);
   expect(() => of({ postCreateCommand: 3 })).toThrow(/postCreateCommand/);
 });
 
