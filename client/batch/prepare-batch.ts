@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { Readable } from "node:stream";
 import { resolveConfig, type ResolvedConfig } from "../config/config.ts";
-import { ClientError, usageError } from "../console/errors.ts";
+import { ClientError, usageError, unreadable } from "../console/errors.ts";
 import { oneLine } from "../console/format.ts";
 import { checkRemote, prepareStart, type RunFlags, type Sources } from "../sessions/run-options.ts";
 import type { Start } from "../sessions/start-session.ts";
@@ -53,7 +53,7 @@ function readText(path: string): string {
   try {
     return readFileSync(path, "utf8");
   } catch (error) {
-    throw usageError(`${path} cannot be read (${(error as NodeJS.ErrnoException).code}).`);
+    throw unreadable(path, error);
   }
 }
 

@@ -5,7 +5,7 @@ import type { Document } from "yaml";
 import type { z } from "zod";
 import { agentConfigSchema } from "../../activities/config/agent-config.ts";
 import { nearest } from "../../activities/contract/nearest.ts";
-import { usageError } from "../console/errors.ts";
+import { usageError, unreadable } from "../console/errors.ts";
 import { withoutAliases } from "./config-aliases.ts";
 
 /** The file's own settings, without defaults, to merge over the defaults. */
@@ -148,8 +148,6 @@ export function readConfig(path: string): string {
   try {
     return readFileSync(path, "utf8");
   } catch (error) {
-    throw usageError(
-      `The configuration file ${path} cannot be read (${(error as NodeJS.ErrnoException).code}).`,
-    );
+    throw unreadable(`The configuration file ${path}`, error);
   }
 }

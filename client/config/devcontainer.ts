@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { join, posix } from "node:path";
 import { z } from "zod";
 import { buildSettingsSchema, type ImageBuild } from "../../activities/config/build-settings.ts";
-import { usageError } from "../console/errors.ts";
+import { usageError, unreadable } from "../console/errors.ts";
 
 /** Possible places, in this order. Source: containers.dev, the specification. */
 export const PLACES = [".devcontainer/devcontainer.json", ".devcontainer.json"];
@@ -70,7 +70,7 @@ export function readDevcontainer(workspace: string): Devcontainer {
     } catch (error) {
       const { code } = error as NodeJS.ErrnoException;
       if (code === "ENOENT" || code === "ENOTDIR") continue;
-      throw usageError(`${path} cannot be read (${code}).`);
+      throw unreadable(path, error);
     }
     return devcontainerOf(text, path, posix.dirname(place));
   }

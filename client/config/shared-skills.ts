@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import type { SessionSkills } from "../../activities/config/skill-settings.ts";
-import { usageError } from "../console/errors.ts";
+import { usageError, unreadable } from "../console/errors.ts";
 import { bytes } from "../console/format.ts";
 
 /** Total size in bytes: they are sent to the sandbox each time a worker opens it. Source: ours, some hundred skills. */
@@ -23,9 +23,7 @@ export function withSharedSkills<T extends SessionSkills | undefined>(
       walk(resolve(cwd, folder), "", 0, found);
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code === undefined) throw error;
-      throw usageError(
-        `skills.folders: ${folder} cannot be read (${(error as NodeJS.ErrnoException).code}).`,
-      );
+      throw unreadable(`skills.folders: ${folder}`, error);
     }
   }
   const size = [...found.values()].reduce((sum, text) => sum + Buffer.byteLength(text), 0);

@@ -36,7 +36,7 @@ export function isNamespaceMissing(status: { readonly code?: unknown; readonly d
 export function missingServiceOf(error: unknown): ClientError | undefined {
   for (let inner = error; inner instanceof Error; inner = inner.cause) {
     if (inner instanceof ServiceMissing)
-      return missing(inner.message, "`longhaul doctor` shows what is there and what is not.", error);
+      return missing(inner.message, "`longhaul doctor` shows what is found and what is missing.", error);
     // By its name: to load Temporal's client for its class would cost each start a third of its time, `--help` too.
     if (inner.name === "NamespaceNotFoundError" || isNamespaceMissing(inner as { code?: unknown }))
       return missing(

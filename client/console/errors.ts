@@ -36,13 +36,22 @@ export function usageError(message: string, fix?: string): ClientError {
   return new ClientError(exitCodes.usage, message, fix === undefined ? {} : { fix });
 }
 
+const READ_TROUBLES: Readonly<Record<string, string>> = {
+  ENOENT: "does not exist",
+  EACCES: "cannot be read: you have no permission",
+  EISDIR: "is a folder, and a file is needed",
+};
+
+/** A file or folder that a person named. @param error what reading it threw */
+export function unreadable(what: string, error: unknown): ClientError {
+  const code = error instanceof Error && "code" in error ? String(error.code) : String(error);
+  return usageError(`${what} ${READ_TROUBLES[code] ?? `cannot be read (${code})`}.`);
+}
+
 /** What was named is not there. */
 export class NoSuchSession extends ClientError {}
 
-export function noSuchSession(
-  id: string,
-  fix = "`longhaul list` shows the sessions there are.",
-): ClientError {
+export function noSuchSession(id: string, fix = "`longhaul list` shows all sessions."): ClientError {
   return new NoSuchSession(exitCodes.impossible, `There is no session ${id}.`, { fix });
 }
 

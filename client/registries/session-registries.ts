@@ -5,7 +5,7 @@ import { hostname } from "node:os";
 import { resolve } from "node:path";
 import type { RunConfig } from "../../activities/config/agent-config.ts";
 import { setupOf } from "../../activities/config/setup-settings.ts";
-import { usageError } from "../console/errors.ts";
+import { usageError, unreadable } from "../console/errors.ts";
 import { onlyCertificates } from "./certificates.ts";
 import { withoutCredentials } from "./find-registries.ts";
 import { registriesOfMachine } from "./registries-of-machine.ts";
@@ -80,7 +80,7 @@ function certificatesOf(path: string): string {
   try {
     text = readFileSync(path, "utf8");
   } catch (error) {
-    throw usageError(`sandbox.caCerts: ${path} cannot be read (${(error as NodeJS.ErrnoException).code}).`);
+    throw unreadable(`sandbox.caCerts: ${path}`, error);
   }
   const certificates = onlyCertificates(text);
   if (certificates === undefined) throw usageError(`sandbox.caCerts: ${path} has no certificate in PEM.`);

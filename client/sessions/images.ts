@@ -3,7 +3,7 @@ import { readFile } from "node:fs/promises";
 import { basename, extname } from "node:path";
 import { cutChars } from "../../activities/contract/cut-text.ts";
 import { imageTypeOf, isPdf } from "../../activities/contract/image-type.ts";
-import { usageError } from "../console/errors.ts";
+import { usageError, unreadable } from "../console/errors.ts";
 import { oneLine } from "../console/format.ts";
 
 const EXTENSIONS = [".png", ".jpg", ".jpeg", ".gif", ".webp", ".pdf"];
@@ -42,8 +42,8 @@ export async function readAttachments(paths: readonly string[]): Promise<Attachm
   for (const path of paths) {
     if (!EXTENSIONS.includes(extname(path).toLowerCase()))
       throw usageError(`--image: ${path} is not one of ${EXTENSIONS.join(", ")}.`);
-    const bytes = await readFile(path).catch((error: NodeJS.ErrnoException) => {
-      throw usageError(`--image: ${path} cannot be read (${error.code ?? error.message}).`);
+    const bytes = await readFile(path).catch((error: unknown) => {
+      throw unreadable(`--image: ${path}`, error);
     });
     all.push(attachmentOf(basename(path), bytes, `--image: ${path}`));
   }
