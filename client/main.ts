@@ -1,4 +1,4 @@
-/** The client's entry: arguments to a command, and its outcome to an exit code. */
+/** The client's entry: maps arguments to a command, and its outcome to an exit code. */
 import { inspect } from "node:util";
 import { CommanderError } from "commander";
 import { isVerbose } from "./config/config.ts";
@@ -14,7 +14,7 @@ import { reasonOf } from "../activities/contract/reason-of.ts";
 const verbs = commandList.flatMap(({ name, aliases = [] }) => [name, ...aliases]);
 const output = processOutput(hintWriter(verbs, ownCommand(ownShell())));
 
-/** What went wrong in words, and its exit code; the stack only on request. */
+/** The error message and its exit code; the stack only on request. */
 function explain(error: unknown, verbose: boolean): ExitCode {
   if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.completed : exitCodes.usage;
   const known = error instanceof ClientError ? error : missingServiceOf(error);
@@ -44,7 +44,7 @@ async function main(argv: readonly string[]): Promise<ExitCode> {
 
 endQuietlyWhenClosed();
 const code = await main(process.argv);
-// What is still in the pipes' buffers must come out; a connection that is slow to close is no reason to stay.
+// The pipes' buffers must be flushed; a slow connection must not delay the exit.
 await Promise.all(
   [process.stdout, process.stderr].map((stream) => new Promise((done) => stream.write("", done))),
 );

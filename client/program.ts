@@ -1,4 +1,4 @@
-/** The commands and what they share. */
+/** The commands and their common options. */
 import { Command } from "commander";
 import { exitCodes, type ExitCode } from "./console/errors.ts";
 import type { Output } from "./console/output.ts";
@@ -12,8 +12,8 @@ Exit codes: 0 completed · 1 failed · 2 wrong usage or configuration, nothing s
 Settings: a flag beats the environment, which beats longhaul.yaml.`;
 
 /**
- * The program with the command that is asked for in full, the others by name.
- * @param done takes the exit code of the command that ran
+ * The program with the requested command in full, the others by name.
+ * @param done gets the exit code of the command that ran
  */
 export async function createProgram(
   argv: readonly string[],
@@ -27,9 +27,9 @@ export async function createProgram(
     .addHelpText("after", EXIT_CODES);
   for (const { name, aliases = [], usage, about, load } of commandList) {
     const command = program.command(name).aliases(aliases).description(about);
-    // Words of a task may be names of commands too: one command more than needed is loaded then, which does no harm.
+    // A task's words may be names of commands too: loading one command more than needed does no harm.
     if (![name, ...aliases].some((each) => argv.includes(each))) {
-      // commander reads an empty text as an argument without a name.
+      // commander treats an empty text as an argument without a name.
       if (usage !== "") command.arguments(usage);
     } else {
       const run = (await load())(command, output);

@@ -1,4 +1,4 @@
-/** Postgres and Temporal as the client reaches them: bounded waiting, and exit code 4 with a fix where one is missing. */
+/** The client's Postgres and Temporal: bounded waiting, and exit code 4 with a fix where one is missing. */
 import type { Client, Connection } from "@temporalio/client";
 import { ownerOfRole } from "../../activities/store/client-roles.ts";
 import { openStore, type Store } from "../../activities/store/db.ts";
@@ -19,14 +19,14 @@ export interface Services {
   readonly store: Store;
   readonly temporal: Temporal;
   readonly taskQueue: string;
-  /** Who acts, where that is known: owns what is started, and is named in events. A client's role of Postgres says it, else the setting. */
+  /** Who acts, where known: owns the sessions that it starts, and is named in events. From the client's Postgres role, else from the setting. */
   readonly user?: string | undefined;
-  /** Where a session is to be seen in Temporal's Web UI. */
+  /** A session's address in Temporal's Web UI. */
   readonly uiUrl: (sessionId: string) => string | undefined;
   close(): Promise<void>;
 }
 
-/** Connects when first asked, so that what needs only Postgres works without it. */
+/** Connects on first use, so that commands that need only Postgres work without it. */
 export interface Temporal {
   /** @throws ServiceMissing within 3 s */
   client(): Promise<Client>;
@@ -35,8 +35,8 @@ export interface Temporal {
 }
 
 /**
- * Opens the store and makes sure that it answers.
- * @param services where they are; default: what the environment or `longhaul up` says
+ * Opens the store and checks that it answers.
+ * @param services their addresses; default: from the environment or `longhaul up`
  * @throws ServiceMissing within 3 s
  */
 export async function openServices(services: LocalServices = findServices()): Promise<Services> {
@@ -84,7 +84,7 @@ export async function openServices(services: LocalServices = findServices()): Pr
   };
 }
 
-/** @throws ServiceMissing where a pooler is in between that we cannot work with */
+/** @throws ServiceMissing behind an unsupported pooler */
 async function answers(store: Store, url: string): Promise<void> {
   const client = await store.pool.connect();
   try {
@@ -99,7 +99,7 @@ function lazyTemporal(address: string): Temporal & { close(): Promise<void> } {
   const keys = codecKeysOf(settingOf("LONGHAUL_CODEC_KEYS"));
   let opened: Promise<{ connection: Connection; client: Client }> | undefined;
   const open = async () => {
-    // The SDK's client costs a start 0.2 s of a processor: what needs only Postgres does without.
+    // The SDK's client costs a start 0.2 s of CPU: commands that need only Postgres avoid it.
     const [{ connectTemporal }, { temporalClient }] = await Promise.all([
       import("./connect-temporal.ts"),
       import("../../worker/connect/temporal-client.ts"),
@@ -109,7 +109,7 @@ function lazyTemporal(address: string): Temporal & { close(): Promise<void> } {
       const connection = await withTimeout(pending, CONNECT_MS);
       return { connection, client: temporalClient({ connection, namespace }, keys) };
     } catch (error) {
-      // A connection that comes too late must not keep the process alive.
+      // A connection that is established too late must not keep the process alive.
       pending.then((late) => late.close()).catch(() => undefined);
       throw new ServiceMissing({
         service: "Temporal",
@@ -135,7 +135,7 @@ function lazyTemporal(address: string): Temporal & { close(): Promise<void> } {
   };
 }
 
-/** What is wrong where its address was given, or not. */
+/** The fix, depending on whether its address was configured. */
 const fixOf = (variable: "DATABASE_URL" | "TEMPORAL_ADDRESS") =>
   settingOf(variable) === undefined
     ? "Bring it up: longhaul up --detach"

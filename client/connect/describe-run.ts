@@ -1,4 +1,4 @@
-/** A session's run as Temporal describes it. */
+/** Temporal's description of a session's run. */
 import type { WorkflowExecutionDescription } from "@temporalio/client";
 import { defaultPayloadConverter, WorkflowNotFoundError, type Payload } from "@temporalio/common";
 import { parseProgress } from "../../activities/contract/call-progress.ts";
@@ -12,16 +12,16 @@ export interface RunDescription {
   /** `RUNNING`, `COMPLETED` …, or `GONE` where Temporal has no such run. */
   readonly status: string;
   readonly runId: string | undefined;
-  /** Build of the workers that alone take its tasks; absent where it is not pinned to one. */
+  /** Build of the only workers that may serve it; absent where it is not pinned to one. */
   readonly build?: string;
-  /** An activity that fails again and again, in words. */
+  /** An activity that fails repeatedly, in words. */
   readonly trouble?: string;
-  /** By the key of a call: what its command printed last, as the last heartbeat said. */
+  /** By the key of a call: its command's last output, from the last heartbeat. */
   readonly output?: ReadonlyMap<string, string>;
 }
 
 /**
- * Undefined where Temporal cannot be asked. Never throws, never takes longer than 7 s.
+ * Undefined where Temporal does not answer. Never throws, never takes longer than 7 s.
  * @param run default: the session's newest
  */
 export async function describeRun(
@@ -49,7 +49,7 @@ export async function describeRun(
 /** temporal.api.enums.v1.VersioningBehavior */
 const PINNED = 1;
 
-/** An operator's word counts before what the run's own workers say. */
+/** An operator's override takes precedence over the run's own workers. */
 function buildOf({ raw }: WorkflowExecutionDescription): string | undefined {
   const { behavior, deploymentVersion, versioningOverride } = raw.workflowExecutionInfo?.versioningInfo ?? {};
   if (versioningOverride?.autoUpgrade === true) return undefined;
@@ -91,7 +91,7 @@ function noteOf(payload: Payload): string | undefined {
   }
 }
 
-/** What is tried again says nothing in our own rows when it is they that cannot be written. */
+/** Our own rows may lack a retry when they are what cannot be written. */
 function troubleOf({ raw }: WorkflowExecutionDescription): string | undefined {
   const failing = raw.pendingActivities?.find(
     ({ attempt, lastFailure }) =>

@@ -24,15 +24,15 @@ const NOT_ALLOWED = "42501";
 /** gRPC's UNAVAILABLE and UNAUTHENTICATED. */
 const GRPC_CODES = new Set([14, 16]);
 
-/** gRPC's NOT_FOUND, of all kinds of things. */
+/** gRPC's NOT_FOUND, used for many kinds of objects. */
 const GRPC_NOT_FOUND = 5;
 
-/** Whether Temporal answers that it has no such namespace, as a server does that is starting. */
+/** Whether Temporal reports that it has no such namespace, as a starting server does. */
 export function isNamespaceMissing(status: { readonly code?: unknown; readonly details?: unknown }): boolean {
   return status.code === GRPC_NOT_FOUND && /^namespace\b.*\bnot found/i.test(String(status.details));
 }
 
-/** The error in the client's words, or undefined where no service is missing and no right. */
+/** The error in the client's words, or undefined where neither a service nor a right is missing. */
 export function missingServiceOf(error: unknown): ClientError | undefined {
   for (let inner = error; inner instanceof Error; inner = inner.cause) {
     if (inner instanceof ServiceMissing)

@@ -1,11 +1,11 @@
-/** Whether a worker is there to do what a person asks for. */
+/** Whether a worker is available for a request. */
 import { hostname } from "node:os";
 import { birthOf } from "../setup/processes.ts";
 import { pollersOf } from "../setup/task-queue.ts";
 import type { Output } from "../console/output.ts";
 import type { Services } from "./connection.ts";
 
-/** Says at once where no worker is there, before a wait for one begins. */
+/** Reports a missing worker at once, before a wait begins. */
 export async function tellNoWorker(services: Services, output: Pick<Output, "note">): Promise<void> {
   if (await isServed(services)) return;
   output.note(
@@ -13,7 +13,7 @@ export async function tellNoWorker(services: Services, output: Pick<Output, "not
   );
 }
 
-/** True also where Temporal cannot say: nothing is claimed then. */
+/** True also where Temporal does not answer: then nothing is claimed. */
 async function isServed({ temporal, taskQueue }: Services): Promise<boolean> {
   try {
     const { connection } = await temporal.client();
@@ -25,7 +25,7 @@ async function isServed({ temporal, taskQueue }: Services): Promise<boolean> {
   }
 }
 
-/** Temporal names who polled in the last minutes; of this machine's processes we know more. */
+/** Temporal lists recent pollers; of this machine's processes we know more. */
 async function mayLive(identity: string): Promise<boolean> {
   const [pid, host] = identity.split("@");
   return host !== hostname() || (await birthOf(Number(pid))) !== undefined;

@@ -5,16 +5,16 @@ import type { Output } from "./output.ts";
 
 /**
  * Adds the arguments and options of a command.
- * @returns what runs it; without an exit code it has completed
+ * @returns its action; no exit code means completed
  */
 type DefineCommand = (command: Command, output: Output) => (...args: never[]) => Promise<ExitCode | void>;
 
 export interface CommandEntry {
   readonly name: string;
-  /** Of the list of commands: the command itself describes its arguments. */
+  /** For the list of commands: the command itself describes its arguments. */
   readonly usage: string;
   readonly about: string;
-  /** What people type who come from other programs. */
+  /** Names that people know from other programs. */
   readonly aliases?: readonly string[];
   readonly load: () => Promise<DefineCommand>;
 }

@@ -14,7 +14,7 @@ export interface CompletedCommand {
   readonly choices: readonly string[];
 }
 
-/** @param program what starts the client from every folder; asked for ids */
+/** @param program starts the client from every folder; it is called for ids */
 export function completionScript(
   shell: ShellName,
   commands: readonly CompletedCommand[],
@@ -99,7 +99,7 @@ const flagsOf = ({ flags }: CompletedCommand) => flags.map(({ name }) => `--${na
 const withIds = (commands: readonly CompletedCommand[]) =>
   commands.filter(({ takesId }) => takesId).flatMap(({ names }) => names);
 const fixed = (commands: readonly CompletedCommand[]) => commands.filter(({ choices }) => choices.length > 0);
-/** True where the word after one of these commands is typed. */
+/** True while the word after one of these commands is being typed. */
 const second = (names: readonly string[]) =>
   `__fish_seen_subcommand_from ${names.join(" ")}; and test (count (commandline -opc)) -eq 2`;
 

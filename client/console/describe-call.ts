@@ -1,6 +1,6 @@
-/** What a tool call is about, from what it was given. Pure. */
+/** Describes a tool call by its input. Pure. */
 
-/** Its command, its path …; else all it was given. */
+/** Its command, its path …; else the whole input. */
 export function firstString(input: Record<string, unknown>): string {
   for (const name of ["command", "path", "pattern", "query", "handle", "id"]) {
     const value = input[name];

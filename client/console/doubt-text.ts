@@ -1,11 +1,11 @@
-/** What people are told of a provider that is not as it should be. */
+/** Messages to people about a provider's faults. */
 import { tokens } from "./format.ts";
 
 /** Source: OpenAI's refusal, which asks for verification. */
 export const REFUSED_SUMMARY =
   "The provider does not show this account what the model thinks (OpenAI shows it to verified organizations only). The session goes on without; models.<id>.reasoning: {summary: none} no longer asks for it.";
 
-/** Where a provider's token counts are not believed. @param billedTokens of the newest request; undefined where that is not at hand */
+/** Where a provider's token counts are implausible. @param billedTokens of the newest request; undefined where unknown */
 export function doubtText(billedTokens?: number): string {
   const count =
     billedTokens === undefined

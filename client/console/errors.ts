@@ -10,7 +10,7 @@ export const exitCodes = {
   missing: 4,
   impossible: 5,
   cancelled: 6,
-  /** The session waits for a person, and whoever watched it was to be told so. */
+  /** The session waits for a person, and the watcher asked to be notified of that. */
   waits: 7,
   undelivered: 8,
   interrupted: 130,
@@ -18,7 +18,7 @@ export const exitCodes = {
 
 export type ExitCode = (typeof exitCodes)[keyof typeof exitCodes];
 
-/** What the person reads: what happened, and one way to fix it. Printed without a stack. */
+/** The message: what happened, and one way to fix it. Printed without a stack. */
 export class ClientError extends Error {
   override readonly name = "ClientError";
   readonly exitCode: ExitCode;
@@ -64,12 +64,12 @@ export function missing(message: string, fix: string, cause?: unknown): ClientEr
   return new ClientError(exitCodes.missing, message, { fix, cause });
 }
 
-/** Failures that mean that a service which the session needs is missing: nothing was done. */
+/** Failures because of a missing service that the session needs: nothing was done. */
 const SERVICES_MISSING: readonly string[] = ["ImageMissing", "ContainerUnavailable", "McpUnavailable"];
 
 /**
- * The exit code for a session's outcome. `active` and `waiting` mean that nothing has ended.
- * @param failure its type
+ * The exit code for a session's outcome. `active` and `waiting` mean that the run has not ended.
+ * @param failure the failure's type
  */
 export function exitCodeOf(
   status: string,

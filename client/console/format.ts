@@ -51,7 +51,7 @@ export function bar(part: number, whole: number, width = 10): string {
   return "█".repeat(full) + "░".repeat(width - full);
 }
 
-/** How full the model's window is: the one percentage of context that is shown anywhere. */
+/** How full the model's window is: the only percentage of context that we show. */
 export function contextText(used: number, window: number): string {
   return `context ${bar(used, window)} ${percent(used, window)} of ${tokens(window)}`;
 }
@@ -100,14 +100,14 @@ const SEQUENCE = /\u001b(?:\[[0-?]*[ -/]*[@-~]|\][^\u0007\u001b]*(?:\u0007|\u001
 const CONTROL = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
 
 /**
- * Text that cannot steer a terminal: escape sequences, bells and other control characters are left out; line ends and
- * tabs stay. What a model or a command prints is not trusted.
+ * Text without escape sequences, bells and other control characters; line ends and
+ * tabs stay. Output of a model or a command is not trusted.
  */
 export function harmless(text: string): string {
   return text.replace(SEQUENCE, "").replace(/\r\n?/g, "\n").replace(CONTROL, "");
 }
 
-/** The same for text with colours of our own: sequences that set them are all that stays. */
+/** The same for text with our own colours: only sequences that set them stay. */
 export function steered(text: string): string {
   return (
     text
@@ -118,7 +118,7 @@ export function steered(text: string): string {
   );
 }
 
-/** The same where nothing may be lost: what would steer a terminal is shown as a code, such as `\x1b`. */
+/** The same where nothing may be lost: control characters are shown as codes, such as `\x1b`. */
 export function visible(text: string): string {
   return text.replace(CONTROL, (sign) => {
     const code = sign.charCodeAt(0).toString(16);
@@ -126,7 +126,7 @@ export function visible(text: string): string {
   });
 }
 
-/** JSON of the same value: what it leaves as it is and a terminal obeys is escaped. */
+/** JSON of the same value: escapes what a terminal would interpret. */
 export function harmlessJson(json: string): string {
   return json.replace(CONTROL, (sign) => `\\u${sign.charCodeAt(0).toString(16).padStart(4, "0")}`);
 }

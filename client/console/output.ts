@@ -5,27 +5,27 @@ import { harmlessJson, steered } from "./format.ts";
 export interface Output {
   /** A result, on stdout. */
   readonly result: (text: string) => void;
-  /** What the program says of itself, on stderr. Its hints, written `longhaul VERB …`, come out as this shell has to have them. */
+  /** The program's own messages, on stderr. Hints, written `longhaul COMMAND …`, are adapted to this shell. */
   readonly note: (text: string) => void;
-  /** What a session says, on stderr as it is. */
+  /** A session's output, on stderr unchanged. */
   readonly show: (text: string) => void;
-  /** The same with what moves the cursor: nothing of others' may be in it that was not cleaned. */
+  /** The same with cursor movements: others' texts must be cleaned before. */
   readonly draw: (text: string) => void;
-  /** Hints in a result that people read, as `note` has them. */
+  /** A result with hints for people, adapted as in `note`. */
   readonly hints: (text: string) => string;
   /** One JSON document or event, on stdout. */
   readonly json: (value: unknown, indent?: number) => void;
   readonly style: Style;
   readonly columns: number;
-  /** Of standard error, where that is a terminal, as it is now. */
+  /** Current width of standard error, where that is a terminal. */
   readonly terminal: (() => TerminalSize) | undefined;
-  /** Whether lines of standard error may be drawn again: a terminal with colours and room. */
+  /** Whether lines on standard error may be redrawn: a terminal with colours and room. */
   readonly isLive: boolean;
-  /** Whether a result may be laid out: the same of standard output. */
+  /** Whether a result may be laid out: the same for standard output. */
   readonly isRich: boolean;
   /** True where results go to a terminal. */
   readonly isTerminal: boolean;
-  /** True where a person sees both streams on one screen. */
+  /** True where both streams are on one screen. */
   readonly sameScreen: boolean;
 }
 
@@ -40,7 +40,7 @@ export interface TerminalSize {
 /** Below this a status line says too little, and laid-out text breaks too often. Source: issue 14. */
 const MIN_RICH_COLUMNS = 60;
 
-/** styleText knows NO_COLOR and what the terminal can do. */
+/** styleText respects NO_COLOR and the terminal's abilities. */
 function isRich(stream: NodeJS.WriteStream): boolean {
   const colours = styleText("bold", "x", { stream }) !== "x";
   return stream.isTTY === true && colours && stream.columns >= MIN_RICH_COLUMNS;
@@ -51,7 +51,7 @@ export function processOutput(hints: Output["hints"]): Output {
   const { stdout, stderr } = process;
   const show = (text: string) => void stderr.write(steered(text));
   return {
-    // Names, errors and answers come from the agent: nothing of them steers the terminal, whichever command shows them.
+    // Names, errors and answers come from the agent: no command lets them control the terminal.
     result: (text) => void stdout.write(stdout.isTTY ? steered(text) : text),
     note: (text) => show(hints(text)),
     show,
@@ -70,7 +70,7 @@ export function processOutput(hints: Output["hints"]): Output {
   };
 }
 
-/** `head` and `less` may close their end: what remains to be said has no reader, which is no error. */
+/** `head` and `less` may close their end: the remaining output has no reader, which is not an error. */
 export function endQuietlyWhenClosed(): void {
   for (const stream of [process.stdout, process.stderr]) {
     stream.on("error", (error: NodeJS.ErrnoException) => {

@@ -1,4 +1,4 @@
-/** The session a person means: by its id, by the beginning of its id, or the newest one. */
+/** Finds the session that a person means: by its id, a prefix of its id, or the newest one. */
 import { nearest } from "../../activities/contract/nearest.ts";
 import { findDeleted } from "../../activities/store/delete-session.ts";
 import { findSession, idsWithPrefix, listSessions, type SessionRow } from "../../activities/store/reading.ts";
@@ -6,17 +6,17 @@ import type { Store } from "../../activities/store/db.ts";
 import { noSuchSession, notPossible, type ClientError } from "../console/errors.ts";
 import { listNames, stamp } from "../console/format.ts";
 
-/** The session that was started last, whichever state it is in. */
+/** The session that was started last, in any state. */
 const LAST = "@last";
 
-/** Ids that one may have mistyped are looked for among this many of the newest. */
+/** How many of the newest ids are searched for a mistyped one. */
 const NEAR_AMONG = 1_000;
-/** One more than are named, so that "and more" is true. */
+/** One more than are listed, so that "and more" is true. */
 const NAMED = 6;
 
 /**
  * A whole id wins over ids that begin with it.
- * @throws ClientError (impossible) where no session is meant, or more than one may be
+ * @throws ClientError (impossible) where none or several match
  */
 export async function findByReference(db: Store["db"], reference: string): Promise<SessionRow> {
   if (reference === LAST) return newest(db);

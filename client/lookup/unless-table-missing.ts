@@ -1,6 +1,6 @@
 /** Reads from a database that may be new. */
 
-/** A database that no worker has ever used has no tables. @returns undefined there */
+/** A database that no worker has used yet has no tables. @returns undefined there */
 export async function unlessTableMissing<T>(query: () => Promise<T>): Promise<T | undefined> {
   try {
     return await query();
@@ -10,7 +10,7 @@ export async function unlessTableMissing<T>(query: () => Promise<T>): Promise<T 
   }
 }
 
-/** Postgres' code for a table or column that is not there. */
+/** Postgres' code for an unknown table or column. */
 export function isMissingTable(error: unknown): boolean {
   for (let inner = error; inner instanceof Error; inner = inner.cause) {
     const code = (inner as { code?: unknown }).code;
