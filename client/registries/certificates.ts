@@ -1,9 +1,9 @@
-/** The certificate authorities that a person's machine trusts beyond the public ones, as a company's network has them. */
+/** The certificate authorities that a person's machine trusts beyond the public ones, such as a company's. */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { rootCertificates } from "node:tls";
 
-/** Where tools are told of a bundle, in the order in which they are most often set. */
+/** Variables for a bundle that tools read, the most common first. */
 const VARIABLES = [
   "NODE_EXTRA_CA_CERTS",
   "SSL_CERT_FILE",
@@ -13,18 +13,18 @@ const VARIABLES = [
   "GIT_SSL_CAINFO",
   "CARGO_HTTP_CAINFO",
 ];
-/** What an administrator adds to a machine: on Debian and Alpine, Fedora, Arch. */
+/** Files with an administrator's additions: on Debian and Alpine, Fedora, Arch. */
 const LOCAL_FOLDERS = [
   "/usr/local/share/ca-certificates",
   "/etc/pki/ca-trust/source/anchors",
   "/etc/ca-certificates/trust-source/anchors",
 ];
-/** The public ones as Debian packages them: more than Node's. */
+/** The public authorities as Debian packages them: more than Node's. */
 const PUBLIC_FOLDER = "/usr/share/ca-certificates";
 
 /**
- * PEM text of what the machine trusts and the public does not need to; undefined where that is nothing. Only certificates:
- * whatever else a file holds, such as a key, stays.
+ * PEM text of the authorities that the machine trusts in addition to the public ones; undefined where there are none. Only
+ * certificates: anything else in a file, such as a key, is skipped.
  */
 export function extraCertificates(
   environment: Readonly<Record<string, string | undefined>>,
@@ -43,7 +43,7 @@ function without(certificates: readonly string[], known: readonly string[]): str
   return certificates.filter((each) => !contents.has(bare(each)));
 }
 
-/** The certificates of a text in PEM, each once, without comments and keys. Undefined where there is none. */
+/** The certificates of a PEM text, each once, without comments and keys. Undefined where there is none. */
 export const onlyCertificates = (text: string): string | undefined => joined(certificatesIn(text));
 
 const certificatesIn = (text: string): string[] =>

@@ -1,11 +1,11 @@
 /**
- * The package registries that a person's tools use, read from where those tools keep them. Addresses only: a name or password
+ * The package registries of a person's tools, read from the tools' own settings. Addresses only: a name or password
  * in one is left out and reported. Files of the current folder are not read: they may have come with a cloned repository. Pure.
  */
 import { PIP_INDEX } from "../../activities/config/public-registries.ts";
 
 type Ecosystem = "npm" | "pip" | "cargo" | "go" | "maven";
-/** Of each ecosystem that does not use its public registry: the addresses, the main one first. */
+/** For each ecosystem with a private registry: the addresses, the main one first. */
 export type Registries = { readonly [Name in Ecosystem]?: readonly string[] | undefined };
 
 export interface PersonsMachine {
@@ -17,7 +17,7 @@ export interface PersonsMachine {
 
 export interface FoundRegistries {
   readonly registries: Registries;
-  /** What was left out, a line each. */
+  /** Omissions, a line each. */
   readonly notes: readonly string[];
 }
 
@@ -36,7 +36,7 @@ export function findRegistries(machine: PersonsMachine): FoundRegistries {
   );
 }
 
-/** The same addresses without names and passwords; what is no address of a web server is left out. */
+/** The same addresses without names and passwords; invalid web addresses are omitted. */
 export function withoutCredentials(registries: Registries): FoundRegistries {
   const notes: string[] = [];
   const kept = Object.entries(registries).map(([name, addresses = []]) => {
@@ -57,7 +57,7 @@ export function withoutCredentials(registries: Registries): FoundRegistries {
 }
 
 function npmRegistry({ environment, home, read }: PersonsMachine): (string | undefined)[] {
-  // npm sets the lower-case one for the programs it runs, from the current folder's .npmrc too.
+  // npm sets the lower-case one for its child processes, from the current folder's .npmrc too.
   const byNpm = environment["npm_command"] !== undefined;
   const set = environment["NPM_CONFIG_REGISTRY"] ?? (byNpm ? undefined : environment["npm_config_registry"]);
   const file = environment["NPM_CONFIG_USERCONFIG"] ?? `${home}/.npmrc`;
@@ -83,7 +83,7 @@ function pipIndexes({ environment, home, read }: PersonsMachine): (string | unde
 }
 
 /**
- * What replaces the public registry, where that is a sparse registry. Of TOML only the form that these settings have: a section each,
+ * The replacement of the public registry, where that is a sparse registry. Parses only these settings' TOML: a section each,
  * strings in quotes. Source: the Cargo book, "Source replacement".
  */
 function cratesSource({ environment, home, read }: PersonsMachine): (string | undefined)[] {
@@ -122,7 +122,7 @@ function mavenMirror({ home, read }: PersonsMachine): (string | undefined)[] {
   ];
 }
 
-/** `name = value` of a section, quotes and comments aside; `section` is empty for what stands before the first one. */
+/** `name = value` of a section, without quotes and comments; `section` is empty for lines before the first one. */
 function iniValue(
   text: string | undefined,
   section: string,
@@ -133,7 +133,7 @@ function iniValue(
   let found: string | undefined;
   let going = false;
   for (const line of (text ?? "").split("\n")) {
-    // A value may go on in the next lines, where they begin with a space.
+    // A value may continue on the next lines, where they begin with a space.
     if (going && /^\s+[^\s#;]/.test(line)) {
       found = `${found} ${line.trim()}`.trim();
       continue;

@@ -1,4 +1,4 @@
-/** The package registries and certificate authorities of the machine that we run on. */
+/** The package registries and certificate authorities of this machine. */
 import { readFileSync } from "node:fs";
 import { extraCertificates } from "./certificates.ts";
 import { findRegistries, type FoundRegistries } from "./find-registries.ts";
@@ -8,7 +8,7 @@ export interface MachineRegistries extends FoundRegistries {
   readonly certificates: string | undefined;
 }
 
-/** As Debian writes it for users without one: there is no file in it. */
+/** Debian's home for users without one: there is no file in it. */
 const NO_HOME = "/nonexistent";
 
 export function registriesOfMachine(

@@ -1,4 +1,4 @@
-/** What a session's sandbox gets of the person's machine: package registries and certificate authorities. */
+/** Settings that a session's sandbox inherits from the person's machine: package registries and certificate authorities. */
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { hostname } from "node:os";
@@ -18,7 +18,7 @@ const MAX_CERTIFICATES_BYTES = 64 * 1024;
 const SECRET_NAME = /(KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS)$/i;
 
 /**
- * The settings with what the client found out for them: kept in the session's row, so that it does not matter where workers run.
+ * The settings with the client's findings: stored in the session's row, so that it does not matter where workers run.
  * @throws ClientError (usage) where `caCerts` cannot be read or has no certificate
  */
 export function withMachine(
@@ -56,13 +56,13 @@ export function withMachine(
   };
 }
 
-/** Stable for one person on one machine, and says nothing of either. */
+/** Stable for one person on one machine, and reveals neither. */
 const personOf = ({ HOME = "", USER = "" }: Environment): string =>
   createHash("sha256").update([hostname(), USER, HOME].join("\0")).digest("hex").slice(0, 16);
 
 /**
- * The settings of a session on one project, a folder or a repository's address: only its own sessions get what its set-up made, as
- * the project's code took part in that.
+ * The settings of a session on one project, a folder or a repository's address: the set-up's cache is only for that project,
+ * because the project's code took part in it.
  */
 export function forProject(config: RunConfig, project: string): RunConfig {
   const { inherited } = config.sandbox;

@@ -1,4 +1,4 @@
-/** Schedules: when and what overlaps is Temporal's own, the task and its settings are in our table. */
+/** Schedules: Temporal decides when and what overlaps, our table has the task and its settings. */
 import {
   ScheduleAlreadyRunning,
   ScheduleNotFoundError,
@@ -20,7 +20,7 @@ import { oneLine } from "../console/format.ts";
 import { workflowOptions } from "../sessions/start-session.ts";
 import { unlessTableMissing } from "../lookup/unless-table-missing.ts";
 
-/** What becomes of a start while the session of the one before runs. */
+/** What happens to a start while the previous session runs. */
 export const OVERLAPS = ["skip", "buffer-one", "cancel", "allow"] as const;
 export type Overlap = (typeof OVERLAPS)[number];
 
@@ -31,9 +31,9 @@ const POLICIES = {
   allow: "ALLOW_ALL",
 } as const satisfies Record<Overlap, ScheduleDescription["policies"]["overlap"]>;
 
-/** How late a start may be made up for, where server or workers were away. Source: issue 15; Temporal's own is a year. */
+/** How late a missed start may be caught up, after a server's or workers' downtime. Source: issue 15; Temporal's own is a year. */
 const CATCH_UP = "1 hour";
-/** How long a start that was asked for is looked for. */
+/** How long a requested start is waited for. */
 const STARTED_MS = 5_000;
 const POLL_MS = 200;
 
@@ -49,20 +49,20 @@ export interface ScheduleOrder {
 
 export interface ScheduleDocument {
   readonly name: string;
-  /** `missing`: Temporal does not have it any more. */
+  /** `missing`: Temporal no longer has it. */
   readonly state: "active" | "paused" | "missing";
   readonly cron: string | null;
   readonly timeZone: string | null;
   readonly overlap: Overlap | null;
   /** ISO time. */
   readonly next: string | null;
-  /** The session that it started last. */
+  /** The session of its last start. */
   readonly last: string | null;
   readonly running: readonly string[];
   readonly task: string;
 }
 
-/** @throws ClientError: usage for an expression or a time zone that Temporal does not take, impossible where the name is taken */
+/** @throws ClientError: usage for an expression or a time zone that Temporal refuses, impossible where the name is used */
 export async function makeSchedule(services: Services, order: ScheduleOrder): Promise<void> {
   const { db } = services.store;
   const { name, cron, timeZone, overlap, task, config } = order;
@@ -76,13 +76,13 @@ export async function makeSchedule(services: Services, order: ScheduleOrder): Pr
       action: {
         type: "startWorkflow",
         workflowType: WORKFLOW_TYPE,
-        // Temporal adds the time of the start.
+        // Temporal appends the time of the start.
         workflowId: name,
         taskQueue: services.taskQueue,
         args: [{ schedule: name } satisfies CodingAgentInput],
         staticSummary,
         memo,
-        // The SDK passes it on, and its types leave it out.
+        // The SDK passes it on, but its types omit it.
         ...(more.priority === undefined ? {} : { priority: more.priority }),
       },
       policies: { overlap: POLICIES[overlap], catchupWindow: CATCH_UP },
@@ -102,7 +102,7 @@ function taken(name: string): ClientError {
   );
 }
 
-/** The SDK reports times that the server does not take by a TypeError. */
+/** The SDK reports invalid times as a TypeError. */
 function refusal(error: unknown, { cron, timeZone }: ScheduleOrder): ClientError | undefined {
   if (!(error instanceof TypeError)) return undefined;
   const zone = timeZone === undefined ? "" : ` in the time zone ${timeZone}`;
@@ -156,7 +156,7 @@ export async function pauseSchedule(services: Services, name: string, pause: boo
   await known(services, name, () => (pause ? handle.pause() : handle.unpause()));
 }
 
-/** Its sessions stay, and one that runs goes on. @throws ClientError (impossible) where there is none of that name */
+/** Keeps its sessions, and a running one continues. @throws ClientError (impossible) where there is none of that name */
 export async function deleteSchedule(services: Services, name: string): Promise<void> {
   const client = await services.temporal.client();
   const { db } = services.store;
@@ -171,9 +171,9 @@ export async function deleteSchedule(services: Services, name: string): Promise<
 
 export type Triggered =
   | { readonly kind: "started"; readonly id: string }
-  /** The session of the start before runs. */
+  /** The previous session is running. */
   | { readonly kind: "skipped" }
-  /** It begins later, or Temporal has not said so yet. */
+  /** It begins later, or Temporal has not reported it yet. */
   | { readonly kind: "asked" };
 
 /** A start now, by the rules of the schedule. @throws ClientError (impossible) where there is none of that name */
@@ -181,7 +181,7 @@ export async function triggerSchedule(services: Services, name: string): Promise
   const handle = (await services.temporal.client()).schedule.getHandle(name);
   return known(services, name, async () => {
     const before = await handle.describe();
-    // Where none is named, the SDK starts one beside those that run.
+    // By default, the SDK starts one in addition to running ones.
     await handle.trigger(before.policies.overlap);
     let now = before;
     await until(
