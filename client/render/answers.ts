@@ -1,17 +1,17 @@
-/** The words of an answer as they come: as plain text, or as Markdown block by block. */
+/** Prints an answer's text as it arrives: as plain text, or as Markdown block by block. */
 import { harmless } from "../console/format.ts";
 import { lastBlockAt, renderMarkdown, type MarkdownOptions } from "../screen/markdown.ts";
 import type { WordWrap } from "../screen/wrap.ts";
 
 export interface Answer {
   write(text: string): void;
-  /** Ends an open line; what was held back is shown. */
+  /** Ends an open line and prints held text. */
   end(): void;
-  /** A sentence is not finished: nothing else may be written now. */
+  /** A sentence is unfinished: no other output is allowed. */
   isOpen(): boolean;
 }
 
-/** Appends only, so that it reads the same in a pipe and in a log. With `wrap` it breaks between words. */
+/** Only appends, so that a pipe or a log reads the same. With `wrap` it breaks between words. */
 export class PlainAnswer implements Answer {
   readonly #print: (text: string) => void;
   readonly #wrap: WordWrap | undefined;
@@ -68,7 +68,7 @@ export class MarkdownAnswer implements Answer {
     return this.#text.trim() !== "";
   }
 
-  /** The block that is being written, as far as it is there. */
+  /** The unfinished block so far. */
   pending(): string[] {
     return this.isOpen() ? renderMarkdown(this.#text, this.#options()).split("\n") : [];
   }

@@ -1,11 +1,11 @@
-/** Where a session stands, by its events: what the lines about it are made from. Takes no clock. */
+/** A session's state by its events, for the lines about it. Takes no clock. */
 import type { EventData, SessionEvent } from "../../activities/store/event.ts";
 
 export interface OpenCall {
   readonly key: string;
   readonly name: string;
   readonly about: string;
-  /** ms since 1970, as the event says. */
+  /** ms since 1970, from the event. */
   readonly since: number;
 }
 
@@ -22,7 +22,7 @@ export type Phase =
 
 export class Progress {
   readonly calls = new Map<string, OpenCall>();
-  /** Ids of messages that no step has taken yet. */
+  /** Ids of messages that no step has delivered yet. */
   readonly waiting = new Set<string>();
   /** Texts of questions that are open, by their ids. */
   readonly questions = new Map<string, string>();
@@ -31,12 +31,12 @@ export class Progress {
   costUsd: number | undefined;
   step = 0;
   phase: Phase = "opening";
-  /** Since when the run and the phase are, in ms since 1970. */
+  /** When the run and the phase began, in ms since 1970. */
   startedAt: number | undefined;
   phaseSince: number | undefined;
   context: { readonly used: number; readonly window: number } | undefined;
 
-  /** Who sends tells afterwards, so a quick step may have taken a message before; sent twice, it waits once. */
+  /** The sender announces afterwards, so a quick step may have delivered a message before; sent twice, it waits once. */
   knowsMessage(id: string): boolean {
     return this.waiting.has(id) || this.#delivered.has(id);
   }

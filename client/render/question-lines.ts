@@ -4,7 +4,7 @@ import type { EventData } from "../../activities/store/event.ts";
 import type { Style } from "../console/output.ts";
 import { oneLine } from "../console/format.ts";
 
-/** The question, what can be chosen, and the line to paste. */
+/** The question, its options, and the command to paste. */
 export function askedLines(
   session: string,
   { id, kind, text, options, default: fallback, expiresAt }: EventData["question:asked"],

@@ -1,6 +1,6 @@
 /**
- * A session's events for people: the model's words as they come, one line a tool, one line a step. Only ever appends, so
- * that it reads the same on a terminal, in a pipe and in a log. No note is written into a sentence: it waits for its end.
+ * A session's events for people: the model's text as it arrives, one line a tool, one line a step. Only appends, so
+ * that a terminal, a pipe and a log read the same. A note never interrupts a sentence: it waits for its end.
  * Takes the time from events and ticks: no clock here.
  */
 import type { EventData, SessionEvent } from "../../activities/store/event.ts";
@@ -25,7 +25,7 @@ import { Progress } from "./progress.ts";
 import { resultLines, waitingLine } from "./tools.ts";
 import { Words } from "./words.ts";
 
-/** A tool that takes longer is announced before it is done, then named again this often, in ms. */
+/** A slower tool is announced before it is done, then reported again at this interval, in ms. */
 const LONG_TOOL_MS = 3_000;
 const REMIND_MS = 60_000;
 
@@ -40,10 +40,10 @@ export interface RendererOptions {
   readonly write: (text: string) => void;
   readonly style: Style;
   readonly columns: number;
-  /** How the model's words are shown; default: as they are. */
+  /** How the model's text is shown; default: unchanged. */
   readonly answer?: Answer;
   readonly progress?: Progress;
-  /** Writes `longhaul VERB …` in what the program says as this shell has to have it; default: as it is. */
+  /** Adapts `longhaul COMMAND …` in the program's messages to this shell; default: unchanged. */
   readonly hints?: (text: string) => string;
 }
 
@@ -55,7 +55,7 @@ export class Renderer {
   readonly #columns: number;
   readonly #words: Words;
   readonly #progress: Progress;
-  /** By call: when it was last said that it runs. */
+  /** By call: when its running was last reported. */
   readonly #announcedAt = new Map<string, number>();
   /** Who started the session: only others are named. */
   #owner: string | undefined;
@@ -64,7 +64,7 @@ export class Renderer {
   #stepShown = 0;
   #attemptShown = 0;
   #lastText = "";
-  /** Of a model call that is not tried again: the run's end need not repeat it. */
+  /** Error of a model call without a retry: the run's end need not repeat it. */
   #finalError: string | undefined;
 
   constructor({ write, style, columns, answer, progress, hints = (text) => text }: RendererOptions) {
@@ -77,17 +77,17 @@ export class Renderer {
   }
 
   event(event: SessionEvent): void {
-    // An event of a newer version is no reason to stop watching.
+    // An unknown event of a newer version must not stop the watch.
     const show = this.#show[event.type] as ((event: SessionEvent, data: unknown) => void) | undefined;
     show?.(event, event.data);
     this.#progress.event(event);
     if (!this.#words.isOpen()) this.#flush();
   }
 
-  /** Time passes: says which tools have been running for long. Only for events that happen now. */
+  /** Time passes: reports tools that have been running for long. Only for live events. */
   tick(nowMs: number): void {
     for (const [id, call] of this.#progress.calls) {
-      // A person is no slow tool.
+      // A person is not a slow tool.
       if (this.#progress.questions.has(call.key)) continue;
       const before = this.#announcedAt.get(id);
       if (nowMs < (before === undefined ? call.since + LONG_TOOL_MS : before + REMIND_MS)) continue;
@@ -103,7 +103,7 @@ export class Renderer {
     this.#write(`${text}\n`);
   }
 
-  /** A line that has time: it waits for the end of a sentence. */
+  /** A line that can wait for the end of a sentence. */
   #aside(text: string): void {
     this.#held.push(text);
   }
@@ -114,7 +114,7 @@ export class Renderer {
     for (const text of lines) this.#write(`${text}\n`);
   }
 
-  /** The words of the last answer that were shown as they came. */
+  /** The part of the last answer that was shown as it arrived. */
   shownText(): string {
     return this.#lastText;
   }
@@ -281,7 +281,7 @@ export class Renderer {
   };
 }
 
-/** Whether an error's type before it, or advice after it, is all that one text adds to the other. */
+/** Whether two texts differ only by an error's type before, or advice after. */
 function sameWords(reason: string, message: string): boolean {
   const bare = reason.replace(/^\w+: /, "").trim();
   return bare !== "" && (message.includes(bare) || bare.includes(message.trim()));

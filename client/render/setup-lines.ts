@@ -4,7 +4,7 @@ import { duration, oneLine } from "../console/format.ts";
 import type { Style } from "../console/output.ts";
 
 const MAX_COMMAND_COLUMNS = 120;
-/** Of what the failed command printed. */
+/** Length of the failed command's output. */
 const MAX_LINES = 10;
 
 export const setupLines = {

@@ -1,4 +1,4 @@
-/** The one line that is redrawn: clock, step, what runs, context, queue, cost. Pure. */
+/** The one line that is redrawn: clock, step, running call, context, queue, cost. Pure. */
 import stringWidth from "string-width";
 import type { Style } from "../console/output.ts";
 import { bar, clock, dollars, oneLine, percent } from "../console/format.ts";
@@ -7,16 +7,16 @@ import type { Phase, Progress } from "./progress.ts";
 
 export interface StatusLine {
   readonly progress: Progress;
-  /** By the key of a call: what its command printed last. */
+  /** By the key of a call: its command's last output. */
   readonly output: ReadonlyMap<string, string>;
   readonly nowMs: number;
-  /** Since when it is watched: the clock of a session that has not begun. */
+  /** When the watch began: the clock of a session that has not begun. */
   readonly sinceMs: number;
   readonly columns: number;
   readonly style: Style;
 }
 
-/** Below this the facts are figures alone, so that what runs can be read. */
+/** Below this width the facts are figures only, so that the running call can be read. */
 const ROOMY_COLUMNS = 110;
 
 const doing: Record<Phase, string> = {
@@ -31,7 +31,7 @@ const doing: Record<Phase, string> = {
   ended: "",
 };
 
-/** Fits into `columns`; of what is too long the activity is cut, then the rest. */
+/** Fits into `columns`; the activity is cut first, then the rest. */
 export function statusLine({ progress, output, nowMs, sinceMs, columns, style }: StatusLine): string {
   const { startedAt, step, context, waiting, costUsd } = progress;
   const begin = [
@@ -61,7 +61,7 @@ function activityText(
   room: number,
 ): string {
   const [question] = progress.questions.values();
-  // Their own calls are open, too: where there are others, these run.
+  // Delegates' own calls are open, too: other calls take precedence.
   if (question !== undefined && progress.calls.size <= progress.questions.size)
     return `waits for you: ${oneLine(question, room)}`;
   const [call, ...others] = progress.calls.values();

@@ -1,4 +1,4 @@
-/** One tool call as a line, and its last words where it failed. Pure. */
+/** One tool call as a line, and its last output where it failed. Pure. */
 import type { EventData } from "../../activities/store/event.ts";
 import type { Look, Style } from "../console/output.ts";
 import { duration, lastLines, oneLine } from "../console/format.ts";
@@ -30,7 +30,7 @@ export function resultLines(
   const what = callText(data.name, about, columns - facts.length - 6, style);
   const first = `  ${style(look, mark)} ${what}  ${style("dim", facts)}`;
   if (kind === "completed") return [first];
-  // The exit code stands in the first line already.
+  // The first line has the exit code already.
   const ending = data.excerpt.replace(/\[exit code \d+\]\s*$/, "");
   const excerpt = lastLines(ending, EXCERPT_LINES, columns - 6);
   return [first, ...excerpt.map((text) => style("dim", `    │ ${text}`))];

@@ -1,12 +1,12 @@
 /**
- * The model's words as they come. A pipe or a scrollback cannot be redrawn: where an attempt is
+ * The model's text as it arrives. A pipe or a scrollback cannot be redrawn: where an attempt is
  * dropped, a line says so.
  */
 import type { Style } from "../console/output.ts";
 import { oneLine } from "../console/format.ts";
 import type { Answer } from "./answers.ts";
 
-/** Characters of reasoning that are worth showing: its first thought. */
+/** Characters of reasoning to show: its first thought. */
 const REASONING_CHARS = 160;
 
 export class Words {
@@ -37,7 +37,7 @@ export class Words {
     if (this.#thought.length > REASONING_CHARS) this.#showThought();
   }
 
-  /** The whole answer: what was not shown yet is added. */
+  /** The whole answer: prints what was not shown yet. */
   whole(text: string, reasoning: string): void {
     this.#thought = reasoning;
     this.#showThought();
@@ -51,7 +51,7 @@ export class Words {
     this.pause();
   }
 
-  /** Something else is to be printed: ends an open line. */
+  /** Ends an open line before other output. */
   pause(): void {
     this.#answer.end();
   }
@@ -60,7 +60,7 @@ export class Words {
     return this.#answer.isOpen();
   }
 
-  /** A new step or attempt begins. Returns whether words of the one before are now void. */
+  /** A new step or attempt begins. Returns whether the previous text is now void. */
   reset(): boolean {
     this.pause();
     const had = this.#shown !== "" || this.#thoughtShown;

@@ -1,4 +1,4 @@
-/** Tool calls of the report: what was asked, what came of it, failures in red and one jump apart. Pure. */
+/** The report's tool calls: input, result, failures in red and linked. Pure. */
 import { z } from "zod";
 import { cutChars } from "../../activities/contract/cut-text.ts";
 import { firstString } from "../console/describe-call.ts";
@@ -14,7 +14,7 @@ export interface CallFacts {
   readonly exitCode: number | null;
 }
 
-/** A picture that is in the page itself. */
+/** A picture embedded in the page. */
 export interface Picture {
   readonly mediaType: string;
   readonly base64: string;
@@ -33,7 +33,7 @@ export interface ShownCall {
   readonly pictures: readonly Picture[];
 }
 
-/** Under what the pictures of a person's message are found. */
+/** Key of the pictures of a person's message. */
 export const pictureOwner = (sequence: unknown): string => `message ${String(sequence)}`;
 
 export interface CallSources {
@@ -42,7 +42,7 @@ export interface CallSources {
   readonly pictures: ReadonlyMap<string, readonly Picture[]>;
 }
 
-/** A command that exits with another code than 0 has failed, as `watch` shows it. */
+/** A command with an exit code other than 0 has failed, as in `watch`. */
 export function callsOfStep(step: TrajectoryStep, sources: CallSources): ShownCall[] {
   return (step.tool_calls ?? []).map((call) => {
     const id = call.tool_call_id;
@@ -66,7 +66,7 @@ export function callsOfStep(step: TrajectoryStep, sources: CallSources): ShownCa
   });
 }
 
-/** What a link jumps to. */
+/** A link's target. */
 const anchorOf = ({ id }: ShownCall) => `call-${id.replaceAll(/[^\w-]/g, "_")}`;
 
 /** @param next the failure after this one */
@@ -91,7 +91,7 @@ export function callPart(call: ShownCall, next: ShownCall | undefined): Html {
     : html`<details class="call ${look}" id="${anchorOf(call)}">${title} ${body}</details>`;
 }
 
-/** A list of links to what failed; nothing where nothing did. */
+/** A list of links to failures; nothing where there are none. */
 export function failuresPart(failures: readonly ShownCall[]): Html {
   if (failures.length === 0) return html``;
   return html`<section class="failures" aria-labelledby="failures">
@@ -117,7 +117,7 @@ function lookOf({ hasFailed, outcome }: ShownCall): { readonly look: string; rea
 }
 
 function inputPart({ input, about }: ShownCall): Html {
-  // What is one text alone is shown as it is: JSON would hide its lines behind signs.
+  // A single text is shown as text: JSON would escape its line ends.
   const isText = Object.keys(input).length === 1 && Object.values(input)[0] === about;
   return html`<pre tabindex="0">${isText ? about : bounded(JSON.stringify(input, null, 2))}</pre>`;
 }

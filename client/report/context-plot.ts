@@ -1,10 +1,10 @@
-/** How full the window was, request by request, as a drawing. Pure. */
+/** The window's use, request by request, as a drawing. Pure. */
 import { tokens } from "../console/format.ts";
 import { html, type Html } from "./html.ts";
 
 export interface PlotPoint {
   readonly step: number;
-  /** Tokens of the request as billed, and what of them the provider had cached. */
+  /** Tokens of the request as billed, and how many of them the provider had cached. */
   readonly input: number;
   readonly cached: number;
 }
@@ -32,7 +32,7 @@ export function contextPlot(
   const first = Math.min(...points.map((point) => point.step));
   const last = Math.max(first + 1, ...points.map((point) => point.step));
   const largest = Math.max(...points.map((point) => point.input));
-  // A window that was hardly used would press the curve into the ground.
+  // A hardly used window would flatten the curve.
   const top = Math.max(largest * 1.15, Math.min(windowTokens, triggerTokens * 1.1));
   const x = (step: number) => round1(LEFT + ((step - first) / (last - first)) * (WIDTH - LEFT - 8));
   const y = (count: number) => round1(HEIGHT - BOTTOM - (count / top) * (HEIGHT - BOTTOM - TOP));

@@ -1,4 +1,4 @@
-/** What each step cost, as bars that a screen reader reads as a table. Pure. */
+/** The cost of each step, as bars that a screen reader reads as a table. Pure. */
 import { dollars, tokens } from "../console/format.ts";
 import { html, type Html } from "./html.ts";
 

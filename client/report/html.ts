@@ -1,6 +1,6 @@
-/** HTML from parts that are not trusted: what a model, a command or a file says is shown, and never run. Pure. */
+/** HTML from untrusted parts: texts of a model, a command or a file are shown, and never run. Pure. */
 
-/** Markup that is safe as it is. */
+/** Safe markup. */
 export class Html {
   readonly text: string;
   constructor(text: string) {
@@ -18,7 +18,7 @@ const ENTITIES: Record<string, string> = {
   "'": "&#39;",
 };
 
-/** Text as text: no markup in it counts, and no control character steers what shows it. */
+/** Escaped text: without markup, and without control characters. */
 export function escapeHtml(text: string): string {
   return (
     text
@@ -29,7 +29,7 @@ export function escapeHtml(text: string): string {
   );
 }
 
-/** html`<p>${anything}</p>`: what is put in is escaped, unless it is markup itself. */
+/** html`<p>${anything}</p>`: values are escaped, unless they are markup. */
 export function html(pieces: TemplateStringsArray, ...values: Value[]): Html {
   let text = pieces[0] ?? "";
   values.forEach((value, index) => {

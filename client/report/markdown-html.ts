@@ -1,4 +1,4 @@
-/** Markdown as HTML that is safe: text of others is escaped, nothing is fetched, links lead to the web only. Pure. */
+/** Markdown as safe HTML: others' text is escaped, nothing is fetched, links lead to the web only. Pure. */
 import { lexer, type MarkedToken, type Token } from "marked";
 import { html, Html } from "./html.ts";
 
@@ -8,7 +8,7 @@ export function markdownHtml(text: string): Html {
 
 const blocks = (tokens: readonly Token[]): Html =>
   html`${tokens.map((token) => block(token as MarkedToken))}`;
-/** Without what a list of markup puts between its items: it would be a space. */
+/** Without the white space between a list's items, which would be rendered. */
 const inline = (tokens: readonly Token[]): Html =>
   new Html((tokens as MarkedToken[]).map((token) => span(token).text).join(""));
 

@@ -1,4 +1,4 @@
-/** A session as one page that needs nothing else: figures, the window's use, what was done, the change. Pure. */
+/** A session as one self-contained page: figures, the window's use, the timeline, the change. Pure. */
 import type { SessionRow } from "../../activities/store/reading.ts";
 import { doubtText } from "../console/doubt-text.ts";
 import { dollars, duration, percent, stamp, tokens } from "../console/format.ts";
@@ -32,7 +32,7 @@ export interface ReportData {
     readonly cached: number;
     readonly output: number;
     readonly costUsd: number | null;
-    /** How much of it is our estimate, of requests without a bill. */
+    /** The estimated part of it, of requests without a bill. */
     readonly estimatedUsd: number;
   };
   /** The provider's token counts contradict the session's size. */
@@ -41,14 +41,14 @@ export interface ReportData {
   readonly triggerTokens: number;
   readonly calls: CallSources;
   readonly costs: readonly StepCost[];
-  /** A patch against the files that were put in; empty where nothing was saved. */
+  /** A patch against the initial files; empty where nothing was saved. */
   readonly patch: string;
   readonly madeAt: Date;
 }
 
 const SECTIONS = ["Context", "Changes", "Timeline"] as const;
 
-/** The whole file. Nothing in it is fetched or run, whatever the session's texts say. */
+/** The whole file. Nothing in it is fetched or run, whatever the session's texts contain. */
 export function reportPage(data: ReportData): string {
   const { session, usage } = data;
   const ended = session.endedAt ?? session.updatedAt;

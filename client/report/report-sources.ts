@@ -1,4 +1,4 @@
-/** What the report shows beside the trajectory: how calls ended, and the pictures that the agent looked at. */
+/** The report's additions to the trajectory: the calls' outcomes, and the pictures that the agent looked at. */
 import { blobId, loadBlobs } from "../../activities/store/blobs.ts";
 import type { FilePart, ToolResultPart, UserPart } from "../../activities/contract/message.ts";
 import type { readWhole } from "../../activities/store/reading.ts";
@@ -7,9 +7,9 @@ import type { Services } from "../connect/connection.ts";
 
 type Whole = Awaited<ReturnType<typeof readWhole>>;
 
-/** Of all pictures in one page, so that it can be sent by mail. Source: providers take attachments of 20 to 25 MB. */
+/** Total size of the pictures in a page, so that it can be sent by mail. Source: providers accept attachments of 20 to 25 MB. */
 const MAX_PICTURE_BYTES = 12_000_000;
-/** What a browser draws and cannot run. */
+/** Types that a browser draws and cannot run. */
 const DRAWN = new Set(["image/png", "image/jpeg", "image/gif", "image/webp"]);
 
 export function callFacts(calls: Whole["toolCalls"]): Map<string, CallFacts> {
@@ -23,7 +23,7 @@ export function callFacts(calls: Whole["toolCalls"]): Map<string, CallFacts> {
   );
 }
 
-/** Those that a call gave and those that a person attached, by call or message; the newest are left out where all would be too large. */
+/** Pictures of calls and of a person's messages, by call or message; the newest are omitted where all would be too large. */
 export async function shownPictures(
   db: Services["store"]["db"],
   messages: Whole["messages"],

@@ -1,4 +1,4 @@
-/** What was said and done, step by step. Pure. */
+/** The conversation and the calls, step by step. Pure. */
 import { dollars, stamp, tokens } from "../console/format.ts";
 import type { TrajectoryStep } from "../sessions/trajectory.ts";
 import { bounded, callPart, type Picture, type ShownCall } from "./calls.ts";
@@ -10,7 +10,7 @@ const WHO = { user: "you", agent: "agent", system: "note" } as const;
 export interface TimelineStep {
   readonly step: TrajectoryStep;
   readonly calls: readonly ShownCall[];
-  /** What a person attached. */
+  /** A person's attachments. */
   readonly pictures: readonly Picture[];
 }
 
@@ -49,7 +49,7 @@ function stepPart(
   </article>`;
 }
 
-/** What the agent writes is Markdown; what a person typed is shown as typed. */
+/** The agent's text is Markdown; a person's is shown as typed. */
 function wordsPart({ message, extra, source }: TrajectoryStep): Html {
   if (extra["kind"] === "summary") return folded("summary", message);
   return source === "agent"
