@@ -86,7 +86,7 @@ export async function fetchSubmodule(
   }
 }
 
-/** A submodule whose commit was changed since `base` to one that its remote does not have: nobody could check it out. */
+/** A submodule whose commit was changed since `base` to one that its remote does not have, so that it cannot be checked out. */
 export async function unpushedSubmodule(
   { access, folder }: Relay,
   of: { readonly url: string; readonly base: string; readonly commit: string },

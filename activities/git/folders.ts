@@ -7,7 +7,7 @@ import { basename, dirname, join } from "node:path";
 const making = new Set<string>();
 const turns = new Map<string, Promise<unknown>>();
 
-/** Names on disk say nothing of addresses, and stay short. */
+/** Names on disk reveal no address, and stay short. */
 export const folderOf = (name: string): string =>
   createHash("sha256").update(name).digest("hex").slice(0, 24);
 

@@ -24,7 +24,7 @@ export async function openPullRequest(call: ForgeCall, request: PullRequest): Pr
   try {
     return { ...(await forge.create(request)), created: true };
   } catch (error) {
-    // Another was faster, or an earlier attempt of ours that never heard the answer.
+    // Another client was faster, or the answer to an earlier attempt was lost.
     if (!(error instanceof ForgeRefusal) || (error.status !== 409 && error.status !== 422)) throw error;
     const other = await forge.find(request);
     if (other === undefined) throw error;

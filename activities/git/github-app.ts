@@ -97,7 +97,7 @@ export function createGitHubApp(settings: GitHubAppSettings, now: () => Date): G
       const { project } = place;
       const kept = tokens.get(project);
       if (kept !== undefined && kept.expiresAtMs - now().getTime() > SPARE_MS) return kept.value;
-      // Who asks while one is made takes that one, unless whoever asked for it was stopped.
+      // Concurrent callers share one request, unless its first caller was stopped.
       const other = asked.get(project);
       const theirs = other && (await other.catch(() => undefined));
       if (theirs !== undefined) return theirs.value;

@@ -1,4 +1,4 @@
-/** Which files of commits Git LFS keeps: their pointers, found in a repository of ours. */
+/** Finds the Git LFS pointers of commits in one of our repositories. */
 import type { GitAccess } from "./git-access.ts";
 import { git } from "./run-git.ts";
 

@@ -56,7 +56,7 @@ const MAX_WORDS_CHARS = 300;
 /**
  * The store of a repository: the one that `.lfsconfig` of the commit names, else the one that its address implies.
  * @param access with the rights of the repository that `base` is
- * @throws LfsFailed where there is none that may be asked
+ * @throws LfsFailed where there is no permitted store
  */
 export async function lfsStoreOf(
   access: GitAccess,
@@ -165,7 +165,7 @@ export async function send(
     const origin = originOf(at);
     const wrong = await store.refused(origin === "" ? at : `${origin}/`);
     if (wrong !== undefined) throw new LfsFailed(`its store leads to an address that is not asked: ${wrong}`);
-    // Elsewhere nobody is told who we are.
+    // No credentials are sent to other hosts.
     const headers = hop === 0 || origin === originOf(url) ? init.headers : undefined;
     const { headers: _own, ...rest } = init;
     const response = await gitFetch(at, {

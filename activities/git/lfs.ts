@@ -20,7 +20,7 @@ import {
 /** A store may think for long before it answers. Source: ours. */
 export const SILENCE_MS = 300_000;
 
-/** Where a repository of ours has an object. */
+/** An object's path in one of our repositories. */
 export const lfsPath = (folder: string, oid: string): string =>
   join(folder, "lfs", "objects", oid.slice(0, 2), oid.slice(2, 4), oid);
 

@@ -8,7 +8,7 @@ import { git, runGit } from "./run-git.ts";
 const REFS = ["+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*"];
 
 /**
- * The mirror's folder, with the remote's branches and tags as they are now.
+ * The mirror's folder, with the remote's current branches and tags.
  * @param wants a commit that it must have; where it has it, nothing is fetched
  * @throws GitFailed
  */
@@ -41,7 +41,7 @@ export async function hasCommit(access: GitAccess, folder: string, commit: strin
   return (await runGit(access, ["cat-file", "-e", `${commit}^{commit}`], { cwd: folder })).code === 0;
 }
 
-// What the remote has is history that nobody can mend any more: only what comes out of a sandbox is checked for its form.
+// The remote's history cannot be changed any more: only what comes out of a sandbox is checked for its form.
 async function fetchAll(
   access: GitAccess,
   folder: string,

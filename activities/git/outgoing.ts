@@ -9,7 +9,7 @@ export const gitFetch: Fetch = async (input, init) => {
   return (await made).fetch(input, init);
 };
 
-/** What nothing comes of for so long is given up. */
+/** A request without progress for this time is abandoned. */
 export interface Patience {
   readonly signal: AbortSignal;
   /** Something came. */

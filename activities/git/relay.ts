@@ -105,7 +105,7 @@ async function keep({ access, folder }: Relay, commit: string): Promise<Received
   return { commit };
 }
 
-/** How many commits `commit` has that `base` has not; undefined where that cannot be told. */
+/** How many commits `commit` has that `base` does not; undefined where that is unknown. */
 export async function commitsSince({ access, folder }: Relay, base: string, commit: string): Promise<number> {
   const counted = await runGit(access, ["rev-list", "--count", commit, `^${base}`], { cwd: folder });
   return counted.code === 0 ? Number(counted.out) : 1;

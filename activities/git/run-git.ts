@@ -48,7 +48,7 @@ const SETTINGS: readonly (readonly [string, string])[] = [
   ["protocol.http.allow", "always"],
   ["protocol.ssh.allow", "always"],
   ["protocol.file.allow", "always"],
-  // A remote that says nothing is given up, in bytes a second over seconds.
+  // A silent remote is abandoned: bytes a second over seconds.
   ["http.lowSpeedLimit", "1"],
   ["http.lowSpeedTime", "60"],
 ];
@@ -125,7 +125,7 @@ export interface Credential {
   readonly password: string;
 }
 
-/** @returns undefined where the address takes none, or there is none. @throws CredentialUnavailable */
+/** @returns undefined where the address needs no credential, or there is none. @throws CredentialUnavailable */
 export async function credentialFor(
   access: GitAccess,
   url: string,

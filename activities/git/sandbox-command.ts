@@ -1,4 +1,4 @@
-/** Commands of ours in the sandbox, with the tools' rights: what goes in and out, and how they ended. */
+/** Our own commands in the sandbox, with the tools' rights: input, output and exit. */
 import { randomUUID } from "node:crypto";
 import { retryable } from "../contract/failures.ts";
 import type { CommandState, Sandbox, SandboxCommand } from "../sandbox/sandbox.ts";

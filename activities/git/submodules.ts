@@ -59,7 +59,7 @@ export async function submodulesIn(
   return found;
 }
 
-/** Commits that stand for submodules in a tree, by path. */
+/** Commits that are submodules in a tree, by path. */
 export async function linksIn(
   access: GitAccess,
   folder: string,

@@ -1,6 +1,6 @@
 /** Why a remote cannot be worked with, in words for people. */
 
-/** `credential`: it wants one, or another; `unknown`: no such repository, also said where a credential is missing. */
+/** `credential`: a credential is missing or wrong; `unknown`: there is no such repository, also reported without a credential. */
 export interface RemoteTrouble {
   readonly kind: "credential" | "unknown" | "away" | "no-git";
   readonly message: string;
