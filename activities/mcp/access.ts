@@ -1,4 +1,4 @@
-/** What MCP servers may be told of the worker's environment. Pure: the environment is handed in. */
+/** What MCP servers may get of the worker's environment. Pure: the environment is passed in. */
 import { mcpTokenVariable, type WorkerProgramSettings } from "../config/mcp-settings.ts";
 import { McpFailure } from "./mcp-failure.ts";
 

@@ -1,10 +1,10 @@
-/** How a call is told that did not bring a result. */
+/** Texts for calls without a result. */
 import { oneLine } from "../tools/paths.ts";
 import type { ToolResult } from "../tools/tool.ts";
 import type { McpCall } from "./mcp.ts";
 import { isRefusal, isTimeout, reasonOf } from "./mcp-failure.ts";
 
-/** A call of which nobody can say how it ended. */
+/** A call whose outcome is unknown. */
 export function unknownEnd({ server, entry, input }: McpCall, why: string): ToolResult {
   return {
     unknown: true,

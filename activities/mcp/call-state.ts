@@ -1,4 +1,4 @@
-/** Where a call to an MCP server is, as its row of the ledger keeps it, so that any worker can go on with it. Pure. */
+/** The state of a call to an MCP server in its ledger row, so that any worker can continue it. Pure. */
 
 /** One question of a server to a person: a field of a form, a form without fields, or an address to open. */
 export interface ServerQuestion {
@@ -15,7 +15,7 @@ export interface ServerQuestion {
   readonly isOptional?: true;
 }
 
-/** What a server wants to know before it goes on. */
+/** The server's questions, which it needs answered to continue. */
 export interface Asked {
   /** As they came, by key. */
   readonly requests: Readonly<Record<string, unknown>>;

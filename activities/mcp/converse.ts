@@ -26,7 +26,7 @@ export interface Line {
    * @throws what the body throws, and what connecting does
    */
   exchange<T>(name: string, body: (client: Client) => Promise<T>): Promise<T>;
-  /** Whether what was thrown is to be passed on as it is; and as what else it is to be told. */
+  /** Whether an error is passed on unchanged, and otherwise how it is reported. */
   readonly isLost?: (error: unknown) => boolean;
   readonly isUnsent: (error: unknown) => boolean;
 }
@@ -73,7 +73,7 @@ async function askAgain(call: McpCall, asked: Asked): Promise<ToolResult> {
   return asking(call, asked.questions);
 }
 
-/** Keeps what the server wants to know; whoever has the answers sends them back. */
+/** Stores the server's questions; the activity that gets the answers sends them back. */
 async function ask(
   call: McpCall,
   { round, answered }: Pick<CallState, "round" | "answered">,

@@ -7,7 +7,7 @@ import { answerValue, fieldText, optionsOf, type FieldSchema } from "./form-fiel
 
 /** Of a server's own words in a question. Source: ours, as of its descriptions. */
 const MAX_MESSAGE_CHARS = 2_000;
-/** Of an address: a part of one is none. Source: what browsers take. */
+/** Longest address: a part of one is useless. Source: what browsers accept. */
 const MAX_URL_CHARS = 8_000;
 const MAX_ABOUT_CHARS = 60;
 /** Of one round. Source: ours; a longer form is for a page of its own. */
@@ -100,7 +100,7 @@ export type Answered =
       readonly kind: "ready";
       /** What the server is sent. */
       readonly responses: Readonly<Record<string, object>>;
-      /** What the model is told of questions that nobody answered. */
+      /** The model's text for unanswered questions. */
       readonly notes: readonly string[];
     };
 

@@ -1,4 +1,4 @@
-/** Access that a person gave by a login: kept sealed in Postgres, refreshed by whoever needs it first. */
+/** Access from a person's login: stored sealed in Postgres, refreshed by the first worker that needs it. */
 import { createHash } from "node:crypto";
 import {
   refreshAuthorization,
@@ -58,7 +58,7 @@ export function createLogins(store: Pick<Store, "db">, secret: string | undefine
     });
   }
 
-  /** @param spent the token that is not good any more: where another is there by now, somebody else was faster */
+  /** @param spent the expired token: where another is stored by now, another worker was faster */
   function refreshed(id: CredentialId, spent: string): Promise<Access> {
     return lockedCredential(store, id, async (tx) => {
       const { access } = await read(tx, id);

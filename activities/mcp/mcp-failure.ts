@@ -1,4 +1,4 @@
-/** How a server's failure is told. */
+/** Texts for a server's failures. */
 import {
   ProtocolError,
   SdkError,
@@ -44,7 +44,7 @@ function innermost(error: unknown): unknown {
   return inner;
 }
 
-/** A limit of ours passed without an answer. */
+/** One of our time limits passed without an answer. */
 export const isTimeout = (error: unknown): boolean =>
   error instanceof SdkError && error.code === SdkErrorCode.RequestTimeout;
 

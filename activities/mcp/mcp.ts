@@ -24,11 +24,11 @@ export interface McpCall {
   readonly era: string;
   readonly entry: McpToolEntry;
   readonly input: Record<string, unknown>;
-  /** May be called again when nobody knows how it ended. */
+  /** May be called again when its outcome is unknown. */
   readonly isRepeatable: boolean;
   /** What `keepState` kept for an earlier attempt. */
   readonly state: CallState;
-  /** The server's task that does it, where an earlier attempt was told of one. */
+  /** The server's task for the call, where an earlier attempt got one. */
   readonly task: string | undefined;
   /** How its questions ended, by their ids. */
   readonly answers: ReadonlyMap<string, Answer>;
@@ -40,7 +40,7 @@ export interface McpCall {
   readonly questionId: (number: number) => string;
   /** Kept before anything is sent. @throws CallTaken (retryable) where another attempt has the call by now */
   readonly keepState: (state: CallState, task?: string) => Promise<void>;
-  /** What the server lists, where that was looked at anew: it may have changed. */
+  /** The server's list, where it was fetched again: it may have changed. */
   readonly onListed: (listed: ListedTools) => Promise<void>;
   /** The server had forgotten us and was greeted again. */
   readonly onReconnected: () => Promise<void>;
@@ -51,7 +51,7 @@ export interface Mcp {
   list(server: ServerOf, sandbox: Sandbox | undefined, signal: AbortSignal): Promise<ListedTools>;
   /** What goes wrong is a result. @throws SandboxLost, LeaveRunning */
   call(call: McpCall, context: ToolContext): Promise<ToolResult>;
-  /** Asks a server over HTTP to cancel a task that nobody waits for any more. */
+  /** Asks a server over HTTP to cancel a task that is no longer needed. */
   cancelTask(server: ServerOf, task: string): Promise<void>;
   close(): Promise<void>;
 }

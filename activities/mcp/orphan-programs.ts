@@ -38,7 +38,7 @@ function markOf(pid: number): string | undefined {
   return line?.slice(PARENT.length + 1);
 }
 
-/** When a process began, in ticks of the machine; undefined where there is none. */
+/** A process's start time, in clock ticks; undefined where there is no such process. */
 function beginOf(pid: number): string | undefined {
   // Its name, in parentheses, may hold anything; the 22nd field is the 20th behind it.
   return read(`/proc/${pid}/stat`)?.split(") ").at(-1)?.split(" ")[19];

@@ -133,7 +133,7 @@ export async function callTool(
       timeout: settings.timeout,
       maxTotalTimeout: settings.maxTimeout,
       resetTimeoutOnProgress: true,
-      // What it wants to know, a person is asked for by whoever makes the call.
+      // The caller asks a person the server's questions.
       allowInputRequired: true,
       signal,
       onprogress: ({ progress, total, message }) =>

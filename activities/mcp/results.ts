@@ -8,7 +8,7 @@ import type { ToolContext, ToolResult } from "../tools/tool.ts";
 
 type Shown = string | { readonly text: string; readonly file: FilePart };
 
-/** Text as it is, images as files, everything else in words. */
+/** Text unchanged, images as files, everything else described in words. */
 export async function toolResult(
   { content, structuredContent, isError }: CallToolResult,
   context: Pick<ToolContext, "memory" | "maskWindow">,

@@ -8,7 +8,7 @@ import { McpFailure, reasonOf } from "./mcp-failure.ts";
 import { connected, createProtocolClient } from "./protocol-client.ts";
 import { SandboxTransport } from "./sandbox-transport.ts";
 
-/** Of a program's output; then it is started anew. Source: ours, hundreds of images. */
+/** Limit of a program's output; beyond it, the program is restarted. Source: ours, hundreds of images. */
 const MAX_OUTPUT_BYTES = 256 << 20;
 const NEARLY_FULL_BYTES = MAX_OUTPUT_BYTES - (32 << 20);
 const STDERR_BYTES = 2_000;
@@ -134,7 +134,7 @@ export async function clientFor(
   return { client, transport };
 }
 
-/** A failure with the program's last words. What is the sandbox's own stays as it is. */
+/** A failure with the program's last output. The sandbox's own failures are unchanged. */
 export async function told(sandbox: Sandbox, command: string, error: unknown): Promise<unknown> {
   if (error instanceof Error && error.name === "SandboxLost") return error;
   const state = await sandbox.state(command);

@@ -51,7 +51,7 @@ export class SandboxTransport implements Transport {
   constructor(sandbox: ProgramSandbox, exchange: Exchange, isGreeted = false) {
     this.#sandbox = sandbox;
     this.#exchange = exchange;
-    // From the character before: whether it ends a line tells whether the first one is whole.
+    // From the character before: it shows whether the first line is whole.
     this.#offset = Math.max(0, exchange.from - 1);
     this.#isPartial = exchange.from > 0;
     if (isGreeted) this.sessionId = exchange.command;
@@ -72,7 +72,7 @@ export class SandboxTransport implements Transport {
     if (!goesOn) throw new McpFailure("its program has ended");
   }
 
-  /** Every exchange hears what the program asks of its client: the first answer is passed on. */
+  /** Every exchange sees the program's requests to its client: the first answer is passed on. */
   #onceFor(message: JSONRPCMessage): string {
     if (!("method" in message)) return `answer-${String(message.id)}`;
     return `${this.#exchange.prefix}-n${this.#notifications++}`;

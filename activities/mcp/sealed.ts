@@ -9,7 +9,7 @@ const TAG_BYTES = 16;
 const MIN_SECRET_CHARS = 32;
 
 export interface Sealer {
-  /** Tells which key sealed something; of the key itself it tells nothing. */
+  /** Identifies the key that sealed something, and reveals nothing of the key. */
   readonly keyId: string;
   seal(text: string, of: string): Uint8Array;
   /** @throws McpFailure where another key sealed it, or it belongs to something else */

@@ -15,7 +15,7 @@ export interface Task {
   readonly pollIntervalMs?: number;
 }
 
-/** The transport, on which such answers are heard so. */
+/** The transport that passes on such answers. */
 export function admitTasks<T extends Transport>(transport: T): T {
   let listener: Transport["onmessage"];
   Object.defineProperty(transport, "onmessage", {

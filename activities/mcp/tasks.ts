@@ -11,7 +11,7 @@ import type { McpServer } from "../config/mcp-settings.ts";
 import { oneLine } from "../tools/paths.ts";
 import { McpFailure, reasonOf } from "./mcp-failure.ts";
 
-/** Between two looks, where the server says nothing of it, and at the least and most. Source: the extension's own library, 1 s. */
+/** Poll interval, where the server suggests none, and its bounds. Source: the extension's own library, 1 s. */
 const POLL_MS = { usual: 1_000, least: 50, most: 60_000 };
 /** Source: ours; a call that a person stopped is waited for 5 s. */
 const CANCEL_MS = 2_000;
@@ -26,7 +26,7 @@ const taskSchema = z.looseObject({
 
 export type TaskEnd =
   | { readonly kind: "completed"; readonly result: CallToolResult }
-  /** What was done until then, nobody says. */
+  /** Its effect up to then is unknown. */
   | { readonly kind: "failed" | "cancelled"; readonly reason: string }
   | { readonly kind: "asks"; readonly requests: Readonly<Record<string, unknown>> }
   /** The server does not know it any more, or is silent, or it takes too long. */
@@ -117,7 +117,7 @@ export async function updateTask(
   await client.request({ method: "tasks/update", params: { taskId, inputResponses } }, anything, limits);
 }
 
-/** Says that nobody waits for it; whether it ends is the server's to say. */
+/** Cancels it; whether it ends is up to the server. */
 export async function cancelTask(client: Client, taskId: string): Promise<void> {
   const request = { method: "tasks/cancel", params: { taskId } };
   await client.request(request, anything, { timeout: CANCEL_MS }).catch(() => undefined);

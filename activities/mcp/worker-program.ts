@@ -17,7 +17,7 @@ import { PARENT, parentMark } from "./orphan-programs.ts";
 const END_MS = 2_000;
 const STDERR_CHARS = 2_000;
 
-/** It has a process group of its own, which ends with it, and nothing of the worker's environment but what is named. */
+/** It has its own process group, which ends with it, and only the listed variables of the worker's environment. */
 export class WorkerProgram implements Transport {
   onclose?: () => void;
   onerror?: (error: Error) => void;
@@ -90,7 +90,7 @@ export class WorkerProgram implements Transport {
     try {
       if (this.#child?.pid !== undefined) process.kill(-this.#child.pid, signal);
     } catch {
-      // There is none of the group any more.
+      // The group has already ended.
     }
   }
 
