@@ -99,7 +99,7 @@ const limitsConfigSchema = z.strictObject({
   maxCostUsd: z.number().positive().optional(),
   /** Saved files of a session in Postgres; beyond it only the newest are kept. Source: ours, sixteen of the largest saves. */
   maxSaved: sizeSchema.default("4g"),
-  /** At `maxCostUsd` and `maxSteps`: the run ends, or a person is asked whether it may go on. */
+  /** At `maxCostUsd` and `maxSteps`: the run ends, or a person is asked whether it may continue. */
   onLimit: z.enum(["stop", "ask"]).default("stop"),
   /** How long a run may take, in ms, also while it waits; then it ends after a last answer. Default: no limit. */
   deadline: z.number().int().min(MIN_DEADLINE_MS).max(MAX_DEADLINE_MS).optional(),
@@ -118,7 +118,7 @@ const contextConfigSchema = z.strictObject({
        * person's `compact` alone. Default: the strategy's. Source: requirements D0, D2 and D4.
        */
       trigger: z.union([z.number().min(0.05).max(0.95), z.enum(["overflow", "manual"])]).optional(),
-      /** The same for a session that is taken up again when its provider's cache has run out. Default 0.4. */
+      /** The same for a session that is resumed after its provider's cache has expired. Default 0.4. */
       returnTrigger: z.number().min(0.05).max(0.95).optional(),
       keepMessages: z.number().int().min(2).optional(),
       /** Share of the messages that is kept, 0–1. */
@@ -143,7 +143,7 @@ const contextConfigSchema = z.strictObject({
 
 /** A file name of a folder of the workspace, without a path. */
 const fileName = z.string().regex(/^[\w][\w.-]{0,99}$/, "a file name such as AGENTS.md");
-/** Instructions that stand in the system prompt, and those that the project's folders bring. */
+/** Instructions in the system prompt, and those of the project's folders. */
 const instructionsSchema = z.strictObject({
   /** The operator's own, for every session. */
   text: z.string().min(1).max(MAX_OWN_PROMPT_CHARS).optional(),

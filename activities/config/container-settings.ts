@@ -1,4 +1,4 @@
-/** A container of somebody else's that a session works in. Never from a configuration file: a person names it. */
+/** Another person's container that a session works in. Never from a configuration file: a person names it. */
 import { z } from "zod";
 
 export const containerSchema = z.object({

@@ -42,7 +42,7 @@ const serverSchema = z
     trustHints: z.boolean().default(false),
     /** Without it no session starts. */
     required: z.boolean().default(false),
-    /** Whether its tools stand in every request or are found by `search_tools`; `auto`: by their size. */
+    /** Whether its tools are in every request or are found by `search_tools`; `auto`: by their size. */
     expose: z.enum(["auto", "always", "search"]).default("auto"),
   })
   .superRefine((server, context) => {
@@ -110,7 +110,7 @@ export const mcpTokenVariable = (server: string): string =>
 export const isRemote = ({ url, where }: Pick<McpServer, "url" | "where">): boolean =>
   url !== undefined || where === "worker";
 
-/** Whether the last of the patterns that fits a name takes it in; `*` stands for any characters, `!` takes away. */
+/** Whether the last pattern that matches a name includes it; `*` matches any characters, `!` excludes. */
 export function isListed(patterns: readonly string[], name: string): boolean {
   const last = patterns.findLast((pattern) => fits(pattern.replace(/^!/, ""), name));
   return last !== undefined && !last.startsWith("!");

@@ -107,7 +107,7 @@ const askingSchema = z.strictObject({
   temperature: z.number().min(0).max(2).optional(),
   /** How closely pictures are looked at, on OpenAI's wires; default `auto`, which is billed as `high`. */
   imageDetail: z.enum(["low", "high", "original"]).optional(),
-  /** Further fields of the request's body, as they are. */
+  /** Further fields of the request's body, sent unchanged. */
   body: z.record(z.string(), z.json()).optional(),
   /** How long the provider keeps a request's beginning; `false`: no marks and no key for its cache. */
   cache: z.union([z.literal(false), z.enum(["5m", "30m", "1h", "24h"])]).optional(),

@@ -104,7 +104,7 @@ export function resolveModel(
     const message = `${model} cannot call tools (models.${written}.tools is false), and without tools there is no agent. Take another model.`;
     return { ok: false, message, nearest: [] };
   }
-  // A server of one's own may go on with a model that its maker has shut down.
+  // A custom server may still serve a model that its maker has shut down.
   const { name: provider } = found.provider;
   const isMakers = !providers[provider]?.baseUrl && !(provider === "openai" && hasCompatibleServer(env));
   if (isMakers && known !== undefined && config.contextWindow === undefined && !isServed(known, facts.now)) {

@@ -17,7 +17,7 @@ const days = z.number().positive();
 
 /** The file that `LONGHAUL_POLICY` names. A rule that is not there allows everything. */
 export const operatorPolicySchema = z.strictObject({
-  /** Images by name or digest; `*` stands for any characters. */
+  /** Images by name or digest; `*` matches any characters. */
   images: names.optional(),
   /** Names of OCI runtimes; `default` is the engine's own. */
   runtimes: names.optional(),

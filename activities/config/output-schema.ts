@@ -6,7 +6,7 @@ import { shorten } from "../contract/cut-text.ts";
 export const outputSchemaSchema = z.record(z.string(), z.unknown());
 export type OutputSchema = z.infer<typeof outputSchemaSchema>;
 
-/** Of a schema as JSON: it stands in the system prompt. Source: ours, some 8,000 tokens. */
+/** Maximum length of a schema as JSON: it is part of the system prompt. Source: ours, some 8,000 tokens. */
 export const MAX_SCHEMA_CHARS = 32_768;
 /** Of what is wrong with an answer: it crosses the workflow. Source: ours, some ten errors. */
 const MAX_WHY_CHARS = 600;

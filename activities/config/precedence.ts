@@ -13,7 +13,7 @@ export const tenantSchema = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/
   error: "begins with a letter or digit and has at most 64 letters, digits, dots, dashes and underscores",
 });
 
-/** What a run of the session is started with; undefined where its settings say nothing of it. */
+/** Options for starting a run of the session; undefined where its settings have none. */
 export function precedenceOf({
   priority,
   tenant,

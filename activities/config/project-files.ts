@@ -19,7 +19,7 @@ export interface ProjectFiles {
 
 /** Of a session whose configuration is from before there was a setting. */
 const MAX_INSTRUCTION_BYTES = 32 * 1024;
-/** Front matter stands at a file's beginning, and is short. */
+/** Front matter is at a file's beginning, and is short. */
 const MAX_SKILL_BYTES = 16 * 1024;
 
 /** @param files with paths relative to the workspace */

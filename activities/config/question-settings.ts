@@ -8,11 +8,11 @@ export const QUESTION_MODES = ["ask", "default", "deny"] as const;
 export type QuestionMode = (typeof QUESTION_MODES)[number];
 
 export const questionsSchema = z.strictObject({
-  /** `default`: nobody is asked, the model's own default is taken; `deny`: the model cannot ask either. */
+  /** `default`: no one is asked, the model's own default is used; `deny`: the model cannot ask either. */
   mode: z.enum(QUESTION_MODES).default("ask"),
-  /** A question with a default is answered with it after so many ms. Default: never. */
+  /** Time in ms after which a question with a default is answered with it. Default: never. */
   defaultAfter: ms.optional(),
-  /** After so many ms with nothing but open questions the sandbox is saved and removed until the answer. */
+  /** Time in ms with only open questions after which the sandbox is saved and removed until the answer. */
   parkAfter: ms.default(600_000),
   /** Questions of one step. Source: ours; other agents take one to four. */
   maxOpen: z.number().int().min(1).max(100).default(8),
@@ -23,7 +23,7 @@ export type QuestionSettings = z.infer<typeof questionsSchema>;
 export const permissionsSchema = z
   .array(
     z.strictObject({
-      /** A tool's name; `*` stands for any characters, here and in `match`. */
+      /** A tool's name; `*` matches any characters, here and in `match`. */
       tool: z.string().min(1).max(100),
       /** A command of a shell's line, a path in the workspace; default: every call of the tool. */
       match: z.string().min(1).max(1_000).optional(),

@@ -1,4 +1,4 @@
-/** How a sandbox's tools are told of the package registries that they are to use, and which hosts those are. Pure. */
+/** The settings of a sandbox's tools for its package registries, and the registries' hosts. Pure. */
 import type { RunConfig } from "./agent-config.ts";
 import type { Registries } from "./sandbox-settings.ts";
 import { PUBLIC_REGISTRIES } from "./public-registries.ts";

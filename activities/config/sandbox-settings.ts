@@ -54,7 +54,7 @@ export const sandboxConfigSchema = z.strictObject({
   pids: z.number().int().min(16).default(512),
   /** Of workspace, home and all else that tools can write to, together. Source: ours, ten times the largest checkpoint. */
   disk: sizeSchema.default("10g"),
-  /** So much of the host's disk stays free, whoever fills it. */
+  /** This much of the host's disk stays free, whatever fills it. */
   diskFree: sizeSchema.default("1g"),
   /** The engine's name of an OCI runtime, such as runsc. */
   runtime: z.string().min(1).optional(),

@@ -12,7 +12,7 @@ const commands = z.array(z.string().min(1).max(MAX_COMMAND_CHARS)).max(MAX_COMMA
 const setupSchema = z.strictObject({
   /** By `bash -c` in /workspace, one after the other; the first that fails ends it. */
   commands: commands.default([]),
-  /** A command that fails ends the run; with `optional` the model is told, and works without. */
+  /** A command that fails ends the run; with `optional` the model gets a notice, and works without. */
   optional: z.boolean().default(false),
   /** Whether what they made is kept on the host, for the person's next sessions on this project. */
   keep: z.boolean().default(true),
@@ -28,7 +28,7 @@ export const setupSettingsSchema = z.union([
 
 export type Setup = z.infer<typeof setupSchema>;
 
-/** A container that somebody else made is as it is: nothing is built for it. */
+/** Another person's container is used unchanged: nothing is built for it. */
 export const buildOf = (sandbox: {
   readonly build?: ImageBuild | undefined;
   readonly container?: unknown;

@@ -1,4 +1,4 @@
-/** Limits of each tool: the defaults, and what `longhaul.yaml` puts in their place. */
+/** Limits of each tool: the defaults, and the overrides of `longhaul.yaml`. */
 import type { ToolConfig } from "./agent-config.ts";
 import type { ToolLimits } from "../contract/tools.ts";
 
