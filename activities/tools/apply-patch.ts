@@ -13,7 +13,7 @@ const input = z.strictObject({
     .describe("The patch, from the line `*** Begin Patch` to the line `*** End Patch`."),
 });
 
-/** How often a patch is planned anew because a file changed between reading and writing. */
+/** How often a patch is planned again because a file changed between reading and writing. */
 const MAX_ROUNDS = 5;
 
 export const applyPatch = typedTool({
@@ -120,7 +120,7 @@ function modeOf({ mode }: FileState): { readonly mode?: number } {
   return mode === undefined ? {} : { mode };
 }
 
-/** What an attempt before this one did: nothing, all (both are told by the files), or a part nobody can be sure of. */
+/** The effect of an earlier attempt: nothing, everything (the files show both), or an unknown part. */
 async function earlierAttempt(
   files: SandboxFiles,
   operations: readonly PatchOperation[],

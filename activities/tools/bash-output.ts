@@ -108,7 +108,7 @@ export function describeState(state: CommandState): string {
   }
 }
 
-/** Says that there is no such command and which ones there are. */
+/** Reports an unknown command, with the existing ones. */
 export async function noSuchCommand(sandbox: Sandbox, id: string): Promise<string> {
   const running = (await sandbox.list()).filter((state) => state.kind === "running").map((state) => state.id);
   const known = running.length === 0 ? "None is running." : `Running: ${running.slice(-20).join(", ")}.`;

@@ -85,7 +85,7 @@ async function runBash(given: z.infer<typeof input>, context: ToolContext): Prom
 /** Bytes that are searched for the last line. Source: a line of a test runner or a build has at most some hundred. */
 const LAST_LINE_BYTES = 2_048;
 
-/** Of a command's output so far, its last line. That nobody learns of it is no reason to fail. */
+/** The last line of a command's output so far. A failure to report it is ignored. */
 async function tellProgress(
   sandbox: Sandbox,
   id: string,

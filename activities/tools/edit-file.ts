@@ -60,7 +60,7 @@ async function run(given: z.infer<typeof input>, context: ToolContext): Promise<
   );
 }
 
-/** @returns undefined where somebody else wrote the file meanwhile */
+/** @returns undefined where another writer changed the file meanwhile */
 async function tryEdit(
   files: SandboxFiles,
   path: string,
@@ -93,7 +93,7 @@ function earlierAttempt(name: string, text: string, request: EditRequest): ToolR
   if (!text.includes(oldString)) {
     return { text: `Edited ${name} (an attempt before a restart had done it; checked).` };
   }
-  // The old text is left only inside the new one: edited already, or that is how it was. Nobody can tell.
+  // The old text occurs only inside the new one: either it was edited already, or it was so before. That is unknown.
   if (newString.includes(oldString) && !text.replaceAll(newString, "").includes(oldString)) {
     return {
       unknown: true,

@@ -53,7 +53,7 @@ function edited(text: string, spans: readonly Span[], how: MatchKind): EditOutco
   return { kind: "edited", text: result + text.slice(at), count: spans.length, how };
 }
 
-/** Where `old` stands, whichever line ends the text has. */
+/** Where `old` occurs, for any line ends of the text. */
 function exactSpans(text: string, old: string, replacement: string): Span[] {
   const literal = old.replaceAll(/[\\^$.*+?()[\]{}|]/g, "\\$&");
   const pattern = new RegExp(literal.replaceAll("\n", "\\r?\\n"), "g");

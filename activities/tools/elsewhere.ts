@@ -19,7 +19,7 @@ export function toolIn(tool: Tool, folder: string): Tool {
   };
 }
 
-/** Only what is said of a failure is ours: output is shown as it is. */
+/** Only errors are our own texts: output is unchanged. */
 const named = (result: ToolResult, folder: string): ToolResult =>
   result.isError === true && result.exitCode === undefined
     ? { ...result, text: inFolder(result.text, folder) }

@@ -50,7 +50,7 @@ export const toolRegistry: ToolRegistry = createToolRegistry([
 /** Names of the requirements that stay usable. Source: requirement 5. */
 const ALIASES: Readonly<Record<string, string>> = { execute_command: "bash" };
 
-/** The tool of that name, or of the name it stands for. */
+/** The tool of that name or alias. */
 export function findTool(registry: ToolRegistry, name: string): Tool | undefined {
   return registry.get(name) ?? registry.get(Object.hasOwn(ALIASES, name) ? (ALIASES[name] ?? "") : "");
 }

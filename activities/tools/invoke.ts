@@ -29,7 +29,7 @@ export interface InvokedTool {
 }
 
 export interface InvokeOptions {
-  /** Cleans and masks before the cut, so that no half of a secret stands at its edge. */
+  /** Cleans and masks before the cut, so that no half of a secret remains at its edge. */
   readonly clean?: (text: string) => string;
 }
 
@@ -75,7 +75,7 @@ async function run(registry: ToolRegistry, call: ToolCall, context: ToolContext)
   }
 }
 
-/** A failure told in words, or a fault in the tool's code: repeating the activity would only repeat it. */
+/** A failure in words, or a fault in the tool's code: retrying the activity would only repeat it. */
 function isToolsOwn(error: unknown): error is Error {
   return (
     error instanceof ToolFailure ||

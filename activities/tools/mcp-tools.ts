@@ -16,7 +16,7 @@ import { typedTool, type Tool } from "./tool.ts";
 /** Of a tool's name. Source: providers take 64. */
 const MAX_NAME_CHARS = 64;
 const HASH_CHARS = 8;
-/** Share of the window that the servers' descriptions may take before they stand behind a search. Source: ours; people report servers that fill half of it. */
+/** Share of the window above which the servers' descriptions are behind a search. Source: ours; people report servers that fill half of it. */
 const MAX_SHARE = 0.1;
 
 /** The name under which the model calls a server's tool: `server__tool`, with a hash where it does not fit. */
@@ -79,7 +79,7 @@ function build(
     ...own,
     ...shown,
     searchTools(hidden),
-    // Behind all others, in the order in which they were found: what stands before them stays as it was cached.
+    // After all others, in the order in which they were found: the cached prefix stays the same.
     ...[...found].flatMap((name) => hidden.filter((tool) => tool.name === name)),
     ...hidden.filter(({ name }) => !found.has(name)).map((tool) => ({ ...tool, isHidden: true })),
   ]);

@@ -8,7 +8,7 @@ export type ChunksOutcome =
       /** What was looked for. */
       readonly lines: readonly string[];
       readonly anchor: string | undefined;
-      /** The number of the line where they stand, though not where the patch says; undefined: nowhere. */
+      /** The number of the line where they are, though not where the patch says; undefined: nowhere. */
       readonly elsewhere: number | undefined;
       readonly atEnd: boolean;
     };
@@ -96,7 +96,7 @@ function replaced(lines: readonly Line[], replacements: readonly Replacement[]):
   return [...result, ...lines.slice(copied)];
 }
 
-/** Chunks that undo these: what a file looks like to them tells whether they have been applied already. */
+/** Chunks that undo these: applied to a file, they show whether the patch was applied already. */
 export function reversed(chunks: readonly PatchChunk[]): PatchChunk[] {
   const swap = { add: "remove", remove: "add", context: "context" } as const;
   return chunks.map((chunk) => ({

@@ -11,7 +11,7 @@ export interface PatchLine {
 }
 
 export interface PatchChunk {
-  /** Lines that stand before the change, outermost first (`@@ class A`, `@@ method b`): each narrows the search. */
+  /** Lines before the change, outermost first (`@@ class A`, `@@ method b`): each narrows the search. */
   readonly anchors: readonly string[];
   readonly lines: readonly PatchLine[];
   readonly atEnd: boolean;
@@ -137,7 +137,7 @@ function parseChunks(path: string, lines: readonly string[]): PatchChunk[] {
     else if (/^@@(?:\s|$)/.test(line)) {
       finish(false);
       hasBegun = true;
-      // The anchor's indentation tells a method from a function of the same name.
+      // The anchor's indentation distinguishes a method from a function of the same name.
       const anchor = line
         .slice(3)
         .replace(/\s@@\s*$/, "")

@@ -1,4 +1,4 @@
-/** From a parsed patch and the files as they are to what each file shall be. Nothing is written here. */
+/** Computes each file's new state from a parsed patch and the current files. Nothing is written here. */
 import { cutChars } from "../contract/cut-text.ts";
 import type { SandboxFiles } from "../sandbox/sandbox.ts";
 import { accepted, ToolFailure } from "./failure.ts";
@@ -8,7 +8,7 @@ import { changesLines, type PatchOperation } from "./patch-parse.ts";
 import { showName, workspacePath } from "./paths.ts";
 import { decodeText, encodeText, readTextFile, readWholeFile } from "./text-file.ts";
 
-/** What a file was and what it shall be; undefined stands for no file. */
+/** A file's old and new state; undefined means no file. */
 export interface PlannedFile {
   readonly path: string;
   readonly before: FileState | undefined;
@@ -171,7 +171,7 @@ function notFound(name: string, outcome: Extract<ChunksOutcome, { ok: false }>):
 
 export type OperationState = "to do" | "done" | "not clear";
 
-/** How one operation stands after an attempt that nobody knows the end of. */
+/** The state of one operation after an attempt whose outcome is unknown. */
 export async function standOf(files: SandboxFiles, operation: PatchOperation): Promise<OperationState> {
   const path = workspacePath(operation.path).relative;
   const read = async (file: string): Promise<string | undefined> => {

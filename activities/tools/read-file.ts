@@ -13,7 +13,7 @@ const input = z.strictObject({
   limit: z.number().int().min(1).optional().describe("How many lines to show. Default and at most 2,000."),
 });
 
-/** Enough to tell text from binary, and an image by its magic number. */
+/** Enough to distinguish text from binary, and an image by its magic number. */
 const SNIFF_BYTES = 8_192;
 /** A file up to this size leaves the sandbox whole. */
 const WHOLE_BYTES = 1_048_576;

@@ -1,4 +1,4 @@
-/** Finds tools that do not stand in the request, and makes them callable. */
+/** Finds tools that are not in the request, and makes them callable. */
 import { z } from "zod";
 import { cutChars } from "../contract/cut-text.ts";
 import { failure } from "./failure.ts";
@@ -42,7 +42,7 @@ async function search(hidden: readonly Tool[], query: string, context: ToolConte
   return { text: `You can call these tools from your next step on:\n${lines.join("\n")}` };
 }
 
-/** The tools that fit a query best: by how many of its words stand in the name, then in the description. */
+/** The tools that match a query best: by the number of its words in the name, then in the description. */
 export function findTools(tools: readonly Tool[], query: string): Tool[] {
   const words = query
     .toLowerCase()

@@ -45,7 +45,7 @@ function offered(registry: ToolRegistry, facts: ReturnType<typeof factsOf>): Too
 
 function isOffered(tool: Tool, { mode, isPlanning, delegates }: ReturnType<typeof factsOf>): boolean {
   if (tool.name === askUser.name) return mode !== "deny";
-  // Where nobody is there to approve a plan, it is the session's result.
+  // In an unattended session, which cannot approve a plan, the plan is the result.
   if (tool.name === exitPlan.name) return isPlanning && mode === "ask";
   if (tool.name === DELEGATE && !delegates) return false;
   return !isPlanning || (tool.onlyReads ?? tool.readOnly) || PLANNING.has(tool.name);

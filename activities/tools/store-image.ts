@@ -15,7 +15,7 @@ export async function storeImage(
 ): Promise<FilePart | string> {
   const mediaType = imageTypeOf(bytes);
   if (mediaType === undefined) return `${name} changed while it was read. Try again.`;
-  // What stands beside the picture is text that neither the model nor a mask could see.
+  // Data beside the picture is text that neither the model nor a mask could see.
   const picture = withoutMetadata(bytes, mediaType);
   if (picture === undefined)
     return `${name} is a damaged image: its parts do not fit together. Make it again, with bash.`;

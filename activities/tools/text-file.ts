@@ -19,7 +19,7 @@ export interface WholeFile {
 }
 
 interface Text {
-  /** Without the byte order mark; line ends as they are. */
+  /** Without the byte order mark; line ends unchanged. */
   readonly text: string;
   readonly bom: boolean;
 }

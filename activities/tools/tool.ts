@@ -73,7 +73,7 @@ export interface McpCalls {
   keepFound(found: readonly { readonly server: string; readonly name: string }[]): Promise<void>;
 }
 
-/** What a server asks before it goes on with a call. */
+/** A server's questions before it continues with a call. */
 export interface ServerAsks {
   readonly server: string;
   readonly questions: readonly {
@@ -91,7 +91,7 @@ export interface ToolResult {
   readonly exitCode?: number;
   /** The process was ended by the person's cancel or interrupt. */
   readonly interrupted?: boolean;
-  /** It was started, and nobody can say how it ended. */
+  /** It was started, and its outcome is unknown. */
   readonly unknown?: boolean;
   /** It has no result yet: its server wants to know something of a person first. */
   readonly asks?: ServerAsks;

@@ -40,7 +40,7 @@ export async function callOwnTool(
   const timeout = new AbortController();
   const signal = AbortSignal.any([context.signal, timeout.signal]);
   const timer = setTimeout(() => timeout.abort(new Error("the time of this call is over")), tool.timeoutMs);
-  // It is told by its signal. Whether it listens is not waited for: what it did is not known either way.
+  // Its signal is aborted, and its end is not awaited: the outcome is unknown either way.
   const aborted = Promise.withResolvers<undefined>();
   const onAbort = () => aborted.resolve(undefined);
   signal.addEventListener("abort", onAbort, { once: true });

@@ -1,7 +1,7 @@
 /** `longhaul/tools`: tools of the operator's own, which a worker loads from the file that LONGHAUL_TOOLS names. See docs/tools.md. */
 import type { z } from "zod";
 
-/** What the model reads: words, or words that tell a failure. */
+/** What the model reads: a text, or a text with `isError` for a failure. */
 export type ToolAnswer = string | { readonly text: string; readonly isError?: boolean };
 
 export interface ToolDefinition<Input extends z.ZodType = z.ZodType> {
@@ -13,9 +13,9 @@ export interface ToolDefinition<Input extends z.ZodType = z.ZodType> {
   readonly input: Input;
   /** It changes nothing anywhere: it may run again after a crash, and while a session plans. Default: false. */
   readonly readOnly?: boolean;
-  /** After so many ms `signal` is aborted, and the call ends. Default 60,000, at most 600,000. */
+  /** Time in ms after which `signal` is aborted and the call ends. Default 60,000, at most 600,000. */
   readonly timeoutMs?: number;
-  /** Does it, in the worker's process. What it throws is told to the model as its failure. */
+  /** Runs in the worker's process. An exception is reported to the model as the call's failure. */
   run(input: z.output<Input>, context: ToolRunContext): ToolAnswer | Promise<ToolAnswer>;
 }
 

@@ -15,7 +15,7 @@ export const OWN_TOOLS = ":own";
 /** Source: ours, as of a command; the longest that a command may take. */
 const TIMEOUT_MS = 60_000;
 const MAX_TIMEOUT_MS = 600_000;
-/** Source: ours; they stand in front of every request of every session. */
+/** Source: ours; they are at the beginning of every request of every session. */
 const MAX_TOOLS = 50;
 const MAX_DESCRIPTION_CHARS = 4_000;
 

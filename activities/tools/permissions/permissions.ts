@@ -8,7 +8,7 @@ import { touchedFiles } from "../touched-folders.ts";
 import { shellCommands, UNKNOWN } from "./shell-commands.ts";
 
 export interface PermissionRule {
-  /** A tool's name; `*` stands for any characters. */
+  /** A tool's name; `*` matches any characters. */
   readonly tool: string;
   /** What of the call it is about: a command, a path; `*` as above. Absent: every call of the tool. */
   readonly match?: string | undefined;
@@ -57,7 +57,7 @@ interface Subject {
   readonly text: string;
   /** The same by another name, which a rule that asks or denies heeds as well. */
   readonly other?: string;
-  /** Not told from the call: it counts as matched where a rule asks or denies. */
+  /** Unknown from the call: it counts as matched where a rule asks or denies. */
   readonly isUnknown?: true;
 }
 

@@ -10,11 +10,11 @@ export const UNKNOWN = "\0";
 export interface ShellCommands {
   /** Program and arguments with one space between them. */
   readonly commands: readonly string[];
-  /** False where some of what would run cannot be told from the text. */
+  /** False where the text does not show everything that would run. */
   readonly isSure: boolean;
 }
 
-/** Of one inside the other, such as `sh -c "sh -c …"`. Source: ours; nobody writes more. */
+/** Nesting depth, such as `sh -c "sh -c …"`. Source: ours; real commands need less. */
 const MAX_DEPTH = 8;
 
 export function shellCommands(text: string): ShellCommands {
@@ -72,7 +72,7 @@ function partText(part: NonNullable<Word["parts"]>[number]): string {
   }
 }
 
-/** Programs that start another: their options that take a value, and how many words stand before the other's name. */
+/** Programs that start another: their options with a value, and how many words come before the other's name. */
 const WRAPPERS: Readonly<Record<string, { readonly values: string; readonly words?: number }>> = {
   sudo: { values: "ughpCrtTUDR" },
   doas: { values: "uC" },
@@ -149,7 +149,7 @@ const inner = (name: string, words: readonly string[]): readonly string[] =>
 function runShell(rest: readonly string[], found: Found, depth: number): void {
   const place = rest.findIndex((word) => /^-\w*c\w*$/.test(word));
   if (place !== -1) return readSure(rest[place + 1] ?? "", found, depth);
-  // It reads its commands from where nobody can look.
+  // It reads its commands from an unknown source.
   if (rest.every((word) => word.startsWith("-"))) found.isSure = false;
 }
 
