@@ -94,7 +94,7 @@ export async function openBuilt(
   return built(key, "made", ready);
 }
 
-/** By whose it is too: what a Dockerfile fetches may be private. A session of nobody known has an image of its own. */
+/** Includes the owner: a Dockerfile may fetch private files. A session without an owner has its own image. */
 function imageKey({ id, config }: Session, build: ImageBuild, hash: string): string {
   return keyOf(config, config.sandbox.inherited?.setup ?? `session ${id}`, [
     "image",

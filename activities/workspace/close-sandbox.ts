@@ -92,7 +92,7 @@ async function close(
 }
 
 function endOf({ config }: Session, isParked: boolean) {
-  // One of somebody else's is only left.
+  // Another person's container is only left.
   if (config.sandbox.container !== undefined) return "sandbox:left";
   return isParked ? "sandbox:parked" : "sandbox:removed";
 }
@@ -102,7 +102,7 @@ interface Use {
   readonly by: string;
   /** The volume whose files were just saved. */
   readonly savedVolume: string | undefined;
-  /** What the model is to be told. */
+  /** Notice for the model. */
   readonly notice: string | undefined;
 }
 

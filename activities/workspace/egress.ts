@@ -18,7 +18,7 @@ const LOOK_MS = 1_000;
 /** Hosts that one result names to the model. */
 const MAX_NAMED = 5;
 
-/** Gives the proxy the session's names as they are now; brings it up where it is gone. */
+/** Sends the proxy the session's current names; starts the proxy where it is gone. */
 export async function allowListed(db: Queryable, session: Session, sandbox: Sandbox): Promise<void> {
   if (sandbox.egress === undefined) return;
   const { domains } = session.config.sandbox;

@@ -32,7 +32,7 @@ export interface KeptSetUp {
 }
 
 /**
- * Undefined where nothing is to be kept: there is none, nobody said whose it is, or the person does not want it.
+ * Undefined where nothing is to be cached: there is no set-up, its owner is unknown, or the person does not want it.
  * @param image the one that the sandbox was built to
  */
 export function keptSetUp(
@@ -45,7 +45,7 @@ export function keptSetUp(
   const { setUps } = deps.sandboxHost;
   const { inherited, container } = session.config.sandbox;
   const owner = inherited?.setup;
-  // A container that somebody else made is not made anew.
+  // Another person's container is not recreated.
   if (container !== undefined) return undefined;
   if (setUps === undefined || owner === undefined || !setup.keep || setup.commands.length === 0)
     return undefined;
@@ -122,7 +122,7 @@ async function askProgram(sandbox: Sandbox, order: object): Promise<ProgramAnswe
   return { unable: `the program that keeps it ended early: ${text.trim().split("\n").at(-1) ?? ""}` };
 }
 
-/** The session's sandbox made anew under its lock, under which sandboxes are created and recorded. */
+/** Recreates the session's sandbox under its lock, under which sandboxes are created and recorded. */
 export async function openKept(
   deps: WorkspaceDeps,
   setUps: KeptSetUps,

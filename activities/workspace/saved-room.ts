@@ -34,7 +34,7 @@ export async function roomFor(
   return before === undefined ? room : { ...room, base: before.base, replaced: latest };
 }
 
-/** Removes what the save replaces, and tells the model and watchers when there is no more room, as it begins. */
+/** Removes what the save replaces; once, when the room runs out, informs the model and watchers. */
 export async function settleRoom(
   tx: Queryable,
   save: { readonly sessionId: string; readonly step: number; readonly id: number; readonly bytes: number },

@@ -203,7 +203,7 @@ async function openIn(
   if (loss?.kind === "everything") throw fatal("WorkspaceLost", loss.message);
   // An empty workspace proves nothing: a tool may have emptied it.
   const isSame = before?.volume === sandbox.identity.volume && !session.restoreWorkspace;
-  // Files of somebody else's container are left as they are.
+  // Files in another person's container are not touched.
   const isOurs = spec.container === undefined;
   const filled = checkpoint ? "restored" : "empty";
   const workspace = isSame || !isOurs ? "adopted" : filled;

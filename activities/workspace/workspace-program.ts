@@ -64,7 +64,7 @@ export async function runWorkspaceProgram<T>(
   parts: Parts,
   use: (run: ProgramRun) => T | Promise<T>,
 ): Promise<T> {
-  // A new id each time: a second attempt must read the files as they are now.
+  // A new id each time: a second attempt must read the current files.
   const id = `ws-${randomUUID()}`;
   const state = await feedToEnd(
     sandbox,
