@@ -1,4 +1,4 @@
-/** The session that does a delegated task: what it is told, and what it may. Pure. */
+/** The session that does a delegated task: its instructions and its rights. Pure. */
 import type { RunConfig } from "../config/agent-config.ts";
 import { besidesModel, modelOf } from "../config/asked-model.ts";
 import type { DelegateSettings } from "../config/delegate-settings.ts";

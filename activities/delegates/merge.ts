@@ -26,7 +26,7 @@ function isSame(one: FileState, other: FileState): boolean {
 export interface Candidates {
   /** Files that one of the two lists has in another state, or not at all. */
   readonly files: readonly string[];
-  /** Changes that cannot be taken over. */
+  /** Changes that cannot be merged. */
   readonly left: readonly { readonly path: string; readonly reason: string }[];
 }
 

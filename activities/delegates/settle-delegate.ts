@@ -126,7 +126,7 @@ async function isAtWork(
   return (closed === undefined && !isOver) || sessionRuns.isRunning(id);
 }
 
-/** A session that was made and never began has nobody else to end it. */
+/** A session that was created and never began has no run that would end it. */
 async function endUnstarted({ store, notifier }: AgentDeps, child: string): Promise<void> {
   const message = "It was stopped before it began.";
   await endAbandoned(store.db, child, undefined, { status: "cancelled", message });
@@ -162,7 +162,7 @@ interface Returning {
 interface Returned {
   readonly applied: readonly string[];
   readonly notApplied: readonly NotApplied[];
-  /** Those that were not taken over, with their content. */
+  /** Files that were not merged, with their content. */
   readonly left: readonly ChangedFile[];
 }
 

@@ -29,7 +29,7 @@ export async function takeOverFiles(
   return { applied, notApplied };
 }
 
-/** @returns why it was not taken over */
+/** @returns why it was not merged */
 async function takeOver(
   files: SandboxFiles,
   { path, base, child, bytes }: ChangedFile,

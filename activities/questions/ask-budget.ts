@@ -1,5 +1,5 @@
 /**
- * Asks a person whether a session may go on past a limit. The wait for the answer is the workflow's.
+ * Asks a person whether a session may exceed a limit. The workflow waits for the answer.
  *
  * Idempotency key: (session, epoch, the step that waits, the limit) as long as the question is open. Side effects: the
  * question's row, an event. Heartbeat: by timer. Retry class: Postgres. Cancel: none needed, it is short.

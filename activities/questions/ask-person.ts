@@ -1,5 +1,5 @@
 /**
- * Asks a person: stores the question of a call and tells watchers. The wait for the answer is the workflow's.
+ * Asks a person: stores a call's question and announces it to watchers. The workflow waits for the answer.
  *
  * Idempotency key: (session, epoch, call). Side effects: the question's row, an event. Heartbeat: by timer. Retry class:
  * Postgres. Cancel: none needed, it is short.
@@ -156,13 +156,13 @@ function inputText({ input }: ToolCallPart): string {
   return Object.keys(more).length === 0 ? command : `${command}\n${JSON.stringify(more)}`;
 }
 
-/** Silence is an answer only where there is a default, and somebody said how long is enough. */
+/** No answer counts as the default only where there is one, and a timeout was set. */
 function expiryOf({ defaultText, timeoutMs }: Asks, { defaultAfter }: QuestionSettings) {
   const waits = [timeoutMs, defaultAfter].filter((ms) => ms !== undefined);
   return { expiresInMs: defaultText === null || waits.length === 0 ? undefined : Math.min(...waits) };
 }
 
-/** Where nobody is asked: the model's own default, else nothing. */
+/** In an unattended session: the model's own default, else nothing. */
 function unattended(
   { defaultText }: QuestionRow,
   { mode }: QuestionSettings,

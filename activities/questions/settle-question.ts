@@ -89,7 +89,7 @@ async function settle(
   return settled;
 }
 
-/** The call is made again with it, and tells its server. */
+/** The call runs again with it, and passes it to its server. */
 async function noteAnswer(
   tx: Queryable,
   session: Session,
@@ -110,7 +110,7 @@ async function noteAnswer(
     ]);
 }
 
-/** Names for the rest of the session; the call that asked for them has its result, so the model is told by a notice. */
+/** Names for the rest of the session; the call that asked has its result already, so a notice informs the model. */
 async function settleEgress(
   tx: Queryable,
   session: Session,

@@ -1,5 +1,5 @@
 /**
- * Opens a session, takes it up again after it ended, or after its run was reset.
+ * Opens a session, resumes it after it ended, or after its run was reset.
  *
  * Idempotency key: the session's id and the run's. Side effects: the session's row when nobody prepared it, its run,
  * an event. Heartbeat: by timer. Retry class: Postgres. Cancel: nothing to undo.
@@ -193,7 +193,7 @@ function delegatesOf({ delegateLookMs: lookMs = LOOK_MS }: AgentDeps, { config: 
   return delegate?.enabled === true ? { delegates: { maxConcurrent: delegate.maxConcurrent, lookMs } } : {};
 }
 
-/** Continued as new, reset or terminated: the sandbox stands where it was, and its calls go there. */
+/** Continued as new, reset or terminated: the sandbox is still on its host, which runs its calls. */
 function sandboxOf({ container, sandboxQueue }: Session): Pick<OpenedSession, "sandbox"> {
   return container === undefined || sandboxQueue === undefined
     ? {}

@@ -35,7 +35,7 @@ import type { Session } from "../store/sessions.ts";
 import { lockRun } from "../store/transcript.ts";
 import { withoutLost, type SessionSandboxes } from "../workspace/session-sandbox.ts";
 
-/** A remote that is away is given up after so many, which take some 15 s. */
+/** Attempts before an unreachable remote is given up, some 15 s in total. */
 const PUBLISH_ATTEMPTS = 5;
 const MAX_REASON_CHARS = 500;
 const COMMIT_MESSAGE = "Commit what the session left uncommitted";

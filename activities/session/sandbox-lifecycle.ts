@@ -46,7 +46,7 @@ export function createSandboxLifecycle(deps: AgentDeps, sandboxes: SessionSandbo
           phase: "model",
           round: "earlier",
         });
-        // A cancel is heard at once; the save goes on, and the run's end waits for it before it makes the last one.
+        // A cancel returns at once; the save continues, and the run's end waits for it before the last one.
         const save = saves.saving(session.id, () => saveSandbox(deps, sandboxes, session, input.step));
         return abortable(save, scope.signal);
       }),

@@ -10,7 +10,7 @@ import { openBudget } from "../step/budget.ts";
 
 interface Waiting {
   readonly step: number;
-  /** A question about a limit is open: the session stands before the step that the limit keeps back. */
+  /** A question about a limit is open: the session waits before the step that exceeds the limit. */
   readonly budget?: OpenBudget;
 }
 

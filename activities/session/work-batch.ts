@@ -119,7 +119,7 @@ async function withinBudget<Config extends NonNullable<NextItem["start"]>["confi
   if (maxCostUsd === null) return config;
   const { costUsd } = await batchFigures(db, id);
   const { maxCostUsd: own = maxCostUsd } = config.limits;
-  // Nothing begins once it is spent; a limit of 0 is none that the settings know.
+  // Nothing starts once it is spent; the settings allow no limit of 0.
   const left = Math.max(maxCostUsd - costUsd, Number.MIN_VALUE);
   return { ...config, limits: { ...config.limits, maxCostUsd: Math.min(own, left) } };
 }
