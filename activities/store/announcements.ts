@@ -1,30 +1,30 @@
-/** What a worker hears from other processes through Postgres: that somebody watches a session, that its work is to stop. */
+/** Announcements to a worker from other processes through Postgres: a session is watched, or its work is to stop. */
 import { setTimeout as sleep } from "node:timers/promises";
 import type pg from "pg";
 import type { Store } from "./db.ts";
 import { channelOf, dedicated, WATCH_CLASS, WATCHED_CHANNEL, watchKey } from "./watching.ts";
 
-/** The id of a session whose activities are told to stop. */
+/** The id of a session whose activities are to stop. */
 const STOP_CHANNEL = "longhaul_stops";
 const RECONNECT_MS = 500;
 
 export interface Announcements {
-  /** Whether somebody may watch the session: true also while that cannot be known. */
+  /** Whether the session may be watched: true also while that is unknown. */
   readonly isWatched: (sessionId: string) => boolean;
-  /** Wakes those who watch these sessions, and forgets the sessions that nobody watches any more. */
+  /** Wakes the watchers of these sessions, and forgets the sessions that are no longer watched. */
   wake(sessionIds: readonly string[]): Promise<void>;
-  /** Calls back when somebody begins to watch the session. @returns what ends that */
+  /** Calls back when a watch of the session begins. @returns a function that ends the subscription */
   readonly onWatched: (sessionId: string, begun: () => void) => () => void;
   /** Tells all workers that activities of the session are to stop, this one first. Never fails. */
   readonly stop: (sessionId: string) => void;
-  /** Calls back when that is told. @returns what ends that */
+  /** Calls back on a stop. @returns a function that ends the subscription */
   onStop(sessionId: string, told: () => void): () => void;
   close(): void;
 }
 
 /** Listens on a connection of its own, and on another one where that is lost. */
 export function hearAnnouncements(store: Store): Announcements {
-  /** Keys of watched sessions, with the number of the announcement; undefined while nothing is heard. */
+  /** Keys of watched sessions, with the number of the announcement; undefined while not connected. */
   let watched: Map<number, number> | undefined;
   let announced = 0;
   const begins = new Callbacks<number>();
@@ -96,7 +96,7 @@ export function hearAnnouncements(store: Store): Announcements {
   };
 }
 
-/** Whose lock can be had, that session nobody watches: nothing is sent then, and the lock is free again at once. */
+/** A session whose lock is free has no watcher: nothing is sent then, and the lock is released at once. */
 const WAKE = `select w.key, pg_notify(w.channel, '') from unnest($1::int[], $2::text[]) as w(key, channel)
   where not pg_try_advisory_xact_lock($3, w.key)`;
 
@@ -110,7 +110,7 @@ async function watchedKeys(client: pg.PoolClient): Promise<number[]> {
   return rows.map(({ key }) => Number(key) | 0);
 }
 
-/** Those who want to hear of something. */
+/** Subscribers by key. */
 class Callbacks<Key> {
   readonly #all = new Map<Key, Set<() => void>>();
 

@@ -184,7 +184,7 @@ export async function beginItem(db: Queryable, batchId: string, itemId: string):
     .where(and(eq(batchItems.batchId, batchId), eq(batchItems.itemId, itemId)));
 }
 
-/** Settles the items of these sessions that have ended, and tells them in the order of their ends. */
+/** Stores the ends of these sessions' items, and returns them in the order of their ends. */
 export async function settleItems(
   db: Queryable,
   batchId: string,

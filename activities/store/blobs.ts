@@ -51,7 +51,7 @@ export function blobId(part: FilePart): string | undefined {
   return part.data.startsWith(PREFIX) ? part.data.slice(PREFIX.length) : undefined;
 }
 
-/** A part that names a stored file, with the size that its bytes have; undefined where there is none. */
+/** A part that names a stored file, with its actual size; undefined where there is none. */
 export async function withStoredSize(db: Queryable, part: FilePart): Promise<FilePart | undefined> {
   const id = blobId(part) ?? "";
   const bytes = (await loadBlobs(db, [id])).get(id);

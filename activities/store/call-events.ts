@@ -14,7 +14,7 @@ export function boundedInput(input: unknown): Pick<EventData["llm:tool-call"], "
   return json.length <= MAX_CHARS ? { input } : { inputCut: cutChars(json, MAX_CHARS) };
 }
 
-/** How a call ended, whoever performed it. `text` is what the model reads; the rest of a long one is behind the call's handle. */
+/** A call's outcome, whoever performed it. `text` is what the model reads; the rest of a long one is behind the call's handle. */
 export function resultEvent(
   call: LedgerRow,
   end: {

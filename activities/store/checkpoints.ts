@@ -54,7 +54,7 @@ export async function saveCheckpoint(db: Queryable, checkpoint: NewCheckpoint): 
     .onConflictDoUpdate({
       target: [checkpoints.sessionId, checkpoints.epoch, checkpoints.step],
       set: { ...content, pack: sql`excluded.pack` },
-      // A late attempt must not change what a newer checkpoint stands on.
+      // A late attempt must not change a checkpoint that a newer one builds on.
       setWhere: sql`not exists (select 1 from ${checkpoints} child where child.parent_id = ${checkpoints.id})`,
     })
     .returning({ id: checkpoints.id });
@@ -121,7 +121,7 @@ async function newestOf(db: Queryable, fits: SQL | undefined): Promise<Checkpoin
 }
 
 /**
- * What a save at `step` compares with: `latest` tells whether anything changed, `base` what the pack is made against.
+ * The checkpoints that a save at `step` compares with: `latest` shows whether anything changed, the pack builds on `base`.
  * They differ where this very step was saved before in this epoch: its row is replaced then. `latest` may be of a later
  * step, saved by another worker.
  */
@@ -140,7 +140,7 @@ export async function retimeCheckpoint(db: Queryable, id: number, manifest: Uint
   await db.update(checkpoints).set({ manifest }).where(eq(checkpoints.id, id));
 }
 
-/** Id and version of the newest checkpoint of the live line, for telling whether another was stored meanwhile. */
+/** Id and version of the newest checkpoint of the live line, to detect that another was stored meanwhile. */
 export async function latestVersion(db: Queryable, sessionId: string): Promise<string | undefined> {
   const [row] = await db
     .select({ version: sql<string>`${checkpoints.id} || '/' || ${checkpoints}.xmin::text` })
@@ -192,7 +192,7 @@ async function* slicesOf(db: Queryable, isRow: SQL, byteLength: number): AsyncGe
 
 /**
  * The workspace's files after the newest checkpoint (of `atStep` or before it), in path order.
- * Paths are checked: none leaves the workspace or lies below a link. A link's target is as it was, wherever it points.
+ * Paths are checked: none leaves the workspace or lies below a link. A link's target is unchanged, wherever it points.
  * @returns undefined where nothing was ever saved
  * @throws RangeError when a checkpoint cannot be trusted.
  */
@@ -229,7 +229,7 @@ export async function readWorkspace(
   });
 }
 
-/** The pack of one checkpoint as it is stored, in pieces. */
+/** The stored pack of one checkpoint, in pieces. */
 export async function* packPieces(db: Queryable, id: number): AsyncGenerator<Uint8Array> {
   const isRow = eq(checkpoints.id, id);
   const [row] = await db

@@ -70,7 +70,7 @@ const SPECIAL: Readonly<Record<string, Rights | "none">> = {
   mcp_credentials: "none",
 };
 
-/** Each table with what a client may do. @throws Error for a table that nobody has thought of */
+/** Each table with a client's rights. @throws Error for a table without declared rights */
 export function tableRights(): ReadonlyMap<string, Rights | "none"> {
   const all: readonly unknown[] = Object.values(schema);
   const ofSessions = new Set(sessionTables().map(getTableName));

@@ -1,4 +1,4 @@
-/** Roles of Postgres for clients: made and taken away by an operator, asked about by whoever connects. */
+/** Postgres roles of clients: granted and revoked by an operator, checked by every client that connects. */
 import pg from "pg";
 import { applyClientRights, quoted } from "./client-rights.ts";
 import type { Store } from "./db.ts";
@@ -13,7 +13,7 @@ export function clientRole(database: string, owner: string): string {
   return `${database}_client_${owner}`;
 }
 
-/** Whether the role that a person would get has a name that Postgres keeps as it is. */
+/** Whether Postgres keeps the name of a person's role unchanged. */
 export const fitsRole = (role: string) => Buffer.byteLength(role) <= MAX_ROLE_BYTES;
 
 /**
@@ -53,7 +53,7 @@ export async function revokeClient(store: Store, owner: string): Promise<boolean
   });
 }
 
-/** Whose sessions the connection's role sees; undefined where it sees all. Also tells whether Postgres answers. */
+/** Whose sessions the connection's role sees; undefined where it sees all. Also shows whether Postgres answers. */
 export async function ownerOfRole({ pool }: Pick<Store, "pool">): Promise<string | undefined> {
   try {
     const { rows } = await pool.query<{ owner: string }>(

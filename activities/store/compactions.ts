@@ -24,7 +24,7 @@ export interface RoundRow {
 export interface CompletedRound extends RoundRow {
   readonly summary: string;
   readonly summaryTokens: number;
-  /** Where the summary stands in the view. */
+  /** The summary's position in the view. */
   readonly position: number;
   /** Sequences of the rows that it replaces. */
   readonly replaced: readonly number[];
@@ -137,7 +137,7 @@ async function countInView(tx: Queryable, sessionId: string, sequences: string):
   );
 }
 
-/** Notes a round that came to nothing; the transcript stays as it is. */
+/** Stores a failed compaction; the transcript is unchanged. */
 export async function storeFailedRound(
   db: Queryable,
   round: RoundRow & { readonly reason: string },
@@ -194,7 +194,7 @@ async function markPruned(
 }
 
 /**
- * Hides rows and tells watchers, in one transaction.
+ * Hides rows and notifies watchers, in one transaction.
  * @returns how many were not hidden before; `superseded`, with nothing written, where a newer run has the session
  */
 export function storePrune(

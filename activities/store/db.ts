@@ -32,7 +32,7 @@ export interface StoreOptions {
   readonly url: string;
   /** Default 10. Each activity in flight uses at most one at a time. */
   readonly maxConnections?: number;
-  /** How long Postgres may leave a question without a word, in ms, before the connection is given up; default 45 s. */
+  /** How long Postgres may leave a query without an answer, in ms, before the connection is abandoned; default 45 s. */
   readonly silenceMs?: number;
   /** Called with every lost connection; the pool replaces it by itself. */
   readonly onError?: (error: Error) => void;

@@ -1,4 +1,4 @@
-/** Which session does a call of `delegate`, and what came back of it. */
+/** Calls of `delegate`: the session of each, and its result. */
 import { and, eq, ne, sql } from "drizzle-orm";
 import type { ModelTarget } from "../config/model-target.ts";
 import type { SessionStatus } from "../contract/activities.ts";
@@ -76,7 +76,7 @@ export async function endDelegation(
   await db.update(delegations).set(end).where(ofCall(call));
 }
 
-/** Calls that were closed without their delegates: nobody waits for those any more, and nobody starts what has not begun. */
+/** Calls that were closed without their delegates, whose results are no longer needed and which must not start. */
 export async function failOpenDelegations(db: Queryable, sessionId: string): Promise<void> {
   await db.execute(sql`update sessions set status = 'cancelled', ended_at = now(), updated_at = now()
     where run_id is null and ended_at is null and id in (
@@ -113,7 +113,7 @@ export async function supersedeDelegations(
   return kept;
 }
 
-/** No call of a live line has it as its delegate any more. Of a session that is nobody's delegate: false. */
+/** No call of a live line has it as its delegate any more. False for a session that is not a delegate. */
 export const isOrphan = sql<boolean>`${sessions.parentId} is not null and not exists (select 1 from delegations as d
   where d.child_id = ${sessions.id} and d.status <> 'superseded')`;
 

@@ -41,7 +41,7 @@ export async function readFamily(db: Queryable, id: string): Promise<FamilyMembe
 /**
  * Deletes every row of a family, in one transaction, and keeps one line of each session. What a fork builds on becomes the
  * fork's. A batch keeps its items, without their sessions.
- * @param family as it was found not to run: nothing is deleted where it is another one by now
+ * @param family the sessions found not to run: nothing is deleted where the family has changed
  */
 export async function deleteFamily(
   db: Database,
@@ -51,7 +51,7 @@ export async function deleteFamily(
   const [root] = family;
   if (root === undefined) return { kind: "changed" };
   return db.transaction(async (tx): Promise<Deletion> => {
-    // Under the lock under which sandboxes are opened and saved; then nobody takes a session up.
+    // Under the lock under which sandboxes are opened and saved, so that no run can claim a session.
     for (const { id } of family)
       await tx.execute(sql`select pg_advisory_xact_lock(hashtext('session'), hashtext(${id}))`);
     const ids = family.map(({ id }) => id);

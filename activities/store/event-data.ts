@@ -19,18 +19,18 @@ const measuredNetwork = of({
 });
 
 export const eventData = {
-  /** `resetTo`: somebody went back to the moment before this step; what came from it on is of an abandoned line. */
+  /** `resetTo`: a person went back to the moment before this step; everything from it on is on an abandoned line. */
   "session:started": of({
     task: text,
     model: text,
     continued: flag,
     resetTo: number.optional(),
-    /** Who started the session, where the client told. */
+    /** Who started the session, where the client reported it. */
     owner: text.optional(),
   }),
   /** Tokens: `limit` is where compaction starts, `window` the model's whole window. `window` is absent in events of earlier versions. */
   "step:started": of({ estimatedInput: number, estimated: flag, limit: number, window: number.optional() }),
-  /** The request is on its way; `hidden`: bytes come and have long brought nothing to show, so it thinks where nobody sees it. */
+  /** The request is on its way; `hidden`: bytes have long arrived without content, so the model is thinking invisibly. */
   "llm:thinking": of({ model: text, hidden: yes.optional() }),
   /** A long call is reported while it is written: `tool-name` begins it, its arguments follow as they come. */
   "llm:chunk": of({ chunkType: z.enum(["text", "reasoning", "tool-name", "tool-input"]), text: text }),
@@ -41,11 +41,11 @@ export const eventData = {
     tokenUsage: of({ input: number, output: number, cached: number, reasoning: number }),
     /** The provider's counts contradict ours over several calls: they are not reckoned with. Told once a session. */
     usageDoubtful: yes.optional(),
-    /** The provider does not show this account what the model thinks; the session goes on without. Told once a session. */
+    /** The provider hides the model's thoughts from this account; the session continues without. Once a session. */
     summaryRefused: yes.optional(),
-    /** The next request as it stands with this answer, in tokens. */
+    /** The size of the next request after this answer, in tokens. */
     contextUsed: number,
-    /** True where no bill stands behind `contextUsed`. Absent in events of earlier versions. */
+    /** True where `contextUsed` is not based on a bill. Absent in events of earlier versions. */
     contextEstimated: flag.optional(),
     contextLimit: number,
     costUsd: number.nullable(),
@@ -81,7 +81,7 @@ export const eventData = {
     handle: text.optional(),
   }),
   "llm:error": of({ class: text, message: text, retryInMs: number.nullable(), final: flag }),
-  /** What may be asked of the model is used up: the step waits, once told, however often it is tried. */
+  /** The model's rate limit is used up: the step waits, reported once for all attempts. */
   "llm:throttled": of({
     waitMs: number,
     limit: z.enum(["requestsPerMinute", "tokensPerMinute", "concurrent"]),
@@ -102,7 +102,7 @@ export const eventData = {
     reason: text.nullable(),
   }),
   "context:pruned": of({ prunedCount: number, savedTokens: number }),
-  /** `by`, here and below: who did it, where the client told (`LONGHAUL_USER`). */
+  /** `by`, here and below: who did it, where the client reported it (`LONGHAUL_USER`). */
   "message:queued": of({ id: text, position: number, excerpt: text, by: text.optional() }),
   /** Its sender took it back before the agent read it. */
   "message:withdrawn": of({ id: text, by: text.optional() }),
@@ -115,7 +115,7 @@ export const eventData = {
     lastQueuedAt: text,
     by: list(text).optional(),
   }),
-  /** A person did something about the session: `interrupt`, `cancel`, `pull` …; told only where the client knows who. */
+  /** A person's action on the session: `interrupt`, `cancel`, `pull` …; only where the client knows who. */
   "person:acted": of({ action: text, by: text }),
   "sandbox:created": of({
     container: text,
@@ -129,14 +129,14 @@ export const eventData = {
   "sandbox:adopted": of({ container: text, network: measuredNetwork.optional() }),
   "sandbox:lost": of({ container: text, message: text }),
   "sandbox:saved": of({ files: number, bytes: number }),
-  /** Files that the save does not hold, each told once; at most 20 are named. */
+  /** Files missing from the save, each reported once; at most 20 are named. */
   "sandbox:left-out": of({ count: number, files: list(of({ path: text, bytes: number, reason: text })) }),
   /** The session's saves take all that it may store: from the next one on, each takes the place of the one before. */
   "sandbox:saves-full": of({ bytes: number, maxBytes: number }),
   /** Only a person is waited for: it comes back, with the saved files, when it is needed. */
   "sandbox:parked": of({ container: text }),
   "sandbox:removed": of({ container: text }),
-  /** A container of somebody else's: our processes and files are gone from it. */
+  /** Another person's container: our processes and files are gone from it. */
   "sandbox:left": of({ container: text }),
   /** At a run's end: the last files may be in no save, and the container may be there still. */
   "sandbox:not-closed": of({ message: text }),
@@ -184,7 +184,7 @@ export const eventData = {
     /** When the default is taken; null means never. */
     expiresAt: text.nullable(),
   }),
-  /** `how`: `answered`, `allowed`, `allowed-always`, `denied`, `declined`; or `defaulted` where nobody was asked. */
+  /** `how`: `answered`, `allowed`, `allowed-always`, `denied`, `declined`; or `defaulted` where no one was asked. */
   "question:answered": of({ id: text, how: text, by: text.nullable(), excerpt: text }),
   /** Nobody answered in time: the default was taken. */
   "question:expired": of({ id: text, default: text }),
@@ -192,7 +192,7 @@ export const eventData = {
   "question:withdrawn": of({ id: text, reason: text }),
   /** A session of its own works on a call; `about`: its task's beginning. */
   "delegate:started": of({ callId: text, childId: text, access: z.enum(["read", "write"]), about: text }),
-  /** `applied`: files that were taken over from it, and those that were not; at most 100 of each are named. */
+  /** `applied`: files that were merged from it, and those that were not; at most 100 of each are named. */
   "delegate:ended": of({
     callId: text,
     childId: text,

@@ -17,7 +17,7 @@ export type NewEvent = {
   };
 }[EventType];
 
-/** An event as it is read back. `seq` grows; chunks of finished steps are gone, which leaves holes. */
+/** A stored event. `seq` grows; chunks of finished steps are deleted, which leaves gaps. */
 export interface SessionEvent<Type extends EventType = EventType> {
   readonly seq: number;
   readonly sessionId: string;

@@ -74,7 +74,7 @@ export async function appendChunks(store: Pick<Store, "pool">, answers: readonly
   await store.pool.query({ name: "append_chunks", text: APPEND_CHUNKS, values: [JSON.stringify(answers)] });
 }
 
-/** Whether people were told of this session what an answer tells once: that its provider's token counts are not believed, say. */
+/** Whether an answer's one-time notice was already stored for this session, such as that token counts are implausible. */
 export async function wasTold(
   db: Queryable,
   sessionId: string,
@@ -150,14 +150,14 @@ export async function readEvents(
 export interface Notifier {
   /** Tells watchers of a session that there is something new: soon, once for many calls, and never fails. */
   wake(sessionId: string): void;
-  /** Whether somebody may watch the session: true also while that cannot be known. */
+  /** Whether the session may be watched: true also while that is unknown. */
   isWatched(sessionId: string): boolean;
-  /** Calls back when somebody begins to watch the session. @returns what ends that */
+  /** Calls back when a watch of the session begins. @returns a function that ends the subscription */
   onWatched(sessionId: string, begun: () => void): () => void;
   close(): void;
 }
 
-/** Nothing is sent for sessions that nobody watches. */
+/** Nothing is sent for unwatched sessions. */
 export function createNotifier(announcements: Announcements): Notifier {
   const waiting = new Set<string>();
   let timer: NodeJS.Timeout | undefined;
@@ -165,7 +165,7 @@ export function createNotifier(announcements: Announcements): Notifier {
     timer = undefined;
     const ids = [...waiting];
     waiting.clear();
-    // A lost wake-up costs a watcher its polling interval, so an error is none of the writer's business.
+    // A lost wake-up costs a watcher its polling interval, so the writer ignores an error.
     announcements.wake(ids).catch(() => undefined);
   };
   const { isWatched, onWatched } = announcements;

@@ -1,4 +1,4 @@
-/** What persons said: parked while no run can take it, told apart by its ids, delivered once, and again after a reset. */
+/** People's messages: parked while no run can accept them, identified by their ids, delivered once, and again after a reset. */
 import { and, asc, eq, gt, inArray, isNull, sql } from "drizzle-orm";
 import type { UserPart } from "../contract/message.ts";
 import type { Guidance } from "../contract/guidance.ts";
@@ -80,7 +80,7 @@ export interface StepSoFar {
   readonly tokens: number;
   /** It had no room for all that waited. */
   readonly isFull: boolean;
-  /** The model has answered: what comes now belongs to the next step. */
+  /** The model has answered: later messages belong to the next step. */
   readonly isAnswered: boolean;
 }
 
@@ -123,7 +123,7 @@ export async function keepDelivered(
     .values(items.map((item) => ({ ...rowOf(sessionId, item), deliveredSequence: sequence })))
     .onConflictDoUpdate({
       target: [guidance.sessionId, guidance.id],
-      // As the worker cleaned them: whoever parked them may not know all of its secrets.
+      // In the worker's cleaned form: the sender may not know all of the worker's secrets.
       set: { deliveredSequence: sequence, parts: sql`excluded.parts` },
     });
 }

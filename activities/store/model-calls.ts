@@ -28,7 +28,7 @@ export interface ModelCallRow {
 }
 
 /**
- * Whether requests were made for a session, and the newest so long ago that nothing of it is cached any more.
+ * Whether requests were made for a session, and the newest so long ago that the provider's cache has expired.
  * @param seconds that its provider keeps a request's beginning
  */
 export async function isCold(db: Queryable, sessionId: string, seconds: number): Promise<boolean> {
@@ -165,7 +165,7 @@ export function sessionBill(
   };
 }
 
-/** What a session was billed in USD, as far as it is known. */
+/** The session's billed cost in USD, as far as it is known. */
 export async function loadBill(db: Queryable, sessionId: string): Promise<SessionBill> {
   const [row] = await db.select(costColumns).from(modelCalls).where(eq(modelCalls.sessionId, sessionId));
   return sessionBill(row);

@@ -17,7 +17,7 @@ export interface Purged {
   readonly rows: number;
   /** Files of messages that have it still: what is in them cannot be replaced. */
   readonly files: number;
-  /** Steps after which the saved workspace has it, by session: saves stay as they are. */
+  /** Steps after which the saved workspace contains it, by session: saves are not changed. */
   readonly saves: readonly { readonly id: string; readonly steps: readonly number[] }[];
 }
 
@@ -68,7 +68,7 @@ const holdsWords = (column: Column) =>
   !column.primary &&
   column.name !== "session_id";
 
-/** Whole outputs are read by place: as many characters stand where it was, also where it lies across two pieces. */
+/** Whole outputs are read by offset: the replacement has the same length, also across two pieces. */
 async function purgeOutputs(tx: Queryable, ids: readonly string[], text: string): Promise<number> {
   const filler = "*".repeat(text.length);
   const { rowCount } = await tx.execute(sql`
@@ -100,7 +100,7 @@ async function purgeOutputs(tx: Queryable, ids: readonly string[], text: string)
   return (rowCount ?? 0) + rows.length;
 }
 
-/** Long texts are stored anew without it; images and documents cannot be changed. */
+/** Long texts are stored again without it; images and documents cannot be changed. */
 async function purgeBlobs(tx: Queryable, ids: readonly string[], text: string) {
   const names = await blobsOf(tx, ids);
   const found = [...(await loadBlobs(tx, names))].filter(([, bytes]) => Buffer.from(bytes).includes(text));
@@ -153,7 +153,7 @@ async function packHas(db: Database, id: number, text: string): Promise<boolean>
   const unpacked = Readable.from(packPieces(db, id)).compose(createGunzip());
   for await (const piece of unpacked) {
     const bytes = Buffer.concat([before, piece as Buffer]);
-    // Read to the end all the same: a stream that is left early fails later, where nobody is.
+    // Read to the end all the same: a stream that is left early fails later, outside any handler.
     isFound ||= bytes.includes(needle);
     before = bytes.subarray(Math.max(0, bytes.length - needle.length + 1));
   }

@@ -35,7 +35,7 @@ export interface NewQuestion {
 const one = (sessionId: string, epoch: number, id: string) =>
   and(eq(questions.sessionId, sessionId), eq(questions.epoch, epoch), eq(questions.id, id));
 
-/** Stores a question, once. @returns the row as it is now, and whether it is new */
+/** Stores a question, once. @returns its current row, and whether it is new */
 export async function openQuestion(
   db: Queryable,
   question: NewQuestion,
@@ -127,7 +127,7 @@ export async function closeQuestion(
   return rows.length > 0;
 }
 
-/** Withdraws what is open, where nobody waits for an answer any more. @returns the events of it */
+/** Withdraws open questions whose answers are no longer needed. @returns their events */
 export async function withdrawOpen(db: Queryable, sessionId: string, reason: "stopped"): Promise<NewEvent[]> {
   const rows = await db
     .update(questions)

@@ -1,4 +1,4 @@
-/** `message:queued`: that a message waits, each told once, whoever tells it first: its sender, or the worker that sees it. */
+/** `message:queued`: a message waits. Stored once, by its sender or by the first worker that sees it. */
 import { sql } from "drizzle-orm";
 import type { QueuedMessage } from "../contract/queued-message.ts";
 import type { Queryable } from "./db.ts";

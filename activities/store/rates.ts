@@ -1,4 +1,4 @@
-/** What is asked of models with limits, over all workers: set aside before a request, settled by its bill. */
+/** Models' rate limits over all workers: tokens are reserved before a request, and the bill replaces the reservation. */
 import { and, eq, gt, lt, ne, sql } from "drizzle-orm";
 import type { RateUse } from "../config/model-rate.ts";
 import type { Database, Queryable } from "./db.ts";
@@ -110,7 +110,7 @@ export async function renew(db: Queryable, { id, sessionId }: Reservation): Prom
 
 /**
  * Ends a request: what it did not take comes back to its minute.
- * @param billed tokens; undefined where nobody says, so that all that was set aside counts
+ * @param billed tokens; undefined where unknown, so that the whole reservation counts
  */
 export async function settle(
   db: Queryable,

@@ -35,7 +35,7 @@ export interface SessionRow {
   /** Of a delegate: its parent, and the call as the ledger names it. */
   readonly parentId: string | null;
   readonly parentCall: string | null;
-  /** Who started it, where the client told. */
+  /** Who started it, where the client reported it. */
   readonly owner: string | null;
 }
 
@@ -228,12 +228,12 @@ export async function readWhole(db: Database, sessionId: string) {
   };
 }
 
-/** One request's input as it was estimated and as it was billed, in tokens. */
+/** One request's estimated and billed input, in tokens. */
 export interface CallEstimate {
   readonly step: number;
   readonly estimated: number;
   readonly actual: number;
-  /** True where the estimate had no bill to stand on. */
+  /** True where the estimate was not based on a bill. */
   readonly pure: boolean;
   readonly output: number;
   /** Of the output. */

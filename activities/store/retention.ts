@@ -2,11 +2,11 @@
 import { sql } from "drizzle-orm";
 import type { Database, Queryable } from "./db.ts";
 
-/** What stands where an output was: `read_output` shows it. */
+/** Replaces an expired output: `read_output` shows it. */
 export const OUTPUT_REMOVED =
   "[This output was removed by the operator's retention; run the call again where it is needed.]";
 
-/** Sessions that ended so long ago, the oldest first; delegates go with their parents. */
+/** Sessions that ended before the given time, the oldest first; delegates are deleted with their parents. */
 export async function endedLongAgo(db: Queryable, days: number, limit: number): Promise<string[]> {
   const { rows } = await db.execute<{ id: string }>(sql`
     select id from sessions where parent_id is null and ended_at < now() - ${days} * interval '1 day'
@@ -26,7 +26,7 @@ export async function dropOldOutputs(db: Database, days: number, limit: number):
     order by ended_at limit ${limit}`);
   for (const { id } of rows)
     await db.transaction(async (tx) => {
-      // One that was taken up meanwhile keeps them.
+      // A session that was resumed meanwhile keeps them.
       const { rowCount } = await tx.execute(
         sql`select 1 from sessions where id = ${id} and ended_at is not null for no key update`,
       );

@@ -15,7 +15,7 @@ import { supersede, type Standpoint } from "./supersede.ts";
 export type { Standpoint };
 
 const TASK_CHARS = 120;
-/** Another run that takes over while Temporal is asked is rare: a second look settles it. */
+/** A run that claims while Temporal is being asked is rare: one retry is enough. */
 const MAX_TRIES = 5;
 
 export interface Takeover {
@@ -81,7 +81,7 @@ export async function endOrphans(
 ): Promise<void> {
   const orphans = await orphansOf(store.db, sessionId);
   await Promise.allSettled(orphans.map(({ id }) => sessionRuns.cancel(id)));
-  // No run of these ends them; one that is on its way takes it up, and is refused.
+  // None of these runs stores its own end; a run on its way claims the session, and is refused.
   const end = { status: "cancelled", message: "Its parent was taken back before it began." } as const;
   for (const { id } of orphans.filter(({ hasBegun }) => !hasBegun))
     await endAbandoned(store.db, id, undefined, end);

@@ -1,4 +1,4 @@
-/** Where a session's sandbox is, how far its files are saved, and what the model is still to be told of it. */
+/** A session's sandbox: its host, how far its files are saved, and the model's pending notice. */
 import { and, eq, gt, isNull, lt, max, or, sql } from "drizzle-orm";
 import type { Queryable } from "./db.ts";
 import { prepared } from "./prepared.ts";
@@ -51,7 +51,7 @@ export async function sandboxOwners(db: Queryable, ids: readonly string[]): Prom
   }));
 }
 
-/** Says which sandbox has the session's files now. `savedStep` undefined leaves it as it is. */
+/** Records the sandbox that has the session's files. `savedStep` undefined keeps the stored one. */
 export async function recordSandbox(
   db: Queryable,
   sessionId: string,
@@ -114,7 +114,7 @@ const currentQuery = prepared((db) =>
     .prepare("current_sandbox"),
 );
 
-/** Puts something behind what is to be told at the next step boundary. */
+/** Appends to the notice for the next step boundary. */
 export async function addNotice(db: Queryable, sessionId: string, text: string): Promise<void> {
   await db
     .update(boxes)
@@ -122,12 +122,12 @@ export async function addNotice(db: Queryable, sessionId: string, text: string):
     .where(eq(boxes.sessionId, sessionId));
 }
 
-/** Puts this in the place of what is to be told. */
+/** Replaces the pending notice. */
 export async function setNotice(db: Queryable, sessionId: string, text: string): Promise<void> {
   await db.update(boxes).set({ notice: text }).where(eq(boxes.sessionId, sessionId));
 }
 
-/** What is to be told, once: in the transaction that stores it for the model. */
+/** Takes the pending notice, once: in the transaction that stores it for the model. */
 export async function takeNotice(db: Queryable, sessionId: string): Promise<string | undefined> {
   const [row] = await db
     .select({ notice: boxes.notice })

@@ -5,7 +5,7 @@ import type { Queryable } from "./db.ts";
 import { prepared } from "./prepared.ts";
 import { checkpoints } from "./schema/index.ts";
 
-/** Of all saves, those of abandoned lines too, as they are stored. Reads no save. */
+/** Stored size of all saves, including abandoned lines. Reads no save. */
 export async function savedBytes(db: Queryable, sessionId: string): Promise<number> {
   const [row] = await bytesQuery(db).execute({ sessionId });
   return row?.bytes ?? 0;
@@ -42,7 +42,7 @@ export async function removeSave(tx: Queryable, { id }: Pick<Checkpoint, "id">, 
   await tx.delete(checkpoints).where(and(eq(checkpoints.id, id), ne(checkpoints.id, by), not(isBuiltOn)));
 }
 
-/** What the model is told of its files where somebody went back to before a step: then saves may have given way. */
+/** The model's notice about its files after a reset to before a step: some saves may have been removed. */
 export async function filesAsOf(tx: Queryable, sessionId: string, step: number): Promise<string> {
   const { rows } = await tx.execute(sql`select 1 from events
     where session_id = ${sessionId} and type = 'sandbox:saves-full' and step < ${step} limit 1`);

@@ -51,12 +51,12 @@ export interface Session {
   readonly restoreWorkspace: boolean;
   /** Queue of the host that has its sandbox; undefined means the workflow's own. */
   readonly sandboxQueue: string | undefined;
-  /** Something about the sandbox is to be told to the model at the next step boundary. */
+  /** The model has a pending notice about the sandbox for the next step boundary. */
   readonly sandboxNotice: boolean;
   /** Messages of persons wait for the next step. */
   readonly hasWaiting: boolean;
   readonly createdAt: Date;
-  /** Who started it, where the client told. */
+  /** Who started it, where the client reported it. */
   readonly owner: string | undefined;
   /** The session that delegated its task. */
   readonly parentId: string | undefined;
@@ -268,7 +268,7 @@ export async function lockedSession<T>(
 }
 
 /**
- * Ends a session whose run ended without a word of ours (terminated, or timed out). Idempotent.
+ * Ends a session whose run could not store its end (terminated, or timed out). Idempotent.
  * @param runId the run that had the session when this was found
  * @returns false where it has ended already, or another run has taken it up
  */

@@ -1,4 +1,4 @@
-/** The system prompt as it is stored: a session's first message, so that an upgrade never changes a running session's prefix. */
+/** The stored system prompt: a session's first message, so that an upgrade never changes a running session's prefix. */
 import { and, eq, sql } from "drizzle-orm";
 import type { RunConfig } from "../config/agent-config.ts";
 import type { ProjectFiles } from "../config/project-files.ts";
@@ -13,7 +13,7 @@ const { instructions } = sessions;
 /** The stored prompt's text; null where there is none. */
 const storedPrompt = sql<string | null>`(select content->0->>'text' from stored_messages as m
   where m.session_id = ${sessions.id} and m.sequence = ${SYSTEM_SEQUENCE} and m.role = 'system')`;
-/** What a prompt is made of, in the order in which `promptOf` takes it: the stored one, else the notes to make it anew. */
+/** The sources of a prompt, in the order in which `promptOf` uses them: the stored one, else the settings to compose it again. */
 export const promptColumns = {
   prompt: storedPrompt,
   instructions: sql<string | null>`case when ${storedPrompt} is null then ${instructions} end`,

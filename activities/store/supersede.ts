@@ -7,7 +7,7 @@ import { supersedeDelegations } from "./delegations.ts";
 import { filesAsOf } from "./saved-bytes.ts";
 import { insertMessage, takeSequences } from "./transcript.ts";
 
-/** Where a run stands when it first writes: what comes from here on in the rows belongs to another line. */
+/** A run's position at its first write: later rows belong to another line. */
 export interface Standpoint {
   readonly step: number;
   /**
@@ -22,7 +22,7 @@ export interface Standpoint {
   readonly round?: number | "earlier";
 }
 
-/** Where somebody went back to this point, the model is told in front of the step that follows. */
+/** After a reset to this point, the model gets a notice before the step that follows. */
 const resetNotice = (filesAre: string) =>
   `[The conversation was taken back to this point. The files in /workspace are ${filesAre}; processes that were started are gone.]`;
 
@@ -84,7 +84,7 @@ async function supersedeRounds(tx: Queryable, id: string, epoch: number, at: Sta
   return gone.rowCount ?? 0;
 }
 
-/** One that was not begun; and one whose server waits for a person, which goes on from there. */
+/** A call that was not begun; or one whose server waits for a person, which continues from there. */
 const STAYS = sql`(status = 'pending' or (status = 'running' and coalesce(mcp_state, '') like '{"asked"%'))`;
 
 /**

@@ -26,7 +26,7 @@ export const spanIdOf = (...parts: readonly unknown[]): string => hash(["span", 
 export const callSpanId = (sessionId: string, runId: string, callKey: string): string =>
   spanIdOf(sessionId, runId, callKey);
 
-/** As other services are told of it (W3C): sampled, since what is not sent has no trace. */
+/** The header for other services (W3C): sampled, since what is not sent has no trace. */
 export const traceparentOf = ({ traceId }: Trace, spanId: string): string => `00-${traceId}-${spanId}-01`;
 
 export async function traceOf(
@@ -81,7 +81,7 @@ export async function tracedRun(
 
 const TOLD = ["question:asked", "question:answered", "session:ended"] as const;
 
-/** What a run's span tells of itself: questions, and its end. */
+/** Data of a run's span: questions, and its end. */
 export async function tracedEvents(
   db: Queryable,
   sessionId: string,

@@ -18,7 +18,7 @@ export interface UndoneRound {
  * To be called inside a transaction that holds the session. Rows are marked, none is deleted: the event becomes
  * `undone`, and its number is never given again. Bills of requests that were made with the summary say nothing about
  * the view that comes back, so the size is estimated until the next answer.
- * Idempotent by `requestId`: asked again, it tells the round that it took back. @returns undefined where no round is left
+ * Idempotent by `requestId`: a repeated request returns the compaction that it undid. @returns undefined where none is left
  */
 async function undoRound(
   tx: Queryable,
@@ -75,7 +75,7 @@ async function undoRound(
   return { ...newest, restored: restored?.count ?? 0 };
 }
 
-/** Takes the newest round back and tells it to watchers. To be called inside a transaction that holds the session. */
+/** Undoes the newest compaction and announces it to watchers. To be called inside a transaction that holds the session. */
 export async function undoAndTell(
   tx: Queryable,
   at: { readonly id: string; readonly epoch: number; readonly step: number },
@@ -103,7 +103,7 @@ export async function undoAndTell(
   return undone;
 }
 
-/** For a session that does not run, so that nobody else writes to it: the row's lock keeps a resume away meanwhile. */
+/** For a session that does not run, so that there is no other writer: the row's lock delays a resume meanwhile. */
 export async function undoWhileEnded(
   { db }: Pick<Store, "db">,
   at: Parameters<typeof undoAndTell>[1],

@@ -1,4 +1,4 @@
-/** Messages of persons that no step has taken yet, as far as rows tell. Writes nothing. */
+/** People's messages that no step has delivered yet, as far as the rows show. Writes nothing. */
 import { and, asc, eq, inArray, isNull } from "drizzle-orm";
 import type { Database } from "./db.ts";
 import type { EventData, EventType } from "./event.ts";
@@ -10,7 +10,7 @@ export interface WaitingMessage {
   readonly queuedAt: string;
 }
 
-/** Messages that wait, as far as rows tell: those told of as queued and not yet taken, and those parked. */
+/** Messages that wait, as far as the rows show: those announced as queued and not yet delivered, and those parked. */
 export async function readWaiting(db: Database, sessionId: string): Promise<WaitingMessage[]> {
   const news: readonly EventType[] = ["message:queued", "message:dequeued", "message:withdrawn"];
   const told = await db
@@ -19,7 +19,7 @@ export async function readWaiting(db: Database, sessionId: string): Promise<Wait
     .where(and(eq(events.sessionId, sessionId), inArray(events.type, news)))
     .orderBy(asc(events.seq));
   const waiting = new Map<string, WaitingMessage>();
-  // Who sends tells afterwards, so a quick step may have taken a message before it was told of.
+  // The sender announces afterwards, so a quick step may have delivered a message before its announcement.
   const taken = new Set(
     told.flatMap(({ type, data }) => {
       if (type === "message:withdrawn") return [(data as EventData["message:withdrawn"]).id];

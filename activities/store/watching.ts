@@ -9,7 +9,7 @@ import type { Store } from "./db.ts";
 
 /** Advisory locks of watchers, among all of the database. Any number, the same in every version. */
 export const WATCH_CLASS = 7_305_145;
-/** Workers hear here of those that begin to watch: the session's key. */
+/** The channel on which workers learn of new watches: the session's key. */
 export const WATCHED_CHANNEL = "longhaul_watched";
 
 /** A session among the locks and channels of its database. Two that share one, once in some 100,000 sessions, wake each other's watchers. */
@@ -21,7 +21,7 @@ export function channelOf(key: number): string {
   return `longhaul_session_${key >>> 0}`;
 }
 
-/** One connection that hears of any number of sessions. */
+/** One connection that listens for any number of sessions. */
 export interface Listener {
   /** Calls `onWake` when the session has something new. Resolves once that is so. */
   watch(sessionId: string, onWake: () => void): Promise<void>;
@@ -73,7 +73,7 @@ export async function listen(
   return listener.end;
 }
 
-/** Wakes those who watch a session, for a process that writes once and does not hear who they are. */
+/** Wakes a session's watchers, for a process that writes once and does not know who they are. */
 export async function wakeWatchers({ pool }: Pick<Store, "pool">, sessionId: string): Promise<void> {
   await pool.query("select pg_notify($1, '')", [channelOf(watchKey(sessionId))]);
 }

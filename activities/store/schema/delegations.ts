@@ -2,7 +2,7 @@
 import { sql } from "drizzle-orm";
 import { bigint, check, index, integer, json, pgTable, primaryKey, text } from "drizzle-orm/pg-core";
 
-/** One call of `delegate`: which session does it, from which files, and what came back. */
+/** One call of `delegate`: its session, the files it started from, and its result. */
 export const delegations = pgTable(
   "delegations",
   {
@@ -15,7 +15,7 @@ export const delegations = pgTable(
     /** The save that a child with files of its own began with. */
     baseCheckpoint: bigint("base_checkpoint", { mode: "number" }),
     status: text().notNull().default("open"),
-    /** Files that were taken over, and those that were not with the reason. */
+    /** Files that were merged, and those that were not with the reason. */
     files: json(),
   },
   (t) => [

@@ -34,7 +34,7 @@ export const sessions = pgTable(
     task: text().notNull(),
     /** The resolved run configuration, without secrets. */
     config: json().notNull(),
-    /** AGENTS.md of the workspace that was put in, bounded. */
+    /** AGENTS.md of the initial workspace, bounded. */
     instructions: text(),
     epoch: integer().notNull().default(1),
     /** The newest run; writes of any other are refused. */
@@ -52,7 +52,7 @@ export const sessions = pgTable(
     /** The call, as the ledger names it: `s12c0`. */
     parentCall: text("parent_call"),
     parentEpoch: integer("parent_epoch"),
-    /** How many sessions stand above it. */
+    /** Its depth below the root session. */
     depth: integer().notNull().default(0),
     /** Of a delegate: `read` or `write`. */
     access: text(),
@@ -127,7 +127,7 @@ export const toolCalls = pgTable(
     mcpServer: text("mcp_server"),
     isReadOnly: boolean("read_only"),
     mcpState: text("mcp_state"),
-    /** The server's task that does the call: whoever has its name can ask for the result. */
+    /** The server's task for the call, by whose id any worker can fetch the result. */
     mcpTask: text("mcp_task"),
     supersededEpoch: integer("superseded_epoch"),
   },
@@ -172,7 +172,7 @@ export const modelCalls = pgTable(
     finish: text(),
     error: text(),
     estimatedInput: integer("estimated_input").notNull(),
-    /** True where the estimate had no bill to stand on. */
+    /** True where the estimate was not based on a bill. */
     estimatePure: boolean("estimate_pure").notNull(),
     inputTokens: integer("input_tokens"),
     cachedTokens: integer("cached_tokens"),
@@ -212,7 +212,7 @@ export const guidance = pgTable(
     ordinal: bigserial({ mode: "number" }).notNull(),
     parts: json().notNull(),
     queuedAt: text("queued_at").notNull(),
-    /** Who said it, where the client told. */
+    /** Who said it, where the client reported it. */
     saidBy: text("said_by"),
     /** The message that carries it, once delivered. */
     deliveredSequence: bigint("delivered_sequence", { mode: "number" }),

@@ -20,14 +20,14 @@ import { at } from "./columns.ts";
 /** A set of integers as Postgres writes it: `{[1,5),[7,8)}`. */
 const multirange = customType<{ data: string }>({ dataType: () => "int8multirange" });
 
-/** Messages as they were stored. What rounds have made of them is in `messages`. */
+/** Messages as they were stored. The view `messages` adds the effect of compactions. */
 export const storedMessages = pgTable(
   "stored_messages",
   {
     id: bigserial({ mode: "number" }).primaryKey(),
     sessionId: text("session_id").notNull(),
     sequence: bigint({ mode: "number" }).notNull(),
-    /** Order in the view: the sequence, but a summary stands at (last replaced + 0.5). */
+    /** Order in the view: the sequence, but a summary is at (last replaced + 0.5). */
     position: doublePrecision().notNull(),
     epoch: integer().notNull(),
     step: integer().notNull(),

@@ -25,7 +25,7 @@ export const boxes = pgTable("boxes", {
   image: text(),
   /** Queue of the host; null means the workflow's own. */
   taskQueue: text("task_queue"),
-  /** Files as they were after this step are in a checkpoint, whether or not it changed any. */
+  /** The files after this step are in a checkpoint, whether or not it changed any. */
   savedStep: integer("saved_step"),
   /**
    * The run that saved these files for the last time and removed the sandbox, or is about to: until another run opens it,
@@ -39,6 +39,6 @@ export const boxes = pgTable("boxes", {
   savesBegun: integer("saves_begun").notNull().default(0),
   /** Files that were reported to be in no checkpoint. */
   leftOut: json("left_out").$type<LeftOutFile[]>().notNull().default([]),
-  /** What the model is told at the next step boundary. */
+  /** Notice for the model at the next step boundary. */
   notice: text(),
 });
