@@ -67,7 +67,7 @@ const schema = z.object({
 export interface WorkerConfig {
   readonly databaseUrl: string;
   readonly databaseConnections: number;
-  /** How long Postgres may be silent in the middle of a question before the connection is given up, in ms. */
+  /** How long Postgres may leave a query without an answer before the connection is abandoned, in ms. */
   readonly databaseTimeoutMs: number;
   /** Keys, tokens and addresses of model providers, by the names of their variables; no other secret of this worker. */
   readonly providers: Readonly<Record<string, string | undefined>>;
@@ -103,7 +103,7 @@ export interface WorkerConfig {
   readonly heartbeatMs: number;
   /** How long an activity's heartbeats may stay away before it is given to another worker, in ms. Source: requirement 7.1. */
   readonly heartbeatTimeoutMs: number;
-  /** How long running activities may go on after SIGTERM before they are handed to another worker, in ms. */
+  /** How long running activities may continue after SIGTERM before they are handed to another worker, in ms. */
   readonly shutdownGraceMs: number;
   readonly reapMs: number;
   readonly logLevel: "trace" | "debug" | "info" | "warn" | "error";
@@ -114,7 +114,7 @@ export interface WorkerConfig {
    * LONGHAUL_GITHUB_APP_URL, LONGHAUL_GIT_SSH_KEY_FILE, LONGHAUL_GIT_FOLDER.
    */
   readonly git: GitAccess;
-  /** What MCP servers may be told: LONGHAUL_MCP_<NAME>_TOKEN, what their headers name, LONGHAUL_CREDENTIALS_KEY. */
+  /** What MCP servers may get: LONGHAUL_MCP_<NAME>_TOKEN, the variables in their headers, LONGHAUL_CREDENTIALS_KEY. */
   readonly mcp: McpAccess;
   /** Where notices of questions and ended sessions are posted to, and whether their texts go along. */
   readonly notify: { readonly url: string; readonly withContent: boolean } | undefined;
@@ -126,7 +126,7 @@ export interface WorkerConfig {
   readonly telemetry: TelemetrySettings | undefined;
   /** Only ids and codes go to Temporal. */
   readonly idsOnly: boolean;
-  /** What Temporal sees is encrypted with the first of them; none leaves it as it is. */
+  /** The first encrypts what Temporal sees; without any, nothing is encrypted. */
   readonly codecKeys: readonly CodecKey[];
   /** Values that must never show. */
   readonly secrets: readonly string[];
@@ -226,7 +226,7 @@ function checkGitHubApp(environment: Readonly<Record<string, string | undefined>
   });
 }
 
-/** @throws Error where workers of two versions could not be told apart */
+/** @throws Error where workers of two versions would be indistinguishable */
 function versioningOf(e: z.infer<typeof schema>): WorkerConfig["versioning"] {
   const { LONGHAUL_VERSIONING: behavior, LONGHAUL_DEPLOYMENT: deployment, LONGHAUL_BUILD_ID: build } = e;
   if (behavior === "off") return undefined;

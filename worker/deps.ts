@@ -27,7 +27,7 @@ import type { Logger } from "./logger.ts";
 import { loadOwnTools } from "./load-own-tools.ts";
 import { hasSearchAttributes } from "./search-attributes.ts";
 
-/** Source: ours; what saves need to hear that the sandboxes are closed. */
+/** Source: ours; the time that saves need to learn that the sandboxes are closed. */
 const SAVES_MS = 1_000;
 
 export interface BoundDeps {
@@ -110,7 +110,7 @@ export async function bindDeps(
         telemetry,
         idsOnly: config.idsOnly,
         heartbeatMs: config.heartbeatMs,
-        // What the workflow takes anyway need not stand in its history.
+        // Defaults of the workflow need not be in its history.
         ...(config.heartbeatTimeoutMs === 30_000 ? {} : { heartbeatTimeoutMs: config.heartbeatTimeoutMs }),
         searchAttributes,
         taskQueues: separateQueues(config),

@@ -169,7 +169,7 @@ async function apart(
  * its end. A workflow that is not to be found may be another namespace's: its sandbox stays.
  */
 async function endedSession({ store, client }: RoundOptions, id: string): Promise<Session | undefined> {
-  // Read before Temporal is asked: a run that takes the session up after that is another one than this row's.
+  // Read before Temporal is asked: a run that claims the session later differs from this row's.
   const session = await findSession(store.db, id);
   if (session === undefined) return undefined;
   const isOpen = session.status === "active" || session.status === "waiting";
@@ -177,7 +177,7 @@ async function endedSession({ store, client }: RoundOptions, id: string): Promis
     const { status } = await client.workflow.getHandle(id).describe();
     if (status.name === "RUNNING") return undefined;
     if (!isOpen) return session;
-    // Its own finaliser never ran: without this it would stand there as active for ever.
+    // Its own finaliser never ran: without this the session would stay active for ever.
     const message = `The run ended in Temporal as ${status.name.toLowerCase()}; the conversation is kept, and its files as last saved.`;
     const end = { status: status.name === "TERMINATED" ? "cancelled" : "failed", message } as const;
     return (await endAbandoned(store.db, id, session.runId, end)) ? session : undefined;

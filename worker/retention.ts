@@ -35,7 +35,7 @@ export async function retain(
   });
 }
 
-/** A session that is taken up in this moment stays, and so does one with a delegate that runs. */
+/** A session that is resumed at this moment is kept, and so is one with a running delegate. */
 async function deleteEnded({ store, client, logger }: RetentionOptions, id: string): Promise<void> {
   const family = await readFamily(store.db, id);
   if (family.some(({ endedAt }) => endedAt === null) || (await isRunning(client, id))) return;

@@ -237,7 +237,7 @@ function tellReady(file: string | undefined, logger: Logger): () => void {
   return () => clearInterval(timer);
 }
 
-/** Codes of connections that broke: states of a dependency, not errors of ours. */
+/** Codes of broken connections: states of a dependency, not our errors. */
 const CONNECTION_CODES = new Set([
   "ECONNRESET",
   "ECONNREFUSED",
@@ -263,7 +263,7 @@ function guardProcess(logger: Logger): void {
     logger.fatal({ err: error }, "an unhandled error; the worker ends and another takes its work");
     process.exit(1);
   };
-  // A log file whose disk is full: that line is lost, the worker goes on, and writes again when there is room.
+  // A log file on a full disk: that line is lost, the worker continues, and writes again when there is room.
   process.stderr.on("error", () => undefined);
   process.on("unhandledRejection", judge);
   process.on("uncaughtException", judge);

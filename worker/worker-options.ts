@@ -19,7 +19,7 @@ export interface WorkerParts {
   /** Tells all workers that activities of a session are to stop; default: their heartbeats do. */
   readonly announceStop?: (sessionId: string) => void;
   readonly activities: AgentActivities & Partial<BatchActivities>;
-  /** What Temporal knows this process by; default: without what tells two lives of one address apart. */
+  /** The process's identity in Temporal; default: without the part that distinguishes two processes of one address. */
   readonly identity?: string;
 }
 
@@ -97,7 +97,7 @@ export function workerOptions(parts: WorkerParts): WorkerOptions[] {
       : {}),
     workflowTaskPollerBehavior: POLLERS,
     activityTaskPollerBehavior: POLLERS,
-    // Heartbeats carry the cancels back, and are sent when one is to be heard: the SDK is to hold none of them back.
+    // Heartbeats carry cancels back and are sent when one is expected, so the SDK must not delay them.
     maxHeartbeatThrottleInterval: FIRST_LOOK_MS,
     defaultHeartbeatThrottleInterval: FIRST_LOOK_MS,
     sinks: workflowSinks(parts.announceStop),

@@ -38,7 +38,7 @@ export function codecKeysOf(setting: string | undefined): CodecKey[] {
   return keys;
 }
 
-/** Whose payload it is; without one (a codec server is not told) a payload is not bound, or not checked. */
+/** The payload's workflow; without one (as in a codec server) a payload is not bound, or not checked. */
 type Context = { readonly workflowId?: string | undefined } | undefined;
 
 export function createCodec(keys: readonly CodecKey[]): PayloadCodec {
@@ -68,7 +68,7 @@ function encrypt(payload: Payload, { id, key }: CodecKey, context: Context): Pay
 /** @throws ApplicationFailure `CodecKeyMissing` (retryable), `CodecRefused` (retryable: the run is to wait, not to fail) */
 function decrypt(payload: Payload, keys: readonly CodecKey[], context: Context): Payload {
   const id = text(payload, "key-id");
-  // One that is no payload of ours, whatever it is called, is dropped with a remark like all that nobody can read.
+  // A payload in an unknown encoding, whatever its name, is dropped with a remark.
   if (text(payload, "encoding") !== ENCODING || id === "") return payload;
   const workflowId = text(payload, "workflow-id");
   const known = keys.find((each) => each.id === id);

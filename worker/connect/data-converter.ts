@@ -10,13 +10,13 @@ const at = (name: string) => fileURLToPath(new URL(`./${name}${extension}`, impo
 
 export const payloadConverterPath = at("payload-guard");
 
-/** Inside the workflow: the same, but what comes from outside and cannot be decoded fails no workflow task. */
+/** Inside the workflow: the same, but outside payloads that cannot be decoded fail no workflow task. */
 export const workflowPayloadConverterPath = at("workflow-payloads");
 
-/** Only with keys: without, it would hide words from the Web UI and from nobody else. */
+/** Only with keys: without, it would hide texts from the Web UI alone. */
 export const encodedFailuresPath = at("encoded-failures");
 
-/** @param keys the first encrypts; none leaves what Temporal sees as it is */
+/** @param keys the first encrypts; without any, nothing is encrypted */
 export function dataConverterOf(keys: readonly CodecKey[]): DataConverter {
   return {
     payloadConverterPath,

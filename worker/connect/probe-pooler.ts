@@ -1,8 +1,8 @@
-/** Whether a pooler stands before Postgres that hands each transaction to another of its connections. */
+/** Whether a pooler in front of Postgres assigns each transaction to another of its connections. */
 import pg from "pg";
 import { ServiceMissing } from "./service-missing.ts";
 
-/** What a client is known by. Postgres tells each its backend's process; a pooler tells a number of its own. */
+/** A client's identity. Postgres reports its backend's process; a pooler reports its own number. */
 type Known = Pick<pg.ClientBase, "query"> & { readonly processID?: number | null };
 
 /** So often two clients are compared: a pooler may happen to give one the same connection again. Source: ours. */
@@ -36,7 +36,7 @@ async function shareBackends(client: Known, other: Known): Promise<boolean> {
   for (let round = 0; round < ROUNDS; round += 1) {
     await other.query("begin");
     try {
-      // While it rests in its transaction, its connection is nobody else's.
+      // While its transaction is open, its connection is not shared.
       if ((await backendOf(other)) === own || (await backendOf(client)) !== own) return true;
     } finally {
       await other.query("rollback");
@@ -61,7 +61,7 @@ const pooled = (address: string, cause?: unknown) =>
     cause,
   });
 
-/** @returns what to say of a pooler that lets a connection of ours not in for what it asks; undefined for any other error */
+/** @returns the advice for a pooler that refuses a connection because of its options; undefined for any other error */
 export function poolerRefusal(error: unknown, address: string): ServiceMissing | undefined {
   if (!(error instanceof Error) || !/unsupported startup parameter/.test(error.message)) return undefined;
   return new ServiceMissing({

@@ -49,7 +49,7 @@ export async function probeTemporal(address?: string, timeoutMs = PROBE_MS): Pro
   const deadline = Date.now() + timeoutMs;
   let connection: Connection | undefined;
   try {
-    // A refused port is known at once; the client would go on asking until the time is up.
+    // A refused port is known at once; the client would retry until the time is up.
     await knock(where, timeoutMs);
     // Loaded only here: it costs a start 0.2 s of a processor.
     const { Connection } = await import("@temporalio/client");

@@ -1,4 +1,4 @@
-/** A run's history as it was written: the server gives its payloads as it has them, which may be encrypted. */
+/** A run's history in readable form: the server returns its stored payloads, which may be encrypted. */
 import type { Client } from "@temporalio/client";
 import { createCodec } from "./codec.ts";
 

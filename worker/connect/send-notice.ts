@@ -1,7 +1,7 @@
 /** Posts notices to the operator's address. */
 import type { SendNotice } from "../../activities/runtime/notices.ts";
 
-/** An address that does not answer for so long is tried again later. */
+/** Timeout of an address; a silent one is tried again later. */
 const TIMEOUT_MS = 10_000;
 
 /** The address is in no message: it may hold a secret. */

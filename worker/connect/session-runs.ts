@@ -56,7 +56,7 @@ export function temporalRuns(client: Client, clean: (text: string) => string): S
       listRuns(client, sessionId, ending),
     ]);
     const others = all.filter(({ runId }) => runId !== inCharge && runId !== asking);
-    // What has ended stays as it was listed; only of what may have ended since is asked again.
+    // Ended runs are listed once; only possibly running ones are asked for again.
     const asked = others.map(async (run) => (run.isRunning ? known(sessionId, run.runId) : run));
     const later = (await Promise.all(asked)).filter(
       (run) => run !== undefined && (before === undefined || run.startedMs >= before.startedMs),

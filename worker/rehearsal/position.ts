@@ -1,4 +1,4 @@
-/** Where a conversation stands in the script, read from the conversation itself. Pure. */
+/** A conversation's position in the script, read from the conversation itself. Pure. */
 import type { ParsedRequest, WireItem } from "./wire.ts";
 import type { ScriptStep } from "./script-step.ts";
 
@@ -24,7 +24,7 @@ export const positionMark = (step: number, steps: number): string =>
 /**
  * The highest step that can be seen: by the ids of its calls, by the mark in a summary, or, where the conversation
  * comes as one text, by the step's own words.
- * @returns undefined where nothing of the script is in view
+ * @returns undefined where no part of the script is in view
  */
 export function positionOf(
   request: Pick<ParsedRequest, "items" | "system">,
@@ -44,7 +44,7 @@ export function positionOf(
   const found = [
     ...byCall,
     ...marked.map((step) => ({ step, repeats: 0, ended: ended || step >= script.length })),
-    // Words alone do not tell that a step's calls were made: with calls in view those are the surer sign.
+    // Text alone does not show that a step's calls were made: calls in view are more reliable.
     ...(byCall.length === 0 && said > 0 ? [{ step: said, repeats: 0, ended }] : []),
   ];
   return found.reduce<Position | undefined>(

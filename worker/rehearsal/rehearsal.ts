@@ -14,7 +14,7 @@ export interface RehearsalOptions {
 
 /** A step that keeps being cut off is left alone after this many repeats. */
 const MAX_REPEATS = 2;
-/** Characters of one piece: a word or two, so that one sees it write. */
+/** Characters of one piece: a word or two, so that the writing is visible. */
 const CHUNK_CHARS = 24;
 const MAX_TASK_CHARS = 160;
 

@@ -108,7 +108,7 @@ async function answer(
   response.end();
 }
 
-/** A part as an output item: as it is announced, and as it is done. */
+/** A part as an output item: as announced, and as completed. */
 function eventsOf(part: ReplyPart, id: string) {
   const text = textOf(part);
   if (part.type === "call") {

@@ -42,7 +42,7 @@ export function whatHappened(
   return { surprise, cutOff, guidance: guidanceIn(items), results: results.map((result) => result.text) };
 }
 
-/** User messages after the last thing that the model said or was answered; the task itself is none. */
+/** User messages after the model's last text or result, without the task itself. */
 function guidanceIn(items: readonly WireItem[]): string[] {
   const task = items.findIndex((item) => item.type === "message" && item.role === "user");
   const last = items.findLastIndex(

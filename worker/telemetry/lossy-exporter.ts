@@ -1,4 +1,4 @@
-/** Counts the spans that never arrive: the library's processor drops what waits too long without a word. */
+/** Counts the spans that never arrive: the library's processor drops waiting ones without a report. */
 import type { SpanExporter } from "@opentelemetry/sdk-trace";
 
 interface Losses {

@@ -1,4 +1,4 @@
-/** The flashcard application's files: as they end, and as they are first written where the script has them wrong. */
+/** The flashcard application's files: final, and as first written where the script has errors on purpose. */
 import { readFileSync } from "node:fs";
 
 /** A place in a file that the script gets wrong first. */
@@ -14,14 +14,14 @@ export function finished(path: string): string {
 }
 
 /**
- * The file with flaws put in.
+ * The file with flaws inserted.
  * @throws Error when the file does not hold a flaw's right text exactly once, or then its wrong one: they have come apart.
  */
 export function flawed(...flaws: readonly [Flaw, ...Flaw[]]): string {
   return flaws.reduce((text, { path, right, wrong }) => {
     if (text.split(right).length !== 2) throw new Error(`${path} does not hold this once: ${right}`);
     const result = text.replace(right, () => wrong);
-    // An edit that mends it later must find its place again.
+    // The edit that fixes it later must find its place again.
     if (wrong !== "" && result.split(wrong).length !== 2)
       throw new Error(`${path} holds this twice: ${wrong}`);
     return result;
