@@ -1,7 +1,7 @@
 /** Ids of questions, which people paste before an answer. */
 import { expect, test } from "vitest";
 import { isQuestionId } from "../../activities/contract/questions.ts";
-import { questionId } from "../../activities/permissions/approval.ts";
+import { questionId } from "../../activities/tools/permissions/approval.ts";
 
 test("each kind of question has an id that is not taken for an answer", () => {
   const call = { step: 12, index: 0 };
