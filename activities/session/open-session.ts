@@ -61,7 +61,7 @@ async function openSession(
   const wentBack = taken !== "superseded" && taken.wentBack;
   const entered = await enterSession(deps, scope, at);
   // What goes on in a fresh history was allowed when it began.
-  if (input.continuedStep === undefined) await holdToPolicy(deps, entered, input.precedence);
+  if (input.continuedFrom === undefined) await holdToPolicy(deps, entered, input.precedence);
   const session = await takeOwnTools(deps, entered, step === 0);
   if (input.keepsCalls !== true) {
     const stopped = await db.transaction(async (tx) =>

@@ -4,6 +4,7 @@ import { operatorPolicySchema } from "../../activities/config/operator-policy.ts
 import { createSession, findSession } from "../../activities/store/sessions.ts";
 import { switchModel } from "../../activities/store/switch-model.ts";
 import { sendGuidance } from "../../client/sessions/send-guidance.ts";
+import { carry, createState } from "../../workflows/agent-state.ts";
 import { WORKFLOW_TYPE } from "../../workflows/messages.ts";
 import { runConfig, useAgent } from "../support/agent-harness.ts";
 import { clientServices, sessionRow } from "../support/client-services.ts";
@@ -60,14 +61,17 @@ it("a run is held to the priority and the tenant that Temporal has for it, whate
     config: (config) => ({ ...config, priority: 2, tenant: "acme" }),
   });
   expect((await session.result()).status).toBe("completed");
-  for (const [priority, rule] of [
-    [{ priorityKey: 1, fairnessKey: "acme" }, "max.priority"],
-    [{ priorityKey: 2, fairnessKey: "other" }, "tenants"],
+  // An input as of a run that continues another one makes it none.
+  const carried = carry({ ...createState({}), step: 1 });
+  for (const [priority, rule, input] of [
+    [{ priorityKey: 1, fairnessKey: "acme" }, "max.priority", {}],
+    [{ priorityKey: 2, fairnessKey: "other" }, "tenants", {}],
+    [{ priorityKey: 1, fairnessKey: "acme" }, "max.priority", { carried }],
   ] as const) {
     const run = await agent.client.workflow.start(WORKFLOW_TYPE, {
       workflowId: session.id,
       taskQueue: agent.taskQueue,
-      args: [{}],
+      args: [input],
       priority,
     });
     await expect(run.result()).rejects.toThrow();
