@@ -49,7 +49,7 @@ const MODEL = bySession({
       }),
     ],
     [
-      text("pnpm it is. One session looks for what else calls npm, another one writes the manual anew."),
+      text("pnpm it is. One session looks for what else calls npm, another one rewrites the manual."),
       call("delegate", { task: "Find every place that calls npm, and say which of them matter." }),
       call("delegate", { task: "Change the README from npm to pnpm.", access: "write" }),
     ],
