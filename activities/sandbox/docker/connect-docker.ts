@@ -24,8 +24,7 @@ export function connectDocker(
   const modem = docker.modem as { dial(request: Request, answered: Answered): void };
   const dial = modem.dial.bind(modem);
   // The library's own timeout counts silence, and so would end idle streams.
-  modem.dial = (given, answered) => {
-    const request = withShortAddress(given);
+  const send = (request: Request, answered: Answered) => {
     // An upload (an image, by the set-up) is answered only when it is complete.
     if (request.file !== undefined) return dial(request, answered);
     const late = new AbortController();
@@ -41,15 +40,26 @@ export function connectDocker(
       if (!late.signal.aborted) answered(error, answer);
     });
   };
+  modem.dial = (request, answered) => {
+    if (request.path !== CREATE) return send(request, answered);
+    // Asked each time: the engine may be another one since.
+    docker
+      .version()
+      .then(({ ApiVersion }) => send(creating(request, ApiVersion), answered))
+      .catch((error: unknown) => answered(error));
+  };
   return docker;
 }
 
+const CREATE = "/containers/create?";
+
 /**
+ * With the engine's version in its path: a proxy that refuses mounts of the host's folders looks only there (wollomatic's 1.12.2).
  * The library puts all of a new container into the address too, not only its name: with the supervisor in it that has 40 KB, which
  * a proxy in between refuses (HAProxy and Node take 16 KB).
  */
-function withShortAddress(request: Request): Request {
-  if (request.path !== "/containers/create?") return request;
+function creating(request: Request, version: string): Request {
   const { name, ...body } = request.options as { readonly name?: string };
-  return { ...request, options: { _query: name === undefined ? {} : { name }, _body: body } };
+  const options = { _query: name === undefined ? {} : { name }, _body: body };
+  return { ...request, path: `/v${version}${CREATE}`, options };
 }

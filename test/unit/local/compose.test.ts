@@ -8,11 +8,13 @@ import { providerVariables } from "../../../activities/config/providers.ts";
 import { createSanitizer } from "../../../activities/redaction/sanitizer.ts";
 import { readWorkerConfig } from "../../../worker/config.ts";
 import { SEARCH_ATTRIBUTES } from "../../../worker/search-attributes.ts";
+import { composedRules } from "../../support/docker-socket-proxy.ts";
 
 const project = fileURLToPath(new URL("../../..", import.meta.url));
 
 interface Service {
   readonly image: string;
+  readonly command?: readonly string[];
   /** Null: passed on where it is set. */
   readonly environment?: Record<string, string | null>;
   readonly depends_on?: Record<string, { condition: string }>;
@@ -56,6 +58,15 @@ test("every mounted file of the project exists", () => {
     .filter((path) => path.startsWith("./"));
   expect(mounted.length).toBeGreaterThan(0);
   for (const path of mounted) expect(existsSync(join(project, path)), path).toBe(true);
+});
+
+test("the proxy to Docker lets a container be made only where it looks for mounts of the host", () => {
+  const passing = (path: string) =>
+    composedRules().filter((rule) => new RegExp(`^${rule.replace("-allowPOST=", "")}$`).test(path));
+  expect(passing("/v1.41/containers/create")).toHaveLength(1);
+  // Source: checkBindMountRestrictions of wollomatic/socket-proxy 1.12.2, which takes the path's second part for what is asked.
+  for (const path of ["/containers/create", "/x/v1.41/containers/create"]) expect(passing(path)).toEqual([]);
+  expect(services["docker-proxy"]?.command).toContain("-allowbindmountfrom=/nothing");
 });
 
 test("every image has a version", () => {
