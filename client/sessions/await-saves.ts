@@ -1,9 +1,9 @@
-/** Files are saved beside the next step: who goes back to a step wants those of the step before to be there. */
+/** Files are saved in parallel with the next step: going back to a step needs the save of the step before. */
 import { findSandbox } from "../../activities/store/sandboxes.ts";
 import type { Database } from "../../activities/store/db.ts";
 import { until } from "../../worker/connect/until.ts";
 
-/** How long a save in progress is waited for. Source: ours; most take a second. */
+/** How long to wait for a save in progress. Source: ours; most take a second. */
 const SAVE_MS = 10_000;
 const POLL_MS = 100;
 

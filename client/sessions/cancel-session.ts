@@ -1,4 +1,4 @@
-/** Ends a session's run and waits until it has cleaned up. Follows that run alone, whatever is said or retried meanwhile. */
+/** Ends a session's run and waits for its clean-up. Follows only that run, whatever messages or retries follow. */
 import { databaseNow, readKept, type Kept } from "../../activities/store/stopped-step.ts";
 import type { SessionRow } from "../../activities/store/reading.ts";
 import { until } from "../../worker/connect/until.ts";
@@ -30,7 +30,7 @@ export async function cancelSession(
   const { temporal, store } = services;
   const since = await databaseNow(store.db);
   let run = await describeRun(temporal, id);
-  // Where Temporal could not say, asked once more it tells what is wrong.
+  // Where Temporal gave no answer, a second request reports what is wrong.
   if (run === undefined) await withRunning(services, row, (handle) => handle.describe());
   let asked: string | undefined;
   const isClosed = () => run !== undefined && run.status !== "RUNNING" && run.status !== "CONTINUED_AS_NEW";
@@ -39,11 +39,11 @@ export async function cancelSession(
     async () => {
       if (isClosed()) return true;
       if (run?.status === "RUNNING" && asked !== run.runId) {
-        // The session's end is the last that is reported of it.
+        // The session's end is the last event.
         if (asked === undefined) await recordAction(services, row, "cancel");
         if (await requestCancel(services, id, run)) asked = run.runId;
       }
-      // A run that goes on in a fresh history: that is the one to end.
+      // A run that continued as new: its successor is the one to end.
       const followed = run?.status === "CONTINUED_AS_NEW" ? undefined : run?.runId;
       run = (await describeRun(temporal, id, followed)) ?? run;
       return isClosed();
@@ -57,7 +57,7 @@ export async function cancelSession(
   return { runId: asked, ...(await readKept(store.db, id, since)) };
 }
 
-/** @returns false where it ended in this very moment: the next look says how */
+/** @returns false where it has just ended: the next check shows how */
 async function requestCancel(services: Services, id: string, { runId }: RunDescription): Promise<boolean> {
   const client = await services.temporal.client();
   const requested = await unlessGone(() => client.workflow.getHandle(id, runId).cancel());

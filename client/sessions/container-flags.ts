@@ -1,11 +1,11 @@
-/** `--container` and what goes with it. */
+/** `--container` and the related flags. */
 import type { RunConfig } from "../../activities/config/agent-config.ts";
 import { setupSettingsSchema } from "../../activities/config/setup-settings.ts";
 import type { AttachedContainer } from "../../activities/config/container-settings.ts";
 import { usageError } from "../console/errors.ts";
 
 export interface ContainerFlags {
-  /** A running container of somebody else's. */
+  /** Another person's running container. */
   readonly container?: string;
   readonly workspaceDir?: string;
 }
@@ -34,7 +34,7 @@ export async function containerFor(
   return checkContainer(container, workspaceDir);
 }
 
-/** The settings of a session that works there: nothing is set up in it, and nobody gets a copy of it. */
+/** The settings of a session in a container: no set-up, and no delegates, which would need a copy. */
 export function inContainer(config: RunConfig, container: AttachedContainer | undefined): RunConfig {
   if (container === undefined) return config;
   const { sandbox, delegate } = config;

@@ -1,4 +1,4 @@
-/** Deletes a session that does not run: its rows, its delegates, and what Temporal holds of it. */
+/** Deletes a session that does not run: its rows, its delegates, and its histories in Temporal. */
 import { deleteFamily, readFamily, type FamilyMember } from "../../activities/store/delete-session.ts";
 import type { SessionRow } from "../../activities/store/reading.ts";
 import { forgetHistories, type Forgotten } from "../../worker/connect/forget-histories.ts";
@@ -13,7 +13,7 @@ export interface Deleted {
 }
 
 /**
- * @throws ClientError (impossible) where it runs, or is another session's delegate; (missing) where Temporal cannot say
+ * @throws ClientError (impossible) where it runs, or is another session's delegate; (missing) where Temporal does not answer
  *   whether it runs
  */
 export async function deleteSession(services: Services, row: SessionRow): Promise<Deleted> {

@@ -1,4 +1,4 @@
-/** What a cancel or an interrupt kept, in words. Pure. */
+/** Describes what a cancel or an interrupt kept. Pure. */
 import type { Kept } from "../../activities/store/stopped-step.ts";
 import { oneLine } from "../console/format.ts";
 

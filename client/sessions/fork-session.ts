@@ -1,4 +1,4 @@
-/** A new session that goes on from an earlier point of another, which stays as it is. */
+/** A new session that continues from an earlier point of another, which is not changed. */
 import { randomUUID } from "node:crypto";
 import { runConfigSchema } from "../../activities/config/agent-config.ts";
 import type { Guidance } from "../../activities/contract/guidance.ts";
@@ -16,7 +16,7 @@ import { createSessionId } from "./session-id.ts";
 import { workflowOptions } from "./start-session.ts";
 
 export interface ForkOrder {
-  /** The first step that is not taken along; undefined: all that is finished is. */
+  /** The first step that is not copied; undefined: everything finished is copied. */
   readonly fromStep: number | undefined;
   /** The first message to the new session. */
   readonly message: string | undefined;
@@ -25,7 +25,7 @@ export interface ForkOrder {
 
 /**
  * @returns the new session's id
- * @throws ClientError (usage) for a step that never was, (impossible) where the id is taken or a step is not finished
+ * @throws ClientError (usage) for a step that never ran, (impossible) where the id is used or a step is not finished
  */
 export async function forkSession(services: Services, row: SessionRow, order: ForkOrder): Promise<string> {
   const { store } = services;

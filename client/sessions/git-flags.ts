@@ -1,4 +1,4 @@
-/** The flags about a repository, laid over the configuration. Pure. */
+/** The flags about a repository, merged over the configuration. Pure. */
 import { type Command, Option } from "commander";
 import {
   branchName,
@@ -57,7 +57,7 @@ export function sessionGit(
     url: address.url,
     ...(ref === undefined ? {} : { ref }),
     ...(branch === undefined ? {} : { branch }),
-    // A pull request is of a branch that was pushed.
+    // A pull request needs a pushed branch.
     push: when === "never" && wanted !== "none" ? "end" : when,
     pr: wanted,
   };

@@ -1,4 +1,4 @@
-/** Files that go with a task or a message. */
+/** Files attached to a task or a message. */
 import { readFile } from "node:fs/promises";
 import { basename, extname } from "node:path";
 import { cutChars } from "../../activities/contract/cut-text.ts";
@@ -8,7 +8,7 @@ import { oneLine } from "../console/format.ts";
 
 const EXTENSIONS = [".png", ".jpg", ".jpeg", ".gif", ".webp", ".pdf"];
 const MAX_NAME_CHARS = 200;
-/** What one request carries of media: a larger file would never be seen. Providers take 20 MB. */
+/** Limit of media in one request: a larger file would never be sent. Providers accept 20 MB. */
 const MAX_IMAGE_BYTES = 8 * 1024 * 1024;
 
 export interface Attachment {
@@ -17,13 +17,13 @@ export interface Attachment {
   readonly filename: string;
 }
 
-/** Its name and media type as the store may have them. */
+/** Its cleaned name and media type for the store. */
 export function cleanAttachment(file: Attachment, clean: (text: string) => string): Attachment {
   const name = (text: string) => cutChars(clean(text), MAX_NAME_CHARS);
   return { bytes: file.bytes, mediaType: name(file.mediaType), filename: name(file.filename) };
 }
 
-/** What the person should know before a model that takes no such files is asked: a line each. */
+/** Notes for the person before a model that accepts no such files is asked: a line each. */
 export function notShown(
   attachments: readonly Attachment[],
   { model, input }: { readonly model: string; readonly input: readonly string[] },
@@ -36,7 +36,7 @@ export function notShown(
     );
 }
 
-/** Reads images and PDFs, whose content decides what they are. @throws ClientError (usage) for what is none, is missing or is larger than 8 MiB */
+/** Reads images and PDFs, recognised by their content. @throws ClientError (usage) for other, missing or files larger than 8 MiB */
 export async function readAttachments(paths: readonly string[]): Promise<Attachment[]> {
   const all: Attachment[] = [];
   for (const path of paths) {
@@ -50,7 +50,7 @@ export async function readAttachments(paths: readonly string[]): Promise<Attachm
   return all;
 }
 
-/** @param called what it is called in a refusal. @throws ClientError (usage) for what is no image and no PDF, or larger than 8 MiB */
+/** @param called its name in an error. @throws ClientError (usage) for content that is not an image or PDF, or larger than 8 MiB */
 export function attachmentOf(filename: string, bytes: Uint8Array, called = filename): Attachment {
   if (bytes.length === 0 || bytes.length > MAX_IMAGE_BYTES)
     throw usageError(`${called} has ${bytes.length} bytes; it must have 1 to ${MAX_IMAGE_BYTES}.`);

@@ -1,4 +1,4 @@
-/** Aborts the step in flight of a session that runs, and says what was kept of it. */
+/** Aborts the step in flight of a running session, and reports what was kept of it. */
 import { randomUUID } from "node:crypto";
 import { databaseNow, readKept, type Kept } from "../../activities/store/stopped-step.ts";
 import { senderOf } from "../../activities/contract/person-name.ts";
@@ -14,20 +14,20 @@ import { announceMessage } from "./send-guidance.ts";
 import { recordAction } from "./record-action.ts";
 
 const POLL_MS = 100;
-/** How long a worker may take to answer before the interrupt is left with Temporal. */
+/** How long to wait for a worker before the interrupt is left with Temporal. */
 const REPLY_MS = 5_000;
-/** How long the step may take to end. */
+/** How long to wait for the step's end. */
 const MAX_WAIT_MS = 20_000;
 
 export interface Interrupted extends Kept {
-  /** False where no worker took it yet: Temporal keeps it until one does. */
+  /** False where no worker received it yet: Temporal keeps it until one does. */
   readonly acknowledged: boolean;
 }
 
 /** Longer ones go through `say`, which stores them. */
 const MAX_BYTES = 16_384;
 
-/** A person's words as they may be sent. @throws ClientError (usage) where they are too long */
+/** A person's text, checked for its length. @throws ClientError (usage) where it is too long */
 export function interruptMessage(text: string, reference: string): string {
   if (Buffer.byteLength(text) > MAX_BYTES) {
     throw usageError(

@@ -27,7 +27,7 @@ async function listed(db: Services["store"]["db"], { parent, ...listing }: Listi
   return listSessions(db, { ...listing, parent: (await findByReference(db, parent)).id });
 }
 
-/** Runs that Temporal has as closed though their session's row does not: asked for the newest few only, and briefly. */
+/** Runs that Temporal has closed although their session's row is open: checked for the newest few only, and briefly. */
 async function closedRuns(services: Services, rows: readonly SessionRow[]) {
   const open = rows.filter((row) => !hasEnded(row)).slice(0, 20);
   if (open.length === 0) return new Map();

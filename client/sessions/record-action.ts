@@ -1,4 +1,4 @@
-/** Tells those who watch a session who did something about it, where this client knows who acts. */
+/** Announces who acted on a session, where this client knows its user. */
 import { appendEvents } from "../../activities/store/events.ts";
 import { readFigures, type SessionRow } from "../../activities/store/reading.ts";
 import { wakeWatchers } from "../../activities/store/watching.ts";
@@ -14,7 +14,7 @@ type PersonsAction =
   | "retry"
   | "purge";
 
-/** Writes `person:acted`; does nothing where nobody is named. */
+/** Writes `person:acted`; does nothing without a user. */
 export async function recordAction(
   { store, user }: Pick<Services, "store" | "user">,
   { id, epoch }: Pick<SessionRow, "id" | "epoch">,

@@ -1,4 +1,4 @@
-/** Where in Temporal's histories a session asked its model for a step: the point that a reset goes back to. */
+/** Finds in Temporal's histories where a session requested a step from its model: the point that a reset goes back to. */
 import { WorkflowNotFoundError, type Client } from "@temporalio/client";
 import { optionalTsToMs } from "@temporalio/common/lib/time.js";
 import { readHistory, type History } from "../../worker/connect/read-history.ts";
@@ -6,7 +6,7 @@ import { readHistory, type History } from "../../worker/connect/read-history.ts"
 interface ResetPoint {
   readonly runId: string;
   readonly step: number;
-  /** Compaction rounds done by then; undefined where the run did not say so. */
+  /** Compactions by then; undefined where the run did not report it. */
   readonly round: number | undefined;
   /** The workflow task that asked, or the attempt of it before: the reset takes it again. */
   readonly taskFinishedEventId: Long;
@@ -21,14 +21,14 @@ type Long = NonNullable<
 
 export type Found =
   | { readonly kind: "found"; readonly point: ResetPoint }
-  /** No run asked for it. */
+  /** No run requested it. */
   | { readonly kind: "never" }
   /** Temporal has no history of the run that may have asked. */
   | { readonly kind: "gone" };
 
 /**
- * Looks through a session's runs, newest first, so that of several lines the live one is found.
- * @param step the step to look for; undefined: the newest that was asked for
+ * Searches a session's runs, newest first, so that of several lines the live one is found.
+ * @param step the step to look for; undefined: the newest that was requested
  */
 export async function findResetPoint(
   client: Client,
@@ -48,7 +48,7 @@ export async function findResetPoint(
     }
     const asked = askedIn(history.events ?? [], runId);
     const newest = asked.at(-1)?.step;
-    // A step may have been asked for several times, as after an interrupt: it began with the first.
+    // A step may have been requested several times, as after an interrupt: it began with the first.
     const point = asked.find((each) => each.step === (step ?? newest));
     if (point) return { kind: "found", point };
   }
@@ -80,7 +80,7 @@ function askedIn(events: readonly Event[], runId: string): ResetPoint[] {
     if (!scheduled || !task) continue;
     const name = scheduled.activityType?.name;
     const taken = parking ?? before.get(String(task)) ?? task;
-    // Beside all else, at any time.
+    // Independent of the above, at any time.
     if (name === "announceQueued") continue;
     parking = name === "parkGuidance" ? taken : undefined;
     const data = scheduled.input?.payloads?.[0]?.data;

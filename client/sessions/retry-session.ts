@@ -1,4 +1,4 @@
-/** Takes a session back to the moment before a step, by Temporal's own reset: what `retry` does, and the Web UI too. */
+/** Takes a session back to the moment before a step, by Temporal's own reset, like the Web UI. */
 import { randomUUID } from "node:crypto";
 import { temporalRuns } from "../../worker/connect/session-runs.ts";
 import { dropSaidAfter, parkGuidance } from "../../activities/store/guidance.ts";
@@ -13,15 +13,15 @@ import { awaitSaves } from "./await-saves.ts";
 import { findResetPoint } from "./reset-point.ts";
 import { recordAction } from "./record-action.ts";
 
-/** Temporal's numbers for what of the abandoned events is not applied to the new run. */
+/** Temporal's codes for abandoned events that are not applied to the new run. */
 const SIGNAL = 1;
 const UPDATE = 2;
 const CANCEL_REQUEST = 4;
 
 export interface Retry {
-  /** The first step that is done again; undefined: the newest that began. */
+  /** The first step to repeat; undefined: the newest that began. */
   readonly fromStep: number | undefined;
-  /** What was said since then is not said again. */
+  /** Messages since then are not delivered again. */
   readonly dropMessages: boolean;
 }
 
@@ -34,7 +34,7 @@ export interface Retried {
 
 /**
  * A run that goes on is ended by it; an earlier one of a session that has outgrown several is found.
- * @throws ClientError (usage) for a step that never was, (impossible) where there is nothing to go back to
+ * @throws ClientError (usage) for a step that never ran, (impossible) where there is nothing to go back to
  */
 export async function retrySession(services: Services, row: SessionRow, retry: Retry): Promise<Retried> {
   const { store } = services;
@@ -64,12 +64,12 @@ export async function retrySession(services: Services, row: SessionRow, retry: R
     reason: `longhaul retry --from-step ${point.step}`,
     workflowTaskFinishEventId: point.taskFinishedEventId,
     requestId: randomUUID(),
-    // What was said waits in Postgres; a cancel, an interrupt or a compaction of the old line is none of the new one's.
+    // Messages wait in Postgres; a cancel, an interrupt or a compaction of the old line does not apply to the new one.
     resetReapplyExcludeTypes: [SIGNAL, UPDATE, CANCEL_REQUEST],
   });
-  // Said while this was under way.
+  // Messages that arrived during the retry.
   await parkGuidance(store.db, row.id, await unkept());
-  // The run's first activity would do this; done here, whoever watches sees it even while no worker runs.
+  // The run's first activity would do this; done here, watchers see it even while no worker runs.
   const { step, round } = point;
   const taken = await takeOver(
     { store, sessionRuns },

@@ -1,4 +1,4 @@
-/** The flags that `run` and `start` share, and what they come to before anything is started. */
+/** The common flags of `run` and `start`, and their resolution before anything starts. */
 import { resolve } from "node:path";
 import { InvalidArgumentError, Option, type Command } from "commander";
 import { z } from "zod";
@@ -38,7 +38,7 @@ export interface RunFlags extends GitFlags, SandboxFlags, ContainerFlags {
   readonly plan?: boolean;
   readonly priority?: number;
   readonly tenant?: string;
-  /** A file's name; of the library the schema itself. */
+  /** A file's name; from the library, the schema itself. */
   readonly outputSchema?: string | OutputSchema;
 }
 
@@ -54,7 +54,7 @@ export function withRunFlags(command: Command): Command {
     .option("--id <id>", "id of the session; the same id and task again attaches to it");
 }
 
-/** What is said of many sessions at once, too. */
+/** Flags that also apply to many sessions at once. */
 export function withItemFlags(command: Command): Command {
   return withSettingFlags(command).option(
     "--workspace <dir>",
@@ -62,7 +62,7 @@ export function withItemFlags(command: Command): Command {
   );
 }
 
-/** What a session has that begins without anybody's folder, too. */
+/** Flags that also apply to a session without a folder. */
 export function withSettingFlags(command: Command): Command {
   return withGitFlags(command)
     .option("--model <provider/model>", "model to ask, such as openai/gpt-6.1-sol")
@@ -134,14 +134,14 @@ export function wholeNumber(text: string): number {
 
 export const collect = (value: string, before: readonly string[] = []): string[] => [...before, value];
 
-/** What many starts at once look at no more often than they have to. */
+/** Caches what many starts at once would check repeatedly. */
 export interface Sources {
   readonly stdin?: Stdin;
   readonly readFolder?: typeof readFolder;
   readonly checkRepository?: (git: SessionGit, flags: RunFlags) => Promise<void>;
 }
 
-/** Everything that can be wrong with an order is found here, before anything is started. @throws ClientError */
+/** Finds every usage error before anything starts. @throws ClientError */
 export async function prepareStart(
   words: readonly string[],
   flags: RunFlags,
@@ -160,7 +160,7 @@ export async function prepareStart(
   const git = sessionGit(flags, config.settings.git);
   for (const line of [...config.notes, ...(fromDevcontainer?.notes ?? [])]) note(`${line}\n`);
   if (config.rehearsal && flags.setup !== false) {
-    // Never taken unasked: only named, before the rehearsal plays.
+    // Never used unasked: only mentioned, before the rehearsal plays.
     const { findLocalServers, serverNote } = await import("../setup/model-servers.ts");
     for (const server of await findLocalServers()) note(`${serverNote(server)}\n`);
   }
@@ -182,7 +182,7 @@ export async function prepareStart(
   return { start: { id, task, config: { ...run, repository: git }, attachments, folder }, config };
 }
 
-/** Of programs, too, which no command line has checked. @throws ClientError (usage) */
+/** For programs, too, without a command line's checks. @throws ClientError (usage) */
 function precedenceFlags({ priority, tenant }: RunFlags) {
   const result = z
     .object({ priority: prioritySchema.optional(), tenant: tenantSchema.optional() })
@@ -211,7 +211,7 @@ async function devcontainerFor(flags: RunFlags): Promise<Devcontainer | undefine
   return devcontainerOfRepository(repo, ref);
 }
 
-/** @throws ClientError where the repository does not let us in, or cannot be worked on */
+/** @throws ClientError where the repository denies access, or is unusable */
 export async function checkRemote(git: SessionGit, flags: RunFlags): Promise<void> {
   const { checkRepository } = await import("../setup/repository-check.ts");
   await checkRepository(git, flags);
@@ -222,7 +222,7 @@ async function readProject(path: string, { run }: ResolvedConfig, read: typeof r
   return { ...folder, ...projectFiles(folder.files, run), path };
 }
 
-/** The configuration, in which models in no table have the window that their server says. @throws ClientError */
+/** The configuration, with windows from servers for models that are in no table. @throws ClientError */
 export async function resolveAsking(flags: ConfigFlags): Promise<ResolvedConfig> {
   const config = resolveConfig(flags);
   if (config.assumed.length === 0) return config;

@@ -1,11 +1,11 @@
-/** What only a running session takes: signals. */
+/** Operations that only a running session accepts: signals. */
 import type { WorkflowHandle } from "@temporalio/client";
 import type { SessionRow } from "../../activities/store/reading.ts";
 import type { Services } from "../connect/connection.ts";
 import { unlessGone } from "../connect/describe-run.ts";
 import { notPossible, type ClientError } from "../console/errors.ts";
 
-/** Does something with a session's running workflow. @throws ClientError (impossible) where it does not run */
+/** Runs an operation on a session's running workflow. @throws ClientError (impossible) where it does not run */
 export async function withRunning<T>(
   services: Services,
   row: SessionRow,
@@ -18,7 +18,7 @@ export async function withRunning<T>(
 }
 
 export function notRunning({ id, status }: SessionRow): ClientError {
-  // A run that was ended in Temporal itself could not write so.
+  // A run that was ended in Temporal itself could not store its end.
   const how = status === "active" || status === "waiting" ? "its run was ended in Temporal" : status;
   return notPossible(`${id} is not running (${how}).`, `Resume it with: longhaul say ${id} "go on"`);
 }

@@ -1,4 +1,4 @@
-/** An answer for a question: the first that its workflow takes counts. */
+/** Answers a question: the first answer that its workflow accepts counts. */
 import { randomUUID } from "node:crypto";
 import { WorkflowUpdateFailedError } from "@temporalio/client";
 import { MAX_ANSWER_CHARS, readAnswer, type AnswerMessage } from "../../activities/contract/questions.ts";
@@ -11,20 +11,20 @@ import { unlessGone } from "../connect/describe-run.ts";
 import { clientSanitizer } from "../config/config.ts";
 import { notPossible, usageError } from "../console/errors.ts";
 
-/** How long a worker may take to answer before the answer is left with Temporal. */
+/** How long to wait for a worker before the answer is left with Temporal. */
 const REPLY_MS = 5_000;
 
 export interface Answered {
-  /** The one that asked: this session, or one that it started. */
+  /** The session that asked: this one, or one of its delegates. */
   readonly session: string;
   readonly question: string;
-  /** False where no worker took it yet: Temporal keeps it until one does. */
+  /** False where no worker received it yet: Temporal keeps it until one does. */
   readonly acknowledged: boolean;
 }
 
 type Given = { readonly [Name in keyof AnswerMessage]?: AnswerMessage[Name] | undefined };
 
-/** An answer as it may be sent. @throws ClientError (usage) where it is too long */
+/** An answer, checked for its length. @throws ClientError (usage) where it is too long */
 export function cleanAnswer({ question, text, option, action, by }: Given): AnswerMessage {
   if (text !== undefined && text.length > MAX_ANSWER_CHARS)
     throw usageError(
@@ -41,14 +41,14 @@ export function cleanAnswer({ question, text, option, action, by }: Given): Answ
   };
 }
 
-/** @throws ClientError (impossible) where the question is not open, or takes no such answer */
+/** @throws ClientError (impossible) where the question is not open, or does not accept the answer */
 export async function sendAnswer(services: Services, id: string, said: AnswerMessage): Promise<Answered> {
   const given = { ...senderOf({ by: services.user }), ...said };
   const { db } = services.store;
   const all = await listQuestions(db, { of: id, all: true });
   const open = await listQuestions(db, { of: id });
   const asked = chosen(id, open, all, given.question);
-  // Also without a worker a person is told what is wrong with the answer.
+  // A wrong answer is reported even without a worker.
   const options = asked.options === null ? {} : { options: asked.options.map(({ label }) => label) };
   const answer = readAnswer([{ id: asked.id, kind: asked.kind, ...options }], {
     ...given,
@@ -70,7 +70,7 @@ export async function sendAnswer(services: Services, id: string, said: AnswerMes
         const reason = error.cause instanceof Error ? error.cause.message : error.message;
         throw notPossible(`The answer was not taken: ${reason}.`, `What is open: longhaul questions ${id}`);
       }
-      // No worker answered. If one takes both, the second finds the question answered.
+      // No worker answered. If one receives both, the second finds the question answered.
       await handle.signal(answerSignal, message);
       return { session, question, acknowledged: false };
     }

@@ -26,11 +26,11 @@ import { cleanAttachment, type Attachment } from "./images.ts";
 import { idsOnly } from "../setup/services.ts";
 import { workflowOptions } from "./start-session.ts";
 
-/** Text beyond this goes as a blob: a signal stays small. Source: invariant 1, messages.ts. */
+/** Longer text is stored as a blob: a signal stays small. Source: invariant 1, messages.ts. */
 const INLINE_BYTES = 16_384;
 /** Source: requirement 4.1. */
 const MAX_WAITING = 100;
-/** How long a worker may take to answer before the message is left with Temporal. */
+/** How long to wait for a worker before the message is left with Temporal. */
 const REPLY_MS = 5_000;
 
 export interface Sent {
@@ -38,10 +38,10 @@ export interface Sent {
   readonly queued: boolean;
   /** From 1; 0 for one that was delivered already. */
   readonly position: number;
-  /** False where no worker took it yet: Temporal keeps it until one does. */
+  /** False where no worker received it yet: Temporal keeps it until one does. */
   readonly acknowledged: boolean;
   readonly resumed: boolean;
-  /** The run is ending and will not read it: it waits for the next one, which another message starts. */
+  /** The run is ending and will not read it: it waits for the next run, which another message starts. */
   readonly waitsForNextRun?: true;
 }
 
@@ -52,7 +52,7 @@ export interface NewMessage {
   readonly attachments: readonly Attachment[];
 }
 
-/** Whether it may name a message. */
+/** Whether it is a valid message id. */
 export const isMessageId = (id: string) => /^[\w.:-]{1,128}$/.test(id);
 
 /** @throws ClientError (impossible) where the queue is full or the session refuses it */
@@ -60,7 +60,7 @@ export async function sendGuidance(services: Services, row: SessionRow, given: N
   const message = cleaned(given);
   const { db } = services.store;
   const waiting = await readWaiting(db, row.id);
-  // One that has ended is resumed by this message, and then takes what waits.
+  // An ended session is resumed by this message, and then delivers waiting ones.
   if (row.endedAt === null && waiting.length >= MAX_WAITING) throw queueFull(row.id);
   const client = await services.temporal.client();
   const id = message.id ?? randomUUID();
@@ -84,7 +84,7 @@ export async function sendGuidance(services: Services, row: SessionRow, given: N
     reply = await withTimeout(
       client.workflow.executeUpdateWithStart(sendGuidanceUpdate, {
         args: [guidance],
-        // Of this call: under the id of an earlier one Temporal would repeat that one's answer.
+        // The update's own id: under an earlier one Temporal would repeat that one's answer.
         updateId: `say-${id}-${randomUUID()}`,
         startWorkflowOperation: new WithStartWorkflowOperation(WORKFLOW_TYPE, start),
       }),
@@ -92,7 +92,7 @@ export async function sendGuidance(services: Services, row: SessionRow, given: N
     );
   } catch (error) {
     if (error instanceof WorkflowUpdateFailedError) throw refused(row.id, error);
-    // No worker answered, or the run closed in this very moment. Told apart by its id, it counts once however often it is sent.
+    // No worker answered, or the run has just closed. Its id makes it count once however often it is sent.
     await client.workflow.signalWithStart(WORKFLOW_TYPE, {
       ...start,
       signal: guidanceSignal,
@@ -113,7 +113,7 @@ export async function sendGuidance(services: Services, row: SessionRow, given: N
   };
 }
 
-/** A message's text and files as parts; what is long goes as a blob. */
+/** A message's text and files as parts; long text is stored as a blob. */
 export async function partsOf(services: Services, message: NewMessage): Promise<UserPart[]> {
   const { db } = services.store;
   const bytes = Buffer.from(message.text);
@@ -128,7 +128,7 @@ export async function partsOf(services: Services, message: NewMessage): Promise<
   return parts;
 }
 
-/** What comes from the person's machine, as the store, Temporal and the model may have it. */
+/** The person's input, cleaned for the store, Temporal and the model. */
 function cleaned({ id, text, attachments }: NewMessage): NewMessage {
   const { clean } = clientSanitizer();
   return {
@@ -140,7 +140,7 @@ function cleaned({ id, text, attachments }: NewMessage): NewMessage {
 
 const textPart = (text: string): UserPart => ({ type: "text", text });
 
-/** Tells watchers of a message that was sent as a signal, without an answer. */
+/** Announces a message that was sent as a signal, without an answer. */
 export async function announceMessage(
   services: Services,
   row: SessionRow,
@@ -152,7 +152,7 @@ export async function announceMessage(
   await announce(services, row, { id, position, excerpt: excerptOf([textPart(text)]), ...by });
 }
 
-/** The sender finds it in the queue at once; what comes another way, the worker announces as it takes it. */
+/** The sender sees it in the queue at once; the worker announces messages from elsewhere when it receives them. */
 async function announce(services: Services, row: SessionRow, message: QueuedMessage): Promise<void> {
   const { db } = services.store;
   const step = (await readFigures(db, [row.id])).get(row.id)?.step ?? 0;

@@ -1,4 +1,4 @@
-/** Everything of a session as one document. Pure. */
+/** A whole session as one document. Pure. */
 import type { readWhole, SessionRow } from "../../activities/store/reading.ts";
 
 type Whole = Awaited<ReturnType<typeof readWhole>>;
@@ -6,7 +6,7 @@ type Whole = Awaited<ReturnType<typeof readWhole>>;
 /** Raised when a field changes its meaning; fields are only ever added. */
 const EXPORT_VERSION = 1;
 
-/** The session with its transcript, ledger, rounds and bills. Superseded and compacted rows are there too, marked. */
+/** The session with its transcript, ledger, compactions and bills, including superseded and compacted rows, marked. */
 export function exportDocument(row: SessionRow, whole: Whole) {
   const inputs = callInputs(whole.messages);
   const results = callResults(whole.messages);
@@ -27,7 +27,7 @@ export function exportDocument(row: SessionRow, whole: Whole) {
   };
 }
 
-/** The document says once whose rows these are. */
+/** The document names the session once, not in each row. */
 function withoutSession<Row extends { sessionId: string }>(row: Row): Omit<Row, "sessionId"> {
   return Object.fromEntries(Object.entries(row).filter(([name]) => name !== "sessionId")) as Omit<
     Row,
@@ -37,7 +37,7 @@ function withoutSession<Row extends { sessionId: string }>(row: Row): Omit<Row, 
 
 const keyOf = (epoch: number, step: number, callId: string) => `${epoch}/${step}/${callId}`;
 
-/** What each call was asked with stands in the assistant message only. */
+/** The calls' inputs are in the assistant message only. */
 function callInputs(messages: Whole["messages"]): Map<string, unknown> {
   const inputs = new Map<string, unknown>();
   for (const { role, content, epoch, step } of messages) {

@@ -7,7 +7,7 @@ const ADJECTIVES =
   "amber bold brave brisk calm clear clever cool crisp dapper deep eager early even fair fine firm fleet fond frank fresh gentle glad golden grand green happy hardy honest humble jolly keen kind late level light lively loyal lucky mellow merry mild neat noble patient plain proud quick quiet ready rosy sharp silver sleek smart snug solid steady still sunny swift tidy warm";
 const NOUNS =
   "acorn anchor anvil aspen badger barge beacon birch bridge brook canyon cedar cliff comet coral crane delta dune eagle ember falcon fern finch fjord forge fox garnet glacier grove harbor hawk heron ibis island juniper kestrel lantern larch lark ledge lynx maple marsh meadow otter owl pebble pine plover quarry raven reef ridge river robin sable sparrow spruce stork summit thistle tundra walnut willow";
-// Without vowels no words come about, without look-alikes (0 o, 1 l) no misreadings.
+// Without vowels there are no accidental words, without look-alikes (0 o, 1 l) no misreadings.
 const LETTERS = "bcdfghjkmnpqrstvwxz23456789";
 
 /** A new id such as `calm-otter-4k7x`: 2 billion of them, and a collision is refused by the database. */

@@ -1,4 +1,4 @@
-/** The state of a session as `status` gives it: from Postgres, and from its workflow where that answers soon. */
+/** A session's state for `status`: from Postgres, and from its workflow where that answers soon. */
 import { shorten } from "../../activities/contract/cut-text.ts";
 import { wasTold } from "../../activities/store/events.ts";
 import { listQuestions } from "../../activities/store/questions.ts";
@@ -99,7 +99,7 @@ async function askWorkflow(services: Services, id: string): Promise<SessionView 
     const client = await services.temporal.client();
     return await withTimeout(client.workflow.getHandle(id).query(statusQuery), QUERY_MS);
   } catch {
-    // No worker, or one that is busy replaying: Postgres knows nearly as much.
+    // No worker, or one that is busy replaying: Postgres is nearly as current.
     return undefined;
   }
 }

@@ -1,4 +1,4 @@
-/** What Temporal's Web UI shows of a session before its first step. Pure. */
+/** Texts of a session in Temporal's Web UI before its first step. Pure. */
 import { cutChars } from "../../activities/contract/cut-text.ts";
 import { inertMarkdown } from "../../activities/contract/inert-markdown.ts";
 
@@ -29,7 +29,7 @@ export interface DetailFacts {
   readonly workspace: string | undefined;
 }
 
-/** Markdown with the task as text that draws nothing: no image, no link, no code. */
+/** Markdown with the task as plain text: no image, no link, no code. */
 export function taskDetails(facts: DetailFacts): string {
   const rows = [
     `session \`${facts.id}\``,
@@ -44,12 +44,12 @@ export function taskDetails(facts: DetailFacts): string {
   return cutChars(text, DETAIL_BYTES);
 }
 
-/** The task as the Web UI's summary of a run, which it draws as Markdown: the same text with nothing to act on. */
+/** The task as the Web UI's summary of a run, which is rendered as Markdown: the same text, escaped. */
 export function staticSummary(task: string): string {
   const text = taskSummary(task);
   const disarmed = inertMarkdown(text);
   if (Buffer.byteLength(disarmed) <= SUMMARY_BYTES) return disarmed;
-  // A cut between a sign and what disarms it would arm the next one: whole characters are dropped instead.
+  // A cut between a character and its escape would activate the next one: whole characters are dropped instead.
   let kept = "";
   for (const point of text) {
     const next = kept + inertMarkdown(point);

@@ -1,4 +1,4 @@
-/** A new session: stored first, then started, so that its workflow finds all it needs. */
+/** A new session: stored first, then started, so that its workflow finds everything it needs. */
 import type { Client } from "@temporalio/client";
 import { WorkflowExecutionAlreadyStartedError } from "@temporalio/common";
 import { precedenceOf } from "../../activities/config/precedence.ts";
@@ -30,17 +30,17 @@ export interface Start {
   readonly config: RunConfig;
   readonly attachments: readonly Attachment[];
   readonly folder: (FolderContent & ProjectFiles & { readonly path: string }) | undefined;
-  /** A session of the same id and task that has ended is attached to, for its outcome. */
+  /** Attaches to an ended session of the same id and task, for its outcome. */
   readonly acceptEnded?: boolean;
 }
 
 export interface Started {
   readonly id: string;
-  /** True where the session was there already. */
+  /** True where the session existed already. */
   readonly attached: boolean;
 }
 
-/** @throws ClientError (impossible) where the id is taken by another task, or its session has ended */
+/** @throws ClientError (impossible) where another task uses the id, or its session has ended */
 export async function startSession(services: Services, given: Start): Promise<Started> {
   const start = cleaned(given);
   const client = await services.temporal.client();
@@ -52,7 +52,7 @@ export async function startSession(services: Services, given: Start): Promise<St
   return { id: sessionId, attached };
 }
 
-/** What comes from the person's machine, as the store, Temporal and the model may have it. */
+/** The person's input, cleaned for the store, Temporal and the model. */
 function cleaned({ id, task, config, attachments, folder, acceptEnded = false }: Start): Start {
   const { clean } = clientSanitizer();
   const instructions = folder?.instructions;
@@ -71,7 +71,7 @@ function cleaned({ id, task, config, attachments, folder, acceptEnded = false }:
   };
 }
 
-/** @returns undefined where the chosen id is taken already */
+/** @returns undefined where the chosen id is used already */
 async function store(services: Services, start: Start): Promise<string | undefined> {
   const session = await storedParts(services, start);
   for (;;) {
@@ -81,7 +81,7 @@ async function store(services: Services, start: Start): Promise<string | undefin
   }
 }
 
-/** What a session that begins later is made of, cleaned; its attachments are stored. */
+/** The cleaned settings of a session that begins later; its attachments are stored. */
 export function storedStart(services: Services, start: Start): Promise<Omit<NewSession, "id">> {
   return storedParts(services, cleaned(start));
 }
@@ -106,7 +106,7 @@ async function storedParts(services: Services, start: Start): Promise<Omit<NewSe
   };
 }
 
-/** A database that is new to us has no tables yet: the worker makes them, or we, whoever comes first. */
+/** A new database has no tables yet: the worker or we create them, whoever is first. */
 async function withTables<T>(services: Services, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
@@ -124,7 +124,7 @@ async function withTables<T>(services: Services, work: () => Promise<T>): Promis
 async function isOver(services: Services, client: Client, start: Start): Promise<boolean> {
   const id = start.id ?? "";
   const row = await findSession(services.store.db, id);
-  // Taken, and not to be seen: its workflow is none of this person's.
+  // Used, and invisible: its workflow belongs to another person.
   if (row === undefined)
     throw notPossible(`The id ${id} belongs to somebody else's session.`, "Choose another --id.");
   if (row.task !== start.task) {
@@ -147,7 +147,7 @@ export const hasEnded = (row: Pick<SessionRow, "status">) =>
   row.status !== "active" && row.status !== "waiting";
 
 async function isClosed(client: Client, id: string): Promise<boolean> {
-  // Stored, but the starter ended before it could start the workflow: it is started now.
+  // Stored, but its client ended before it could start the workflow: it is started now.
   const run = await unlessGone(() => client.workflow.getHandle(id).describe());
   return run !== undefined && run.status.name !== "RUNNING";
 }

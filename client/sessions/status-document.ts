@@ -1,4 +1,4 @@
-/** The state of a session as one document, from its rows. Pure. */
+/** A session's state as one document, from its rows. Pure. */
 import { branchOf } from "../../activities/config/git-settings.ts";
 import { outputOf } from "../../activities/config/output-schema.ts";
 import { sessionCostUsd } from "../../activities/config/cost.ts";
@@ -23,7 +23,7 @@ export interface SessionStatusDocument {
   readonly traceId: string | null;
   readonly status: string;
   readonly task: string;
-  /** Who started it; null where that is not known. */
+  /** Who started it; null where unknown. */
   readonly owner: string | null;
   /** 1 to 5, 1 goes first; null: Temporal's usual, 3. */
   readonly priority: number | null;
@@ -34,7 +34,7 @@ export interface SessionStatusDocument {
   readonly epoch: number;
   readonly model: string | null;
   readonly queue: readonly { readonly id: string; readonly text: string; readonly queuedAt: string }[];
-  /** Open ones, oldest first: their text at most 200 characters. */
+  /** Open questions, oldest first: their text at most 200 characters. */
   readonly questions: readonly OpenQuestionStatus[];
   /** Tokens of the next request, and of the model's whole window. */
   readonly context: { readonly used: number; readonly limit: number; readonly estimated: boolean };
@@ -42,12 +42,12 @@ export interface SessionStatusDocument {
   readonly usage: SessionFigures["usage"];
   /** USD so far; null where the model's price is not known. */
   readonly costUsd: number | null;
-  /** How much of it is our estimate, of requests that failed or were lost without a bill. */
+  /** The estimated part, of requests that failed or were lost without a bill. */
   readonly costEstimatedUsd: number;
-  /** The provider's token counts contradict the session's size, so they are not reckoned with. */
+  /** The provider's token counts contradict the session's size, so they are ignored. */
   readonly usageDoubtful: boolean;
   readonly result: string | null;
-  /** The answer of a completed session with --output-schema, read; null in all others. */
+  /** The parsed answer of a completed session with --output-schema; null in all others. */
   readonly output: unknown;
   /** `deadline`: ISO time, known while its workflow answers. */
   readonly limits: {
@@ -60,13 +60,13 @@ export interface SessionStatusDocument {
   readonly error: unknown;
   readonly createdAt: string;
   readonly endedAt: string | null;
-  /** True where the workflow itself answered; false where Postgres alone did (no worker, or it is over). */
+  /** True where the workflow itself answered; false where only Postgres did (no worker, or it is over). */
   readonly live: boolean;
-  /** Build of the workers that alone go on with its run; null where any may. */
+  /** Build of the only workers that may continue its run; null where any may. */
   readonly build: string | null;
-  /** What is tried again and again, in words; null where nothing is. */
+  /** What is being retried repeatedly, in words; null where nothing is. */
   readonly trouble: string | null;
-  /** The run's status in Temporal, null where it could not be asked. */
+  /** The run's status in Temporal, null where it did not answer. */
   readonly workflowStatus: string | null;
   readonly lastSeq: number;
   /** What its commands run in: the image as it was asked for, and as its newest sandbox has it, by digest or id; null until there is one, and in lists. */
@@ -90,7 +90,7 @@ export interface ChildStatus {
 
 interface OpenQuestionStatus {
   readonly id: string;
-  /** The one that asks: this session, or one that it started. */
+  /** The session that asks: this one, or one of its delegates. */
   readonly session: string;
   readonly kind: string;
   readonly asked: string;
@@ -109,7 +109,7 @@ interface SessionGitStatus {
   readonly pullRequest: string | null;
 }
 
-/** What rows alone tell. Pure. */
+/** The part that rows show. Pure. */
 export function statusDocument(
   row: SessionRow,
   figures: SessionFigures | undefined,
@@ -209,12 +209,12 @@ export function gitStatus(
   };
 }
 
-/** A new run of a session that had ended, which no worker has taken up: the row is still the one before's. */
+/** A new run of an ended session, which no worker has started: the row still describes the previous one. */
 function isTakenUp(row: SessionRow, run: RunDescription | undefined): boolean {
   return hasEnded(row) && run?.status === "RUNNING" && run.runId !== row.runId;
 }
 
-/** A run that was ended from outside could not write so itself. */
+/** A run that was ended from outside could not store its end. */
 function statusOf(row: SessionRow, run: RunDescription | undefined): string {
   if (isTakenUp(row, run)) return "active";
   if (hasEnded(row)) return row.status;
@@ -243,7 +243,7 @@ interface KnownConfig {
   readonly tenant?: string;
 }
 
-/** The row's configuration as far as it is there: an older version's row is shown, not refused. */
+/** The row's configuration as far as it is complete: an older version's row is shown, not refused. */
 export function knownConfig(config: unknown): KnownConfig {
   return typeof config === "object" && config !== null ? (config as KnownConfig) : {};
 }

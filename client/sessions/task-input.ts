@@ -1,4 +1,4 @@
-/** The task as it was given: from the command line, from stdin, or from both. */
+/** The task's text: from the command line, from stdin, or from both. */
 import { fstatSync } from "node:fs";
 import { cleanText } from "../../activities/contract/clean-text.ts";
 import { usageError } from "../console/errors.ts";
@@ -51,13 +51,13 @@ export async function readTask(
   return checked(piped === "" ? given : `${given}\n\n<input>\n${piped}\n</input>`);
 }
 
-/** Words as a message for a session; `-` reads stdin. @throws ClientError (usage) */
+/** A message's text from the arguments; `-` reads stdin. @throws ClientError (usage) */
 export async function readMessage(words: readonly string[], stdin: Stdin): Promise<string> {
   const given = words.join(" ").trim();
   return checked(given === "-" ? (await readAll(stdin.stream)).trim() : given);
 }
 
-/** Text that Postgres and every model take: well-formed, without NUL, not empty, bounded. */
+/** Text that Postgres and every model accept: well-formed, without NUL, not empty, bounded. */
 function checked(text: string): string {
   const clean = cleanText(text);
   if (clean.trim() === "") throw usageError("The text is empty: nothing was sent.");
@@ -95,13 +95,13 @@ async function readAll(stream: NodeJS.ReadableStream): Promise<string> {
   return Buffer.concat(pieces).toString("utf8");
 }
 
-/** All of a stream, or undefined where not even a first byte came in time. */
+/** A whole stream, or undefined where no byte came in time. */
 function readUnlessSilent(stream: NodeJS.ReadableStream, silenceMs: number): Promise<string | undefined> {
   return new Promise((resolve, reject) => {
     const pieces: Buffer[] = [];
     const timer = setTimeout(() => {
       stream.pause();
-      // A pipe that is still open would keep the process alive.
+      // An open pipe would keep the process alive.
       if ("unref" in stream && typeof stream.unref === "function") stream.unref();
       resolve(undefined);
     }, silenceMs);

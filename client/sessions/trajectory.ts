@@ -1,6 +1,6 @@
 /**
  * A session in the public Agent Trajectory Interchange Format (ATIF 1.7), for tools that read runs of any agent. Pure.
- * Only the live line: what a reset or an undo left behind is in the project's own export.
+ * Only the live line: abandoned and undone rows are in the project's own export.
  */
 import { costUsd } from "../../activities/config/cost.ts";
 import type { Price } from "../../activities/config/model-target.ts";
@@ -88,7 +88,7 @@ export const isSaid = ({ extra }: TrajectoryStep): boolean => extra["kind"] !== 
 
 type Body = Omit<TrajectoryStep, "step_id">;
 
-/** A person's word, or one of ours to the model. */
+/** A person's message, or one of ours to the model. */
 function spokenStep(message: MessageRow): Body {
   const person = message.kind === "task" || message.kind === "guidance";
   const parts = message.content as readonly (UserPart | AssistantPart)[];
@@ -135,7 +135,7 @@ function callOf({ toolCallId, toolName, input }: ToolCallPart) {
   return {
     tool_call_id: toolCallId,
     function_name: toolName,
-    // What was no JSON object is kept as it came.
+    // Input that was not a JSON object is kept unchanged.
     arguments: known ? (input as Record<string, unknown>) : { input },
   };
 }
@@ -165,7 +165,7 @@ function usageOf({ inputTokens, cachedTokens, cacheWriteTokens, outputTokens }: 
   };
 }
 
-/** USD as it was reckoned when the call was made; of calls from before by the session's price. */
+/** USD as calculated when the call was made; for earlier calls by the session's price. */
 export function costOfCall(call: ModelCallRow, { price, tier }: Config): number | null {
   return call.costUsd ?? costUsd(price, usageOf(call), { tier });
 }

@@ -4,7 +4,7 @@ import { harmless, plural, stamp } from "../console/format.ts";
 import type { Style } from "../console/output.ts";
 import type { TrajectoryStep } from "./trajectory.ts";
 
-/** Last lines of a result that tell how it went; `--full` has all of them. */
+/** Last lines of a result that show its outcome; `--full` has all of them. */
 const RESULT_LINES = 8;
 
 export interface TranscriptOptions {

@@ -1,4 +1,4 @@
-/** What a command works with: the services, and the session it is about. */
+/** A command's resources: the services, and its session. */
 import type { SessionRow } from "../../activities/store/reading.ts";
 import { isSetupOff } from "../config/config.ts";
 import { ServiceMissing } from "../../worker/connect/service-missing.ts";
@@ -8,7 +8,7 @@ import { checkAddresses } from "../setup/check-addresses.ts";
 import { findByReference } from "../lookup/find-by-reference.ts";
 import { unlessTableMissing } from "../lookup/unless-table-missing.ts";
 
-/** Of the argument that names a session, in every help text. */
+/** Help text of the argument that names a session. */
 export const SESSION = "session: its id, the beginning of it, or @last";
 
 const say = (line: string) => void process.stderr.write(`${line}\n`);
@@ -43,8 +43,8 @@ async function openOrBringBack(): Promise<Services> {
 }
 
 /**
- * For what a worker has to take: one that is missing, or has other settings than this shell, comes up first.
- * @param reference of the session, where its model is asked
+ * For requests that a worker must handle: a missing one, or one with other settings than this shell, is started first.
+ * @param reference of the session, where its model will be asked
  * @throws KeyMissing where the worker would lack a key that the session needs
  */
 async function openWithWorker(reference?: string): Promise<Services> {
@@ -59,7 +59,7 @@ async function openWithWorker(reference?: string): Promise<Services> {
   } catch (error) {
     if (!(error instanceof ServiceMissing) || (reference !== undefined && error instanceof KeyMissing))
       throw error;
-    // A cancel, for one, is heard by Temporal also while Docker is away.
+    // Temporal accepts a cancel even while Docker is down.
     say(`No worker could be started: ${error.message}`);
     return openOrBringBack();
   }
@@ -94,7 +94,7 @@ export function withSession<T>(
   return withServices(async (services) => use(services, await requireSession(services, reference)));
 }
 
-/** As `withSession`, for what only a worker can do. */
+/** As `withSession`, for requests that only a worker can handle. */
 export function withWorkingSession<T>(
   reference: string,
   use: (services: Services, row: SessionRow) => Promise<T>,
@@ -105,7 +105,7 @@ export function withWorkingSession<T>(
   );
 }
 
-/** As `withServices`, for what only a worker can do and no model is asked for: what ends work. */
+/** As `withServices`, for requests that only a worker can handle without a model: those that end work. */
 export function withWorkingServices<T>(use: (services: Services) => Promise<T>): Promise<T> {
   return withServices(use, () => openWithWorker());
 }

@@ -1,4 +1,4 @@
-/** Takes a message back: from Postgres where it is kept there, else from the run that has it. */
+/** Takes a message back: from Postgres where it is stored, else from the run that holds it. */
 import { WorkflowUpdateFailedError } from "@temporalio/client";
 import { senderOf } from "../../activities/contract/person-name.ts";
 import { appendEvents } from "../../activities/store/events.ts";
@@ -12,10 +12,10 @@ import { missing, notPossible } from "../console/errors.ts";
 import { withRunning } from "./running-session.ts";
 import { hasEnded } from "./start-session.ts";
 
-/** How long a worker may take to answer. */
+/** How long to wait for a worker. */
 const REPLY_MS = 5_000;
 
-/** @throws ClientError (impossible) where the agent has it already, (missing) where no worker answers */
+/** @throws ClientError (impossible) where the agent has read it already, (missing) where no worker answers */
 export async function withdrawMessage(services: Services, row: SessionRow, id: string): Promise<void> {
   const { db } = services.store;
   const isParked = await dropParked(db, row.id, id);
@@ -34,7 +34,7 @@ async function tellRun(services: Services, row: SessionRow, message: WithdrawnMe
       withTimeout(handle.executeUpdate(withdrawMessageUpdate, { args: [message] }), REPLY_MS),
     );
   } catch (error) {
-    // Its row is marked: it is not delivered, whether the run knows or not.
+    // Its row is marked: it is not delivered, whether or not the run knows.
     if (message.parked) return;
     if (error instanceof WorkflowUpdateFailedError) {
       throw tooLate(row.id, error.cause instanceof Error ? error.cause.message : error.message);
