@@ -1,4 +1,4 @@
-/** A delivery after the end: the session's workflow is started for that alone, since the credentials are the worker's. */
+/** A delivery after the end: starts the session's workflow for that alone, since the worker has the credentials. */
 import { WorkflowExecutionAlreadyStartedError } from "@temporalio/client";
 import { runConfigSchema } from "../../activities/config/agent-config.ts";
 import { limitOf } from "../../activities/contract/limits.ts";
@@ -14,7 +14,7 @@ import { watchSession } from "./watch-session.ts";
 import { hasEnded, workflowOptions } from "../sessions/start-session.ts";
 
 /**
- * Delivers, shows it, and prints what came of it: the branch with its commit, or the pull request's address.
+ * Delivers, shows it, and prints the result: the branch with its commit, or the pull request's address.
  * @throws ClientError (impossible) where the session has no repository, or is at work
  */
 export async function deliverSession(
@@ -46,7 +46,7 @@ export async function deliverSession(
     throw error;
   }
   const closing = () => Promise.resolve([]);
-  // The final text is the result of the run before, and not what was asked for now.
+  // The final text is the previous run's result, not the one requested now.
   const quiet = { ...output, result: () => undefined };
   const code = await watchSession({
     services,
@@ -76,7 +76,7 @@ const atWork = (id: string) =>
 
 type Outcome = NonNullable<CodingAgentInput["deliver"]>["outcome"];
 
-/** The session is to end as it had. */
+/** Expects the session to keep its outcome. */
 function outcomeOf({ status, error }: SessionRow): Outcome {
   const { type, message } = (error ?? {}) as { readonly type?: string; readonly message?: string };
   const limit = limitOf(status, error);

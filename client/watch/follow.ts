@@ -14,10 +14,10 @@ import type { RunDescription } from "../connect/describe-run.ts";
 import { reasonOf } from "../../activities/contract/reason-of.ts";
 
 const POLL_MS = 1_000;
-/** How long nothing is heard before Temporal is asked whether the run still exists. */
+/** How long without events before Temporal is asked whether the run still exists. */
 const QUIET_MS = 3_000;
 const RETRY_MS = [200, 500, 1_000, 2_000, 5_000];
-/** The row is written just before the workflow closes; a run without it for this long has no more to say. */
+/** The row is written just before the workflow closes; a closed run without it for this long will store nothing more. */
 const CLOSED_GRACE_MS = 3_000;
 const END_GRACE_MS = 1_000;
 const END_POLL_MS = 100;
@@ -25,14 +25,14 @@ const PAGE = 500;
 
 export type FollowItem =
   | { readonly kind: "event"; readonly event: SessionEvent; readonly live: boolean }
-  /** All that was there has been read: what follows happens now. */
+  /** All earlier events have been read: what follows is live. */
   | { readonly kind: "caught-up" }
   | { readonly kind: "lost"; readonly message: string }
   | { readonly kind: "back" }
   | { readonly kind: "tick" }
-  /** What running commands printed last, by the key of their calls. */
+  /** Running commands' last output, by the key of their calls. */
   | { readonly kind: "output"; readonly lines: ReadonlyMap<string, string> }
-  /** Nothing comes since an activity fails again and again. */
+  /** No events arrive because an activity fails repeatedly. */
   | { readonly kind: "trouble"; readonly message: string }
   | FollowEnd;
 
@@ -40,10 +40,10 @@ export interface FollowEnd {
   readonly kind: "ended";
   readonly status: string;
   readonly result: string;
-  /** The result is JSON, which was asked for by a schema. */
+  /** The result is JSON, requested by a schema. */
   readonly isJson?: true;
   readonly lastSeq: number;
-  /** Why, where no event says it: terminated from outside, lost. */
+  /** Why, where no event shows it: terminated from outside, lost. */
   readonly reason: string | undefined;
 }
 
@@ -52,13 +52,13 @@ export interface Follow {
   readonly sessionId: string;
   readonly afterSeq: number;
   readonly signal: AbortSignal;
-  /** Default: a connection of its own, for as long as it follows. */
+  /** Default: its own connection, for as long as it follows. */
   readonly listen?: Listen;
-  /** How Temporal has the run; undefined while it cannot be asked. */
+  /** The run in Temporal; undefined while that does not answer. */
   readonly describe: () => Promise<RunDescription | undefined>;
 }
 
-/** Calls `onWake` when the session has something new, until what it resolves with is called. */
+/** Calls `onWake` when the session has news, until the returned function is called. */
 export type Listen = (sessionId: string, onWake: () => void, onLost: () => void) => Promise<() => void>;
 
 /** Ends with the session's end, or when aborted. */
@@ -79,7 +79,7 @@ class Follower {
   #failures = 0;
   #caughtUp = false;
   #quietSince = performance.now();
-  /** Since when Temporal has the run as closed, and since when its row says so. */
+  /** Since when Temporal has closed the run, and since when its row says so. */
   #closedSince: number | undefined;
   #endedSince: number | undefined;
   #endHeard = false;
@@ -124,9 +124,9 @@ class Follower {
     else yield* this.#idle(row?.result ?? "");
   }
 
-  /** The row says that the session has ended. */
+  /** The row shows that the session has ended. */
   async *#end(row: SessionRow): AsyncGenerator<FollowItem> {
-    // Its last event may have come between the two readings; a run that goes on was just resumed, or is about to close.
+    // Its last event may have come between the two readings; a continuing run was just resumed, or is about to close.
     this.#endedSince ??= performance.now();
     const open = (await this.#options.describe())?.status === "RUNNING";
     if (open || (!this.#endHeard && performance.now() - this.#endedSince < END_GRACE_MS))
@@ -143,13 +143,13 @@ class Follower {
     };
   }
 
-  /** Nothing new: after a while Temporal is asked whether the run still exists. */
+  /** No news: after a while Temporal is asked whether the run still exists. */
   async *#idle(result: string): AsyncGenerator<FollowItem> {
     this.#endedSince = undefined;
     if (performance.now() - this.#quietSince >= QUIET_MS) {
       this.#quietSince = performance.now();
       const run = await this.#options.describe();
-      // The same once more is no news, whatever the attempt's number.
+      // The same again is not news, whatever the attempt's number.
       const trouble = run?.trouble?.replace(/, attempt \d+:/, ":");
       if (run?.trouble !== undefined && trouble !== this.#trouble)
         yield { kind: "trouble", message: run.trouble };
@@ -172,7 +172,7 @@ class Follower {
   }
 }
 
-/** What a closed run means that did not say so itself. */
+/** The outcome of a closed run that could not store it. */
 function endOf(status = ""): { status: string; reason: string } | undefined {
   switch (status) {
     case "TERMINATED":
@@ -198,7 +198,7 @@ function endOf(status = ""): { status: string; reason: string } | undefined {
   }
 }
 
-/** Wakes on a notification; falls back to time where there is no connection to listen on. */
+/** Wakes on a notification; falls back to polling without a connection to listen on. */
 class Waker {
   readonly #options: Follow;
   #woken = false;
@@ -217,7 +217,7 @@ class Waker {
     this.#onWake?.();
   };
 
-  /** Call before reading: what is written from now on wakes. */
+  /** Call before reading: later writes wake. */
   prepare(): void {
     this.#woken = false;
     if (this.#listening || this.#closed) return;
@@ -228,7 +228,7 @@ class Waker {
     (this.#options.listen ?? own)(sessionId, this.#wake, onLost).then((stop) => {
       if (this.#closed) stop();
       else this.#stop = stop;
-      // What came between the last reading and now was not heard.
+      // Notifications between the last reading and now were missed.
       this.#wake();
     }, onLost);
   }

@@ -1,4 +1,4 @@
-/** A session as a person sees it: with a line that is redrawn where the terminal can, appending only elsewhere. */
+/** A session for people: with a redrawn line where the terminal supports it, appending only elsewhere. */
 import { MarkdownAnswer, PlainAnswer } from "../render/answers.ts";
 import { Progress } from "../render/progress.ts";
 import { Renderer } from "../render/renderer.ts";
@@ -10,9 +10,9 @@ import { WordWrap, wrapped } from "../screen/wrap.ts";
 import type { FollowEnd } from "./follow.ts";
 import type { Show } from "./show.ts";
 
-/** A clock that goes. */
+/** A running clock. */
 const REDRAW_MS = 1_000;
-/** Lines of an unfinished block that are shown while it is written; the rest comes with its end. */
+/** Lines of an unfinished block that are shown while it is written; its end shows the rest. */
 const PENDING_LINES = 8;
 
 export function forPeople(output: Output): Show {
@@ -42,7 +42,7 @@ function live(output: Output, size: () => TerminalSize): Show {
   const { style } = output;
   const area = new LiveArea(output.draw, size);
   const progress = new Progress();
-  // A cell is kept free: some terminals go on in the next row when the last one is written.
+  // One cell stays free: some terminals wrap when the last one is written.
   const columns = () => size().columns - 1;
   const print = (text: string) => area.print(wrapped(text, columns()));
   const options = () => ({ style, columns: columns() });
@@ -56,7 +56,7 @@ function live(output: Output, size: () => TerminalSize): Show {
     hints: output.hints,
   });
   let lastOutput: ReadonlyMap<string, string> = new Map();
-  // The database's clock may be another one than ours.
+  // The database's clock may differ from ours.
   let aheadMs = 0;
   const sinceMs = Date.now();
   const draw = () => {
@@ -79,7 +79,7 @@ function live(output: Output, size: () => TerminalSize): Show {
     event: (event, isLive) => {
       if (isLive) aheadMs = Date.parse(event.at) - Date.now();
       renderer.event(event);
-      // What happened before is printed at once, and drawn when all of it was read.
+      // Earlier events are printed at once, and drawn when all were read.
       if (isLive) draw();
     },
     tick: draw,
@@ -101,7 +101,7 @@ function ofRenderer(renderer: Renderer, output: Output): Pick<Show, "note" | "tr
     trouble: (message) => renderer.note(style("yellow", `↻ tried again: ${message}`)),
     end: (end: FollowEnd) => {
       if (end.reason !== undefined) renderer.note(style("yellow", `\n■ ${end.status}: ${end.reason}`));
-      // Where both streams are one screen, the words were just read.
+      // Where both streams are on one screen, the text was just shown.
       const read = !end.isJson && output.sameScreen && renderer.shownText().trim() === end.result.trim();
       if (end.result === "" || read) return;
       const isLaidOut = output.isRich && !end.isJson;

@@ -1,4 +1,4 @@
-/** One connection that hears of many sessions, for any number of followers: a pool has few. */
+/** One connection that listens for many sessions and any number of followers: a pool has few. */
 import type { Store } from "../../activities/store/db.ts";
 import { openListener, type Listener } from "../../activities/store/watching.ts";
 import type { Listen } from "./follow.ts";
@@ -12,7 +12,7 @@ interface Follower {
 export class SharedListener {
   readonly #store: Store;
   readonly #followers = new Set<Follower>();
-  /** By session, while somebody follows it. */
+  /** By session, while it has followers. */
   readonly #watched = new Map<string, Promise<void>>();
   #connection: Promise<Listener> | undefined;
 
@@ -20,7 +20,7 @@ export class SharedListener {
     this.#store = store;
   }
 
-  /** The connection is held while somebody listens. */
+  /** The connection is held while there are followers. */
   readonly listen: Listen = async (sessionId, onWake, onLost) => {
     const follower = { sessionId, onWake, onLost };
     this.#followers.add(follower);
@@ -49,7 +49,7 @@ export class SharedListener {
 
   #open(): Promise<Listener> {
     const onLost = () => {
-      // Of one that was given up nobody is to hear.
+      // An abandoned connection must notify no one.
       if (this.#connection !== opened) return;
       this.#connection = undefined;
       this.#watched.clear();
@@ -70,7 +70,7 @@ export class SharedListener {
     if (isLast) this.#connection = undefined;
     connection
       ?.then((listener) => (isLast ? listener.end() : listener.unwatch(sessionId)))
-      // One that never came about has nothing to end.
+      // A connection that was never established has nothing to end.
       .catch(() => undefined);
   }
 }

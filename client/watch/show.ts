@@ -1,4 +1,4 @@
-/** What is watched, and what shows it: for people or as JSON lines. */
+/** The parts of a watch, and its renderers: for people or as JSON lines. */
 import type { SessionEvent } from "../../activities/store/event.ts";
 import type { Services } from "../connect/connection.ts";
 import type { Output } from "../console/output.ts";
@@ -21,12 +21,12 @@ export interface Watch {
 export interface Show {
   event(event: SessionEvent, live: boolean): void;
   tick(): void;
-  /** What running commands printed last. */
+  /** Running commands' last output. */
   lastOutput(lines: ReadonlyMap<string, string>): void;
   /** A line of the client's own. */
   note(text: string): void;
   trouble(message: string): void;
   end(end: FollowEnd): void;
-  /** Nothing more comes, or somebody else writes now. */
+  /** Ends the output, or hands it over. */
   close(): void;
 }

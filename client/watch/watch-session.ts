@@ -1,4 +1,4 @@
-/** Shows a session live until it ends, for people or as JSON lines. What `run` and `watch` share. */
+/** Shows a session live until it ends, for people or as JSON lines. Shared by `run` and `watch`. */
 import type { EventData, SessionEvent } from "../../activities/store/event.ts";
 import { findSession } from "../../activities/store/reading.ts";
 import { deliveryOf, listPublications } from "../../activities/store/repositories.ts";
@@ -90,7 +90,7 @@ const nextHints = (id: string) => [
   `Go on with it: longhaul say ${id} "go on"`,
 ];
 
-/** What a person reads who detached. */
+/** The message to a person who detached. */
 function detachedText(sessionId: string): string {
   return [
     `Detached: ${sessionId} goes on without this client.`,
@@ -99,7 +99,7 @@ function detachedText(sessionId: string): string {
   ].join("\n");
 }
 
-/** What is open of the questions, by the events so far. */
+/** Open questions, by the events so far. */
 class OpenQuestions {
   readonly #open = new Set<string>();
 
@@ -135,7 +135,7 @@ function jsonLines(output: Output, sessionId: string): Show {
     note: (text) => output.note(`${text}\n`),
     trouble: (message) => output.note(`tried again: ${message}\n`),
     end: (end) => {
-      // The last line is always the outcome, also where the run could not write it.
+      // The last line is always the outcome, even where the run could not store it.
       if (heardEnd || end.reason === undefined) return;
       output.json({
         seq: end.lastSeq,

@@ -1,4 +1,4 @@
-/** The delegates of a watched session, each followed from its beginning to its end beside its parent. */
+/** The delegates of a watched session, each followed from its beginning to its end in parallel with its parent. */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { SessionEvent } from "../../activities/store/event.ts";
 import { describeRun } from "../connect/describe-run.ts";
@@ -9,7 +9,7 @@ import type { Show, Watch } from "./show.ts";
 
 type Options = Pick<Watch, "services" | "sessionId" | "json" | "output">;
 
-/** For what is left to read at the parent's end. */
+/** Time for the remaining events at the parent's end. */
 const LAST_WORDS_MS = 3_000;
 
 export class WatchedChildren {
@@ -30,7 +30,7 @@ export class WatchedChildren {
     if (!this.#followed.has(childId)) this.#followed.set(childId, this.#followChild(childId));
   }
 
-  /** They have ended before their parent, and are read a moment later; one that a person took up again goes on. */
+  /** They have ended before their parent, and are read a moment later; one that a person resumed continues. */
   async ended(): Promise<void> {
     await Promise.race([
       Promise.all(this.#followed.values()),
@@ -57,7 +57,7 @@ export class WatchedChildren {
     }
   }
 
-  /** Whole lines, each with the call it works for: pieces of several answers would run into each other. */
+  /** Whole lines, each with its call: pieces of several answers would mix. */
   #lines(childId: string): (event: SessionEvent) => void {
     const { output, sessionId } = this.#options;
     const name = output.style("dim", `${childId.slice(sessionId.length + 1)} │ `);
