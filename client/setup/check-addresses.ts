@@ -1,8 +1,8 @@
-/** Addresses of services that cannot be meant are refused before anything is tried. */
+/** Refuses invalid addresses of services before anything is tried. */
 import { usageError } from "../console/errors.ts";
 import { settingOf } from "./services.ts";
 
-/** The value is not printed: it may hold a password. @throws ClientError (usage) */
+/** The value is not printed: it may contain a password. @throws ClientError (usage) */
 export function checkAddresses(): void {
   const url = settingOf("DATABASE_URL");
   if (url === undefined || /^(?:postgres(?:ql)?|socket):|^\//.test(url)) return;

@@ -6,17 +6,17 @@ import { connectDocker } from "../../activities/sandbox/docker/connect-docker.ts
 import { withTimeout } from "../../worker/connect/with-timeout.ts";
 import { missing, usageError } from "../console/errors.ts";
 
-/** Source: requirement 1.2, what is missing is said within 10 s. */
+/** Source: requirement 1.2, missing things are reported within 10 s. */
 const TIMEOUT_MS = 8_000;
 
 /**
  * @param folder to work in; default: the container's own working folder
- * @throws ClientError (missing) where there is no such running container or nobody can work in it; (usage)
+ * @throws ClientError (missing) where there is no such running container or it is unusable; (usage)
  */
 export async function checkContainer(name: string, folder: string | undefined): Promise<AttachedContainer> {
   const docker = connectDocker();
   const found = await withTimeout(usableContainer(docker, { name }), TIMEOUT_MS).catch((error: unknown) => {
-    // The worker may have another engine, and looks itself.
+    // The worker may have another engine, and checks by itself.
     if (folder !== undefined) return undefined;
     throw missing(
       `Docker does not answer here, so the working folder of ${name} is not known: ${reasonOf(error)}`,

@@ -29,12 +29,12 @@ export async function ensureDocker(options: DockerOptions): Promise<void> {
     await probeDocker(dockerHost);
     return;
   } catch (error) {
-    // A configured engine is not ours to start, and one that refuses this user is there.
+    // A configured engine is not ours to start, and one that refuses this user is running already.
     if (!(error instanceof ServiceMissing) || dockerHost !== undefined || isPermissionDenied(error.cause))
       throw error;
     await requireDaemon(options, error);
   }
-  // Where systemd runs, the package has started the service or can; elsewhere (containers) there is only us.
+  // With systemd, the package has started the service or can; elsewhere (containers) we must.
   if (existsSync("/run/systemd/system")) {
     await run("systemctl", ["start", "docker"], { timeout: 60_000 }).catch(() => undefined);
     if (await until(() => succeeds(probe()), 10_000, 200)) return;
@@ -57,7 +57,7 @@ export async function ensureDocker(options: DockerOptions): Promise<void> {
 
 const probe = () => probeDocker(undefined, 2_000);
 
-/** Installs the daemon where it is missing and that is allowed. @throws ServiceMissing where it cannot be had or started */
+/** Installs the daemon where it is missing and that is allowed. @throws ServiceMissing where it cannot be installed or started */
 async function requireDaemon({ say, mayInstall }: DockerOptions, cause: ServiceMissing): Promise<void> {
   const isRoot = process.getuid?.() === 0;
   const isInstalled = findOnPath("dockerd") !== undefined;

@@ -1,4 +1,4 @@
-/** What is found, what is missing, and how to fix it. Starts nothing but one sandbox for a second; takes at most 10 s. */
+/** Checks what is there, what is missing, and how to fix it. Starts only one sandbox for a second; takes at most 10 s. */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { type AgentConfig, agentConfigSchema } from "../../activities/config/agent-config.ts";
@@ -30,7 +30,7 @@ interface Setting {
   readonly name: string;
   /** Masked where it is a secret. */
   readonly value: string;
-  /** `environment`, `temporal.toml`, `.longhaul` (brought up by us) or `default`. */
+  /** `environment`, `temporal.toml`, `.longhaul` (started by us) or `default`. */
   readonly source: string;
 }
 
@@ -80,7 +80,7 @@ async function probed(name: string, probe: () => Promise<string>, variable: stri
     return { name, ok: true, found: await probe() };
   } catch (error) {
     if (!(error instanceof ServiceMissing)) throw error;
-    // Where its address was given, bringing another one up would not help.
+    // Where its address was configured, starting another one would not help.
     const isOurs = settingOf(variable) === undefined && !isPermissionDenied(error.cause);
     return { name, ok: false, found: error.problem, fix: isOurs ? BRINGS_UP : error.fix };
   }
@@ -121,7 +121,7 @@ async function workerCheck(home: string, services: LocalServices): Promise<Check
   };
 }
 
-/** Of a fleet whose workers Temporal knows by their versions. */
+/** Of workers with deployment versions. */
 async function versionsCheck({ temporalAddress }: LocalServices): Promise<Check[]> {
   const deployment = settingOf("LONGHAUL_DEPLOYMENT");
   if (deployment === undefined) return [];
@@ -160,7 +160,7 @@ function settingsOf(services: LocalServices, home: string): Setting[] {
   }));
 }
 
-/** The first characters tell two keys apart; short ones are hidden whole. */
+/** The first characters distinguish two keys; short ones are hidden whole. */
 function masked(secret: string | undefined): string {
   if (secret === undefined) return "not set";
   return secret.length < 20 ? "set, masked" : `${secret.slice(0, 3)}… masked`;
@@ -173,7 +173,7 @@ function gitProgram(): Check {
   return { name: "git", ok: true, found: "not installed; sessions with --repo need it: apt-get install git" };
 }
 
-/** Only where one is named: most workers have none. */
+/** Only where one is configured: most workers have none. */
 function gitHubApp(): Check[] {
   const settings = gitHubAppSettings(process.env);
   if (settings === undefined) return [];

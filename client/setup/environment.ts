@@ -1,13 +1,13 @@
-/** What a child process inherits of our environment: an allow-list each, so that a key reaches only what needs it. */
+/** The variables that a child process inherits: an allow-list each, so that a key reaches only what needs it. */
 
-/** Whom a process serves: everything, with packages to fetch, the engine, our own programs, the worker. */
+/** The receivers: every process, those that fetch packages, the engine, our own programs, the worker. */
 export type Purpose = "service" | "installer" | "dockerd" | "rehearsal" | "worker";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
 const ANY =
   /^(PATH|HOME|USER|LOGNAME|SHELL|TERM|LANG|LANGUAGE|LC_[A-Z]+|TZ|TMPDIR|TMP|TEMP|XDG_[A-Z_]+|LD_LIBRARY_PATH|SYSTEMROOT)$/i;
-/** A proxy's address may hold a password, which what fetches through it needs. */
+/** A proxy's address may contain a password, which fetching programs need. */
 const NETWORK =
   /^((https?|ftp|all|no)_proxy|SSL_CERT_(FILE|DIR)|NODE_EXTRA_CA_CERTS|NODE_USE_SYSTEM_CA|NODE_USE_ENV_PROXY|CURL_CA_BUNDLE)$/i;
 const NODE = /^NODE_(OPTIONS|ENV|NO_WARNINGS|TLS_REJECT_UNAUTHORIZED)$/;

@@ -1,4 +1,4 @@
-/** What a running worker was started from, so that a changed source, key or address starts a new one. */
+/** Records what a running worker was started from, so that a changed source, key or address starts a new one. */
 import { createHash } from "node:crypto";
 import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
@@ -7,27 +7,27 @@ import { WORKER_SETTINGS } from "./environment.ts";
 import { projectFolder } from "./services.ts";
 
 const SOURCES = ["activities", "workflows", "worker", "package-lock.json"];
-/** Enough to tell two values apart, too little to find one by. */
+/** Enough to distinguish two values, too little to recover one. */
 const HASH_CHARS = 12;
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
 export interface WorkerOrigin {
   readonly code: string;
-  /** A hash of each setting: secrets go into it and cannot be read from it. */
+  /** A hash of each setting: secrets are included and cannot be read from it. */
   readonly settings: Readonly<Record<string, string>>;
 }
 
 export function workerOrigin(environment: Environment): WorkerOrigin {
   const code = createHash("sha256").update(process.version);
   for (const source of SOURCES) addFile(code, join(projectFolder, source));
-  // Set-up gives a worker the usual image by its name: a shell that names none means the same.
+  // Set-up passes a worker the default image by its name: a shell without one means the same.
   const settled: Environment = {
     ...environment,
     SANDBOX_IMAGE: imageNamed(environment["SANDBOX_IMAGE"] || undefined),
   };
   const settings = Object.keys(settled)
-    // An empty one counts as not set, as everywhere.
+    // An empty one counts as unset, as everywhere.
     .filter((name) => WORKER_SETTINGS.test(name) && settled[name])
     .sort()
     .map((name) => [name, hashOf(`${name}=${settled[name] ?? ""}`)] as const);
@@ -36,13 +36,13 @@ export function workerOrigin(environment: Environment): WorkerOrigin {
 
 export interface OriginDifference {
   readonly code: boolean;
-  /** Settings that are another or new now. */
+  /** Settings that are changed or new. */
   readonly changed: readonly string[];
   /** Settings that the worker has and this environment lacks. */
   readonly lacking: readonly string[];
 }
 
-/** How what a worker was started from differs from what one would be started from now. */
+/** The differences between a worker's record and one that would be started now. */
 export function differenceOf(running: Partial<WorkerOrigin>, now: WorkerOrigin): OriginDifference {
   const had = running.settings ?? {};
   return {

@@ -1,4 +1,4 @@
-/** The worker's log as a person reads it, for as long as `longhaul up` is in the foreground. */
+/** Shows the worker's log while `longhaul up` is in the foreground. */
 import { closeSync, fstatSync, openSync, readSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { isAlive } from "./processes.ts";
@@ -11,7 +11,7 @@ const LOOK_MS = 500;
 const READ_BYTES = 65_536;
 
 /**
- * Says what the worker logs from now on, also where another one takes its place, until SIGINT or SIGTERM.
+ * Prints the worker's new log lines, even after another one replaces it, until SIGINT or SIGTERM.
  * @returns true where it ended by itself
  */
 export async function followWorker({
@@ -41,7 +41,7 @@ export async function followWorker({
     while (!asked.signal.aborted) {
       read();
       const { worker } = readState(home).services;
-      // None at all: a `down` elsewhere ended it.
+      // None at all: another `down` ended it.
       if (worker === undefined) return false;
       if (!(await isAlive(worker))) {
         say(`The worker has ended. Its log: ${worker.log}`);

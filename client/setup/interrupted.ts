@@ -1,11 +1,11 @@
-/** A Ctrl-C in the middle of set-up: what is up by then is known, stays, and is named. */
+/** A Ctrl-C during set-up: running services are recorded, kept, and named. */
 import { endPrograms, isAlive } from "./processes.ts";
 import { projectHome, type Say } from "./services.ts";
 import { readState } from "./state.ts";
 
 const EXIT_CODES = { SIGINT: 130, SIGTERM: 143 } as const;
 
-/** Does set-up work; a signal meanwhile says what stays up and ends this process. */
+/** Runs set-up work; a signal meanwhile prints what stays up and ends this process. */
 export async function tellingWhatStays<T>(
   { home = projectHome, say }: { readonly home?: string; readonly say: Say },
   work: () => Promise<T>,
@@ -22,7 +22,7 @@ export async function tellingWhatStays<T>(
   try {
     return await work();
   } catch (error) {
-    // What fails now fails for the signal, which has the last word.
+    // A failure now is a consequence of the signal, whose exit code counts.
     if (interrupted) await new Promise(() => undefined);
     throw error;
   } finally {

@@ -1,4 +1,4 @@
-/** Whether a worker of this shell would lack a key that sessions need: it would fail them, where the last one did not. */
+/** Whether a worker of this shell would lack a key that sessions need: it would fail them, unlike the last one. */
 import { runConfigSchema } from "../../activities/config/agent-config.ts";
 import type { ModelTarget } from "../../activities/config/model-target.ts";
 import { type Environment, missingVariables } from "../../activities/config/providers.ts";
@@ -11,7 +11,7 @@ import { findByReference } from "../lookup/find-by-reference.ts";
 import { unlessTableMissing } from "../lookup/unless-table-missing.ts";
 import type { LocalServices } from "./services.ts";
 
-/** Sessions that are looked at, newest first. */
+/** How many sessions are checked, newest first. */
 const LOOKED_AT = 500;
 
 /** No worker is started, since this shell's would lack a key. */
@@ -19,16 +19,16 @@ export class KeyMissing extends ServiceMissing {}
 
 export interface KeysNeeded {
   readonly services: LocalServices;
-  /** What the worker would have. */
+  /** Keys that the worker would have. */
   readonly environment: Environment;
   /** Names of the settings that the last worker had. */
   readonly had: readonly string[];
-  /** The session that the verb is about, which will ask its model. */
+  /** The command's session, which will ask its model. */
   readonly reference?: string | undefined;
 }
 
 /**
- * What a worker would lack: of open sessions only what the last worker had, of the verb's own session anything.
+ * Keys that a worker would lack: of open sessions only those that the last worker had, of the command's own session any.
  * @returns undefined where nothing is lacking
  */
 export async function lackingKeys(needed: KeysNeeded): Promise<KeyMissing | undefined> {
@@ -62,7 +62,7 @@ export async function lackingKeys(needed: KeysNeeded): Promise<KeyMissing | unde
   }
 }
 
-/** @returns undefined where no session is meant: the verb says so in its own words */
+/** @returns undefined where the reference matches no session: the command reports that */
 async function meant({ db }: Store, reference: string): Promise<SessionRow | undefined> {
   return unlessTableMissing(() => findByReference(db, reference)).catch(() => undefined);
 }
@@ -77,7 +77,7 @@ async function openSessions({ db }: Store): Promise<SessionRow[]> {
   return ((await unlessTableMissing(list)) ?? []).flat();
 }
 
-/** What a session lacks before any of its models can be asked. */
+/** Keys that a session lacks for all of its models. */
 function missingFor({ config }: SessionRow, environment: Environment): string[] {
   const read = runConfigSchema.safeParse(config);
   if (!read.success) return [];

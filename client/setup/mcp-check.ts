@@ -1,4 +1,4 @@
-/** Asks MCP servers for their tools, as a session would: for `mcp` and `doctor`. */
+/** Lists the tools of MCP servers, as a session would: for `mcp` and `doctor`. */
 import { reasonOf } from "../../activities/contract/reason-of.ts";
 import type { AgentConfig } from "../../activities/config/agent-config.ts";
 import { expandDomains } from "../../activities/config/egress-domains.ts";
@@ -30,16 +30,16 @@ export interface McpFinding {
     readonly tokens: number;
     /** May be called again after a crash. */
     readonly readOnly: boolean;
-    /** By the server's own word. */
+    /** By the server's own annotation. */
     readonly destructive: boolean;
   }[];
-  /** Why it gives no tools; null where it does, or was not asked. */
+  /** Why it has no tools; null where it has, or was not asked. */
   readonly failed: string | null;
 }
 
 const SERVER_MS = 5_000;
 
-/** Lists a server's tools: of a program in a sandbox of its own, which is removed. Never rejects. */
+/** Lists a server's tools: of a program in its own sandbox, which is removed. Never rejects. */
 export async function checkMcpServer(
   name: string,
   settings: Pick<AgentConfig, "mcpServers" | "sandbox">,
@@ -68,7 +68,7 @@ export async function checkMcpServer(
   }
 }
 
-/** Those over HTTP are asked; a program takes its time, and is only named. */
+/** Servers over HTTP are asked; a program is slow, and is only named. */
 export function listMcpServers(
   settings: Pick<AgentConfig, "mcpServers" | "sandbox">,
   environment: Environment,

@@ -1,4 +1,4 @@
-/** A person's login to an MCP server, and its end. The browser comes back to this machine; the access is kept in Postgres. */
+/** A person's login to an MCP server, and its end. The browser is redirected to this machine; the access is stored in Postgres. */
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { logIn } from "../../activities/mcp/login.ts";
@@ -12,16 +12,16 @@ export interface LoginTarget {
   readonly scopes: readonly string[] | undefined;
 }
 
-/** How long the person may take, in ms. Source: ours, ten minutes. */
+/** Timeout for the person, in ms. Source: ours, ten minutes. */
 const PATIENCE_MS = 10 * 60_000;
 
-/** @param show is given the address to open @throws Error in words for people */
+/** @param show gets the address to open @throws Error in words for people */
 export async function loginToMcp(
   { name, url, scopes }: LoginTarget,
   at: { readonly store: Pick<Store, "db">; readonly secret: string | undefined },
   show: (address: string) => void,
 ): Promise<void> {
-  // Before the person goes to the browser for nothing.
+  // Checked before the person opens the browser in vain.
   createSealer(at.secret);
   const back = Promise.withResolvers<URLSearchParams>();
   const server = createServer((request, answer) => {

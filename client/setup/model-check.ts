@@ -63,7 +63,7 @@ export async function modelServerCheck(run: Asked, environment: Environment): Pr
 /** A person waits for it before each start with such a model. */
 const START_MS = 1_000;
 
-/** What the servers of models in no table say of their windows, asked at the same time; those that say nothing are left out. */
+/** Windows of models that are in no table, asked from their servers in parallel; silent servers are omitted. */
 export async function askWindows(
   targets: readonly Asked[],
   environment: Environment = process.env,

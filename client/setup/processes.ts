@@ -1,4 +1,4 @@
-/** Processes that outlive us: started detached, named by pid and start time so that a recycled pid is never killed. */
+/** Processes that outlive us: started detached, identified by pid and start time so that a recycled pid is never killed. */
 import { type ChildProcess, execFile, type ExecFileOptions, spawn } from "node:child_process";
 import { accessSync, closeSync, constants, fchmodSync, mkdirSync, openSync, readFileSync } from "node:fs";
 import { createServer } from "node:net";
@@ -10,7 +10,7 @@ import { PRIVATE_FILE, PRIVATE_FOLDER } from "./private-folder.ts";
 
 const execute = promisify(execFile);
 
-/** Runs a program to its end. It inherits what any service does, unless `env` says otherwise. */
+/** Runs a program to its end. It inherits any service's variables, unless `env` says otherwise. */
 export function run(
   command: string,
   args: readonly string[],
@@ -26,10 +26,10 @@ export function run(
   return work.finally(() => programs.delete(child));
 }
 
-/** Programs that run to their end and are waited for. */
+/** Child processes whose end is awaited. */
 const programs = new Set<ChildProcess>();
 
-/** Ends them with ourselves: nobody waits for what they do. Resolves when they are gone. */
+/** Ends them together with us. Resolves when they are gone. */
 export async function endPrograms(): Promise<void> {
   for (const signal of ["SIGTERM", "SIGKILL"] as const) {
     for (const child of programs) child.kill(signal);
@@ -37,7 +37,7 @@ export async function endPrograms(): Promise<void> {
   }
 }
 
-/** A process as it can be found again: `born` is its start time as the system tells it. */
+/** A process's identity: `born` is its start time as the system reports it. */
 export interface ProcessMark {
   readonly pid: number;
   readonly born: string;
@@ -47,20 +47,20 @@ export interface Launch {
   readonly command: string;
   readonly args: readonly string[];
   readonly log: string;
-  /** Default: what any service inherits. */
+  /** Default: any service's variables. */
   readonly env?: NodeJS.ProcessEnv;
   readonly cwd?: string;
   readonly uid?: number;
   readonly gid?: number;
 }
 
-/** Becomes the program once it is told so; where nobody can tell it any more, it ends. */
+/** Executes the program on a signal from us; without us, it ends. */
 const GATE = 'read -r go && exec "$@" </dev/null';
 
 /**
  * Starts a process in its own session, with its output in `log`: Ctrl-C in our terminal does not reach it. The files that
  * it makes are its user's alone.
- * @param record writes it down. The program runs only after that: whenever we are killed, nothing runs that nobody knows
+ * @param record stores its identity. The program runs only after that: whenever we are killed, every running program is recorded
  */
 export async function launch(
   what: Launch,
@@ -69,7 +69,7 @@ export async function launch(
   requireProgram(what.command);
   mkdirSync(dirname(what.log), { recursive: true, mode: PRIVATE_FOLDER });
   const log = openSync(what.log, "a", PRIVATE_FILE);
-  // A child inherits it, and nothing else runs while it differs from ours.
+  // A child inherits it, and no other code runs while it differs from ours.
   const umask = process.umask(0o077);
   try {
     fchmodSync(log, PRIVATE_FILE);
@@ -105,12 +105,12 @@ export async function launch(
   }
 }
 
-/** When a process started, as text to be compared; undefined where it is gone or a zombie. */
+/** When a process started, as a comparable text; undefined where it is gone or a zombie. */
 export async function birthOf(pid: number): Promise<string | undefined> {
   if (process.platform === "linux") {
     try {
       const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
-      // The name in parentheses may hold anything: fields are counted from its last bracket on.
+      // The name in parentheses may contain anything: fields are counted from its last bracket.
       const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
       return fields[0] === "Z" ? undefined : fields[19];
     } catch {
@@ -129,7 +129,7 @@ export async function isAlive(mark: ProcessMark): Promise<boolean> {
   return (await birthOf(mark.pid)) === mark.born;
 }
 
-/** Ends a process: `signal`, then KILL after `graceMs`. Returns false where it was not there any more. */
+/** Ends a process: `signal`, then KILL after `graceMs`. Returns false where it was gone already. */
 export async function endProcess(
   mark: ProcessMark,
   options: { signal?: NodeJS.Signals; graceMs?: number } = {},
@@ -153,7 +153,7 @@ function send(pid: number, signal: NodeJS.Signals): void {
   }
 }
 
-/** `wanted` where nobody listens on it, else any free port; `wanted` 0 = any. On 127.0.0.1. */
+/** `wanted` where it is free, else any free port; `wanted` 0 = any. On 127.0.0.1. */
 export async function freePort(wanted = 0): Promise<number> {
   const port = await tryListen(wanted);
   if (port !== undefined) return port;

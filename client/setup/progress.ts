@@ -1,8 +1,8 @@
-/** One line per thing done and why; the caller decides where it goes (standard error). */
+/** One line per action with its reason; the caller decides where it goes (standard error). */
 export type Say = (line: string) => void;
 
 /**
- * Does something that may be slow: says what and why at once, how long it has taken each 10 s, and that it is done.
+ * Runs something that may be slow: announces what and why, its duration each 10 s, and its end.
  * Lines, never a spinner: they read the same in a terminal and in a build's log.
  */
 export async function slowly<T>(say: Say, what: string, work: () => Promise<T>): Promise<T> {

@@ -1,11 +1,11 @@
-/** A line of the worker's log, which is JSON, as a person reads it. */
+/** Formats a line of the worker's JSON log for a person. */
 import { cutChars } from "../../activities/contract/cut-text.ts";
 
 /** Of pino, whose levels are numbers. */
 const WARN = 40;
 const ERROR = 50;
 const MAX_FIELD_CHARS = 200;
-/** Of every line, and the same in each. */
+/** Fields that are the same in every line. */
 const USUAL = new Set(["level", "time", "pid", "hostname", "name", "msg", "from"]);
 
 /** Such as `10:02:07  warning: Postgres does not answer  attempt 3`; what is not JSON stays as it is. */

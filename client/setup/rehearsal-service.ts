@@ -40,7 +40,7 @@ export async function ensureRehearsal(options: {
   return address;
 }
 
-/** Any answer counts: what it serves is the model's affair. */
+/** Any answer counts: its content does not matter. */
 async function probe(address: string): Promise<void> {
   const response = await fetch(address, { signal: AbortSignal.timeout(2_000) });
   await response.body?.cancel();

@@ -1,4 +1,4 @@
-/** The check of a repository before anything is started: it is there, it lets us in, and it has what is asked for. */
+/** Checks a repository before anything starts: it exists, it grants access, and it has the requested references. */
 import type { SessionGit } from "../../activities/config/git-settings.ts";
 import { repositoryAddress, tokenVariable } from "../../activities/config/git-settings.ts";
 import { gitAccessOf } from "../../activities/git/git-access.ts";
@@ -14,7 +14,7 @@ type Environment = Readonly<Record<string, string | undefined>>;
 /**
  * Asks the remote, where this machine has what the workers have. Where they are elsewhere, so are their credentials: then only
  * with one of our own, and else the run's first activity finds out.
- * @throws ClientError: missing for a remote that does not let us in, usage for what cannot be
+ * @throws ClientError: missing for a remote that denies access, usage for an impossible request
  */
 export async function checkRepository(
   git: SessionGit,

@@ -1,4 +1,4 @@
-/** The devcontainer.json of a repository that a session is to work on: this machine reads it, before anything is started. */
+/** Reads the devcontainer.json of a session's repository on this machine, before anything starts. */
 import { repositoryAddress } from "../../activities/config/git-settings.ts";
 import { gitAccessOf } from "../../activities/git/git-access.ts";
 import { peekFile } from "../../activities/git/peek.ts";
@@ -7,7 +7,7 @@ import { missing, usageError } from "../console/errors.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** @throws ClientError: missing for a remote that does not let us in, usage where there is no such file, or it cannot be taken */
+/** @throws ClientError: missing for a remote that denies access, usage where there is no such file, or it is unusable */
 export async function devcontainerOfRepository(
   repo: string,
   ref: string | undefined,

@@ -11,10 +11,10 @@ import { reasonOf } from "../../activities/contract/reason-of.ts";
 /** What a check found. */
 export interface Finding {
   readonly ok: boolean;
-  /** Not as it should be, or not measured; nothing that stops a task. */
+  /** Not ideal, or not measured; nothing that stops a task. */
   readonly warning?: true;
   readonly found: string;
-  /** What to do, where it is not all right. */
+  /** The remedy, where it is not all right. */
   readonly fix?: string;
 }
 
@@ -33,7 +33,7 @@ export interface SandboxFindings {
   readonly isolation: Finding;
 }
 
-/** Whether sandboxes are isolated as they must be, measured in one. Never rejects. */
+/** Measures in one sandbox whether sandboxes are isolated as required. Never rejects. */
 export async function checkSandbox(options: SandboxCheckOptions): Promise<SandboxFindings> {
   const { image, guardImage, sandbox } = options;
   const host = createDockerHost({
@@ -124,7 +124,7 @@ export const checkRunc = (): Promise<Finding> =>
     found: "unknown",
   }));
 
-/** @param runc undefined where the engine has another runtime, or does not say */
+/** @param runc undefined where the engine has another runtime, or does not report it */
 export function runcFinding(runc: Runc | undefined): Finding {
   if (runc === undefined)
     return { ok: true, warning: true, found: "another runtime than runc: its version was not judged" };

@@ -1,4 +1,4 @@
-/** The image in which commands run: there already, built from the Dockerfile, or made without an image registry. */
+/** The image in which commands run: existing, built from the Dockerfile, or created without an image registry. */
 import { fileURLToPath } from "node:url";
 import type Dockerode from "dockerode";
 import { cutChars } from "../../activities/contract/cut-text.ts";
@@ -9,10 +9,10 @@ import { bootstrapImage, bootstrapObstacle, followProgress } from "./sandbox-ima
 import { ServiceMissing } from "../../worker/connect/service-missing.ts";
 import { reasonOf } from "../../activities/contract/reason-of.ts";
 
-/** What the Dockerfile begins with. */
+/** The Dockerfile's base image. */
 const BASE_IMAGES = ["debian:trixie-slim", "node:24-trixie-slim"];
 const CONTEXT = ["Dockerfile", "packages.txt", "packages-full.txt", "setup.sh"];
-/** So long a registry may take for its first word; one that is not reachable often says nothing at all. */
+/** Timeout of a registry's first byte; an unreachable one is often silent. */
 const REGISTRY_TIMEOUT_MS = 15_000;
 
 export interface SandboxImageOptions {

@@ -1,4 +1,4 @@
-/** The session's sandbox as this machine's Docker engine has it, for `ports` and `forward`. */
+/** Finds the session's sandbox on this machine's Docker engine, for `ports` and `forward`. */
 import { connectDocker } from "../../activities/sandbox/docker/connect-docker.ts";
 import { runningSandbox } from "../../activities/sandbox/docker/sandbox-ports.ts";
 import type { Store } from "../../activities/store/db.ts";

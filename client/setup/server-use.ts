@@ -1,4 +1,4 @@
-/** Who has work on a Temporal server: what `down` has to say before it ends one. */
+/** Who uses a Temporal server: what `down` reports before it ends one. */
 import { Connection } from "@temporalio/client";
 import { codecKeysOf } from "../../worker/connect/codec.ts";
 import { temporalClient } from "../../worker/connect/temporal-client.ts";
@@ -8,18 +8,18 @@ import { WORKFLOW_TYPE } from "../../workflows/messages.ts";
 import { pollersOf } from "./task-queue.ts";
 
 const ASK_MS = 3_000;
-/** Runs that are looked at, newest first, for queues of other installations. */
+/** How many runs are checked, newest first, for queues of other installations. */
 const LOOKED_AT = 500;
 const NAMED = 5;
 
 export interface ServerUse {
   /** Sessions of this installation whose runs are open. */
   readonly running: readonly string[];
-  /** Task queues of others that have open runs or a worker. */
+  /** Other installations' task queues with open runs or a worker. */
   readonly others: readonly { readonly queue: string; readonly running: number }[];
 }
 
-/** Undefined where the server cannot be asked. */
+/** Undefined where the server does not answer. */
 export async function serverUse(server: {
   readonly temporalAddress: string;
   readonly taskQueue: string;
@@ -51,7 +51,7 @@ export async function serverUse(server: {
   }
 }
 
-/** What a person is told before the end. */
+/** The person's message before the end. */
 export function describeUse(
   { running, others }: ServerUse,
   { shared, all }: { readonly shared: boolean; readonly all: boolean },

@@ -1,4 +1,4 @@
-/** Brings up what is missing and finds what is there: everything a worker needs, in one call. */
+/** Starts missing services and finds running ones: everything a worker needs, in one call. */
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { ensureDocker } from "./docker-engine.ts";
@@ -21,11 +21,11 @@ export type Need = "postgres" | "temporal" | "docker" | "image" | "model";
 export interface BringUpOptions {
   /** Where data, logs and state are kept; default `.longhaul` of the project. */
   readonly home?: string;
-  /** `free` for tests: nothing that runs already is used but Docker, and nothing is kept safe from a power cut. */
+  /** `free` for tests: no running service but Docker is used, and nothing is durable. */
   readonly ports?: "fixed" | "free";
   readonly say: Say;
   readonly need: readonly Need[];
-  /** Of a session's sandbox, where it is not the usual one. */
+  /** Of a session's sandbox, where it is not the default one. */
   readonly image?: string;
 }
 
@@ -41,14 +41,14 @@ export interface LocalServices {
   readonly sandboxImage: string | undefined;
   /** Set where the rehearsal model plays. */
   readonly rehearsalUrl: string | undefined;
-  /** What child processes get on top of our own environment. */
+  /** Further variables of child processes. */
   readonly environment: Readonly<Record<string, string>>;
 }
 
 export const projectFolder = fileURLToPath(new URL("../../", import.meta.url)).replace(/\/$/, "");
 export const projectHome = join(projectFolder, ".longhaul");
 
-/** Idempotent; what runs is left alone. All services at once. @throws ServiceMissing */
+/** Idempotent; running services are not touched. All services in parallel. @throws ServiceMissing */
 export async function bringUp(options: BringUpOptions): Promise<LocalServices> {
   const { say, need } = options;
   const home = options.home ?? projectHome;
@@ -69,7 +69,7 @@ export async function bringUp(options: BringUpOptions): Promise<LocalServices> {
       docker(),
       need.includes("model") && wantsRehearsal() ? ensureRehearsal({ home, ports, say }) : undefined,
     ] as const);
-    // Where database and server are both ours, or both given, who shares the one shares the other.
+    // Where database and server are both ours, or both configured, sharing one means sharing the other.
     const ownDatabase = ports === "fixed" && settingOf("DATABASE_URL") === undefined;
     if (
       temporal !== undefined &&
@@ -88,7 +88,7 @@ export async function bringUp(options: BringUpOptions): Promise<LocalServices> {
 }
 
 /**
- * What is there by the environment, by what `bringUp` left, or by default: starts nothing and sends nothing.
+ * Services by the environment, by what `bringUp` recorded, or by default: starts nothing and sends nothing.
  */
 export function findServices(home: string = projectHome, ports: "fixed" | "free" = "fixed"): LocalServices {
   const { services, found } = readState(home);
@@ -113,12 +113,12 @@ export function findServices(home: string = projectHome, ports: "fixed" | "free"
   });
 }
 
-/** Where roles are made: as the superuser of a Postgres that is ours, else as the environment says. */
+/** URL for creating roles: as the superuser of our own Postgres, else from the environment. */
 export function operatorDatabaseUrl(): string {
   return settingOf("DATABASE_URL") ?? ownPostgresUrl(projectHome, "superuser") ?? findServices().databaseUrl;
 }
 
-/** Ends what we started, the worker first; never what is others'. Data stays. */
+/** Ends what we started, the worker first; never others' services. Data stays. */
 export async function bringDown(options: {
   readonly home?: string;
   readonly say: Say;
@@ -138,7 +138,7 @@ export async function bringDown(options: {
         ended.push(name === "next-worker" ? "worker" : name);
       remember(home, name, undefined);
     }
-    // The Docker engine is left running: other work on the machine may use it by now.
+    // The Docker engine keeps running: other work on the machine may use it by now.
     if (readState(home).services.docker !== undefined) {
       options.say("The Docker engine keeps running; stop it with `kill $(cat /var/run/docker.pid)`.");
     }
@@ -161,12 +161,12 @@ async function postgres(home: string, ports: "fixed" | "free", say: Say): Promis
   });
 }
 
-/** The images of sandboxes, and the one that sets up their firewall. @returns the usual one of sandboxes */
+/** The images of sandboxes and of their firewall's set-up. @returns the default one of sandboxes */
 async function ensureImages({ say, image }: BringUpOptions, dockerHost: string | undefined): Promise<string> {
   const tag = imageNamed(settingOf("SANDBOX_IMAGE"));
   for (const each of new Set([image ?? tag, settingOf("LONGHAUL_GUARD_IMAGE") ?? DEFAULT_IMAGE])) {
     if (await dockerHasImage(each, dockerHost)) continue;
-    // Loaded only now: a start with everything there does not pay for the engine's client.
+    // Loaded on demand: a start with all services running does not need the engine's client.
     const [{ connectDocker }, { ensureSandboxImage }] = await Promise.all([
       import("../../activities/sandbox/docker/connect-docker.ts"),
       import("./sandbox-image.ts"),
@@ -176,7 +176,7 @@ async function ensureImages({ say, image }: BringUpOptions, dockerHost: string |
   return tag;
 }
 
-/** A server at the usual port has its Web UI at the usual one. */
+/** A server at the default port has its Web UI at the default one. */
 function usualUi(temporalAddress: string): string | undefined {
   return temporalAddress.endsWith(`:${TEMPORAL_PORT}`) && /^(127\.0\.0\.1|localhost):/.test(temporalAddress)
     ? `http://127.0.0.1:${TEMPORAL_UI_PORT}`
@@ -208,5 +208,5 @@ function withEnvironment(services: Omit<LocalServices, "environment">): LocalSer
   return { ...services, environment };
 }
 
-/** Only ids and codes go to Temporal: texts of people are kept in Postgres alone. */
+/** Only ids and codes are sent to Temporal: people's texts are in Postgres alone. */
 export const idsOnly = (): boolean => settingOf("LONGHAUL_HISTORY") === "ids";

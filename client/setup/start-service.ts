@@ -1,4 +1,4 @@
-/** Starts a program as a service of this machine and waits until it answers: how every service here comes up. */
+/** Starts a program as a service of this machine and waits until it answers. */
 import { join } from "node:path";
 import { succeeds, until } from "../../worker/connect/until.ts";
 import { ServiceMissing } from "../../worker/connect/service-missing.ts";
@@ -12,20 +12,20 @@ export interface ServiceStart extends Omit<Launch, "log"> {
   /** For people: `Postgres`. */
   readonly title: string;
   readonly address: string;
-  /** Rejects as long as it does not answer. */
+  /** Rejects while it does not answer. */
   readonly probe: (mark: ProcessMark) => Promise<unknown>;
   readonly timeoutMs: number;
-  /** Another way than reading its log, such as `set DATABASE_URL to a running server`. */
+  /** A remedy other than reading its log, such as `set DATABASE_URL to a running server`. */
   readonly otherwise: string;
-  /** What else its entry says. */
+  /** Further fields of its entry. */
   readonly facts?: Partial<RunningService>;
-  /** Its entry until it answers, where its predecessor keeps the other meanwhile. */
+  /** Its entry until it answers, while its predecessor keeps the other. */
   readonly comesUpAs?: ServiceName;
 }
 
 export const logOf = (home: string, name: ServiceName) => join(home, "logs", `${name}.log`);
 
-/** A service that lives may still be coming up, or the machine is busy: a second one on its data could not start. */
+/** A living service may still be starting, or the machine is busy: a second one on its data could not start. */
 const ANSWER_MS = 30_000;
 
 /** Whether a service that was started before answers; waits as long as it lives. */
@@ -44,7 +44,7 @@ export async function startService(start: ServiceStart): Promise<ProcessMark> {
   const { home, name, address, timeoutMs } = start;
   const log = logOf(home, name);
   const entryOf = (mark: ProcessMark): RunningService => ({ ...mark, address, log, ...start.facts });
-  // Known before it runs: whoever is interrupted from here on can still end it.
+  // Recorded before it runs: an interrupted set-up can still end it.
   const mark = await launch({ ...start, log }, (one) =>
     remember(home, start.comesUpAs ?? name, entryOf(one)),
   );

@@ -1,4 +1,4 @@
-/** What we started and where it is: `.longhaul/services.json`, written under a lock. */
+/** Records what we started and its addresses: `.longhaul/services.json`, written under a lock. */
 import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -6,12 +6,12 @@ import { birthOf, isAlive, type ProcessMark } from "./processes.ts";
 import { PRIVATE_FILE, PRIVATE_FOLDER } from "./private-folder.ts";
 import type { Say } from "./progress.ts";
 
-/** `next-worker` is one that comes up while its predecessor still works. */
+/** `next-worker` is one that starts while its predecessor still works. */
 export type ServiceName = "postgres" | "temporal" | "docker" | "rehearsal" | "worker" | "next-worker";
 
 export type FoundName = ServiceName | "queue";
 
-/** A process of ours, with what is needed to reach it again. */
+/** A process of ours, with what is needed to find it again. */
 export interface RunningService extends ProcessMark {
   readonly address: string;
   readonly log: string;
@@ -23,9 +23,9 @@ export interface RunningService extends ProcessMark {
 
 export interface LocalState {
   readonly services: Partial<Record<ServiceName, RunningService>>;
-  /** Of what is not ours: addresses as last found; and the task queue, where it is not the usual. */
+  /** Of others' services: addresses as last found; and the task queue, where it is not the default. */
   readonly found: Partial<Record<FoundName, string>>;
-  /** Names of the settings that the last worker had, whether it still runs or not. */
+  /** Names of the settings that the last worker had, whether or not it still runs. */
   readonly workerSettings?: readonly string[];
 }
 
@@ -68,7 +68,7 @@ export function rememberFound(home: string, name: FoundName, address: string | u
   writeState(home, { ...state, found: address === undefined ? others : { ...others, [name]: address } });
 }
 
-/** Does `work` while no other process sets up or ends services of this home. A dead holder's lock is taken over. */
+/** Runs `work` while no other process sets up or ends services of this home. A dead holder's lock is claimed. */
 export async function locked<T>(home: string, say: Say, work: () => Promise<T>): Promise<T> {
   mkdirSync(home, { recursive: true, mode: PRIVATE_FOLDER });
   const file = join(home, "lock");

@@ -13,7 +13,7 @@ const WORKFLOW = 1;
 
 /**
  * Two clones on one Temporal server have a database each: on one queue, each would get tasks whose sessions are in the
- * other's. The later one keeps to a queue of its own, once and for all.
+ * other's. The later one gets its own queue, permanently.
  */
 export async function chooseQueue(options: {
   readonly home: string;
@@ -31,7 +31,7 @@ export async function chooseQueue(options: {
   );
 }
 
-/** Identities of the workers that poll it, without our own. None where Temporal cannot say. */
+/** Identities of the workers that poll it, without our own. Empty where Temporal does not answer. */
 async function pollers(address: string, ownPid: number | undefined): Promise<string[]> {
   const { connection: options, namespace } = temporalConnection(address);
   let connection: Connection | undefined;

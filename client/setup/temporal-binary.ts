@@ -14,7 +14,7 @@ const CLI_VERSION = `v${TEMPORAL_RELEASE.version}`;
 const DOWNLOAD_MS = 60_000;
 const BUILD_MS = 20 * 60_000;
 
-/** Where fetched and built programs are kept over clones. */
+/** Where downloaded and built programs are cached across clones. */
 export function cacheFolder(environment: NodeJS.ProcessEnv = process.env): string {
   return join(environment["XDG_CACHE_HOME"] || join(homedir(), ".cache"), "longhaul");
 }
@@ -88,7 +88,7 @@ export function hasModule(buildInfo: string, { path, version, sum }: Release["mo
   return buildInfo.split("\n").some((line) => line.trim() === `mod\t${path}\t${version}\t${sum}`);
 }
 
-/** Out of a folder of its own, which goes. */
+/** In its own folder, which is removed. */
 function moveInto(file: string, place: string): string {
   renameSync(file, place);
   rmSync(dirname(file), { recursive: true, force: true });

@@ -1,4 +1,4 @@
-/** Fetches the Temporal command line program as it was released, and keeps it only if its checksum is the known one. */
+/** Downloads the released Temporal command line program, and keeps it only with the known checksum. */
 import { createHash } from "node:crypto";
 import { createWriteStream, mkdirSync, rmSync } from "node:fs";
 import { chmod } from "node:fs/promises";
@@ -39,7 +39,7 @@ export const TEMPORAL_RELEASE: Release = {
   },
 };
 
-/** A build of it has 40 to 60 MB; what is far larger is something else. */
+/** A build has 40 to 60 MB; anything far larger is something else. */
 const MAX_ARCHIVE_BYTES = 300_000_000;
 
 /**

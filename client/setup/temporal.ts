@@ -1,4 +1,4 @@
-/** A Temporal development server of our own, with its Web UI and a database file. */
+/** Our own Temporal development server, with its Web UI and a database file. */
 import { join } from "node:path";
 import { loadClientConfigProfile } from "@temporalio/envconfig";
 import { probeTemporal } from "../../worker/connect/probe.ts";
@@ -12,7 +12,7 @@ import { SEARCH_ATTRIBUTES } from "../../worker/search-attributes.ts";
 
 export interface TemporalOptions {
   readonly home: string;
-  /** `fixed`: 7233 and 8233, and a server that serves there already is used; `free`: a server of our own on free ports. */
+  /** `fixed`: 7233 and 8233, and a running server there is used; `free`: our own server on free ports. */
   readonly ports: "fixed" | "free";
   readonly say: Say;
   readonly cache: string;

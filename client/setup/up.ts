@@ -1,4 +1,4 @@
-/** What the verbs do with this machine's services: one way to bring up what is missing, for all of them. */
+/** How all commands start this machine's services. */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { isDifferent } from "./fingerprint.ts";
@@ -27,14 +27,14 @@ export interface LocalOptions {
   readonly home?: string;
   /** As for `bringUp`. */
   readonly image?: string;
-  /** The session that the verb is about, which asks its model. */
+  /** The command's session, which asks its model. */
   readonly reference?: string;
-  /** A worker is wanted whatever it lacks: what open sessions will miss is said only. */
+  /** A worker is started whatever it lacks: keys that open sessions will miss are only reported. */
   readonly anyway?: boolean;
 }
 
 /**
- * Everything a task needs, running and left running.
+ * Starts everything a task needs, and leaves it running.
  * @throws ServiceMissing; KeyMissing where the worker would lack a key that an open session needs
  */
 export function prepare(options: LocalOptions): Promise<LocalServices> {
@@ -53,12 +53,12 @@ export function prepare(options: LocalOptions): Promise<LocalServices> {
   });
 }
 
-/** Postgres and Temporal, for who only looks. @throws ServiceMissing */
+/** Postgres and Temporal, for commands that only read. @throws ServiceMissing */
 export function prepareStores(options: LocalOptions): Promise<LocalServices> {
   return tellingWhatStays(options, () => bringUp({ ...options, need: ["postgres", "temporal"] }));
 }
 
-/** True where this installation's own services hold sessions: what is not running was ended, and can come back. */
+/** True where this installation's own services hold sessions: missing ones were stopped, and can be restarted. */
 export function hasOwnServices(home = projectHome): boolean {
   return settingOf("DATABASE_URL") === undefined && existsSync(join(home, "postgres"));
 }

@@ -1,4 +1,4 @@
-/** What Temporal knows of the versions of a deployment, and how a run gets away from one that nobody serves any more. */
+/** Temporal's versions of a deployment, and how to move a run off one that no worker serves any more. */
 import { Connection } from "@temporalio/client";
 import { temporalConnection } from "../../worker/connect/temporal-connection.ts";
 import { withTimeout } from "../../worker/connect/with-timeout.ts";
@@ -11,7 +11,7 @@ const DRAINING = 1;
 const SHOWN_VERSIONS = 10;
 const GRPC_NOT_FOUND = 5;
 
-/** @param deployment LONGHAUL_DEPLOYMENT. @returns a warning where a version has open runs and is not current any more */
+/** @param deployment LONGHAUL_DEPLOYMENT. @returns a warning where a version has open runs and is no longer current */
 export async function versionsFinding(address: string, deployment: string): Promise<Finding> {
   const { connection: options, namespace } = temporalConnection(address);
   let connection: Connection | undefined;
@@ -45,7 +45,7 @@ export async function versionsFinding(address: string, deployment: string): Prom
   }
 }
 
-/** Moves all runs of a version that cannot end on it, its workers being gone, to the current one. */
+/** Moves all runs of a version without workers to the current one. */
 function movingCommand(deployment: string, build: string): string {
   return `Keep workers of ${build} until its runs have gone over. Where they are gone, move its runs: temporal workflow update-options --query 'TemporalWorkerDeploymentVersion="${deployment}:${build}" AND ExecutionStatus="Running"' --versioning-override-behavior auto_upgrade`;
 }
