@@ -1,6 +1,6 @@
 /**
- * Puts a patch on a new branch of a person's checkout. It is checked first: where it does not fit, or would touch what is
- * not committed, nothing is changed. No hook runs: what they would check came from an agent.
+ * Puts a patch on a new branch of a person's checkout. It is checked first: where it does not fit, or would touch
+ * uncommitted changes, nothing is changed. No hook runs, because an agent wrote the change.
  */
 import { execFile } from "node:child_process";
 import { notPossible } from "../console/errors.ts";
@@ -14,7 +14,7 @@ interface Ended {
 }
 
 /**
- * @param folder of the checkout: the patch's paths begin here
+ * @param folder of the checkout: the patch's paths are relative to it
  * @returns whether it could be committed; else it is staged
  * @throws ClientError (impossible)
  */

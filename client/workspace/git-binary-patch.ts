@@ -1,4 +1,4 @@
-/** Bytes as `git diff --binary` writes them, so that `git apply` takes them. Pure. */
+/** Bytes in the format of `git diff --binary`, for `git apply`. Pure. */
 import { createHash } from "node:crypto";
 import { deflateSync } from "node:zlib";
 
@@ -7,7 +7,7 @@ const ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz
 const BYTES_PER_LINE = 52;
 const NO_BLOB = "0".repeat(40);
 
-/** The `index` line's two names, which `git apply` compares with what it finds; undefined = no file. */
+/** The `index` line's two names, which `git apply` compares with the current file; undefined = no file. */
 export function blobNames(before: Buffer | undefined, after: Buffer | undefined): string {
   return `${blobName(before)}..${blobName(after)}`;
 }

@@ -4,9 +4,9 @@
  */
 
 export interface SafeConfig {
-  /** Text for a new file; empty where nothing is left. */
+  /** Text for a new file; empty where no setting remains. */
   readonly text: string;
-  /** Names of the settings that are missing from it, such as `core.fsmonitor`, and of those that were changed. */
+  /** Names of omitted settings, such as `core.fsmonitor`, and of changed ones. */
   readonly leftOut: readonly string[];
 }
 
@@ -41,7 +41,7 @@ const RULES: Readonly<Record<string, Rule>> = {
   "core.eol": matching(/^(lf|crlf|native)$/i),
   "extensions.objectformat": matching(/^sha(1|256)$/),
   "extensions.refstorage": matching(/^(files|reftable)$/),
-  // Set in each sandbox, for what can be saved.
+  // Set in each sandbox, for files that can be saved.
   "pack.packsizelimit": matching(/^\d{1,9}[kmg]?$/i),
   "user.name": onOneLine,
   "user.email": onOneLine,
@@ -58,7 +58,7 @@ const RULES: Readonly<Record<string, Rule>> = {
 
 const NAMED = ["remote", "branch", "submodule"];
 
-/** What of a configuration file's text may be used on another machine. */
+/** The part of a configuration file's text that is safe on another machine. */
 export function safeGitConfig(text: string): SafeConfig {
   const kept: Setting[] = [];
   const leftOut = new Set<string>();
@@ -89,7 +89,7 @@ export function safeRemoteUrl(value: string): string | undefined {
   if (value === "" || value.startsWith("-") || /[\p{Cc}\p{Cf}]/u.test(value) || value.length > 2_000) return;
   if (/^[\w+.-]+::/.test(value)) return;
   if (!/^[\w+.-]+:\/\//.test(value)) {
-    // A path, or `user@host:path`, where a password has no place.
+    // A path, or `user@host:path`, which has no place for a password.
     const host = /^(?:[^@/:]*@)?([^/:]*):/.exec(value)?.[1];
     return host?.startsWith("-") === true ? undefined : value;
   }
@@ -100,7 +100,7 @@ export function safeRemoteUrl(value: string): string | undefined {
     if (url.password === "" && url.search === "" && url.hash === "" && (isSsh || url.username === ""))
       return value;
     url.password = "";
-    // Of ssh the name is needed and no secret; over HTTP a token may stand in its place, or in the query.
+    // Ssh needs the name, which is not a secret; over HTTP a token may be in its place, or in the query.
     if (!isSsh) url.username = "";
     url.search = "";
     url.hash = "";
@@ -110,7 +110,7 @@ export function safeRemoteUrl(value: string): string | undefined {
   }
 }
 
-/** The settings of a text in Git's format. What cannot be read is passed over: only what is known is written again. */
+/** The settings of a text in Git's format. Unreadable lines are skipped: only known settings are written again. */
 function* parse(text: string): Generator<Setting> {
   let section = "";
   let subsection: string | undefined;

@@ -1,4 +1,4 @@
-/** A patch by its files, with how many lines each gained and lost. Pure. */
+/** A patch by its files, with the lines added to and removed from each. Pure. */
 
 export interface PatchFile {
   readonly path: string;
@@ -30,7 +30,7 @@ export function patchFiles(patch: string): PatchFile[] {
     });
 }
 
-/** Git's header: `/dev/null` stands where there is no file; a name with odd signs is quoted. */
+/** Git's header: `/dev/null` means no file; a name with special characters is quoted. */
 function pathOf(text: string): string {
   const named = (sign: string) =>
     new RegExp(`^${sign} (?!/dev/null)"?[ab]/(.*?)"?\\t?$`, "m").exec(text)?.[1];

@@ -1,4 +1,4 @@
-/** A session's files, as last saved, on the person's own disk, and what to say of what was left out. */
+/** Writes a session's files, as last saved, to the person's disk, and reports omissions. */
 import { join } from "node:path";
 import { readWorkspace } from "../../activities/store/checkpoints.ts";
 import type { Store } from "../../activities/store/db.ts";
@@ -6,7 +6,7 @@ import { listNames } from "../console/format.ts";
 import { writeWorkspace, type WriteOptions, type Written } from "./write-workspace.ts";
 
 /**
- * Writes the session's files into a folder, which is made where it is missing.
+ * Writes the session's files into a folder, which is created where it is missing.
  * @returns undefined where nothing was ever saved
  * @throws ClientError (impossible), as `writeWorkspace`
  */
@@ -20,7 +20,7 @@ export async function pullWorkspace(
   return files === undefined ? undefined : writeWorkspace(files, folder, options);
 }
 
-/** What a person is to know of a pull, a line each; `again` is the command that writes repositories as they are. */
+/** The person's notes on a pull, a line each; `again` is the command that writes repositories unchanged. */
 export function pullNotes(written: Written, folder: string, again: string): string[] {
   const { skipped, unsafe, untouched } = written;
   return [

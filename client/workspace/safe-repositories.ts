@@ -9,7 +9,7 @@ import { safeGitConfig } from "./git-config.ts";
 
 export interface SafeFiles {
   readonly files: readonly WorkspaceFile[];
-  /** What is missing, a name each: a path, or `core.fsmonitor in .git/config`. Sample hooks are not worth a word. */
+  /** Omissions, a name each: a path, or `core.fsmonitor in .git/config`. Sample hooks are not listed. */
   readonly leftOut: readonly string[];
 }
 
@@ -21,12 +21,12 @@ export interface SafeOptions {
   readonly bareRepositories: boolean;
 }
 
-/** What Git makes again by itself, and the samples of hooks that it puts into every repository. */
+/** Files that Git recreates by itself, and the sample hooks that it puts into every repository. */
 const NOT_WORTH_A_WORD = /\.git\/(.*\/)?(hooks\/[^/]+\.sample|FETCH_HEAD|AUTO_MERGE|gc\.log|[^/]+\.lock)$/;
 
 type Verdict = "data" | "config" | "out";
 
-/** A configuration or a `HEAD` beyond this is none. */
+/** A larger file is not a configuration or a `HEAD`. */
 const MAX_TEXT_BYTES = 1024 * 1024;
 
 export function withSafeRepositories(all: readonly WorkspaceFile[], options: SafeOptions): SafeFiles {
@@ -53,7 +53,7 @@ function judge(
   const parts = file.path.split("/");
   const at = parts.findIndex(isGitName);
   if (at < 0) return judgeOutside(file, parts, byPath, bareRepositories);
-  // Another spelling is the same folder on a file system that does not tell them apart.
+  // Another spelling is the same folder on some file systems.
   if (parts[at] !== ".git" || file.kind === "link") return "out";
   const inside = parts.slice(at + 1);
   if (inside.length === 0) return file.kind === "folder" || leadsToModule(file, byPath) ? "data" : "out";
@@ -84,7 +84,7 @@ function judgeInside(
   if (file.kind === "folder") return DATA_FOLDERS.test(path) ? "data" : "out";
   if (path === "config") return file.bytes.byteLength > MAX_TEXT_BYTES ? "out" : "config";
   if (path === "HEAD") return isHead(file.bytes) ? "data" : "out";
-  // References and their logs have names of the agent's choice: `config` and `hooks/x` among them, so the content decides.
+  // The agent chooses the names of references and logs, even `config` and `hooks/x`, so the content decides.
   if (isStrayHead(parts)) return "out";
   if (parts[0] === "refs") return isHead(file.bytes) ? "data" : "out";
   if (parts[0] === "logs") return isLog(file.bytes) && /^logs\/(HEAD$|refs\/)/.test(path) ? "data" : "out";
@@ -120,7 +120,7 @@ function leadsToModule(file: WorkspaceFile, byPath: ReadonlyMap<string, Workspac
   return at >= 0 && parts[at + 1] === "modules" && parts.length > at + 2 && head?.kind === "file";
 }
 
-/** Of other systems, which read a configuration in the same way. */
+/** Other systems' repositories, whose configuration is as dangerous. */
 const OTHER_CONFIGS =
   /(^|\/)(\.hg\/(hgrc[^/]*|sharedpath)|\.jj\/(workspace-config\.toml|repo|repo\/[^/]*config[^/]*))$/;
 
@@ -146,9 +146,9 @@ export function isGitName(name: string): boolean {
   return name.split("\\").some((part) => /^(\.git|git~\d+)$/.test(folded(part)));
 }
 
-/** Case, ignorable characters, trailing dots and streams, none of which every file system tells apart. */
+/** Case, ignorable characters, trailing dots and streams, which some file systems ignore. */
 function folded(name: string): string {
-  // Most names: quick, since every part of every path is asked for.
+  // A fast path for most names, since every part of every path is checked.
   if (/^[\w-]*$/.test(name)) return name.toLowerCase();
   return name
     .normalize("NFKC")
@@ -158,7 +158,7 @@ function folded(name: string): string {
     .replace(/[. ]+$/, "");
 }
 
-/** The beginning of a `HEAD` is all that Git looks at when it decides whether a folder is a repository. */
+/** The beginning of a `HEAD`, by which Git decides whether a folder is a repository. */
 export const mayBeHead = (bytes: Uint8Array) =>
   /^\s*(ref:|[0-9a-f]{40})/i.test(textOf(bytes.subarray(0, 256)));
 
@@ -177,7 +177,7 @@ function isLog(bytes: Uint8Array): boolean {
 
 const inRepository = (path: string) => path.split("/").includes(".git");
 
-/** Nothing in a repository needs to be executable; older versions of Git wrote into logs where they had cloned from. */
+/** Nothing in a repository needs to be executable; older versions of Git logged the address of a clone. */
 function asData(file: WorkspaceFile): WorkspaceFile {
   if (file.kind !== "file") return file;
   const data = { ...file, mode: file.mode & 0o666 };

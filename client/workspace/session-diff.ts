@@ -1,4 +1,4 @@
-/** What a session changed in the files that were put in, as last saved. */
+/** What a session changed in its initial files, as last saved. */
 import { readWorkspace } from "../../activities/store/checkpoints.ts";
 import type { Store } from "../../activities/store/db.ts";
 import { notPossible } from "../console/errors.ts";

@@ -1,11 +1,11 @@
-/** The change between two states of a workspace as a patch that `git apply` takes. Pure. */
+/** The change between two states of a workspace as a patch for `git apply`. Pure. */
 import { structuredPatch } from "diff";
 import ignore from "ignore";
 import { bytesOfText } from "../../activities/store/path-text.ts";
 import type { WorkspaceFile } from "../../activities/store/workspace-pack.ts";
 import { binaryPatch, blobNames } from "./git-binary-patch.ts";
 
-/** A file whose comparison would take longer is shown as replaced whole. */
+/** A file whose comparison would take longer is shown as replaced. */
 const DIFF_TIMEOUT_MS = 2_000;
 
 export interface WorkspaceDiff {
@@ -16,11 +16,11 @@ export interface WorkspaceDiff {
 type Content = Extract<WorkspaceFile, { kind: "file" | "link" }>;
 
 export interface DiffOptions {
-  /** `bytes`: both states of a binary file, so that the patch can be applied; `named`: that they differ, for people. */
+  /** `bytes`: both states of a binary file, so that the patch can be applied; `named`: only that they differ, for people. */
   readonly binaries: "bytes" | "named";
 }
 
-/** Leaves out `.git`, `node_modules` and what the new state's own `.gitignore` names. */
+/** Omits `.git`, `node_modules` and what the new state's own `.gitignore` ignores. */
 export function diffWorkspaces(
   before: readonly WorkspaceFile[],
   after: readonly WorkspaceFile[],
@@ -128,7 +128,7 @@ function modeOf(file: Content): string {
   return (file.mode & 0o111) === 0 ? "100644" : "100755";
 }
 
-/** As git decides: a NUL in the first 8,000 bytes. What is no UTF-8 cannot be shown as text either. */
+/** Git's rule: a NUL in the first 8,000 bytes. Invalid UTF-8 cannot be shown as text either. */
 function isBinary(bytes: Buffer): boolean {
   if (bytes.subarray(0, 8_000).includes(0)) return true;
   try {
@@ -139,7 +139,7 @@ function isBinary(bytes: Buffer): boolean {
   }
 }
 
-/** Names with quotes, backslashes, control characters or bytes that are no text, as git writes them. */
+/** Names with quotes, backslashes, control characters or invalid UTF-8, as git writes them. */
 function quoted(path: string): string {
   // oxlint-disable-next-line no-control-regex -- control characters are what this is about
   if (path.isWellFormed() && !/["\\\u0000-\u001f\u007f-\u009f]/.test(path)) return path;

@@ -11,13 +11,13 @@ import { withSafeRepositories } from "./safe-repositories.ts";
 /** Source: MAX_PACK_BYTES of the checkpoints. */
 const MAX_WORKSPACE_BYTES = 256 * 1024 * 1024;
 const MAX_FILES = 200_000;
-/** Never of use in the sandbox: rebuilt there, or our own. `.git` goes along: agents read its history. */
+/** Useless in the sandbox: rebuilt there, or our own. `.git` is included: agents read its history. */
 const ALWAYS_OUT = ["node_modules", ".longhaul"];
 
 export interface FolderContent {
   readonly files: readonly WorkspaceFile[];
   readonly bytes: number;
-  /** What the person should know, a line each. */
+  /** Notes for the person, a line each. */
   readonly notes: readonly string[];
 }
 
@@ -51,7 +51,7 @@ export async function readFolder(folder: string): Promise<FolderContent> {
   };
 }
 
-/** Names under which secrets are usually kept; templates of such files have none. */
+/** Names under which secrets are usually stored; templates of such files have none. */
 const SECRET_FILES =
   /(^|\/)(\.env(\.[^/]+)?|\.envrc|\.netrc|\.pypirc|\.git-credentials|\.htpasswd|id_(rsa|dsa|ecdsa|ed25519))$/;
 const TEMPLATES = /\.(example|sample|template|dist|defaults?)$/;
@@ -84,7 +84,7 @@ interface Rules {
   readonly ignored: Ignore;
 }
 
-/** One call after the other: 50,000 files took twice as long with a promise for each. */
+/** Sequential: 50,000 files took twice as long with a promise for each. */
 function walk(
   root: string,
   folder: string,
@@ -125,13 +125,13 @@ function walk(
       }
       files.push({ kind: "file", path, mode, bytes: readFileSync(full), mtimeMs: stat.mtimeMs });
     }
-    // Sockets, pipes and devices are no files to work on.
+    // Sockets, pipes and devices are not regular files.
   }
 }
 
-/** As git has it: the innermost `.gitignore` with a rule for a path decides. */
+/** Git's rule: the innermost `.gitignore` with a rule for a path decides. */
 function isIgnored(rules: readonly Rules[], path: string): boolean {
-  // What git itself keeps is never subject to its own rules.
+  // Git's own files are never subject to its rules.
   if (path === ".git/" || path.startsWith(".git/")) return false;
   for (const { below, ignored } of rules.toReversed()) {
     const verdict = ignored.test(path.slice(below.length));

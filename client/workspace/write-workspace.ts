@@ -18,7 +18,7 @@ import { isGitName, mayBeHead, withSafeRepositories } from "./safe-repositories.
 
 export interface Written {
   readonly files: number;
-  /** Links that lead out of the folder, and names that this disk cannot hold. */
+  /** Links that lead out of the folder, and names that this disk does not support. */
   readonly skipped: readonly string[];
   /** Of repositories: what could run programs or lead elsewhere, such as `core.fsmonitor in .git/config`. */
   readonly unsafe: readonly string[];
@@ -27,15 +27,15 @@ export interface Written {
 }
 
 export interface WriteOptions {
-  /** The folder is ours: what is in it from an earlier time is replaced. */
+  /** The folder is ours: its earlier content is replaced. */
   readonly ours?: boolean;
-  /** Write over files that are there. */
+  /** Overwrite existing files. */
   readonly force?: boolean;
-  /** Write repositories as they are, hooks and configuration too. */
+  /** Write repositories unchanged, with hooks and configuration. */
   readonly git?: boolean;
 }
 
-/** Most systems take 4,096 bytes, some of which the names of temporary files need. */
+/** Most systems allow 4,096 bytes, some of which the names of temporary files need. */
 const MAX_PATH_BYTES = 4_000;
 /** Files written side by side: Node's pool has four threads, and each file takes several calls one after the other. */
 const AT_ONCE = 16;
@@ -43,7 +43,7 @@ const AT_ONCE = 16;
 type Content = Exclude<WorkspaceFile, { kind: "folder" }>;
 
 /**
- * Writes files into a folder, which is made where it is missing.
+ * Writes files into a folder, which is created where it is missing.
  * @throws ClientError (impossible), before anything is written, when the folder holds other files or a link on a path,
  * or is part of a repository's own data
  */
@@ -74,7 +74,7 @@ export async function writeWorkspace(
   return { files: await writeFiles(target, files), skipped, unsafe, untouched: [...untouched] };
 }
 
-/** What has a place in the folder: no link leads out of it, no two names become one. */
+/** Files that can be written to the folder: no link leads out of it, no two names become one. */
 function writable(all: readonly WorkspaceFile[], target: string) {
   const files: WorkspaceFile[] = [];
   const skipped: string[] = [];
@@ -102,7 +102,7 @@ export function staysInside(path: string, target: string): boolean {
   return (ups < 0 ? parts.length : ups) <= depth && !down.includes("..") && !down.some(isGitName);
 }
 
-/** The new content takes the old one's place only once it is whole. */
+/** The new content replaces the old one only once it is complete. */
 async function replaceFolder(target: string, files: readonly WorkspaceFile[]): Promise<number> {
   const fresh = `${target}.new-${process.pid}`;
   await rm(fresh, { recursive: true, force: true });
@@ -154,7 +154,7 @@ async function hasHead(folder: string): Promise<boolean> {
   }
 }
 
-/** All folders on the way to the files, outer ones first; "" is the target itself. */
+/** All parent folders of the files, outer ones first; "" is the target itself. */
 function foldersOf(files: readonly WorkspaceFile[]): Set<string> {
   const found = new Set([""]);
   const add = (folder: string): void => {
@@ -166,14 +166,14 @@ function foldersOf(files: readonly WorkspaceFile[]): Set<string> {
   return found;
 }
 
-/** The folder of `outer` that a path is or lies in. */
+/** The folder of `outer` that is or contains a path. */
 function outerOf(path: string, outer: ReadonlySet<string>): string | undefined {
   if (outer.size === 0) return undefined;
   for (let at = path; at !== "."; at = dirname(at)) if (outer.has(at)) return at;
   return undefined;
 }
 
-/** A link that lay in the folder before must not lead a file out of it. */
+/** An existing link in the folder must not lead a file out of it. */
 async function refuseLinks(target: string, folders: ReadonlySet<string>): Promise<void> {
   for (const folder of folders) {
     const path = join(target, folder);
@@ -183,7 +183,7 @@ async function refuseLinks(target: string, folders: ReadonlySet<string>): Promis
   }
 }
 
-/** Files that are there with the same content are no obstacle: a second pull of the same state does no harm. */
+/** Existing files with the same content are no obstacle: a second pull of the same state does no harm. */
 async function refuseOverwriting(target: string, files: readonly WorkspaceFile[]): Promise<void> {
   for (const file of files) {
     if (file.kind === "folder") continue;
@@ -210,12 +210,12 @@ async function writeFiles(target: string, files: readonly WorkspaceFile[]): Prom
   const others = contents.filter((file) => file.kind === "file");
   for (let at = 0; at < others.length; at += AT_ONCE)
     await Promise.all(others.slice(at, at + AT_ONCE).map((file) => writeOne(target, file)));
-  // Links come last: until then no path can lead through one.
+  // Links are written last: until then no path can lead through one.
   for (const link of links) await writeOne(target, link);
   return contents.length;
 }
 
-/** Never through a link that is there: what is in the way is removed. */
+/** Never through an existing link: it is removed first. */
 async function writeOne(target: string, file: Content): Promise<void> {
   const path = join(target, file.path);
   const create = () =>
