@@ -1,4 +1,4 @@
-/** Batches and schedules, as the commands of these names have them. */
+/** Batches and schedules, as the commands of these names provide them. */
 import type { BatchDocument, BatchSummary } from "../batch/batch-document.ts";
 import { readBatch, readBatches } from "../batch/batch-document.ts";
 import { cancelBatch } from "../batch/cancel-batch.ts";
@@ -20,15 +20,15 @@ import type { StartOptions } from "./start-options.ts";
 
 export type { BatchDocument, BatchSummary, ScheduleDocument, StartedBatch, Triggered };
 
-/** What is said of all items; a line of the file beats it. `questions` are denied by default. */
+/** Settings of all items; a line of the file overrides them. `questions` are denied by default. */
 export interface BatchOptions extends Omit<StartOptions, "id" | "images" | "outputSchema"> {
   /** Default: the file's name, without its ending. */
   readonly name?: string;
   /** Sessions at once; default 4. */
   readonly concurrency?: number;
-  /** Nothing more is started after so many failures of one kind in a row. */
+  /** Nothing more is started after this many failures of one kind in a row. */
   readonly stopAfter?: number;
-  /** Nothing more is started when all sessions together have cost so much. */
+  /** Nothing more is started when all sessions together have cost this much. */
   readonly maxCostUsd?: number;
 }
 
@@ -37,7 +37,7 @@ export interface Batches {
   /** Those that run first, then the newest; at most 100. */
   list(): Promise<BatchSummary[]>;
   get(name: string): Promise<BatchDocument>;
-  /** Starts what a file of JSON lines has and is not completed; attaches where it runs. It goes on without this process. */
+  /** Starts the file's items (JSON lines) that are not completed; attaches where it runs. It continues without this process. */
   start(file: string, options?: BatchOptions): Promise<StartedBatch & { readonly name: string }>;
   /** Starts nothing more and cancels what runs; resolves when all has ended. */
   cancel(name: string): Promise<BatchDocument>;
@@ -48,13 +48,13 @@ export interface Schedules {
   list(): Promise<ScheduleDocument[]>;
   pause(name: string): Promise<void>;
   resume(name: string): Promise<void>;
-  /** A start now, by the schedule's rules. */
+  /** Starts a session now, by the schedule's rules. */
   run(name: string): Promise<Triggered>;
-  /** Its sessions are kept. */
+  /** Keeps its sessions. */
   delete(name: string): Promise<void>;
 }
 
-/** As the command's. Source: what a batch's workflow holds of them stays small. */
+/** The command's limit. Source: a batch's workflow state stays small. */
 const MAX_CONCURRENCY = 100;
 const CONCURRENCY = 4;
 

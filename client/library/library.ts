@@ -1,4 +1,4 @@
-/** The library over open services: what the commands do, without a terminal. */
+/** The library over open services: the commands' operations, without a terminal. */
 import { Readable } from "node:stream";
 import { readWhole } from "../../activities/store/reading.ts";
 import { listQuestions } from "../../activities/store/questions.ts";
@@ -33,9 +33,9 @@ import type { StartOptions } from "./start-options.ts";
 const DEFAULT_LIMIT = 50;
 
 export interface LibraryOptions extends Pick<ConnectOptions, "model" | "config"> {
-  /** What a person should know who starts a session, a line each. */
+  /** Notes for a person who starts a session, a line each. */
   readonly onNote?: (line: string) => void;
-  /** Shared with other clients over the same services; default: one of its own. */
+  /** Shared with other clients over the same services; default: its own. */
   readonly listener?: SharedListener;
 }
 
@@ -144,7 +144,7 @@ async function* events(
   return undefined;
 }
 
-/** Services and workers are elsewhere, so are the keys. */
+/** Services and workers are elsewhere, and so are the keys. */
 function runFlags(given: StartOptions, { model, config }: LibraryOptions) {
   const { maxCostUsd, deadlineMs, images, ...more } = given;
   return {
@@ -158,5 +158,5 @@ function runFlags(given: StartOptions, { model, config }: LibraryOptions) {
   };
 }
 
-/** A process that uses the library keeps its standard input. */
+/** The library must not read its process's standard input. */
 const noStdin = (): Stdin => ({ kind: "none", stream: Readable.from([]) });

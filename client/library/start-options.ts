@@ -1,7 +1,7 @@
-/** What a program says of a session that it starts. */
+/** Options of a session that a program starts. */
 
 export interface StartOptions {
-  /** Of your choice: the same id and task again attaches to the session. */
+  /** Your own id: the same id and task again attaches to the session. */
   readonly id?: string;
   readonly model?: string;
   /** A folder that is copied in. */
@@ -11,15 +11,15 @@ export interface StartOptions {
   readonly ref?: string;
   readonly maxSteps?: number;
   readonly maxCostUsd?: number;
-  /** Within so many ms. */
+  /** Time limit in ms from the start. */
   readonly deadlineMs?: number;
-  /** `default`: nobody is asked, the model's own default is taken; `deny`: the model cannot ask either. */
+  /** `default`: no one is asked, the model's own default is used; `deny`: the model cannot ask either. */
   readonly questions?: "ask" | "default" | "deny";
-  /** A JSON Schema: the last answer is JSON by it, in `output` of `status` and of the event `session:ended`. */
+  /** A JSON Schema: the last answer is JSON that fits it, in `output` of `status` and of the event `session:ended`. */
   readonly outputSchema?: Readonly<Record<string, unknown>>;
   /** 1 to 5: 1 goes first when there are too few workers. Default 3. */
   readonly priority?: number;
-  /** For whom it works: tenants take turns where workers are short. */
+  /** The tenant: tenants take turns where workers are short. */
   readonly tenant?: string;
   /** Paths of images and PDFs that belong to the task. */
   readonly images?: readonly string[];

@@ -1,4 +1,4 @@
-/** What the library takes and gives. Names and fields are only ever added. */
+/** The library's inputs and results. Names and fields are only ever added. */
 import type { AnswerMessage } from "../../activities/contract/questions.ts";
 import type { EventType, SessionEvent } from "../../activities/store/event.ts";
 import type { ListedQuestion } from "../../activities/store/questions.ts";
@@ -11,7 +11,7 @@ import type { StartOptions } from "./start-options.ts";
 import type { Batches, Schedules } from "./batches.ts";
 import type { SessionStatusDocument } from "../sessions/status-document.ts";
 
-/** Each is named after its variable, which is used where it is left out. */
+/** Each is named after its variable, which is the default. */
 export interface ConnectOptions {
   /** `DATABASE_URL` */
   readonly databaseUrl?: string;
@@ -19,11 +19,11 @@ export interface ConnectOptions {
   readonly temporalAddress?: string;
   /** `LONGHAUL_TASK_QUEUE` */
   readonly taskQueue?: string;
-  /** `LONGHAUL_USER`: who acts. Owns the sessions that are started, and is named in events. */
+  /** `LONGHAUL_USER`: who acts. Owns the started sessions, and is named in events. */
   readonly user?: string;
-  /** `LONGHAUL_MODEL`: of new sessions that name none. */
+  /** `LONGHAUL_MODEL`: of new sessions without a model. */
   readonly model?: string;
-  /** `LONGHAUL_CONFIG`: the file by which new sessions are configured. */
+  /** `LONGHAUL_CONFIG`: the configuration file of new sessions. */
   readonly config?: string;
 }
 
@@ -45,7 +45,7 @@ export interface SessionEnd {
   readonly status: string;
   readonly result: string;
   readonly lastSeq: number;
-  /** Why, where no event says it: terminated from outside, lost. */
+  /** Why, where no event shows it: terminated from outside, lost. */
   readonly reason: string | undefined;
 }
 
@@ -55,7 +55,7 @@ export interface ListOptions {
   readonly status?: "active" | "waiting" | "completed" | "failed" | "cancelled" | "max_steps";
   /** Only the delegates of this session. */
   readonly parent?: string;
-  /** Everybody's sessions, and delegates; otherwise those of `user` and those without an owner. */
+  /** All persons' sessions, and delegates; otherwise those of `user` and those without an owner. */
   readonly all?: boolean;
 }
 
@@ -70,7 +70,7 @@ export interface Pulled {
   readonly files: number;
   /** Files that were left out: links that lead out of the folder, names that cannot be written. */
   readonly skipped: readonly string[];
-  /** Files that were left out as Git might run what they name. */
+  /** Files that were left out because Git might run programs that they name. */
   readonly unsafe: readonly string[];
 }
 
@@ -81,30 +81,30 @@ export interface SessionDiff {
 }
 
 /**
- * Sessions by their id, the beginning of it, or `@last`. A method throws a `ClientError` that says what happened and how
+ * Sessions by their id, a prefix of it, or `@last`. A method throws a `ClientError` that says what happened and how
  * to fix it (its `exitCode` is that of the command of the same name), or `ServiceMissing` where one does not answer.
  */
 export interface Longhaul {
-  /** Stores a session and starts it; it goes on without this process. */
+  /** Stores a session and starts it; it continues without this process. */
   start(task: string, options?: StartOptions): Promise<Started>;
   /** Guides a session: at its next step if it runs, as its next task if it has ended. `id`: the same one is delivered once. */
   say(session: string, text: string, options?: SayOptions): Promise<Sent>;
-  /** Takes a message back that no step has taken. */
+  /** Takes back a message that no step has delivered. */
   unsay(session: string, message: string): Promise<void>;
   answer(session: string, answer: Answer): Promise<Answered>;
-  /** Aborts the step in flight; the session goes on with its queue, and with `text` first. */
+  /** Aborts the step in flight; the session continues with its queue, and with `text` first. */
   interrupt(session: string, text?: string): Promise<Interrupted>;
   /** Ends the run; resolves when it has cleaned up. */
   cancel(session: string): Promise<CancelledRun>;
   status(session: string): Promise<SessionStatusDocument>;
   /** Newest first; delegates only where their parent is named. */
   list(options?: ListOptions): Promise<SessionStatusDocument[]>;
-  /** What is asked of people, oldest first: by one session and its delegates, or by all. */
+  /** Questions to people, oldest first: of one session and its delegates, or of all. */
   questions(session?: string): Promise<ListedQuestion[]>;
-  /** Copies the files, as last saved, into a folder. `force`: over files that are there and differ. */
+  /** Copies the files, as last saved, into a folder. `force`: overwrites existing files that differ. */
   pull(session: string, folder: string, options?: { readonly force?: boolean }): Promise<Pulled>;
   diff(session: string): Promise<SessionDiff>;
-  /** `own`: everything; `atif`: the trajectory as other tools read it. */
+  /** `own`: everything; `atif`: the trajectory in a format of other tools. */
   export(session: string, format?: "own" | "atif"): Promise<object>;
   /**
    * Events in order, each once, live, until the session's run ends; its outcome is the generator's return value. Goes on
@@ -113,6 +113,6 @@ export interface Longhaul {
   events(session: string, options?: EventOptions): AsyncGenerator<Event, SessionEnd | undefined>;
   readonly batches: Batches;
   readonly schedules: Schedules;
-  /** Closes the connections; sessions go on. */
+  /** Closes the connections; sessions continue. */
   close(): Promise<void>;
 }

@@ -1,4 +1,4 @@
-/** Markdown for terminals: headings, lists, code, tables, emphasis. Pure; what is unknown stays as it was written. */
+/** Markdown for terminals: headings, lists, code, tables, emphasis. Pure; unknown syntax is unchanged. */
 import { lexer, type MarkedToken, type Token, type Tokens } from "marked";
 import stringWidth from "string-width";
 import type { Style } from "../console/output.ts";
@@ -10,7 +10,7 @@ export interface MarkdownOptions {
   readonly columns: number;
 }
 
-/** Lines of text longer than this are hard to read. Source: Bringhurst, 45 to 75 characters; code and lists want more. */
+/** Longer lines of text are hard to read. Source: Bringhurst, 45 to 75 characters; code and lists need more. */
 const PROSE_COLUMNS = 100;
 
 /** @returns whole lines, without a line end after the last */
@@ -18,7 +18,7 @@ export function renderMarkdown(text: string, { style, columns }: MarkdownOptions
   return blocks(lexer(harmless(text)), { style, columns: Math.min(columns, PROSE_COLUMNS) }).join("\n");
 }
 
-/** Where the last block of a text that still grows begins: what is before it is complete. */
+/** Where the last block of a growing text begins: everything before it is complete. */
 export function lastBlockAt(text: string): number {
   const tokens = lexer(text);
   return tokens.slice(0, -1).reduce((sum, token) => sum + token.raw.length, 0);

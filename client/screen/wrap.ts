@@ -1,11 +1,11 @@
-/** Text in lines of a terminal: broken between words, never inside one that fits. Pure. */
+/** Wraps text for a terminal: between words, never inside one that fits. Pure. */
 import stringWidth from "string-width";
 import wrapAnsi from "wrap-ansi";
 
 /** Colours, if any, then spaces. */
 const START = new RegExp(String.raw`^((?:\u001b\[[\d;]*m)*)( *)`);
 
-/** Continuation lines are indented like the line itself, in whatever colour it is. */
+/** Continuation lines are indented like the line itself, in any colour. */
 export function wrapped(text: string, columns: number): string {
   return text
     .split("\n")
@@ -34,7 +34,7 @@ export function fitted(text: string, columns: number): string {
   return `${first}…`;
 }
 
-/** Breaks text that comes in pieces, which cannot be taken back: a word is held until it is whole. */
+/** Wraps text that arrives in pieces and cannot be taken back: a word is held until it is complete. */
 export class WordWrap {
   readonly #columns: number;
   #column = 0;
@@ -45,7 +45,7 @@ export class WordWrap {
     this.#columns = columns;
   }
 
-  /** @returns what can be printed by now */
+  /** @returns what can be printed so far */
   push(text: string): string {
     let out = "";
     for (const piece of text.split(/(\n|[ \t]+)/)) {

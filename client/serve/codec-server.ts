@@ -1,6 +1,6 @@
 /**
- * Decodes what Temporal has, for its Web UI and its command line, and encodes what a person sends there. On this machine
- * alone; who asks needs the token, as a bearer or in the path, since the Web UI sends no header of a person's choice.
+ * Decodes Temporal's payloads for its Web UI and its command line, and encodes a person's input there. On this machine
+ * alone; requests need the token, as a bearer or in the path, since the Web UI cannot send custom headers.
  */
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
@@ -16,7 +16,7 @@ interface CodecServing {
   /** 0 = a free one. */
   readonly port: number;
   readonly token: string;
-  /** Of the Web UI: pages of others get no answer. */
+  /** Origins of the Web UI: pages of other sites get no answer. */
   readonly origins: ReadonlySet<string>;
 }
 

@@ -1,4 +1,4 @@
-/** A session's events as server-sent events: their ids are `seq`, by which a client that was cut off goes on. */
+/** A session's events as server-sent events: their ids are `seq`, by which a client resumes after a disconnect. */
 import { once } from "node:events";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { z } from "zod";
@@ -18,7 +18,7 @@ export async function streamEvents(
   query: URLSearchParams,
 ): Promise<void> {
   const from = parse(seq, request.headers["last-event-id"] ?? query.get("from") ?? undefined);
-  // What names no session is said in a status.
+  // An unknown session is reported as a status.
   const { id } = await stream.client.status(stream.id);
   const left = new AbortController();
   response.on("close", () => left.abort());
@@ -35,7 +35,7 @@ export async function streamEvents(
         break;
       }
       const isTaken = response.write(`id: ${value.seq}\ndata: ${JSON.stringify(value)}\n\n`);
-      // Who reads slowly is waited for: events wait in Postgres, not here.
+      // Waits for a slow reader: events wait in Postgres, not here.
       if (!isTaken) await once(response, "drain", { signal }).catch(() => undefined);
     }
   } finally {

@@ -1,11 +1,11 @@
-/** Who may ask the server: a page of another site, and whoever has no token, may not. Pure but for the comparison's salt. */
+/** Access to the server: requests of another site's page, or without a token, are refused. Pure except for the comparison's salt. */
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
 
 export interface Guard {
-  /** Who each token is given to; undefined for who started the server. */
+  /** The user of each token; undefined for the person who started the server. */
   readonly tokens: ReadonlyMap<string, string | undefined>;
-  /** `host:port` as a browser may name the server: others reach it by a name that was bent to this address. */
+  /** `host:port` as a browser may name the server: other names may come from DNS rebinding. */
   readonly hosts: ReadonlySet<string>;
 }
 
@@ -14,7 +14,7 @@ export interface Refusal {
   readonly message: string;
 }
 
-/** Also for the page, which has no secrets but may not be framed by a bent name. */
+/** Also for the page, which has no secrets but must not be framed under a rebound name. */
 export function refuseOrigin({ hosts }: Guard, headers: IncomingHttpHeaders): Refusal | undefined {
   const { host, origin } = headers;
   if (host === undefined || !hosts.has(host.toLowerCase()))
@@ -24,13 +24,13 @@ export function refuseOrigin({ hosts }: Guard, headers: IncomingHttpHeaders): Re
   return undefined;
 }
 
-/** Whose token a request has. */
+/** The user of a request's token. */
 export function bearerOf(
   { tokens }: Guard,
   { authorization = "" }: IncomingHttpHeaders,
 ): { readonly user: string | undefined } | Refusal {
   const [, given = ""] = /^Bearer (\S+)$/i.exec(authorization) ?? [];
-  // All are compared, so that the time tells nothing of which one fits.
+  // All are compared, so that the time does not reveal which one matches.
   const [found] = [...tokens].filter(([token]) => timingSafeEqual(digest(given), digest(token)));
   if (found !== undefined) return { user: found[1] };
   return {
@@ -39,5 +39,5 @@ export function bearerOf(
   };
 }
 
-/** Of one length, which the comparison asks for. */
+/** Equal lengths, which the comparison requires. */
 const digest = (text: string) => createHash("sha256").update(text).digest();

@@ -1,4 +1,4 @@
-/** Requests and answers in JSON, and failures as HTTP has them. */
+/** JSON requests and answers, and failures as HTTP statuses. */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { z } from "zod";
 import { missingServiceOf } from "../connect/missing-service.ts";
@@ -7,7 +7,7 @@ import { ClientError, exitCodes, NoSuchSession, usageError } from "../console/er
 /** A message has at most 1 MiB of characters, each of up to 6 bytes as JSON writes them; a file of 8 MiB is 10.7 in base64. */
 const MAX_BODY_BYTES = 12 * 1024 * 1024;
 
-/** Of every answer: nothing is kept, framed, guessed or sent along. */
+/** Headers of every answer: no caching, framing, type guessing or referrer. */
 export const HEADERS = {
   "cache-control": "no-store",
   "x-content-type-options": "nosniff",
@@ -20,10 +20,10 @@ export function sendJson(response: ServerResponse, status: number, body: unknown
   response.end(`${JSON.stringify(body)}\n`);
 }
 
-/** @throws ClientError (usage) for what is no such JSON document */
+/** @throws ClientError (usage) for an invalid JSON document */
 export async function readBody<T>(request: IncomingMessage, schema: z.ZodType<T>): Promise<T> {
   const type = request.headers["content-type"] ?? "";
-  // Other types are what a form of another site may send without asking.
+  // A form of another site may send other types without a preflight request.
   if (!/^application\/json\b/i.test(type)) throw usageError("Send JSON: Content-Type: application/json");
   const pieces: Buffer[] = [];
   let bytes = 0;
@@ -41,7 +41,7 @@ export async function readBody<T>(request: IncomingMessage, schema: z.ZodType<T>
   return parse(schema, json);
 }
 
-/** @throws ClientError (usage) that names what is wrong */
+/** @throws ClientError (usage) that names the wrong field */
 export function parse<T>(schema: z.ZodType<T>, value: unknown): T {
   const parsed = schema.safeParse(value);
   if (!parsed.success) throw usageError(z.prettifyError(parsed.error));
@@ -55,7 +55,7 @@ export interface Failure {
   };
 }
 
-/** What went wrong, as the command of the same name says it; what nobody foresaw without its insides. */
+/** The message of the command of the same name; an unexpected error without its details. */
 export function failureOf(error: unknown): Failure {
   const known = error instanceof ClientError ? error : missingServiceOf(error);
   if (known === undefined)

@@ -1,4 +1,4 @@
-/** The page: one document, put together from its parts, that runs nothing but its own script. */
+/** The page: one document, assembled from its parts, that runs nothing but its own script. */
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 
@@ -14,7 +14,7 @@ export function readPage(): Page {
   const style = [part("page.css"), part("session.css")].join("\n");
   const script = [part("show.js"), part("controls.js"), part("many.js"), part("page.js")].join("\n");
   const html = part("page.html")
-    // The hashes are of all that stands between the tags.
+    // The hashes cover everything between the tags.
     .replace(/(?<=<style>)[^<]*/, () => style)
     .replace(/(?<=<script>)[^<]*/, () => script);
   const policy = [

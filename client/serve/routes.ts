@@ -1,4 +1,4 @@
-/** The API: what the library does, by method and path. Described in docs/openapi.yaml. */
+/** The API: the library's operations, by method and path. Described in docs/openapi.yaml. */
 import type { IncomingMessage } from "node:http";
 import { z } from "zod";
 import { prioritySchema, tenantSchema } from "../../activities/config/precedence.ts";
@@ -8,11 +8,11 @@ import { parse, readBody } from "./http.ts";
 
 interface Call {
   readonly client: Longhaul;
-  /** Whose token it came with, where that has a name. */
+  /** The user of its token, where that has a name. */
   readonly user: string | undefined;
   readonly request: IncomingMessage;
   readonly query: URLSearchParams;
-  /** Of the path's variable parts. */
+  /** The path's variable parts. */
   readonly names: readonly string[];
 }
 
@@ -34,7 +34,7 @@ const listing = z.strictObject({
   all: z.stringbool().optional(),
 });
 
-/** Paths of this machine are not taken: a folder is put in by the command or the library. */
+/** Paths of this machine are refused: the command or the library uploads a folder. */
 const newSession = z.strictObject({
   task: z.string(),
   id: z.string().optional(),
@@ -70,7 +70,7 @@ const answer = z
     error: "No answer was given: send text, option or action.",
   });
 
-/** Without what is undefined, which the library's types do not have. */
+/** Without undefined fields, which the library's types do not allow. */
 type Given<T> = { [Name in keyof T]: Exclude<T[Name], undefined> };
 const given = <T extends object>(value: T): Given<T> =>
   Object.fromEntries(Object.entries(value).filter(([, each]) => each !== undefined)) as Given<T>;
@@ -131,7 +131,7 @@ export const routes: readonly Route[] = [
     path: session("/answers"),
     run: async (call) => {
       const said = given(await readBody(call.request, answer));
-      // Nobody answers in another's name.
+      // Users answer only in their own name.
       return call.client.answer(first(call), call.user === undefined ? said : { ...said, by: call.user });
     },
   },

@@ -11,13 +11,13 @@ import { readPage, type Page } from "./page.ts";
 import { EVENTS_PATH, routes } from "./routes.ts";
 
 export interface Serving {
-  /** What acts for a person: undefined is who started the server. */
+  /** The library for a user: undefined is the person who started the server. */
   readonly clientOf: (user: string | undefined) => Longhaul;
   readonly host: string;
   /** 0 = a free one. */
   readonly port: number;
   readonly tokens: Guard["tokens"];
-  /** What no answer reveals. */
+  /** Masks secrets in every answer. */
   readonly onFault: (error: unknown) => void;
 }
 
@@ -56,13 +56,13 @@ const nameOf = (host: string) => {
   return host.includes(":") ? `[${host}]` : host;
 };
 
-/** Names by which this server is reached; of one that listens everywhere, this machine's addresses. */
+/** Names of this server; of one that listens everywhere, this machine's addresses. */
 function hostsOf(host: string, port: number): Set<string> {
   const own = isAny(host)
     ? Object.values(networkInterfaces()).flatMap((each) => (each ?? []).map(({ address }) => address))
     : [host];
   const names = ["127.0.0.1", "localhost", "[::1]", ...own.map((each) => nameOf(each).toLowerCase())];
-  // A browser leaves out the usual port.
+  // A browser omits the default port.
   return new Set(names.flatMap((name) => [`${name}:${port}`, ...(port === 80 ? [name] : [])]));
 }
 
@@ -84,7 +84,7 @@ async function answer(context: Context, request: IncomingMessage, response: Serv
   } catch (error) {
     const { status, body } = failureOf(error);
     if (status === 500) context.onFault(error);
-    // A stream that has begun is cut off: its reader takes it up again.
+    // A stream that has begun is cut off: its reader resumes it.
     if (response.headersSent) response.destroy();
     else sendJson(response, status, body);
   }
