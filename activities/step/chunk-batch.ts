@@ -1,4 +1,5 @@
 /** Live pieces of all answers that a worker receives: those that nobody watches are written once a second, in one statement for all. */
+import { databaseErrorOf } from "../store/database-error.ts";
 import type { ChunkRow, Pieces } from "../store/events.ts";
 
 /** What a crash may take of what was said. Source: requirement 9, at most 20 commits in a step of 10 s. */
@@ -49,7 +50,14 @@ export class ChunkBatch {
     if (pieces.length === 0) return;
     const done = Promise.all(answers.map(({ writing }) => writing))
       .then(() => this.#append(pieces))
-      .catch(() => undefined);
+      .catch((error: unknown) =>
+        databaseErrorOf(error)?.final === true ? this.#eachAlone(pieces) : undefined,
+      );
     for (const answer of answers) answer.writing = done;
+  }
+
+  /** Text that Postgres refuses costs its own session's pieces, not the others'. */
+  async #eachAlone(pieces: readonly Pieces[]): Promise<void> {
+    if (pieces.length > 1) await Promise.allSettled(pieces.map((one) => this.#append([one])));
   }
 }

@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { expect, it } from "vitest";
+import { ChunkBatch } from "../../activities/step/chunk-batch.ts";
 import { appendChunks, readEvents } from "../../activities/store/events.ts";
 import { createSession } from "../../activities/store/sessions.ts";
 import { resolveConfig } from "../../client/config/config.ts";
@@ -40,4 +41,20 @@ it("pieces of many sessions are written in one statement, each in its session's 
     [2, `${ids[1]} b`],
   ]);
   expect(await read(ids[2])).toEqual([]);
+});
+
+it("text that Postgres refuses costs only the pieces of its own session", async () => {
+  const { store } = database;
+  const batch = new ChunkBatch((answers) => appendChunks(store, answers));
+  const answers = ["s-good", "s-bad"].map((name) => {
+    const chunks = [{ chunkType: "text" as const, text: name === "s-bad" ? "a\u0000b" : "kept" }];
+    const at = { sessionId: `${name}-${randomUUID()}`, epoch: 1, step: 1, attempt: 1 };
+    return { at, take: () => chunks, writing: Promise.resolve() };
+  });
+  const { run: config } = resolveConfig({}, {}, "/");
+  for (const { at } of answers) await createSession(store, { id: at.sessionId, task: "t", config });
+  batch.write(answers);
+  await Promise.all(answers.map(({ writing }) => writing));
+  const read = await Promise.all(answers.map(({ at }) => readEvents(store.db, at.sessionId, 0)));
+  expect(read.map((events) => events.length)).toEqual([1, 0]);
 });
