@@ -13,7 +13,7 @@ function showStatus({ status, step, maxSteps, costUsd, model, queue, context }) 
   const over = hasEnded(status);
   $("interrupt").hidden = over;
   $("cancel").hidden = over;
-  $("message").placeholder = over ? "Say something to go on with it" : "Message: read at the next step";
+  $("message").placeholder = over ? "Message: continues the session" : "Message: read at the next step";
 }
 
 function queued({ id, text }) {
