@@ -1,7 +1,7 @@
 /** Whether a worker is available for a request. */
 import { hostname } from "node:os";
 import { birthOf } from "../setup/processes.ts";
-import { pollersOf } from "../setup/task-queue.ts";
+import { pollersOf, processOf } from "../setup/task-queue.ts";
 import type { Output } from "../console/output.ts";
 import type { Services } from "./connection.ts";
 
@@ -27,6 +27,6 @@ async function isServed({ temporal, taskQueue }: Services): Promise<boolean> {
 
 /** Temporal lists recent pollers; of this machine's processes we know more. */
 async function mayLive(identity: string): Promise<boolean> {
-  const [pid, host] = identity.split("@");
-  return host !== hostname() || (await birthOf(Number(pid))) !== undefined;
+  const found = processOf(identity);
+  return found?.host !== hostname() || (await birthOf(found.pid)) !== undefined;
 }

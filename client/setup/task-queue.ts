@@ -39,12 +39,18 @@ async function pollers(address: string, ownPid: number | undefined): Promise<str
     const { Connection } = await import("@temporalio/client");
     connection = await withTimeout(Connection.connect({ ...options, connectTimeout: ASK_MS }), ASK_MS);
     const identities = await pollersOf(connection, namespace, DEFAULT_QUEUE);
-    return identities.filter((identity) => !identity.startsWith(`${ownPid}@`));
+    return identities.filter((identity) => ownPid === undefined || processOf(identity)?.pid !== ownPid);
   } catch {
     return [];
   } finally {
     await connection?.close().catch(() => {});
   }
+}
+
+/** The process that a worker's identity names: `12.4711@host:build`, as worker/worker-options.ts makes it. */
+export function processOf(identity: string): { readonly pid: number; readonly host: string } | undefined {
+  const [, pid, host] = /^(\d+)(?:\.\d+)?@([^:]+)/.exec(identity) ?? [];
+  return pid === undefined || host === undefined ? undefined : { pid: Number(pid), host };
 }
 
 /** Identities of the workers that have polled a queue in the last minutes. */
