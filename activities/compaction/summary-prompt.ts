@@ -82,7 +82,7 @@ export function summaryPrompt(input: SummaryPromptInput): SummaryPrompt {
 
 /** What stands in front of the history and behind it. */
 function frameOf({ rows, previous, focus, reminder }: SummaryPromptInput): { before: string; after: string } {
-  const told = [
+  const closing = [
     "</history>",
     focus === undefined || focus.trim() === ""
       ? ""
@@ -95,7 +95,7 @@ function frameOf({ rows, previous, focus, reminder }: SummaryPromptInput): { bef
       previous === undefined
         ? "<history>"
         : `The summary so far. Fold it in: keep what still holds, newer facts win, keep the wording of open items.\n<summary>\n${fenced(previous)}\n</summary>\n\n<history>`,
-    after: told.filter((part) => part !== "").join("\n\n"),
+    after: closing.filter((part) => part !== "").join("\n\n"),
   };
 }
 

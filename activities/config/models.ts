@@ -112,12 +112,12 @@ export function resolveModel(
     return { ok: false, message: shutDown(model, known, near), nearest: near };
   }
   const { contextWindow: ownWindow, maxOutput: ownOutput, tools: _, fallback: __, ...asked } = config;
-  const told = facts.served?.[model];
+  const served = facts.served?.[model];
   const contextWindow =
     ownWindow ??
     known?.window ??
-    told?.window ??
-    Math.min(ASSUMED.contextWindow, told?.most ?? ASSUMED.contextWindow);
+    served?.window ??
+    Math.min(ASSUMED.contextWindow, served?.most ?? ASSUMED.contextWindow);
   const maxOutput =
     ownOutput ?? known?.maxOutput ?? Math.min(ASSUMED.maxOutput, Math.floor(contextWindow / 3));
   const moreOutput = largestOutput(known, ownOutput, contextWindow);
@@ -143,7 +143,7 @@ export function resolveModel(
     },
     isAssumed: assumes,
     notes: [
-      ...(assumes ? [assumed(model, { contextWindow, maxOutput }, told, nearest(), mayBeChat)] : []),
+      ...(assumes ? [assumed(model, { contextWindow, maxOutput }, served, nearest(), mayBeChat)] : []),
       ...(ending === undefined ? [] : [ending]),
     ],
   };
@@ -168,17 +168,17 @@ function unknownProvider(model: string, nearest: readonly string[]): string {
 function assumed(
   model: string,
   assumption: typeof ASSUMED,
-  told: ServedWindow | undefined,
+  served: ServedWindow | undefined,
   nearest: readonly string[],
   mayBeChat: boolean,
 ): string {
   const { contextWindow, maxOutput } = assumption;
   const window =
-    told?.window === undefined
-      ? `${told?.most === undefined ? "" : `its server ${told.from} says that it could take ${told.most} tokens, and not how many it gives it; `}a window of ${contextWindow} tokens and answers of ${maxOutput} are assumed`
-      : `its server ${told.from} gives it a window of ${contextWindow} tokens; answers of ${maxOutput} are assumed`;
+    served?.window === undefined
+      ? `${served?.most === undefined ? "" : `its server ${served.from} says that it could take ${served.most} tokens, and not how many it gives it; `}a window of ${contextWindow} tokens and answers of ${maxOutput} are assumed`
+      : `its server ${served.from} gives it a window of ${contextWindow} tokens; answers of ${maxOutput} are assumed`;
   return [
-    `${model} is in no table: ${window}, its price is unknown.${hintOf(told?.window === undefined ? nearest : [])} If that is wrong, add to longhaul.yaml:`,
+    `${model} is in no table: ${window}, its price is unknown.${hintOf(served?.window === undefined ? nearest : [])} If that is wrong, add to longhaul.yaml:`,
     "models:",
     `  ${model}:`,
     `    contextWindow: ${assumption.contextWindow}`,

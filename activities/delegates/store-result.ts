@@ -57,14 +57,14 @@ export async function storeDelegateResult(
     durationMs,
   );
   if (stored) {
-    const told = {
+    const report = {
       step: row.step,
       attempt: scope.attempt,
       name: toolName,
       callKey: callKey(row),
       callId: toolCallId,
     };
-    reportTool({ deps, scope, session }, { ...told, outcome, durationMs }, textsOfCall(call.input, text));
+    reportTool({ deps, scope, session }, { ...report, outcome, durationMs }, textsOfCall(call.input, text));
     deps.notifier.wake(session.id);
     return { outcome, tokens, ms: durationMs, hash: hashOf(call, text) };
   }

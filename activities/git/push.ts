@@ -46,10 +46,10 @@ export async function pushCommit(relay: Relay, push: Push): Promise<Pushed> {
     `${commit}:${ref}`,
   ];
   const result = await runGit(access, args, { cwd: folder, url, signal });
-  const told = readPorcelain(result.out, ref);
-  if (told === undefined) return { kind: "trouble", trouble: troubleOf(url, result) };
-  if (told.flag === "!") return { kind: "refused", reason: reasonOf(told.summary, result.err) };
-  return { kind: "done", forced: told.flag === "+" };
+  const pushed = readPorcelain(result.out, ref);
+  if (pushed === undefined) return { kind: "trouble", trouble: troubleOf(url, result) };
+  if (pushed.flag === "!") return { kind: "refused", reason: reasonOf(pushed.summary, result.err) };
+  return { kind: "done", forced: pushed.flag === "+" };
 }
 
 async function contains({ access, folder }: Relay, commit: string, earlier: string): Promise<boolean> {

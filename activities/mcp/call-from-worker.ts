@@ -23,7 +23,7 @@ export async function callFromWorker(
   const { signal } = context;
   if (state.sent === SENT && task === undefined && !isRepeatable)
     return unknownEnd(call, "the worker that made it was lost before the answer was stored");
-  const isAnew = server.settings.where === "worker" && !connections.has(server);
+  const isRestarted = server.settings.where === "worker" && !connections.has(server);
   let isConnected = false;
   const result = await converse(call, context, {
     mark: isRepeatable ? undefined : SENT,
@@ -43,7 +43,7 @@ export async function callFromWorker(
     // Nobody took the request.
     isUnsent: (error) => !isConnected || /ECONNREFUSED|ENOTFOUND|EAI_AGAIN/.test(reasonOf(error)),
   });
-  return isAnew && isConnected ? withNotice(server.name, result) : result;
+  return isRestarted && isConnected ? withNotice(server.name, result) : result;
 }
 
 /** Beside the call, which does not wait for it. */

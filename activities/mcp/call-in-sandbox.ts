@@ -9,7 +9,7 @@ import {
   clientFor,
   greetNew,
   runningProgram,
-  told,
+  withLastOutput,
   type Program,
   type SandboxServer,
 } from "./sandbox-servers.ts";
@@ -64,7 +64,7 @@ function lineTo(of: SandboxServer, program: Program, { era, state }: McpCall, { 
         if (transport.failure === undefined || signal.aborted) throw error;
         throw isLost(transport.failure)
           ? transport.failure
-          : await told(of.sandbox, program.id, transport.failure);
+          : await withLastOutput(of.sandbox, program.id, transport.failure);
       } finally {
         await client.close();
       }

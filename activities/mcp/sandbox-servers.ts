@@ -81,7 +81,7 @@ async function greet(
   try {
     await connected(client, transport, { timeout: startTimeout, signal });
   } catch (error) {
-    throw await told(sandbox, program.id, transport.failure ?? error);
+    throw await withLastOutput(sandbox, program.id, transport.failure ?? error);
   }
   const discover = client.getDiscoverResult();
   greetings.set(program.key, discover === undefined ? { kind: "legacy" } : { kind: "modern", discover });
@@ -135,7 +135,7 @@ export async function clientFor(
 }
 
 /** A failure with the program's last output. The sandbox's own failures are unchanged. */
-export async function told(sandbox: Sandbox, command: string, error: unknown): Promise<unknown> {
+export async function withLastOutput(sandbox: Sandbox, command: string, error: unknown): Promise<unknown> {
   if (error instanceof Error && error.name === "SandboxLost") return error;
   const state = await sandbox.state(command);
   const words = state === undefined ? "" : await lastWords(sandbox, state);

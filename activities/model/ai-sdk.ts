@@ -109,8 +109,8 @@ async function askOnce(
     }
   };
   const read = async () => {
-    const mended = tier === undefined ? reading : { ...reading, repair: tier.around(reading?.repair) };
-    const { stream } = await startStream(asking, call.signal, watchdog, mended);
+    const repaired = tier === undefined ? reading : { ...reading, repair: tier.around(reading?.repair) };
+    const { stream } = await startStream(asking, call.signal, watchdog, repaired);
     const reader = stream.getReader();
     for (;;) {
       const { done, value } = await reader.read();

@@ -1,5 +1,5 @@
-/** A response's body with its events mended, and its pieces gathered while nobody waits for them. */
-import { MendedEvents, type Reading } from "./stream-events.ts";
+/** A response's body with its events repaired, and its pieces gathered while no one waits for them. */
+import { RepairedEvents, type Reading } from "./stream-events.ts";
 
 export interface Gathering {
   /** Absent: the bytes go on as they are. */
@@ -50,7 +50,7 @@ type Controller = ReadableStreamDefaultController<Uint8Array>;
 
 /** The first piece after a pause goes on at once, and those that follow it soon wait for the time to be up. */
 class HeldEvents {
-  readonly #events: MendedEvents;
+  readonly #events: RepairedEvents;
   readonly #gatherMs: () => number;
   readonly #encoder = new TextEncoder();
   #timer: NodeJS.Timeout | undefined;
@@ -58,7 +58,7 @@ class HeldEvents {
   #holdsUntil = -Infinity;
 
   constructor(reading: Reading, gatherMs: () => number) {
-    this.#events = new MendedEvents(reading);
+    this.#events = new RepairedEvents(reading);
     this.#gatherMs = gatherMs;
   }
 

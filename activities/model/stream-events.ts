@@ -21,10 +21,10 @@ export interface Reading {
 }
 
 /**
- * The text of such a stream, mended. Of each event its data goes on, which is all that the SDKs read. Events whose data is no
+ * The text of such a stream, repaired. Of each event its data goes on, which is all that the SDKs read. Events whose data is no
  * JSON object, such as `[DONE]`, go through as they are.
  */
-export class MendedEvents {
+export class RepairedEvents {
   readonly #repair: Repair;
   readonly #piece: FindPiece;
   readonly #decoder = new TextDecoder();
@@ -83,10 +83,10 @@ export class MendedEvents {
   }
 
   #event(event: StreamEvent, line: string): string {
-    const mended = this.#repair(event);
-    if (mended === undefined) return "";
-    const last = this.#piece(mended);
-    if (last === undefined) return this.release() + (mended === event ? `${line}\n\n` : dataOf(mended));
+    const repaired = this.#repair(event);
+    if (repaired === undefined) return "";
+    const last = this.#piece(repaired);
+    if (last === undefined) return this.release() + (repaired === event ? `${line}\n\n` : dataOf(repaired));
     const before = this.#held?.last.of === last.of ? "" : this.release();
     this.#held = { last, text: (this.#held?.text ?? "") + last.text };
     return before;

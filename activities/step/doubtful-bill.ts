@@ -1,7 +1,7 @@
 /** A bill that is not believed: noted, nothing is worked out from it, and people are told once a session. */
 import { log } from "@temporalio/activity";
 import type { ModelAnswer } from "../model/model.ts";
-import { wasTold } from "../store/events.ts";
+import { wasReported } from "../store/events.ts";
 import { recentCalls } from "../store/reading.ts";
 import { areDoubtful, isSuspicious, JUDGED_CALLS } from "../transcript/doubtful-bills.ts";
 import type { StepContext } from "./step-context.ts";
@@ -24,7 +24,8 @@ export async function doubtOf(step: StepContext, { usage }: ModelAnswer): Promis
   const { model } = session.config;
   const before = await recentCalls(deps.store.db, session.id, JUDGED_CALLS - 1, model);
   if (!areDoubtful([call, ...before])) return NONE;
-  if (await wasTold(deps.store.db, session.id, "usageDoubtful")) return { isDoubtful: true, isNews: false };
+  if (await wasReported(deps.store.db, session.id, "usageDoubtful"))
+    return { isDoubtful: true, isNews: false };
   log.warn(
     "the provider's token counts contradict ours; the estimate is used. A count that stays low while the session grows means that the server cuts requests to its own window: longhaul doctor shows it",
     { model, step: input.step, billedTokens: usage.input, countedTokens: size.pureTokens },

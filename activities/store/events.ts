@@ -75,7 +75,7 @@ export async function appendChunks(store: Pick<Store, "pool">, answers: readonly
 }
 
 /** Whether an answer's one-time notice was already stored for this session, such as that token counts are implausible. */
-export async function wasTold(
+export async function wasReported(
   db: Queryable,
   sessionId: string,
   what: "usageDoubtful" | "summaryRefused",

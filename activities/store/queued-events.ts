@@ -20,13 +20,13 @@ export async function announceQueued(
   const { rows } = await tx.execute<{ id: string }>(sql`
     select data->>'id' as id from events where session_id = ${at.sessionId} and type = 'message:queued'
     and data->>'id' in (select json_array_elements_text(${ids}::json))`);
-  const told = new Set(rows.map(({ id }) => id));
+  const announced = new Set(rows.map(({ id }) => id));
   await appendEvents(
     tx,
     at.sessionId,
     at.epoch,
     list
-      .filter(({ id }) => !told.has(id))
+      .filter(({ id }) => !announced.has(id))
       .map((data) => ({ type: "message:queued" as const, step: at.step, data })),
   );
 }

@@ -55,12 +55,12 @@ export async function tellSwitch(
   data: EventData["llm:switched"],
 ): Promise<void> {
   const type = "llm:switched";
-  const told = await db
+  const announced = await db
     .select({ data: events.data })
     .from(events)
     .where(
       and(eq(events.sessionId, id), eq(events.epoch, epoch), eq(events.step, step), eq(events.type, type)),
     );
-  if (told.some((event) => (event.data as typeof data).to === data.to)) return;
+  if (announced.some((event) => (event.data as typeof data).to === data.to)) return;
   await appendEvents(db, id, epoch, [{ type, step, data }]);
 }

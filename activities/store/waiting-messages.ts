@@ -13,7 +13,7 @@ export interface WaitingMessage {
 /** Messages that wait, as far as the rows show: those announced as queued and not yet delivered, and those parked. */
 export async function readWaiting(db: Database, sessionId: string): Promise<WaitingMessage[]> {
   const news: readonly EventType[] = ["message:queued", "message:dequeued", "message:withdrawn"];
-  const told = await db
+  const announced = await db
     .select({ type: events.type, data: events.data, at: events.at })
     .from(events)
     .where(and(eq(events.sessionId, sessionId), inArray(events.type, news)))
@@ -21,12 +21,12 @@ export async function readWaiting(db: Database, sessionId: string): Promise<Wait
   const waiting = new Map<string, WaitingMessage>();
   // The sender announces afterwards, so a quick step may have delivered a message before its announcement.
   const taken = new Set(
-    told.flatMap(({ type, data }) => {
+    announced.flatMap(({ type, data }) => {
       if (type === "message:withdrawn") return [(data as EventData["message:withdrawn"]).id];
       return type === "message:dequeued" ? (data as EventData["message:dequeued"]).ids : [];
     }),
   );
-  for (const { type, data, at } of told) {
+  for (const { type, data, at } of announced) {
     if (type !== "message:queued") continue;
     const { id, excerpt } = data as EventData["message:queued"];
     if (!taken.has(id)) waiting.set(id, { id, text: excerpt, queuedAt: at.toISOString() });

@@ -46,8 +46,10 @@ export function truncateText(text: string, options: TruncateOptions): Truncation
   }
   const room = Math.max(0, options.maxChars - NOTICE_CHARS);
   // The ends of a longer text that fit as they are: nothing more is cut, only reported.
-  const told = partial && byLines === undefined && text.length <= room;
-  const { head, tail } = told ? { head: text, tail: "" } : split(byLines ?? { head: text, tail: text }, room);
+  const endsFit = partial && byLines === undefined && text.length <= room;
+  const { head, tail } = endsFit
+    ? { head: text, tail: "" }
+    : split(byLines ?? { head: text, tail: text }, room);
   const missingChars = totalChars - head.length - tail.length;
   const cutLines = Math.max(0, totalLines - countLines(head) - countLines(tail));
   const notice = noticeOf({ cutChars: missingChars, totalChars, cutLines, partial, handle: options.handle });

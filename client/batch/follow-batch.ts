@@ -78,7 +78,7 @@ interface Progress {
 }
 
 function progress(output: Output): Progress {
-  const told = new Map<string, string>();
+  const shown = new Map<string, string>();
   const { terminal } = output;
   const area = output.isLive && terminal ? new LiveArea(output.draw, terminal) : undefined;
   const print = (line: string) => (area ? area.print(`${line}\n`) : output.show(`${line}\n`));
@@ -87,8 +87,8 @@ function progress(output: Output): Progress {
     update(document) {
       for (const item of document.items) {
         const line = itemLine(item, output);
-        if (line === undefined || told.get(item.id) === item.status) continue;
-        told.set(item.id, item.status);
+        if (line === undefined || shown.get(item.id) === item.status) continue;
+        shown.set(item.id, item.status);
         // Items that had ended before are in the count.
         if (!first || item.status === "waiting") print(line);
       }

@@ -5,7 +5,7 @@ import type { Command } from "commander";
 import { prefixOf } from "../../activities/context/request.ts";
 import { budgetOf } from "../../activities/config/run-policy.ts";
 import { readWorkspace } from "../../activities/store/checkpoints.ts";
-import { wasTold } from "../../activities/store/events.ts";
+import { wasReported } from "../../activities/store/events.ts";
 import { readWhole } from "../../activities/store/reading.ts";
 import { traceOf } from "../../activities/store/traces.ts";
 import { findSession } from "../../activities/store/sessions.ts";
@@ -75,7 +75,7 @@ export async function gather(services: Pick<Services, "store">, id: string): Pro
         : paid.reduce<number>((total, cost) => total + (cost ?? 0), estimatedUsd),
       estimatedUsd,
     },
-    usageDoubtful: await wasTold(db, id, "usageDoubtful"),
+    usageDoubtful: await wasReported(db, id, "usageDoubtful"),
     windowTokens: config.contextWindow,
     triggerTokens,
     calls: { facts: callFacts(whole.toolCalls), pictures: await shownPictures(db, whole.messages) },

@@ -273,9 +273,9 @@ export class Renderer {
       if (left !== undefined) this.#warn(left);
     },
     "session:ended": (_event, data) => {
-      const isTold =
+      const isShown =
         data.reason !== null && this.#finalError !== undefined && sameWords(data.reason, this.#finalError);
-      for (const text of endLines(isTold ? { ...data, reason: null } : data, this.#style))
+      for (const text of endLines(isShown ? { ...data, reason: null } : data, this.#style))
         this.note(this.#hints(text));
     },
   };

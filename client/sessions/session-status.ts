@@ -1,6 +1,6 @@
 /** A session's state for `status`: from Postgres, and from its workflow where that answers soon. */
 import { shorten } from "../../activities/contract/cut-text.ts";
-import { wasTold } from "../../activities/store/events.ts";
+import { wasReported } from "../../activities/store/events.ts";
 import { listQuestions } from "../../activities/store/questions.ts";
 import { listSessions, readFigures, type SessionRow } from "../../activities/store/reading.ts";
 import { deliveryOf, findRepository, listPublications } from "../../activities/store/repositories.ts";
@@ -48,7 +48,7 @@ export async function readStatus(services: Services, row: SessionRow): Promise<S
     findRepository(services.store.db, row.id),
     listPublications(services.store.db, row.id),
     ended ? undefined : askWorkflow(services, row.id),
-    wasTold(services.store.db, row.id, "usageDoubtful"),
+    wasReported(services.store.db, row.id, "usageDoubtful"),
     listQuestions(services.store.db, { of: row.id }),
     readChildren(services.store.db, row.id),
     findSandbox(services.store.db, row.id),

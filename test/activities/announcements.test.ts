@@ -69,21 +69,21 @@ it("a session is watched from when somebody listens until the last of them is go
 
 it("a stop reaches all workers, and one whose connection was lost hears again", async () => {
   const [one, other] = [await hearing(), await hearing()];
-  const told: string[] = [];
-  const stopHearing = other.onStop("a", () => told.push("a"));
+  const stops: string[] = [];
+  const stopHearing = other.onStop("a", () => stops.push("a"));
   one.stop("b");
   one.stop("a");
-  await eventually("the other is told", () => told.length === 1);
+  await eventually("the other gets it", () => stops.length === 1);
   await database.store.pool.query(
     "select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()",
   );
   // It hears again within moments, or half a second later: what is told before that is lost.
-  await eventually("it is told again", () => {
+  await eventually("it gets another", () => {
     one.stop("a");
-    return told.length > 1;
+    return stops.length > 1;
   });
   stopHearing();
-  const heard = told.length;
+  const heard = stops.length;
   other.stop("a");
-  expect(told).toHaveLength(heard);
+  expect(stops).toHaveLength(heard);
 });

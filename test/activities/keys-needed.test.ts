@@ -29,9 +29,9 @@ it("names the key and who needs it, of open sessions only what the last worker h
         reference,
       })
     )?.message;
-  const told = "would lack OPENAI_API_KEY, which keys-a needs; none was started";
-  expect(await lacks(["OPENAI_API_KEY", "ACME_API_KEY"])).toContain(told);
-  expect(await lacks([], "keys-a")).toContain(told);
+  const message = "would lack OPENAI_API_KEY, which keys-a needs; none was started";
+  expect(await lacks(["OPENAI_API_KEY", "ACME_API_KEY"])).toContain(message);
+  expect(await lacks([], "keys-a")).toContain(message);
   expect(await lacks([])).toBeUndefined();
   expect(await lacks(["OPENAI_API_KEY"], "keys-a", { OPENAI_API_KEY: "sk" })).toBeUndefined();
   expect(await lacks([], "keys-b")).toBeUndefined();

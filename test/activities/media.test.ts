@@ -1,4 +1,4 @@
-/** Images, files and reasoning: kept once, seen by the model where it can, told in words where it cannot. */
+/** Images, files and reasoning: stored once, shown to the model where it supports them, described in words otherwise. */
 import { eq } from "drizzle-orm";
 import { describe, expect, it } from "vitest";
 import type { RunConfig } from "../../activities/config/agent-config.ts";
@@ -85,7 +85,7 @@ describe.each(["responses", "chat"] as const)("on the %s wire", (api) => {
     ]);
   });
 
-  it("a model that takes no images is told so in words, with an event, and the image stays stored [case 33]", async () => {
+  it("a model without image input gets a text instead, with an event, and the image stays stored [case 33]", async () => {
     const script = scriptedModel()
       .calls("view_image", { path: "shot.png" })
       .says("I cannot.")
@@ -99,10 +99,10 @@ describe.each(["responses", "chat"] as const)("on the %s wire", (api) => {
     expect(asked && wordsOf(asked)).toContain(
       "image/png) is not shown: this model does not take such files.",
     );
-    const told = async () => (await agent.events()).filter((type) => type === "llm:unsupported-input");
-    expect(await told()).toHaveLength(1);
+    const unsupported = async () => (await agent.events()).filter((type) => type === "llm:unsupported-input");
+    expect(await unsupported()).toHaveLength(1);
     await agent.step(3);
-    expect(await told()).toHaveLength(1);
+    expect(await unsupported()).toHaveLength(1);
     const [row] = (await transcriptOf(database.store, agent.id)).filter((each) => each.role === "tool");
     expect(JSON.stringify(row?.content)).toContain("@blob:");
   });

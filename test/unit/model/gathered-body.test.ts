@@ -1,7 +1,7 @@
 /** A provider's stream on its way to the SDK: repaired, with its pieces gathered while no one waits for them. */
 import { describe, expect, it } from "vitest";
 import { gatheredBody } from "../../../activities/model/gathered-body.ts";
-import { MendedEvents, type Reading, type StreamEvent } from "../../../activities/model/stream-events.ts";
+import { RepairedEvents, type Reading, type StreamEvent } from "../../../activities/model/stream-events.ts";
 import { ChatStream } from "../../../activities/model/wires/chat-stream.ts";
 import { messagesPiece } from "../../../activities/model/wires/messages-stream.ts";
 import { responsesPiece } from "../../../activities/model/wires/responses-stream.ts";
@@ -85,7 +85,7 @@ describe("the pieces of a stream", () => {
     const whole = [...deltas, "ü€😀"].map((delta) => line(said(delta))).join("");
     const all = bytes(whole);
     for (const size of [1, 3, 7, 50]) {
-      const events = new MendedEvents(reading);
+      const events = new RepairedEvents(reading);
       let text = "";
       for (let at = 0; at < all.length; at += size) text += events.take(all.slice(at, at + size), true);
       text += events.end();
