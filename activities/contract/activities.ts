@@ -90,14 +90,14 @@ export interface ModelStepInput {
   readonly guidance: readonly Guidance[];
   /** True while messages parked in Postgres wait: they come before `guidance`. */
   readonly parked?: boolean;
-  /** A note of ours to the model in front of this step. */
+  /** Our own note to the model before this step. */
   readonly note?: {
     readonly kind: Extract<MessageKind, "nudge" | "wrap-up" | "notice">;
     readonly text: string;
   };
-  /** Compaction rounds done: what stands of them after a reset to this point. */
+  /** Number of compactions that are still in force after a reset to this point. */
   readonly round?: number;
-  /** No tools: the model is to say where things stand. */
+  /** No tools: the model is to summarise its progress. */
   readonly wrapUp?: boolean;
   /** An answer to this step was empty, or its request did not fit: the step is asked again. */
   readonly again?: true;
@@ -247,13 +247,13 @@ export interface AgentActivities {
   askPerson(input: RunToolInput): Promise<AskedPerson>;
   /** Writes how a question ended, and the result of its call where it has one by that. */
   settleQuestion(input: SettleQuestionInput): Promise<SettledQuestion>;
-  /** Asks a person whether the session may go on past a limit. */
+  /** Asks a person whether the session may exceed a limit. */
   askBudget(input: AskBudgetInput): Promise<AskedBudget>;
   /** Writes how that ended. @returns the limit that holds now; undefined where the run is to end */
   settleBudget(input: SettleBudgetInput): Promise<{ readonly of?: number }>;
   /** Says that the session waits for nothing but answers; with a question about a limit, at the boundary before its step. */
   markWaiting(input: { readonly step: number; readonly budget?: OpenBudget }): Promise<void>;
-  /** Makes the session that does a call of `delegate`, with the files as they are now. */
+  /** Creates the session that does a call of `delegate`, with the current files. */
   openDelegate(input: OpenDelegateInput): Promise<OpenedDelegate>;
   /** Stores the result of a delegate that has ended, and takes its files over. */
   settleDelegate(input: SettleDelegateInput): Promise<SettledDelegate>;

@@ -7,7 +7,7 @@ export interface Streak {
   readonly count: number;
 }
 
-/** The streak after these ends, in their order. What a person cancelled tells nothing of the tasks. */
+/** The streak after these ends, in their order. Cancelled sessions say nothing about the tasks. */
 export function streakAfter(
   ended: readonly EndedItem[],
   before: Streak | undefined,

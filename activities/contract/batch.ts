@@ -24,7 +24,7 @@ export interface EndedItem {
   readonly failure?: string;
 }
 
-/** How the items of a batch stand. */
+/** The states of a batch's items. */
 export interface BatchFigures {
   readonly total: number;
   readonly completed: number;
@@ -42,7 +42,7 @@ export interface BatchLook {
   /** So many failures of one kind in a row end the batch. */
   readonly stopAfter?: number;
   readonly maxCostUsd?: number;
-  /** How often to look for ends that Temporal does not tell. */
+  /** Poll interval for ends that Temporal does not report. */
   readonly lookMs: number;
   /** Whether the namespace knows the search attribute `AgentBatch`. */
   readonly searchAttributes?: true;
@@ -78,7 +78,7 @@ export interface ClosedBatch extends BatchFigures {
 }
 
 export interface BatchActivities {
-  /** Settles the items whose sessions have ended, and says how the batch stands. */
+  /** Stores the ends of items whose sessions have ended, and returns the batch's state. */
   lookAtBatch(input: LookAtBatchInput): Promise<BatchLook>;
   /** The next items, each with its session's row. */
   takeBatchItems(input: TakeBatchItemsInput): Promise<readonly TakenItem[]>;

@@ -86,7 +86,7 @@ export function readMore(
     : { ok: true, text: `another ${amountText(limit, amount)}` };
 }
 
-/** The limit once so much more is given: counted from what is used already. */
+/** The limit after an extension, which is counted from the current use. */
 export function raisedLimit({ limit, used, of }: ReachedLimit, amount: number): number {
   const sum = Math.max(used, of) + amount;
   return limit === "cost" ? Number(sum.toFixed(6)) : sum;

@@ -7,7 +7,7 @@ export interface Budget {
   readonly outputTokens: number;
   /** Compaction starts at this size. */
   readonly triggerTokens: number;
-  /** At this size where a session is taken up again with nothing of it in its provider's cache; undefined: at the trigger. */
+  /** The size at which a session is compacted that is resumed with an expired cache; undefined: at the trigger. */
   readonly returnTokens?: number;
   /** No request larger than this is sent. */
   readonly limitTokens: number;
@@ -31,7 +31,7 @@ const SAFETY_RESERVE = 5_000;
 export interface BudgetOptions {
   /** Share of the usable window at which compaction starts, 0–1. Source: requirement D4, 0.8. */
   readonly triggerRatio: number;
-  /** The same for a session that is taken up again later than its provider's cache lasts (decision 0034). */
+  /** The same for a session that is resumed after its provider's cache has expired (decision 0034). */
   readonly returnRatio?: number;
   /** Tokens of the usable window that each ratio is of, where that is less than the whole. */
   readonly triggerOfTokens?: number | undefined;

@@ -23,15 +23,15 @@ export type FailureType =
   /** A command of `sandbox.setup` failed. */
   | "SetupFailed"
   | "WorkspaceLost"
-  /** The container of somebody else's that the session is to work in is not there, or nobody can work in it. */
+  /** Another person's container in which the session is to work is missing or unusable. */
   | "ContainerUnavailable"
   | "ImageMissing"
-  /** The session's repository cannot be read: no access, no such repository or reference, or nobody answers. */
+  /** The session's repository cannot be read: no access, no such repository or reference, or no answer. */
   | "RepositoryUnavailable"
   /** A server that the session requires does not answer. */
   | "McpUnavailable"
   | "DatabaseUnavailable"
-  /** A statement of ours was refused: a fault in the code. */
+  /** Our own statement was refused: a fault in the code. */
   | "DatabaseRejected"
   /** The database's tables are newer than this worker, which takes no more work: a newer worker must continue. */
   | "WorkerOutdated"

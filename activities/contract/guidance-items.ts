@@ -30,7 +30,7 @@ export function partsOf(message: unknown): readonly UserPart[] | undefined {
 
 const textPart = (text: string): UserPart => ({ type: "text", text: cleanText(text) });
 
-/** Whatever else a part came with stays behind: it goes to the provider as it is. */
+/** Drops any other field of a part, which would be sent to the provider unchanged. */
 function partOf(part: unknown): UserPart | undefined {
   if (typeof part !== "object" || part === null || !("type" in part)) return undefined;
   if (part.type === "text")
@@ -95,7 +95,7 @@ export function createUnnamedIds(run: string): (parts: readonly UserPart[]) => s
   };
 }
 
-/** 64 bits as hex: FNV-1a twice, from different starts. For telling texts apart, not against anybody. */
+/** 64 bits as hex: FNV-1a twice, from different starts. To distinguish texts, not to resist attacks. */
 function hashOf(text: string): string {
   let low = 0x811c9dc5;
   let high = 0x9747b28c;

@@ -10,7 +10,7 @@ export interface Viewer {
   readonly imageDetail?: "low" | "high" | "original" | undefined;
 }
 
-/** How a provider counts a picture of so many pixels. */
+/** A provider's rule for a picture of this many pixels. */
 type ImageRule =
   /** By its area, after it was shrunk to `maxEdge` and `maxTokens`. */
   | {
@@ -88,7 +88,7 @@ const OTHER: Omit<MediaRule, "models"> = {
 /** A picture whose bytes do not say its size, such as those of before sizes were kept. Source: OpenCode. */
 const UNKNOWN_SIZE_TOKENS = 1_500;
 
-/** The words that stand for a file which the model does not take. */
+/** The text in place of a file that the model does not accept. */
 const NOT_SHOWN_TOKENS = 30;
 
 /** @param viewer whose model sees it; undefined: any */

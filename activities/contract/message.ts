@@ -53,7 +53,7 @@ export interface ToolResultPart {
   readonly files?: readonly FilePart[];
 }
 
-/** How a tool call ended. `unknown`: it was started, and nobody can say how it ended. */
+/** How a tool call ended. `unknown`: it was started, and its outcome is unknown. */
 export type ToolOutcome = "completed" | "error" | "interrupted" | "unknown";
 
 export type UserPart = TextPart | FilePart;
@@ -84,7 +84,7 @@ export type Message =
 export type StoredMessage = Message & {
   /** Position in the session, from 1, without holes once a step is complete. */
   readonly sequence: number;
-  /** Order in the view: the sequence, except that a summary stands right after what it replaced. */
+  /** Order in the view: the sequence, except that a summary is right after the rows that it replaced. */
   readonly position: number;
   readonly step: number;
   /** Generation of the row; 1 where it is left out. */
@@ -92,7 +92,7 @@ export type StoredMessage = Message & {
   /** Which message of the step: `user`, `assistant`, `tool:0` …, `summary:3`, `nudge`. */
   readonly slot: string;
   readonly kind: MessageKind;
-  /** Estimated tokens of the content as it is stored. */
+  /** Estimated tokens of the stored content. */
   readonly tokens: number;
   /** The step at which prune hid its content, where it did. */
   readonly prunedStep: number | undefined;

@@ -11,7 +11,7 @@ export function personName(name: unknown): string | undefined {
   return cutChars(cleanText(name).replace(/\s+/g, " ").trim(), MAX_NAME_CHARS) || undefined;
 }
 
-/** The name that a message came with, as a field that is left out where there is none. */
+/** A message's sender as a field that is absent where unknown. */
 export function senderOf(message: unknown): { readonly by?: string } {
   if (typeof message !== "object" || message === null || !("by" in message)) return {};
   const by = personName(message.by);

@@ -22,15 +22,15 @@ const USUAL_GROWTH_TOKENS = 1_400;
 export interface PruneOffer {
   /** Tokens that would be hidden. */
   readonly savedTokens: number;
-  /** Tokens that stay and stand behind the first of them. */
+  /** Tokens of the kept messages after the first hidden one. */
   readonly behindTokens: number;
-  /** Tokens of the next request as it is. */
+  /** Tokens of the current next request. */
   readonly usedTokens: number;
   /** Tokens by which the request grows a step. */
   readonly growthTokens?: number | undefined;
 }
 
-/** Tokens of uncached input gained, all told, until the next compaction; below 0 it is better left. */
+/** Tokens of uncached input saved until the next compaction; below 0, pruning does not pay. */
 export function pruneGain(offer: PruneOffer, budget: Budget): number {
   const { savedTokens, usedTokens } = offer;
   const growth = growthOf(offer);

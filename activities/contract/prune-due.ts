@@ -25,7 +25,7 @@ export function pruneDue(
   const savedTokens = prunable - budget.pruneProtectTokens;
   if (mode === "never" || savedTokens < budget.pruneMinimumTokens) return false;
   if (mode === "always") return numbers.usedTokens >= budget.triggerTokens * NEAR_TRIGGER;
-  // All that stays stands behind the first result that goes, but for what the task and the prefix take.
+  // Everything kept comes after the first hidden result, except the task and the prefix.
   const offer = { ...numbers, savedTokens, behindTokens: numbers.usedTokens - savedTokens };
   return savedTokens >= pruneBatch(offer, budget) && pruneGain(offer, budget) > 0;
 }

@@ -4,7 +4,7 @@ import { cleanText } from "./clean-text.ts";
 import { cutChars } from "./cut-text.ts";
 import type { RunToolInput, ToolFacts } from "./tool-facts.ts";
 
-/** `egress`: names that the sandbox may not reach. `mcp`: what a server wants to know. `budget`: whether the session may go on past a limit. */
+/** `egress`: names that the sandbox may not reach. `mcp`: a server's question. `budget`: whether the session may exceed a limit. */
 export type QuestionKind = "ask" | "approval" | "plan" | "egress" | "mcp" | "budget";
 
 /** Whether words answer it, or one of its options; the other kinds want leave. */
@@ -21,7 +21,7 @@ export interface QuestionFacts {
   /** At most 200 characters. */
   readonly text: string;
   readonly options?: readonly string[];
-  /** What is taken where nobody answers within `expiresInMs`, or is asked at all. */
+  /** The answer where none comes within `expiresInMs`, or in an unattended session. */
   readonly default?: string;
   /** Absent: the question waits as long as it takes. */
   readonly expiresInMs?: number;
@@ -81,7 +81,7 @@ export interface NotifyInput {
   readonly question?: string;
 }
 
-/** An answer as it is sent. From the Web UI a bare string is taken too, where one question is open. */
+/** An answer as sent. From the Web UI a bare string is accepted too, where one question is open. */
 export interface AnswerMessage {
   /** Which question; may be left out where one is open. */
   readonly question?: string;

@@ -1,4 +1,4 @@
-/** A message that waits, as it is announced to watchers. Pure: the workflow makes it. */
+/** A waiting message as announced to watchers. Pure: the workflow creates it. */
 import { cutChars, shorten } from "./cut-text.ts";
 import type { Guidance } from "./guidance.ts";
 import type { FilePart, UserPart } from "./message.ts";
@@ -14,7 +14,7 @@ export interface QueuedMessage {
   /** From 1. */
   readonly position: number;
   readonly excerpt: string;
-  /** Who said it, where the sender's client told. */
+  /** Who said it, where the sender's client reported it. */
   readonly by?: string;
 }
 

@@ -8,7 +8,7 @@ export interface RunPolicy {
   readonly budget: Budget;
   /** When old tool results are hidden. Histories from before there was a choice have none: they go by `always`. */
   readonly prune?: "auto" | "always" | "never";
-  /** Estimated tokens of what stands in front of the messages, for people. */
+  /** Estimated tokens of the prefix before the messages, for people. */
   readonly prefix?: { readonly system: number; readonly tools: number };
   /** False where nothing is summarised but on a person's request. Absent means true. */
   readonly autoCompaction?: boolean;

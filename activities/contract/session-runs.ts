@@ -4,9 +4,9 @@ import type { Guidance } from "./guidance.ts";
 export interface SessionRuns {
   /** Whether Temporal has this run as the session's newest, and it has not ended. */
   isCurrent(sessionId: string, runId: string): Promise<boolean>;
-  /** Whether a run of the session goes on in Temporal. */
+  /** Whether a run of the session is open in Temporal. */
   isRunning(sessionId: string): Promise<boolean>;
-  /** Asks the session's run to cancel; one that has ended is left as it is. */
+  /** Asks the session's run to cancel; an ended one is not touched. */
   cancel(sessionId: string): Promise<void>;
   /**
    * Messages that were given to runs which then were terminated, reset or timed out, and so could not keep them: the run

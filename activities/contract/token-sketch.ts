@@ -99,7 +99,7 @@ function wordTokens(text: string, start: number, end: number, lead: readonly num
     return (CAPITALS[length] ?? length * 0.4) + (lead === AFTER_SIGN ? 0.3 : 0);
   }
   const price = lead[length] ?? length * 0.33;
-  // Words that nobody says (hashes, base64) are cut into pairs of letters.
+  // Random letters (hashes, base64) are cut into pairs.
   return length >= 6 && !isPronounceable(text, start, end) ? Math.max(price, length * 0.5) : price;
 }
 

@@ -55,7 +55,7 @@ function inputText(input: unknown): string {
   return typeof input === "string" ? input : (JSON.stringify(input) ?? "");
 }
 
-/** Tokens of the tools as they stand in every request. */
+/** Tokens of the tools in every request. */
 export function estimateTools(
   tools: readonly { readonly name: string; readonly description: string; readonly inputSchema: unknown }[],
 ): number {
@@ -86,7 +86,7 @@ export interface NextInput {
 
 export interface NextInputEstimate {
   readonly tokens: number;
-  /** True where no bill stands behind it: shown as `(estimated)`. */
+  /** True where it is not based on a bill: shown as `(estimated)`. */
   readonly estimated: boolean;
 }
 
@@ -117,7 +117,7 @@ const MIN_BILL_FACTOR = 0.25;
 /** Below this a constant that a server adds weighs more than any factor. */
 const MIN_JUDGED_TOKENS = 2_000;
 
-/** True where a billed input cannot be that of a request which we count so many tokens of. Such a bill is not used. */
+/** True where a billed input cannot belong to a request with our count. Such a bill is not used. */
 export function contradicts(billedTokens: number, countedTokens: number): boolean {
   if (countedTokens < MIN_JUDGED_TOKENS) return false;
   return billedTokens > countedTokens * MAX_BILL_FACTOR || billedTokens < countedTokens * MIN_BILL_FACTOR;
@@ -151,7 +151,7 @@ export function learnRatio(previous: TokenRatio | undefined, estimated: number, 
   const before = { ratio: usableRatio(previous?.ratio), samples: previous?.samples ?? 0 };
   if (!Number.isFinite(estimated) || !Number.isFinite(actual) || estimated <= 0 || actual <= 0) return before;
   if (contradicts(actual, estimated)) return before;
-  // It may be true of this request, as of repeated characters, and says nothing of others.
+  // It may be true of this request, such as of repeated characters, and says nothing about others.
   if (estimated >= MIN_JUDGED_TOKENS && actual < estimated * MIN_RATIO) return before;
   const sample = clampRatio(actual / estimated);
   const weight = Math.max(MIN_WEIGHT, 1 / (before.samples + 1));
