@@ -69,7 +69,7 @@ export type Compaction =
       readonly replaced: readonly number[];
       /** Sequences of rows that stay and are hidden, as prune hides. */
       readonly hidden: readonly number[];
-      /** Where the summary stands: right after the last row that it replaces. */
+      /** The summary's position: right after the last row that it replaces. */
       readonly position: number;
       /** Estimated tokens of the whole request before and after. */
       readonly before: number;

@@ -83,7 +83,7 @@ export function composeSummary(material: SummaryMaterial, written: WrittenSectio
   );
 }
 
-/** Decisions of earlier rounds that the model did not write anew, oldest first, as many of the newest as there is room for. */
+/** Decisions of earlier compactions that the model omitted, oldest first, as many of the newest as there is room for. */
 function decisions(before: string, written: string, maxChars: number): string[] {
   const fresh = linesOf(written);
   const kept: string[] = [];

@@ -18,7 +18,7 @@ export function standingRules(rows: readonly StoredMessage[], before: string): s
   return [list(FOLDERS, before, notes), list(SKILLS, before, skills)].filter((line) => line !== "");
 }
 
-/** Whether a line is one of these, which are made anew for each summary. */
+/** Whether a line is one of these, which are generated for each summary. */
 export const isStandingRule = (line: string): boolean => line.startsWith(FOLDERS) || line.startsWith(SKILLS);
 
 function list(prefix: string, before: string, paths: readonly string[]): string {

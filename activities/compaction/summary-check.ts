@@ -1,4 +1,4 @@
-/** Whether a summary may replace what it stands for (invariant 9). Pure: no clock, no I/O. */
+/** Whether a summary may replace its messages (invariant 9). Pure: no clock, no I/O. */
 import { isSameSaying, parseSaid } from "./user-message-excerpts.ts";
 import {
   isSameItem,
@@ -32,7 +32,7 @@ export interface Rejection {
 /** Least share of the request that a compaction must save. Source: OpenHands, 10 %. */
 const MIN_PROGRESS = 0.1;
 
-/** Sections that the model is asked for; the original task is put in by code. */
+/** Sections that the model is asked for; code inserts the original task. */
 export const WRITTEN_SECTIONS: readonly Section[] = SECTIONS.filter((section) => section !== "Original Task");
 
 export interface RawAnswer {

@@ -60,7 +60,7 @@ export function renderSummary(round: number, sections: Sections, previous?: stri
 const HEAD =
   /^# Session Summary \(Compaction Round (\d+)\)(?:\n\nIncorporates the summaries of rounds (.+)\.)?$/m;
 
-/** The rounds that a summary stands for, such as `1–3, 5`; a round that was undone is not among them. */
+/** The compactions that a summary incorporates, such as `1–3, 5`; undone ones are not among them. */
 function incorporatedRounds(summary: string): string {
   const head = HEAD.exec(summary);
   if (head === null) return "";

@@ -80,7 +80,7 @@ export function summaryPrompt(input: SummaryPromptInput): SummaryPrompt {
   };
 }
 
-/** What stands in front of the history and behind it. */
+/** The text before and after the history. */
 function frameOf({ rows, previous, focus, reminder }: SummaryPromptInput): { before: string; after: string } {
   const closing = [
     "</history>",

@@ -19,7 +19,7 @@ export interface ContextReport {
   /** The next request: system, tools and messages. */
   readonly used: number;
   readonly limit: number;
-  /** True where no bill stands behind `used`. */
+  /** True where `used` is not based on a bill. */
   readonly estimated: boolean;
   /** What `used` is made of; null where it is an estimate alone. */
   readonly basis:
@@ -30,7 +30,7 @@ export interface ContextReport {
     | null;
   /** System and tools are estimated, messages worked out from `used`. */
   readonly parts: Breakdown;
-  /** Parts that are not shown as they were worked out. */
+  /** Parts that are shown with another value than calculated. */
   readonly capped: readonly CappedPart[];
   readonly messages: { readonly inView: number; readonly summaries: number; readonly pruned: number };
   readonly prunable: number;
@@ -82,7 +82,7 @@ export async function readContext(db: Database, id: string): Promise<ContextRepo
   };
 }
 
-/** Reasoning tokens of the billed answer that the size stands on. */
+/** Reasoning tokens of the billed answer on which the size is based. */
 function reasoningOf({ lastInput, lastOutput }: SizeBasis, calls: readonly CallEstimate[]): number {
   return calls.find((call) => call.actual === lastInput && call.output === lastOutput)?.reasoning ?? 0;
 }

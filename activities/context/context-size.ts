@@ -6,7 +6,7 @@ import type { Session } from "../store/sessions.ts";
 /** What a view is measured by, apart from its rows. */
 export type Measure = Omit<SizeInput, "rows">;
 
-/** @param prefix system prompt and tools, as they were measured */
+/** @param prefix measured size of system prompt and tools */
 export function measureOf(
   { config, learnt }: Pick<Session, "config" | "learnt">,
   prefix: { readonly tokens: number },

@@ -1,4 +1,4 @@
-/** From rows to a request: the view, blobs put in, media the model does not take replaced by words. */
+/** From rows to a request: the view, blobs inserted, media that the model does not accept replaced by text. */
 import type { RunConfig } from "../config/agent-config.ts";
 import type { FilePart, Message, StoredMessage, ToolResultPart } from "../contract/message.ts";
 import { estimateText, estimateTools } from "../contract/tokens.ts";
@@ -10,7 +10,7 @@ import { toolRegistry, toolSpecs, type ToolRegistry } from "../tools/index.ts";
 import { sessionTools } from "../tools/session-tools.ts";
 import type { ToolSpec } from "../contract/tools.ts";
 
-/** What stands in front of the messages in every request of a session. */
+/** The part of every request before a session's messages. */
 export interface Prefix {
   readonly system: string;
   readonly tools: readonly ToolSpec[];
@@ -23,7 +23,7 @@ export interface Prefix {
 /** What was worked out of a registry: four activities ask for the same. */
 const measuredTools = new WeakMap<ToolRegistry, Pick<Prefix, "tools" | "toolTokens">>();
 
-/** What stands in front of a session's messages. */
+/** The part before a session's messages. */
 export function prefixOf(
   session: Pick<Session, "system" | "config" | "catalogues">,
   worker: ToolRegistry = toolRegistry,
