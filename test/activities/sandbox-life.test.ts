@@ -117,7 +117,7 @@ describe("the last save of a run", () => {
 
 describe("a worker that has a sandbox open", () => {
   it("opens the next run's, where another worker on the same engine has closed this one", async () => {
-    const { engine, agent } = await startCommands(database, "echo 1 > n.txt", "cat n.txt");
+    const { agent } = await startCommands(database, "echo 1 > n.txt", "cat n.txt");
     await agent.step(1);
     await untilSaved(agent);
     await close(agent, 1, otherWorker(agent));

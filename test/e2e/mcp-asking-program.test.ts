@@ -14,9 +14,7 @@ import { inContainer } from "../support/in-container.ts";
 
 const agent = useAgent();
 
-test("an answer that was sent, and a task, are found by the next worker: nothing runs twice", async ({
-  onTestFinished,
-}) => {
+test("an answer that was sent, and a task, are found by the next worker: nothing runs twice", async () => {
   const session = await startKillableSession(
     agent.database,
     scriptedModel()

@@ -200,9 +200,7 @@ test("an older server that asks during a call learns at once that there is no an
   );
 });
 
-test("no worker is needed while a server waits for a person, and a continued call is sent once", async ({
-  onTestFinished,
-}) => {
+test("no worker is needed while a server waits for a person, and a continued call is sent once", async () => {
   const hung = Promise.withResolvers<never>();
   let continued = 0;
   const server = await startMcpServer((made) => {

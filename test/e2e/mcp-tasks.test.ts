@@ -91,9 +91,7 @@ test("a person's stop reaches the server, while a task works and while it waits 
   expect(await questionRows(agent.database.store, session)).toMatchObject([{ status: "withdrawn" }]);
 });
 
-test("a task outlives the worker that began it: the next one follows the same task", async ({
-  onTestFinished,
-}) => {
+test("a task outlives the worker that began it: the next one follows the same task", async () => {
   const tasks = createTasks();
   const server = await startMcpServer((made) => addTasks(made, tasks));
   const session = await startKillableSession(

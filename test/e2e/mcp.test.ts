@@ -3,7 +3,6 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { setTimeout } from "node:timers/promises";
 import type { WorkflowFailedError } from "@temporalio/client";
-import type Dockerode from "dockerode";
 import { expect, test } from "vitest";
 import { z } from "zod";
 import type { RunConfig } from "../../activities/config/agent-config.ts";
@@ -207,9 +206,7 @@ test("a required server that never answers ends the session in time, before a mo
   }
 });
 
-test("a worker that dies during a call: no call runs twice that may not, and a program's result is found [M1] [M2] [M5]", async ({
-  onTestFinished,
-}) => {
+test("a worker that dies during a call: no call runs twice that may not, and a program's result is found [M1] [M2] [M5]", async () => {
   const calls: string[] = [];
   const hung = Promise.withResolvers<never>();
   const server = await startMcpServer((made) => {

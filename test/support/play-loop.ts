@@ -1,7 +1,7 @@
 /** The loop on a real Temporal server with scripted activities: workflow tests without anything else. */
 import { randomUUID } from "node:crypto";
 import { Client, Connection } from "@temporalio/client";
-import { NativeConnection, Worker } from "@temporalio/worker";
+import { NativeConnection, type Worker } from "@temporalio/worker";
 import { inject } from "vitest";
 import type { AgentActivities, ClosedSession } from "../../activities/contract/activities.ts";
 import type { BatchActivities } from "../../activities/contract/batch.ts";
