@@ -47,13 +47,7 @@ describe("a repeated step", () => {
     await session.handle.signal("guidance", { id: "two", text: "no semicolons" });
     await session.handle.cancel();
     await expect(session.result()).rejects.toThrow();
-    const again = await agent.client.workflow.signalWithStart("codingAgent", {
-      workflowId: session.id,
-      taskQueue: agent.taskQueue,
-      args: [{}],
-      signal: "guidance",
-      signalArgs: [{ id: "three", text: "in English" }],
-    });
+    const again = await session.resume("in English", "three");
     expect(await again.result()).toMatchObject({ status: "completed", result: "All are clear." });
     expect(heard(session, "use tabs", "no semicolons", "in English")).toEqual([1, 1, 1]);
     await checkSession(agent, session);

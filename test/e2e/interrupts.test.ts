@@ -21,13 +21,7 @@ describe("before the first token", () => {
     expect((await session.handle.describe()).status.name).toBe("CANCELLED");
     expect(await answersOf(agent.database.store, session.id)).toEqual([]);
     await checkSession(agent, session);
-    const again = await agent.client.workflow.signalWithStart("codingAgent", {
-      workflowId: session.id,
-      taskQueue: agent.taskQueue,
-      args: [{}],
-      signal: "guidance",
-      signalArgs: [{ id: "again", text: "go on" }],
-    });
+    const again = await session.resume("go on", "again");
     expect(await again.result()).toMatchObject({ status: "completed", result: "Here I am again." });
   });
 

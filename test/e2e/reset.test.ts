@@ -81,13 +81,7 @@ describe("a session that was cancelled", () => {
     await session.handle.cancel();
     await expect(session.result()).rejects.toThrow();
     expect(await session.handle.describe()).toMatchObject({ status: { name: "CANCELLED" } });
-    const again = await agent.client.workflow.signalWithStart("codingAgent", {
-      workflowId: session.id,
-      taskQueue: agent.taskQueue,
-      args: [{}],
-      signal: "guidance",
-      signalArgs: [{ id: "three", text: "in English" }],
-    });
+    const again = await session.resume("in English", "three");
     expect(await again.result()).toMatchObject({ status: "completed", result: "All three are clear." });
     const request = session.model.requests.at(-1);
     const words = request ? wordsOf(request) : "";

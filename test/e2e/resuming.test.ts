@@ -17,13 +17,7 @@ it("an ended session is resumed: same id, next step, workspace restored", async 
     .says("Second part done.");
   const session = await agent.start(script);
   expect((await session.result()).steps).toBe(2);
-  const again = await agent.client.workflow.signalWithStart("codingAgent", {
-    workflowId: session.id,
-    taskQueue: agent.taskQueue,
-    args: [{}],
-    signal: "guidance",
-    signalArgs: [{ id: "more", text: "now read it" }],
-  });
+  const again = await session.resume("now read it", "more");
   expect(await again.result()).toMatchObject({
     status: "completed",
     steps: 4,

@@ -46,13 +46,7 @@ test("a project is set up before the first step, and again in the sandbox of a s
   const sandbox = await agent.deps.sandboxHost.open(sandboxSpec(session.id, row.config));
   await createSetUps(agent.deps).ensure(row, sandbox, 1);
   expect((await session.result()).status).toBe("completed");
-  const again = await agent.client.workflow.signalWithStart("codingAgent", {
-    workflowId: session.id,
-    taskQueue: agent.taskQueue,
-    args: [{}],
-    signal: "guidance",
-    signalArgs: [{ id: "more", text: "once more" }],
-  });
+  const again = await session.resume("once more", "more");
   expect((await again.result()).status).toBe("completed");
   const types = (await session.events()).map(({ type }) => type);
   expect(types.indexOf("setup:ended")).toBeLessThan(types.indexOf("step:started"));

@@ -126,13 +126,7 @@ describe("a provider that fails", () => {
       .says("It went on.");
     const session = await agent.start(script);
     await expect(session.result()).rejects.toThrow();
-    const again = await agent.client.workflow.signalWithStart("codingAgent", {
-      workflowId: session.id,
-      taskQueue: agent.taskQueue,
-      args: [{}],
-      signal: "guidance",
-      signalArgs: [{ id: "again", text: "The key is right now." }],
-    });
+    const again = await session.resume("The key is right now.", "again");
     expect(await again.result()).toMatchObject({ status: "completed", result: "It went on." });
     expect((await resultTexts(agent.database.store, session.id)).at(-1)).toBe("kept");
     expect(await callRows(agent.database.store, session.id, "completed")).toHaveLength(2);

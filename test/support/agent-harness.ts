@@ -75,6 +75,8 @@ export interface RunningSession {
   readonly model: ScriptedModelServer;
   readonly handle: WorkflowHandle<typeof codingAgent>;
   result(): Promise<ClosedSession>;
+  /** Signals a message and starts a run for it, as `say` does where the session has ended. */
+  resume(text: string, messageId: string): Promise<WorkflowHandle<typeof codingAgent>>;
   events(): Promise<SessionEvent[]>;
   /** Waits for an event of that kind that `fits`. */
   until<Type extends EventType>(
@@ -176,12 +178,13 @@ export async function startAgent(own: Partial<AgentDeps> = {}): Promise<AgentHar
         taskQueue,
         args: [options.input ?? {}],
       });
-      return runningSession(id, model, handle, database);
+      return runningSession({ id, model, handle, client, taskQueue, database });
     },
     adopt(id, like) {
       sessions.push(id);
       models.set(id, pick(models, like.id));
-      return runningSession(id, like.model, client.workflow.getHandle(id), database);
+      const handle = client.workflow.getHandle<typeof codingAgent>(id);
+      return runningSession({ id, model: like.model, handle, client, taskQueue, database });
     },
     async close() {
       for (const id of sessions)
@@ -225,12 +228,15 @@ function pick(models: ReadonlyMap<string, ReturnType<typeof createAiSdkModel>>, 
   return model;
 }
 
-function runningSession(
-  id: string,
-  model: ScriptedModelServer,
-  handle: WorkflowHandle<typeof codingAgent>,
-  database: TestDatabase,
-): RunningSession {
+function runningSession({
+  id,
+  model,
+  handle,
+  client,
+  taskQueue,
+  database,
+}: Pick<AgentHarness, "client" | "taskQueue" | "database"> &
+  Pick<RunningSession, "id" | "model" | "handle">): RunningSession {
   const events = () => readEvents(database.store.db, id, 0, 100_000);
   return {
     id,
@@ -244,6 +250,14 @@ function runningSession(
           setTimeout(() => reject(new Error(`${id} has not ended within 180 s`)), 180_000).unref(),
         ),
       ]),
+    resume: (text, messageId) =>
+      client.workflow.signalWithStart<typeof codingAgent, [object]>(WORKFLOW_TYPE, {
+        workflowId: id,
+        taskQueue,
+        args: [{}],
+        signal: "guidance",
+        signalArgs: [{ id: messageId, text }],
+      }),
     events,
     until: (type, fits = () => true) =>
       eventually(
