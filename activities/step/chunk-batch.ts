@@ -25,7 +25,8 @@ export class ChunkBatch {
   /** Writes what waits of it with the others, within a second. */
   add(answer: WaitingPieces): void {
     this.#waiting.add(answer);
-    this.#timer ??= setTimeout(() => {
+    if (this.#timer !== undefined) return;
+    this.#timer = setTimeout(() => {
       this.#timer = undefined;
       const sessions = new Set<string>();
       // A session is written once: an attempt that was thought dead may still receive pieces beside the one in charge.

@@ -1,7 +1,7 @@
 /** An attempt whose worker was stopped past its heartbeat goes on when another attempt has its work, or has ended it. */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { expect, it, onTestFinished } from "vitest";
+import { expect, it } from "vitest";
 import { claimCall, findCall, finishCall } from "../../activities/store/tool-calls.ts";
 import { startDirectAgent } from "../support/direct-agent.ts";
 import { callRows, answersOf, resultTexts } from "../support/stored.ts";
