@@ -44,16 +44,15 @@ const MODEL_ATTEMPTS = 30;
 /** While nobody watches. Source: ours; ten pieces of 40 tokens a second, and a quarter of what a crash may take in any case. */
 const UNWATCHED_GATHER_MS = 250;
 
-export function createModelStep(given: AgentDeps) {
-  const deps = { ...given, batch: new ChunkBatch((answers) => appendChunks(given.store, answers)) };
+export function createModelStep(deps: AgentDeps) {
+  const batch = new ChunkBatch((answers) => appendChunks(deps.store, answers));
   return (input: ModelStepInput): Promise<ModelStepFacts> =>
-    inScope(deps, (scope) => modelStep(deps, scope, input), MODEL_ATTEMPTS);
+    inScope(deps, (scope) => modelStep(deps, batch, scope, input), MODEL_ATTEMPTS);
 }
 
-type StepDeps = AgentDeps & { readonly batch: ChunkBatch };
-
 async function modelStep(
-  deps: StepDeps,
+  deps: AgentDeps,
+  batch: ChunkBatch,
   scope: ActivityScope,
   input: ModelStepInput,
 ): Promise<ModelStepFacts> {
@@ -71,7 +70,7 @@ async function modelStep(
   const budget = budgetOf(session.config, prefix.tokens);
   // What compaction keeps word for word of a person's messages is what one step takes of them.
   const parked = await deliverGuidance(deps, scope, session, input, budget.userTokens);
-  const outcome = await takeStep(deps, scope, { session, input, prefix, budget });
+  const outcome = await takeStep(deps, scope, { session, input, prefix, budget, batch });
   const { model } = session.config;
   const isSwitched = input.model !== undefined && input.model !== model;
   const policy = {
@@ -94,18 +93,20 @@ async function modelStep(
 }
 
 async function takeStep(
-  deps: StepDeps,
+  deps: AgentDeps,
   scope: ActivityScope,
   {
     session,
     input,
     prefix,
     budget,
+    batch,
   }: {
     readonly session: Session;
     readonly input: ModelStepInput;
     readonly prefix: Prefix;
     readonly budget: Budget;
+    readonly batch: ChunkBatch;
   },
 ): Promise<StepOutcome> {
   const { db } = deps.store;
@@ -142,13 +143,8 @@ async function takeStep(
     built.unsupported,
   );
   announced.catch(() => undefined);
-  const chunks = createChunkWriter(deps, {
-    sessionId: session.id,
-    epoch: session.epoch,
-    step: input.step,
-    attempt: scope.attempt,
-    model: session.config.model,
-  });
+  const at = { sessionId: session.id, epoch: session.epoch, step: input.step, attempt: scope.attempt };
+  const chunks = createChunkWriter({ ...deps, batch }, { ...at, model: session.config.model });
   let [said, thought] = ["", ""];
   let answer: ModelAnswer;
   try {
