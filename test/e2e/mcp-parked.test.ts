@@ -94,7 +94,7 @@ test("the answer goes on with the call of a program that went with its sandbox",
   );
   expect(await session.result()).toMatchObject({ status: "completed", result: "Done." });
   const [asked, calls] = await resultTexts(agent.database.store, session.id);
-  expect(asked).toMatch(/^\[The server box was started .* is gone\.\]\nthis kept$/);
+  expect(asked).toMatch(/^\[The server box was restarted .* is gone\.\]\nthis kept$/);
   // Once before the question, once with its answer.
   expect(calls).toBe("ask\nask");
   await checkSession(agent, session);
