@@ -17,40 +17,42 @@ const untilBegun = (agent: DirectAgent, count: number) =>
 
 const writing = (text: string) => bash(`echo ${text} >> log.txt`);
 
-it("after two workers that were lost while they saved, a third neither opens nor saves; what a person says goes on", async () => {
+it("after three workers that were lost while they saved, a fourth neither opens nor saves; what a person says goes on", async () => {
   const engine = newEngine();
   const script = scriptedModel().answers(writing("1")).answers(writing("2")).answers(writing("3"));
-  const agent = await startOn(database, script.answers(writing("4")), engine);
+  const agent = await startOn(database, script.answers(writing("4")).answers(writing("5")), engine);
   await agent.perform("openSession", { chain: agent.runId });
   // A worker that is lost never comes to the end of its save.
   engine.beforeProgram = () => new Promise(() => undefined);
   await agent.step(1);
   await untilBegun(agent, 1);
-  const second = otherWorker(agent);
-  await second.perform("modelStep", { step: 2, guidance: [] });
-  await second.perform("runTool", { step: 2, index: 0 });
-  await untilBegun(agent, 2);
+  for (const step of [2, 3]) {
+    const next = otherWorker(agent);
+    await next.perform("modelStep", { step, guidance: [] });
+    await next.perform("runTool", { step, index: 0 });
+    await untilBegun(agent, step);
+  }
 
-  const third = otherWorker(agent);
-  await third.perform("modelStep", { step: 3, guidance: [] });
+  const fourth = otherWorker(agent);
+  await fourth.perform("modelStep", { step: 4, guidance: [] });
   const refused = { type: "PoisonedSession", nonRetryable: true };
-  await expect(third.perform("runTool", { step: 3, index: 0 })).rejects.toMatchObject({
+  await expect(fourth.perform("runTool", { step: 4, index: 0 })).rejects.toMatchObject({
     ...refused,
-    message: expect.stringMatching(/2 workers in a row were lost.*as last saved.*say something to go on/s),
+    message: expect.stringMatching(/3 workers in a row were lost.*as last saved.*say something to go on/s),
   });
-  await expect(third.perform("closeSandbox", { step: 3 })).rejects.toMatchObject(refused);
-  expect(await savesBegun(agent)).toBe(2);
+  await expect(fourth.perform("closeSandbox", { step: 4 })).rejects.toMatchObject(refused);
+  expect(await savesBegun(agent)).toBe(3);
   expect(engine.fake(agent.id)).toBeDefined();
-  await third.perform("closeSession", { step: 3, status: "failed" });
+  await fourth.perform("closeSession", { step: 4, status: "failed" });
 
   engine.beforeProgram = async () => {};
   const step = await resume(agent, "run-2");
   expect(await savesBegun(agent)).toBe(0);
-  const fourth = otherWorker(agent);
-  await fourth.perform("modelStep", { step, guidance: [] });
-  await fourth.perform("runTool", { step, index: 0 });
-  await close(agent, step, fourth);
-  expect(await saved(agent)).toEqual({ "log.txt": "1\n2\n4\n" });
+  const fifth = otherWorker(agent);
+  await fifth.perform("modelStep", { step, guidance: [] });
+  await fifth.perform("runTool", { step, index: 0 });
+  await close(agent, step, fifth);
+  expect(await saved(agent)).toEqual({ "log.txt": "1\n2\n3\n5\n" });
 });
 
 it("a worker that ends in good order in the middle of a save is not lost: two of them in a row keep nobody from saving", async () => {
