@@ -105,6 +105,20 @@ test("what an ended command left behind is ended too, when it fills the disk", a
   expect((await sh("rm -rf left; echo alive")).text).toContain("alive");
 });
 
+test("what other sandboxes write is not taken for ours while commands are being started", async () => {
+  const beside = await sandbox.start({ id: newId(), argv: ["sleep", "600"] });
+  const other = await open({ bytes: 8 * LIMIT, freeBytes: MIB });
+  const isWriting = { now: true };
+  const written = sh(fill("fill").replace("1000", "60"), other).finally(() => (isWriting.now = false));
+  const starts = async (): Promise<void> => {
+    while (isWriting.now) await bash(sandbox, "true");
+  };
+  await Promise.all([written, starts(), starts(), starts(), starts()]);
+  expect((await written).outcome).toBe("completed");
+  expect(await sandbox.state(beside.id)).toMatchObject({ kind: "running" });
+  await sandbox.kill(beside.id);
+});
+
 test("what a save packs does not count: nothing that runs is ended for it", async () => {
   const beside = await sandbox.start({ id: newId(), argv: ["sleep", "600"] });
   await sh(`head -c ${Math.round(LIMIT * 0.6)} /dev/urandom > random`);

@@ -14,6 +14,8 @@ import time
 CACHE_FOLDER = "/home/agent/.cache"
 # An empty file takes an inode and a line in its folder.
 SMALLEST_BYTES = 4096
+# How long a count waits at most, in all, for processes that are just being started: they cannot be inspected.
+STARTING_SECONDS = 1
 # Mappings that are not files on a disk, or are files in memory.
 MEMORY_MAPS = ("/memfd:", "/dev/zero", "/dev/shm/", "/SYSV", "/tmp/", "/[")
 
@@ -42,6 +44,7 @@ class Tally:
         self.bytes = 0
         self.several = set()
         self.in_memory = memory_devices()
+        self.starting_seconds = STARTING_SECONDS
 
     def add(self, info):
         size = info.st_blocks * 512
@@ -114,14 +117,9 @@ class Tally:
         unseen = False
         for thread in names_in(f"/proc/{pid}/task"):
             place = f"/proc/{pid}/task/{thread}"
-            try:
-                handles = os.listdir(f"{place}/fd")
-            except PermissionError:
-                unseen |= is_alive(place)
-                continue
-            except OSError:
-                continue
-            for handle in handles:
+            handles = self.handles(place)
+            unseen |= handles is None
+            for handle in handles or ():
                 try:
                     info = os.stat(f"{place}/fd/{handle}")
                     if stat.S_ISREG(info.st_mode):
@@ -137,6 +135,21 @@ class Tally:
                     # It was closed in between.
                     pass
         return unseen or maps_deleted_files(pid, counted)
+
+    def handles(self, place):
+        """Open descriptors of a thread; None where it cannot be inspected, also when it has had the time to start."""
+        while True:
+            try:
+                return os.listdir(f"{place}/fd")
+            except PermissionError:
+                if not is_alive(place):
+                    return []
+                if self.starting_seconds <= 0:
+                    return None
+                self.starting_seconds -= 0.01
+                time.sleep(0.01)
+            except OSError:
+                return []
 
 
 def open_folder(name, parent):
