@@ -17,18 +17,13 @@ async function listMany() {
         )
       : [],
   ]);
-  const focused = document.activeElement?.dataset?.many;
   const parts = [
     ...(batches.length === 0
       ? []
       : [make("h3", "", "Batches"), ...batches.flatMap((each) => batchParts(each, items))]),
     ...(schedules.length === 0 ? [] : [make("h3", "", "Schedules"), ...schedules.flatMap(scheduleParts)]),
   ];
-  $("many").replaceChildren(...parts);
-  if (focused)
-    $("many")
-      .querySelector(`[data-many="${CSS.escape(focused)}"]`)
-      ?.focus();
+  renew("many", "many", parts);
 }
 
 function batchParts({ name, status, total, completed, failed, waits, costUsd }, items) {

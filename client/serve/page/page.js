@@ -71,17 +71,10 @@ async function listSessions() {
 }
 
 function showList(groups) {
-  const focused = document.activeElement?.dataset?.id;
   const parts = groups.flatMap(([title, sessions]) =>
     sessions.length === 0 ? [] : [make("h3", "", title), ...sessions.map(listed)],
   );
-  $("list").replaceChildren(
-    ...(parts.length === 0 ? [make("p", "note", "There are no sessions yet.")] : parts),
-  );
-  if (focused)
-    $("list")
-      .querySelector(`[data-id="${CSS.escape(focused)}"]`)
-      ?.focus();
+  renew("list", "id", parts.length === 0 ? [make("p", "note", "There are no sessions yet.")] : parts);
 }
 
 function listed({ id, status, task }) {
@@ -107,7 +100,7 @@ function openSession(id) {
   log.clear();
   void showTab("log");
   tell();
-  $("questions").replaceChildren();
+  showQuestions([]);
   showContext(0, 0);
   void refresh().then((status) => followSession(open, Math.max(0, (status?.lastSeq ?? 0) - MAX_EVENTS)));
   void listSessions();

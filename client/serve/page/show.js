@@ -10,6 +10,22 @@ function make(tag, className, text) {
   return element;
 }
 
+/**
+ * Shows `parts` in the element `id`. Where nothing changed, what is there stays: a button that is replaced while it is
+ * pressed is not clicked. @param name of the data attribute by which the part that has the focus is found again
+ */
+function renew(id, name, parts) {
+  const box = make("div");
+  box.append(...parts);
+  if (box.innerHTML === $(id).innerHTML) return;
+  const focused = document.activeElement?.dataset?.[name];
+  $(id).replaceChildren(...parts);
+  if (focused)
+    $(id)
+      .querySelector(`[data-${name}="${CSS.escape(focused)}"]`)
+      ?.focus();
+}
+
 /** A patch or a replaced text, line by line. */
 function patchPart(patch) {
   const part = make("pre");

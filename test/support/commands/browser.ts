@@ -28,10 +28,16 @@ export async function serving(): Promise<{ url: string; faults: () => string }> 
   return { url, faults: server.err };
 }
 
-/** A browser for one test, without its own sandbox, which a container may not allow. */
+/** A browser for one test, without its own sandbox, which a container may not allow. A failure says what its pages show. */
 export async function openBrowser(): Promise<Browser> {
   const closers = createClosers();
   onTestFinished(closers.close);
+  onTestFinished(async ({ task: { result } }) => {
+    if (result?.state !== "fail") return;
+    for (const page of browser.contexts().flatMap((context) => context.pages()))
+      for (const error of result.errors ?? [])
+        error.message += `\n${page.url()} shows:\n${await page.innerText("body")}`;
+  });
   const browser = await chromium.launch({
     executablePath: browserPath ?? "",
     args: ["--no-sandbox", "--disable-dev-shm-usage"],
