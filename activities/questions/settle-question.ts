@@ -60,16 +60,13 @@ async function settle(
       return { kind: "result", facts: await endedBefore(tx, row, call) };
     }
     if (hasEnded(row)) return { kind: "result", facts: await endedBefore(tx, row, call) };
+    // The call runs again with it, and passes it to its server.
     if (question.kind === "mcp") {
       await noteAnswer(tx, session, question, settlement, scope.attempt);
       return { kind: "noted", how: settlement.how };
     }
     const result = resultFor(question, settlement);
-    const isNew = await closeQuestion(
-      tx,
-      { sessionId: session.id, epoch: session.epoch, id },
-      closingOf(question, settlement),
-    );
+    const isNew = await closeQuestion(tx, keyOf(session, question), closingOf(question, settlement));
     const events: NewEvent[] = isNew
       ? [{ ...settledEvent(question, settlement), step, attempt: scope.attempt }]
       : [];
@@ -82,32 +79,39 @@ async function settle(
     }
     // The next call finds its sandbox closed, and opens it again on the same files, which nothing has changed.
     if (question.kind === "plan" && settlement.how === "allowed") await markClosed(tx, session.id, PARKED);
-    if ((await openQuestions(tx, session.id)).length === 0) await setWaiting(tx, session.id, false);
+    await waitForOthers(tx, session);
     return { kind: "result", facts: await giveResult(tx, { session, row, call, events }, result) };
   });
   deps.notifier.wake(session.id);
   return settled;
 }
 
-/** The call runs again with it, and passes it to its server. */
+const keyOf = (session: Session, { id }: QuestionRow) => ({
+  sessionId: session.id,
+  epoch: session.epoch,
+  id,
+});
+
+/** Another question may be open, for which the session waits on. */
+async function waitForOthers(tx: Queryable, { id }: Session): Promise<void> {
+  if ((await openQuestions(tx, id)).length === 0) await setWaiting(tx, id, false);
+}
+
+/** Its row and its event, of an answer that is no call's result. @returns whether the question was open */
 async function noteAnswer(
   tx: Queryable,
   session: Session,
   question: QuestionRow,
   settlement: Settlement,
   attempt: number,
-): Promise<void> {
-  const { id, step } = question;
-  const isNew = await closeQuestion(
-    tx,
-    { sessionId: session.id, epoch: session.epoch, id },
-    closingOf(question, settlement),
-  );
-  if ((await openQuestions(tx, session.id)).length === 0) await setWaiting(tx, session.id, false);
+): Promise<boolean> {
+  const isNew = await closeQuestion(tx, keyOf(session, question), closingOf(question, settlement));
+  await waitForOthers(tx, session);
   if (isNew)
     await appendEvents(tx, session.id, session.epoch, [
-      { ...settledEvent(question, settlement), step, attempt },
+      { ...settledEvent(question, settlement), step: question.step, attempt },
     ]);
+  return isNew;
 }
 
 /** Names for the rest of the session; the call that asked has its result already, so a notice informs the model. */
@@ -118,16 +122,9 @@ async function settleEgress(
   settlement: Settlement,
   attempt: number,
 ): Promise<void> {
-  const { step } = question;
-  const key = { sessionId: session.id, epoch: session.epoch, id: question.id };
-  const isNew = await closeQuestion(tx, key, closingOf(question, settlement));
-  await setWaiting(tx, session.id, false);
-  if (!isNew) return;
-  await appendEvents(tx, session.id, session.epoch, [
-    { ...settledEvent(question, settlement), step, attempt },
-  ]);
+  if (!(await noteAnswer(tx, session, question, settlement, attempt))) return;
   if (settlement.how !== "allowed" && settlement.how !== "denied") return;
-  const names = await namesToAsk(tx, { ...key, step });
+  const names = await namesToAsk(tx, { ...keyOf(session, question), step: question.step });
   if (settlement.how === "allowed")
     for (const domain of names)
       await addRule(tx, { sessionId: session.id, domain, by: settlement.by ?? "person" });
