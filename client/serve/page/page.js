@@ -2,6 +2,8 @@
 const LIST_MS = 3000;
 const STATUS_MS = 4000;
 const RETRY_MS = 1500;
+/** A connection that is lost in silence, as of a laptop that slept, is tried again after this. */
+const ANSWER_MS = 60_000;
 /** Of a long session only the newest events are shown. */
 const MAX_EVENTS = 4000;
 
@@ -17,7 +19,7 @@ let open;
 
 async function request(method, path, body) {
   const headers = { authorization: `Bearer ${token}` };
-  const sent = { method, headers };
+  const sent = { method, headers, ...(method === "GET" ? { signal: AbortSignal.timeout(ANSWER_MS) } : {}) };
   if (body !== undefined) {
     headers["content-type"] = "application/json";
     sent.body = JSON.stringify(body);
@@ -29,6 +31,7 @@ async function request(method, path, body) {
 }
 
 const at = (id, rest = "") => `sessions/${encodeURIComponent(id)}${rest}`;
+const isUnanswered = (error) => error instanceof TypeError || error.name === "TimeoutError";
 const hasEnded = (status) => status !== "active" && status !== "waiting";
 
 function tell(error) {
@@ -66,7 +69,7 @@ async function listSessions() {
     ]);
     if (!open) $("connection").textContent = "";
   } catch (error) {
-    $("connection").textContent = error instanceof TypeError ? "not connected" : error.message;
+    $("connection").textContent = isUnanswered(error) ? "not connected" : error.message;
   }
 }
 
@@ -130,7 +133,7 @@ async function refresh() {
     showQuestions(hasEnded(status.status) ? [] : questions);
     return status;
   } catch (error) {
-    tell(error instanceof TypeError ? new Error("The server does not answer.") : error);
+    tell(isUnanswered(error) ? new Error("The server does not answer.") : error);
     return undefined;
   }
 }
@@ -272,8 +275,16 @@ $("cancel").addEventListener("click", ({ currentTarget }) => {
 $("back").addEventListener("click", closeSession);
 for (const name of ["log", "diff"]) $(`show-${name}`).addEventListener("click", () => void showTab(name));
 
+/** Each time after the last one has ended: requests to a slow server do not pile up. */
+async function every(ms, what) {
+  for (;;) {
+    await new Promise((done) => setTimeout(done, ms));
+    if (!document.hidden) await what().catch(tell);
+  }
+}
+
 void listSessions();
 void listMany();
-setInterval(() => document.hidden || listSessions(), LIST_MS);
-setInterval(() => document.hidden || listMany(), MANY_MS);
-setInterval(() => document.hidden || refresh(), STATUS_MS);
+void every(LIST_MS, listSessions);
+void every(MANY_MS, listMany);
+void every(STATUS_MS, refresh);
