@@ -15,9 +15,8 @@ function make(tag, className, text) {
  * pressed is not clicked. @param name of the data attribute by which the part that has the focus is found again
  */
 function renew(id, name, parts) {
-  const box = make("div");
-  box.append(...parts);
-  if (box.innerHTML === $(id).innerHTML) return;
+  const shown = [...$(id).children];
+  if (parts.length === shown.length && parts.every((part, at) => part.isEqualNode(shown[at]))) return;
   const focused = document.activeElement?.dataset?.[name];
   $(id).replaceChildren(...parts);
   if (focused)
