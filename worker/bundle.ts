@@ -72,6 +72,7 @@ async function build(encrypts: boolean): Promise<string> {
   const { code } = await bundleWorkflowCode({
     workflowsPath: join(project, "workflows", "index.ts"),
     workflowInterceptorModules: INTERCEPTORS.map((name) => join(project, "workflows", name)),
+    preloadModules: [join(project, "workflows", "short-stacks.ts")],
     payloadConverterPath: workflowPayloadConverterPath,
     ...(encrypts ? { failureConverterPath: encodedFailuresPath } : {}),
     logger: quiet,
