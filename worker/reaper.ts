@@ -177,7 +177,7 @@ async function endedSession({ store, client }: RoundOptions, id: string): Promis
     const { status } = await client.workflow.getHandle(id).describe();
     if (status.name === "RUNNING") return undefined;
     if (!isOpen) return session;
-    // Its own finaliser never ran: without this the session would stay active for ever.
+    // Its own finaliser never ran: without this the session would stay active forever.
     const message = `The run ended in Temporal as ${status.name.toLowerCase()}; the conversation is kept, and its files as last saved.`;
     const end = { status: status.name === "TERMINATED" ? "cancelled" : "failed", message } as const;
     return (await endAbandoned(store.db, id, session.runId, end)) ? session : undefined;

@@ -17,7 +17,7 @@ export interface Asking {
   open: OpenQuestion[];
   /** Calls of the step that do not wait for a person. */
   busy: number;
-  /** Questions that are being stored: people may have read them before the run is told. */
+  /** Questions that are being stored: people may have read them before the run learns of it. */
   storing: number;
   /** Messages of people so far. */
   messages: number;

@@ -5,7 +5,7 @@ import type { AgentState } from "./agent-state.ts";
 
 type Asked = Pick<ModelStepInput, "fallback" | "hasFallback" | "switched">;
 
-/** What a step is told of it. Empty, as in histories of before, where there is no other model. */
+/** What a step's input says about it. Empty if there is no other model, as in old histories. */
 export function askedModel(
   state: Pick<AgentState, "fallback" | "switched">,
   policy: RunPolicy | undefined,

@@ -12,8 +12,8 @@ interface Hosted {
 const MAX_MOVES = 3;
 
 /**
- * Does something on the host that has the sandbox. Where that host is lost, the sandbox is made anew on another one by `reopen`,
- * once for all calls that wait for it, and it is done there; the ledger tells the call whether it had begun.
+ * Does something on the host that has the sandbox. If that host is lost, `reopen` recreates the sandbox on another one,
+ * once for all calls that wait for it, and it is done there; the ledger says whether the call had begun.
  */
 export async function onHost<T>(run: Hosted, reopen: () => Promise<void>, act: () => Promise<T>): Promise<T> {
   for (let moves = 0; ; moves += 1) {
@@ -24,7 +24,7 @@ export async function onHost<T>(run: Hosted, reopen: () => Promise<void>, act: (
       if (lost?.taskQueue === undefined || moves >= MAX_MOVES || !isHostLost(error)) throw error;
       if (run.state.sandbox === lost) {
         run.state.sandbox = undefined;
-        run.state.remark = `The sandbox's host (${lost.taskQueue}) is lost; the sandbox is made anew on another.`;
+        run.state.remark = `The sandbox's host (${lost.taskQueue}) is lost; the sandbox is being recreated on another.`;
         run.opening = reopen();
       }
       await run.opening;
@@ -34,7 +34,7 @@ export async function onHost<T>(run: Hosted, reopen: () => Promise<void>, act: (
   }
 }
 
-/** True where nobody took the call from the host's queue in time, or its Docker engine stayed away through all attempts. */
+/** True if no worker took the call from the host's queue in time, or its Docker engine stayed away through all attempts. */
 export function isHostLost(error: unknown): boolean {
   if (!(error instanceof ActivityFailure)) return false;
   const { cause } = error;

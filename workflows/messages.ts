@@ -85,7 +85,7 @@ export const WORKFLOW_TYPE = "codingAgent";
 
 /** Carried from run to run of one session. */
 export interface CodingAgentInput {
-  /** Only where nobody prepared the session: started from the Web UI or Temporal's CLI. */
+  /** Only if no client prepared the session: started from the Web UI or Temporal's CLI. */
   readonly task?: string;
   /** The schedule that has its task and its settings. */
   readonly schedule?: string;

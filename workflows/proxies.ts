@@ -62,7 +62,7 @@ export function activityOptions(
   };
   const models = queue(policy.taskQueues.models);
   const admin = queue(policy.taskQueues.admin);
-  // Of a host's own queue: where nobody takes the call, the host is gone. Never retried by the server.
+  // Of a host's own queue: if no worker takes the call, the host is gone. Never retried by the server.
   const host = {
     ...queue(sandboxQueue),
     ...(sandboxQueue === undefined

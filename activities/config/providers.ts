@@ -94,7 +94,7 @@ export function hasCompatibleServer({ OPENAI_BASE_URL: address }: Environment): 
  * Who is asked for a model. The name before the first `/` is that of a provider: one that is configured, or one that is
  * built in and has its key, or needs none. Else the server of OPENAI_BASE_URL, where that is not OpenAI's own, is asked for the
  * name as it was written: so do routers and proxies know their models, also `openai/gpt-oss-120b`.
- * @returns undefined where nobody knows the provider
+ * @returns undefined if the provider is unknown
  */
 export function findProvider(
   written: string,
@@ -145,8 +145,8 @@ function keyVariables({ keyEnv, headersEnv = {} }: Pick<Provider, "keyEnv" | "he
 }
 
 /**
- * What could be asked where nobody named a model, a line each: a provider that is configured, or that has its key. None is taken
- * unasked; OpenAI's key chooses a model by itself.
+ * The models that could be asked if none was named, a line each: of a provider that is configured, or that has its key. None is
+ * chosen without being named; only OpenAI's key chooses a model by itself.
  */
 export function keyNotes(
   environment: Environment,

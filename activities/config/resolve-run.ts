@@ -16,8 +16,8 @@ export type RunResolution =
   | { readonly ok: false; readonly message: string };
 
 /**
- * What a session is to run by: settings with its model, the model that writes its summaries and those that step in for it,
- * resolved. All are refused before anything starts where nobody knows them.
+ * The settings that a session runs by, with its model, the model that writes its summaries and the fallback models
+ * resolved. If one of them is unknown, the session is refused before anything starts.
  */
 export function resolveRun(
   settings: AgentConfig,

@@ -40,7 +40,7 @@ export function pruneGain(offer: PruneOffer, budget: Budget): number {
 }
 
 /**
- * Least tokens worth hiding at once: the batch at which billing the rest anew and carrying the results until then cost
+ * Least tokens worth hiding at once: the batch at which billing the rest again and carrying the results until then cost
  * the least together (the economic order quantity).
  */
 export function pruneBatch(offer: PruneOffer, budget: Budget): number {

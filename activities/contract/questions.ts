@@ -46,7 +46,7 @@ export type AskedPerson =
   | {
       readonly kind: "asked";
       readonly question: QuestionFacts;
-      /** Nobody is asked: the question ends so at once. */
+      /** No one is asked: the question ends with this at once. */
       readonly settled?: Settlement;
     }
   /** There is nothing to ask: the call is allowed, or over. */

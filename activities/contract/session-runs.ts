@@ -20,6 +20,6 @@ export interface UnkeptRuns {
   readonly inCharge: string | undefined;
   /** The run that asks: it has its own messages. */
   readonly asking?: string;
-  /** One that is about to be ended: its messages are told as well. */
+  /** One that is about to be ended: its messages are returned as well. */
   readonly ending?: string | undefined;
 }

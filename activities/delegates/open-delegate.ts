@@ -57,7 +57,7 @@ export function createOpenDelegate(deps: AgentDeps, sandboxes: SessionSandboxes,
     });
 }
 
-/** The call, claimed: nobody knows from here on that it did not begin. */
+/** The call, claimed: from here on no one can be sure that it did not begin. */
 async function callOf({ store: { db } }: AgentDeps, session: Session, input: OpenDelegateInput) {
   const { row, call } = await findAskedCall(db, session.id, input);
   const claim = await claimCall(db, row, () => false);

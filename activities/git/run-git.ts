@@ -53,7 +53,7 @@ const SETTINGS: readonly (readonly [string, string])[] = [
   ["http.lowSpeedTime", "60"],
 ];
 
-/** Nobody looked at where such a server sends us. */
+/** A redirect of such a server would go to an address that no one checked. */
 const NAMED_SETTINGS = [["http.followRedirects", "false"]] as const;
 
 /** @throws Error where git is not there, or was stopped */

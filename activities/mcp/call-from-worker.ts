@@ -40,7 +40,7 @@ export async function callFromWorker(
         return body(fresh);
       }
     },
-    // Nobody took the request.
+    // No server received the request.
     isUnsent: (error) => !isConnected || /ECONNREFUSED|ENOTFOUND|EAI_AGAIN/.test(reasonOf(error)),
   });
   return isRestarted && isConnected ? withNotice(server.name, result) : result;

@@ -25,7 +25,7 @@ export function failedCall(
   const { name, settings } = call.server;
   if (sent.isStopped) {
     const text = sent.isSent
-      ? `The user stopped this call. The server ${name} was told; what it did until then may have happened.`
+      ? `The user stopped this call. The server ${name} was informed; what it did until then may have taken effect.`
       : "[interrupted before it began]";
     return { text, interrupted: true };
   }

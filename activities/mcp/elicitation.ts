@@ -58,7 +58,7 @@ function urlQuestion(server: string, { message, url }: ElicitRequestURLParams): 
   if (url.length > MAX_URL_CHARS) return "the address that a person is to open is too long";
   const text = [
     headline(server, message),
-    `It wants you to open this address, which nobody has opened or checked:`,
+    `It wants you to open this address, which no one has opened or checked:`,
     url,
     `Answer ${DONE} when you have, or decline.`,
   ].join("\n");
@@ -154,7 +154,7 @@ const isDeclined = (answers: ReadonlyMap<string, Answer>, { id }: ServerQuestion
 function noteOf({ text }: ServerQuestion, status: string): string {
   const end =
     status === "declined"
-      ? "The person did not want to answer, and the server was told so. It is no consent"
-      : "Nobody answered, and the server was told so. It is no consent";
+      ? "The person did not want to answer, and the server was informed. This is not consent"
+      : "No one answered, and the server was informed. This is not consent";
   return `[${oneLine(text, 300)}\n${end}.]`;
 }

@@ -148,7 +148,7 @@ export async function callTool(
 }
 
 const NOT_ASKED =
-  "[While this call was open, the server wanted to ask a person something. Servers of its revision get no answer to that here: it was told so.]";
+  "[While this call was open, the server wanted to ask a person something. Servers of its revision get no answer to that here, and it was informed.]";
 
 /** @throws the library's errors; the client is closed then */
 export async function connected(

@@ -72,7 +72,7 @@ export async function followTask(
       await cancelTask(client, taskId);
       return {
         kind: "lost",
-        reason: `its task took longer than ${maxTimeout / 1_000} s (maxTimeout of this server), and was told to end`,
+        reason: `its task took longer than ${maxTimeout / 1_000} s (maxTimeout of this server), and was cancelled`,
       };
     }
   }

@@ -55,7 +55,7 @@ export class Watchdog {
     this.#onHidden();
   }
 
-  /** The model began to reason where nobody sees it: that may take as long as a first token. */
+  /** The model began hidden reasoning: that may take as long as a first token. */
   thinking(): void {
     if (this.#phase !== "next") return;
     this.#phase = "first";

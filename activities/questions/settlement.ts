@@ -29,12 +29,12 @@ export function resultFor(
         ? { outcome: "error", text: "A person did not allow this call, and it was not run." }
         : {
             outcome: "completed",
-            text: "The person does not want to answer this. It is no consent: go on without, or take the careful way.",
+            text: "The person does not want to answer this. This is not consent: continue without it, or take the careful way.",
           };
     case "defaulted":
       return {
         outcome: "completed",
-        text: `${end.why === "expired" ? "Nobody answered in time" : "Nobody is asked in this session"}, so your default is taken: ${defaultText ?? ""}\nNo person has confirmed it.`,
+        text: `${end.why === "expired" ? "No one answered in time" : "No one is asked in this session"}, so your default is used: ${defaultText ?? ""}\nNo person has confirmed it.`,
       };
     case "withdrawn":
       return { outcome: isLeave ? "error" : "completed", text: withdrawnText(isLeave, end.why) };
@@ -67,7 +67,7 @@ function planResult(end: Settlement): { readonly outcome: ToolOutcome; readonly 
 
 const WITHDRAWN = {
   said: "the person wrote a message instead, it follows",
-  unattended: "nobody is asked in this session",
+  unattended: "no one is asked in this session",
   "too-many": "too many questions are open at once; ask fewer in one step",
   stopped: "the run ends",
 } as const;

@@ -2,7 +2,7 @@
 
 /** Shorter values are words: masking them would spoil ordinary text. */
 const MIN_SECRET_CHARS = 8;
-/** Shorter encodings of a secret's middle say too little to be told from chance. */
+/** Shorter encodings of a secret's middle cannot be distinguished from chance. */
 const MIN_ENCODED_CHARS = 8;
 /** Bytes that `base64` writes into one line: 76 characters. */
 const LINE_BYTES = 57;

@@ -1,4 +1,4 @@
-/** What every activity needs of Temporal: who it works for, a heartbeat by timer, and why it was told to stop. */
+/** What every activity needs of Temporal: who it works for, a heartbeat by timer, and why it must stop. */
 import { Context, log } from "@temporalio/activity";
 import { ApplicationFailure, CancelledFailure } from "@temporalio/common";
 import { cutChars } from "../contract/cut-text.ts";
@@ -18,7 +18,7 @@ export interface ActivityScope {
   readonly attempt: number;
   /** Earlier attempts that ended with their worker, as far as heartbeats tell. */
   readonly lostAttempts: number;
-  /** Earlier attempts that only came to be told to come back later. */
+  /** Earlier attempts that did nothing and were deferred to a later one. */
   readonly waits: number;
   /** Says that this one does nothing and is to come back later. */
   waited(): void;
@@ -32,7 +32,7 @@ export interface ActivityScope {
    */
   stoppedByPerson(): boolean;
   /**
-   * Rejects with the cancellation, for those that end because they were told to and are to be tried again. Usable in
+   * Rejects with the cancellation, for activities that were stopped and are to be tried again. Usable in
    * a listener of `signal`, where Temporal's own `Context.current()` is not.
    */
   stopped(): Promise<never>;
@@ -45,7 +45,7 @@ type ScopeDeps = Pick<
   "announcements" | "heartbeatMs" | "sanitizer" | "store" | "idsOnly" | "outdated"
 >;
 
-/** While somebody watches, who sees what a command prints; and in the first moments of a later attempt, whose life is timed. */
+/** While someone watches, who sees what a command prints; and in the first moments of a later attempt, whose lifetime is timed. */
 const BUSY_HEARTBEAT_MS = 1_000;
 
 /**
@@ -96,8 +96,8 @@ export async function inScope<T>(
   } catch (error) {
     attempt.ended();
     const failure = await outward(error, context.cancellationSignal, deps);
-    const told = tried() >= maxAttempts ? ended(failure) : failure;
-    throw deps.idsOnly === true ? byCode(told) : told;
+    const reported = tried() >= maxAttempts ? ended(failure) : failure;
+    throw deps.idsOnly === true ? byCode(reported) : reported;
   } finally {
     attempt.close();
     heartbeats.end();
@@ -156,7 +156,7 @@ async function outward(
 ): Promise<unknown> {
   rethrowIfCancelled(error);
   if (error instanceof ApplicationFailure) return cleaned(error, deps);
-  // Whatever an aborted call threw, it ended because it was told to; wrapped, it would count as a failure of its own.
+  // Whatever an aborted call threw, it ended because of the abort; wrapped, it would count as a failure of its own.
   if (signal.aborted && signal.reason instanceof CancelledFailure) return signal.reason;
   if (error instanceof SandboxLost) {
     return retryable(

@@ -37,9 +37,9 @@ export interface AgentDeps {
   readonly policy?: OperatorPolicy | undefined;
   /** What a session runs by that was started with a task alone, from Temporal's own tools. */
   readonly defaultConfig: RunConfig | undefined;
-  /** Where notices go; absent where nobody wants any. */
+  /** Where notices go; absent if no one wants any. */
   readonly notices?: { readonly send: SendNotice; readonly withContent: boolean } | undefined;
-  /** Spans and metrics; absent where nobody listens. */
+  /** Spans and metrics; absent if no exporter is configured. */
   readonly telemetry?: Telemetry | undefined;
   /** Told when a statement fails because the database's tables are newer than this code. */
   readonly outdated?: () => void;

@@ -13,7 +13,7 @@ interface Entered {
 }
 
 const ORPHANED =
-  "The session that delegated this task was taken back to before it did: nobody waits for the result. The conversation and the files are kept: fork the session to go on with them.";
+  "The session that delegated this task went back to an earlier step, so nothing waits for the result. The conversation and the files are kept: fork the session to continue with them.";
 
 type Caller = Pick<ActivityScope, "sessionId" | "runId">;
 type EnterDeps = Pick<AgentDeps, "store" | "sessionRuns" | "announcements">;

@@ -1,6 +1,6 @@
 /** When an activity reports to Temporal: rarely, and soon and often where it is to hear of a stop. */
 
-/** After it was told of a stop; each further wait is twice as long. Temporal may hear of the stop a moment later than we do. */
+/** After an announced stop; each further wait is twice as long. Temporal may learn of the stop a moment later than we do. */
 export const FIRST_LOOK_MS = 50;
 
 export interface Heartbeats {

@@ -11,12 +11,12 @@ import { finishCall, openCalls, type LedgerRow } from "../store/tool-calls.ts";
 import { insertMessage } from "../store/transcript.ts";
 
 /**
- * Gives every open call of the live line its result and its event: what was never started says so, what was cut off too.
- * Questions that nobody waits for are withdrawn.
- * For a run that ends, and for one that takes up a session whose last run could not end itself: a result that came
- * later, when its call is compacted, would stand in the view alone.
+ * Gives every open call of the session's current rows its result and its event: whether it was never started or was cut off.
+ * Questions that no one waits for are withdrawn.
+ * For a run that ends, and for one that resumes a session whose last run could not end itself: a result that came later, when
+ * its call is compacted, would stand in the view alone.
  * @param epoch of the session now, which the events are of
- * @returns those of them that a server's task does: nobody waits for it any more
+ * @returns those of them that a server does as a task, which no one waits for any more
  */
 export async function interruptOpenCalls(
   tx: Queryable,

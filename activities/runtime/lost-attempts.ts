@@ -1,6 +1,6 @@
 /**
  * Attempts that ended with their worker: a process that died or froze reports nothing, so the attempt after it reads what
- * the last one left in its heartbeat. Work that takes one worker after the other with it is not handed on for ever.
+ * the last one left in its heartbeat. Work that kills one worker after the other is not handed on forever.
  *
  * The first attempt leaves no mark: an ordinary loss is the worker's, and the next attempt goes on. From the second attempt
  * on each says in its heartbeats that it runs and for how long it has, and at last that it ended in good order.
@@ -15,7 +15,7 @@ export interface AttemptMark {
   readonly losses: Losses;
   /** `ended` in good order: whatever came of it, its worker lived. */
   readonly state: "running" | "ended";
-  /** Attempts that were told to come back later and did nothing: they do not count among those that failed. */
+  /** Attempts that were deferred and did nothing: they do not count as failed. */
   readonly waits?: number;
   /** For people, in the Web UI. */
   readonly note?: string;
@@ -51,7 +51,7 @@ export function lossesBefore(attempt: number, details: unknown): Losses {
   return { quick, total: mark.losses.total + 1 };
 }
 
-/** How many attempts before this one were told to come back later. @param details of the last heartbeat that the server has */
+/** How many attempts before this one were deferred. @param details of the last heartbeat that the server has */
 export function waitsBefore(attempt: number, details: unknown): number {
   return Math.min(attempt - 1, asMark(details)?.waits ?? 0);
 }

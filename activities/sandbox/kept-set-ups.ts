@@ -3,7 +3,7 @@ import type { Sandbox } from "./sandbox.ts";
 import type { SandboxSpec } from "./spec.ts";
 
 export interface KeptSetUps {
-  /** The session's sandbox made anew on its files, with what is kept; undefined, with nothing changed, where nothing is. */
+  /** Recreates the session's sandbox on its files, with the kept set-up; undefined, with nothing changed, if there is none. */
   take(spec: SandboxSpec, key: string, signal?: AbortSignal): Promise<Sandbox | undefined>;
   /** Keeps what the session's sandbox has outside its workspace. */
   keep(spec: SandboxSpec, key: string): Promise<void>;

@@ -25,7 +25,7 @@ export interface SandboxSpec {
   readonly keptImage?: string;
   /** What its commands find of the person's machine. */
   readonly settings?: SandboxSettings;
-  /** A running container of somebody else's to work in, as it is: of what is above only variables are heeded. */
+  /** A running container that someone else owns, to work in as it is: of the fields above, only variables apply. */
   readonly container?: AttachedContainer;
 }
 

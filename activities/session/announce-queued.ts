@@ -1,7 +1,7 @@
 /**
- * Tells watchers of messages that wait, whichever way they came: also of those typed in the Web UI, and of those that came with an
- * interrupt. A run that has not entered its session, or lost it, tells nothing: a message is told at the latest when it is
- * delivered.
+ * Announces waiting messages to watchers, whichever way they came: also those typed in the Web UI, and those that came with an
+ * interrupt. A run that has not entered its session, or lost it, announces nothing: a message is announced at the latest when
+ * it is delivered.
  *
  * Idempotency key: (session, message id). Side effects: events. Retry class: Postgres. Cancel: none needed, it is short.
  */

@@ -1,7 +1,7 @@
 /**
  * Opens a session, resumes it after it ended, or after its run was reset.
  *
- * Idempotency key: the session's id and the run's. Side effects: the session's row when nobody prepared it, its run,
+ * Idempotency key: the session's id and the run's. Side effects: the session's row if no client prepared it, its run,
  * an event. Heartbeat: by timer. Retry class: Postgres. Cancel: nothing to undo.
  */
 import { inScope, type ActivityScope } from "../runtime/activity-scope.ts";

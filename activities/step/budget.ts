@@ -17,7 +17,7 @@ export function roomFor(policy: OperatorPolicy | undefined, { limit, used, of }:
   return Math.max(0, (most ?? Infinity) - Math.max(used, of));
 }
 
-/** Whether a session may make no more requests, and nobody can be asked for more. */
+/** Whether a session may make no more requests, and no one can be asked for more. */
 export function isSpent(
   policy: OperatorPolicy | undefined,
   { maxCostUsd, asksAtLimit }: Pick<RunPolicy, "maxCostUsd" | "asksAtLimit">,

@@ -1,4 +1,4 @@
-/** What the workflow is told of a requested call. */
+/** What the workflow learns about a requested call. */
 import type { CallFacts } from "../contract/activities.ts";
 import { cutChars } from "../contract/cut-text.ts";
 import type { ToolCallPart } from "../contract/message.ts";
@@ -25,7 +25,7 @@ export function callFacts(step: StepContext, call: ToolCallPart): CallFacts {
   };
 }
 
-/** A call that asks nothing right is a tool's: it ends with what is wrong with it, and nobody is asked. */
+/** A call with invalid input goes to the tool, which reports what is wrong with it; no one is asked. */
 function isForPerson({ deps, session }: StepContext, { toolName, input }: ToolCallPart): boolean {
   const tool = sessionTools(deps.tools, session).get(toolName);
   return (tool === askUser || tool === exitPlan) && tool.input.safeParse(input).success;

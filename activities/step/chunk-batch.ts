@@ -1,4 +1,4 @@
-/** Live pieces of all answers that a worker receives: those that nobody watches are written once a second, in one statement for all. */
+/** Live pieces of all answers that a worker receives: unwatched ones are written once a second, in one statement for all. */
 import { databaseErrorOf } from "../store/database-error.ts";
 import type { ChunkRow, Pieces } from "../store/events.ts";
 

@@ -6,7 +6,7 @@ import type { ModelDelta } from "../model/model.ts";
 import type { ChunkBatch, WaitingPieces } from "./chunk-batch.ts";
 import { WrittenCall } from "./written-call.ts";
 
-/** While somebody watches. Source: survey of durable engines, D16 (50–100 ms); watchers are to see a piece within 300 ms. */
+/** While someone watches. Source: survey of durable engines, D16 (50–100 ms); watchers are to see a piece within 300 ms. */
 const WATCHED_GATHER_MS = 60;
 
 export interface ChunkWriter {
@@ -88,7 +88,7 @@ export function createChunkWriter(
       stopHearing();
       clearTimeout(timer);
       batch.remove(waiting);
-      // The answer follows at once: nobody is there who would read them before.
+      // The answer follows at once, and no one would read them before it.
       if (chunks.length > 0 && notifier.isWatched(sessionId)) flush();
       await waiting.writing;
     },

@@ -32,7 +32,7 @@ import { hasMessage, insertMessage, lockRun, takeSequences, type MessageMeta } f
 const MAX_MESSAGES = 500;
 
 /**
- * Stores drained messages as one, what is to be told of the sandbox in front of them, and our own note behind them.
+ * Stores drained messages as one, with the notice about the sandbox in front of them and our own note behind them.
  * Idempotent by the messages' ids: a second attempt, and the same step after an interrupt or a compaction, find stored
  * what they bring and add only what is new. Parked messages are older, so they come first.
  * @param roomTokens what one step takes of the queue, in tokens; the rest is parked, in order, for the next one

@@ -1,4 +1,4 @@
-/** A bill that is not believed: noted, nothing is worked out from it, and people are told once a session. */
+/** A bill that is not believed: it is noted, nothing is calculated from it, and people are informed once a session. */
 import { log } from "@temporalio/activity";
 import type { ModelAnswer } from "../model/model.ts";
 import { wasReported } from "../store/events.ts";
@@ -9,7 +9,7 @@ import type { StepContext } from "./step-context.ts";
 export interface Doubt {
   /** The bill is listed and not reckoned with. */
   readonly isDoubtful: boolean;
-  /** Nobody was told before. */
+  /** No one was informed before. */
   readonly isNews: boolean;
 }
 

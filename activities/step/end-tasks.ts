@@ -1,4 +1,4 @@
-/** Tasks of MCP servers that nobody waits for any more. */
+/** Tasks of MCP servers that no one waits for any more. */
 import { log } from "@temporalio/activity";
 import { reasonOf } from "../contract/reason-of.ts";
 import type { AgentDeps } from "../runtime/deps.ts";
@@ -15,7 +15,7 @@ export function endTasks(
     const settings = name === null ? undefined : session.config.mcpServers?.[name];
     if (mcp === undefined || name === null || task === null || settings === undefined) continue;
     mcp.cancelTask({ sessionId: session.id, name, settings }, task).catch((error: unknown) => {
-      log.warn("a server was not told to end a task", { server: name, step, reason: reasonOf(error) });
+      log.warn("a server could not be asked to cancel a task", { server: name, step, reason: reasonOf(error) });
     });
   }
 }

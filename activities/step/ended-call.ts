@@ -1,4 +1,4 @@
-/** What the workflow is told of a call that has its result. */
+/** What the workflow learns about a call that has its result. */
 import { createHash } from "node:crypto";
 import type { ToolFacts } from "../contract/activities.ts";
 import type { ToolCallPart, ToolResultPart } from "../contract/message.ts";

@@ -20,7 +20,7 @@ export interface RateHolder {
   readonly step: number;
 }
 
-/** Ends a request. @param usage as billed, where somebody says */
+/** Ends a request. @param usage as billed, if the provider reported it */
 export type Settle = (usage?: StepUsage) => Promise<void>;
 
 /**

@@ -41,7 +41,7 @@ import { callsOf, lockRun } from "../store/transcript.ts";
 
 /** Of one step, two minutes apart at most: a provider that is away for an hour is waited for. */
 const MODEL_ATTEMPTS = 30;
-/** While nobody watches. Source: ours; ten pieces of 40 tokens a second, and a quarter of what a crash may take in any case. */
+/** While no one watches. Source: ours; ten pieces of 40 tokens a second, and a quarter of what a crash may take in any case. */
 const UNWATCHED_GATHER_MS = 250;
 
 export function createModelStep(deps: AgentDeps) {
@@ -165,7 +165,7 @@ async function takeStep(
         if (delta.type === "text") said += delta.text;
         if (delta.type === "reasoning") thought += delta.text;
         if (delta.type === "tool-call") scope.note(`asks for ${deps.sanitizer.clean(delta.toolName)}`);
-        if (delta.type === "thinking") scope.note("thinks where nobody sees it; the provider is alive");
+        if (delta.type === "thinking") scope.note("the model's thinking is hidden; the provider is alive");
         chunks.push(delta);
       },
       scope.signal,
@@ -259,7 +259,7 @@ async function announce(
       attempt,
       data: {
         mediaType,
-        message: `${session.config.model} does not take ${mediaType}; it was told so in words.`,
+        message: `${session.config.model} does not take ${mediaType}; the model was informed in text.`,
       },
     })),
     { type: "llm:thinking", step, attempt, data: { model: session.config.model } },

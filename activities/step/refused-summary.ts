@@ -1,4 +1,4 @@
-/** A provider that does not show what the model thinks: people are told once a session. */
+/** A provider that does not show what the model thinks: reported to people once a session. */
 import type { ModelAnswer } from "../model/model.ts";
 import { wasReported } from "../store/events.ts";
 import type { StepContext } from "./step-context.ts";

@@ -264,10 +264,10 @@ async function store(
   };
   if (!(await commitResult(deps.store.pool, end, durationMs))) return storedElsewhere(deps, scope, done);
   const { name, mcpServer: server } = row;
-  const told = { step: row.step, attempt: scope.attempt, name, callKey: callKey(row), callId: row.callId };
+  const callFacts = { step: row.step, attempt: scope.attempt, name, callKey: callKey(row), callId: row.callId };
   reportTool(
     { deps, scope, session },
-    { ...told, outcome, exitCode, server: server ?? undefined, durationMs },
+    { ...callFacts, outcome, exitCode, server: server ?? undefined, durationMs },
     textsOfCall(call.input, part.text),
   );
   deps.notifier.wake(session.id);

@@ -63,7 +63,7 @@ export async function takeServerTools(
   return { ...session, catalogues };
 }
 
-/** Asks the servers in a sandbox that was just opened. One that does not answer is told, and fails nothing here. */
+/** Asks the servers in a sandbox that was just opened. One that does not answer is reported, and fails nothing here. */
 export async function takeSandboxTools(
   deps: ToolsDeps,
   scope: ActivityScope,
@@ -106,7 +106,7 @@ async function take(
   deps.notifier.wake(session.id);
 }
 
-/** What watchers are told of a server that answers. */
+/** What watchers are shown about a server that answers. */
 export function connectedFacts(
   server: string,
   settings: McpServer,

@@ -38,7 +38,7 @@ export async function raisedLimit(
   return maxCostUsd === undefined ? {} : { maxCostUsd };
 }
 
-/** Share of the limit at which people are told. Source: ours, as alarms of budgets have it. */
+/** Share of the limit at which people are warned. Source: ours, as budget alarms usually do. */
 const NEAR = 0.8;
 
 export function nearLimit({ session, input }: StepContext, spent: Spent | undefined): NewEvent[] {

@@ -141,7 +141,7 @@ async function compactWith(
   const ask = createSummariser({ ...round, step: input.step, learnt, later });
   let announced: Promise<void> | undefined;
   const summarise: Summarise = async (request) => {
-    // Beside the first request, not before it; whatever comes of it is told later. An attempt before that only waited has told it.
+    // In parallel with the first request; its outcome is reported later. An earlier attempt that only waited has announced it.
     announced ??= round.scope.waits > 0 ? Promise.resolve() : announce(round);
     announced.catch(() => undefined);
     try {

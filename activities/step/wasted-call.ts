@@ -9,7 +9,7 @@ import { ONE_MORE_TRY } from "./model-failure.ts";
 import type { StepContext } from "./step-context.ts";
 import { billOf } from "./store-answer.ts";
 
-/** Failures after which a provider bills what it read and wrote, though nobody says how much. Source: ours, by what they mean. */
+/** Failures after which a provider bills what it read and wrote without saying how much. Source: ours, by what they mean. */
 const BILLED: ReadonlySet<string> = new Set<ModelErrorClass>(["silent", "too-long", "malformed"]);
 
 /**

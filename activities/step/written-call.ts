@@ -15,7 +15,7 @@ export class WrittenCall {
     this.#stream = sanitizer.stream();
   }
 
-  /** @returns what is to be told with this piece of the arguments */
+  /** @returns the chunks to publish with this piece of the arguments */
   push(piece: string): ChunkRow[] {
     if (this.#held === undefined) return [{ chunkType: "tool-input", text: this.#stream.push(piece) }];
     this.#held += piece;

@@ -18,7 +18,7 @@ export interface Announcements {
   /** Tells all workers that activities of the session are to stop, this one first. Never fails. */
   readonly stop: (sessionId: string) => void;
   /** Calls back on a stop. @returns a function that ends the subscription */
-  onStop(sessionId: string, told: () => void): () => void;
+  onStop(sessionId: string, stopped: () => void): () => void;
   close(): void;
 }
 
@@ -88,7 +88,7 @@ export function hearAnnouncements(store: Store): Announcements {
       stops.call(sessionId);
       store.pool.query("select pg_notify($1, $2)", [STOP_CHANNEL, sessionId]).catch(() => undefined);
     },
-    onStop: (sessionId, told) => stops.add(sessionId, told),
+    onStop: (sessionId, stopped) => stops.add(sessionId, stopped),
     close() {
       closed = true;
       end?.();

@@ -1,6 +1,6 @@
 /**
- * Images, files and long texts by SHA-256: the same bytes are stored once. Through functions of the database, which lets nobody
- * look at them but by that name.
+ * Images, files and long texts by SHA-256: the same bytes are stored once. Read and written through functions of the database, which
+ * find them by that name only.
  */
 import { inflateSync } from "node:zlib";
 import { sql } from "drizzle-orm";

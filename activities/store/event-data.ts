@@ -174,19 +174,19 @@ export const eventData = {
   "git:pull-request": of({ url: text, number: number, created: flag }),
   /** Files that the last commit does not have; at most 20 are named. */
   "git:left-out": of({ count: number, files: list(of({ path: text, bytes: number, reason: text })) }),
-  /** Somebody has to answer: `longhaul answer ID`. `kind`: `ask`; `approval` of a call, `plan`, `egress`; `budget` at a limit. */
+  /** Someone has to answer: `longhaul answer ID`. `kind`: `ask`; `approval` of a call, `plan`, `egress`; `budget` at a limit. */
   "question:asked": of({
     id: text,
     kind: text,
     text: text,
     options: list(of({ label: text, description: text.optional() })).nullable(),
     default: text.nullable(),
-    /** When the default is taken; null means never. */
+    /** When the default is used; null means never. */
     expiresAt: text.nullable(),
   }),
   /** `how`: `answered`, `allowed`, `allowed-always`, `denied`, `declined`; or `defaulted` where no one was asked. */
   "question:answered": of({ id: text, how: text, by: text.nullable(), excerpt: text }),
-  /** Nobody answered in time: the default was taken. */
+  /** No one answered in time: the default was used. */
   "question:expired": of({ id: text, default: text }),
   /** `reason`: `said` (a message came instead), `stopped`, `unattended`, `too-many`. */
   "question:withdrawn": of({ id: text, reason: text }),

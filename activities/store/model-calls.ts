@@ -95,7 +95,7 @@ export interface LostRate {
 }
 
 /**
- * Lists as wasted what was asked and never billed: its worker was killed, or told to end, before it could say so. Each
+ * Records requests as wasted that were sent and never billed: their worker was killed, or stopped, before it could report them. Each
  * request is announced by a `step:started`, and its model by the `llm:thinking` after it. Idempotent. To be called when no
  * request of the session is in flight.
  * @param rates the session's own model first: it also stands for one that is not announced

@@ -203,7 +203,7 @@ const unchangedQuery = prepared((db) =>
     .prepare("mark_unchanged"),
 );
 
-/** Remembers which files are in no save, so that each is told once. */
+/** Remembers which files are in no save, so that each is reported once. */
 export async function keepLeftOut(
   db: Queryable,
   sessionId: string,

@@ -115,7 +115,7 @@ function parentColumns(parent: NewSession["parent"]) {
 
 const { instructions: _notes, config: _config, ...columns } = getTableColumns(sessions);
 
-/** Each activity begins with it: building and planning it anew took longer than running it. */
+/** Each activity begins with it: building and planning it each time took longer than running it. */
 const sessionQuery = prepared((db) =>
   db
     .select({

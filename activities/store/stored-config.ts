@@ -8,7 +8,7 @@ import { sessions } from "./schema/index.ts";
 export const configText = sql<string>`${sessions.config}::text`;
 
 /**
- * Settings by their text: each activity reads its session's, and checking them anew took 1 to 2 ms of it (measured). Most
+ * Settings by their text: each activity reads its session's, and checking them every time took 1 to 2 ms (measured). Most
  * sessions of a worker share one.
  */
 const checked = new Map<string, RunConfig>();

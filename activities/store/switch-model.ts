@@ -13,9 +13,9 @@ import { lastStep, type Session } from "./sessions.ts";
 export type ModelSettings = ModelTarget & Pick<RunConfig, "summariser" | "fallback">;
 
 /**
- * Gives a session another model, with its window, wire and prices; all else stays as the session began. Watchers are
- * told. A run that is on its way asks the new model from its next step on, and compacts first where its window is
- * smaller. @returns false where the session has these settings already, or is not there
+ * Gives a session another model, with its window, wire and prices; all else stays as the session began. Watchers see an
+ * event. A run in progress asks the new model from its next step on, and compacts first if its window is
+ * smaller. @returns false if the session has these settings already, or does not exist
  */
 export function switchModel(
   store: Pick<Store, "db">,

@@ -82,7 +82,7 @@ export async function searchHistory(
         )
       )
     ), newest as (
-      -- A cut result whose whole output holds the words as well is told once, by its output.
+      -- A cut result whose whole output has the words as well is listed once, by its output.
       select distinct on (sequence) * from found order by sequence desc, handle nulls last limit ${limit}
     )
     select newest.*, (select count(*)::int from outputs where before >= ${maxSearchedChars}) as skipped

@@ -11,8 +11,8 @@ const LOCK_CLASS = 7_305_143;
 const RECONNECT_MS = 200;
 const CONNECT_TIMEOUT_MS = 5_000;
 /**
- * After Postgres itself began anew, or another server took its place, all leases were free for a moment. The second is seen by
- * this worker's own lost connection alone: a standby that was promoted may have been up for weeks.
+ * After Postgres restarted, or another server took its place, all leases were free for a moment. The second case shows only in
+ * this worker's own lost connection: a standby that was promoted may have been up for weeks.
  */
 const SETTLING_MS = 10_000;
 /** Advisory locks of the workers that free a frozen one's work: one at a time. */

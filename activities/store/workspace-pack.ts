@@ -165,7 +165,7 @@ async function unpack(pack: StoredBytes, wanted: ReadonlySet<string>): Promise<M
   const source = Readable.from(pack.pieces(), { objectMode: false });
   const gunzip = source.pipe(createGunzip());
   source.on("error", (error) => tar.destroy(error));
-  // Errors must reach the loop below, or it would wait for ever.
+  // Errors must reach the loop below, or it would wait forever.
   gunzip.on("error", (error) => tar.destroy(error));
   gunzip.pipe(tar);
   let total = 0;

@@ -63,6 +63,6 @@ export const askUser = typedTool<AskUserInput>({
   readOnly: true,
   about: ({ question }) => oneLine(question, 60),
   run: () => {
-    throw new ToolFailure("Nobody can be asked in this session. Decide yourself, and say what you decided.");
+    throw new ToolFailure("No one can be asked in this session. Decide yourself, and say what you decided.");
   },
 });

@@ -27,6 +27,6 @@ export const exitPlan = typedTool<ExitPlanInput>({
   readOnly: true,
   about: ({ plan }) => oneLine(plan, 60),
   run: () => {
-    throw new ToolFailure("Nobody can approve a plan here. Answer with the plan, without calling tools.");
+    throw new ToolFailure("No one can approve a plan here. Answer with the plan, without calling tools.");
   },
 });

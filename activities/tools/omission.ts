@@ -1,5 +1,5 @@
 /**
- * Lines that stand for code somebody did not write out ("// ... rest of the code unchanged"). Written to a file they
+ * Lines that stand for code that was not written out ("// ... rest of the code unchanged"). Written to a file they
  * delete what they stand for, so the editing tools refuse them. Source: survey of coding agents (Gemini).
  */
 const COMMENT_LEAD = /^(?:\/\/+|#+|--+|\/\*+|\*+|<!--|;+|%+|"""|''')?\s*/;

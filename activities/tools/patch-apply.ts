@@ -27,14 +27,14 @@ interface Replacement {
 }
 
 /**
- * The text with all chunks applied. A line matches exactly, else but for trailing blanks, else but for blanks at both
- * ends, else but for typographic punctuation; the strictest that fits wins. Each chunk is looked for below the one
+ * The text with all chunks applied. A line matches exactly, or except for trailing blanks, or except for blanks at both
+ * ends, or except for typographic punctuation; the strictest match wins. Each chunk is looked for below the one
  * before; one that only adds, without a line after @@, goes to the end of the file wherever it stands. Context keeps
  * the file's own spelling and line ends; new lines take the line end around them; a changed file ends with a newline.
  */
 export function applyChunks(text: string, chunks: readonly PatchChunk[]): ChunksOutcome {
   if (!/\r(?!\n)/.test(text)) return applyToLines(splitLines(text, LF_OR_CRLF), chunks);
-  // A lone CR is a character of a line that it is overwritten by, or a line's end in files of old.
+  // A lone CR is a character within a line (progress output), or a line's end in old files.
   if (!text.includes("\n")) return applyToLines(splitLines(text, ANY_END), chunks);
   const outcome = applyToLines(splitLines(text, LF_OR_CRLF), chunks);
   if (outcome.ok) return outcome;

@@ -10,7 +10,7 @@ const GRACE_MS = 200;
 
 /**
  * Resolves the first argument, a path relative to the workspace, and refuses it where it leads out, also by links: check
- * and use are one process. The reader of a pipe, socket or device would wait for ever.
+ * and use are one process. The reader of a pipe, socket or device would wait forever.
  */
 const RESOLVE_TARGET = `
 root=$(pwd -P)

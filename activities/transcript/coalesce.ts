@@ -16,7 +16,7 @@ export interface Coalesced {
   readonly ids: readonly string[];
   readonly firstQueuedAt: string;
   readonly lastQueuedAt: string;
-  /** Who said them, each name once; absent where nobody is named. */
+  /** Who said them, each name once; absent if no one is named. */
   readonly by?: readonly string[];
   /** True where several messages became one. */
   readonly coalesced: boolean;

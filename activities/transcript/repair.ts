@@ -126,7 +126,7 @@ function matchResults(messages: readonly Message[], repairs: Repair[]): Map<Tool
   return matched;
 }
 
-/** Gives each id once: the first keeps it, the next get a suffix that nobody else has. */
+/** Gives each id once: the first keeps it, the next get a suffix that no other has. */
 class UniqueIds {
   private readonly given = new Set<string>();
   private readonly all: ReadonlySet<string>;

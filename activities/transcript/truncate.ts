@@ -1,4 +1,4 @@
-/** Cutting text that is too long: head and tail stay, the middle goes, and the reader is told how to get it. Pure. */
+/** Cuts text that is too long: head and tail stay, the middle goes, and a notice says how to read it. Pure. */
 import { cutChars, cutTail } from "../contract/cut-text.ts";
 
 export const TRUNCATION_MARK = "[Output truncated - exceeded maximum length]";

@@ -1,5 +1,5 @@
 /**
- * Makes a session's sandbox anew from an image that its workspace's Dockerfile describes. The image is kept on the host by what it
+ * Recreates a session's sandbox from an image that its workspace's Dockerfile describes. The image is kept on the host by what it
  * depends on, as a set-up's result is; a further sandbox of the session takes the same one while the host has it.
  */
 import { randomUUID } from "node:crypto";

@@ -52,8 +52,8 @@ export function lossOf(change: SandboxChange): SandboxLoss {
 }
 
 /**
- * What is told where somebody went back to before `step`, and the sandbox had files of earlier steps that no save had: the
- * newest save is brought back, which is older. @returns undefined where the saves have all of them
+ * The notice for a session that went back to before `step`, if its sandbox had files of earlier steps that no save had: the
+ * newest save is restored, which is older. @returns undefined if the saves have all of them
  */
 export function unsavedAtReset({
   before,

@@ -61,7 +61,7 @@ async function create(
   const { cron, timeZone, overlap } = flags;
   if (cron === undefined)
     throw usageError("A schedule needs its times.", 'Add them, such as --cron "0 6 * * 1-5".');
-  // Nobody may be there to answer.
+  // No one may be there to answer.
   const given = { ...flags, questions: flags.questions ?? ("deny" as const) };
   const { start, config } = await prepareStart(words, given, output.note);
   if (config.rehearsal) output.note(`${REHEARSAL_NOTE}\n`);

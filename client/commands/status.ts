@@ -72,7 +72,7 @@ export function statusText(
   return [title, ...rows.map(([name, value]) => `  ${style("dim", name.padEnd(10))}${value}`)].join("\n");
 }
 
-/** Whose turn it is where workers are short, as far as somebody said so. */
+/** Whose turn it is when workers are scarce, if that was configured. */
 function turnRow({ priority, tenant }: SessionStatusDocument): [string, string][] {
   const said = [
     ...(priority === null ? [] : [`priority ${priority}`]),

@@ -91,7 +91,7 @@ export interface ModelChoice {
   readonly target: ModelTarget;
   /** What else could be asked, a line each, where none was chosen: the rehearsal's stands in. */
   readonly hints: readonly string[] | undefined;
-  /** Its workers are somebody else's, and have the key. */
+  /** Its workers belong to someone else, and have the key. */
   readonly isKeyElsewhere: boolean;
 }
 

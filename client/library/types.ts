@@ -37,7 +37,7 @@ export interface SayOptions {
 /** Exactly one of `text`, `option` and `action`; `text` may go with `deny`. */
 export type Answer = AnswerMessage;
 
-/** One of all kinds of events, told apart by `type`. See docs/events.md. */
+/** An event of any kind; `type` says which. See docs/events.md. */
 export type Event = { [Type in EventType]: SessionEvent<Type> }[EventType];
 
 /** How a session's run ended. */

@@ -61,7 +61,7 @@ const HOW: Readonly<Record<string, string>> = {
   "allowed-always": "allowed for the rest of the session",
   denied: "not allowed",
   declined: "not answered: declined",
-  defaulted: "no person is asked, so the default is taken",
+  defaulted: "no person is asked, so the default is used",
 };
 
 export function answeredLine(

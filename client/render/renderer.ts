@@ -263,7 +263,7 @@ export class Renderer {
     },
     "question:answered": (_event, data) => this.note(answeredLine(data, this.#style, this.#columns)),
     "question:expired": (_event, data) => {
-      this.#warn(`? ${data.id}: no answer came, so the default is taken: ${oneLine(data.default, 200)}`);
+      this.#warn(`? ${data.id}: no answer came, so the default is used: ${oneLine(data.default, 200)}`);
     },
     "question:withdrawn": (_event, { id, reason }) => this.#aside(withdrawnLine(id, reason, this.#style)),
     "delegate:started": (_event, data) => this.note(delegateLines.started(data, this.#style)),

@@ -126,7 +126,7 @@ async function isOver(services: Services, client: Client, start: Start): Promise
   const row = await findSession(services.store.db, id);
   // Used, and invisible: its workflow belongs to another person.
   if (row === undefined)
-    throw notPossible(`The id ${id} belongs to somebody else's session.`, "Choose another --id.");
+    throw notPossible(`The id ${id} belongs to another person's session.`, "Choose another --id.");
   if (row.task !== start.task) {
     throw notPossible(
       `The id ${id} belongs to a session with another task.`,

@@ -27,7 +27,7 @@ export interface SessionStatusDocument {
   readonly owner: string | null;
   /** 1 to 5, 1 goes first; null: Temporal's usual, 3. */
   readonly priority: number | null;
-  /** For whom it works; null where nobody said. */
+  /** For whom it works; null if not given. */
   readonly tenant: string | null;
   readonly step: number;
   readonly maxSteps: number | null;

@@ -82,7 +82,7 @@ export const environmentOf = (services: LocalServices): NodeJS.ProcessEnv => ({
   ...services.environment,
 });
 
-/** One that came up when its set-up was interrupted: nobody waits for it any more. */
+/** Ends a worker whose set-up was interrupted: no one waits for it any more. */
 async function endBrokenOff(home: string): Promise<void> {
   const left = readState(home).services["next-worker"];
   if (left === undefined) return;

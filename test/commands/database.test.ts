@@ -121,7 +121,7 @@ test("no row of another person's is visible or can be changed, in any table", as
     expect(await longhaul(words, as("bob")), words[0]).toMatchObject({ code: 5 });
   const taken = await longhaul(["start", "say: Other.", "--id", id], as("bob"));
   expect(taken).toMatchObject({ code: 5 });
-  expect(taken.err).toContain("somebody else's session");
+  expect(taken.err).toContain("another person's session");
 
   expect(
     await refusal(

@@ -161,10 +161,10 @@ test("declined, a message instead, unattended, timed out: the server and the mod
   expect(await session.result()).toMatchObject({ status: "completed" });
   const [declined, withdrawn, insisted] = await resultTexts(agent.database.store, session.id);
   expect(declined).toMatch(
-    /^\[github asks: Which project\?.*\nThe person did not want to answer.*no consent\.\]\nmade with \{"where":\{"action":"decline"\}\}/s,
+    /^\[github asks: Which project\?.*\nThe person did not want to answer.*not consent\.\]\nmade with \{"where":\{"action":"decline"\}\}/s,
   );
-  expect(withdrawn).toMatch(/^\[.*\nNobody answered.*\]\nmade with \{"where":\{"action":"cancel"\}\}/s);
-  expect(insisted).toContain("The server then asked again, and nobody was asked for it.");
+  expect(withdrawn).toMatch(/^\[.*\nNo one answered.*\]\nmade with \{"where":\{"action":"cancel"\}\}/s);
+  expect(insisted).toContain("The server then asked again, and the question was not passed on to anyone.");
   expect(await questionRows(agent.database.store, session)).toMatchObject([
     { id: "s1c0q1", status: "declined" },
     { id: "s2c0q1", status: "withdrawn" },
@@ -177,7 +177,7 @@ test("declined, a message instead, unattended, timed out: the server and the mod
     });
     expect(await alone.result()).toMatchObject({ status: "completed" });
     const [result] = await resultTexts(agent.database.store, alone.id);
-    expect(result).toMatch(/Nobody answered.*made with \{"where":\{"action":"cancel"\}\}/s);
+    expect(result).toMatch(/No one answered.*made with \{"where":\{"action":"cancel"\}\}/s);
   }
 });
 

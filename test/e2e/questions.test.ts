@@ -93,7 +93,7 @@ it("uses a default only after the model's own timeout, and reports that no one a
   await session.handle.signal("answer", "8080");
   await session.result();
   const [registry, port] = await resultTexts(agent.database.store, session.id);
-  expect(registry).toMatch(/^Nobody answered in time, so your default is taken: npm/);
+  expect(registry).toMatch(/^No one answered in time, so your default is used: npm/);
   expect(port).toBe("The person answered: 8080");
 });
 
@@ -106,8 +106,8 @@ it("is not asked in an unattended session: the model's own default, else nothing
   });
   expect(await session.result()).toMatchObject({ result: "Done." });
   const [taken, refused] = await resultTexts(agent.database.store, session.id);
-  expect(taken).toMatch(/^Nobody is asked in this session, so your default is taken: pnpm\n/);
-  expect(refused).toMatch(/^Not answered: nobody is asked in this session\./);
+  expect(taken).toMatch(/^No one is asked in this session, so your default is used: pnpm\n/);
+  expect(refused).toMatch(/^Not answered: no one is asked in this session\./);
   expect((await questionRows(agent.database.store, session)).map(({ status }) => status)).toEqual([
     "defaulted",
     "withdrawn",

@@ -1,7 +1,7 @@
 /**
  * The payload converter inside the workflow: the guarded one, except that an argument from outside that cannot be decoded
  * becomes an `Undecodable` value. The SDK decodes signals, updates, queries, the start's arguments and the memo before any
- * code of ours runs, and an error there fails the workflow task, which the server then repeats for ever: not even a
+ * code of ours runs, and an error there fails the workflow task, which the server then repeats forever: not even a
  * cancel gets through. Results of our own activities still throw.
  */
 import type { Payload, PayloadConverter } from "@temporalio/common";

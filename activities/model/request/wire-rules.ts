@@ -39,8 +39,8 @@ const WIRES: Readonly<Record<Api, WireRules>> = {
 };
 
 /**
- * What says on each wire that no tool may be called. Said in the body: the SDK, told the same, would throw a whole answer away
- * that calls one nevertheless.
+ * How each wire says that no tool may be called. It is set in the body: if the SDK knew of it, it would discard a whole answer that
+ * calls a tool nevertheless.
  */
 export const NO_CALLS: Readonly<Record<Api, Readonly<Record<string, unknown>>>> = {
   responses: { tool_choice: "none" },

@@ -52,7 +52,7 @@ function itemOf(item: StreamEvent, place: string): StreamEvent {
     ...item,
     ...(typeof item["id"] === "string" ? {} : { id: place }),
     ...(isRecord(input) ? { arguments: JSON.stringify(input) } : {}),
-    // Of files and places that an answer names: nobody reads them here, and their kinds are many.
+    // Annotations name files and places: nothing here reads them, and there are many kinds.
     ...(Array.isArray(content) && item["type"] === "message"
       ? { content: content.map((part) => (isRecord(part) ? { ...part, annotations: [] } : part) as unknown) }
       : {}),

@@ -29,7 +29,7 @@ export interface Wire {
   readonly reading?: () => Reading & { readonly kept?: () => KeptReasoning };
 }
 
-/** What a package has to be told as a key where there is none. */
+/** The key to pass to a package if there is none. */
 export const NO_KEY = "none";
 
 export function options(name: string, values: Record<string, unknown>): ProviderOptions {

@@ -1,4 +1,4 @@
-/** The port to who watches the fleet: spans and metrics. Types only; absent where nobody listens. */
+/** The port to the fleet's monitoring: spans and metrics. Types only; absent if no exporter is configured. */
 
 export type Attributes = Readonly<Record<string, string | number | boolean | readonly string[]>>;
 

@@ -1,4 +1,4 @@
-"""Looks whether a session can work in a container that is somebody else's, and makes our folder in it. Last part of a program that
+"""Checks whether a session can work in a container that someone else owns, and creates our folder in it. Last part of a program that
 follows place: see sources.ts. Prints {"running": whether the supervisor is there already}, or {"unable": text}."""
 
 import shutil

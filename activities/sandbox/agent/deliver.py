@@ -67,8 +67,8 @@ def too_large(paths, order):
     found = [name for name in paths if size_of(name) > MAX_FILE_BYTES]
     if not found or not order.get("lfs"):
         return found
-    told = git("check-attr", "-z", "--stdin", "filter", given=b"\0".join(found) + b"\0").stdout.split(b"\0")
-    filters = dict(zip(told[0::3], told[2::3]))
+    attributes = git("check-attr", "-z", "--stdin", "filter", given=b"\0".join(found) + b"\0").stdout.split(b"\0")
+    filters = dict(zip(attributes[0::3], attributes[2::3]))
     return [name for name in found if filters.get(name) != b"lfs"]
 
 

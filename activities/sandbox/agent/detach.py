@@ -1,4 +1,4 @@
-"""Ends all that a session left in a container that is somebody else's, and removes its files. Last part of a program that follows
+"""Ends what a session left running in a container that someone else owns, and removes its files. Last part of a program after
 place and process: see sources.ts. Prints {"left": number of processes}."""
 
 import shutil

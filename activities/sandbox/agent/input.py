@@ -85,7 +85,7 @@ class Input:
             self.rest = memoryview(b"")
 
     def end(self):
-        """The command has ended: nothing more is taken, and nobody waits."""
+        """The command has ended: no more input is accepted, and no one waits."""
         self.close()
         self.over = True
         self.release_feeders()

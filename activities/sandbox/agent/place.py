@@ -1,10 +1,10 @@
-"""Where the supervisor lives and works: in a container of our own, or attached to one that is somebody else's. First part: see
+"""Where the supervisor lives and works: in a container of our own, or attached to one that someone else owns. First part: see
 sources.ts."""
 
 import json
 import os
 
-# Of a container that is somebody else's: a folder of ours in it, and the folder to work in (docker/attached.ts).
+# In a container that someone else owns: our folder in it, and the folder to work in (docker/attached.ts).
 ATTACHED = json.loads(os.environ.pop("LONGHAUL_ATTACHED", "null"))
 HOME = ATTACHED["home"] if ATTACHED else "/var/lib/longhaul"
 # What the worker calls the folder to work in, and where that is.

@@ -70,7 +70,7 @@ def become_tool():
 
 
 def adopt_orphans():
-    """What a command leaves behind becomes ours: the first process of somebody else's container may reap nothing."""
+    """What a command leaves behind becomes our child: the first process of someone else's container may not reap it."""
     try:
         import ctypes
 

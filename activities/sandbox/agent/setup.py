@@ -34,7 +34,7 @@ class Unable(Exception):
 
 
 def walk(rebuilt, inside_rebuilt):
-    """-> path, status, whether it lies in a folder that is made anew; a folder before what is in it"""
+    """-> path, status, whether it is in a folder that is recreated; a folder comes before its contents"""
     folders = [(b"", False)]
     count = 0
     while folders:

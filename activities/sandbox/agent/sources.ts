@@ -46,7 +46,7 @@ export const setupSource = part("setup");
 
 /** The context of a Dockerfile; runs as a command, with the tools' rights. */
 export const contextSource = part("context");
-/** Starts the supervisor in a container that is somebody else's. */
+/** Starts the supervisor in a container that someone else owns. */
 export const attachSource = ["place", "attach"].map(part).join("\n\n");
 
 /** Ends what a session left in such a container, and removes its files. */

@@ -1,5 +1,5 @@
 /**
- * Containers of somebody else's as sandboxes: our supervisor is put into a running one, commands run there as its own user, and
+ * Containers that someone else owns as sandboxes: our supervisor is put into a running one, commands run there as its own user, and
  * at the end our processes and files are taken out again. It is never started, stopped, limited or removed. An empty volume of the
  * session's name, labelled with the container, says on the host that we are in it: so the next worker and the reaper find it.
  */
@@ -20,11 +20,11 @@ import { runInside } from "./run-inside.ts";
 import { sandboxLabels, sandboxName, SESSION_LABEL } from "./profile.ts";
 import { createSupervisorLink, type SupervisorLink } from "./supervisor-link.ts";
 
-/** On the volume that stands for a session in a container of somebody else's: the container's id. */
+/** On the volume that stands for a session in someone else's container: the container's id. */
 const ATTACHED_LABEL = "longhaul.attached";
 /** As Docker's own tools show an id. */
 const SHORT_ID = 12;
-const NOT_OURS = "it is a container of somebody else's: its owner decides what it reaches and what it may";
+const NOT_OURS = "the container belongs to someone else, who decides what it can reach and do";
 /** It has just been started, or a command has killed it: then a new one is started after some 20 tries. */
 const CONNECT_SECONDS = 0.5;
 
@@ -91,7 +91,7 @@ class Attached {
     );
   }
 
-  /** Takes out what a session has in a container of somebody else's; nothing where it has nothing. */
+  /** Removes what a session has in someone else's container; does nothing if it has none. */
   async leave(sessionId: string): Promise<void> {
     const { docker, say = () => undefined } = this.#options;
     const id = await this.#containerOf(sessionId);
@@ -178,7 +178,7 @@ class Attached {
       Env: [`LONGHAUL_SUPERVISOR=${supervisorSource}`, place, `LONGHAUL_HOME=${homeOf(sessionId)}`],
       WorkingDir: "/",
     });
-    // Nobody holds its streams: it outlives this worker.
+    // No one holds its streams, so it outlives this worker.
     (await exec.start({ Detach: true })).resume();
     say(`sandbox: put the supervisor into ${name}`);
     return false;

@@ -1,4 +1,4 @@
-/** How a sandbox with `network: listed` finds the egress proxy, and is told apart by it. Pure. */
+/** How a sandbox with `network: listed` finds the egress proxy, and how the proxy identifies it. Pure. */
 
 /** On the sandbox's container: what only it was given. */
 export const EGRESS_TOKEN_LABEL = "longhaul.egress-token";

@@ -44,7 +44,7 @@ export interface LinkOptions {
   readonly settings?: SandboxSettings | undefined;
   /** Addresses that are probed from inside when a stream is opened. */
   readonly probe: readonly string[];
-  /** Of a supervisor in a container of somebody else's: where its socket is. */
+  /** For a supervisor in someone else's container: where its socket is. */
   readonly relay?: { readonly environment: readonly string[] };
   /** Settles once the network rules are in force, or could not be applied. Never rejects. */
   readonly ready: Promise<unknown>;
@@ -71,7 +71,7 @@ export function createSupervisorLink(
     const exec = await container.exec({
       Cmd: pythonArguments("LONGHAUL_RELAY"),
       Env: [`LONGHAUL_RELAY=${relaySource}`, ...(options.relay?.environment ?? [])],
-      // In a container of somebody else's, as its own user.
+      // In someone else's container, as that container's own user.
       ...(options.relay === undefined ? { User: "0:0" } : {}),
       WorkingDir: "/",
       AttachStdin: true,

@@ -10,7 +10,7 @@ import socket
 EGRESS_SOCKET = "/run/longhaul/egress.sock"
 # The port that squid has made usual for proxies.
 EGRESS_PORT = 3128
-# Nobody: neither root nor any id that the tools or their signals reach.
+# The user `nobody`: neither root nor an id that the tools or their signals reach.
 FORWARDER_UID = 65534
 GIT_CONFIG = "/etc/gitconfig"
 # Proxies carry https, not ssh. `git@host:path` can be replaced for known hosts only.

@@ -78,7 +78,7 @@ async def copy_chunk(reader, writer):
     size = line[:-2].partition(b";")[0].strip()
     if not re.fullmatch(rb"[0-9a-fA-F]{1,12}", size):
         raise Malformed
-    # Without its extensions, which nobody needs.
+    # Without its extensions, which no one needs.
     writer.write(size + b"\r\n")
     return int(size, 16)
 

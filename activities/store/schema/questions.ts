@@ -21,7 +21,7 @@ export const questions = pgTable(
     /** SHA-256 of the call's tool and input: leave is given for exactly that. */
     inputHash: text("input_hash"),
     askedAt: at("asked_at").notNull().defaultNow(),
-    /** When the default is taken; null means never. */
+    /** When the default is used; null means never. */
     expiresAt: at("expires_at"),
     status: text().notNull().default("open"),
     answer: text(),

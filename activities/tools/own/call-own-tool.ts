@@ -79,7 +79,7 @@ function stopped({ name, readOnly, timeoutMs }: OwnTool, { signal }: ToolContext
       text: `The user stopped this call. What ${name} did until then may have happened.`,
       interrupted: true,
     };
-  const why = `it took longer than ${timeoutMs / 1_000} s, and was told to stop`;
+  const why = `it took longer than ${timeoutMs / 1_000} s, and was asked to stop`;
   return readOnly ? failure(`${name} has no result: ${why}.`) : unknownEnd(name, why);
 }
 

@@ -1,4 +1,4 @@
-"""What longhaul is told of a trial, and what Harbor is told of a run. Pure, and without Harbor."""
+"""The command line and settings for longhaul from a trial, and the result for Harbor from a run. Pure, without Harbor."""
 
 import re
 import tomllib

@@ -14,13 +14,13 @@ HAS_HARBOR = importlib.util.find_spec("harbor") is not None
 # One that longhaul has written, to be judged by Harbor's validator too: the path of a file.
 TRAJECTORY = os.environ.get("LONGHAUL_TRAJECTORY")
 
-# Plays `longhaul` and `docker`: notes what it was told, and answers as they do.
+# Plays `longhaul` and `docker`: records its arguments, and answers as they do.
 PROGRAM = """#!{python}
 import json, pathlib, sys, time
 words = sys.argv[1:]
 folder = pathlib.Path(__file__).parent
-with open(folder / "told", "a") as told:
-    told.write(json.dumps([pathlib.Path(__file__).name, *words]) + "\\n")
+with open(folder / "calls", "a") as calls:
+    calls.write(json.dumps([pathlib.Path(__file__).name, *words]) + "\\n")
 if pathlib.Path(__file__).name == "docker":
     print("trial-main-1")
 elif words[0] == "run":
@@ -85,8 +85,8 @@ class Agent(unittest.IsolatedAsyncioTestCase):
 
         return Environment()
 
-    def told(self):
-        return [json.loads(line) for line in (self.folder / "told").read_text().splitlines()]
+    def calls(self):
+        return [json.loads(line) for line in (self.folder / "calls").read_text().splitlines()]
 
     async def run_task(self, task, **given):
         from harbor.models.agent.context import AgentContext
@@ -99,9 +99,9 @@ class Agent(unittest.IsolatedAsyncioTestCase):
         from harbor.utils.trajectory_validator import TrajectoryValidator
 
         context = await self.run_task("Do it.", timeout_sec=900)
-        told = self.told()
-        self.assertIn("--filter=label=com.docker.compose.project=trial__1__env", told[0])
-        run = next(words for words in told if words[1] == "run")
+        calls = self.calls()
+        self.assertIn("--filter=label=com.docker.compose.project=trial__1__env", calls[0])
+        run = next(words for words in calls if words[1] == "run")
         self.assertEqual(run[run.index("--container") + 1], "trial-main-1")
         self.assertEqual(run[run.index("--deadline") + 1], "840s")
         self.assertEqual(run[run.index("--model") + 1], "openai/m")
@@ -116,12 +116,12 @@ class Agent(unittest.IsolatedAsyncioTestCase):
 
     async def test_cancels_and_exports_when_the_harness_ends_it(self):
         running = asyncio.create_task(self.run_task("sleep"))
-        while not (self.folder / "told").exists() or len(self.told()) < 2:
+        while not (self.folder / "calls").exists() or len(self.calls()) < 2:
             await asyncio.sleep(0.01)
         running.cancel()
         with self.assertRaises(asyncio.CancelledError):
             await running
-        self.assertEqual([words[1] for words in self.told()][2:], ["cancel", "export"])
+        self.assertEqual([words[1] for words in self.calls()][2:], ["cancel", "export"])
         self.assertTrue((self.folder / "logs" / "trajectory.json").exists())
 
     async def test_a_container_without_python_is_refused_at_set_up(self):

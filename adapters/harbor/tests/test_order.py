@@ -1,4 +1,4 @@
-"""What longhaul is told and what Harbor is told: without Harbor, without a network."""
+"""What is passed to longhaul and what to Harbor: without Harbor, without a network."""
 
 import importlib.util
 import pathlib

@@ -133,7 +133,7 @@ function debootstrapArguments(root: string, packages: readonly string[], source:
     "--variant=minbase",
     `--include=${packages.join(",")}`,
     ...(components === undefined ? [] : [`--components=${components.join(",")}`]),
-    // Without it packages that nobody signed are taken where the keys are not there.
+    // Without it, unsigned packages are accepted if the keys are missing.
     ...(findOnPath("gpgv") === undefined ? [] : ["--force-check-gpg"]),
     ...(keyring !== undefined && existsSync(keyring) ? [`--keyring=${keyring}`] : []),
     suite,
@@ -222,9 +222,9 @@ interface EngineWord {
 /** Waits till the engine has done it. @throws Error with its text where it failed */
 export async function followProgress(docker: Dockerode, progress: NodeJS.ReadableStream): Promise<void> {
   await new Promise<void>((resolve, reject) => {
-    docker.modem.followProgress(progress, (error: Error | null, told: readonly EngineWord[]) => {
-      // The library gives what failed in the engine as an ordinary line.
-      const failed = told.find((line) => line.error !== undefined)?.error;
+    docker.modem.followProgress(progress, (error: Error | null, lines: readonly EngineWord[]) => {
+      // The library reports a failure in the engine as an ordinary line.
+      const failed = lines.find((line) => line.error !== undefined)?.error;
       if (error !== null) reject(error);
       else if (failed === undefined) resolve();
       else reject(new Error(failed));

@@ -85,7 +85,7 @@ test("an unanswered form is declined or cancelled, and the model gets a notice",
   expect(answersTo(of, said(["s1c0q1", "Alpha"], ["s1c0q2", null, "withdrawn"]), nameOf)).toMatchObject({
     kind: "ready",
     responses: { first: { action: "cancel" } },
-    notes: [expect.stringContaining("Nobody answered")],
+    notes: [expect.stringContaining("No one answered")],
   });
 });
 

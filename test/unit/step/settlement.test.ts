@@ -52,11 +52,11 @@ describe("a question's outcome", () => {
 
   it("names a default as such, in the result, in the row and in the event", () => {
     const expired: Settlement = { how: "defaulted", why: "expired" };
-    expect(resultFor(question, expired)?.text).toContain("Nobody answered in time");
+    expect(resultFor(question, expired)?.text).toContain("No one answered in time");
     expect(closingOf(question, expired)).toEqual({ status: "defaulted", answer: "npm" });
     expect(settledEvent(question, expired).type).toBe("question:expired");
     const unattended: Settlement = { how: "defaulted", why: "unattended" };
-    expect(resultFor(question, unattended)?.text).toContain("Nobody is asked in this session");
+    expect(resultFor(question, unattended)?.text).toContain("No one is asked in this session");
     expect(settledEvent(question, unattended)).toMatchObject({ data: { how: "defaulted", by: null } });
   });
 

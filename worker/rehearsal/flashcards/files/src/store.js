@@ -5,7 +5,7 @@ import { open, readFile, rename, rm } from "node:fs/promises";
 import { emptyCollection } from "./cards.js";
 import { isDay } from "./days.js";
 
-/** What is wrong with a file, in words for the person who must mend it. */
+/** What is wrong with a file, in words for the person who must fix it. */
 export class StoreError extends Error {
   name = "StoreError";
 }

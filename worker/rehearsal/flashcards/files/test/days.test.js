@@ -15,7 +15,7 @@ describe("days", () => {
     assert.equal(daysBetween("2026-03-08", "2026-03-01"), -7);
   });
 
-  it("are told from what only looks like one", () => {
+  it("are distinguished from what only looks like one", () => {
     assert.ok(isDay("2026-02-28"));
     for (const text of ["2026-02-30", "2026-2-3", "today", "", undefined])
       assert.ok(!isDay(text), String(text));
