@@ -85,7 +85,7 @@ test("a person's stop reaches the server, while a task works and while it waits 
   await expect(session.result()).rejects.toThrow();
   await eventually("the second is cancelled", () => tasks.cancelled.includes("task-2"));
   const [stopped] = await resultTexts(agent.database.store, session.id);
-  expect(stopped).toMatch(/user stopped this call\. The server jobs was told/);
+  expect(stopped).toMatch(/user stopped this call\. The server jobs was informed/);
   const rows = await callRows(agent.database.store, session.id);
   expect(rows.map(({ status }) => status)).toEqual(["interrupted", "unknown"]);
   expect(await questionRows(agent.database.store, session)).toMatchObject([{ status: "withdrawn" }]);

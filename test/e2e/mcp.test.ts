@@ -143,7 +143,7 @@ test("a session that is forgotten, progress, silence, and an interrupt [M8] [M9]
   const [got, worked, hung, stopped] = await resultTexts(agent.database.store, session.id);
   expect([got, worked]).toEqual(["a row", "worked"]);
   expect(hung).toContain("no sign of life for 2 s");
-  expect(stopped).toMatch(/user stopped this call\. The server slow was told/);
+  expect(stopped).toMatch(/user stopped this call\. The server slow was informed/);
   expect(rows.methods.filter((method) => method === "initialize")).toHaveLength(2);
   const calls = await callRows(agent.database.store, session.id);
   expect(calls.map(({ status }) => status)).toEqual(["completed", "completed", "unknown", "interrupted"]);
