@@ -42,7 +42,7 @@ interface ProjectOptions {
   /** Runs after the services are up. */
   readonly globalSetup?: readonly string[];
   /**
-   * A fresh process for each file. Elsewhere files follow each other in one: loading the agent anew takes 2 s of a
+   * A fresh process for each file. Elsewhere files follow each other in one: loading the agent again takes 2 s of a
    * processor, more than most files' tests (measured 2026-11: 115 and 59 s for `unit`, 80 and 66 s for six files of e2e).
    */
   readonly ownProcesses?: boolean;

@@ -8,15 +8,15 @@ import { useDatabase } from "../support/test-database.ts";
 
 const database = useDatabase();
 
-/** One that hears: of a session that nobody watches it knows so. */
+/** Announcements that are connected: they know that an unwatched session is unwatched. */
 async function hearing(): Promise<Announcements> {
   const announcements = hearAnnouncements(database.store);
   onTestFinished(() => announcements.close());
-  await eventually("it hears", () => !announcements.isWatched("nobody's"));
+  await eventually("it hears", () => !announcements.isWatched("unwatched"));
   return announcements;
 }
 
-it("a session is watched from when somebody listens until the last of them is gone, however that came", async () => {
+it("a session is watched from when someone listens until the last of them is gone, however that came", async () => {
   const [one, other] = [await hearing(), await hearing()];
   const id = "watched";
   const begun: string[] = [];
@@ -77,7 +77,7 @@ it("a stop reaches all workers, and one whose connection was lost hears again", 
   await database.store.pool.query(
     "select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()",
   );
-  // It hears again within moments, or half a second later: what is told before that is lost.
+  // It is connected again within moments, or half a second later: what is announced before that is lost.
   await eventually("it gets another", () => {
     one.stop("a");
     return stops.length > 1;

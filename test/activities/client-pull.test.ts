@@ -46,7 +46,7 @@ it("writes the files, and leaves out links that lead out of the folder", async (
   await pullWorkspace(database.store, "pulled", folder, { force: true });
 });
 
-it("overwrites nothing of the person's own unless it is told to", async () => {
+it("overwrites nothing of the person's own unless asked to", async () => {
   mkdirSync(join(folder, "sub"));
   writeFileSync(join(folder, "sub/a.txt"), "mine");
   await expect(pullWorkspace(database.store, "pulled", folder)).rejects.toMatchObject({ exitCode: 5 });
@@ -64,5 +64,5 @@ it("writes through no link that lies in the folder already", async () => {
 });
 
 it("says where nothing was ever saved", async () => {
-  expect(await pullWorkspace(database.store, "nobody", folder)).toBeUndefined();
+  expect(await pullWorkspace(database.store, "no-such-session", folder)).toBeUndefined();
 });

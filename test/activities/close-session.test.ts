@@ -11,7 +11,7 @@ import { useDatabase } from "../support/test-database.ts";
 
 const database = useDatabase(5);
 
-it("a sandbox that could not be closed is told to watchers before the end, once, and bounded [invariant 14]", async () => {
+it("a sandbox that could not be closed is reported to watchers before the end, once, and bounded [invariant 14]", async () => {
   const agent = await startDirectAgent(database, scriptedModel().says("Done."));
   await agent.step(1);
   const input = { step: 1, status: "completed", notClosed: `no answer ${"!".repeat(5_000)}` } as const;
@@ -55,7 +55,7 @@ it("a session is closed with the sum of its calls, of tokens beyond 2^31 and of 
   expect(figures.get(agent.id)?.bill).toMatchObject({ costUsd: 2.5, uncosted: { calls: 1 } });
 });
 
-it("calls that the end of a run leaves without a result are told to watchers, each once", async () => {
+it("calls that the end of a run leaves without a result are reported to watchers, each once", async () => {
   const script = scriptedModel().answers(
     call("bash", { command: "sleep 60" }),
     call("bash", { command: "echo never" }),
@@ -80,7 +80,7 @@ it("calls that the end of a run leaves without a result are told to watchers, ea
   expect(events.at(-1)?.type).toBe("session:ended");
 });
 
-it("what was said before an interrupt is told to who begins to watch afterwards", async () => {
+it("what was said before an interrupt is shown to who begins to watch afterwards", async () => {
   const script = scriptedModel().answers(text("Half a sen"), { type: "hang" });
   const agent = await startDirectAgent(database, script);
   const environment = agent.environment();

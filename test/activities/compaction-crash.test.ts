@@ -21,7 +21,7 @@ afterAll(async () => {
 /** Ends the connection of this database that waits for a lock, as a kill -9 of its worker would. */
 async function cutTheWaiting(): Promise<void> {
   await eventually("the commit waits", async () => {
-    // Inside its transaction the outsider would see the same activity for ever.
+    // Inside its transaction the outsider would see the same activity forever.
     await outsider.query("select pg_stat_clear_snapshot()");
     const { rowCount } = await outsider.query(
       `select pg_terminate_backend(pid) from pg_stat_activity

@@ -165,7 +165,7 @@ describe("summarize", () => {
   });
 
   it("asks no model for three rounds after one made more of a history than it was, unless a person wants it", async () => {
-    const longer = summaryText({ state: "Nothing gets shorter by being told again. ".repeat(2_000) });
+    const longer = summaryText({ state: "Nothing gets shorter by being repeated. ".repeat(2_000) });
     const one = await compactingSession(
       database,
       work(30),
@@ -190,7 +190,7 @@ describe("summarize", () => {
   });
 
   it("asks a model all the same where the provider refused a request after such a round", async () => {
-    const longer = summaryText({ state: "Nothing gets shorter by being told again. ".repeat(2_000) });
+    const longer = summaryText({ state: "Nothing gets shorter by being repeated. ".repeat(2_000) });
     const one = await compactingSession(database, work(30), longer, summaryText());
     await one.summarize(1);
     await one.add(work(25), 40);
@@ -260,14 +260,14 @@ describe("prune", () => {
   it("marks old results, keeps their text, and does it once [case 15]", async () => {
     const one = await compactingSession(
       database,
-      work(20, "a line of output that nobody needs any more\n".repeat(120)),
+      work(20, "a line of output that no one needs any more\n".repeat(120)),
     );
     const facts = await one.prune();
     expect(facts.pruned).toBeGreaterThan(0);
     expect(facts.savedTokens).toBeGreaterThan(4_800);
     const marked = (await one.all()).filter((row) => row.prunedStep === 40);
     expect(marked).toHaveLength(facts.pruned);
-    expect(JSON.stringify(marked[0]?.content)).toContain("nobody needs any more");
+    expect(JSON.stringify(marked[0]?.content)).toContain("no one needs any more");
     const shown = buildView(await one.view()).messages.filter(
       (message) => message.role === "tool" && message.content[0].text.startsWith(PRUNED_TEXT),
     );

@@ -39,7 +39,7 @@ it("a run that takes the session over back before a round reads the view without
   expect(again.filter(({ kind }) => kind !== "notice").map(({ sequence }) => sequence)).toEqual(before);
 });
 
-it("while Temporal is asked of other runs nobody waits for the session, and a run that was replaced meanwhile takes nothing over", async () => {
+it("while Temporal is asked about other runs nothing waits for the session's row, and a run that was replaced meanwhile claims nothing", async () => {
   const one = await compactingSession(database, work(3), summaryText());
   const { store } = database;
   const at = { step: 2, phase: "model" } as const;

@@ -40,7 +40,7 @@ it("shows a folder's AGENTS.md with the first result that works there, also wher
   ]);
 });
 
-it("shows it again to nobody after another worker took over, and not where the agent reads the file itself", async () => {
+it("does not show it again after another worker took over, nor if the agent reads the file itself", async () => {
   const script = scriptedModel()
     .calls("read_file", { path: "a/x" })
     .calls("read_file", { path: "a/x" })

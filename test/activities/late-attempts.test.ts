@@ -81,7 +81,7 @@ it("a call that an earlier attempt claimed late and ended is returned as it ende
   expect(await current).toMatchObject({ outcome: "error" });
 });
 
-it("an answer that comes when another attempt has stored the step's is dropped: there is one, and it is told once [R20]", async () => {
+it("an answer that comes when another attempt has stored the step's is dropped: there is one, and it is announced once [R20]", async () => {
   const late = Promise.withResolvers<void>();
   const script = scriptedModel()
     .replies(async () => {

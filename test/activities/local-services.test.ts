@@ -99,7 +99,7 @@ test("a cluster that an earlier version made as the superuser is handed over wit
   await store.close();
 });
 
-test("what was started has no key of ours in its environment, and nobody else can read its files", async () => {
+test("what was started has no key of ours in its environment, and no one else can read its files", async () => {
   const running = readState(home).services.postgres;
   expect(readFileSync(`/proc/${running?.pid}/environ`, "utf8")).not.toContain("very-secret-word");
   const open = [

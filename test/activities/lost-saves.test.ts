@@ -55,7 +55,7 @@ it("after three workers that were lost while they saved, a fourth neither opens 
   expect(await saved(agent)).toEqual({ "log.txt": "1\n2\n3\n5\n" });
 });
 
-it("a worker that ends in good order in the middle of a save is not lost: two of them in a row keep nobody from saving", async () => {
+it("a worker that ends in order in the middle of a save is not lost: after two of them in a row saving continues", async () => {
   const engine = newEngine();
   const script = scriptedModel().answers(writing("1")).answers(writing("2")).answers(writing("3"));
   const agent = await startOn(database, script, engine);

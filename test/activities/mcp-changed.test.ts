@@ -16,7 +16,7 @@ const stand = perFile(
 const listOf = (...names: string[]): McpToolEntry[] =>
   names.map((name) => ({ name, description: name, inputSchema: {} }));
 
-test("a new list is told once, and taken with the next round or a person's message, not before", async () => {
+test("a new list is reported once, and applied with the next round or a person's message, not before", async () => {
   const { store } = stand;
   const id = "changing";
   await store.pool.query(`insert into sessions (id, task, config) values ($1, 't', '{}')`, [id]);

@@ -190,7 +190,7 @@ it("shows the whole reasoning of a server that sends it on the Responses wire, a
 });
 
 describe("a provider of one's own", () => {
-  it("gets its headers, its query and further fields of the body, and no key that nobody gave", async () => {
+  it("gets its headers, its query and further fields of the body, and no key that was not given", async () => {
     const { baseUrl, asked } = await streamed(delta({ content: "Hi." }, { finish_reason: "stop" }));
     const own = {
       name: "acme",

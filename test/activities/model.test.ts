@@ -193,7 +193,7 @@ describe.each(wires)("asking a model on the %s wire", (api) => {
     expect(answer.content).toHaveLength(1);
   });
 
-  it("mends a lone surrogate on its way out, and leaves text about one alone", async () => {
+  it("repairs a lone surrogate on its way out, and leaves text about one alone", async () => {
     const { baseUrl, requests } = await play(scriptedModel().says("fine"));
     await ask(baseUrl, { api, messages: [user("cut \ud83d here, whole 🎉, written \\ud83d")] });
     expect(requests[0]?.items[0]).toMatchObject({

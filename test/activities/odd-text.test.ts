@@ -84,7 +84,7 @@ it("files inside a message are taken as what they are, or words say why they wer
     expect(words).toContain(said);
 });
 
-it("a message of whatever sender is told of as queued, once, before it is told of as taken", async () => {
+it("a message of any sender is announced as queued, once, before it is announced as taken", async () => {
   const agent = await start(scriptedModel().says("Heard.").says("Heard."));
   const parts = [text("use  tabs\nplease")];
   await agent.step(1, [{ id: "web", parts, queuedAt: AT }]);
@@ -92,14 +92,14 @@ it("a message of whatever sender is told of as queued, once, before it is told o
     { id: "web", parts, queuedAt: AT },
     { id: "more", parts, queuedAt: AT },
   ]);
-  const told = (await eventsOf(agent)).filter(({ type }) => type.startsWith("message:"));
-  expect(told.map(({ type }) => type)).toEqual([
+  const announced = (await eventsOf(agent)).filter(({ type }) => type.startsWith("message:"));
+  expect(announced.map(({ type }) => type)).toEqual([
     "message:queued",
     "message:dequeued",
     "message:queued",
     "message:dequeued",
   ]);
-  const queued = told.filter(({ type }) => type === "message:queued").map(({ data }) => data);
+  const queued = announced.filter(({ type }) => type === "message:queued").map(({ data }) => data);
   expect(queued).toEqual([
     { id: "web", position: 1, excerpt: "use tabs please" },
     { id: "more", position: 1, excerpt: "use tabs please" },

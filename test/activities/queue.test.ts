@@ -94,7 +94,7 @@ describe("messages that wait", () => {
     expect(agent.model.log).toHaveLength(3);
   });
 
-  it("are told of by their beginnings once, masked before they are cut, also where the text is stored apart", async () => {
+  it("are announced by their beginnings once, masked before they are cut, also where the text is stored apart", async () => {
     const agent = await start(0);
     const long = await saveBlob(
       database.store.db,
@@ -109,14 +109,14 @@ describe("messages that wait", () => {
     ];
     await agent.perform("announceQueued", { step: 0, messages });
     await agent.perform("announceQueued", { step: 0, messages });
-    const told = (await readEvents(database.store.db, agent.id, 0)).filter(
+    const announced = (await readEvents(database.store.db, agent.id, 0)).filter(
       ({ type }) => type === "message:queued",
     );
-    expect(told.map(({ data }) => data)).toMatchObject([
+    expect(announced.map(({ data }) => data)).toMatchObject([
       { id: "a", position: 1 },
       { id: "b", position: 2, by: "ann", excerpt: expect.stringMatching(/^Read this first\. And on\./) },
     ]);
-    expect(JSON.stringify(told)).not.toContain("ghp_");
+    expect(JSON.stringify(announced)).not.toContain("ghp_");
   });
 
   it("a text that came as a blob is words in the transcript: counted, cleaned and found", async () => {

@@ -47,7 +47,7 @@ describe("a session to which anything may happen", () => {
       {
         numRuns: 15,
         seed: 20261121,
-        // Each run is a session in Postgres: what happened is told instead of shrunk.
+        // Each run is a session in Postgres: what happened is reported instead of shrunk.
         endOnFailure: true,
       },
     );
@@ -84,7 +84,7 @@ async function begin(): Promise<Life> {
   };
   await agent.sandbox.files.write(
     "big.txt",
-    Buffer.from("A line of a big file that somebody reads.\n".repeat(300)),
+    Buffer.from("A line of a big file that someone reads.\n".repeat(300)),
   );
   await agent.sandbox.files.write("dot.png", DOT_PNG);
   await agent.perform("openSession", { chain: agent.runId });

@@ -1,4 +1,4 @@
-/** What activities write is their run's to write, and writers of one session do not wait for each other for ever. */
+/** What activities write is their run's to write, and writers of one session do not wait for each other forever. */
 import { eq } from "drizzle-orm";
 import pg from "pg";
 import { expect, it, onTestFinished } from "vitest";

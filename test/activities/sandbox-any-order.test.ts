@@ -1,6 +1,6 @@
 /**
  * A sandbox asked anything in any order by several at once, while its streams break: every request is answered, a command
- * runs at most once, its end is told the same for ever, and in the end nothing of it is left.
+ * runs at most once, its end is always reported the same, and in the end nothing of it is left.
  */
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -8,7 +8,7 @@ import type { CommandState, Sandbox } from "../../activities/sandbox/sandbox.ts"
 import { type BreakingDocker, openTwoWays, type TwoWays } from "../support/breaking-docker.ts";
 import { bash, useTestSandboxes, newId } from "../support/test-sandboxes.ts";
 
-/** By far the longest answer is a stream's making anew, some 0.2 s. */
+/** By far the longest answer takes the reopening of a stream, some 0.2 s. */
 const ANSWER_MS = 20_000;
 
 /** More in a row count as the loss of the sandbox. */
@@ -68,7 +68,7 @@ async function within<T>(what: string, answer: Promise<T>): Promise<T> {
   return Promise.race([answer, late]);
 }
 
-/** @returns the state that was told, if any. */
+/** @returns the state that was reported, if any. */
 async function ask(
   on: Sandbox,
   asked: Request,
@@ -118,7 +118,7 @@ test("every request is answered, and every command has one end", async () => {
         broken = 0;
         const ids = scripts.map(() => newId());
         const ends = new Map<string, CommandState>();
-        const told = (state: CommandState | undefined): void => {
+        const record = (state: CommandState | undefined): void => {
           if (state === undefined || state.kind === "running") return;
           expect(ends.get(state.id) ?? state).toEqual(state);
           ends.set(state.id, state);
@@ -131,13 +131,13 @@ test("every request is answered, and every command has one end", async () => {
             if (!String(error).includes("no command was ever started")) throw error;
             return undefined;
           });
-          told(await within(`${JSON.stringify(asked)} of ${scripts[asked.which]}`, answer));
+          record(await within(`${JSON.stringify(asked)} of ${scripts[asked.which]}`, answer));
           answered++;
         };
         await Promise.all(all.map(one));
         for (const id of ids) {
           if ((await sound.state(id)) === undefined) continue;
-          told(await within(`the last kill of ${id}`, sandbox.kill(id, 0)));
+          record(await within(`the last kill of ${id}`, sandbox.kill(id, 0)));
           expect(await sound.state(id)).toEqual(ends.get(id));
         }
         // A dead one that the first process has not reaped yet is no leftover.

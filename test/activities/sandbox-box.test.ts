@@ -57,7 +57,7 @@ test("[R52] a sandbox is as the profile says, and from inside nothing can be gai
   ]);
 });
 
-test("an image that is named by its content is that one, and is told", async () => {
+test("an image that is named by its content is that one, and is reported", async () => {
   const { Id: image } = await sandboxes.docker.getImage(sandboxes.spec().image).inspect();
   const sandbox = await sandboxes.host.open(sandboxes.spec({ image }));
   expect(sandbox.identity.image).toBe(image);
@@ -91,7 +91,7 @@ test.each([
   ["a rule for devices", { HostConfig: { DeviceCgroupRules: ["c 1:1 rwm"] } }],
   ["another size of shared memory", { HostConfig: { ShmSize: 2 ** 30 } }],
   ["a setting of the kernel", { HostConfig: { Sysctls: { "kernel.msgmax": "8192" } } }],
-  ["another session's label", { Labels: { "longhaul.session": "somebody-else" } }],
+  ["another session's label", { Labels: { "longhaul.session": "someone-else" } }],
 ])(
   "[R52] a sandbox with %s is refused, and nothing is run in it",
   async (_, { HostConfig: host = {}, ...changes }: Dockerode.ContainerCreateOptions) => {
@@ -217,7 +217,7 @@ test("[R13] after a restart of the container what ran is lost, what had ended is
   expect((await bash(again, "cat ran.txt")).out).toBe("ran\n");
 });
 
-test("a stream that breaks while the sandbox runs is made anew, unseen by who waits", async () => {
+test("a stream that breaks while the sandbox runs is reopened, unseen by who waits", async () => {
   const spec = sandboxes.spec();
   const sandbox = await sandboxes.host.open(spec);
   const id = newId();

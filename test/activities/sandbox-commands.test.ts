@@ -77,17 +77,17 @@ test("[R26] of a flood the beginning and the last mebibyte are kept, the rest is
   const id = newId();
   const before = process.memoryUsage().rss;
   const script = "head -c 20000000 /dev/zero | tr '\\0' x; echo; echo the end";
-  const told: number[] = [];
+  const reports: number[] = [];
   const command = { id, argv: ["bash", "-c", script], maxOutputBytes: 1000 };
-  const state = await sandbox.run(command, { onOutput: (bytes) => told.push(bytes) });
+  const state = await sandbox.run(command, { onOutput: (bytes) => reports.push(bytes) });
   expect(state).toMatchObject({ kind: "exited", outBytes: 20_000_009, outKept: 1000 + MIB });
   expect(Buffer.from(await sandbox.read(id, "out", 0, 1000)).toString()).toBe("x".repeat(1000));
   const tail = Buffer.from(await sandbox.read(id, "out", 1000, MIB)).toString();
   expect(tail.length).toBe(MIB);
   expect(tail.endsWith("xxx\nthe end\n")).toBe(true);
   expect(tail.slice(0, 100)).toBe("x".repeat(100));
-  // The first bytes and the last are told of: at most four times a second.
-  expect(told.length).toBeLessThanOrEqual(
+  // The first bytes and the last are reported: at most four times a second.
+  expect(reports.length).toBeLessThanOrEqual(
     Math.ceil((state.kind === "exited" ? state.durationMs : 0) / 250) + 1,
   );
   expect(process.memoryUsage().rss - before).toBeLessThan(64 * MIB);

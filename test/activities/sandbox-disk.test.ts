@@ -38,7 +38,7 @@ for i in range(1000):
         file.write(b'x' * 8388608)
     time.sleep(0.02)"`;
 
-test("one file can never be larger than the limit, and its writer is told", async () => {
+test("one file can never be larger than the limit, and its writer gets an error", async () => {
   const result = await sh("head -c 500M /dev/zero > one");
   expect(result.text).toContain("sandbox.disk");
   expect(await sandbox.files.stat("one")).toMatchObject({ ok: true, size: LIMIT });
@@ -56,7 +56,7 @@ test.each([
   ["/var/tmp", "/var/tmp/fill"],
   ["a folder that it has closed", "fill/closed"],
 ])(
-  "what fills %s is ended at the limit, is told what to do, and the next call works [R24]",
+  "what fills %s is ended at the limit, is shown what to do, and the next call works [R24]",
   async (_, where) => {
     const script = where === "fill/closed" ? fillClosed : fill(where);
     const result = await sh(script);

@@ -60,7 +60,7 @@ test("killing a command that has ended ends what it left behind", async () => {
   expect(await leftOver("sleep 4713")).toBe("");
 });
 
-test("a command that was killed can be killed again by who lost the answer, and is told of the same end", async () => {
+test("a command that was killed can be killed again after a lost answer, and reports the same end", async () => {
   const id = newId();
   await sandbox.start({ id, argv: ["sleep", "300"] });
   const state = await sandbox.kill(id, 0);

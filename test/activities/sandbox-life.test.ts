@@ -153,7 +153,7 @@ describe("a worker that has a sandbox open", () => {
   });
 });
 
-describe("a sandbox that nobody would remove is not made", () => {
+describe("a sandbox that no one would remove is not created", () => {
   it("by an opening that goes on only after another run has taken the session over", async () => {
     const engine = newEngine();
     const agent = await startOn(database, scriptedModel().says("Done."), engine);

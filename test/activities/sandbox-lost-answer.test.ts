@@ -38,7 +38,7 @@ test("a start: the command runs once", async () => {
   expect((await bash(sound, "cat start.txt")).out).toBe("ran\n");
 });
 
-test("a run: the command runs once, and its end is told", async () => {
+test("a run: the command runs once, and its end is reported", async () => {
   const argv = ["bash", "-c", "echo ran >> run.txt; exit 3"];
   expect(await losingIts(() => sandbox.run({ id: newId(), argv }))).toMatchObject({
     kind: "exited",
@@ -60,7 +60,7 @@ test("a wait, several times", async () => {
   await sound.start({ id, argv: ["bash", "-c", "while [ ! -e go ]; do sleep 0.02; done; exit 5"] });
   const waiting = sandbox.wait(id);
   for (let times = 0; times < 3; times++) {
-    // Answered over the stream on which the wait was sent anew.
+    // Answered over the stream on which the wait was sent again.
     await sandbox.list();
     breaking.breakStreams();
   }

@@ -120,7 +120,7 @@ X`;
 });
 
 describe("a hog", () => {
-  test("of processes is contained, sees nobody else's, and the next call works [R29]", async () => {
+  test("of processes is contained, sees no other session's, and the next call works [R29]", async () => {
     const result = await sh("bomb() { bomb | bomb & }; bomb; sleep 30", 2);
     expect(result.outcome).toBe("error");
     await expectUsable();
@@ -256,7 +256,7 @@ describe("a flood", () => {
     await expectUsable();
   }, 120_000);
 
-  test("of binary, invalid and terminal codes comes out readable and obeys nobody [R25]", async () => {
+  test("of binary, invalid and terminal codes comes out readable and controls no terminal [R25]", async () => {
     const { text } = await sh(
       "head -c 200000 /dev/urandom; printf '\\033[6n\\033]0;title\\007\\033]11;?\\007\\033P+q\\033\\\\ end \\355\\240\\200 \\0'",
     );

@@ -41,10 +41,10 @@ it("keeps the newest files and the first steps' within the bound, tells the mode
   expect(await stepFile()).toEqual(["5\n"]);
   expect(await stepFile(1)).toEqual(["1\n"]);
   expect((await agent.events()).filter((type) => type === "sandbox:saves-full")).toHaveLength(1);
-  const told = agent.model.requests.map((request) =>
+  const informed = agent.model.requests.map((request) =>
     JSON.stringify(request.items).includes("all that a session may store"),
   );
-  expect(told).toEqual([false, false, true, true, true]);
+  expect(informed).toEqual([false, false, true, true, true]);
 
   const noticeOf = (step: number) =>
     db.transaction(async (tx) => {

@@ -51,7 +51,7 @@ const identities = async (lease: WorkerLease) => (await lease.missing()).map(({ 
 const untilMissing = (lease: WorkerLease, identity: string) =>
   eventually(`${identity} is missing`, async () => (await identities(lease)).includes(identity), 20_000);
 
-it("where another server takes Postgres' place, nobody is until leases have had the time to come back", async () => {
+it("if another server takes Postgres' place, no worker is judged dead until leases have had the time to come back", async () => {
   const lease = await hold("survivor");
   const gone = await holdSilently("gone before");
   await gone.end();

@@ -12,7 +12,7 @@ test(`no source is longer than ${MAX_LINES} lines`, () => {
   expect(long).toEqual([]);
 });
 
-test("no tracked file names a package registry's host or a path of somebody's machine", () => {
+test("no tracked file names a package registry's host or a path of someone's machine", () => {
   // Spelled apart, or this file would name them itself.
   const hosts = ["registry.npmjs", "registry.yarnpkg", "proxy.golang", "pypi", "crates", "deb.debian"].map(
     (name) => `${name.replace(".", "\\.")}\\.(org|com|io)`,
@@ -21,7 +21,7 @@ test("no tracked file names a package registry's host or a path of somebody's ma
   const homes = [
     "/home/(?!agent\\b)[a-z]",
     "/Users/[A-Z]",
-    // A process's own root is nobody's home.
+    // A process's own root is no one's home.
     "(?<!/proc/1)/root/",
     "/work" + "/(main|shared)",
     "\\.\\./shared/",

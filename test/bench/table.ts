@@ -9,7 +9,7 @@ export interface Goal {
 
 export interface Figure {
   readonly name: string;
-  /** Undefined where it could not be told. */
+  /** Undefined if it could not be decided. */
   readonly value: number | undefined;
   readonly unit: string;
   /** How many samples stand behind it. */

@@ -54,7 +54,7 @@ async function whyNot({ client, place }: ChaosStand, id: string): Promise<string
   return `${status.name} ${JSON.stringify(rows[0]?.error ?? null)} ${pending.join("; ")}`.slice(0, 600);
 }
 
-/** Boxes, volumes and connections that outlive all sessions and both workers. */
+/** Sandboxes, volumes and connections that outlive all sessions and both workers. */
 export async function findLeaks(stand: ChaosStand, sessions: Sessions): Promise<string[]> {
   const ours = new Set(sessions.all.map(({ id }) => id));
   const isOurs = (labels: Readonly<Record<string, string>> | undefined) =>

@@ -1,4 +1,4 @@
-/** Two workers that are killed, stopped and started anew; what they use is measured, and an end of their own is noted. */
+/** Two workers that are killed, stopped and restarted; what they use is measured, and if one ends by itself, that is noted. */
 import { slope } from "../bench/stats.ts";
 import { readFileSync } from "node:fs";
 import { startWorkerProcess, type WorkerProcess } from "../support/worker-process.ts";

@@ -79,11 +79,11 @@ test("an unknown session is 5, a wrong --from is 2", async () => {
 });
 
 test("reports a missing worker at once", async () => {
-  const environment = { LONGHAUL_TASK_QUEUE: `nobody-${process.pid}` };
+  const environment = { LONGHAUL_TASK_QUEUE: `unserved-${process.pid}` };
   const { out } = await longhaul(["start", "say: Never."], { environment });
   const id = out.trim();
   const running = starting(["watch", id], { environment });
-  await eventually("it says so", () => running.err().includes("No worker serves the queue nobody-"), 60_000);
+  await eventually("it says so", () => running.err().includes("No worker serves the queue unserved-"), 60_000);
   running.kill("SIGINT");
   expect((await running.ended).code).toBe(130);
   await (await temporal()).workflow.getHandle(id).terminate("the test is over");

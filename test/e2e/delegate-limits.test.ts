@@ -48,7 +48,7 @@ it("a delegate has the limit that its parent was given more of: in its next step
       })
       .says("Spent.")
       .with({ usage })
-      // The parent's last answer: its own run is told of more by the answer to its question.
+      // The parent's last answer: its own run learns of more by the answer to its question.
       .says("That is all.")
       .with({ usage })
       .says("Went on."),

@@ -103,7 +103,7 @@ it("survives its worker; stop ends as without a question, and a message then ask
   await checkSession(session.place, session, { kills: 1 });
 });
 
-it("resumed at the limit of cost, ends before it pays where nobody may be asked, and keeps the message", async () => {
+it("resumed at the limit of cost, ends before it pays if no one may be asked, and keeps the message", async () => {
   const policy = operatorPolicySchema.parse({ max: { costUsd: 1 } });
   onTestFinished(() => void Object.assign(agent.deps, { policy: undefined }));
   for (const [onLimit, operator] of [

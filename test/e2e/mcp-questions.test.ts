@@ -141,7 +141,7 @@ test("an answer that does not fit the form is asked for again, and an address is
 test("declined, a message instead, unattended, timed out: the server and the model are informed", async () => {
   const server = await startMcpServer((made) => {
     addCreate(made);
-    made.registerTool("insist", { description: "Asks for ever." }, () =>
+    made.registerTool("insist", { description: "Asks forever." }, () =>
       inputRequired({
         inputRequests: { sure: inputRequired.elicit({ message: "Sure?", requestedSchema: z.object({}) }) },
       }),

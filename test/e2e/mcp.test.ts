@@ -93,7 +93,7 @@ test("a program in the sandbox keeps its state between calls, and its end is rep
   expect(JSON.parse(first)).toMatchObject({ calls: 1, secrets: [], given: "this" });
   expect(JSON.parse(second)).toEqual({ ...JSON.parse(first), calls: 2 });
   expect(died).toMatch(
-    /not known how this call ended: box: its program ended with code 3; it last printed: it was told to\./,
+    /not known how this call ended: box: its program ended with code 3; it last printed: it was asked to\./,
   );
   expect(fresh).toMatch(/^\[The server box was restarted for this call/);
   expect(JSON.parse(fresh.slice(fresh.indexOf("\n")))).toMatchObject({ calls: 1 });

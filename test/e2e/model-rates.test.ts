@@ -137,7 +137,7 @@ describe("requests at once", () => {
       input: ["text"],
     };
     await agent.database.store.pool.query(
-      "insert into open_requests (session_id, key, minute, tokens, expires_at) values ('somebody', 'openai/limited', 0, 0, now() + interval '12 seconds')",
+      "insert into open_requests (session_id, key, minute, tokens, expires_at) values ('another-session', 'openai/limited', 0, 0, now() + interval '12 seconds')",
     );
     const session = await agent.start(scriptedModel().says("By its own."), {
       served,
@@ -153,7 +153,7 @@ describe("requests at once", () => {
     expect(Math.max(...attempts)).toBeGreaterThan(3);
   });
 
-  it("of a killed worker are released after a minute; no session waits for ever [T4]", async () => {
+  it("of a killed worker are released after a minute; no session waits forever [T4]", async () => {
     const config = (
       base: Parameters<NonNullable<Parameters<typeof startKillableSession>[2]>["config"] & object>[0],
     ) => ({
@@ -173,7 +173,7 @@ describe("requests at once", () => {
     const isThrottled = async () => (await eventsOf(next)).some(({ type }) => type === "llm:throttled");
     await eventually("the other waits", isThrottled, 60_000);
     await worker.kill();
-    await lost.handle.terminate("nobody asks again for it");
+    await lost.handle.terminate("no one asks for it again");
     await lost.startWorker();
     expect(await next.handle.result()).toMatchObject({ status: "completed", result: "Done." });
   });

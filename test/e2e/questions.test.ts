@@ -210,8 +210,8 @@ it("keeps no sandbox during a long wait: it is recreated with its files, and the
   const texts = await resultTexts(agent.database.store, session.id);
   expect(texts[3]).toMatch(/^kept\ncat: \/tmp\/file.txt: No such file/);
   expect(texts[5]).toBe("kept");
-  const told = JSON.stringify(session.model.requests[2]?.items.at(-1));
-  expect(told).toContain("Background commands that were running: s1c1.");
+  const lastItem = JSON.stringify(session.model.requests[2]?.items.at(-1));
+  expect(lastItem).toContain("Background commands that were running: s1c1.");
   await checkSession(agent, session);
 });
 

@@ -45,7 +45,7 @@ const config = () => {
 /** A session with a run that no worker serves. */
 async function running(id: string) {
   await createSession(database.store, { id, task: "Wait.", config: config() });
-  const taskQueue = `nobody-${randomBytes(4).toString("hex")}`;
+  const taskQueue = `unserved-${randomBytes(4).toString("hex")}`;
   return client.workflow.start("codingAgent", { workflowId: id, taskQueue, args: [{}] });
 }
 
@@ -105,7 +105,7 @@ it("sandboxes of runs that are over are removed, also of those that never ran; o
   const foreign = await docker.createContainer({
     Image: over.image,
     Cmd: ["true"],
-    Labels: { "somebody.session": over.sessionId },
+    Labels: { "another.session": over.sessionId },
   });
   await runs[0]?.terminate("from the Web UI");
   await runs[1]?.terminate("from the Web UI");

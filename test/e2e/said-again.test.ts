@@ -38,7 +38,7 @@ function shown(session: RunningSession, marks: readonly string[], request = -1):
 const tellNobody = ({ id }: RunningSession) =>
   agent.client.workflow.signalWithStart("codingAgent", {
     workflowId: id,
-    taskQueue: `${agent.taskQueue}-nobody`,
+    taskQueue: `${agent.taskQueue}-unserved`,
     args: [{}],
     signal: "guidance",
     signalArgs: [{ id: "mark-a", text: "mark-a" }],

@@ -30,7 +30,7 @@ afterAll(() => connection.close());
 /** Sessions with a run that no worker serves. */
 async function startSessions(count: number): Promise<string[]> {
   const ids = Array.from({ length: count }, () => `many-${randomBytes(5).toString("hex")}`);
-  const taskQueue = `nobody-${randomBytes(4).toString("hex")}`;
+  const taskQueue = `unserved-${randomBytes(4).toString("hex")}`;
   for (const id of ids) {
     await createSession(store(), { id, task: "Wait.", config: runConfig() });
     const place = {

@@ -81,19 +81,19 @@ it("has a run as one trace, its requests and calls as siblings, with the bill's 
   );
   expect(currentDetails).toContain(root?.traceId);
 
-  const told = await eventually("the metrics are there", () => {
+  const metrics = await eventually("the metrics are there", () => {
     const { metrics } = stand.collector;
     return metrics.some(({ name }) => name === "longhaul.sessions") && [...metrics];
   });
-  expect(told.find(({ name }) => name === "longhaul.steps")?.value).toBe(2);
-  expect(told.find(({ name }) => name === "longhaul.tool.duration")?.attributes).toEqual({
+  expect(metrics.find(({ name }) => name === "longhaul.steps")?.value).toBe(2);
+  expect(metrics.find(({ name }) => name === "longhaul.tool.duration")?.attributes).toEqual({
     tool: "bash",
     outcome: "completed",
   });
   const tool = spans.find(({ name }) => name === "execute_tool bash");
   expect(tool?.attributes["gen_ai.tool.call.result"]).toContain("the key is");
   expect(stand.collector.bytes()).not.toContain(CANARY);
-  expect(JSON.stringify(told)).not.toContain(session.id);
+  expect(JSON.stringify(metrics)).not.toContain(session.id);
 });
 
 it("links a run to the one that it continues, and puts a delegate under the call that waits for it", async () => {

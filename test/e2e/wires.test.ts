@@ -112,8 +112,8 @@ describe("a provider that fails", () => {
     expect(error).toMatchObject({ type: "ModelCredentials" });
     const history = await wholeHistory(session.handle);
     expect(history).toContain("OPENAI_API_KEY");
-    const told = [String(cause?.stack), JSON.stringify(cause), history];
-    for (const place of [...told, await wholeDatabase(agent.database.store)])
+    const texts = [String(cause?.stack), JSON.stringify(cause), history];
+    for (const place of [...texts, await wholeDatabase(agent.database.store)])
       expect(place).not.toContain(CANARY);
     await checkSession(agent, session);
   });

@@ -24,7 +24,7 @@ describe.skipIf(reason !== undefined)(
       ["restarted", "end"],
       ["killed and started again", "kill"],
     ] as const)(
-      "that is %s in the middle of a tool costs that command, told as unknown; files stay and the worker goes on [R15]",
+      "that is %s in the middle of a tool costs that command, recorded as unknown; files stay and the worker goes on [R15]",
       async (_name, how) => {
         const script = scriptedModel()
           .calls("bash", { command: "echo line >> n.txt; sleep 60; echo done" })
@@ -53,8 +53,8 @@ describe.skipIf(reason !== undefined)(
           "unknown",
           "completed",
         ]);
-        const [told, counted] = await resultTexts(database.store, session.id);
-        expect(told).toContain("It was not run again");
+        const [notice, counted] = await resultTexts(database.store, session.id);
+        expect(notice).toContain("It was not run again");
         expect(counted).toBe("line");
         expect(session.model.log).toHaveLength(3);
         await checkSession(session.place, session);

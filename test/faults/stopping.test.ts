@@ -170,7 +170,7 @@ describe("a deploy", () => {
     await session.startWorker();
     expect(await worker.terminate(), worker.log()).toBe(0);
     console.log(
-      `deploy: the worker ended ${Date.now() - begun} ms after it was told, the other one's start included`,
+      `deploy: the worker ended ${Date.now() - begun} ms after the signal, the other one's start included`,
     );
     expect(await session.handle.result()).toMatchObject({
       status: "completed",

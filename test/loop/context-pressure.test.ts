@@ -27,7 +27,7 @@ const roundsOf = (agent: DirectAgent) =>
     .where(eq(compactionEvents.sessionId, agent.id))
     .orderBy(asc(compactionEvents.id));
 
-/** Summaries where they are asked for, else the answers of a list, the last one for ever. */
+/** Summaries where they are asked for, else the answers of a list, the last one forever. */
 function answers(...replies: readonly (Reply | ((request: ParsedRequest) => Reply))[]): Turn {
   let step = 0;
   return (request) => {
@@ -79,7 +79,7 @@ describe("a burst of messages", () => {
     const first = await agent.perform("modelStep", input);
     expect(first.parked).toBeGreaterThan(0);
     expect(await agent.perform("modelStep", input, { attempt: 2 })).toMatchObject({ parked: first.parked });
-    // Not even one that nobody had parked: it is younger than those that wait.
+    // Not even one that was never parked: it is younger than those that wait.
     const late = { ...input, parked: false, guidance: [guidance("And this.", "again-late")] };
     const again = await agent.perform("modelStep", late, { attempt: 3 });
     expect(again.parked).toBe((first.parked ?? 0) + 1);
@@ -144,7 +144,7 @@ describe("results of one step that are larger than the window together", () => {
 });
 
 describe("another model in mid-run", () => {
-  it("with a smaller window is told to watchers and compacted for before its first step [llm:switched]", async () => {
+  it("with a smaller window is shown to watchers and compacted for before its first step [llm:switched]", async () => {
     const names = Array.from({ length: 12 }, (_, place) => `file-${place}.txt`);
     const served = { "gpt-4o": { window: 128_000 }, small: { window: 16_000, maxOutput: 1_000 } };
     const agent = await startDirectAgent(

@@ -162,7 +162,7 @@ describe("what does not fit by itself", () => {
   });
 
   it("as the tools alone is a typed end after three looks, without a request and without a round [case 10]", async () => {
-    const agent = await start(() => says("Nobody asks."), {
+    const agent = await start(() => says("No one asks."), {
       config: { contextWindow: 2_000, maxOutput: 200 },
     });
     expect((await playLoop(agent)).status).toBe("ContextOverflow");
@@ -205,7 +205,7 @@ describe("a model that counts more than we do", () => {
 });
 
 describe("bills of ten times the requests", () => {
-  it("start no compaction, and are told as doubtful", async () => {
+  it("start no compaction, and are reported as doubtful", async () => {
     let step = 0;
     const agent = await start((request) => {
       step += 1;
@@ -216,14 +216,14 @@ describe("bills of ten times the requests", () => {
     expect(await roundsOf(agent)).toEqual([]);
     const events = await readEvents(database.store.db, agent.id, 0, 1_000);
     const answers = events.filter(({ type }) => type === "llm:response");
-    // Four in a row are no accident; then people are told, once.
-    const told = answers.map(({ data }) => (data as { usageDoubtful?: true }).usageDoubtful === true);
-    expect(told).toEqual(answers.map((_, index) => index === 3));
+    // Four in a row are no accident; then people are informed, once.
+    const doubtful = answers.map(({ data }) => (data as { usageDoubtful?: true }).usageDoubtful === true);
+    expect(doubtful).toEqual(answers.map((_, index) => index === 3));
   });
 });
 
 describe("bills of a server that cuts requests to its own window", () => {
-  it("are told once, and neither learnt from nor in the way of a compaction [S11]", async () => {
+  it("are reported once, and neither learned from nor in the way of a compaction [S11]", async () => {
     let step = 0;
     const agent = await start((request) => {
       if (isSummaryRequest(request)) return goodSummary(request);
@@ -234,10 +234,10 @@ describe("bills of a server that cuts requests to its own window", () => {
     expect(await playLoop(agent)).toMatchObject({ status: "completed", state: { step: 40 } });
     expect((await roundsOf(agent)).length).toBeGreaterThan(0);
     const events = await readEvents(database.store.db, agent.id, 0, 10_000);
-    const told = events.filter(
+    const reports = events.filter(
       ({ type, data }) => type === "llm:response" && (data as { usageDoubtful?: true }).usageDoubtful,
     );
-    expect(told).toHaveLength(1);
+    expect(reports).toHaveLength(1);
   });
 });
 

@@ -1,4 +1,4 @@
-/** Requests that are paid for nothing, and thinking that nobody sees: more room once, estimates, a sign of life [S13]. */
+/** Requests that are paid for nothing, and hidden thinking: more room once, estimates, a sign of life [S13]. */
 import { and, asc, eq } from "drizzle-orm";
 import { describe, expect, it } from "vitest";
 import type { RunConfig } from "../../activities/config/agent-config.ts";
@@ -166,8 +166,8 @@ describe("a request that was lost with its worker", () => {
   });
 });
 
-describe("thinking that nobody sees", () => {
-  it("is asked for without a summary where the provider gives none to this account, and told once", async () => {
+describe("hidden thinking", () => {
+  it("is asked for without a summary if the provider gives none to this account, and reported once", async () => {
     const script = scriptedModel()
       .answers(thought("Hm."), call("bash", { command: "true" }))
       .says("Done.");
@@ -191,7 +191,7 @@ describe("thinking that nobody sees", () => {
     expect(events.filter(({ type }) => type === "llm:error")).toEqual([]);
   });
 
-  it("is told to watchers while it goes on", async () => {
+  it("is shown to watchers while it goes on", async () => {
     const agent = await startDirectAgent(database, scriptedModel());
     const batch = new ChunkBatch((answers) => appendChunks(database.store, answers));
     const writer = createChunkWriter(

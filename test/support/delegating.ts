@@ -62,7 +62,7 @@ export async function checkFamily(
 ): Promise<void> {
   const ids = new Set(model.log.map(({ request }) => request?.cacheKey));
   for (const id of ids) {
-    if (id === undefined) throw new Error("A request without a key is nobody's.");
+    if (id === undefined) throw new Error("A request without a key belongs to no session.");
     const log = model.log.filter(({ request }) => request?.cacheKey === id);
     await checkSession(place, { id, model: { log } });
   }

@@ -129,8 +129,8 @@ export function createLfsServer(password: string): LfsServer {
       return { status: 200 };
     }
     const verified = unverified.get(oid);
-    const told = JSON.parse(body.toString()) as { oid: string; size: number };
-    if (verified === undefined || told.oid !== oid || told.size !== verified.length)
+    const claimed = JSON.parse(body.toString()) as { oid: string; size: number };
+    if (verified === undefined || claimed.oid !== oid || claimed.size !== verified.length)
       return { status: 404, json: { message: "Not uploaded" } };
     server.objects.set(oid, verified);
     return { status: 200 };

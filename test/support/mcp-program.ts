@@ -27,7 +27,7 @@ for line in sys.stdin:
         calls += 1
         print("a line that is no message", flush=True)
         if params["name"] == "die":
-            print("it was told to", file=sys.stderr, flush=True)
+            print("it was asked to", file=sys.stderr, flush=True)
             sys.exit(3)
         if params["name"] == "slow":
             open("/workspace/slow.marks", "a").write("begun\\n")

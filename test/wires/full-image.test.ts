@@ -7,7 +7,7 @@ import { bash, createTestSandboxes } from "../support/test-sandboxes.ts";
 const sandboxes = createTestSandboxes();
 afterAll(() => sandboxes.dispose());
 
-/** Of nobody. */
+/** Of no session. */
 const AUTHORITY = `-----BEGIN CERTIFICATE-----
 MIIBnDCCAUGgAwIBAgIUaYVJtwxaW4PMIR1Bl/SPq/bJh/gwCgYIKoZIzj0EAwIw
 IjEgMB4GA1UEAwwXTG9uZ2hhdWwgdGVzdCBhdXRob3JpdHkwIBcNMjYxMTIzMDYw

@@ -79,7 +79,7 @@ export async function startLiteLlm(
     env: {
       PATH: process.env["PATH"],
       HOME: home,
-      // Its list of prices comes with it, and it calls nobody but the upstream.
+      // Its list of prices comes with it, and it calls nothing but the upstream.
       LITELLM_LOCAL_MODEL_COST_MAP: "True",
       // Reached from this machine alone.
       LITELLM_DANGEROUSLY_PERMIT_WEAK_OR_UNSET_MASTER_KEY: "true",

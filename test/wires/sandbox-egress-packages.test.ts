@@ -31,7 +31,7 @@ test("npm, pip, cargo and Go fetch through the list, and nothing of it is refuse
   const npm = domains[0] ?? "";
   if (!(await fetch(`https://${npm}/`).catch(() => undefined)))
     context.skip("no package registry answers here");
-  // Cargo and Go are in the full image alone, which is there where somebody made it.
+  // Cargo and Go are in the full image alone, which exists only if someone built it.
   const full = await sandboxes.docker
     .getImage(FULL_IMAGE)
     .inspect()

@@ -61,7 +61,7 @@ describe("an update", () => {
   const send = (handle: Handle, message: unknown) =>
     handle.executeUpdate("sendGuidance", { args: [message as never] });
 
-  it("that is empty, malformed, too large or one too many is refused with its reason, and leaves no event; a good one is told its place [A9]", async () => {
+  it("that is empty, malformed, too large or one too many is refused with its reason, and leaves no event; a good one gets its place [A9]", async () => {
     const gate = Promise.withResolvers<void>();
     const replies: unknown[] = [];
     const refusals: (string | undefined)[] = [];
@@ -82,7 +82,7 @@ describe("an update", () => {
           const others = Array.from({ length: 99 }, (_, place) => ({ id: `m${place}`, text: "more" }));
           await Promise.all(others.map((message) => running.signal("guidance", message)));
           await refused({ text: "one too many" });
-          // Known already: told so, not refused.
+          // Known already: reported as such, not refused.
           replies.push(await send(running, { id: "good", text: "use tabs" }));
         } finally {
           gate.resolve();

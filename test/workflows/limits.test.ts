@@ -106,7 +106,7 @@ it("is withdrawn by the deadline, which ends the run, and by a cancel", async ()
   expect(cancelled.fake.inputsOf("modelStep")).toHaveLength(2);
 });
 
-it("asks nobody without such a policy, or where nothing more may be given", async () => {
+it("asks no one without such a policy, or if nothing more may be given", async () => {
   const without = await play({ ...options, policy: {} });
   expect(without.value?.status).toBe("max_steps");
   expect(without.fake.inputsOf("askBudget")).toEqual([]);

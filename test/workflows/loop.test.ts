@@ -14,7 +14,7 @@ import { play } from "../support/play-loop.ts";
 const names = (fake: FakeActivities) =>
   fake.asked.map((call) => call.name).filter((name) => name !== "openSandbox");
 
-/** A model step that ends when it is told to. */
+/** A model step that ends when the test lets it. */
 function heldStep(answer: ModelStepFacts) {
   const [begun, released] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
   const step = async () => {

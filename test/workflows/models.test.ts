@@ -19,7 +19,7 @@ describe("a model whose provider fails", () => {
     expect(fake.inputsOf("modelStep")[2]).not.toHaveProperty("switched");
   });
 
-  it("is followed by the last of the list, which has nobody behind it", async () => {
+  it("is followed by the last of the list, which has no other behind it", async () => {
     const { fake } = await play({ steps: [unavailable, unavailable, answered()], policy });
     const last = fake.inputsOf("modelStep").at(-1);
     expect(last).toMatchObject({ step: 1, fallback: 2, switched: "fallback" });
@@ -39,7 +39,7 @@ describe("a model whose provider fails", () => {
     expect(stays.fake.inputsOf("summarize")).toMatchObject([{ fallback: 1 }]);
   });
 
-  it("has nobody behind it in runs of before", async () => {
+  it("has no other behind it in old runs", async () => {
     const { fake } = await play({ steps: [answered()] });
     expect(Object.keys(fake.inputsOf("modelStep")[0] ?? {})).toEqual(["step", "round", "guidance", "model"]);
   });

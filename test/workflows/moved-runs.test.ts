@@ -55,7 +55,7 @@ it("does what an interrupt is for that comes before its session is open", async 
   expect(fake.inputsOf("modelStep")).toMatchObject([{ step: 2 }]);
 });
 
-it("waits for its answer where nobody interrupted it, also after what an older run carried", async () => {
+it("waits for its answer if no one interrupted it, also after what an older run carried", async () => {
   for (const interrupting of [false, undefined]) {
     const played = await play(
       { steps: [answered()], activities: asked },

@@ -156,7 +156,7 @@ it("a session of the same tenant waits behind them all", async () => {
   expect(sinceStarted).toBeGreaterThan(20);
 });
 
-it("what a session asks for is what Temporal is told, and nothing where it asks for nothing", () => {
+it("what a session asks for is what Temporal gets, and nothing if it asks for nothing", () => {
   expect(precedenceOf({})).toBeUndefined();
   expect(precedenceOf({ priority: 1, tenant: "a" })).toEqual({ priorityKey: 1, fairnessKey: "a" });
 });

@@ -34,13 +34,13 @@ async function playBatch(
   during?: (batch: {
     readonly id: string;
     readonly begun: () => number;
-    readonly told: () => number;
+    readonly reported: () => number;
   }) => Promise<void>,
 ) {
   const { client } = await playConnections();
   const name = `play-${randomUUID().slice(0, 8)}`;
   const ended = new Map<string, EndedItem>();
-  let told = 0;
+  let reported = 0;
   for (const place of before)
     ended.set(`${name}-${place}`, { sessionId: `${name}-${place}`, status: "completed" });
   const running = new Set<string>();
@@ -82,7 +82,7 @@ async function playBatch(
     async lookAtBatch({ open, cancel }) {
       if (cancel) for (const id of open) await client.workflow.getHandle(id).cancel();
       const news = open.flatMap((id) => ended.get(id) ?? []);
-      told += news.length;
+      reported += news.length;
       return {
         ended: news,
         figures: now(),
@@ -110,7 +110,7 @@ async function playBatch(
   return worker.runUntil(async () => {
     const id = batchWorkflowId(name);
     const handle = await client.workflow.start("sessionBatch", { workflowId: id, taskQueue, args: [input] });
-    await during?.({ id, begun: () => begun.length, told: () => told });
+    await during?.({ id, begun: () => begun.length, reported: () => reported });
     const result = await handle.result().then(
       (value: ClosedBatch) => value,
       (error: unknown) => error,
@@ -143,8 +143,8 @@ it("stops after failures of one kind in a row, and lets what runs come to its en
       stopAfter: 3,
       end: async (ordinal) => (ordinal === 1 ? slow.promise : "failed"),
     },
-    async ({ told }) => {
-      await eventually("it knows of three failures", () => Promise.resolve(told() === 3)).finally(() =>
+    async ({ reported }) => {
+      await eventually("it knows of three failures", () => Promise.resolve(reported() === 3)).finally(() =>
         slow.resolve("completed"),
       );
     },

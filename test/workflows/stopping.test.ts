@@ -197,7 +197,7 @@ describe("a cancel", () => {
     expect(fake.inputsOf("closeSession")).toEqual([expect.objectContaining({ status: "cancelled" })]);
   });
 
-  it("while a completed session closes, told something more, is heard: that waits for the next run", async () => {
+  it("a message that comes while a completed session closes is kept: it waits for the next run", async () => {
     const { fake, handle, failure } = await play({
       steps: [answered()],
       whileClosing: async (handle) => {
@@ -255,7 +255,7 @@ it("a run that could not open its session says so to the activities that close i
   expect(fake.inputsOf("closeSession")).toEqual([expect.objectContaining({ neverOpened: {} })]);
 });
 
-it("a sandbox that cannot be closed does not keep the run from ending, and the session is told why [invariant 14]", async () => {
+it("a sandbox that cannot be closed does not keep the run from ending, and the session reports why [invariant 14]", async () => {
   const { fake, value } = await play({
     steps: [answered()],
     activities: {

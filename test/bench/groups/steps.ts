@@ -25,7 +25,7 @@ export async function measureSteps(stand: Stand, scale: Scale): Promise<Figure[]
   const { rounds, steps } = scale;
   const yard = sample();
   const [probe, four, bash] = [sample(), sample(), sample()];
-  // Nobody's first steps are typical.
+  // First steps are not typical.
   await yardstick(stand, WARM_STEPS, sample());
   await agent(stand, { ...one, steps: WARM_STEPS }, sample());
   for (let round = 0; round < rounds; round += 1) {

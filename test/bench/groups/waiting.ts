@@ -1,4 +1,4 @@
-/** What waiting costs: of a step whose model streams for seconds while nobody watches, and of a worker with nothing to do. */
+/** What waiting costs: of a step whose model streams for seconds while no one watches, and of a worker with nothing to do. */
 import { readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { startWorkerProcess } from "../../support/worker-process.ts";

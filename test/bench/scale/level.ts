@@ -81,15 +81,15 @@ export async function measureLevel(
 /** Waits until each session has had a whole step: with its first one it opens its sandbox. */
 async function ramp(stand: ScaleStand, { sessions }: Level, say: (line: string) => void): Promise<number> {
   const deadline = performance.now() + RAMP_MS + RAMP_EACH_MS * sessions;
-  for (let told = performance.now(); ;) {
+  for (let lastReportMs = performance.now(); ;) {
     const atWork = await stand.model.ask.stepped();
     if (atWork >= sessions) return atWork;
     if (performance.now() > deadline) {
       if (atWork >= sessions * 0.9) return atWork;
       throw new Error(`only ${atWork} of ${sessions} sessions came to work in time`);
     }
-    if (performance.now() - told > PROGRESS_MS) {
-      told = performance.now();
+    if (performance.now() - lastReportMs > PROGRESS_MS) {
+      lastReportMs = performance.now();
       say(`${atWork} of ${sessions} at work`);
     }
     await sleep(500);

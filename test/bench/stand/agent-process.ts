@@ -74,7 +74,7 @@ async function heartbeats(): Promise<number> {
   return counted.reduce((sum, line) => sum + Number(line.split(" ").at(-1)), 0);
 }
 
-/** On this machine, where nobody listens. */
+/** On this machine, where nothing listens. */
 async function freeAddress(): Promise<string> {
   const server = createServer().listen(0, "127.0.0.1");
   await once(server, "listening");

@@ -68,7 +68,7 @@ export function watchStatements(): void {
   };
 }
 
-/** What a statement does to which table; both are told by the first that is written or read. */
+/** What a statement does to which table; both are recognised by the first that is written or read. */
 function nameOf(asked: unknown): string {
   const text = typeof asked === "string" ? asked : ((asked as { text?: string } | null)?.text ?? "?");
   if (text.includes("pg_notify")) return "notify";

@@ -1,4 +1,4 @@
-/** The model in a process of its own, so that its work is nobody else's: answers at once, as the session's plan says. */
+/** The model in a process of its own, so that its work counts for no other: answers at once, as the session's plan says. */
 import { estimateText } from "../../../activities/contract/tokens.ts";
 import { createModelServer } from "../../support/model-server/create-model-server.ts";
 import type { ParsedRequest, ServedRequest } from "../../support/model-server/wire.ts";

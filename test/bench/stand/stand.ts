@@ -28,7 +28,7 @@ export interface Stand {
   readonly image: string;
   /** Of Temporal's server. */
   readonly temporalPid: number;
-  /** What a worker of one's own is to be told; its queue is its own affair. */
+  /** The environment of a separate worker, without its queue. */
   readonly environment: Readonly<Record<string, string>>;
   readonly say: (line: string) => void;
   /** Starts a session. In bulk: without a container of its own. */

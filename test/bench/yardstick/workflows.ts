@@ -25,7 +25,7 @@ export async function twoActivities(steps: number): Promise<void> {
 
 export const goSignal = defineSignal("go");
 
-/** Waits for a signal, then runs an activity; as many times as it is told. */
+/** Waits for a signal, then runs an activity; as many times as its input says. */
 export async function signalToActivity(times: number): Promise<void> {
   let signals = 0;
   setHandler(goSignal, () => void (signals += 1));

@@ -6,7 +6,7 @@ import { countsOf, type Violation } from "./violation.ts";
 type Needed = Pick<Evidence, "events" | "chunks" | "watched" | "messages" | "calls" | "cursor" | "histories">;
 
 export function checkWatching(evidence: Needed): Violation[] {
-  return [...seqs(evidence), ...told(evidence), ...leftovers(evidence), ...seen(evidence)];
+  return [...seqs(evidence), ...announcements(evidence), ...leftovers(evidence), ...seen(evidence)];
 }
 
 const violation = (where: string, expected: string, found: string): Violation => ({
@@ -27,7 +27,7 @@ function seqs({ events, chunks, cursor }: Needed): Violation[] {
 }
 
 /** Each row that watchers wait for has exactly one event. */
-function told({ events, messages, calls }: Needed): Violation[] {
+function announcements({ events, messages, calls }: Needed): Violation[] {
   const responses = countsOf(events.filter((event) => event.type === "llm:response").map(stepOf));
   const dequeued = countsOf(
     events

@@ -12,7 +12,7 @@ test.each([
   expect(failureOf(error).status).toBe(503);
 });
 
-test("what nobody foresaw stays that", () => {
+test("an unforeseen error stays as it is", () => {
   const error = new Error("Failed query: select", { cause: new Error("division by zero") });
   expect(missingServiceOf(error)).toBeUndefined();
   expect(failureOf(error).status).toBe(500);

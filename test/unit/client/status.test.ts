@@ -53,7 +53,7 @@ it("a run that Temporal has forgotten is not reported as never started", () => {
   expect(gone).toContain('Temporal no longer has its run; resume it with: longhaul say s "go on"');
 });
 
-it("whose turn a session is on is a line where somebody said so", () => {
+it("whose turn a session is on is a line if it was given", () => {
   expect(shown({ priority: 1, tenant: "acme" })).toMatch(/turn +priority 1, tenant acme\n/);
   expect(shown({ tenant: "acme" })).toMatch(/turn +tenant acme\n/);
   expect(shown({ priority: 5 })).toMatch(/turn +priority 5\n/);

@@ -6,5 +6,5 @@ import { workerIdentity } from "../../../worker/worker-options.ts";
 test("what a worker calls itself names its process and machine", () => {
   for (const buildId of ["local", "4f38eb6", "a:b@c"])
     expect(processOf(workerIdentity({ buildId }))).toEqual({ pid: process.pid, host: hostname() });
-  expect(processOf("somebody else's")).toBeUndefined();
+  expect(processOf("someone else's")).toBeUndefined();
 });

@@ -106,8 +106,8 @@ describe("a stream's other events", () => {
   });
 
   it("are complete where the last one has no end of its own", async () => {
-    const out = await through([`data: {"a":1}`], { repair: (event) => ({ ...event, mended: true }) }, 0);
-    expect(dataOf(out.join(""))).toEqual([{ a: 1, mended: true }]);
+    const out = await through([`data: {"a":1}`], { repair: (event) => ({ ...event, repaired: true }) }, 0);
+    expect(dataOf(out.join(""))).toEqual([{ a: 1, repaired: true }]);
   });
 
   it("are not parsed where pieces are not gathered", async () => {

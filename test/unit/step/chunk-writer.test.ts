@@ -8,7 +8,7 @@ import type { Notifier, Pieces } from "../../../activities/store/events.ts";
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
-/** Writers of one worker, whose writes are kept, and what tells them that somebody begins to watch. */
+/** Writers of one worker, whose writes are kept, and what tells them that someone begins to watch. */
 function worker(isWatched: boolean) {
   const writes: (readonly Pieces[])[] = [];
   const batch = new ChunkBatch(async (answers) => void writes.push(answers));
@@ -47,7 +47,7 @@ async function stream(writers: readonly Writer[], seconds: number) {
   }
 }
 
-it("text that nobody watches is written once a second at most, and watched text within 100 ms", async () => {
+it("text that no one watches is written once a second at most, and watched text within 100 ms", async () => {
   const [unwatched, watched] = [worker(false), worker(true)];
   const writers = [unwatched.writer("s"), watched.writer("s")];
   await stream(writers, 10);

@@ -47,9 +47,9 @@ describe("apply_patch", () => {
 
   it("plans again when a file changes between reading and writing, and keeps that change", async () => {
     for (const name of ["a", "b", "c"]) await put(`${name}.txt`, `${name}\n`);
-    const other = withFault(3, undefined, () => put("b.txt", "b\nby somebody else\n"));
+    const other = withFault(3, undefined, () => put("b.txt", "b\nby someone else\n"));
     expect(await callTool(other, "apply_patch", { patch })).toMatchObject({ outcome: "completed" });
-    expect(await readFile(path.join(sandbox.root, "b.txt"), "utf8")).toBe("B\nby somebody else\n");
+    expect(await readFile(path.join(sandbox.root, "b.txt"), "utf8")).toBe("B\nby someone else\n");
     expect(await readFile(path.join(sandbox.root, "a.txt"), "utf8")).toBe("A\n");
   });
 

@@ -111,12 +111,12 @@ describe("invokeTool", () => {
   });
 
   it("turns a tool's own failure, and a fault in its code, into a result", async () => {
-    const told = await invokeTool(
+    const refused = await invokeTool(
       probe(async () => Promise.reject(new ToolFailure("too big: take less"))),
       { name: "probe", input: {} },
       context(),
     );
-    expect(told).toMatchObject({ outcome: "error", text: "too big: take less" });
+    expect(refused).toMatchObject({ outcome: "error", text: "too big: take less" });
     const fault = await invokeTool(
       probe(async () => Promise.reject(new TypeError("x is undefined"))),
       { name: "probe", input: {} },
