@@ -177,11 +177,11 @@ async function takeFiles(
 ): Promise<Returned> {
   if (delegation?.access !== "write" || end.closed === "not-started") return NO_FILES;
   const { db } = deps.store;
-  const [changes, box] = await Promise.all([
+  const [changes, sandboxRow] = await Promise.all([
     changedFiles(db, end.child, delegation.baseCheckpoint ?? undefined),
     findSandbox(db, end.child),
   ]);
-  const unsaved = (box?.leftOut ?? []).map(({ path, reason }) => ({
+  const unsaved = (sandboxRow?.leftOut ?? []).map(({ path, reason }) => ({
     path,
     reason: `no save has it (${reason})`,
   }));

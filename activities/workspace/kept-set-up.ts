@@ -50,8 +50,8 @@ export function keptSetUp(
   if (setUps === undefined || owner === undefined || !setup.keep || setup.commands.length === 0)
     return undefined;
   const on = image === undefined ? [] : [image];
-  const ask = (box: Sandbox, what: "locks" | "begin" | "pack" | "unpack" | "clear") =>
-    askProgram(box, { do: what, commands: setup.commands, rebuilt: REBUILT_FOLDERS });
+  const ask = (target: Sandbox, what: "locks" | "begin" | "pack" | "unpack" | "clear") =>
+    askProgram(target, { do: what, commands: setup.commands, rebuilt: REBUILT_FOLDERS });
   /** By what the set-up depends on. */
   const keys: { packages?: string; files?: string } = {};
   let unable: string | undefined;

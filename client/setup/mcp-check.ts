@@ -138,9 +138,9 @@ async function listInSandbox(
   const of = asked(name, server);
   try {
     const own = withMachine(sandbox, process.env, process.cwd()).sandbox;
-    const box = await host.open(sandboxSpec(of.sessionId, { sandbox: own }));
-    await box.egress?.allow(expandDomains(own.domains));
-    return await mcp.list(of, box, new AbortController().signal);
+    const opened = await host.open(sandboxSpec(of.sessionId, { sandbox: own }));
+    await opened.egress?.allow(expandDomains(own.domains));
+    return await mcp.list(of, opened, new AbortController().signal);
   } finally {
     await host.remove(of.sessionId).catch(() => undefined);
     await host.close();

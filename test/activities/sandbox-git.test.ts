@@ -2,11 +2,11 @@ import { expect, test } from "vitest";
 import { prepareWork } from "../../activities/git/sandbox-git.ts";
 import { bash, useTestSandboxes } from "../support/test-sandboxes.ts";
 
-const boxes = useTestSandboxes();
+const sandboxes = useTestSandboxes();
 
 /** A sandbox, and what runs a script in it that is to succeed. */
 async function opened() {
-  const sandbox = await boxes.host.open(boxes.spec());
+  const sandbox = await sandboxes.host.open(sandboxes.spec());
   const shell = async (script: string) => {
     const { state, out, err } = await bash(sandbox, `set -e; ${script}`);
     expect({ state, err }).toMatchObject({ state: { kind: "exited", exitCode: 0 } });

@@ -177,8 +177,8 @@ describe("a delegate", () => {
     const tookMs = performance.now() - begun;
     expect(await statusOf(`${session.id}.s2c0`)).toBe("CANCELLED");
     expect(await rowOf(`${session.id}.s2c0`)).toMatchObject({ status: "cancelled" });
-    const boxes = await agent.deps.sandboxHost.sessions();
-    expect(boxes.filter((id) => id.startsWith(session.id))).toEqual([]);
+    const sandboxes = await agent.deps.sandboxHost.sessions();
+    expect(sandboxes.filter((id) => id.startsWith(session.id))).toEqual([]);
     expect(tookMs).toBeLessThan(5_000);
     // The parent never saw the question.
     const own = session.model.requests.filter(({ cacheKey }) => cacheKey === session.id);
@@ -197,8 +197,8 @@ describe("a delegate", () => {
     await untilCallRuns(child);
     await worker.kill();
     await session.startWorker();
-    const box = agent.docker.getContainer(`longhaul-${child}`);
-    const touch = await box.exec({ Cmd: ["touch", "/workspace/go"], User: "1000" });
+    const sandbox = agent.docker.getContainer(`longhaul-${child}`);
+    const touch = await sandbox.exec({ Cmd: ["touch", "/workspace/go"], User: "1000" });
     await touch.start({});
     expect(await session.handle.result()).toMatchObject({ status: "completed", result: "Done." });
     expect((await resultTexts(agent.database.store, child)).map((each) => each.split("\n")[0])).toEqual([

@@ -23,9 +23,9 @@ const parking =
     questions: { mode: "ask", parkAfter: 200, maxOpen: 8 },
   });
 
-const boxOf = (id: string) => agent.docker.getContainer(`longhaul-${id}`);
+const containerOf = (id: string) => agent.docker.getContainer(`longhaul-${id}`);
 const isThere = (id: string) =>
-  boxOf(id)
+  containerOf(id)
     .inspect()
     .then(
       () => true,
@@ -84,7 +84,7 @@ test("the answer goes on with the call of a program that went with its sandbox",
   await session.handle.executeUpdate("answerQuestion", { args: [{ question: "s1c0q1", text: "this" }] });
   // The program holds its result until it finds this.
   await eventually("its new sandbox lets it answer", () =>
-    boxOf(session.id)
+    containerOf(session.id)
       .exec({ Cmd: ["touch", "/tmp/answered"], User: "1000" })
       .then((exec) => exec.start({}))
       .then(

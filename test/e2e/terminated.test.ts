@@ -32,7 +32,7 @@ afterAll(async () => {
 });
 
 const store = () => agent.database.store;
-const boxOf = ({ id }: RunningSession) =>
+const containerState = ({ id }: RunningSession) =>
   agent.docker
     .getContainer(`longhaul-${id}`)
     .inspect()
@@ -79,7 +79,7 @@ async function park({ id }: RunningSession): Promise<void> {
 
 /** The terminated run is cleaned up, and the run that resumes the session gets the waiting messages, once and in order. */
 async function expectCleanedAndTakenUp(session: RunningSession, status = "cancelled"): Promise<void> {
-  expect(await boxOf(session)).toBe("gone");
+  expect(await containerState(session)).toBe("gone");
   expect(await findSession(store().db, session.id)).toMatchObject({ status });
   expect((await parkedGuidance(store().db, session.id, 10)).map(({ id }) => id)).toEqual(["parked"]);
   await sendGuidance(clientServices(agent), await sessionRow(agent, session.id), {
@@ -112,7 +112,7 @@ it.each([
     await reached(session);
     await park(session);
     await session.handle.terminate("by hand");
-    expect(await boxOf(session)).toBe("there");
+    expect(await containerState(session)).toBe("there");
     await reap(session);
     await expectCleanedAndTakenUp(session);
   },

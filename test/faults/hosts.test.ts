@@ -65,7 +65,7 @@ describe.skipIf(reason !== undefined)(
         },
         BUSY_MS,
       );
-    const boxesOn = async (docker: Dockerode, { id }: KillableSession) =>
+    const resourcesOn = async (docker: Dockerode, { id }: KillableSession) =>
       (await docker.listContainers({ all: true, filters: { label: [`longhaul.session=${id}`] } })).length +
       ((await docker.listVolumes({ filters: { label: [`longhaul.session=${id}`] } })).Volumes ?? []).length;
     const noticesOf = async ({ id }: KillableSession) =>
@@ -112,14 +112,14 @@ describe.skipIf(reason !== undefined)(
 
       // The first host comes back while the session continues on the other.
       await first.start();
-      expect(await boxesOn(first.docker, session)).toBe(2);
+      expect(await resourcesOn(first.docker, session)).toBe(2);
       await host(session, "first");
       await eventually(
         "its sandbox is reaped",
-        async () => (await boxesOn(first.docker, session)) === 0,
+        async () => (await resourcesOn(first.docker, session)) === 0,
         BUSY_MS,
       );
-      expect(await boxesOn(second, session)).toBe(2);
+      expect(await resourcesOn(second, session)).toBe(2);
       const go = await second
         .getContainer(`longhaul-${session.id}`)
         .exec({ Cmd: ["touch", "/workspace/go"], User: "1000" });

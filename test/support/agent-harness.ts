@@ -194,8 +194,8 @@ export async function startAgent(own: Partial<AgentDeps> = {}): Promise<AgentHar
           .catch(() => undefined);
       worker.shutdown();
       await running;
-      const boxes = await sandboxHost.sessions();
-      for (const id of boxes.filter((box) => sessions.includes(rootOf(box)))) await sandboxHost.remove(id);
+      const sandboxes = await sandboxHost.sessions();
+      for (const id of sandboxes.filter((of) => sessions.includes(rootOf(of)))) await sandboxHost.remove(id);
       await deps.mcp?.close();
       await sandboxHost.close();
       notifier.close();

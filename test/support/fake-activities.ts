@@ -105,7 +105,7 @@ export function fakeActivities(options: FakeOptions): FakeActivities {
     },
     async openSandbox(input) {
       note("openSandbox", input);
-      return { container: "fake-box" };
+      return { container: "fake-sandbox" };
     },
     async fetchRepository(input) {
       note("fetchRepository", input);

@@ -26,7 +26,7 @@ export interface FakeSandboxOptions {
 }
 
 export async function createFakeSandbox(options: FakeSandboxOptions = {}): Promise<FakeSandbox> {
-  const root = await mkdtemp(path.join(tmpdir(), "longhaul-fake-box-"));
+  const root = await mkdtemp(path.join(tmpdir(), "longhaul-fake-sandbox-"));
   const processes = new Map<string, FakeProcess>();
   const started: SandboxCommand[] = [];
   const find = (id: string): FakeProcess => {

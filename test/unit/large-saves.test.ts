@@ -9,7 +9,7 @@ const ANSWER = Buffer.from(
 );
 
 /** Size of its save in bytes. */
-function boxWith(bytes: number): ProgramSandbox {
+function sandboxWith(bytes: number): ProgramSandbox {
   const ended: CommandState = {
     id: "ws-1",
     kind: "exited",
@@ -32,7 +32,7 @@ function boxWith(bytes: number): ProgramSandbox {
 }
 
 it("one large save is in memory at a time, from reading until it is stored or failed; small ones do not wait", async () => {
-  const [large, small] = [boxWith(17 * 2 ** 20), boxWith(2)];
+  const [large, small] = [sandboxWith(17 * 2 ** 20), sandboxWith(2)];
   let [held, most] = [0, 0];
   const slow = Promise.withResolvers<void>();
   const keep = async (isKept: boolean) => {

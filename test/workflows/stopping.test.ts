@@ -114,7 +114,7 @@ describe("an interrupt that finds nothing to abort yet", () => {
         activities: {
           openSandbox: async () => {
             await opened.promise;
-            return { container: "fake-box" };
+            return { container: "fake-sandbox" };
           },
         },
       },

@@ -17,7 +17,7 @@ const SAVES = 15;
 export async function measureSandbox(stand: Stand, scale: Scale): Promise<Figure[]> {
   const docker = connectDocker();
   const host = createDockerHost({ docker, name: "bench" });
-  const sessionId = `bench-box-${randomBytes(4).toString("hex")}`;
+  const sessionId = `bench-sandbox-${randomBytes(4).toString("hex")}`;
   try {
     const opening = performance.now();
     const sandbox = await host.open({

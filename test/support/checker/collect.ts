@@ -18,7 +18,7 @@ import {
   toolCalls,
 } from "../../../activities/store/schema/index.ts";
 import type { ServedRequest } from "../model-server/wire.ts";
-import { isClosed, type BoxEvidence, type Evidence } from "./evidence.ts";
+import { isClosed, type SandboxEvidence, type Evidence } from "./evidence.ts";
 import { collectHistories } from "./histories.ts";
 
 /** Where a session lives. A test's agent is such a place. */
@@ -72,7 +72,7 @@ export async function collectEvidence(
     events: db.select().from(events).where(eq(events.sessionId, id)).orderBy(asc(events.seq)),
     chunks: db.select().from(streamChunks).where(eq(streamChunks.sessionId, id)),
   };
-  const sandboxes = await boxesOf(place.docker, id, grace);
+  const sandboxes = await sandboxesOf(place.docker, id, grace);
   return {
     session,
     cursor,
@@ -95,18 +95,18 @@ export async function collectEvidence(
 }
 
 /** What is left of the session's sandbox; polls until it is gone or the grace period is over. */
-async function boxesOf(docker: Dockerode, id: string, graceMs: number): Promise<BoxEvidence[]> {
+async function sandboxesOf(docker: Dockerode, id: string, graceMs: number): Promise<SandboxEvidence[]> {
   const filters = { label: [`${LABEL}=${id}`] };
   const end = Date.now() + graceMs;
   for (;;) {
     const containers = await docker.listContainers({ all: true, filters });
     const { Volumes: volumes } = await docker.listVolumes({ filters });
     const sandboxes = [
-      ...containers.map(({ Names: names, Id: container }): BoxEvidence => ({
+      ...containers.map(({ Names: names, Id: container }): SandboxEvidence => ({
         kind: "container",
         name: names[0] ?? container,
       })),
-      ...(volumes ?? []).map(({ Name: name }): BoxEvidence => ({ kind: "volume", name })),
+      ...(volumes ?? []).map(({ Name: name }): SandboxEvidence => ({ kind: "volume", name })),
     ];
     if (sandboxes.length === 0 || Date.now() > end) return sandboxes;
     await new Promise((resolve) => setTimeout(resolve, 100));

@@ -42,7 +42,7 @@ export interface Evidence {
   /** The strict model server's log; without it, its claims are not checked. */
   readonly served: readonly ServedRequest[] | undefined;
   /** Containers and volumes that carry the session's label after a grace period. */
-  readonly sandboxes: readonly BoxEvidence[];
+  readonly sandboxes: readonly SandboxEvidence[];
   /** Lines of each file `*.marks` of the workspace as last saved; absent where nothing was saved. */
   readonly marks: ReadonlyMap<string, readonly string[]> | undefined;
   /** Values that must appear nowhere. */
@@ -72,7 +72,7 @@ export interface AcceptedGuidance {
   readonly by: "signal" | "update" | "start";
 }
 
-export interface BoxEvidence {
+export interface SandboxEvidence {
   readonly kind: "container" | "volume";
   readonly name: string;
 }

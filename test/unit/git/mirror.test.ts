@@ -77,20 +77,20 @@ it.each([
   const mirror = await updateMirror(access, remote.url);
   const start = await findStartPoint(access, mirror, { ref: undefined, defaultBranch: "main" });
   if (start === undefined) return expect.fail("no start");
-  const box = join(root, "box");
-  mkdirSync(box);
-  gitIn(box, "init", "-q");
+  const sandbox = join(root, "sandbox");
+  mkdirSync(sandbox);
+  gitIn(sandbox, "init", "-q");
   await withPack(access, mirror, { start, depth, signal }, async ({ bytes, refs, shallow }) => {
     const pieces: Uint8Array[] = [];
     for await (const piece of bytes) pieces.push(piece);
-    execFileSync("git", ["index-pack", "--stdin"], { cwd: box, input: Buffer.concat(pieces) });
-    if (shallow !== "") writeFileSync(join(box, ".git", "shallow"), shallow);
-    for (const [name, object] of refs) gitIn(box, "update-ref", name, object);
+    execFileSync("git", ["index-pack", "--stdin"], { cwd: sandbox, input: Buffer.concat(pieces) });
+    if (shallow !== "") writeFileSync(join(sandbox, ".git", "shallow"), shallow);
+    for (const [name, object] of refs) gitIn(sandbox, "update-ref", name, object);
   });
-  gitIn(box, "checkout", "-q", "-b", "work", start.commit);
-  expect(gitIn(box, "rev-list", "--count", "HEAD")).toBe(commits);
-  expect(readdirSync(box).toSorted()).toEqual([".git", "README.md", "a", "b"]);
-  gitIn(box, "fsck", "--strict");
+  gitIn(sandbox, "checkout", "-q", "-b", "work", start.commit);
+  expect(gitIn(sandbox, "rev-list", "--count", "HEAD")).toBe(commits);
+  expect(readdirSync(sandbox).toSorted()).toEqual([".git", "README.md", "a", "b"]);
+  gitIn(sandbox, "fsck", "--strict");
 });
 
 it("is deleted when no session has used it for a month, and cloned again by the next one", async () => {
