@@ -37,7 +37,7 @@ export async function createProgram(
     }
   }
   for (const command of [program, ...program.commands]) {
-    command.exitOverride().showHelpAfterError("(--help shows how it is used)").showSuggestionAfterError();
+    command.exitOverride().showHelpAfterError("(--help shows the usage)").showSuggestionAfterError();
   }
   return program;
 }

@@ -125,7 +125,7 @@ async function checkRuntime({ oldRunc, dockerHost }: WorkerConfig, logger: Logge
   const problem =
     runc === undefined
       ? "does not say which runc it starts sandboxes with"
-      : `starts sandboxes with runc ${runc.version}, which by its number has known ways out (${runc.open.join(", ")})`;
+      : `starts sandboxes with runc ${runc.version}, a version with known container escapes (${runc.open.join(", ")})`;
   if (oldRunc === "warn") {
     logger.warn({ runc }, `the Docker engine ${problem}`);
     return;
@@ -180,7 +180,7 @@ async function pollUntilStopped(
         // After a healthy minute the delays start over.
         if (performance.now() - began > 60_000) life = 0;
         const waitMs = RESTART_MS[Math.min(life, RESTART_MS.length - 1)] ?? 0;
-        logger.error({ err: error, waitMs }, "polling failed; it begins again");
+        logger.error({ err: error, waitMs }, "polling failed; it starts again");
         await sleep(waitMs, undefined, { signal: noMore }).catch(() => {});
       }
     }

@@ -248,7 +248,7 @@ export async function undoCompactions(run: Run): Promise<void> {
     const input = { step: state.step + 1, requestId };
     applyUndo(
       state,
-      await perform("undoCompaction", optionsOf(run), "take the newest compaction round back", input),
+      await perform("undoCompaction", optionsOf(run), "undo the newest compaction round", input),
     );
     state.undoRequests.shift();
   }

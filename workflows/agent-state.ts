@@ -216,7 +216,7 @@ export function applyCompaction(state: AgentState, facts: CompactionFacts): void
     state.futile = isDueAgain ? state.futile + 1 : Math.max(0, state.futile - 1);
     state.roundStep = next;
     if (state.futile > 0)
-      state.remark = `${state.futile + 1} compactions in a row gained nothing: the request reaches the trigger again at once. They pause after a few; see the token counts of the model's provider, or take a larger window.`;
+      state.remark = `${state.futile + 1} compactions in a row gained nothing: the request reaches the trigger again at once. They pause after a few; see the token counts of the model's provider, or use a larger window.`;
     state.round = facts.round;
     state.breaker = 0;
   }

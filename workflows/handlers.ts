@@ -135,7 +135,7 @@ function setWithdrawHandler(run: Run): void {
       validator: ({ id, parked }) => {
         if (!parked && !inbox.queue.some((item) => item.id === id))
           throw ApplicationFailure.nonRetryable(
-            "This message does not wait: the agent has it already, or there is none with this id.",
+            "This message is not waiting: the agent has it already, or there is none with this id.",
             "GuidanceRefused",
           );
       },
@@ -149,11 +149,11 @@ function setAnswerHandlers(run: Run): void {
     async (message) => {
       const answer = await takeAnswer(run, message);
       if (answer.ok) showDetails(run);
-      else showRemark(run, `An answer was not taken: ${answer.reason}.`);
+      else showRemark(run, `An answer was not accepted: ${answer.reason}.`);
     },
     {
       description:
-        'Answer a question: `{"question": "s1c0", "text": "…"}`, `{"option": 1}`, or just `"…"` where one is open. Allow or refuse a call: `{"action": "allow"}`, `"allow-always"`, `"deny"`.',
+        'Answer a question: `{"question": "s1c0", "text": "…"}`, `{"option": 1}`, or just `"…"` if one is open. Allow or refuse a call: `{"action": "allow"}`, `"allow-always"`, `"deny"`.',
     },
   );
   setHandler(
@@ -166,7 +166,7 @@ function setAnswerHandlers(run: Run): void {
     },
     {
       description:
-        "Like `answer`, with a reply: refused where the question is not open, or takes no such answer.",
+        "Like `answer`, with a reply: refused if the question is not open or does not allow that answer.",
       validator: (message) => {
         const reason = answerRefusal(run, message);
         if (reason !== undefined) throw ApplicationFailure.nonRetryable(reason, "AnswerRefused");

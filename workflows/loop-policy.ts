@@ -71,7 +71,7 @@ export function afterStep(state: AgentState, step: ModelStepFacts, policy: RunPo
   }
   if (step.kind === "empty" && state.emptyAnswers > 1) {
     const message =
-      "The model gave an empty answer twice in a row. The conversation is kept: say something to resume.";
+      "The model gave an empty answer twice in a row. The conversation is kept: send a message to resume.";
     return { kind: "failed", type: "EmptyAnswer", message };
   }
   return { kind: "again" };
@@ -118,7 +118,7 @@ export function afterAnswer(
     : {
         kind: "failed",
         type: "UnfinishedAnswer",
-        message: `The model's answer broke off twice in a row (finish: ${answer.finish}), so it does not count as the end of the task. What it said is kept: say something to resume.`,
+        message: `The model's answer broke off twice in a row (finish: ${answer.finish}), so it does not count as the end of the task. What it said is kept: send a message to resume.`,
       };
 }
 

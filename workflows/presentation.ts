@@ -46,7 +46,7 @@ export function currentDetails(
       `Deadline ${new Date(state.deadlineAtMs).toISOString()}: it ends in order a while before.`,
     );
   if (state.epoch > 1)
-    lines.push("", `Epoch ${state.epoch}: this run was reset; later rows of the old line are kept, marked.`);
+    lines.push("", `Epoch ${state.epoch}: this run was reset; later rows of the old run are kept, marked.`);
   if (policy.git)
     lines.push(
       "",

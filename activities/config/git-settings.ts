@@ -8,7 +8,7 @@ const BRANCH =
 export const branchName = z
   .string()
   .max(200)
-  .refine((name) => BRANCH.test(name.replaceAll("{id}", "id")), "a name that Git takes for a branch");
+  .refine((name) => BRANCH.test(name.replaceAll("{id}", "id")), "a valid Git branch name");
 
 /** A branch, tag or commit. */
 export const refName = z

@@ -26,7 +26,7 @@ export function toPrefix(text: string): Prefix {
   const given = /^\d{1,3}$/.test(length ?? "") ? Number(length) : Number.NaN;
   const count = length === undefined ? bits : given;
   if (kind === 0 || address.includes("%") || more.length > 0 || !(count <= bits)) {
-    throw new RangeError(`${JSON.stringify(text)} is no IP address and no prefix such as 10.1.0.0/16`);
+    throw new RangeError(`${JSON.stringify(text)} is neither an IP address nor a prefix such as 10.1.0.0/16`);
   }
   return kind === 4
     ? { address: masked4(address, count), length: count, version: 4 }

@@ -53,7 +53,7 @@ const serverSchema = z
     if (server.where === "worker") {
       for (const key of ["command", "url", ...LOCAL_KEYS, ...REMOTE_KEYS] as const)
         if (server[key] !== undefined)
-          refuse(key, "is the worker's to say: its policy file names the program");
+          refuse(key, "is set by the worker: its policy file names the program");
     } else if ((server.command === undefined) === (server.url === undefined))
       context.addIssue({ code: "custom", message: "needs either a command or a url" });
     else
@@ -73,7 +73,7 @@ const unfilled = (texts: Readonly<Record<string, string>> = {}): string[] =>
     .filter(([, variable = ""]) => !/^LONGHAUL_MCP_\w+$/.test(variable))
     .map(
       ([, variable = ""]) =>
-        `\${${variable}}: the worker fills in variables whose names begin with LONGHAUL_MCP_ alone`,
+        `\${${variable}}: the worker only fills in variables whose names begin with LONGHAUL_MCP_`,
     );
 
 /** A program on the worker, as its operator's policy file names it. */
@@ -97,7 +97,7 @@ export const mcpServersSchema = z.record(z.string(), serverSchema).superRefine((
     if (!NAME.test(name))
       issue("a server's name has 1 to 32 letters, digits, - and _, and no two underscores in a row");
     if (variables.has(mcpTokenVariable(name)))
-      issue("differs from another server's name in case, - or _ alone");
+      issue("differs from another server's name only in case, - or _");
     variables.add(mcpTokenVariable(name));
   }
 });

@@ -101,7 +101,7 @@ export function resolveModel(
     return { ok: false, message: unknownProvider(model, near), nearest: near };
   }
   if (config.tools === false) {
-    const message = `${model} cannot call tools (models.${written}.tools is false), and without tools there is no agent. Take another model.`;
+    const message = `${model} cannot call tools (models.${written}.tools is false), and the agent needs tools. Choose another model.`;
     return { ok: false, message, nearest: [] };
   }
   // A custom server may still serve a model that its maker has shut down.
@@ -175,7 +175,7 @@ function assumed(
   const { contextWindow, maxOutput } = assumption;
   const window =
     served?.window === undefined
-      ? `${served?.most === undefined ? "" : `its server ${served.from} says that it could take ${served.most} tokens, and not how many it gives it; `}a window of ${contextWindow} tokens and answers of ${maxOutput} are assumed`
+      ? `${served?.most === undefined ? "" : `its server ${served.from} says that the model supports ${served.most} tokens, but not how many it is served with; `}a window of ${contextWindow} tokens and answers of ${maxOutput} are assumed`
       : `its server ${served.from} gives it a window of ${contextWindow} tokens; answers of ${maxOutput} are assumed`;
   return [
     `${model} is in no table: ${window}, its price is unknown.${hintOf(served?.window === undefined ? nearest : [])} If that is wrong, add to longhaul.yaml:`,
@@ -183,14 +183,14 @@ function assumed(
     `  ${model}:`,
     `    contextWindow: ${assumption.contextWindow}`,
     `    maxOutput: ${assumption.maxOutput}`,
-    ...(mayBeChat ? ["    api: chat               # where the server has no /responses"] : []),
+    ...(mayBeChat ? ["    api: chat               # if the server has no /responses"] : []),
   ].join("\n");
 }
 
 function shutDown(model: string, { ends }: CatalogueModel, living: readonly string[]): string {
   const when = ends === "gone" ? "" : ` on ${ends}`;
   const others = living.length === 0 ? "" : ` Models that are served: ${living.join(", ")}.`;
-  return `${model} was shut down${when}; nothing was started.${others} A server of your own that still has it: set its contextWindow in models.${model} of longhaul.yaml.`;
+  return `${model} was shut down${when}; nothing was started.${others} If a server of your own still has it, set its contextWindow in models.${model} of longhaul.yaml.`;
 }
 
 function servedModels({ catalogue, now }: ModelFacts): string[] {

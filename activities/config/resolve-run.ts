@@ -75,7 +75,7 @@ export function resolveRun(
       (target) => target.provider?.name !== "rehearsal" && costUsd(target.price, NOTHING, target) === null,
     );
   if (limits.maxCostUsd !== undefined && unpriced !== undefined) {
-    const message = `limits.maxCostUsd is set, and the price of ${unpriced.model} is not known: nothing was started. Add models.${unpriced.model}.${missingPrice(unpriced)}, or take limits.maxCostUsd away.`;
+    const message = `limits.maxCostUsd is set, and the price of ${unpriced.model} is not known: nothing was started. Add models.${unpriced.model}.${missingPrice(unpriced)}, or remove limits.maxCostUsd.`;
     return { ok: false, message };
   }
   return {
@@ -92,5 +92,5 @@ const NOTHING = { input: 0, cached: 0, output: 0 };
 function missingPrice({ price, tier }: Pick<ModelTarget, "price" | "tier">): string {
   return price === undefined
     ? "price: {input, cached, output} (USD per million tokens)"
-    : `price with tiers: {${tier}: …}, what its tier of service multiplies the price with`;
+    : `price with tiers: {${tier}: …}, the factor on the price for its service tier`;
 }

@@ -82,7 +82,7 @@ export function readMore(
   const amount = moreOf(limit, answer);
   if (amount === undefined) return undefined;
   return amount > most
-    ? { ok: false, reason: `the operator lets the session have ${amountText(limit, most)} more at most` }
+    ? { ok: false, reason: `the operator allows the session at most ${amountText(limit, most)} more` }
     : { ok: true, text: `another ${amountText(limit, amount)}` };
 }
 

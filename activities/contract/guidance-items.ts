@@ -141,7 +141,7 @@ export function itemsOf(
 function carried(part: UserPart): UserPart[] {
   if (partBytes(part) <= MAX_ITEM_BYTES) return [part];
   if (part.type === "text") return piecesOf(part.text).map((text) => ({ type: "text", text }));
-  const text = `[A file (${part.mediaType}, ${part.data.length} characters) came with this message. It is too large for a signal and was not taken: send it with \`longhaul say --image\`, or put it in the workspace.]`;
+  const text = `[A file (${part.mediaType}, ${part.data.length} characters) came with this message. It is too large for a signal and was not accepted: send it with \`longhaul say --image\`, or put it in the workspace.]`;
   return [{ type: "text", text }];
 }
 

@@ -38,7 +38,7 @@ export function childConfig(
   const target = targetOf(parent, settings, input.model);
   if (target === undefined) {
     const names = modelsOf(parent, settings).map(({ model }) => model);
-    return refused(`"${input.model}" is none of this session's models: ${names.join(", ")}.`);
+    return refused(`"${input.model}" is not one of this session's models: ${names.join(", ")}.`);
   }
   const {
     repository: _repository,
@@ -78,7 +78,7 @@ function targetOf(
 export function delegateNote(access: DelegateInput["access"]): string {
   const files =
     access === "write"
-      ? "/workspace is your own copy; the files that you change are taken over when you are done."
+      ? "/workspace is your own copy; the files that you change are copied back when you are done."
       : "/workspace is your own copy: nothing that you change there is kept, so put what was asked for into your answer.";
   return `[Another agent delegated this task to you. ${files} It reads nothing but your last answer.]`;
 }

@@ -83,16 +83,16 @@ function endText({ status, limit, error, closed, stopped }: EndedDelegate): stri
       return `failed (${error?.type ?? "Unexpected"}: ${error?.message ?? "no reason is known"})`;
     case "active":
     case "waiting":
-      return closed === "terminated" ? "was terminated by the operator" : "ended without a word";
+      return closed === "terminated" ? "was terminated by the operator" : "ended without an outcome";
   }
 }
 
 function filesText({ applied, notApplied }: ReturnedFiles, handle: string | undefined): string {
   const lines: string[] = [];
-  if (applied.length > 0) lines.push(`Files taken over (${applied.length}): ${named(applied)}`);
+  if (applied.length > 0) lines.push(`Files applied (${applied.length}): ${named(applied)}`);
   if (notApplied.length > 0) {
     const where = handle === undefined ? "" : `; the delegate's versions: read_output ${handle}`;
-    lines.push(`Not taken over (${notApplied.length})${where}`);
+    lines.push(`Not applied (${notApplied.length})${where}`);
     lines.push(...notApplied.slice(0, MAX_NAMED).map(({ path, reason }) => `- ${path}: ${reason}`));
     if (notApplied.length > MAX_NAMED) lines.push(`- and ${notApplied.length - MAX_NAMED} more`);
   }

@@ -118,7 +118,7 @@ export async function putLfs(
   if ((await must(sandbox, "look for git-lfs", { argv: shell(HAS_LFS) })) === "")
     throw fatal(
       "BadConfiguration",
-      "The sandbox's image has no git-lfs, which git.lfs needs: take an image that has it, such as the default one, or leave git.lfs out.",
+      "The sandbox's image has no git-lfs, which git.lfs needs: use an image that has it, such as the default one, or leave git.lfs out.",
     );
   const program = { argv: pythonArguments("LONGHAUL_LFS"), env: { LONGHAUL_LFS: lfsSource }, ...place };
   await feedAll(sandbox, "take files of Git LFS", program, frames);

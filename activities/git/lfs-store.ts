@@ -73,9 +73,9 @@ export async function lfsStoreOf(
   const own = named.code === 0 ? named.out.trim() : "";
   const address = repositoryAddress(own === "" ? url : own);
   const wrong = "wrong" in address ? address.wrong : await refused(address.url);
-  if (wrong !== undefined) throw new LfsFailed(`its store is not asked: ${wrong}`);
+  if (wrong !== undefined) throw new LfsFailed(`its store is not contacted: ${wrong}`);
   if ("wrong" in address || address.kind === "file")
-    throw new LfsFailed("a repository in a folder has no store that could be asked");
+    throw new LfsFailed("a repository in a folder has no store to contact");
   if (address.kind === "ssh") return { ...(await overSsh(within, address.url, operation, signal)), refused };
   // A credential is found by the repository, of which the store is part where nothing else is said.
   const credential = await credentialFor(within, own === "" ? url : own, signal).catch((error: unknown) => {
@@ -164,7 +164,7 @@ export async function send(
   for (let hop = 0; ; hop += 1) {
     const origin = originOf(at);
     const wrong = await store.refused(origin === "" ? at : `${origin}/`);
-    if (wrong !== undefined) throw new LfsFailed(`its store leads to an address that is not asked: ${wrong}`);
+    if (wrong !== undefined) throw new LfsFailed(`its store leads to an address that is not contacted: ${wrong}`);
     // No credentials are sent to other hosts.
     const headers = hop === 0 || origin === originOf(url) ? init.headers : undefined;
     const { headers: _own, ...rest } = init;
@@ -199,7 +199,7 @@ export async function send(
       MAX_WORDS_CHARS,
     );
     const why =
-      status === 401 || status === 403 ? " (the worker's credential for it does not let it in)" : "";
+      status === 401 || status === 403 ? " (the worker's credential for it does not grant access)" : "";
     throw new LfsFailed(`${origin} answered ${status}${why}: ${words}`, status === 429 || status >= 500);
   }
 }

@@ -52,7 +52,7 @@ export async function fetchLfs(
     await download(store, actions.download, { oid, size }, lfsPath(mirror, oid), signal);
     sizes.delete(oid);
   }
-  if (sizes.size > 0) throw new LfsFailed(`the store answered nothing for ${sizes.size} objects`);
+  if (sizes.size > 0) throw new LfsFailed(`the store did not answer for ${sizes.size} objects`);
   return objects;
 }
 
@@ -81,7 +81,7 @@ async function download(
       await file.writeFile(piece as Uint8Array);
     }
     if (bytes !== object.size || hash.digest("hex") !== object.oid)
-      throw new LfsFailed(`the store sent another content for the object ${object.oid.slice(0, 12)}`);
+      throw new LfsFailed(`the store sent different content for the object ${object.oid.slice(0, 12)}`);
     await file.close();
     await rename(part, path);
   } catch (error) {

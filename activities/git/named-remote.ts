@@ -22,18 +22,18 @@ export async function refusedRemote(
   url: string,
 ): Promise<string | undefined> {
   const [address, own] = [repositoryAddress(url), repositoryAddress(base)];
-  if ("wrong" in address) return `${shown(url)} is no address that is taken: ${address.wrong}`;
+  if ("wrong" in address) return `${shown(url)} is not an accepted address: ${address.wrong}`;
   if ("wrong" in own) return own.wrong;
   if (address.kind === "file")
     return own.kind === "file"
       ? undefined
-      : `${shown(url)} is a folder, and the repository's own address is none`;
+      : `${shown(url)} is a folder, and the repository's own address is not`;
   if (address.kind === "http" && new URL(url).protocol === "http:" && !base.startsWith("http:"))
     return `${shown(url)} is not encrypted, and the repository's own address is not of that kind`;
   const host = address.host ?? "";
   if (isSameServer(base, url) || host === own.host || access.within(base).hasToken(url)) return undefined;
   if (await isPublicHost(host)) return undefined;
-  return `${host} is in a private network; set ${tokenVariable(host)} where the worker runs to let it be reached`;
+  return `${host} is in a private network; set ${tokenVariable(host)} where the worker runs to allow it`;
 }
 
 /** A name that does not resolve here is left to the proxy, or to git's own words. */

@@ -42,7 +42,7 @@ export async function submodulesIn(
   const listed = await git(access, ["config", "--blob", file, "--null", "--list"], { cwd: folder });
   const entries = readEntries(listed);
   const wrong = [...entries.keys()].find((name) => !isSafePath(name));
-  if (wrong !== undefined) return { refused: `.gitmodules has a submodule of the name ${shown(wrong)}` };
+  if (wrong !== undefined) return { refused: `.gitmodules has a submodule named ${shown(wrong)}` };
   const links = await linksIn(access, folder, commit);
   const found: Submodule[] = [];
   for (const [name, { path, url: written, update }] of entries) {
@@ -52,7 +52,7 @@ export async function submodulesIn(
     const resolved = written === undefined ? undefined : resolveUrl(url, written);
     if (resolved === undefined)
       return {
-        refused: `the submodule ${shown(name)} has no address that leads anywhere (${shown(written ?? "")})`,
+        refused: `the submodule ${shown(name)} has no usable address (${shown(written ?? "")})`,
       };
     found.push({ name, path, url: resolved, commit: linked });
   }

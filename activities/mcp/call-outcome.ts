@@ -31,7 +31,7 @@ export function failedCall(
   }
   const seconds = (ms: number) => `${ms / 1_000} s`;
   const reason = isTimeout(error)
-    ? `${name} gave no sign of life for ${seconds(settings.timeout)}, or took longer than ${seconds(settings.maxTimeout)} (timeout and maxTimeout of this server)`
+    ? `${name} did not respond for ${seconds(settings.timeout)}, or took longer than ${seconds(settings.maxTimeout)} (timeout and maxTimeout of this server)`
     : `${name}: ${reasonOf(error)}`;
   if (!sent.isSent || isRefusal(error)) return { text: `The call failed. ${reason}.`, isError: true };
   if (call.isRepeatable) return { text: `The call failed. ${reason}. It can be repeated.`, isError: true };

@@ -81,7 +81,7 @@ async function ask(
 ): Promise<ToolResult> {
   const { server, state } = call;
   const fail = (why: string) => ({
-    text: `The call was not carried on. ${server.name}: ${why}.`,
+    text: `The call was not continued. ${server.name}: ${why}.`,
     isError: true,
   });
   if (round > MAX_ROUNDS) return fail(`it asked for something ${MAX_ROUNDS} times over`);

@@ -39,7 +39,7 @@ export function questionsFor(
   for (const [request, value] of Object.entries(requests)) {
     const { method, params } = value as { method?: string; params?: Params };
     if (method !== ELICIT || params === undefined)
-      return `it wants something of its client that is not offered (${oneLine(String(method), 80)})`;
+      return `it asks its client for something that is not supported (${oneLine(String(method), 80)})`;
     const asked =
       params.mode === "url"
         ? urlQuestion(server, params)
@@ -137,7 +137,7 @@ export function answersTo(
         unfit.push({
           ...question,
           id: nameOf(unfit.length + 1),
-          text: `${oneLine(answer ?? "", 80)} is not taken: ${read.problem}.\n${question.text}`,
+          text: `${oneLine(answer ?? "", 80)} is not accepted: ${read.problem}.\n${question.text}`,
         });
       else content[question.field] = read.value;
     }

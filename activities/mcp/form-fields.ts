@@ -81,7 +81,7 @@ export function answerValue(
   words: string,
 ): { readonly value: unknown } | { readonly problem: string } {
   const value = valueOf(schema, words.trim());
-  if (value === undefined) return { problem: "it is none of the choices" };
+  if (value === undefined) return { problem: "it is not one of the choices" };
   try {
     const read = z.fromJSONSchema(schema as Parameters<typeof z.fromJSONSchema>[0]).safeParse(value);
     if (read.success) return { value };

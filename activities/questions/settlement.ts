@@ -47,7 +47,7 @@ function planResult(end: Settlement): { readonly outcome: ToolOutcome; readonly 
   if (end.how === "allowed")
     return {
       outcome: "completed",
-      text: `The person approved the plan${words === undefined ? "" : `, and wrote: ${words}`}\nThe workspace can be written to now, and all tools are there. The sandbox was made again: processes that were started are gone. Carry the plan out.`,
+      text: `The person approved the plan${words === undefined ? "" : `, and wrote: ${words}`}\nThe workspace can be written to now, and all tools are there. The sandbox was recreated: processes that were started are gone. Carry out the plan.`,
     };
   if (end.how === "denied" && words !== undefined)
     return {

@@ -109,7 +109,7 @@ export async function inScope<T>(
 const exhausted = (activity: string, attempts: number) =>
   fatal(
     "Unexpected",
-    `${activity} was tried ${attempts} times, and none of its attempts ended in time. What was done before is kept: say something to go on.`,
+    `${activity} was tried ${attempts} times, and none of its attempts ended in time. What was done before is kept: send a message to continue.`,
   );
 
 /** The same failure, not to be tried again. A cancellation stays what it is. */
@@ -128,7 +128,7 @@ function byCode(failure: unknown): unknown {
   log.warn("failed", { type, reason: failure.message });
   const kept = ApplicationFailure.create({
     type,
-    message: `${type}: the worker's log has its words.`,
+    message: `${type}: see the worker's log.`,
     nonRetryable: known?.nonRetryable ?? false,
     ...(known?.nextRetryDelay == null ? {} : { nextRetryDelay: known.nextRetryDelay }),
   });
@@ -177,7 +177,7 @@ async function outward(
     return database.final
       ? fatal(
           "DatabaseRejected",
-          `${message}, and trying again would not help: this is a fault of Longhaul's.`,
+          `${message}, and trying again would not help: this is a bug in Longhaul.`,
         )
       : retryable("DatabaseUnavailable", `${message}; it is tried again.`);
   }

@@ -63,7 +63,7 @@ export function refuseWhatKillsWorkers({ quick, total }: Losses, activity: strin
     "PoisonedSession",
     `After the first attempt at ${activity}, ${total} workers in a row were lost while they ran it${
       quick > 0 ? `, the last ${quick} within ${QUICK_LOSS_MS / 1_000} s of taking it over` : ""
-    }. It is not given to another worker. The conversation and the files are kept as last saved. See the workers' logs for why they ended (memory, a crash); then say something to go on without this call.`,
+    }. It is not given to another worker. The conversation and the files are kept as last saved. See the workers' logs for why they ended (memory, a crash); then send a message to continue without this call.`,
   );
 }
 
@@ -85,9 +85,9 @@ export const MAX_LOST_SAVES = 3;
 export function lostWithSaves(): Error {
   return fatal(
     "PoisonedSession",
-    `${MAX_LOST_SAVES} workers in a row were lost while they saved this session's files. This run saves and opens its sandbox no more. ` +
+    `${MAX_LOST_SAVES} workers in a row were lost while they saved this session's files. This run no longer saves or opens its sandbox. ` +
       "The conversation is kept, and the files as last saved; the newest are in the sandbox, which is kept as well. " +
-      "See the workers' logs for why they ended (memory, a crash); then say something to go on in that sandbox, and let it remove what is large or many there.",
+      "See the workers' logs for why they ended (memory, a crash); then send a message to continue in that sandbox, and have it remove large or numerous files there.",
   );
 }
 

@@ -175,11 +175,11 @@ function limitReached(
   if (limit === undefined) return undefined;
   if (limit === "deadline") {
     const message =
-      "The run's deadline has come (limits.deadline). The conversation and the files are kept: say something to go on.";
+      "The run's deadline has come (limits.deadline). The conversation and the files are kept: send a message to continue.";
     return { type: LIMIT_ERRORS.deadline, message };
   }
   const maxUsd = session?.config.limits.maxCostUsd;
-  const message = `The session has cost what it may (limits.maxCostUsd${maxUsd === undefined ? "" : `: $${maxUsd}`}). The conversation and the files are kept.`;
+  const message = `The session has reached its cost limit (limits.maxCostUsd${maxUsd === undefined ? "" : `: $${maxUsd}`}). The conversation and the files are kept.`;
   return { type: LIMIT_ERRORS.cost, message };
 }
 

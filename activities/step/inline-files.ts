@@ -20,7 +20,7 @@ export async function storeFile(db: Queryable, part: FilePart): Promise<UserPart
   // What it is called does not count: a provider refuses the whole request for an image that is none.
   const found = imageTypeOf(bytes) ?? (isPdf(bytes) ? "application/pdf" : undefined);
   if (found === undefined && /^image\/|^application\/pdf$/.test(part.mediaType))
-    return notTaken(part, "its content is no PNG, JPEG, GIF, WebP or PDF");
+    return notTaken(part, "its content is not a PNG, JPEG, GIF, WebP or PDF");
   return saveBlob(db, bytes, found ?? part.mediaType, part.filename);
 }
 

@@ -28,7 +28,7 @@ export function failureOf(error: ModelError, isLast: boolean): ModelFailure {
     case "quota":
       return end(
         "ModelCredentials",
-        "The conversation is kept: put the key right and say something to resume.",
+        "The conversation is kept: correct the key and send a message to resume.",
       );
     case "rejected":
     case "not-found":
@@ -59,7 +59,7 @@ export function failureOf(error: ModelError, isLast: boolean): ModelFailure {
 export function outOfRoom(model: string, tokens: number): ApplicationFailure {
   return fatal(
     "EmptyAnswer",
-    `${model} used up its ${tokens} tokens of output by thinking and said nothing. The conversation is kept. Raise models.${model}.maxOutput if the model can write more, or lower models.${model}.reasoning.effort, and start a session with that; or go on with another model (longhaul say ID "go on" --model …).`,
+    `${model} used up its ${tokens} tokens of output by thinking and said nothing. The conversation is kept. Raise models.${model}.maxOutput if the model can write more, or lower models.${model}.reasoning.effort, and start a session with that; or continue with another model (longhaul say ID "go on" --model …).`,
   );
 }
 

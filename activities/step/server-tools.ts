@@ -58,7 +58,7 @@ export async function takeServerTools(
   if (lacking !== undefined)
     throw fatal(
       "McpUnavailable",
-      `The MCP server ${lacking.server}, which this session requires, gives no tools: ${lacking.failed}. No model was asked. Try it with: longhaul mcp test ${lacking.server}`,
+      `The MCP server ${lacking.server}, which this session requires, provides no tools: ${lacking.failed}. No model was asked. Try it with: longhaul mcp test ${lacking.server}`,
     );
   return { ...session, catalogues };
 }
@@ -123,7 +123,7 @@ async function ask(
   [name, settings]: Named,
   sandbox: Sandbox | undefined,
 ): Promise<{ readonly era: string; readonly tools: readonly McpToolEntry[] } | { readonly failed: string }> {
-  if (mcp === undefined) return { failed: "this worker reaches no MCP servers" };
+  if (mcp === undefined) return { failed: "this worker cannot reach MCP servers" };
   try {
     const { era, tools } = await mcp.list({ sessionId: session.id, name, settings }, sandbox, scope.signal);
     return { era, tools: cleanDeep(tools, sanitizer.clean) as readonly McpToolEntry[] };

@@ -38,6 +38,6 @@ async function undoCompaction(
   const prefix = prefixOf(session, deps.tools);
   const context = contextSizeOf(rows, measureOf(session, prefix));
   return undone === undefined
-    ? { kind: "nothing", reason: "No compaction round is left to take back.", context }
+    ? { kind: "nothing", reason: "No compaction round is left to undo.", context }
     : { kind: "undone", round: undone.round, context };
 }

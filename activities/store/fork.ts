@@ -119,7 +119,7 @@ async function copyFiles(tx: Transaction, { from, to, beforeStep }: Fork): Promi
 
 async function tellModel(tx: Transaction, { from, to, beforeStep }: Fork): Promise<void> {
   const filesAre = await filesAsOf(tx, from, beforeStep);
-  const text = `[This conversation goes on from an earlier point of session ${from}. The files in /workspace are ${filesAre}; processes that were started are not there.]`;
+  const text = `[This conversation continues from an earlier point of session ${from}. The files in /workspace are ${filesAre}; processes that were started are not there.]`;
   const message: Message = { role: "user", content: [{ type: "text", text }] };
   const { rows } = await tx.execute<{ epoch: number }>(sql`select epoch from sessions where id = ${to}`);
   await insertMessage(tx, to, await takeSequences(tx, to, 1), {

@@ -24,7 +24,7 @@ export interface Standpoint {
 
 /** After a reset to this point, the model gets a notice before the step that follows. */
 const resetNotice = (filesAre: string) =>
-  `[The conversation was taken back to this point. The files in /workspace are ${filesAre}; processes that were started are gone.]`;
+  `[The conversation went back to this point. The files in /workspace are ${filesAre}; processes that were started are gone.]`;
 
 /**
  * Marks what a run finds of another line as superseded in the epoch that begins with it. Rounds and prunes from there

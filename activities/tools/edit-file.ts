@@ -107,7 +107,7 @@ function bridged(how: string): string {
   if (how === "exact") return "";
   return how === "indentation"
     ? " (old_string matched after an indentation shift, which new_string was given too)"
-    : " (old_string matched but for trailing blanks)";
+    : " (old_string matched except for trailing blanks)";
 }
 
 function mismatch(

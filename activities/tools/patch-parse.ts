@@ -42,7 +42,7 @@ function bodyOf(patch: string): string[] {
   const stray = outside.find(
     (line) => line !== "" && !/^(?:```\w*|(?:apply_patch )?<<-?\s*['"]?\w+['"]?|EOF|PATCH)$/.test(line),
   );
-  if (stray !== undefined) throw new ToolFailure(`This stands outside of the patch: ${cutChars(stray, 100)}`);
+  if (stray !== undefined) throw new ToolFailure(`This is outside the patch: ${cutChars(stray, 100)}`);
   return lines.slice(begin + 1, end);
 }
 
@@ -58,7 +58,7 @@ function parseBody(lines: readonly string[]): PatchOperation[] {
     const header = headerOf(line.trim());
     if (header === undefined) {
       throw new ToolFailure(
-        `"${cutChars(line, 100)}" is no file header. Each file begins with *** Add File: PATH, *** Delete File: PATH or *** Update File: PATH.`,
+        `"${cutChars(line, 100)}" is not a file header. Each file begins with *** Add File: PATH, *** Delete File: PATH or *** Update File: PATH.`,
       );
     }
     // In an update a padded marker is a context line of the file; anywhere else it can only be a marker.

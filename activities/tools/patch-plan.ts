@@ -60,7 +60,7 @@ async function plan(
       const draft = await load(files, drafts, path);
       if (draft.before !== undefined && draft.before.hash === undefined)
         throw new ToolFailure(
-          `${name} is no regular file. Delete it in one patch and add the file in the next one.`,
+          `${name} is not a regular file. Delete it in one patch and add the file in the next one.`,
         );
       const now = textOf(draft);
       refuseOmission(name, operation.text, now.ok ? now.text : "");
@@ -78,7 +78,7 @@ async function plan(
       const draft = await load(files, drafts, path);
       if (draft.after === undefined) {
         throw new ToolFailure(
-          `${name} is to be updated, but there is no such file. To make it use *** Add File.`,
+          `${name} is to be updated, but there is no such file. To create it, use *** Add File.`,
         );
       }
       const after = { bytes: encodeText(updated(draft, operation.chunks)), mode: draft.after.mode };
@@ -109,7 +109,7 @@ function updated(draft: Draft, chunks: Extract<PatchOperation, { kind: "update" 
 function textOf({ path, after }: Draft): ReturnType<typeof decodeText> {
   if (after === undefined) return { ok: true, text: "", bom: false };
   if (after.bytes !== undefined) return decodeText(path, after.bytes);
-  return { ok: false, reason: "failed", message: `${showName(path)} is no text file.` };
+  return { ok: false, reason: "failed", message: `${showName(path)} is not a text file.` };
 }
 
 async function load(files: SandboxFiles, drafts: Map<string, Draft>, path: string): Promise<Draft> {
@@ -163,10 +163,10 @@ function notFound(name: string, outcome: Extract<ChunksOutcome, { ok: false }>):
     return `These lines are not in ${name}, in this order:\n${shown}\nRead the file and write the patch against it as it stands now.`;
   }
   if (atEnd) {
-    return `These lines stand at line ${elsewhere} of ${name}, not at its end as *** End of File says:\n${shown}\nLeave that marker out, or write the lines that the file ends with.`;
+    return `These lines are at line ${elsewhere} of ${name}, not at its end as *** End of File says:\n${shown}\nLeave that marker out, or write the lines that the file ends with.`;
   }
   const after = anchor === undefined || lines.length === 1 ? "" : ` after "@@ ${cutChars(anchor, 100)}"`;
-  return `These lines stand at line ${elsewhere} of ${name}, above the place where the patch looks for them${after}:\n${shown}\nPut the chunks of a file in the order of its lines, and a line after @@ above what it leads to.`;
+  return `These lines are at line ${elsewhere} of ${name}, above the place where the patch looks for them${after}:\n${shown}\nPut the chunks of a file in the order of its lines, and a line after @@ above what it leads to.`;
 }
 
 export type OperationState = "to do" | "done" | "not clear";

@@ -30,7 +30,7 @@ async function run(given: z.infer<typeof input>, context: ToolContext): Promise<
     size = read.size;
     if (got === 0 && imageTypeOf(read.bytes) === undefined) {
       return failure(
-        `${name} is no PNG, JPEG, GIF or WebP image, going by its content. For text use read_file.`,
+        `${name} is not a PNG, JPEG, GIF or WebP image, going by its content. For text use read_file.`,
       );
     }
     if (size > MAX_BYTES) {

@@ -142,7 +142,7 @@ async function parkedNotice(sandbox: Sandbox): Promise<string> {
       ? ""
       : ` Background commands that were running: ${running.slice(0, MAX_NAMED).join(", ")}.`;
   return (
-    "[While a person was waited for, the sandbox was saved and removed, and is made again from the save. " +
+    "[While the session waited for a person, the sandbox was saved and removed, and is recreated from the save. " +
     `Gone are running processes, everything outside /workspace, and folders named ${REBUILT_FOLDERS.join(", ")}.${commands} Recreate what you need.]`
   );
 }

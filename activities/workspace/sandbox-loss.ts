@@ -64,7 +64,7 @@ export function unsavedAtReset({
 }): string | undefined {
   const savedStep = before.savedStep ?? 0;
   if (savedStep >= step - 1 || lastChangingStep <= savedStep) return undefined;
-  return `[The files in /workspace are as saved after step ${savedStep}: the session was taken back before those of step ${step - 1} were saved. What steps ${savedStep + 1} to ${step - 1} changed is not there: check the files before you continue.]`;
+  return `[The files in /workspace are as saved after step ${savedStep}: the session went back before those of step ${step - 1} were saved. What steps ${savedStep + 1} to ${step - 1} changed is not there: check the files before you continue.]`;
 }
 
 function restarted(isAnotherContainer: boolean): string {

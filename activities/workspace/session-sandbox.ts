@@ -244,7 +244,7 @@ async function openIn(
 
 /** For the model, after a reset. */
 const NOT_SET_BACK =
-  "[You work in a container of the user's, whose files were not set back: they are as the later steps left them. Processes that were started are gone.]";
+  "[You work in a container of the user's, whose files were not restored: they are as the later steps left them. Processes that were started are gone.]";
 
 /** What is lost where the session's sandbox was `before` and is `now`. */
 export async function lossIn(

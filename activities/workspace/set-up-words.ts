@@ -48,5 +48,5 @@ export function readyNotice(ended: Ended, commands: readonly string[], again: bo
     return `[The project's set-up has run in ${which}: ${commands.map((command) => `\`${shorten(command, 200)}\``).join(", ")}.]`;
   const printed =
     ended.output === "" ? "" : ` It last printed:\n${cutTail(ended.output, MAX_NOTICE_OUTPUT_CHARS)}`;
-  return `[The project's set-up failed in ${which} at \`${ended.command}\` (${ended.how}). Look into it where the task needs it.${printed}]`;
+  return `[The project's set-up failed in ${which} at \`${ended.command}\` (${ended.how}). Look into it if the task needs it.${printed}]`;
 }

@@ -30,7 +30,7 @@ export async function cancelBatch(services: Services, name: string): Promise<Bat
   });
   if (asked === undefined)
     throw notPossible(
-      `The batch ${name} does not run.`,
+      `The batch ${name} is not running.`,
       `See what became of it: longhaul batch status ${name}`,
     );
   const isOver = async () => (await readBatch(services, name)).endedAt !== null;

@@ -35,7 +35,7 @@ export async function followBatch(
           const last = await readBatch(services, name);
           if (last.endedAt === null)
             output.note(
-              `The run of ${name} was ended in Temporal; the sessions that had begun go on. Start the file again for the rest.\n`,
+              `The run of ${name} was ended in Temporal; the sessions that had begun continue. Start the batch again for the rest.\n`,
             );
           return last;
         }
@@ -61,7 +61,7 @@ async function readUnlessAway(
   } catch (error) {
     if (error instanceof ClientError) throw error;
     output.note(
-      `Postgres does not answer (${oneLine(reasonOf(error), 200)}); the batch goes on, trying again …\n`,
+      `Postgres does not answer (${oneLine(reasonOf(error), 200)}); the batch continues; trying again …\n`,
     );
     return undefined;
   }

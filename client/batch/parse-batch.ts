@@ -22,10 +22,10 @@ const lineSchema = z
       .string()
       .regex(
         ITEM_ID,
-        "begins with a letter or digit and has at most 32 of letters, digits, dots, dashes, underscores",
+        "must begin with a letter or digit and have at most 32 letters, digits, dots, dashes and underscores",
       )
       .optional(),
-    task: text.refine((task) => task !== "-", "is a text, not standard input"),
+    task: text.refine((task) => task !== "-", "must be text, not standard input"),
     repo: text.optional(),
     ref: text.optional(),
     workspace: text.optional(),
@@ -76,7 +76,7 @@ export function parseBatch(content: string): {
     const digest = createHash("sha256").update(JSON.stringify(rest)).digest("hex");
     const named = id ?? freeId(cutChars(digest, DIGEST_ID_CHARS), lineOf);
     const earlier = lineOf.get(named);
-    if (earlier !== undefined) mistakes.push({ line, reason: `id: ${named} is that of line ${earlier} too` });
+    if (earlier !== undefined) mistakes.push({ line, reason: `id: ${named} is already used in line ${earlier}` });
     lineOf.set(named, line);
     items.push({ ...rest, id: named, ordinal: items.length + 1, line, digest });
   }
@@ -116,7 +116,7 @@ export function refuseMistakes(path: string, mistakes: readonly Mistake[]): void
   const more = mistakes.length - shown.length;
   throw usageError(
     [
-      `${plural(mistakes.length, "line")} of the batch cannot be started, so nothing was.`,
+      `${plural(mistakes.length, "line")} of the batch cannot be started, so nothing was started.`,
       ...shown,
       ...(more > 0 ? [`and ${more} more`] : []),
     ].join("\n"),
@@ -140,5 +140,5 @@ export function batchName(given: string | undefined, path: string): string {
     24,
   );
   if (NAME.test(name)) return name;
-  throw usageError(`The name of ${path} makes no name for the batch.`, "Give it one: --name NAME");
+  throw usageError(`The file name of ${path} cannot serve as the batch's name.`, "Give it one: --name NAME");
 }

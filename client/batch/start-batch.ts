@@ -50,7 +50,7 @@ export async function startBatch(services: Services, order: BatchOrder): Promise
   if ((await describeRun(services.temporal, batchWorkflowId(name)))?.status === "RUNNING") {
     if (!isSameBatch(items, known))
       throw notPossible(
-        `The batch ${name} runs with other tasks than the file has now.`,
+        `The running batch ${name} has other tasks than the file has now.`,
         `Wait for its end, end it with: longhaul cancel ${name}, or give this one another --name.`,
       );
     return { attached: true, begun: 0, completed: completedOf(known) };
@@ -60,7 +60,7 @@ export async function startBatch(services: Services, order: BatchOrder): Promise
   const plan = planBatch(items, settled);
   if (plan.busy.length > 0)
     throw notPossible(
-      `${plural(plan.busy.length, "item")} of ${name} changed, and the sessions of before still run: ${listNames(plan.busy)}.`,
+      `${plural(plan.busy.length, "item")} of ${name} changed, and their earlier sessions still run: ${listNames(plan.busy)}.`,
       "Wait for their end, or cancel them.",
     );
   if (plan.starts.length === 0 && running(settled).length === 0 && settled.length > 0) {

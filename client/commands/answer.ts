@@ -23,7 +23,7 @@ export function answerCommand(command: Command, output: Output) {
     .argument("<id>", SESSION)
     .argument(
       "[answer...]",
-      "the question's id where several are open, then the answer; - reads it from stdin",
+      "the question's id if several are open, then the answer; - reads it from stdin",
     )
     .option("--option <n>", "the option of that number, from 1", positiveInteger)
     .option("--allow", "let the call run, once")

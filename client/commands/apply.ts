@@ -15,7 +15,7 @@ export function applyCommand(command: Command, output: Output) {
     .argument("<id>", SESSION)
     .option("--branch <name>", "the new branch (default: longhaul/<id>)", (text) => {
       if (!branchName.safeParse(text).success)
-        throw new InvalidArgumentError("Expected a name that Git takes for a branch.");
+        throw new InvalidArgumentError("Expected a valid Git branch name.");
       return text;
     });
   return (reference: string, flags: { readonly branch?: string }) =>

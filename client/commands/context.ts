@@ -71,7 +71,7 @@ export function contextText(report: ContextReport, style: Style): string {
 /** The calculation behind the total, figure by figure. */
 function basisLine({ basis, used, ratio }: ContextReport): string {
   if (basis === null) {
-    return `basis: ${used} (estimated) from the text in view, learnt ratio ${ratio.toFixed(3)}: no usable bill covers this view`;
+    return `basis: ${used} (estimated) from the text in view, calibration factor ${ratio.toFixed(3)}: no usable bill covers this view`;
   }
   const { lastInput, lastOutput, lastReasoning, newSince } = basis;
   const reasoning = lastReasoning > 0 ? ` (${lastReasoning} of it reasoning)` : "";
@@ -99,5 +99,5 @@ function estimateLines(report: ContextReport): string[] {
     ({ step, estimated, actual, errorRatio, pure }) =>
       `    step ${step}: ${estimated} estimated${pure ? " without a bill" : ""}, ${actual} billed, ${errorRatio >= 0 ? "+" : ""}${(100 * errorRatio).toFixed(1)} %`,
   );
-  return [`  last estimates (learnt ratio ${report.ratio.toFixed(3)}):`, ...calls];
+  return [`  last estimates (calibration factor ${report.ratio.toFixed(3)}):`, ...calls];
 }

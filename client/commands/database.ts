@@ -26,7 +26,7 @@ export function databaseCommand(command: Command, output: Output) {
     const store = openStore({ url, maxConnections: 1 });
     try {
       if (flags.revoke !== true) await grant(name, url);
-      else if (await revokeClient(store, name)) output.note(`The role of ${name} is gone.\n`);
+      else if (await revokeClient(store, name)) output.note(`The role of ${name} was removed.\n`);
       else throw notPossible(`${name} has no role in this database.`);
     } catch (error) {
       throw inWords(error);
@@ -41,7 +41,7 @@ export function databaseCommand(command: Command, output: Output) {
       client.username = encodeURIComponent(role);
       client.password = password;
       output.note(
-        `${owner}'s DATABASE_URL follows. It shows and changes ${owner}'s sessions alone. A second call makes a new password.\n`,
+        `${owner}'s DATABASE_URL follows. It gives access to ${owner}'s sessions only. A second call creates a new password.\n`,
       );
       output.result(`${client.href}\n`);
     }
@@ -52,13 +52,13 @@ function inWords(error: unknown): unknown {
   const { code } = (error ?? {}) as { code?: unknown };
   if (code === "42501")
     return notPossible(
-      "The role of this address may not make roles: nothing was granted.",
+      "The role of this address may not create roles: nothing was granted.",
       "Run it with the DATABASE_URL of a superuser. Workers keep their own.",
     );
   if (code === "42P01")
     return missing(
       "This database has no table client_roles.",
-      "A worker of this version makes it when it starts: longhaul worker",
+      "A worker of this version creates it when it starts: longhaul worker",
       error,
     );
   return error;

@@ -26,11 +26,11 @@ export function deleteCommand(command: Command, output: Output) {
 /** @throws ClientError (usage) where no one can confirm */
 async function isMeant(question: string): Promise<boolean> {
   if (processStdin().kind !== "terminal")
-    throw usageError("This deletes a session for good, and there is no terminal to ask in.", "Add --yes.");
+    throw usageError("This permanently deletes a session, and there is no terminal to ask for confirmation.", "Add --yes.");
   const asked = createInterface({ input: process.stdin, output: process.stderr });
   try {
     return /^y(es)?$/i.test(
-      (await asked.question(`${question} Its files and messages are gone then. [y/N] `)).trim(),
+      (await asked.question(`${question} Its files and messages will be gone. [y/N] `)).trim(),
     );
   } finally {
     asked.close();
@@ -40,7 +40,7 @@ async function isMeant(question: string): Promise<boolean> {
 function lines(id: string, { ids, histories }: Deleted): string[] {
   const family = ids.length === 1 ? "" : ` with ${plural(ids.length - 1, "delegate")}`;
   return [
-    `${id} is deleted${family}. A sandbox that is left of it goes with its worker's next clean-up.`,
+    `${id} is deleted${family}. If its sandbox is left, its worker's next clean-up removes it.`,
     ...(histories.left === 0
       ? []
       : [

@@ -12,7 +12,7 @@ export function forwardCommand(command: Command, output: Output) {
   command
     .argument("<id>", SESSION)
     .argument("<port>", "the server's port in the sandbox", portNumber)
-    .option("--port <n>", "the port of this machine; default: the same where it is free", portNumber);
+    .option("--port <n>", "the port of this machine; default: the same if it is free", portNumber);
   return (reference: string, port: number, flags: { readonly port?: number }) =>
     withSession(reference, async ({ store }, row): Promise<ExitCode> => {
       const { forwardPort, sandboxHere } = await import("../setup/sandbox-ports.ts");

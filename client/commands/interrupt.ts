@@ -21,7 +21,7 @@ export function interruptCommand(command: Command, output: Output) {
       const interrupted = await interruptSession(services, row, message);
       if (flags.json === true) output.json({ id, ...interrupted });
       else if (interrupted.acknowledged)
-        output.note(`${id} is interrupted and goes on with its queue. ${describeKept(interrupted)}\n`);
+        output.note(`${id} is interrupted and continues with its queue. ${describeKept(interrupted)}\n`);
       else
         output.note(
           "No worker has taken the interrupt yet; Temporal keeps it until one does (longhaul worker).\n",

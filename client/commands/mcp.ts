@@ -45,8 +45,8 @@ export function mcpCommand(command: Command, output: Output) {
     }
     if (found.auth !== "oauth" || found.url === undefined)
       throw usageError(
-        `The server ${server} takes no login.`,
-        `One over HTTP that does has: mcpServers.${server}.auth: oauth`,
+        `The server ${server} is not configured for a login.`,
+        `For a server over HTTP that requires one, set mcpServers.${server}.auth: oauth`,
       );
     const target = { name: server, url: found.url, scopes: found.scopes };
     return what === "login" ? login(target, given.environment, output) : logout(target, output);
@@ -69,7 +69,7 @@ async function login(
   } catch (error) {
     if (!(error instanceof Error) || error.name !== "McpFailure") throw error;
     throw missing(
-      `There is no login to ${target.name}: ${error.message}.`,
+      `Logging in to ${target.name} failed: ${error.message}.`,
       `Try it again: longhaul mcp login ${target.name}`,
       error,
     );
@@ -108,7 +108,7 @@ export function mcpText(
   style: Style,
   isWhole: boolean,
 ): string {
-  if (failed !== null) return `${style("red", "✗")} ${server}  gives no tools: ${oneLine(failed, 500)}`;
+  if (failed !== null) return `${style("red", "✗")} ${server}  provides no tools: ${oneLine(failed, 500)}`;
   if (era === null)
     return `  ${server}  a program in the sandbox: \`mcp test ${server}\` starts it and lists its tools`;
   const sum = tools.reduce((total, tool) => total + tool.tokens, 0);

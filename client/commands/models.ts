@@ -47,7 +47,7 @@ export function modelsCommand(command: Command, output: Output) {
       model.toLowerCase().includes((filter ?? "").toLowerCase()),
     );
     if (flags.json === true) output.json({ dated: catalogue.dated, models: rows }, 2);
-    else if (rows.length === 0) output.note(`No model is known whose name contains "${filter ?? ""}".\n`);
+    else if (rows.length === 0) output.note(`No known model's name contains "${filter ?? ""}".\n`);
     else output.result(`${modelsText(rows, output.style, catalogue.dated)}\n`);
   };
 }

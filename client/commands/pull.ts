@@ -18,7 +18,7 @@ export function pullCommand(command: Command, output: Output) {
   command
     .argument("<id>", SESSION)
     .argument("<dir>", "folder; created if it is missing")
-    .option("--force", "write over files that are there and differ")
+    .option("--force", "overwrite existing files that differ")
     .option(
       "--git",
       "write Git configuration and hooks as the agent left them: Git may run programs they name",

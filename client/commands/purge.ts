@@ -38,7 +38,7 @@ export function purgeCommand(command: Command, output: Output) {
 async function readSecret(): Promise<string> {
   const stdin = processStdin();
   if (stdin.kind !== "terminal") return readMessage(["-"], stdin);
-  process.stderr.write("The text to take out (not shown): ");
+  process.stderr.write("The text to remove (not shown): ");
   const unseen = new Writable({ write: (_chunk, _encoding, done) => done() });
   const asked = createInterface({ input: process.stdin, output: unseen, terminal: true });
   try {
@@ -51,7 +51,7 @@ async function readSecret(): Promise<string> {
 
 function lines(id: string, { rows, files, saves }: Purged): string[] {
   return [
-    `It was in ${plural(rows, "row")} of ${id}, and is taken out of them.`,
+    `It was in ${plural(rows, "row")} of ${id}, and was removed from them.`,
     ...(files === 0
       ? []
       : [`${plural(files, "image or document", "images or documents")} of its messages still hold it.`]),
@@ -60,6 +60,6 @@ function lines(id: string, { rows, files, saves }: Purged): string[] {
         `Saved files of ${save.id} still hold it, after step ${save.steps.join(", ")}: delete the session to remove them.`,
     ),
     `Not searched: Temporal's histories (messages of people, first lines of calls, last words), forks, logs, backups. longhaul delete ${id} removes the histories too.`,
-    "Whoever may have seen it has seen it: replace the key or password as well.",
+    "It may have been seen already: replace the key or password as well.",
   ];
 }

@@ -30,6 +30,6 @@ export function pushCommand(command: Command, output: Output) {
 
 function branch(text: string): string {
   if (!branchName.safeParse(text).success)
-    throw new InvalidArgumentError("Expected a name that Git takes for a branch.");
+    throw new InvalidArgumentError("Expected a valid Git branch name.");
   return text;
 }

@@ -23,7 +23,7 @@ export function questionsCommand(command: Command, output: Output) {
       const of = reference === undefined ? undefined : (await requireSession(services, reference)).id;
       const questions = (await unlessTableMissing(() => listQuestions(services.store.db, { of, all }))) ?? [];
       if (json === true) output.json(questions, 2);
-      else if (questions.length === 0) output.note("No session asks anything.\n");
+      else if (questions.length === 0) output.note("No session has an open question.\n");
       else {
         const blocks = questions.map((question) => questionText(question, output.style, new Date()));
         output.result(`${output.hints(blocks.join("\n\n"))}\n`);

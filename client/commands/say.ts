@@ -39,7 +39,7 @@ export function sayCommand(command: Command, output: Output) {
       const sessionId = found.id;
       let row = found;
       if (model !== undefined && (await switchModel(services.store, sessionId, model))) {
-        output.note(`${sessionId} goes on with ${model.model}.\n`);
+        output.note(`${sessionId} continues with ${model.model}.\n`);
         row = await requireSession(services, sessionId);
       }
       for (const line of notShown(attachments, runConfigSchema.parse(row.config))) output.note(`${line}\n`);

@@ -40,7 +40,7 @@ export function scheduleCommand(command: Command, output: Output) {
     .option("--max-cost <usd>", "stop each session when it has cost this much", positiveAmount)
     .option("--json", "one JSON document");
   return async (what: string, name: string | undefined, words: readonly string[], flags: ScheduleFlags) => {
-    if (!VERBS.includes(what)) throw usageError(`A schedule has no verb ${what}: ${VERBS.join(", ")}.`);
+    if (!VERBS.includes(what)) throw usageError(`Unknown action ${what} of a schedule; there are: ${VERBS.join(", ")}.`);
     if (what === "list") return list(flags, output);
     if (name === undefined || !NAME.test(name))
       throw usageError(
@@ -75,7 +75,7 @@ async function create(
     const { task, config: run } = await storedStart(services, start);
     await makeSchedule(services, { name, cron, timeZone, overlap, task, config: run });
   });
-  output.note(`The schedule ${name} is there. All of them: longhaul schedule list\n`);
+  output.note(`The schedule ${name} was created. All of them: longhaul schedule list\n`);
   return exitCodes.completed;
 }
 
@@ -109,7 +109,7 @@ async function change(what: string, name: string, output: Output): Promise<ExitC
   return withServices(async (services) => {
     if (what === "delete") {
       await deleteSchedule(services, name);
-      output.note(`The schedule ${name} is gone. Its sessions are kept.\n`);
+      output.note(`The schedule ${name} was deleted. Its sessions are kept.\n`);
     } else if (what === "run") {
       const triggered = await triggerSchedule(services, name);
       if (triggered.kind === "skipped")
@@ -120,7 +120,7 @@ async function change(what: string, name: string, output: Output): Promise<ExitC
       if (triggered.kind === "started") {
         output.result(`${triggered.id}\n`);
         output.note(`Watch it: longhaul watch ${triggered.id}\n`);
-      } else output.note(`${name} was asked for a start: it begins when its rules let it.\n`);
+      } else output.note(`A start of ${name} was requested: it begins when its rules allow it.\n`);
     } else {
       await pauseSchedule(services, name, what === "pause");
       output.note(`The schedule ${name} is ${what === "pause" ? "paused" : "active"}.\n`);

@@ -54,7 +54,7 @@ export function serveCommand(command: Command, output: Output) {
       );
       output.result(`${served.url}/#${token}\n`);
       output.note(
-        "Open it, or use the API with the part after # as bearer token; Ctrl-C ends the server, sessions go on.\n",
+        "Open it, or use the API with the part after # as bearer token; Ctrl-C ends the server; sessions continue.\n",
       );
       await Promise.race([once(process, "SIGINT"), once(process, "SIGTERM")]);
       await served.close();

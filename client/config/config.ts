@@ -196,7 +196,7 @@ export function serveTokens(environment: Environment = process.env): ReadonlyMap
       const user = personName(name);
       if (user === undefined || token.length < MIN_TOKEN_CHARS)
         throw usageError(
-          "LONGHAUL_SERVE_TOKENS is no list of names and tokens.",
+          "LONGHAUL_SERVE_TOKENS is not a list of names and tokens.",
           `Write it as alice=TOKEN,bob=TOKEN, with at least ${MIN_TOKEN_CHARS} characters in each token.`,
         );
       return [token, user];

@@ -94,7 +94,7 @@ export function devcontainerOf(text: string, path: string, folder = ".devcontain
     notes: [
       ...(left.length === 0
         ? []
-        : [`${path}: left out, as a sandbox has no such thing: ${left.join(", ")}.`]),
+        : [`${path}: left out, because a sandbox has no such setting: ${left.join(", ")}.`]),
       ...(given["features"] === undefined ? [] : [`${path}: ${FEATURES}`]),
       ...[...buildNotes, ...notes].map((note) => `${path}: ${note}`),
       ...ports.map((port) => `The project listens on port ${port}: longhaul forward ID ${portOf(port)}`),
@@ -106,7 +106,7 @@ const NAME_IMAGE =
   "Name an image in devcontainer.json, or set sandbox.image and sandbox.setup in a file of your own.";
 
 const FEATURES =
-  "features are left out: their scripts run as root. Install what they bring in the Dockerfile, or in onCreateCommand without root.";
+  "features are left out: their scripts run as root. Install what they provide in the Dockerfile, or in onCreateCommand without root.";
 
 const NO_BUILD = { build: undefined, notes: [] };
 
@@ -135,7 +135,7 @@ function buildOf(given: Given, path: string, folder: string) {
   const [issue] = result.error.issues;
   throw usageError(
     `${path}: build.${issue?.path.join(".") ?? ""}: expected ${issue?.message ?? "something else"}.`,
-    "Dockerfile and context have to lie in the project.",
+    "Dockerfile and context must be in the project.",
   );
 }
 
@@ -190,7 +190,7 @@ function environmentOf({ containerEnv, remoteEnv }: Given) {
     if (/\$\{[^}]*\}/.test(text))
       notes.push(`${name} is left out: ${text} cannot be known here. Set it in sandbox.env.`);
     else if (!/^(?!LONGHAUL_)[A-Za-z_]\w*$/.test(name))
-      notes.push(`${name} is left out: no name of a variable.`);
+      notes.push(`${name} is left out: not a valid variable name.`);
     else env[name] = text;
   }
   return { env, notes };

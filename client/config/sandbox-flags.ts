@@ -46,7 +46,7 @@ export function withSandboxFlags(
   if (sandbox.network !== "listed") {
     throw usageError(
       `--allow-domain has no effect with sandbox.network: ${sandbox.network ?? "bridge"}.`,
-      "Add --network listed: then the sandbox reaches the listed names alone.",
+      "Add --network listed: then the sandbox reaches only the listed names.",
     );
   }
   return { ...sandbox, domains: [...(file?.domains ?? []), ...allowDomain] };

@@ -29,7 +29,7 @@ export function withSharedSkills<T extends SessionSkills | undefined>(
   const size = [...found.values()].reduce((sum, text) => sum + Buffer.byteLength(text), 0);
   if (size > MAX_BYTES)
     throw usageError(
-      `skills.folders: the skills have ${bytes(size)}, and ${bytes(MAX_BYTES)} can be brought along.`,
+      `skills.folders: the skills take ${bytes(size)}; at most ${bytes(MAX_BYTES)} can be included.`,
       "Keep large files in the workspace, or in the sandbox's image.",
     );
   const shared = [...found].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([path, text]) => ({ path, text }));

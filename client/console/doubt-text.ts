@@ -12,5 +12,5 @@ export function doubtText(billedTokens?: number): string {
       ? "The server's token counts"
       : `The server counts ${tokens(billedTokens)} tokens, which`;
   const verb = billedTokens === undefined ? "contradict" : "contradicts";
-  return `${count} ${verb} the size of this session: it may cut requests to its own window without a word. Longhaul's own count is used; longhaul doctor shows the server's window, and models.<id>.contextWindow sets it.`;
+  return `${count} ${verb} the size of this session: it may silently cut requests to its own window. Longhaul's own count is used; longhaul doctor shows the server's window, and models.<id>.contextWindow sets it.`;
 }

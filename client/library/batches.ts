@@ -67,7 +67,7 @@ export function batchesOver(
     get: (name) => readBatch(services, name),
     start: async (file, { name: given, concurrency = CONCURRENCY, stopAfter, maxCostUsd, ...all } = {}) => {
       if (!Number.isInteger(concurrency) || concurrency < 1 || concurrency > MAX_CONCURRENCY)
-        throw usageError(`concurrency is a whole number from 1 to ${MAX_CONCURRENCY}.`);
+        throw usageError(`concurrency must be an integer from 1 to ${MAX_CONCURRENCY}.`);
       const name = batchName(given, file);
       const ofAll = flagsOf(maxCostUsd === undefined ? all : { ...all, maxCostUsd });
       const { items } = await prepareBatch(file, ofAll, onNote);

@@ -47,7 +47,7 @@ export function withoutCredentials(registries: Registries): FoundRegistries {
       if (url.username === "" && url.password === "") return [address];
       url.username = url.password = "";
       notes.push(
-        `The address of the ${name} registry ${url.host} holds a name or a password: the sandbox gets it without.`,
+        `The address of the ${name} registry ${url.host} contains a name or a password: the sandbox gets the address without them.`,
       );
       return [url.href];
     });

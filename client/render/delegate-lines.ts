@@ -14,7 +14,7 @@ export const delegateLines = {
       status,
       plural(steps, "step"),
       ...(costUsd === null ? [] : [dollars(costUsd)]),
-      ...(applied.length === 0 ? [] : [`${plural(applied.length, "file")} taken over`]),
+      ...(applied.length === 0 ? [] : [`${plural(applied.length, "file")} applied`]),
     ];
     return `${style("cyan", `⇠ ${childId}:`)} ${parts.join(", ")}`;
   },
@@ -22,5 +22,5 @@ export const delegateLines = {
   notApplied: ({ notApplied }: EventData["delegate:ended"]): string | undefined =>
     notApplied.length === 0
       ? undefined
-      : `! not taken over: ${oneLine(notApplied.map(({ path, reason }) => `${path} (${reason})`).join(", "), 500)}`,
+      : `! not applied: ${oneLine(notApplied.map(({ path, reason }) => `${path} (${reason})`).join(", "), 500)}`,
 };

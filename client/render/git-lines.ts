@@ -12,7 +12,7 @@ export const gitLines = {
       `  ${oneLine(url, 200)} at ${oneLine(ref, 100)} (${commit.slice(0, SHOWN_COMMIT)}), branch ${branch}`,
     ),
   pushed: ({ branch, commit, commits, forced }: EventData["git:pushed"], style: Style): string => {
-    const over = forced === true ? ", over what an abandoned line had pushed" : "";
+    const over = forced === true ? ", over commits that an abandoned attempt had pushed" : "";
     return style(
       "green",
       `⇡ ${plural(commits, "commit")} on ${branch} (${commit.slice(0, SHOWN_COMMIT)})${over}`,
@@ -21,7 +21,7 @@ export const gitLines = {
   refused: ({ branch, reason }: EventData["git:refused"]): string =>
     `! ${branch} was not delivered: ${oneLine(reason, 500)}`,
   pullRequest: ({ url, created }: EventData["git:pull-request"], style: Style): string =>
-    style("green", `⇡ pull request ${created ? "opened" : "brought up to date"}: ${oneLine(url, 300)}`),
+    style("green", `⇡ pull request ${created ? "opened" : "updated"}: ${oneLine(url, 300)}`),
   leftOut: ({ count, files }: EventData["git:left-out"]): string =>
     `! not committed: ${oneLine(files.map(({ path }) => path).join(", "), 300)}${count > files.length ? ` and ${count - files.length} more` : ""}`,
 };

@@ -57,10 +57,10 @@ export function sandboxLine(
   const made = style("dim", `  sandbox created${files}`);
   if (network?.reach === "allowed" && network.reachable !== undefined) {
     const opened = oneLine(network.reachable.join(", "), 200);
-    return `${made}\n${style("dim", `  sandbox.allow opens addresses that are not of the internet, such as ${opened}`)}`;
+    return `${made}\n${style("dim", `  sandbox.allow opens addresses outside the public internet, such as ${opened}`)}`;
   }
   if (gaps !== undefined)
-    return `${made}\n${style("yellow", `! it is not shut off as it should be: ${oneLine(gaps.join("; "), 200)}`)}`;
+    return `${made}\n${style("yellow", `! it is not isolated as configured: ${oneLine(gaps.join("; "), 200)}`)}`;
   if (network?.why === undefined) return made;
   return `${made}\n${style("yellow", `! it can reach private addresses: ${oneLine(network.why, 200)}`)}`;
 }

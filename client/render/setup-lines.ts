@@ -15,14 +15,14 @@ export const setupLines = {
     style(
       "dim",
       kept === "taken"
-        ? "the Dockerfile's image is there from before"
+        ? "the Dockerfile's image already exists"
         : `built the Dockerfile's image in ${duration(durationMs)}`,
     ),
 
   ended(data: EventData["setup:ended"], style: Style): string {
     const { status, durationMs, output, command = "", how = "" } = data;
     if (status === "done") {
-      const before = data.kept === "taken" ? ", as it was kept from before" : "";
+      const before = data.kept === "taken" ? ", from the kept set-up" : "";
       const notKept = data.notKept === undefined ? "" : ` (not kept: ${oneLine(data.notKept, 200)})`;
       return style("dim", `set up in ${duration(durationMs)}${before}${notKept}`);
     }

@@ -107,7 +107,7 @@ function refusal(error: unknown, { cron, timeZone }: ScheduleOrder): ClientError
   if (!(error instanceof TypeError)) return undefined;
   const zone = timeZone === undefined ? "" : ` in the time zone ${timeZone}`;
   return usageError(
-    `Temporal does not take the times ${JSON.stringify(cron)}${zone}: ${oneLine(error.message, 300)}`,
+    `Temporal does not accept the times ${JSON.stringify(cron)}${zone}: ${oneLine(error.message, 300)}`,
     'Five fields, such as --cron "0 6 * * 1-5": minute, hour, day, month, day of the week.',
   );
 }

@@ -52,7 +52,7 @@ async function answer(
 ): Promise<void> {
   const { origin } = request.headers;
   if (origin !== undefined && !origins.has(origin))
-    return refuse(response, 403, "The Origin header is another site's.");
+    return refuse(response, 403, "The Origin header names another site.");
   for (const [name, value] of corsHeaders(origin)) response.setHeader(name, value);
   if (request.method === "OPTIONS") return void response.writeHead(204, HEADERS).end();
   const [, inPath, verb] = /^(?:\/([\w-]+))?\/(encode|decode)$/.exec(request.url ?? "") ?? [];
@@ -61,7 +61,7 @@ async function answer(
   const authorization = inPath === undefined ? request.headers.authorization : `Bearer ${inPath}`;
   const guard = { tokens: new Map([[token, undefined]]), hosts: new Set<string>() };
   const bearer = bearerOf(guard, authorization === undefined ? {} : { authorization });
-  if ("status" in bearer) return refuse(response, bearer.status, "The token is not this server's.");
+  if ("status" in bearer) return refuse(response, bearer.status, "The token is not valid for this server.");
   try {
     const { payloads } = await readBody(request, bodySchema);
     const given = payloads.map(({ metadata, data }) => ({

@@ -18,9 +18,9 @@ export interface Refusal {
 export function refuseOrigin({ hosts }: Guard, headers: IncomingHttpHeaders): Refusal | undefined {
   const { host, origin } = headers;
   if (host === undefined || !hosts.has(host.toLowerCase()))
-    return { status: 403, message: "The Host header is not this server's." };
+    return { status: 403, message: "The Host header does not name this server." };
   if (origin !== undefined && !(origin.startsWith("http://") && hosts.has(origin.slice("http://".length))))
-    return { status: 403, message: "The Origin header is another site's." };
+    return { status: 403, message: "The Origin header names another site." };
   return undefined;
 }
 

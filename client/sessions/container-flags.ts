@@ -26,7 +26,7 @@ export async function containerFor(
   const other = EXCLUDED.find((name) => flags[name] !== undefined && flags[name] !== false);
   if (other !== undefined)
     throw usageError(
-      `--container does not go with --${other === "allowDomain" ? "allow-domain" : other}: the container is used as it is, with its own files and network.`,
+      `--container cannot be combined with --${other === "allowDomain" ? "allow-domain" : other}: the container is used as it is, with its own files and network.`,
     );
   if (workspaceDir !== undefined && !/^\/./.test(workspaceDir))
     throw usageError("--workspace-dir is an absolute folder of the container, below /.");

@@ -34,7 +34,7 @@ export async function idleFamily(services: Services, row: SessionRow): Promise<F
   if (row.parentId !== null)
     throw notPossible(
       `${row.id} is a delegate of ${row.parentId}, whose conversation refers to it: nothing was changed.`,
-      `Name that one, which takes its delegates along: ${row.parentId}`,
+      `Delete that one, which includes its delegates: ${row.parentId}`,
     );
   const family = await readFamily(store.db, row.id);
   for (const { id } of family) {

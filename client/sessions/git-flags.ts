@@ -37,10 +37,10 @@ export function sessionGit(
   if (repo === undefined) {
     const without = Object.entries({ ref, branch, push, pr }).find(([, value]) => value !== undefined);
     if (without === undefined) return undefined;
-    throw usageError(`--${without[0]} is about a repository, and none is named.`, "Name it: --repo URL");
+    throw usageError(`--${without[0]} needs a repository, and none is named.`, "Name it: --repo URL");
   }
   if (flags.workspace !== undefined)
-    throw usageError("--repo and --workspace exclude each other: a session has one beginning.");
+    throw usageError("--repo and --workspace exclude each other: a session starts from one of them.");
   const address = repositoryAddress(repo);
   if ("wrong" in address) throw usageError(`--repo: ${address.wrong}`);
   for (const [name, value, schema] of [
@@ -48,7 +48,7 @@ export function sessionGit(
     ["ref", ref, refName],
   ] as const) {
     if (value !== undefined && !schema.safeParse(value).success)
-      throw usageError(`--${name}: ${JSON.stringify(value)} is not a name that Git takes.`);
+      throw usageError(`--${name}: ${JSON.stringify(value)} is not a valid Git name.`);
   }
   const wanted = pr ?? config.pr;
   const when = push ?? config.push;

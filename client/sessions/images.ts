@@ -32,7 +32,7 @@ export function notShown(
     .filter(({ mediaType }) => !input.includes(mediaType.startsWith("image/") ? "image" : "pdf"))
     .map(
       ({ filename, mediaType }) =>
-        `${model} does not take ${mediaType}: ${oneLine(filename, 80)} is stored, and the model gets a line of text that says so. Choose another model with --model, or set models.${model}.input where it does.`,
+        `${model} does not take ${mediaType}: ${oneLine(filename, 80)} is stored, and the model gets a line of text that says so. Choose another model with --model, or set models.${model}.input if it does.`,
     );
 }
 

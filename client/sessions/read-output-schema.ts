@@ -14,7 +14,7 @@ export async function readOutputSchema(
   if (trouble === undefined) return schema;
   throw usageError(
     `${nameOf(given)} is not a JSON Schema that answers can be checked against: ${trouble}.`,
-    "Take JSON Schema 2020-12, 2019-09, draft 7 or draft 6, with references inside the document alone.",
+    "Use JSON Schema 2020-12, 2019-09, draft 7 or draft 6, with references only inside the document.",
   );
 }
 

@@ -94,7 +94,7 @@ function outOfRange(id: string, step: number, last: number) {
 
 function overtaken(id: string, step: number) {
   return notPossible(
-    `${id} was taken back before step ${step}, and another retry or reset has replaced that run already.`,
+    `${id} went back to before step ${step}, and another retry or reset has replaced that run already.`,
     `See where it stands: longhaul status ${id}`,
   );
 }
@@ -102,6 +102,6 @@ function overtaken(id: string, step: number) {
 function historyGone(id: string, step: number) {
   return notPossible(
     `Temporal no longer has the history in which ${id} began step ${step}: its retention period has passed.`,
-    `The conversation is kept. Go on from there in a session of its own: longhaul fork ${id} --from-step ${Math.max(1, step)}`,
+    `The conversation is kept. Continue from there in a new session: longhaul fork ${id} --from-step ${Math.max(1, step)}`,
   );
 }

@@ -54,7 +54,7 @@ export async function sendAnswer(services: Services, id: string, said: AnswerMes
     ...given,
     question: asked.id,
   });
-  if (!answer.ok) throw notPossible(`The answer was not taken: ${answer.reason}.`);
+  if (!answer.ok) throw notPossible(`The answer was not accepted: ${answer.reason}.`);
 
   const { session, id: question } = asked;
   const message = { ...given, question };
@@ -68,14 +68,14 @@ export async function sendAnswer(services: Services, id: string, said: AnswerMes
     } catch (error) {
       if (error instanceof WorkflowUpdateFailedError) {
         const reason = error.cause instanceof Error ? error.cause.message : error.message;
-        throw notPossible(`The answer was not taken: ${reason}.`, `What is open: longhaul questions ${id}`);
+        throw notPossible(`The answer was not accepted: ${reason}.`, `What is open: longhaul questions ${id}`);
       }
       // No worker answered. If one receives both, the second finds the question answered.
       await handle.signal(answerSignal, message);
       return { session, question, acknowledged: false };
     }
   });
-  if (sent === undefined) throw notPossible(`${session} does not run any more; the answer was not taken.`);
+  if (sent === undefined) throw notPossible(`${session} is no longer running; the answer was not accepted.`);
   return sent;
 }
 
@@ -107,6 +107,6 @@ function chosen(
   const by = before.by === null ? "" : ` by ${before.by}`;
   throw notPossible(
     `The question ${before.id} of ${id} is not open any more (${how}${by}).`,
-    `Tell it by a message: longhaul say ${id} "…"`,
+    `Send it as a message: longhaul say ${id} "…"`,
   );
 }

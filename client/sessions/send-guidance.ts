@@ -169,5 +169,5 @@ function queueFull(id: string) {
 
 function refused(id: string, error: WorkflowUpdateFailedError) {
   const reason = error.cause instanceof Error ? error.cause.message : error.message;
-  return notPossible(`${id} did not take the message: ${reason}`, "Nothing was sent.");
+  return notPossible(`${id} did not accept the message: ${reason}`, "Nothing was sent.");
 }

@@ -7,7 +7,7 @@ export function checkAddresses(): void {
   const url = settingOf("DATABASE_URL");
   if (url === undefined || /^(?:postgres(?:ql)?|socket):|^\//.test(url)) return;
   throw usageError(
-    "DATABASE_URL is no address of a Postgres server.",
+    "DATABASE_URL is not an address of a Postgres server.",
     "Expected postgres://USER:PASSWORD@HOST:PORT/NAME; unset it to use a server that longhaul up brings up.",
   );
 }

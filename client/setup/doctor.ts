@@ -110,7 +110,7 @@ async function workerCheck(home: string, services: LocalServices): Promise<Check
       ok: true,
       warning: true,
       found: `${found}; started before ${describeDifference(difference)} changed, or from a shell with others`,
-      fix: "The next `longhaul run`, `say` or `up --detach` from this shell renews it; what it does is finished first.",
+      fix: "The next `longhaul run`, `say` or `up --detach` from this shell renews it; its current work is finished first.",
     };
   }
   return {

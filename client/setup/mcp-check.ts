@@ -49,7 +49,7 @@ export async function checkMcpServer(
   if (server === undefined) throw new Error(`no server ${name}`);
   const place = placeOf(server);
   if (place === "worker")
-    return { ...unasked(name, place), failed: "it runs on the worker, and cannot be tried from here" };
+    return { ...unasked(name, place), failed: "it runs on the worker, and cannot be tested from here" };
   // Its login is in the database.
   const store =
     server.auth === "oauth" ? openStore({ url: findServices().databaseUrl, maxConnections: 1 }) : undefined;
@@ -97,7 +97,7 @@ export async function mcpChecks(
         name,
         ok: settings.mcpServers[server]?.required !== true,
         warning: true,
-        found: `gives no tools: ${failed}`,
+        found: `provides no tools: ${failed}`,
         fix: `\`longhaul mcp test ${server}\` tries it again.`,
       };
     if (place === "worker")

@@ -132,7 +132,7 @@ export function serverFinding(
     name,
     ok: true,
     warning: true,
-    found: `${found}, and ${contextWindow} are reckoned with`,
+    found: `${found}, and ${contextWindow} are assumed`,
     fix: `Set models.${model}.contextWindow: ${served.window}, or start the server with a larger one.`,
   };
 }

@@ -93,7 +93,7 @@ export function networkFinding(
         ok: true,
         warning: true,
         found: open,
-        fix: "sandbox.guard is best-effort, so tasks run all the same; sandbox.network: none shuts them off",
+        fix: "sandbox.guard is best-effort, so tasks run anyway; sandbox.network: none isolates them",
       }
     : {
         ok: false,
@@ -127,7 +127,7 @@ export const checkRunc = (): Promise<Finding> =>
 /** @param runc undefined where the engine has another runtime, or does not report it */
 export function runcFinding(runc: Runc | undefined): Finding {
   if (runc === undefined)
-    return { ok: true, warning: true, found: "another runtime than runc: its version was not judged" };
+    return { ok: true, warning: true, found: "another runtime than runc: its version was not checked" };
   const { version, open } = runc;
   if (open.length === 0) return { ok: true, found: `runc ${version}` };
   return {

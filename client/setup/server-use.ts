@@ -64,9 +64,9 @@ export function describeUse(
         `${queue} (${count === 0 ? "a worker, no open task" : `open tasks: ${count}`})`,
     )
     .join(", ");
-  const open = `Not finished: ${named}${more}. Nothing is lost; \`longhaul up --detach\` or any verb goes on with it.`;
+  const open = `Not finished: ${named}${more}. Nothing is lost; \`longhaul up --detach\` or any command continues it.`;
   const temporal = all
-    ? `Temporal ends for another installation too, by --all: ${queues}.`
-    : `Temporal stays up: another installation uses it, ${queues}. End it all the same: longhaul down --all`;
+    ? `Temporal also ends for another installation, because of --all: ${queues}.`
+    : `Temporal stays up: another installation uses it, ${queues}. End it anyway: longhaul down --all`;
   return [...(running.length === 0 ? [] : [open]), ...(shared ? [temporal] : [])];
 }

@@ -95,6 +95,6 @@ async function unpack(archive: Readable, file: string, signal: AbortSignal): Pro
     pipeline(content, createWriteStream(file, { mode: 0o600 }), { signal }).then(() => next(), next);
   });
   await pipeline(archive, measured, createGunzip(), entries, { signal });
-  if (!found) throw new Error("the archive holds no program `temporal`");
+  if (!found) throw new Error("the archive contains no program `temporal`");
   return hash.digest("hex");
 }

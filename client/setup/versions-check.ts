@@ -37,7 +37,7 @@ export async function versionsFinding(address: string, deployment: string): Prom
   } catch (error) {
     const isUnknown = (error as { readonly code?: unknown }).code === GRPC_NOT_FOUND;
     const why = isUnknown
-      ? "no worker of it has been there yet"
+      ? "no worker of it has connected yet"
       : `Temporal does not say (${reasonOf(error)})`;
     return { ok: true, warning: true, found: `${deployment}: ${why}` };
   } finally {
@@ -47,5 +47,5 @@ export async function versionsFinding(address: string, deployment: string): Prom
 
 /** Moves all runs of a version without workers to the current one. */
 function movingCommand(deployment: string, build: string): string {
-  return `Keep workers of ${build} until its runs have gone over. Where they are gone, move its runs: temporal workflow update-options --query 'TemporalWorkerDeploymentVersion="${deployment}:${build}" AND ExecutionStatus="Running"' --versioning-override-behavior auto_upgrade`;
+  return `Keep workers of ${build} until its runs have moved. If they are gone, move its runs: temporal workflow update-options --query 'TemporalWorkerDeploymentVersion="${deployment}:${build}" AND ExecutionStatus="Running"' --versioning-override-behavior auto_upgrade`;
 }

@@ -67,12 +67,12 @@ export async function deliverSession(
     if (type === "git:pull-request") output.result(`${(data as { url: string }).url}\n`);
   }
   if (!news.some(({ type }) => type === "git:pushed" || type === "git:pull-request"))
-    output.note("There was nothing to deliver that is not there already.\n");
+    output.note("Nothing to deliver: everything is there already.\n");
   return exitCodes.completed;
 }
 
 const atWork = (id: string) =>
-  notPossible(`${id} is at work: it delivers when it ends.`, `Watch it: longhaul watch ${id}`);
+  notPossible(`${id} is running: it delivers when it ends.`, `Watch it: longhaul watch ${id}`);
 
 type Outcome = NonNullable<CodingAgentInput["deliver"]>["outcome"];
 

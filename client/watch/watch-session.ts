@@ -43,7 +43,7 @@ export async function watchSession(watch: Watch): Promise<ExitCode> {
           if (watch.exitOnQuestion && questions.areOpen()) return leave(sessionId, output, show);
           break;
         case "lost":
-          show.note(`Postgres does not answer (${item.message}); the task goes on, trying again …`);
+          show.note(`Postgres does not answer (${item.message}); the task continues; trying again …`);
           break;
         case "back":
           show.note("Postgres is back.");
@@ -93,7 +93,7 @@ const nextHints = (id: string) => [
 /** The message to a person who detached. */
 function detachedText(sessionId: string): string {
   return [
-    `Detached: ${sessionId} goes on without this client.`,
+    `Detached: ${sessionId} continues without this client.`,
     `  watch it again:  longhaul watch ${sessionId}`,
     `  end it:          longhaul cancel ${sessionId}`,
   ].join("\n");

@@ -119,7 +119,7 @@ async function refuseRepositoryData(target: string): Promise<void> {
     if (isGitName(basename(at)) || (await hasHead(at))) {
       throw notPossible(
         `${at} is a Git repository's own data: nothing was written.`,
-        "Name a folder outside it, or add --git to write there all the same.",
+        "Name a folder outside it, or add --git to write there anyway.",
       );
     }
     if (at === dirname(at)) return;
@@ -197,7 +197,7 @@ async function refuseOverwriting(target: string, files: readonly WorkspaceFile[]
     if (!same) {
       throw notPossible(
         `${path} is there already and differs: nothing was written.`,
-        "Name an empty folder, or add --force to write over it.",
+        "Name an empty folder, or add --force to overwrite it.",
       );
     }
   }

@@ -174,7 +174,7 @@ it("a session goes with its delegates and all their rows; forks and other sessio
   expect(await deletedHashes(db, [folderOf("gone"), folderOf("other")])).toEqual([folderOf("gone")]);
   expect(sessionTables().length).toBeGreaterThan(15);
   const left = (await wholeDatabase(store)).split("\n").filter((row) => /gone/.test(row));
-  expect(left.filter((row) => !/,bob\)$|goes on from an earlier point/.test(row))).toEqual([]);
+  expect(left.filter((row) => !/,bob\)$|continues from an earlier point/.test(row))).toEqual([]);
 
   // Of the fork nothing else was shared: its rows take the last of the files with them.
   expect(await deleteFamily(db, await readFamily(db, "fork"), undefined)).toMatchObject({ kind: "deleted" });

@@ -67,7 +67,7 @@ describe("a delegate", () => {
     });
     const texts = await resultTexts(agent.database.store, session.id);
     expect(texts[1]).toContain("Both are changed.");
-    expect(texts[1]).toContain("Files taken over (3): a.txt, b.txt, c/d.txt");
+    expect(texts[1]).toContain("Files applied (3): a.txt, b.txt, c/d.txt");
     expect(texts[2]).toBe("new\nx\nof the parenta.txt\nc\nlater.txt\nexecutable");
     expect((await session.until("delegate:ended")).data).toMatchObject({
       childId: child,
@@ -111,7 +111,7 @@ describe("a delegate", () => {
     expect(events.at(-1)).toMatchObject({ type: "session:ended", sessionId: session.id });
     await watchSession({ ...watched, json: false });
     expect(lines.join("")).toMatch(/^s2c0 │ .*mkdir c/m);
-    expect(lines.join("")).toContain("3 files taken over");
+    expect(lines.join("")).toContain("3 files applied");
     await checkFamily(agent, session);
   });
 
@@ -136,7 +136,7 @@ describe("a delegate", () => {
     expect(texts.slice(0, 6).map((each) => /Answer \d/.exec(each)?.[0])).toEqual(
       [0, 1, 2, 3, 4, 5].map((n) => `Answer ${n}`),
     );
-    expect(texts[0]).toContain("Files taken over (1): same.txt");
+    expect(texts[0]).toContain("Files applied (1): same.txt");
     expect(texts[1]).toContain("- same.txt: a file of that name was made here meanwhile");
     expect(texts[1]).toContain("read_output s1c1");
     expect(texts[6]).toBe("of 0");

@@ -33,7 +33,7 @@ it("stores only ids and codes in the history: of commands, messages, questions, 
   expect(JSON.stringify(await transcriptOf(store, session.id))).toContain(`It is ${SECRET}.`);
   expect((await sessionRow(agent, session.id)).error).toEqual({
     type: "ModelRejected",
-    message: "ModelRejected: the worker's log has its words.",
+    message: "ModelRejected: see the worker's log.",
   });
   const texts = textsIn(JSON.parse(historyToJSON(await session.handle.fetchHistory())));
   expect(texts.length).toBeGreaterThan(100);

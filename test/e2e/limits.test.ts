@@ -127,7 +127,7 @@ it("resumed at the limit of cost, ends before it pays if no one may be asked, an
     const ends = (await session.events()).filter(({ type }) => type === "session:ended");
     expect(ends[1]?.data).toMatchObject({
       reason:
-        "The session has cost what it may (limits.maxCostUsd: $1). The conversation and the files are kept.",
+        "The session has reached its cost limit (limits.maxCostUsd: $1). The conversation and the files are kept.",
     });
     const { db } = agent.database.store;
     expect(await readWaiting(db, session.id)).toMatchObject([{ id: "m1", text: "Go on." }]);

@@ -142,7 +142,7 @@ test("a session that is forgotten, progress, silence, and an interrupt [M8] [M9]
   expect(signal.aborted).toBe(true);
   const [got, worked, hung, stopped] = await resultTexts(agent.database.store, session.id);
   expect([got, worked]).toEqual(["a row", "worked"]);
-  expect(hung).toContain("no sign of life for 2 s");
+  expect(hung).toContain("did not respond for 2 s");
   expect(stopped).toMatch(/user stopped this call\. The server slow was informed/);
   expect(rows.methods.filter((method) => method === "initialize")).toHaveLength(2);
   const calls = await callRows(agent.database.store, session.id);

@@ -29,7 +29,7 @@ const resultOf = (id: string) => agent.client.workflow.getHandle(id).result();
 /** The model's view, apart from the note about the reset. */
 function conversation(request: ParsedRequest | undefined): string[] {
   const items = (request?.items ?? []).map((item) => JSON.stringify(item));
-  return items.filter((item) => !item.includes("taken back to this point"));
+  return items.filter((item) => !item.includes("went back to this point"));
 }
 
 const liveRows = async (id: string) =>
@@ -52,7 +52,7 @@ describe.concurrent("retry of a session that has ended", () => {
     expect(await resultOf(session.id)).toMatchObject({ result: "Done again." });
     const { requests } = session.model;
     expect(conversation(requests[5])).toEqual(conversation(requests[2]));
-    expect(requests[5] && wordsOf(requests[5])).toContain("taken back to this point");
+    expect(requests[5] && wordsOf(requests[5])).toContain("went back to this point");
     expect((await resultTexts(store(), session.id)).at(-1)).toBe("file-1.txt\nfile-2.txt\nof step 2");
     const events = await session.events();
     expect(events.filter((event) => event.type === "session:started").map((event) => event.data)).toEqual([

@@ -27,13 +27,13 @@ it("a delegate's files are all merged, once, by the worker that follows one kill
   const session = await startKillableSession(database, script, { config: delegating() });
   const worker = await session.startWorker();
   const count = async () => Number((await outputOf(session.sandbox, "ls /workspace | wc -l")).trim());
-  await eventually("some files are taken over", async () => (await count()) > 0, 120_000);
+  await eventually("some files are applied", async () => (await count()) > 0, 120_000);
   await worker.kill();
   expect(await count()).toBeLessThan(MANY);
   await session.startWorker();
   expect(await session.handle.result()).toMatchObject({ status: "completed", result: "Done." });
   const [result, seen] = await resultTexts(database.store, session.id);
-  expect(result).toContain(`Files taken over (${MANY})`);
+  expect(result).toContain(`Files applied (${MANY})`);
   expect(seen).toBe(`${MANY}\nline`);
   expect(await delegationsOf(database.store, session.id)).toMatchObject([{ status: "applied" }]);
   expect(session.model.requests).toHaveLength(5);

@@ -62,8 +62,8 @@ function answer(
     ),
     happened.surprise === undefined
       ? ""
-      : `That is not what the script expects (${happened.surprise}); I go on all the same.`,
-    again ? "That step was cut off, so I take it again." : "",
+      : `That is not what the script expects (${happened.surprise}); I continue anyway.`,
+    again ? "That step was cut off, so I repeat it." : "",
     scripted.text,
   ];
   return {

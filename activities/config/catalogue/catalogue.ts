@@ -67,5 +67,5 @@ export function shutdownNote(
   if (ends === undefined || ends === "gone") return undefined;
   const days = Math.ceil((Date.parse(ends) - now) / DAY_MS);
   if (days > WARNING_DAYS) return undefined;
-  return `${model} is shut down on ${ends} (in ${days} ${days === 1 ? "day" : "days"}): take another model for what goes on longer.`;
+  return `${model} is shut down on ${ends} (in ${days} ${days === 1 ? "day" : "days"}): choose another model for longer work.`;
 }

@@ -75,7 +75,7 @@ class Attached {
     if (!isAllowed)
       throw unavailable(
         container.name,
-        "this worker lets no session work in containers of others (LONGHAUL_ALLOW_CONTAINERS=1 lets them)",
+        "this worker does not allow work in other people's containers (LONGHAUL_ALLOW_CONTAINERS=1 allows it)",
       );
     const found = await usableContainer(docker, container);
     if (found.id === undefined) throw unavailable(container.name, found.why);
@@ -130,7 +130,7 @@ class Attached {
       this.#options.docker.createVolume({ Name: sandboxName(sessionId), Labels: labels }),
     );
     if ((await this.#containerOf(sessionId)) !== id)
-      throw unavailable(name, "it is another one of that name than the one the session worked in");
+      throw unavailable(name, "it is not the container of that name that the session worked in");
   }
 
   async #connect(spec: AttachedSpec, id: string) {
@@ -219,11 +219,11 @@ export async function usableContainer(
   if (found === undefined)
     return { id: undefined, why: "there is none of that name on the worker's Docker host" };
   if (id !== undefined && found.Id !== id)
-    return { id: undefined, why: "it is another one of that name than the one that was meant" };
+    return { id: undefined, why: "it is not the container of that name that was meant" };
   if (found.Config.Labels[SESSION_LABEL] !== undefined)
     return { id: undefined, why: "it is a sandbox of Longhaul's own" };
   if (!found.State.Running || found.State.Paused)
-    return { id: undefined, why: `it does not run (${found.State.Status})` };
+    return { id: undefined, why: `it is not running (${found.State.Status})` };
   return { id: found.Id, folder: found.Config.WorkingDir || "/", image: found.Image };
 }
 

@@ -85,7 +85,7 @@ export function createDockerHost({
         const { readOnly, ...writable } = spec;
         assertOurs(found, readOnly ? writable : { ...spec, readOnly: true }, await surroundingsOf(found));
         await unless([404, 409], () => container.remove({ force: true }));
-        drop(found.Id, "the sandbox is made again with its workspace mounted otherwise");
+        drop(found.Id, "the sandbox is recreated with its workspace mounted differently");
         continue;
       }
       assertOurs(found, spec, await surroundingsOf(found));
@@ -213,7 +213,7 @@ export function createDockerHost({
         const container = docker.getContainer(sandboxName(spec.sessionId));
         const found = await unless([404], () => container.inspect());
         await unless([404, 409], () => container.remove({ force: true }));
-        if (found !== undefined) drop(found.Id, "the sandbox is made again with what a set-up made before");
+        if (found !== undefined) drop(found.Id, "the sandbox is recreated with the result of an earlier set-up");
         return share({ ...spec, keptImage }).join(signal);
       },
       keep: (spec, key) => keepAs(docker, spec, key),

@@ -50,9 +50,9 @@ export interface OwnTools {
 /** What a file's default export gives. @throws Error that names the tool and what is wrong with it */
 export function ownToolsOf(exported: unknown): OwnTools {
   if (!Array.isArray(exported))
-    throw new Error("its default export is no list: export default [defineTool({ … })]");
+    throw new Error("its default export is not a list: export default [defineTool({ … })]");
   if (exported.length > MAX_TOOLS)
-    throw new Error(`it has ${exported.length} tools, and may have ${MAX_TOOLS}`);
+    throw new Error(`it has ${exported.length} tools; at most ${MAX_TOOLS} are allowed`);
   const byName = new Map<string, OwnTool>();
   for (const [place, given] of (exported as unknown[]).entries()) {
     const tool = toolOf(given, place);
@@ -75,7 +75,7 @@ function toolOf(given: unknown, place: number): OwnTool {
     typeof named === "string" ? `the tool ${oneLine(named, 80)}` : `tool ${place + 1} of the list`;
   if (!parsed.success) {
     const [issue] = parsed.error.issues;
-    throw new Error(`${which}: ${issue?.path.join(".") ?? ""} ${issue?.message ?? "is no tool"}`);
+    throw new Error(`${which}: ${issue?.path.join(".") ?? ""} ${issue?.message ?? "is not a tool"}`);
   }
   const { name, description, input, readOnly } = parsed.data;
   if (findTool(toolRegistry, name) !== undefined || name === SEARCH_TOOLS)
@@ -95,7 +95,7 @@ function schemaOf(which: string, input: z.ZodType): Record<string, unknown> {
       `${which}: input cannot be shown to a model (${oneLine(reasonOf(error), 200)}); take a schema of zod 4`,
     );
   }
-  throw new Error(`${which}: input is no object: z.object({ … })`);
+  throw new Error(`${which}: input is not an object: z.object({ … })`);
 }
 
 const input = z.record(z.string(), z.unknown());

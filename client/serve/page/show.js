@@ -157,7 +157,7 @@ class Log {
       case "delegate:started":
         return this.note(`⇢ ${data.childId} works on: ${data.about}`);
       case "delegate:ended":
-        return this.note(`⇠ ${data.childId} is ${data.status}${takenOver(data.applied.length)}`);
+        return this.note(`⇠ ${data.childId} is ${data.status}${appliedFiles(data.applied.length)}`);
       case "git:pushed":
         return this.note(`pushed ${data.commits} commits to ${data.branch}`);
       case "git:pull-request":
@@ -233,7 +233,7 @@ function folded(title, text) {
   return part;
 }
 
-const takenOver = (files) => (files === 0 ? "" : `; ${files} ${files === 1 ? "file" : "files"} taken over`);
+const appliedFiles = (files) => (files === 0 ? "" : `; ${files} ${files === 1 ? "file" : "files"} applied`);
 
 const count = (tokens) =>
   tokens >= 1000 ? `${(tokens / 1000).toFixed(tokens >= 100000 ? 0 : 1)}k` : String(tokens);

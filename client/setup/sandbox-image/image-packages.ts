@@ -59,7 +59,7 @@ export function parsePackages(listed: string): ImagePackage[] {
         return [];
     }
   });
-  if (found.length === 0) throw new Error("The image lists no packages: it is no image of a sandbox.");
+  if (found.length === 0) throw new Error("The image lists no packages: it is not a sandbox image.");
   return [...new Map(found.map((each) => [each.purl, each])).values()].toSorted((one, other) =>
     one.purl < other.purl ? -1 : 1,
   );

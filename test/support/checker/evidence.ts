@@ -83,7 +83,7 @@ export function liveRows({ messages: rows }: Pick<Evidence, "messages">): Messag
 }
 
 /** The beginning of a fork's own first message. */
-const FORK_NOTE = "[This conversation goes on from an earlier point of session ";
+const FORK_NOTE = "[This conversation continues from an earlier point of session ";
 
 /**
  * The sequence of the note with which a fork begins, 0 for any other session. Everything before it was copied: its

@@ -248,7 +248,7 @@ describe("the offline checker accepts", () => {
         slot: "reset",
         kind: "notice",
         content: [
-          { type: "text", text: "[This conversation goes on from an earlier point of session other. …]" },
+          { type: "text", text: "[This conversation continues from an earlier point of session other. …]" },
         ],
       }),
     ],

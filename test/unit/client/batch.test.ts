@@ -53,7 +53,7 @@ describe("a batch's file", () => {
     expect(batchName(undefined, "/x/my tasks (2).jsonl")).toBe("my-tasks-2-");
     expect(batchName("nightly", "/x/y.jsonl")).toBe("nightly");
     expect(() => batchName("a:b", "/x/y.jsonl")).toThrow("cannot be a batch's name");
-    expect(() => batchName(undefined, "/x/….jsonl")).toThrow("makes no name");
+    expect(() => batchName(undefined, "/x/….jsonl")).toThrow("cannot serve as the batch's name");
   });
 });
 

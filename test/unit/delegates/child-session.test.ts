@@ -109,7 +109,7 @@ describe("a delegate's result", () => {
       notApplied: [{ path: "a.txt", reason: "it was changed here meanwhile" }],
     };
     const result = delegateResult(END, files, left, { handle: "s1c0", maxChars: 8_000 });
-    expect(result.text).toContain("Files taken over (1): b.txt");
+    expect(result.text).toContain("Files applied (1): b.txt");
     expect(result.text).toContain("read_output s1c0\n- a.txt: it was changed here meanwhile");
     expect(result.whole).toContain("--- a.txt (as the delegate left it)\nmine");
   });

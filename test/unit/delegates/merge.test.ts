@@ -6,8 +6,8 @@ const state = (hash: string, mode: number | undefined = 0o644): FileState => ({ 
 
 describe("a file that a delegate changed", () => {
   it.each<[string, FileState, FileState, FileState, string]>([
-    ["is taken over where the parent has it unchanged", state("a"), state("b"), state("a"), "take"],
-    ["is taken over where it is new", undefined, state("b"), undefined, "take"],
+    ["is applied if the parent has it unchanged", state("a"), state("b"), state("a"), "take"],
+    ["is applied if it is new", undefined, state("b"), undefined, "take"],
     ["is removed where the parent has it unchanged", state("a"), undefined, state("a"), "take"],
     ["is the same where the parent made the same change", state("a"), state("b"), state("b"), "same"],
     ["is the same where both removed it", state("a"), undefined, undefined, "same"],

@@ -53,7 +53,7 @@ it("fetches an object once, and refuses an incomplete one", async () => {
     const mirror = await updateMirror(git, `${url}.git`);
     const from = { base: url, url, mirror, commit };
     store.lies = true;
-    await expect(fetchLfs(git, from, signal)).rejects.toThrow("another content");
+    await expect(fetchLfs(git, from, signal)).rejects.toThrow("different content");
     store.lies = false;
     expect(await fetchLfs(git, from, signal)).toEqual([{ oid, size: 7 }]);
     await fetchLfs(git, from, signal);
@@ -87,7 +87,7 @@ it("uses the store named by .lfsconfig only where allowed, with that host's toke
     "https://127.0.0.1/x",
     "ext::sh -c id",
   ])
-    await expect(storeFor(wrong)).rejects.toThrow("is not asked");
+    await expect(storeFor(wrong)).rejects.toThrow("is not contacted");
 });
 
 it("follows the store to no address inside the worker's network", async () => {
@@ -109,7 +109,7 @@ it("follows the store to no address inside the worker's network", async () => {
     const from = { base: url, url, folder, commit: remote.at("main") ?? "" };
     const store = await lfsStoreOf(access(), from, "download", signal);
     const init = { method: "GET", signal };
-    await expect(send(store, `${origin}/x`, init)).rejects.toThrow("leads to an address that is not asked");
+    await expect(send(store, `${origin}/x`, init)).rejects.toThrow("leads to an address that is not contacted");
     expect(asked).toEqual([]);
   } finally {
     inner.close();

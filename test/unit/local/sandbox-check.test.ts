@@ -32,7 +32,7 @@ it.each<[version: string, packaged: string, open: readonly string[]]>([
 it("a runtime of an unknown version is not reported as all right", () => {
   expect(runcFinding(undefined)).toMatchObject({
     warning: true,
-    found: expect.stringContaining("not judged"),
+    found: expect.stringContaining("not checked"),
   });
 });
 

@@ -17,7 +17,7 @@ test("a server that others use is kept, and --all names the installations that i
     ],
   };
   expect(describeUse(use, { shared: true, all: false })).toEqual([
-    "Temporal stays up: another installation uses it, longhaul-1 (open tasks: 2), longhaul-2 (a worker, no open task). End it all the same: longhaul down --all",
+    "Temporal stays up: another installation uses it, longhaul-1 (open tasks: 2), longhaul-2 (a worker, no open task). End it anyway: longhaul down --all",
   ]);
-  expect(describeUse(use, { shared: true, all: true })[0]).toContain("ends for another installation too");
+  expect(describeUse(use, { shared: true, all: true })[0]).toContain("also ends for another installation");
 });

@@ -96,7 +96,7 @@ test.each<[FieldSchema, string, unknown]>([
   [{ type: "string", format: "email" }, "nobody", { problem: expect.any(String) }],
   [{ type: "string", minLength: 3 }, "ab", { problem: expect.any(String) }],
   [{ type: "array", items: { enum: ["x", "y"] } }, "Y, x", { value: ["y", "x"] }],
-  [{ type: "array", items: { enum: ["x", "y"] } }, "z", { problem: "it is none of the choices" }],
+  [{ type: "array", items: { enum: ["x", "y"] } }, "z", { problem: "it is not one of the choices" }],
   [{ type: "string", oneOf: [{ const: "k", title: "Kay" }] }, "kay", { value: "k" }],
 ])("%j takes %j as %j", (schema, words, value) => {
   expect(answerValue(schema, words)).toEqual(value);

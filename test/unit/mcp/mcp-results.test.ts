@@ -34,7 +34,7 @@ it("a server's result is text, with images as files and a text for everything el
   expect(result.text.split("\n")).toEqual([
     "first",
     expect.stringMatching(/^\[image \(image\/png, \d+ B\)\]$/),
-    "[image (image/tiff, 3 B): not shown, it is no PNG, JPEG, GIF or WebP image]",
+    "[image (image/tiff, 3 B): not shown, it is not a PNG, JPEG, GIF or WebP image]",
     "[audio (audio/wav): not shown]",
     "[resource log: file:///log [system] (text/plain)]",
     "[resource file:///a]",

@@ -272,7 +272,7 @@ describe("a model that is in no table, with a window from its server", () => {
     expect(ask({ most: 131_072 })).toMatchObject({ model: { contextWindow: 32_000 } });
     expect(ask({ most: 16_000 })).toMatchObject({
       model: { contextWindow: 16_000 },
-      notes: [expect.stringContaining("could take 16000 tokens, and not how many it gives it")],
+      notes: [expect.stringContaining("supports 16000 tokens, but not how many it is served with")],
     });
   });
 });

@@ -35,7 +35,7 @@ describe("a list of own tools", () => {
     ["a name with a space", { name: "a b" }, "the tool a b: name has"],
     ["no schema", { input: {} }, "the tool mine: input is a schema of zod"],
     ["another kind of schema", { input: { safeParse: () => undefined } }, "take a schema of zod 4"],
-    ["no object", { input: z.string() }, "input is no object"],
+    ["no object", { input: z.string() }, "input is not an object"],
     ["nothing to run", { run: "ls" }, "run is a function"],
     ["too long a time", { timeoutMs: 600_001 }, "timeoutMs"],
   ])("is refused with %s", (_what, more, why) => {
@@ -44,7 +44,7 @@ describe("a list of own tools", () => {
 
   it("is refused where two share a name, and where it is not a list", () => {
     expect(() => ownToolsOf([base, base])).toThrow("two tools are called mine");
-    expect(() => ownToolsOf({})).toThrow("no list");
+    expect(() => ownToolsOf({})).toThrow("not a list");
     expect(() => ownToolsOf([null])).toThrow("tool 1 of the list");
   });
 

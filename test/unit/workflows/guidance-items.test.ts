@@ -122,7 +122,7 @@ describe("a person's message", () => {
 
   it("reports a file that is too large to carry", () => {
     const file = { type: "file", mediaType: "image/png", data: "A".repeat(1_000_000) } as const;
-    expect(words(itemsOf("id", [file], AT))).toMatch(/image\/png, 1000000 characters.*was not taken/);
+    expect(words(itemsOf("id", [file], AT))).toMatch(/image\/png, 1000000 characters.*was not accepted/);
   });
 });
 
