@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 enableCompileCache(fileURLToPath(new URL("../node_modules/.cache/longhaul/compiled", import.meta.url)));
 
 // For each import, Node reads and parses the package.json above the file again, to know the kind of module: drizzle-orm's has
-// 180 KB, ours is parsed 600 times. Where the answer is known, this hook gives it (measured 2026-11, Node 24.21).
+// 180 KB, ours is parsed 600 times. If the answer is known, this hook gives it (measured 2026-11, Node 24.21).
 const project = new URL("..", import.meta.url).href;
 const drizzle = new URL("node_modules/drizzle-orm/", project).href;
 const packages = new URL("node_modules/", project).href;

@@ -1,6 +1,6 @@
 /**
  * `npm run sbom [-- FOLDER [IMAGE]]`: bills of materials as CycloneDX documents: of the packages that a worker and a client run
- * with, and of the sandbox's image, where the Docker engine has it. Default: `dist/sbom`, and the default image.
+ * with, and of the sandbox's image, if the Docker engine has it. Default: `dist/sbom`, and the default image.
  */
 import { spawnSync } from "node:child_process";
 import { mkdirSync, writeFileSync } from "node:fs";

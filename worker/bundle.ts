@@ -21,7 +21,7 @@ import {
 } from "./connect/data-converter.ts";
 import { reasonOf } from "../activities/contract/reason-of.ts";
 
-/** A file; or the code itself, where no file could be written. */
+/** A file; or the code itself, if no file could be written. */
 export type WorkflowBundle =
   | { readonly codePath: string }
   | {
@@ -38,8 +38,8 @@ const INTERCEPTORS = ["guidance-jobs.ts", "undecodable-arguments.ts"];
 const KEPT_UNUSED_MS = 24 * 3_600_000;
 
 /**
- * The file of the bundle of the sources as they are now; built (2 s) where there is none yet.
- * @throws Error where it cannot be kept
+ * The file of the bundle of the sources as they are now; built (2 s) if there is none yet.
+ * @throws Error if it cannot be kept
  */
 export async function ensureWorkflowBundle(): Promise<{ readonly codePath: string }> {
   const bundle = await loadWorkflowBundle();

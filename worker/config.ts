@@ -87,7 +87,7 @@ export interface WorkerConfig {
   /** Whether it starts on an engine whose runc lacks the fixes of known ways out of a sandbox. */
   readonly oldRunc: "warn" | "refuse";
   readonly buildId: string;
-  /** Temporal knows this worker as a version, by the deployment's name and `buildId`; absent where it does not. */
+  /** Temporal knows this worker as a version, by the deployment's name and `buildId`; absent if it does not. */
   readonly versioning: { readonly deployment: string; readonly behavior: "auto" | "pinned" } | undefined;
   readonly queues: TaskQueues;
   /**
@@ -122,7 +122,7 @@ export interface WorkerConfig {
   readonly policy: OperatorPolicy | undefined;
   /** A file of tools of the operator's own. */
   readonly toolsFile: string | undefined;
-  /** Traces and metrics; undefined where OTEL_EXPORTER_OTLP_ENDPOINT is not set. */
+  /** Traces and metrics; undefined if OTEL_EXPORTER_OTLP_ENDPOINT is not set. */
   readonly telemetry: TelemetrySettings | undefined;
   /** Only ids and codes go to Temporal. */
   readonly idsOnly: boolean;
@@ -142,7 +142,7 @@ interface TaskQueues {
   readonly modelCallsPerSecond: number | undefined;
 }
 
-/** @throws ServiceMissing where DATABASE_URL is not set or a GitHub App's key cannot be used, Error that names each wrong variable, or what is wrong with the policy */
+/** @throws ServiceMissing if DATABASE_URL is not set or a GitHub App's key cannot be used, Error that names each wrong variable, or what is wrong with the policy */
 export function readWorkerConfig(
   environment: Readonly<Record<string, string | undefined>> = process.env,
 ): WorkerConfig {
@@ -226,7 +226,7 @@ function checkGitHubApp(environment: Readonly<Record<string, string | undefined>
   });
 }
 
-/** @throws Error where workers of two versions would be indistinguishable */
+/** @throws Error if workers of two versions would be indistinguishable */
 function versioningOf(e: z.infer<typeof schema>): WorkerConfig["versioning"] {
   const { LONGHAUL_VERSIONING: behavior, LONGHAUL_DEPLOYMENT: deployment, LONGHAUL_BUILD_ID: build } = e;
   if (behavior === "off") return undefined;

@@ -128,7 +128,7 @@ async function loadTelemetry(settings: TelemetrySettings, version: string, logge
   return createOpenTelemetry(settings, version, logger);
 }
 
-/** For sessions started from Temporal's own tools, which bring a task alone; undefined where no model is configured. */
+/** For sessions started from Temporal's own tools, which bring a task alone; undefined if no model is configured. */
 function defaultConfig(config: WorkerConfig): RunConfig | undefined {
   const name =
     config.model ??

@@ -117,7 +117,7 @@ async function reapDeleted({ store, host }: RoundOptions, id: string): Promise<s
     : undefined;
 }
 
-/** @returns why the session's sandbox was removed, where it was */
+/** @returns why the session's sandbox was removed, if it was */
 async function reap(
   options: RoundOptions,
   { id, volume }: SandboxOwner,
@@ -165,7 +165,7 @@ async function apart(
 }
 
 /**
- * The session where it is over, and its row ended. By the run's state, not the row's: a terminated workflow never wrote
+ * The session if it is over, and its row ended. By the run's state, not the row's: a terminated workflow never wrote
  * its end. A workflow that is not to be found may be another namespace's: its sandbox stays.
  */
 async function endedSession({ store, client }: RoundOptions, id: string): Promise<Session | undefined> {

@@ -118,7 +118,7 @@ export async function runWorker(config: WorkerConfig): Promise<void> {
   }
 }
 
-/** @throws ServiceMissing where its engine's runtime has known ways out of a sandbox, and the operator wants none */
+/** @throws ServiceMissing if its engine's runtime has known ways out of a sandbox, and the operator wants none */
 async function checkRuntime({ oldRunc, dockerHost }: WorkerConfig, logger: Logger): Promise<void> {
   const runc = await withTimeout(runcOf(connectDocker()), CONNECT_MS).catch(() => undefined);
   if (runc !== undefined && runc.open.length === 0) return;
@@ -220,7 +220,7 @@ async function oneLife(
   }
 }
 
-/** Writes the ready file; where the disk is full, as soon as there is room. */
+/** Writes the ready file; if the disk is full, as soon as there is room. */
 function tellReady(file: string | undefined, logger: Logger): () => void {
   if (file === undefined) return () => undefined;
   const write = (): boolean => {

@@ -1,4 +1,4 @@
-/** Our search attributes, registered where the namespace lacks them and we may. */
+/** Our search attributes, registered if the namespace lacks them and we may. */
 import type { NativeConnection } from "@temporalio/worker";
 import type { Logger } from "./logger.ts";
 import { reasonOf } from "../activities/contract/reason-of.ts";
@@ -14,7 +14,7 @@ export const SEARCH_ATTRIBUTES = [
 /** temporal.api.enums.v1.IndexedValueType */
 const KEYWORD = 2;
 
-/** @returns false where they are not there and could not be added: a workflow task that used one would fail */
+/** @returns false if they are not there and could not be added: a workflow task that used one would fail */
 export async function hasSearchAttributes(
   connection: NativeConnection,
   namespace: string,

@@ -34,7 +34,7 @@ const WORKFLOW_SLOTS = 40;
 /** Kept in memory between two tasks; others are replayed. */
 const CACHED_WORKFLOWS = 500;
 
-/** Unlike any other process's, also where a container comes up again with the same name and process id. Short, as `buildId`. */
+/** Unlike any other process's, also if a container comes up again with the same name and process id. Short, as `buildId`. */
 export function workerIdentity({ buildId }: Pick<WorkerConfig, "buildId">): string {
   return `${process.pid}.${randomInt(10_000)}@${hostname()}:${buildId}`;
 }

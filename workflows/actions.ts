@@ -47,7 +47,7 @@ export interface Run {
   /** Which waiting messages are still to be announced to watchers. */
   readonly unannounced: Unannounced;
   readonly delegates: DelegateSlots;
-  /** What this run is to deliver, where it was started for that alone. */
+  /** What this run is to deliver, if it was started for that alone. */
   readonly order: DeliveryOrder | undefined;
 }
 
@@ -126,7 +126,7 @@ export function keepsInterrupt({ policy, state }: Run): boolean {
   return policy === undefined ? state.beginsInterruptible : policy.keepsInterrupt === true;
 }
 
-/** True where the person interrupted before there was an answer: the loop goes on with the queue. */
+/** True if the person interrupted before there was an answer: the loop goes on with the queue. */
 export function interrupted(run: Run, answer: ModelStepFacts | undefined): answer is undefined {
   // One that came with the answer is for the calls that it asks for.
   if (answer === undefined || !keepsInterrupt(run)) run.state.interrupting = false;

@@ -35,7 +35,7 @@ export interface AgentState {
   breaker: number;
   /** Rounds in a row that were due again after one step: they gained nothing. */
   futile: number;
-  /** The step before which the newest round of this run was made; 0 where there was none. */
+  /** The step before which the newest round of this run was made; 0 if there was none. */
   roundStep: number;
   /** A round was made since the last step: never two without a step between. */
   compacted: boolean;
@@ -62,7 +62,7 @@ export interface AgentState {
   /** What was wrong with the last one: the next step begins with it. */
   mismatch: string | undefined;
   usage: StepUsage & { calls: number };
-  /** USD of the session so far, where a limit was set. */
+  /** USD of the session so far, if a limit was set. */
   costUsd: number;
   /** When the run must have ended, in ms since 1970, and how far that is. */
   deadlineAtMs: number | undefined;
@@ -78,7 +78,7 @@ export interface AgentState {
   readonly waitingCalls: readonly WaitingCall[];
   /** The version of the workers that the run before left for another one. */
   readonly leftVersion: string | undefined;
-  /** When the commits were last pushed, in ms; 0 where they never were. */
+  /** When the commits were last pushed, in ms; 0 if they never were. */
   pushedAtMs: number;
   /** For people: what was delivered last. */
   delivered: string | undefined;
@@ -198,7 +198,7 @@ export function applyToolResult(state: AgentState, call: CallFacts, facts: ToolF
   const { context } = state;
   state.context = {
     ...context,
-    // As the activities would work it out: whole tokens only where it is shown.
+    // As the activities would work it out: whole tokens only if it is shown.
     used: context.used + facts.tokens * (context.ratio ?? 1),
     prunable: context.prunable + facts.tokens,
   };

@@ -4,7 +4,7 @@ import type { OpenBudget } from "../activities/contract/budget-question.ts";
 import type { QuestionFacts, Settlement } from "../activities/contract/questions.ts";
 
 export interface OpenQuestion extends QuestionFacts {
-  /** The place of its call in the step; absent where it is no call's. */
+  /** The place of its call in the step; absent if it is no call's. */
   readonly index?: number;
   readonly askedAtMs: number;
   /** Of a question about a limit. */
@@ -84,7 +84,7 @@ export const mayMove = (asking: Asking): boolean =>
 
 /**
  * What a run carries of a step that it leaves: its calls, with the answers that came meanwhile, and whether a person interrupted them
- * since. Nothing where it leaves none.
+ * since. Nothing if it leaves none.
  */
 export function carryWaiting(
   { open }: Pick<Asking, "open">,

@@ -22,10 +22,10 @@ import type { WaitingCall } from "./asking.ts";
 import { askAbout, askForServer, restWhileWaiting } from "./questions.ts";
 
 /**
- * All calls of a step, at once where they may; returns when each has its result.
- * @param left those that have none yet; what is left of them is left of the list where it throws
- * @returns true where the agent is stuck for good
- * @throws MovesOn where people alone are waited for, and the run is to continue on another version of the workers
+ * All calls of a step, at once if they may; returns when each has its result.
+ * @param left those that have none yet; what is left of them is left of the list if it throws
+ * @returns true if the agent is stuck for good
+ * @throws MovesOn if people alone are waited for, and the run is to continue on another version of the workers
  */
 export async function runTools(run: Run, left: WaitingCall[]): Promise<boolean> {
   const { state } = run;

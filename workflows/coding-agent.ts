@@ -49,7 +49,7 @@ export async function codingAgent(input: CodingAgentInput = {}): Promise<ClosedS
     await endIfCancelled(run);
     await continueAsNew<typeof codingAgent>({ carried: { ...carry(run.state), steps: 0, moreSteps: 0 } });
   }
-  // A run that was to deliver alone has not failed where the one before it had.
+  // A run that was to deliver alone has not failed if the one before it had.
   if (outcome.error && outcome !== input.deliver?.outcome) throw failureOf(outcome);
   return closed;
 }

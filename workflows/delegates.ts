@@ -101,7 +101,7 @@ interface Closing {
 /** Only looks find it. */
 const NOT_TOLD: Closing = { end: new Promise(() => undefined) };
 
-/** @returns how it closes, which may never come where this run was reset: the looks find it then. Never rejects */
+/** @returns how it closes, which may never come if this run was reset: the looks find it then. Never rejects */
 async function start(child: string, call: CallFacts): Promise<Closing> {
   try {
     const handle = await startChild(WORKFLOW_TYPE, {
@@ -127,7 +127,7 @@ function endOf(error: unknown): DelegateEnd {
   return cause instanceof TerminatedFailure ? "terminated" : "failed";
 }
 
-/** @returns undefined where it is time to look */
+/** @returns undefined if it is time to look */
 async function closedOrLook({ end }: Closing, lookMs: number): Promise<DelegateEnd | undefined> {
   return CancellationScope.cancellable(async () => {
     const timer = sleep(lookMs).then(() => undefined);

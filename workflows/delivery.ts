@@ -8,7 +8,7 @@ import { perform } from "./proxies.ts";
 /** Between two pushes of a session that works. Source: ours: a branch that is a minute behind loses little. */
 const PUSH_EVERY_MS = 60_000;
 
-/** Puts the repository's files into the sandbox, where that was not done yet. */
+/** Puts the repository's files into the sandbox, if that was not done yet. */
 export async function fetchRepository(run: Run): Promise<void> {
   if (run.policy?.git?.fetch !== true) return;
   const step = run.state.step + 1;
@@ -35,8 +35,8 @@ export async function pushSaves(run: Run): Promise<void> {
 }
 
 /**
- * Delivers what the session has done, where it came to an end of its own: nothing here may keep the run from ending.
- * @returns why it was not delivered, where no row says so
+ * Delivers what the session has done, if it came to an end of its own: nothing here may keep the run from ending.
+ * @returns why it was not delivered, if no row says so
  */
 export async function deliver(run: Run, outcome: Outcome): Promise<string | undefined> {
   const order = run.order ?? orderOf(run, outcome);

@@ -1,4 +1,4 @@
-/** Which model makes the next step, where others may step in for the session's own. Pure. */
+/** Which model makes the next step, if others may step in for the session's own. Pure. */
 import type { RunPolicy } from "../activities/contract/run-policy.ts";
 import type { ModelStepInput } from "../activities/contract/activities.ts";
 import type { AgentState } from "./agent-state.ts";

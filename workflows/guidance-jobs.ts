@@ -1,6 +1,6 @@
 /**
  * Messages of persons on their way from Temporal to the queue, past the SDK's own way for signals: that makes eight
- * promises of each, and takes a stack trace for every one, so that reading 10,000 again took 11 s of CPU where a
+ * promises of each, and takes a stack trace for every one, so that reading 10,000 again took 11 s of CPU if a
  * workflow's task may take 10. Temporal loads this file by the name of its export, as an interceptor.
  */
 import { defaultPayloadConverter, type Payload } from "@temporalio/common";

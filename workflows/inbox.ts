@@ -14,7 +14,7 @@ export interface Inbox {
 
 /** Waiting messages of more bytes than this are parked: an activity's input stays far below the 64 KB guard. */
 export const MAX_QUEUE_BYTES = 24_000;
-/** Ids remembered for telling duplicates; older ones are recognised by Postgres, where they were parked or delivered. */
+/** Ids remembered for telling duplicates; older ones are recognised by Postgres, if they were parked or delivered. */
 const MAX_SEEN_IDS = 1_000;
 const MAX_CARRIED_IDS = 300;
 const MAX_CARRIED_ID_BYTES = 16_000;
@@ -26,7 +26,7 @@ export function createInbox(queue: readonly Guidance[], parked: number, seen: re
   return { queue: [...queue], parked, seen: new Set([...queue.map(({ id }) => id), ...seen]) };
 }
 
-/** Why a message is not taken, in words for its sender; undefined where it is. */
+/** Why a message is not taken, in words for its sender; undefined if it is. */
 export function refusal(inbox: Inbox, message: unknown): string | undefined {
   const parts = partsOf(message);
   if (!parts) return 'Not a message: send {"text": "…"} or a plain string.';
@@ -49,7 +49,7 @@ export function accept(inbox: Inbox, item: Guidance): boolean {
   return true;
 }
 
-/** Takes a message out that waits here. Its id stays known: the same message is not queued again. @returns false where it does not wait */
+/** Takes a message out that waits here. Its id stays known: the same message is not queued again. @returns false if it does not wait */
 export function withdraw(inbox: Inbox, id: unknown): boolean {
   const place = inbox.queue.findIndex((item) => item.id === id);
   if (place !== -1) inbox.queue.splice(place, 1);

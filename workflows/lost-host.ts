@@ -1,4 +1,4 @@
-/** Calls to the host that has the sandbox, and what follows where that host is gone. */
+/** Calls to the host that has the sandbox, and what follows if that host is gone. */
 import { ActivityFailure, ApplicationFailure, TimeoutFailure } from "@temporalio/workflow";
 import type { AgentState } from "./agent-state.ts";
 

@@ -70,7 +70,7 @@ export const undoCompactionSignal = defineSignal<[]>("undoCompaction");
 export const answerSignal = defineSignal<[AnswerMessage | string]>("answer");
 export const answerQuestionUpdate = defineUpdate<AnswerReply, [AnswerMessage]>("answerQuestion");
 export const sendGuidanceUpdate = defineUpdate<QueuedReply, [GuidanceMessage]>("sendGuidance");
-/** Takes a message back that waits: `parked` where the sender has done so in Postgres already. */
+/** Takes a message back that waits: `parked` if the sender has done so in Postgres already. */
 export interface WithdrawnMessage {
   readonly id: string;
   readonly parked?: true;
@@ -132,7 +132,7 @@ export interface CarriedState {
   /** How many answers were not by the schema; what was wrong with the last one, which the next step begins with. */
   readonly mismatches?: number;
   readonly mismatch?: string;
-  /** USD so far, where a limit was set; which model steps in, and that it is asked next. Absent means none. */
+  /** USD so far, if a limit was set; which model steps in, and that it is asked next. Absent means none. */
   readonly costUsd?: number;
   readonly fallback?: { readonly index: number; readonly sinceMs: number };
   readonly switched?: "fallback" | "return";

@@ -25,7 +25,7 @@ export function failed(type: FailureType, message: string): Outcome {
 }
 
 /**
- * True where an activity ended because a person stopped it, also where its last attempt failed on the way: Temporal
+ * True if an activity ended because a person stopped it, also if its last attempt failed on the way: Temporal
  * tries nothing again that is to end, so the failure is what was left when the stop came.
  */
 export function wasStopped(error: unknown): boolean {

@@ -17,7 +17,7 @@ interface Viewed {
   readonly status: SessionStatus;
 }
 
-/** A title and what the call is about, where the history may have that. */
+/** A title and what the call is about, if the history may have that. */
 export function titled(title: string, { about }: { readonly about: string }): string {
   return about === "" ? title : `${title}: ${about}`;
 }

@@ -30,7 +30,7 @@ export async function takeAnswer({ asking }: Run, message: unknown): Promise<Rea
   return answer;
 }
 
-/** Why an answer cannot be taken; undefined where it can, or where that is not known yet. */
+/** Why an answer cannot be taken; undefined if it can, or if that is not known yet. */
 export function answerRefusal({ asking }: Run, message: unknown): string | undefined {
   const answer = readAnswer(unanswered(asking), message);
   return answer.ok || asking.storing > 0 ? undefined : answer.reason;
@@ -46,7 +46,7 @@ export function withdrawForMessage({ asking }: Run): void {
     question.settlement = { how: "withdrawn", why: "said" };
 }
 
-/** Asks about a call and waits. @returns its facts where that ended it; undefined where it is to be run */
+/** Asks about a call and waits. @returns its facts if that ended it; undefined where it is to be run */
 export async function askAbout(
   run: Run,
   { call, asked: before }: Pick<WaitingCall, "call" | "asked">,
@@ -73,8 +73,8 @@ export async function askForServer(
 }
 
 /**
- * @param before what came of it where the run before had asked it
- * @returns how it ended; undefined where there was nothing to ask
+ * @param before what came of it if the run before had asked it
+ * @returns how it ended; undefined if there was nothing to ask
  */
 async function ask(
   run: Run,
@@ -133,7 +133,7 @@ export async function notifyEnd(run: Run): Promise<void> {
   await condition(() => isDone, NOTICE_MS);
 }
 
-/** The wait. There is a timer only where the default is to be taken after a while. */
+/** The wait. There is a timer only if the default is to be taken after a while. */
 export async function answerTo(run: Run, question: OpenQuestion, isNew = true): Promise<Settlement> {
   const { asking } = run;
   if (run.policy?.notifies && isNew) void notify(run, { event: "question:asked", question: question.id });

@@ -3,7 +3,7 @@ import { enterPhase, openSandbox, optionsOf, type Run } from "./actions.ts";
 import { onHost } from "./lost-host.ts";
 import { perform } from "./proxies.ts";
 
-/** Runs the commands of `sandbox.setup` where that was not done yet; a failure ends the run. */
+/** Runs the commands of `sandbox.setup` if that was not done yet; a failure ends the run. */
 export async function setUpSandbox(run: Run): Promise<void> {
   if (run.policy?.setupTimeoutMs === undefined) return;
   const step = run.state.step + 1;

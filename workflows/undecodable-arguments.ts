@@ -46,7 +46,7 @@ export function interceptors(): WorkflowInterceptors {
   };
 }
 
-/** Why a start's argument cannot be one of ours; undefined where it can. Pure. */
+/** Why a start's argument cannot be one of ours; undefined if it can. Pure. */
 export function startRefusal(input: unknown): string | undefined {
   if (input === undefined) return undefined;
   if (input instanceof Undecodable) return `its argument could not be decoded (${input.description})`;

@@ -1,16 +1,16 @@
 /** Runs that are pinned to a version of the workers: when they may leave it. */
 import { makeContinueAsNewFunc, workflowInfo, type Workflow } from "@temporalio/workflow";
 
-/** Names the version of the workers that this run works on; undefined where they have none. */
+/** Names the version of the workers that this run works on; undefined if they have none. */
 export function ownVersion(): string | undefined {
   const { currentDeploymentVersion: version } = workflowInfo();
   return version && `${version.deploymentName}:${version.buildId}`;
 }
 
 /**
- * Whether workers of another version are to take over, and this run may go to them by continuing as new. Always false where
+ * Whether workers of another version are to take over, and this run may go to them by continuing as new. Always false if
  * runs are not pinned.
- * @param left the version that the run before left for another: where that did not help, as with a run that an operator keeps on
+ * @param left the version that the run before left for another: if that did not help, as with a run that an operator keeps on
  *   its version, it is not tried again
  */
 export function hasNewVersion(left: string | undefined): boolean {

@@ -109,7 +109,7 @@ function sizeAfter({ prefixTokens, budget }: CompactionInput, { replaced, kept }
   return prefixTokens + tokensOf(kept) + Math.min(budget.summaryTokens, tokensOf(replaced));
 }
 
-/** Between the last replaced row and whatever comes next: half a place on, or half the way where a summary was there. */
+/** Between the last replaced row and whatever comes next: half a place on, or half the way if a summary was there. */
 function positionAfter(last: StoredMessage, kept: readonly StoredMessage[]): number {
   const next = kept.find((row) => row.position > last.position);
   return last.position + Math.min(0.5, ((next?.position ?? Infinity) - last.position) / 2);

@@ -43,7 +43,7 @@ export interface SummaryRequest {
   readonly tokens: number;
 }
 
-/** Asks a model for a summary. @throws SummariserOverflow where the request does not fit its window */
+/** Asks a model for a summary. @throws SummariserOverflow if the request does not fit its window */
 export type Summarise = (request: SummaryRequest) => Promise<RawAnswer>;
 
 /** The request was too long for the summariser: the next fallback is tried. */

@@ -15,7 +15,7 @@ interface SummaryTask {
 }
 
 interface SummaryResult {
-  /** Undefined where every attempt failed. */
+  /** Undefined if every attempt failed. */
   readonly summary: string | undefined;
   readonly attempts: readonly Attempt[];
 }
@@ -31,7 +31,7 @@ const FALLBACKS = [
 
 /**
  * Tries in turn the whole input, sized to the summariser's window; shorter tool results; only the newest messages; no
- * model. At most four requests: one per fallback, and a second where an answer is malformed. A fallback whose input would
+ * model. At most four requests: one per fallback, and a second if an answer is malformed. A fallback whose input would
  * be no smaller than the one before is skipped. An inflated answer ends the series: a model that cannot shorten this
  * cannot shorten half of it.
  */

@@ -71,7 +71,7 @@ function patchedFiles(patch: string): FileEntry[] {
   }));
 }
 
-/** Items of the newest `todo` call; undefined where there was none. */
+/** Items of the newest `todo` call; undefined if there was none. */
 export function todoIn(rows: readonly StoredMessage[]): ChecklistItem[] | undefined {
   const call = callsIn(rows).findLast((each) => each.call.toolName === "todo")?.call;
   const items = fieldsOf(call?.input)["items"];

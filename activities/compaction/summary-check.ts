@@ -41,7 +41,7 @@ export interface RawAnswer {
   readonly hasToolCall: boolean;
 }
 
-/** Judges a model's answer as it came. @returns undefined where it can be used */
+/** Judges a model's answer as it came. @returns undefined if it can be used */
 export function checkAnswer(answer: RawAnswer): Rejection | undefined {
   if (answer.hasToolCall) return { reason: "tool-call", detail: "The answer calls a tool." };
   if (answer.text.trim() === "") return { reason: "empty", detail: "The answer has no text." };
@@ -65,7 +65,7 @@ export interface SummaryCheck {
   readonly maxTokens: number;
 }
 
-/** Judges a finished summary. @returns undefined where it may take its place */
+/** Judges a finished summary. @returns undefined if it may take its place */
 export function checkSummary(check: SummaryCheck): Rejection | undefined {
   const tokens = estimateText(check.summary);
   const saved = check.replacedTokens - tokens;

@@ -93,7 +93,7 @@ function expandBraces(path: string): string[] {
   return (match[2] ?? "").split(",").map((name) => `${match[1]}${name}`);
 }
 
-/** The file table; without descriptions, and then by folder, where it would exceed `maxChars`. */
+/** The file table; without descriptions, and then by folder, if it would exceed `maxChars`. */
 export function renderFiles(files: readonly FileEntry[], maxChars: number): string {
   if (files.length === 0) return "";
   const full = table(files.map((file) => [file.path, file.action, file.description]));

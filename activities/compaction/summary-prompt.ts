@@ -59,7 +59,7 @@ export interface SummaryPromptInput {
   readonly maxTokens: number;
 }
 
-/** The request for a summary; the oldest entries are left out where it would be larger than `maxTokens`. */
+/** The request for a summary; the oldest entries are left out if it would be larger than `maxTokens`. */
 export function summaryPrompt(input: SummaryPromptInput): SummaryPrompt {
   const { before, after } = frameOf(input);
   const entries = input.rows

@@ -8,7 +8,7 @@ export const SAID_HEADER = "Said later by the user, oldest first:";
 
 /** Longest line, once something newer was said. */
 const SAID_CHARS = 300;
-/** The newest message is the agent's current order: where it was too long to keep, it gets this much of the lines' room. */
+/** The newest message is the agent's current order: if it was too long to keep, it gets this much of the lines' room. */
 const NEWEST_SHARE = 0.6;
 
 /** The lines of a section as it was written. */

@@ -131,7 +131,7 @@ const contextConfigSchema = z.strictObject({
       pruneProtect: z.number().int().min(0).optional(),
       /** Least tokens that are hidden at once. Source: requirement D2, 20,000. */
       pruneMinimum: tokens.optional(),
-      /** When old tool results are hidden: where that pays (`auto`), before each compaction (`always`), `never`. */
+      /** When old tool results are hidden: if that pays (`auto`), before each compaction (`always`), `never`. */
       prune: z.enum(["auto", "always", "never"]).optional(),
       /** False: as `trigger: manual`; a request that does not fit ends the run. Default true. */
       auto: z.boolean().optional(),
@@ -178,9 +178,9 @@ export type AgentConfig = z.infer<typeof agentConfigSchema>;
 /** What a session runs by: the file's settings with models and prices resolved. Kept in `sessions.config`. */
 export const runConfigSchema = z.object({
   ...modelTargetSchema.shape,
-  /** Who writes summaries, where that is not the session's own model: with its own window, wire and price. */
+  /** Who writes summaries, if that is not the session's own model: with its own window, wire and price. */
   summariser: z.object(modelTargetSchema.shape).partial({ input: true }).optional(),
-  /** Who takes a step over where the session's model fails, in order. */
+  /** Who takes a step over if the session's model fails, in order. */
   fallback: z.array(z.object(modelTargetSchema.shape)).optional(),
   context: contextConfigSchema,
   tools: z.record(z.string(), toolConfigSchema.optional()),

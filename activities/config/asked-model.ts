@@ -14,14 +14,14 @@ export function withFallback(config: RunConfig, fallback: number | undefined): R
   return { ...besidesModel(config), ...target };
 }
 
-/** What of a configuration is not its model's, by the schema: a setting that comes to it stays where the model changes. */
+/** What of a configuration is not its model's, by the schema: a setting that comes to it stays if the model changes. */
 export function besidesModel(config: RunConfig): Omit<RunConfig, keyof ModelTarget> {
   const settings = Object.entries(config).filter(([name]) => !(name in modelTargetSchema.shape));
   return Object.fromEntries(settings) as Omit<RunConfig, keyof ModelTarget>;
 }
 
 /**
- * Which model steps in. None does where a person gave the session another model meanwhile: neither that nor what steps in for it
+ * Which model steps in. None does if a person gave the session another model meanwhile: neither that nor what steps in for it
  * is the model that worked last. (The first step of a run that continues another knows the session's own alone.)
  */
 export function fallbackOf(

@@ -3,7 +3,7 @@ import { z } from "zod";
 
 export const containerSchema = z.object({
   name: z.string().min(1).max(200),
-  /** The engine's id of the one that was meant, where the client could see it: another of its name is not taken. */
+  /** The engine's id of the one that was meant, if the client could see it: another of its name is not taken. */
   id: z.string().optional(),
   /** The folder to work in, absolute. */
   folder: z.string().regex(/^\/(?!$)[^\0]*[^\0/]$|^\/[^\0/]$/, "an absolute folder below /"),

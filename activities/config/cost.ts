@@ -13,7 +13,7 @@ const STANDARD_TIERS: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * USD of one call; null where the price or the bill is not known, never 0. Not of a sum over calls: a request with more
+ * USD of one call; null if the price or the bill is not known, never 0. Not of a sum over calls: a request with more
  * input than `above.tokens` costs more as a whole.
  * @param asked the tier of service; one without a known price makes the cost unknown
  */
@@ -75,7 +75,7 @@ export interface SessionBill {
   readonly uncosted: Pick<StepUsage, "input" | "cached" | "output"> & { readonly calls: number };
 }
 
-/** USD of a whole session, summaries and wasted requests with it; null where that of any call is not known. */
+/** USD of a whole session, summaries and wasted requests with it; null if that of any call is not known. */
 export function sessionCostUsd(
   { costUsd: known, uncosted }: SessionBill,
   { price, tier }: { readonly price?: Price | undefined; readonly tier?: string | undefined },

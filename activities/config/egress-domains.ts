@@ -61,7 +61,7 @@ const LABEL = /^[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?$/;
 const IPV4 = /^\d{1,3}(\.\d{1,3}){3}$/;
 
 /**
- * Why this cannot be in `sandbox.domains`; undefined where it can: a host name, `*.name` for the names below one, an IPv4
+ * Why this cannot be in `sandbox.domains`; undefined if it can: a host name, `*.name` for the names below one, an IPv4
  * address, or a group.
  */
 export function domainProblem(text: string): string | undefined {

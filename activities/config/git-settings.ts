@@ -59,7 +59,7 @@ export const branchOf = ({ branch }: Pick<GitConfig, "branch">, sessionId: strin
 
 export interface RepositoryAddress {
   readonly url: string;
-  /** Undefined where it is on this machine's disk. */
+  /** Undefined if it is on this machine's disk. */
   readonly host: string | undefined;
   readonly kind: "http" | "ssh" | "file";
 }

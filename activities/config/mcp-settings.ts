@@ -23,7 +23,7 @@ const serverSchema = z
     url: z.url({ protocol: /^https?$/ }).optional(),
     /** `${LONGHAUL_MCP_…}` is filled in by the worker, so that no session holds a secret. */
     headers: z.record(z.string(), z.string()).optional(),
-    /** `token`: the worker's LONGHAUL_MCP_<NAME>_TOKEN; `oauth`: a person's login; default: the token where there is one. */
+    /** `token`: the worker's LONGHAUL_MCP_<NAME>_TOKEN; `oauth`: a person's login; default: the token if there is one. */
     auth: z.enum(["none", "token", "oauth"]).optional(),
     /** What a login asks for; default: what the server says. */
     scopes: z.array(z.string().min(1)).optional(),

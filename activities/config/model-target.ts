@@ -19,7 +19,7 @@ export function isKeyVariable(name: string): boolean {
 }
 
 /**
- * What a server takes, where it differs from what its wire allows. Source: the table of servers in docs/models.md, each row
+ * What a server takes, if it differs from what its wire allows. Source: the table of servers in docs/models.md, each row
  * from public reports.
  */
 const wireOptionsSchema = z.strictObject({
@@ -79,7 +79,7 @@ const rate = z.strictObject({
 
 /** USD per million tokens. */
 export const priceSchema = rate.extend({
-  /** The whole request costs this where its input has more tokens than `tokens`. */
+  /** The whole request costs this if its input has more tokens than `tokens`. */
   above: rate.extend({ tokens }).optional(),
   /** By the tier of service that was asked for: what all of the above is multiplied with. */
   tiers: z.record(z.string(), z.number()).optional(),
@@ -98,7 +98,7 @@ const reasoningSchema = z.strictObject({
 
 const modalities = z.enum(["text", "image", "pdf"]);
 
-/** How a model is asked, where a person says so. */
+/** How a model is asked, if a person says so. */
 const askingSchema = z.strictObject({
   reasoning: reasoningSchema.optional(),
   verbosity: z.enum(["low", "medium", "high"]).optional(),
@@ -121,14 +121,14 @@ export const modelConfigSchema = askingSchema.extend({
   tools: z.boolean().optional(),
   contextWindow: tokens.min(4_000).optional(),
   maxOutput: tokens.optional(),
-  /** Largest request, where that is less than the window. */
+  /** Largest request, if that is less than the window. */
   maxInput: tokens.optional(),
   api: z.enum(apis).optional(),
   input: z.array(modalities).optional(),
   /** Share of the usable window at which compaction starts. */
   headroom: z.number().min(0.05).max(0.95).optional(),
   price: priceSchema.optional(),
-  /** Models that take a step over where this one's provider fails, in order. */
+  /** Models that take a step over if this one's provider fails, in order. */
   fallback: z.array(z.string().min(1)).max(8).optional(),
 });
 export type ModelConfig = z.infer<typeof modelConfigSchema>;
@@ -136,7 +136,7 @@ export type ModelConfig = z.infer<typeof modelConfigSchema>;
 /** A provider as a session keeps it: names of variables, never their values. */
 const resolvedProviderSchema = providerConfigSchema.omit({ api: true }).extend({
   name: z.string(),
-  /** Variable of the worker that has the address, where that is not configured. */
+  /** Variable of the worker that has the address, if that is not configured. */
   baseUrlEnv: z.string().optional(),
 });
 export type Provider = z.infer<typeof resolvedProviderSchema>;
@@ -153,14 +153,14 @@ export const modelTargetSchema = askingSchema.extend({
   provider: resolvedProviderSchema.optional(),
   contextWindow: tokens,
   maxOutput: tokens,
-  /** Asked for once where `maxOutput` was used up by thinking; absent where the model is not known to write more. */
+  /** Asked for once if `maxOutput` was used up by thinking; absent if the model is not known to write more. */
   moreOutput: tokens.optional(),
   maxInput: tokens.optional(),
   api: z.enum(apis),
   input: z.array(modalities),
   headroom: z.number().optional(),
   price: priceSchema.optional(),
-  /** True where the model reasons before it answers. */
+  /** True if the model reasons before it answers. */
   thinks: z.boolean().optional(),
 });
 export type ModelTarget = z.infer<typeof modelTargetSchema>;

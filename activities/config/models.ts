@@ -24,7 +24,7 @@ export interface ModelFacts {
 export interface ServedWindow {
   /** Tokens that the server gives it now. */
   readonly window?: number | undefined;
-  /** What the model could take, where the server does not say what it gives it. */
+  /** What the model could take, if the server does not say what it gives it. */
   readonly most?: number | undefined;
   /** The server's address. */
   readonly from: string;
@@ -45,7 +45,7 @@ function findModel(model: string, catalogue: Catalogue): CatalogueModel | undefi
 }
 
 /**
- * Where more input makes the whole request dearer, a request stops there, so that the bill stays small; `maxInput` in
+ * If more input makes the whole request dearer, a request stops there, so that the bill stays small; `maxInput` in
  * longhaul.yaml lets it go on. Source: decision 0036.
  */
 function maxInputOf({ maxInput, price }: CatalogueModel): number | undefined {
@@ -55,7 +55,7 @@ function maxInputOf({ maxInput, price }: CatalogueModel): number | undefined {
 
 /** Of a model in no table. Source: ours, the smallest that agents work well in. */
 const ASSUMED = { contextWindow: 32_000, maxOutput: 8_192 };
-/** What a model in no table may write where the assumption was used up by thinking. Source: ours, four times as much. */
+/** What a model in no table may write if the assumption was used up by thinking. Source: ours, four times as much. */
 const ASSUMED_MORE = 32_768;
 
 /** What a model can write at most, as far as the catalogue or an assumption says; of what a person says nothing more is known. */

@@ -119,7 +119,7 @@ export function modelRefusal(
   return undefined;
 }
 
-/** Who is really asked for what: a provider's name says nothing where a session gives its address. */
+/** Who is really asked for what: a provider's name says nothing if a session gives its address. */
 function askedName({
   model,
   modelName,

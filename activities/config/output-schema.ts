@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { shorten } from "../contract/cut-text.ts";
 
-/** A JSON Schema: 2020-12 where it does not say, 2019-09, draft 7 or 6. */
+/** A JSON Schema: 2020-12 if it does not say, 2019-09, draft 7 or 6. */
 export const outputSchemaSchema = z.record(z.string(), z.unknown());
 export type OutputSchema = z.infer<typeof outputSchemaSchema>;
 
@@ -16,7 +16,7 @@ export type CheckedAnswer =
   /** `why` is written for the model. */
   | { readonly ok: false; readonly why: string };
 
-/** What is wrong with a schema itself; undefined where answers can be checked by it. */
+/** What is wrong with a schema itself; undefined if answers can be checked by it. */
 export async function schemaTrouble(schema: OutputSchema): Promise<string | undefined> {
   const chars = JSON.stringify(schema).length;
   if (chars > MAX_SCHEMA_CHARS) return `it has ${chars} characters; at most ${MAX_SCHEMA_CHARS} are taken`;
@@ -56,7 +56,7 @@ function readJson(text: string): CheckedAnswer {
   }
 }
 
-/** The answer of a session that has completed, as its row keeps it; undefined where it was asked for none by a schema. */
+/** The answer of a session that has completed, as its row keeps it; undefined if it was asked for none by a schema. */
 export function outputOf(
   config: { readonly outputSchema?: unknown },
   { status, result }: { readonly status: string; readonly result: string | null },

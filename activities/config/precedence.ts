@@ -1,4 +1,4 @@
-/** Whose work goes first where there is more than the workers take at once. Pure. */
+/** Whose work goes first if there is more than the workers take at once. Pure. */
 import { z } from "zod";
 import type { Precedence } from "../contract/precedence.ts";
 
@@ -13,7 +13,7 @@ export const tenantSchema = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/
   error: "begins with a letter or digit and has at most 64 letters, digits, dots, dashes and underscores",
 });
 
-/** Options for starting a run of the session; undefined where its settings have none. */
+/** Options for starting a run of the session; undefined if its settings have none. */
 export function precedenceOf({
   priority,
   tenant,

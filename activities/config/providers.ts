@@ -55,7 +55,7 @@ const builtInProviders: Readonly<Record<string, BuiltIn>> = {
   rehearsal: { api: "responses", baseUrlEnv: "LONGHAUL_REHEARSAL_URL", keyless: true },
 };
 
-/** Where a provider that is built in answers, where that is one address. */
+/** Where a provider that is built in answers, if that is one address. */
 export const usualAddress = (name: string): string | undefined => builtInOf(name)?.baseUrl;
 
 const builtInOf = (name: string): BuiltIn | undefined =>
@@ -166,7 +166,7 @@ export function keyNotes(
   return [...own, ...ready];
 }
 
-/** The variables that a provider lacks in an environment: keys, and the address where nothing else says it. */
+/** The variables that a provider lacks in an environment: keys, and the address if nothing else says it. */
 export function missingVariables(provider: Provider, environment: Environment): string[] {
   const { name, baseUrl, baseUrlEnv } = provider;
   const address = baseUrl ?? ((baseUrlEnv && environment[baseUrlEnv]) || undefined);

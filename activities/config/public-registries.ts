@@ -1,6 +1,6 @@
 /** The public package registries, the one file that names their hosts. */
 
-/** Where packages come from by default, npm's first, and their files where those are elsewhere. */
+/** Where packages come from by default, npm's first, and their files if those are elsewhere. */
 export const PUBLIC_REGISTRIES: readonly string[] = [
   "registry.npmjs.org",
   "registry.yarnpkg.com",

@@ -34,7 +34,7 @@ export const buildOf = (sandbox: {
   readonly container?: unknown;
 }): ImageBuild | undefined => (sandbox.container === undefined ? sandbox.build : undefined);
 
-/** Undefined where there is nothing to do, also for sessions from before there was a set-up. */
+/** Undefined if there is nothing to do, also for sessions from before there was a set-up. */
 export function setupOf(sandbox: {
   readonly setup?: Setup;
   readonly build?: ImageBuild | undefined;

@@ -37,7 +37,7 @@ export function sharedSkills(settings: SessionSkills | undefined): Skill[] {
 const MAX_NAME_CHARS = 64;
 const MAX_DESCRIPTION_CHARS = 1_024;
 
-/** What the front matter of a SKILL.md says; undefined where it names no skill. */
+/** What the front matter of a SKILL.md says; undefined if it names no skill. */
 export function parseSkill(path: string, text: string): Skill | undefined {
   const front = /^\uFEFF?---\r?\n([\s\S]*?)\r?\n---\s*(?:\r?\n|$)/.exec(text)?.[1];
   if (front === undefined) return undefined;
@@ -64,7 +64,7 @@ const ABOUT =
 /** `read_file` reads the workspace alone. */
 const ABOUT_SHARED = ` Those in ${SHARED_SKILLS_FOLDER} are the user's own: read them with cat.`;
 
-/** The skills by name and description, as many as `maxTokens` has room for, the rest by count; empty where there are none. */
+/** The skills by name and description, as many as `maxTokens` has room for, the rest by count; empty if there are none. */
 export function skillsPrompt(skills: readonly Skill[], maxTokens: number): string {
   if (skills.length === 0) return "";
   const lines: string[] = [];

@@ -5,7 +5,7 @@ import type { ToolLimits } from "../contract/tools.ts";
 /** No tool result is longer, whatever a tool's own limit says. Source: requirement 4.4 (120,000). */
 export const MAX_RESULT_CHARS = 120_000;
 
-/** Longest any built-in tool may take where nothing is configured. Source: requirement 5 (bash, 10 min at most). */
+/** Longest any built-in tool may take if nothing is configured. Source: requirement 5 (bash, 10 min at most). */
 const MAX_TOOL_TIMEOUT_MS = 600_000;
 
 /** Source: requirement 4.4 (read 2,000 lines × 2,000 characters, grep 1,000 matches, anything 120,000). */

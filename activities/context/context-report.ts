@@ -19,9 +19,9 @@ export interface ContextReport {
   /** The next request: system, tools and messages. */
   readonly used: number;
   readonly limit: number;
-  /** True where `used` is not based on a bill. */
+  /** True if `used` is not based on a bill. */
   readonly estimated: boolean;
-  /** What `used` is made of; null where it is an estimate alone. */
+  /** What `used` is made of; null if it is an estimate alone. */
   readonly basis:
     | (SizeBasis & {
         /** Of the last output. */
@@ -44,7 +44,7 @@ export interface ContextReport {
 
 const LAST_CALLS = 5;
 
-/** Undefined where there is no such session. */
+/** Undefined if there is no such session. */
 export async function readContext(db: Database, id: string): Promise<ContextReport | undefined> {
   const session = await findSession(db, id);
   if (session === undefined) return undefined;

@@ -67,7 +67,7 @@ export interface BuiltMessages {
 const MAX_MEDIA_BYTES = 8 * 1024 * 1024;
 
 /**
- * The messages as they are sent. Reads blobs only where a message in view has one.
+ * The messages as they are sent. Reads blobs only if a message in view has one.
  * @param model that is asked: what belongs to another's own answers (item ids, encrypted reasoning) is left out
  */
 export async function buildMessages(
@@ -108,7 +108,7 @@ export async function buildMessages(
   return { messages, unsupported: [...unsupported], repairs: view.repairs.length };
 }
 
-/** Files that came since the last answer; all of them where another model gave that. */
+/** Files that came since the last answer; all of them if another model gave that. */
 function newFiles(rows: readonly StoredMessage[], model: string | undefined): FilePart[] {
   const last = rows.findLast((row) => row.kind === "answer");
   const isNew = (row: StoredMessage): boolean =>

@@ -37,7 +37,7 @@ export type * from "./tool-facts.ts";
 export type SessionStatus = "active" | "waiting" | "completed" | "failed" | "cancelled" | "max_steps";
 
 export interface OpenSessionInput {
-  /** The task, where the session was not prepared by the client (started from Temporal's own tools). */
+  /** The task, if the session was not prepared by the client (started from Temporal's own tools). */
   readonly task?: string;
   /** The schedule that has its task and its settings. */
   readonly schedule?: string;
@@ -66,13 +66,13 @@ export interface OpenedSession {
   readonly round: number;
   /** Resumed so late that the provider's cache has expired: the next request is billed in full. */
   readonly cold?: boolean;
-  /** USD of the session so far, where a person is asked at its limit: a run may begin there. */
+  /** USD of the session so far, if a person is asked at its limit: a run may begin there. */
   readonly costUsd?: number;
   /** Begun or taken up when nothing is left of what it may cost: it ends before it pays. */
   readonly isSpent?: true;
   /** Messages of an earlier run wait in Postgres. */
   readonly parked?: boolean;
-  /** The sandbox of an earlier run, where it is on a host with a queue of its own. */
+  /** The sandbox of an earlier run, if it is on a host with a queue of its own. */
   readonly sandbox?: { readonly container: string; readonly taskQueue: string };
 }
 
@@ -84,7 +84,7 @@ export interface SandboxFacts {
 
 export interface ModelStepInput {
   readonly step: number;
-  /** The tools of the session's MCP servers are taken first, where they were not yet. */
+  /** The tools of the session's MCP servers are taken first, if they were not yet. */
   readonly takeTools?: true;
   /** Messages drained at this boundary, in order. */
   readonly guidance: readonly Guidance[];
@@ -107,7 +107,7 @@ export interface ModelStepInput {
   readonly hasFallback?: true;
   /** Why another model is asked than at the step before. */
   readonly switched?: "fallback" | "return";
-  /** The model that the run's policy is for: where the session has another by now, the answer brings its policy. */
+  /** The model that the run's policy is for: if the session has another by now, the answer brings its policy. */
   readonly model?: string;
 }
 
@@ -116,7 +116,7 @@ export interface CallFacts {
   readonly name: string;
   /** What it is about, at most 60 characters, masked: a command's first line, a path. */
   readonly about: string;
-  /** Who performs it, where that is no tool of the worker. */
+  /** Who performs it, if that is no tool of the worker. */
   readonly by?: "person" | "delegate";
   /** A person is asked before it is run. */
   readonly needsApproval?: true;
@@ -144,9 +144,9 @@ export type StepOutcome =
       /** Of a last answer that is not JSON by the session's schema: what is wrong with it, bounded and masked. */
       readonly mismatch?: string;
       readonly usage: StepUsage;
-      /** USD of the whole session so far, where a limit was set and every price is known. */
+      /** USD of the whole session so far, if a limit was set and every price is known. */
       readonly costUsd?: number;
-      /** USD of this step alone, where no limit was set and its price is known. */
+      /** USD of this step alone, if no limit was set and its price is known. */
       readonly stepCostUsd?: number;
       readonly context: ContextSize;
       readonly epoch: number;
@@ -171,7 +171,7 @@ export interface StepUsage {
   readonly output: number;
   /** Read from the provider's cache. */
   readonly cached: number;
-  /** Written to it, where that has a price of its own. */
+  /** Written to it, if that has a price of its own. */
   readonly cacheWrite?: number;
   readonly reasoning: number;
 }
@@ -206,7 +206,7 @@ export interface CloseSessionInput {
   readonly error?: { readonly type: string; readonly message: string };
   /** Why the sandbox was not closed: the last files may be in no save, the container may be there still. */
   readonly notClosed?: string;
-  /** Why the work was not delivered, where `publish` could not say so itself. */
+  /** Why the work was not delivered, if `publish` could not say so itself. */
   readonly notDelivered?: string;
 }
 
@@ -231,7 +231,7 @@ export interface AgentActivities {
   openSandbox(input: { readonly step: number }): Promise<SandboxFacts>;
   /** Puts a repository's files into the sandbox, as the session's first. */
   fetchRepository(input: { readonly step: number }): Promise<FetchedRepository>;
-  /** Runs the project's set-up in the sandbox, where that has not been done. */
+  /** Runs the project's set-up in the sandbox, if that has not been done. */
   setUpSandbox(input: { readonly step: number }): Promise<void>;
   /** Pushes the session's branch, or opens its pull request. */
   publish(input: PublishInput): Promise<Publication>;
@@ -245,11 +245,11 @@ export interface AgentActivities {
   runTool(input: RunToolInput): Promise<ToolFacts>;
   /** Asks a person what a call wants to know, or whether it may be run. */
   askPerson(input: RunToolInput): Promise<AskedPerson>;
-  /** Writes how a question ended, and the result of its call where it has one by that. */
+  /** Writes how a question ended, and the result of its call if it has one by that. */
   settleQuestion(input: SettleQuestionInput): Promise<SettledQuestion>;
   /** Asks a person whether the session may exceed a limit. */
   askBudget(input: AskBudgetInput): Promise<AskedBudget>;
-  /** Writes how that ended. @returns the limit that holds now; undefined where the run is to end */
+  /** Writes how that ended. @returns the limit that holds now; undefined if the run is to end */
   settleBudget(input: SettleBudgetInput): Promise<{ readonly of?: number }>;
   /** Says that the session waits for nothing but answers; with a question about a limit, at the boundary before its step. */
   markWaiting(input: { readonly step: number; readonly budget?: OpenBudget }): Promise<void>;

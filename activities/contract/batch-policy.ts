@@ -27,7 +27,7 @@ export function streakAfter(
   return streak;
 }
 
-/** @returns undefined where more may begin */
+/** @returns undefined if more may begin */
 export function stopReason(
   { stopAfter, maxCostUsd, figures }: Pick<BatchLook, "stopAfter" | "maxCostUsd" | "figures">,
   streak: Streak | undefined,

@@ -16,7 +16,7 @@ export interface Breakdown {
 /** A part that is shown smaller or larger than it was worked out, so that no part is below 0 and all are the window. */
 export interface CappedPart {
   readonly part: BreakdownPart;
-  /** Tokens it would have; below 0 where system and tools were estimated at more than the whole request. */
+  /** Tokens it would have; below 0 if system and tools were estimated at more than the whole request. */
   readonly wanted: number;
 }
 

@@ -1,4 +1,4 @@
-/** What is asked of a person where a session has reached a limit: how much more it may have. Pure. */
+/** What is asked of a person if a session has reached a limit: how much more it may have. Pure. */
 import type { Limit } from "./limits.ts";
 
 /** Limits at which a person may be asked; a deadline always ends the run. */
@@ -42,7 +42,7 @@ export function budgetText({ limit, used, of }: ReachedLimit): string {
 
 /**
  * What can be chosen: as much again, as far as that is allowed, or the end.
- * @returns undefined where nothing more may be given, so that there is nothing to ask
+ * @returns undefined if nothing more may be given, so that there is nothing to ask
  */
 export function budgetOptions(limit: BudgetLimit, offer: number, most: number): string[] | undefined {
   const amount = Math.min(offer, most);
@@ -69,7 +69,7 @@ const limitOf = (options: readonly string[]): BudgetLimit =>
 export const amountLike = (options: readonly string[]): string =>
   limitOf(options) === "steps" ? "20 steps" : "$2.50";
 
-/** An amount in a person's own words, such as `$2.50` or `20 steps`; undefined where it is none. */
+/** An amount in a person's own words, such as `$2.50` or `20 steps`; undefined if it is none. */
 export function readMore(
   options: readonly string[],
   answer: string,

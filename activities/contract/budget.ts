@@ -33,14 +33,14 @@ export interface BudgetOptions {
   readonly triggerRatio: number;
   /** The same for a session that is resumed after its provider's cache has expired (decision 0034). */
   readonly returnRatio?: number;
-  /** Tokens of the usable window that each ratio is of, where that is less than the whole. */
+  /** Tokens of the usable window that each ratio is of, if that is less than the whole. */
   readonly triggerOfTokens?: number | undefined;
   readonly returnOfTokens?: number | undefined;
   /** Measured tokens of system prompt and tools; counts where it is larger than the reserve. */
   readonly prefixTokens?: number;
   /** Longest answer that is asked for, in tokens. */
   readonly maxOutputTokens?: number;
-  /** Largest request that the model takes, where that is less than its window. */
+  /** Largest request that the model takes, if that is less than its window. */
   readonly maxInputTokens?: number;
   readonly tailMessages?: number;
   /** Newest tool results that prune leaves alone, and the least that it hides at once. Source: requirement 4.3, OpenCode. */

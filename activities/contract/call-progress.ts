@@ -6,7 +6,7 @@ export function progressNote(key: string, bytes: number, lastLine: string | unde
   return [key, size, ...(lastLine === undefined ? [] : [lastLine])].join(" · ");
 }
 
-/** Back from a note: the call, and the last line where one was printed. */
+/** Back from a note: the call, and the last line if one was printed. */
 export function parseProgress(note: string): { readonly key: string; readonly line: string } | undefined {
   const [, key, size, line] = /^(s\d+c\d+) · ([\d,]+ bytes)(?: · (.*))?$/s.exec(note) ?? [];
   return key === undefined || size === undefined ? undefined : { key, line: line ?? size };

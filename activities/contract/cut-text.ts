@@ -15,7 +15,7 @@ export function cutTail(text: string, max: number): string {
   return text.slice(isSplit(text, start) ? start + 1 : start);
 }
 
-/** A text of at most `max` UTF-16 units, the last of them an ellipsis where something was cut off. */
+/** A text of at most `max` UTF-16 units, the last of them an ellipsis if something was cut off. */
 export function shorten(text: string, max: number): string {
   return text.length <= max ? text : `${cutChars(text, max - 1)}…`;
 }

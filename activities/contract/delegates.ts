@@ -15,7 +15,7 @@ export type OpenedDelegate =
 export interface SettleDelegateInput extends OpenDelegateInput {
   /** The delegate's session. */
   readonly child: string;
-  /** How its workflow closed, where the parent saw that; absent: read its state. */
+  /** How its workflow closed, if the parent saw that; absent: read its state. */
   readonly closed?: DelegateEnd;
   /** The person stopped the parent's step, and the delegate with it. */
   readonly stopped?: "interrupt" | "cancel";

@@ -14,7 +14,7 @@ export interface DeliveryOrder {
 
 export interface FetchedRepository {
   readonly commit: string;
-  /** Of the pack; 0 where it was there already. */
+  /** Of the pack; 0 if it was there already. */
   readonly bytes: number;
 }
 

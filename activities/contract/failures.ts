@@ -88,7 +88,7 @@ export function superseded(kept: string): ApplicationFailure {
   return fatal("Superseded", `A newer run has taken over this session; ${kept}.`);
 }
 
-/** Is tried again, after `delayMs` where that is given. */
+/** Is tried again, after `delayMs` if that is given. */
 export function retryable(
   type: FailureType,
   message: string,

@@ -74,7 +74,7 @@ function notUnderstood(part: unknown): UserPart {
   );
 }
 
-/** The sender's id where it is one, at most 200 characters. */
+/** The sender's id if it is one, at most 200 characters. */
 export function idOf(message: unknown): string | undefined {
   if (typeof message !== "object" || message === null || !("id" in message)) return undefined;
   return typeof message.id === "string" ? nameOf(message.id) || undefined : undefined;

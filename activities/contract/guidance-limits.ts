@@ -9,7 +9,7 @@ export function isEmptyMessage(parts: readonly UserPart[]): boolean {
   return parts.every((part) => part.type === "text" && part.text.trim() === "");
 }
 
-/** Why a message cannot be queued, in words for its sender; undefined where it can. */
+/** Why a message cannot be queued, in words for its sender; undefined if it can. */
 export function refusalOf(parts: readonly UserPart[]): string | undefined {
   if (isEmptyMessage(parts))
     return "The message is empty: nothing was queued. Write a text, or attach a file.";

@@ -7,6 +7,6 @@ export interface Guidance {
   readonly parts: readonly UserPart[];
   /** ISO time at which the workflow took it. */
   readonly queuedAt: string;
-  /** Who said it, where the sender's client reported it. */
+  /** Who said it, if the sender's client reported it. */
   readonly by?: string;
 }

@@ -5,7 +5,7 @@ export type Limit = "steps" | "cost" | "deadline";
 /** How a session's row says which limit it was; of the steps it says nothing. */
 export const LIMIT_ERRORS = { cost: "CostLimit", deadline: "DeadlineLimit" } as const;
 
-/** Which limit ended a session; undefined where none did. */
+/** Which limit ended a session; undefined if none did. */
 export function limitOf(status: string, error: unknown): Limit | undefined {
   if (status !== "max_steps") return undefined;
   const type = (error as { readonly type?: string } | null)?.type;

@@ -18,7 +18,7 @@ export interface McpToolEntry {
 /** The tools of a server as a session took them. */
 export interface McpCatalogue {
   readonly server: string;
-  /** Revision of the protocol that it speaks; empty where it did not answer. */
+  /** Revision of the protocol that it speaks; empty if it did not answer. */
   readonly era: string;
   readonly digest: string;
   readonly tools: readonly McpToolEntry[];
@@ -26,7 +26,7 @@ export interface McpCatalogue {
   readonly found: readonly string[];
   /** Why there are no tools of it. */
   readonly failed?: string;
-  /** It lists others by now. They are taken where the prompt changes anyway. */
+  /** It lists others by now. They are taken when the prompt changes anyway. */
   readonly next?: {
     readonly digest: string;
     /** Compaction rounds when that was seen. */

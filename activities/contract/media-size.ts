@@ -1,6 +1,6 @@
 /** How large a picture is, and how many pages a PDF has, read from their bytes. Pure. */
 
-/** What of a file decides how many tokens it takes; absent where its bytes do not say. */
+/** What of a file decides how many tokens it takes; absent if its bytes do not say. */
 export interface MediaSize {
   readonly width?: number;
   readonly height?: number;

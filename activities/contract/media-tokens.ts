@@ -4,7 +4,7 @@ import type { FilePart } from "./message.ts";
 /** Whose rule it goes by, and whether it is shown at all. */
 export interface Viewer {
   readonly model: string;
-  /** As its provider knows it, where that differs. */
+  /** As its provider knows it, if that differs. */
   readonly modelName?: string | undefined;
   readonly input: readonly ("text" | "image" | "pdf")[];
   readonly imageDetail?: "low" | "high" | "original" | undefined;
@@ -111,7 +111,7 @@ const ORIGINAL_PATCHES = 10_000;
 /** Of 512 × 512 pixels, which is what a model sees at low detail. Source: the same. */
 const LOW_PATCHES = 256;
 
-/** OpenAI's rules, where another detail than `auto` is asked for. */
+/** OpenAI's rules, if another detail than `auto` is asked for. */
 function atDetail(rule: ImageRule, detail: Viewer["imageDetail"]): ImageRule {
   if (detail === "low" && rule.by === "tiles") return { by: "count", tokens: rule.base };
   if (detail === "low" && rule.by === "patches") return { ...rule, maxPatches: LOW_PATCHES };
@@ -144,7 +144,7 @@ function imageTokens(rule: ImageRule, width: number, height: number): number {
   }
 }
 
-/** How many patches cover it: where they would be too many it is shrunk, to a whole number of them in width. */
+/** How many patches cover it: if they would be too many it is shrunk, to a whole number of them in width. */
 function patches(width: number, height: number, most: number): number {
   const whole = cover(width, 32) * cover(height, 32);
   if (whole <= most) return whole;

@@ -25,7 +25,7 @@ export interface FilePart {
   readonly mediaType: string;
   readonly data: string;
   readonly filename?: string;
-  /** Of a picture, in pixels: what it costs in tokens goes by them. Absent where its bytes do not say, or of before they were kept. */
+  /** Of a picture, in pixels: what it costs in tokens goes by them. Absent if its bytes do not say, or of before they were kept. */
   readonly width?: number;
   readonly height?: number;
   /** Of a PDF. */
@@ -37,7 +37,7 @@ export interface ToolCallPart {
   readonly type: "tool-call";
   readonly toolCallId: string;
   readonly toolName: string;
-  /** The arguments as the model wrote them: an object, or the raw text where it was not JSON. */
+  /** The arguments as the model wrote them: an object, or the raw text if it was not JSON. */
   readonly input: unknown;
   readonly providerOptions?: ProviderData;
 }
@@ -87,16 +87,16 @@ export type StoredMessage = Message & {
   /** Order in the view: the sequence, except that a summary is right after the rows that it replaced. */
   readonly position: number;
   readonly step: number;
-  /** Generation of the row; 1 where it is left out. */
+  /** Generation of the row; 1 if it is left out. */
   readonly epoch?: number;
   /** Which message of the step: `user`, `assistant`, `tool:0` …, `summary:3`, `nudge`. */
   readonly slot: string;
   readonly kind: MessageKind;
   /** Estimated tokens of the stored content. */
   readonly tokens: number;
-  /** The step at which prune hid its content, where it did. */
+  /** The step at which prune hid its content, if it did. */
   readonly prunedStep: number | undefined;
-  /** Of an answer: the provider's bill for the request it answered, in tokens, where it can be trusted. */
+  /** Of an answer: the provider's bill for the request it answered, in tokens, if it can be trusted. */
   readonly usage?: { readonly input: number; readonly output: number; readonly cached?: number } | undefined;
   /** Of an answer: the model that gave it. */
   readonly model?: string | undefined;

@@ -1,6 +1,6 @@
 /** What a person or a model may have meant. Pure. */
 
-/** The candidate closest to a word, where one is close enough to be meant. */
+/** The candidate closest to a word, if one is close enough to be meant. */
 export function nearest(word: string, candidates: readonly string[]): string | undefined {
   const limit = Math.max(1, Math.floor(Math.max(word.length, 3) / 2.5));
   let best: { readonly candidate: string; readonly distance: number } | undefined;

@@ -3,7 +3,7 @@
  *
  * A hidden result is not billed again in the steps to come. But the prefix changes from there on, so what stands behind
  * it is billed once in full. And the room it makes is not filled for nothing: the next compaction comes later, so the
- * steps that are bought run in a fuller window than those after a compaction would. Hiding pays where the steps bought
+ * steps that are bought run in a fuller window than those after a compaction would. Hiding pays if the steps bought
  * are cheaper than a step is on average, by more than the one bill in full.
  */
 import type { Budget } from "./budget.ts";
@@ -16,7 +16,7 @@ const SUMMARY_OUTPUT_TOKENS = 800;
 const SUMMARISER_READS = 0.25;
 /** System prompt and tools, as after a compaction. */
 const PREFIX_TOKENS = 3_000;
-/** Tokens a step where nothing is measured. Source: the benchmark's tasks, 1,200–1,900. */
+/** Tokens a step if nothing is measured. Source: the benchmark's tasks, 1,200–1,900. */
 const USUAL_GROWTH_TOKENS = 1_400;
 
 export interface PruneOffer {

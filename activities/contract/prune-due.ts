@@ -8,7 +8,7 @@ export interface PruneNumbers extends Pick<PruneOffer, "usedTokens" | "growthTok
 }
 
 /**
- * `auto`: where hiding pays. `always`: near the compaction trigger, which it puts off; what was said stays word for word
+ * `auto`: if hiding pays. `always`: near the compaction trigger, which it puts off; what was said stays word for word
  * for longer, and a step costs more. `never`: compaction alone makes room.
  */
 export type PruneMode = "auto" | "always" | "never";

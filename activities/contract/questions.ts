@@ -21,7 +21,7 @@ export interface QuestionFacts {
   /** At most 200 characters. */
   readonly text: string;
   readonly options?: readonly string[];
-  /** The answer where none comes within `expiresInMs`, or in an unattended session. */
+  /** The answer if none comes within `expiresInMs`, or in an unattended session. */
   readonly default?: string;
   /** Absent: the question waits as long as it takes. */
   readonly expiresInMs?: number;
@@ -81,9 +81,9 @@ export interface NotifyInput {
   readonly question?: string;
 }
 
-/** An answer as sent. From the Web UI a bare string is accepted too, where one question is open. */
+/** An answer as sent. From the Web UI a bare string is accepted too, if one question is open. */
 export interface AnswerMessage {
-  /** Which question; may be left out where one is open. */
+  /** Which question; may be left out if one is open. */
   readonly question?: string;
   readonly text?: string;
   /** One of the options, by its number from 1 or its words. */

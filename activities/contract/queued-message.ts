@@ -14,7 +14,7 @@ export interface QueuedMessage {
   /** From 1. */
   readonly position: number;
   readonly excerpt: string;
-  /** Who said it, where the sender's client reported it. */
+  /** Who said it, if the sender's client reported it. */
   readonly by?: string;
 }
 

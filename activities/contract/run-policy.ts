@@ -10,7 +10,7 @@ export interface RunPolicy {
   readonly prune?: "auto" | "always" | "never";
   /** Estimated tokens of the prefix before the messages, for people. */
   readonly prefix?: { readonly system: number; readonly tools: number };
-  /** False where nothing is summarised but on a person's request. Absent means true. */
+  /** False if nothing is summarised but on a person's request. Absent means true. */
   readonly autoCompaction?: boolean;
   /**
    * Rounds by the trigger that may follow each other with one step between before they pause: they gain nothing. Histories
@@ -44,9 +44,9 @@ export interface RunPolicy {
   readonly announcesQueued?: true;
   /** Only an answer that finished with `stop` completes a task. Absent in runs from before it was so. */
   readonly needsStop?: true;
-  /** Its last answer is checked by a schema. Absent where it has none. */
+  /** Its last answer is checked by a schema. Absent if it has none. */
   readonly checksAnswer?: true;
-  /** Longest that the set-up of its sandbox may take; absent where there is nothing to set up. */
+  /** Longest that the set-up of its sandbox may take; absent if there is nothing to set up. */
   readonly setupTimeoutMs?: number;
   /** How long a sandbox is kept while only people are waited for, in ms. */
   readonly parkAfterMs?: number;
@@ -71,11 +71,11 @@ export interface RunPolicy {
    * once they are. Absent in runs from before there were any.
    */
   readonly takesTools?: "worker" | "sandbox" | false;
-  /** The run's trace, where its worker sends any. A reset run has this from the run before it: `run` tells them apart. */
+  /** The run's trace, if its worker sends any. A reset run has this from the run before it: `run` tells them apart. */
   readonly trace?: { readonly id: string; readonly run: string };
   /** For whom it works: the search attribute `AgentTenant`. */
   readonly tenant?: string;
-  /** Its activities all go through their queue, where priorities and turns hold, and none straight back to its worker. */
+  /** Its activities all go through their queue, if priorities and turns hold, and none straight back to its worker. */
   readonly takesTurns?: true;
   /** How long a call may wait for the host that has the sandbox before the host counts as lost. */
   readonly hostTimeoutMs?: number;

@@ -16,7 +16,7 @@ export interface SessionRuns {
 }
 
 export interface UnkeptRuns {
-  /** Undefined where the session never had a run. */
+  /** Undefined if the session never had a run. */
   readonly inCharge: string | undefined;
   /** The run that asks: it has its own messages. */
   readonly asking?: string;

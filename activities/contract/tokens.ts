@@ -78,7 +78,7 @@ export interface NextInput {
   readonly newTokens: number;
   /** Estimated tokens of the whole request: system, tools, messages. */
   readonly pureTokens: number;
-  /** Actual / estimated of this model, as learnt; 1 where nothing is known. */
+  /** Actual / estimated of this model, as learnt; 1 if nothing is known. */
   readonly ratio?: number | undefined;
   /** Bills of more than four windows are sums over many calls, not one request. */
   readonly windowTokens?: number | undefined;
@@ -86,7 +86,7 @@ export interface NextInput {
 
 export interface NextInputEstimate {
   readonly tokens: number;
-  /** True where it is not based on a bill: shown as `(estimated)`. */
+  /** True if it is not based on a bill: shown as `(estimated)`. */
   readonly estimated: boolean;
 }
 
@@ -117,7 +117,7 @@ const MIN_BILL_FACTOR = 0.25;
 /** Below this a constant that a server adds weighs more than any factor. */
 const MIN_JUDGED_TOKENS = 2_000;
 
-/** True where a billed input cannot belong to a request with our count. Such a bill is not used. */
+/** True if a billed input cannot belong to a request with our count. Such a bill is not used. */
 export function contradicts(billedTokens: number, countedTokens: number): boolean {
   if (countedTokens < MIN_JUDGED_TOKENS) return false;
   return billedTokens > countedTokens * MAX_BILL_FACTOR || billedTokens < countedTokens * MIN_BILL_FACTOR;

@@ -20,7 +20,7 @@ export interface ToolFacts {
   readonly ms: number;
   /** Eight hex characters over name, input and result, for stuck detection. */
   readonly hash: string;
-  /** USD of the session and its delegates by now, after a call of `delegate` where a limit was set. */
+  /** USD of the session and its delegates by now, after a call of `delegate` if a limit was set. */
   readonly costUsd?: number;
   /** Nothing was done: a person has to allow it first. */
   readonly needsApproval?: true;

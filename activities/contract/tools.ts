@@ -3,7 +3,7 @@ import type { FilePart } from "./message.ts";
 
 /** Limits of one tool; `longhaul.yaml`'s `tools.<name>` overrides those that it heeds. */
 export interface ToolLimits {
-  /** Longest a program may run that the call starts in the sandbox, where the input does not say otherwise. */
+  /** Longest a program may run that the call starts in the sandbox, if the input does not say otherwise. */
   readonly timeoutMs: number;
   /** Most that the input may ask for. */
   readonly maxTimeoutMs: number;
@@ -33,10 +33,10 @@ export interface HistorySearch {
     readonly step: number;
     readonly role: string;
     readonly excerpt: string;
-    /** Where the words stand in a whole output; absent where they stand in the message itself. */
+    /** Where the words stand in a whole output; absent if they stand in the message itself. */
     readonly output?: { readonly handle: string; readonly offset: number };
   }[];
-  /** The oldest whole outputs, where there is more of them than one search goes through. */
+  /** The oldest whole outputs, if there is more of them than one search goes through. */
   readonly skippedOutputs: number;
 }
 

@@ -2,7 +2,7 @@ import { cutChars } from "./cut-text.ts";
 
 /** Stands for an argument from outside the project that could not be decoded: a foreign encoding, broken JSON, no metadata. */
 export class Undecodable {
-  /** What the sender named as the encoding: printable ASCII, at most 60 characters; empty where there is none. */
+  /** What the sender named as the encoding: printable ASCII, at most 60 characters; empty if there is none. */
   readonly encoding: string;
 
   constructor(encoding: string) {

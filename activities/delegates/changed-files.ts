@@ -10,7 +10,7 @@ export interface ChangedFile {
   readonly path: string;
   readonly base: FileState;
   readonly child: FileState;
-  /** As the delegate left it; undefined where it removed it. */
+  /** As the delegate left it; undefined if it removed it. */
   readonly bytes: Uint8Array | undefined;
 }
 
@@ -19,7 +19,7 @@ export interface Changes {
   readonly left: readonly { readonly path: string; readonly reason: string }[];
 }
 
-/** @param base the save that it began with; undefined where it began with no files */
+/** @param base the save that it began with; undefined if it began with no files */
 export async function changedFiles(
   db: Database,
   childId: string,

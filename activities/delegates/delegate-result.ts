@@ -35,7 +35,7 @@ export function outcomeOfDelegate({ status, stopped }: EndedDelegate): ToolOutco
 export interface DelegateResult {
   readonly text: string;
   readonly truncated: boolean;
-  /** The whole answer and the files that could not be merged, where `text` is only a part. */
+  /** The whole answer and the files that could not be merged, if `text` is only a part. */
   readonly whole: string | undefined;
 }
 

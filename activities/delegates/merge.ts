@@ -1,7 +1,7 @@
 /** Which of a delegate's changes come back, file by file. Pure. */
 import type { ManifestEntry } from "../store/workspace-manifest.ts";
 
-/** A file at one moment, by its content and permission bits; undefined where there was none. */
+/** A file at one moment, by its content and permission bits; undefined if there was none. */
 export type FileState = { readonly hash: string; readonly mode: number | undefined } | undefined;
 
 export type Verdict =

@@ -28,7 +28,7 @@ interface Result {
   readonly events?: readonly NewEvent[];
 }
 
-/** @throws Superseded (fatal) where a newer run has the session */
+/** @throws Superseded (fatal) if a newer run has the session */
 export async function storeDelegateResult(
   deps: Pick<AgentDeps, "store" | "notifier" | "telemetry" | "sanitizer">,
   scope: Pick<ActivityScope, "runId" | "attempt" | "elapsedMs" | "lostAttempts">,

@@ -107,7 +107,7 @@ async function unpack(
  * Puts objects of Git LFS into a checkout's store, and their content in the place of its pointers.
  * @param folder of the checkout, from /workspace
  * @param frames for each object a line `oid size`, then its bytes
- * @throws BadConfiguration where the image has no git-lfs
+ * @throws BadConfiguration if the image has no git-lfs
  */
 export async function putLfs(
   sandbox: GitSandbox,

@@ -1,4 +1,4 @@
-/** All repositories that a checkout consists of: the session's own and, where they are asked for, its submodules. */
+/** All repositories that a checkout consists of: the session's own and, if they are asked for, its submodules. */
 import type { SessionGit } from "../config/git-settings.ts";
 import type { GitAccess } from "./git-access.ts";
 import { hasCommit, updateMirror } from "./mirror.ts";

@@ -30,7 +30,7 @@ export async function inTurn<T>(folder: string, work: () => Promise<T>): Promise
 }
 
 /**
- * Makes a folder by `fill`, whole or not at all. What crashed attempts left is removed; where two processes make it at once,
+ * Makes a folder by `fill`, whole or not at all. What crashed attempts left is removed; if two processes make it at once,
  * the first one's is kept.
  */
 export async function makeWhole(folder: string, fill: (path: string) => Promise<void>): Promise<void> {

@@ -29,7 +29,7 @@ export interface ForgePlace {
 const TIMEOUT_MS = 30_000;
 const MAX_ANSWER_CHARS = 300;
 
-/** @returns undefined where the address has no forge that is known. Pure. */
+/** @returns undefined if the address has no forge that is known. Pure. */
 export function forgeOf(url: string, forge: GitConfig["forge"]): ForgePlace | undefined {
   const short = /^[^@/]+@([^:/]+):(.+)$/.exec(url);
   const parsed = short === null ? URL.parse(url) : null;

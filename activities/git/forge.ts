@@ -1,4 +1,4 @@
-/** Pull requests by the forges' own interfaces: looked up by branch, then made; found again where another was faster. */
+/** Pull requests by the forges' own interfaces: looked up by branch, then made; found again if another was faster. */
 import { askForge, ForgeRefusal, type ForgeCall } from "./forge-calls.ts";
 
 export interface PullRequest {

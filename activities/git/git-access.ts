@@ -10,8 +10,8 @@ export interface GitAccess {
   readonly folder: string;
   /**
    * The token for a repository's address, over HTTP or for its forge: that of its host alone, else one of the GitHub App, else
-   * the one for all hosts; undefined where there is none.
-   * @throws CredentialUnavailable where the GitHub App gets none
+   * the one for all hosts; undefined if there is none.
+   * @throws CredentialUnavailable if the GitHub App gets none
    */
   readonly tokenFor: (url: string, signal?: AbortSignal) => Promise<string | undefined>;
   /**

@@ -40,7 +40,7 @@ interface Token {
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** @returns undefined where no variable names an App */
+/** @returns undefined if no variable names an App */
 export function gitHubAppSettings(environment: Environment): GitHubAppSettings | undefined {
   const id = environment["LONGHAUL_GITHUB_APP_ID"]?.trim() ?? "";
   const keyFile = environment["LONGHAUL_GITHUB_APP_KEY_FILE"] ?? "";

@@ -31,7 +31,7 @@ export interface Fetched {
   }[];
 }
 
-/** @throws RepositoryUnavailable (retryable where the remote is away), BadConfiguration */
+/** @throws RepositoryUnavailable (retryable if the remote is away), BadConfiguration */
 export async function fetchForSession(
   access: GitAccess,
   repository: SessionGit,

@@ -23,7 +23,7 @@ import { readLfsObject } from "./sandbox-git.ts";
 
 export interface LfsPush {
   readonly url: string;
-  /** Its history is on the remote; where the relay lacks it, that of the commit is looked through in full. */
+  /** Its history is on the remote; if the relay lacks it, that of the commit is looked through in full. */
   readonly base: string;
   readonly commit: string;
   readonly mirror: string;

@@ -56,7 +56,7 @@ const MAX_WORDS_CHARS = 300;
 /**
  * The store of a repository: the one that `.lfsconfig` of the commit names, else the one that its address implies.
  * @param access with the rights of the repository that `base` is
- * @throws LfsFailed where there is no permitted store
+ * @throws LfsFailed if there is no permitted store
  */
 export async function lfsStoreOf(
   access: GitAccess,
@@ -77,7 +77,7 @@ export async function lfsStoreOf(
   if ("wrong" in address || address.kind === "file")
     throw new LfsFailed("a repository in a folder has no store to contact");
   if (address.kind === "ssh") return { ...(await overSsh(within, address.url, operation, signal)), refused };
-  // A credential is found by the repository, of which the store is part where nothing else is said.
+  // A credential is found by the repository, of which the store is part if nothing else is said.
   const credential = await credentialFor(within, own === "" ? url : own, signal).catch((error: unknown) => {
     if (!(error instanceof CredentialUnavailable)) throw error;
     throw new LfsFailed(error.message, error.trouble.kind === "away");
@@ -145,7 +145,7 @@ export async function askBatch(
   return offers;
 }
 
-/** The headers of an action: those that it names and, on the store's own server, ours where it names none that let us in. */
+/** The headers of an action: those that it names and, on the store's own server, ours if it names none that let us in. */
 export function headersOf(store: LfsStore, { href, header = {} }: LfsAction): Record<string, string> {
   const letsIn = Object.keys(header).some((name) => name.toLowerCase() === "authorization");
   return { ...(!letsIn && isSameServer(store.endpoint, originOf(href)) ? store.headers : {}), ...header };

@@ -26,7 +26,7 @@ export const lfsPath = (folder: string, oid: string): string =>
 
 /**
  * Fetches what the files of a commit need and the mirror does not have yet.
- * @param base address of the session's repository, where `url` is a submodule's
+ * @param base address of the session's repository, if `url` is a submodule's
  * @returns the objects of the commit
  * @throws LfsFailed
  */

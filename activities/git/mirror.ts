@@ -9,7 +9,7 @@ const REFS = ["+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*"];
 
 /**
  * The mirror's folder, with the remote's current branches and tags.
- * @param wants a commit that it must have; where it has it, nothing is fetched
+ * @param wants a commit that it must have; if it has it, nothing is fetched
  * @throws GitFailed
  */
 export async function updateMirror(

@@ -12,7 +12,7 @@ import { isSameServer, type GitAccess } from "./git-access.ts";
 const MAX_SHOWN_CHARS = 200;
 
 /**
- * Why the address is not taken; undefined where it is. A host in a private network is taken where it is the repository's own, or
+ * Why the address is not taken; undefined if it is. A host in a private network is taken if it is the repository's own, or
  * the worker has a token for it.
  * @param base the address that the person gave
  */

@@ -11,9 +11,9 @@ import type { RemoteTrouble } from "./trouble.ts";
 const MAX_BYTES = 1024 * 1024;
 
 /**
- * The first of the files that a commit has: of the trees alone where the server can do that, else of all its files, once.
+ * The first of the files that a commit has: of the trees alone if the server can do that, else of all its files, once.
  * @param ref branch, tag or whole commit; undefined: the default branch
- * @returns undefined where it has none of them
+ * @returns undefined if it has none of them
  */
 export async function peekFile(
   access: GitAccess,

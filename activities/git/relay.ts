@@ -18,7 +18,7 @@ export interface Relay {
 
 export type Received = { readonly commit: string } | { readonly refused: string };
 
-/** @param mirror whose objects it borrows; where that is gone, the sandbox's commits are taken in full */
+/** @param mirror whose objects it borrows; if that is gone, the sandbox's commits are taken in full */
 export async function openRelay(access: GitAccess, sessionId: string, mirror: string): Promise<Relay> {
   const folder = join(access.folder, "relays", `${folderOf(sessionId)}.git`);
   return inTurn(folder, async () => {
@@ -33,7 +33,7 @@ export async function openRelay(access: GitAccess, sessionId: string, mirror: st
 }
 
 /**
- * Takes the commits of the sandbox's HEAD: those that `base` does not have, or all of them where the relay lacks it. Their form
+ * Takes the commits of the sandbox's HEAD: those that `base` does not have, or all of them if the relay lacks it. Their form
  * is checked.
  * @throws SandboxUnavailable (retryable), SandboxLost
  */
@@ -105,7 +105,7 @@ async function keep({ access, folder }: Relay, commit: string): Promise<Received
   return { commit };
 }
 
-/** How many commits `commit` has that `base` does not; undefined where that is unknown. */
+/** How many commits `commit` has that `base` does not; undefined if that is unknown. */
 export async function commitsSince({ access, folder }: Relay, base: string, commit: string): Promise<number> {
   const counted = await runGit(access, ["rev-list", "--count", commit, `^${base}`], { cwd: folder });
   return counted.code === 0 ? Number(counted.out) : 1;

@@ -22,7 +22,7 @@ export interface GitResult {
   readonly code: number;
   readonly out: string;
   readonly err: string;
-  /** It was not called: there is no credential where one is configured. */
+  /** It was not called: there is no credential if one is configured. */
   readonly trouble?: RemoteTrouble;
 }
 
@@ -56,7 +56,7 @@ const SETTINGS: readonly (readonly [string, string])[] = [
 /** A redirect of such a server would go to an address that no one checked. */
 const NAMED_SETTINGS = [["http.followRedirects", "false"]] as const;
 
-/** @throws Error where git is not there, or was stopped */
+/** @throws Error if git is not there, or was stopped */
 export async function runGit(
   access: GitAccess,
   args: readonly string[],
@@ -91,7 +91,7 @@ export async function runGit(
   });
 }
 
-/** @returns what it wrote, without its last line end. @throws GitFailed where it ends with another code than 0 */
+/** @returns what it wrote, without its last line end. @throws GitFailed if it ends with another code than 0 */
 export async function git(access: GitAccess, args: readonly string[], call: GitCall = {}): Promise<string> {
   const result = await runGit(access, args, call);
   if (result.code !== 0) throw new GitFailed(args, result);
@@ -125,7 +125,7 @@ export interface Credential {
   readonly password: string;
 }
 
-/** @returns undefined where the address needs no credential, or there is none. @throws CredentialUnavailable */
+/** @returns undefined if the address needs no credential, or there is none. @throws CredentialUnavailable */
 export async function credentialFor(
   access: GitAccess,
   url: string,

@@ -28,14 +28,14 @@ function run(sandbox: GitSandbox, order: Order): Promise<CommandState> {
   return sandbox.run(command(`git-${randomUUID()}`, order), { timeoutMs: TIMEOUT_MS + 10_000 });
 }
 
-/** @throws SandboxUnavailable where it failed */
+/** @throws SandboxUnavailable if it failed */
 export async function must(sandbox: GitSandbox, what: string, order: Order): Promise<string> {
   return endedText(sandbox, what, await run(sandbox, order));
 }
 
 /**
  * Runs a command that reads `bytes` as they come. @returns how many they were
- * @throws SandboxUnavailable where it failed
+ * @throws SandboxUnavailable if it failed
  */
 export async function feedAll(
   sandbox: GitSandbox,
@@ -74,8 +74,8 @@ async function* inPieces(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8
 }
 
 /**
- * A command's output piece by piece. @returns its bytes; undefined where it wrote more than `maxBytes`
- * @throws SandboxUnavailable where it failed, or its output is gone
+ * A command's output piece by piece. @returns its bytes; undefined if it wrote more than `maxBytes`
+ * @throws SandboxUnavailable if it failed, or its output is gone
  */
 export async function readOutput(
   sandbox: GitSandbox,
@@ -103,7 +103,7 @@ export async function readOutput(
   return state.outKept;
 }
 
-/** @returns what it wrote, at most 1 MiB. @throws SandboxUnavailable where it failed */
+/** @returns what it wrote, at most 1 MiB. @throws SandboxUnavailable if it failed */
 async function endedText(sandbox: GitSandbox, what: string, state: CommandState): Promise<string> {
   const text = async (stream: "out" | "err", maxBytes: number) =>
     new TextDecoder().decode(await sandbox.read(state.id, stream, 0, maxBytes));

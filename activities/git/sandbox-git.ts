@@ -5,16 +5,16 @@ import { must, readOutput, shell, type GitSandbox } from "./sandbox-command.ts";
 
 export interface Prepared {
   readonly head: string;
-  /** Commits of HEAD that the base does not have; -1 where the base is not there. */
+  /** Commits of HEAD that the base does not have; -1 if the base is not there. */
   readonly ahead: number;
-  /** The commit that was made of what was left; absent where there was nothing. */
+  /** The commit that was made of what was left; absent if there was nothing. */
   readonly committed?: string;
   /** What was left out of it. */
   readonly leftOut: readonly { readonly path: string; readonly bytes: number; readonly reason: string }[];
   readonly leftOutCount: number;
 }
 
-/** Commits what is left, where `commit` says so. Idempotent. @returns why it cannot be delivered, where that is so */
+/** Commits what is left, if `commit` says so. Idempotent. @returns why it cannot be delivered, if that is so */
 export async function prepareWork(
   sandbox: GitSandbox,
   order: {
@@ -35,7 +35,7 @@ export async function prepareWork(
 /**
  * The work's commits as a bundle, piece by piece; `HEAD` is its only reference.
  * @param base left out of it with its history; undefined: nothing is
- * @returns undefined where it has more than `maxBytes`
+ * @returns undefined if it has more than `maxBytes`
  * @throws SandboxUnavailable (retryable), SandboxLost
  */
 export async function readBundle(
@@ -57,7 +57,7 @@ export async function readBundle(
 
 /**
  * The content of a file in Git LFS, from the workspace's store, piece by piece.
- * @returns its bytes; undefined where it is larger than `maxBytes`, or not there
+ * @returns its bytes; undefined if it is larger than `maxBytes`, or not there
  */
 export async function readLfsObject(
   sandbox: GitSandbox,

@@ -12,7 +12,7 @@ export interface StartPoint {
   readonly defaultBranch: string | undefined;
 }
 
-/** @returns undefined where the repository has no such branch, tag or commit */
+/** @returns undefined if the repository has no such branch, tag or commit */
 export async function findStartPoint(
   access: GitAccess,
   mirror: string,
@@ -59,7 +59,7 @@ export interface Pack {
 /**
  * The objects of a start point as a stream, for as long as `use` takes.
  * @param depth commits of history; 0 means all
- * @throws GitFailed, and Error where git ends badly in the middle
+ * @throws GitFailed, and Error if git ends badly in the middle
  */
 export async function withPack<T>(
   access: GitAccess,

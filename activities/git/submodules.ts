@@ -29,7 +29,7 @@ export interface Submodule {
  * with `update = none` are none, as with Git.
  * @param folder a repository that has the commit
  * @param url its address
- * @throws GitFailed where the file cannot be read
+ * @throws GitFailed if the file cannot be read
  */
 export async function submodulesIn(
   access: GitAccess,
@@ -108,7 +108,7 @@ const isGitFolder = (part: string): boolean =>
     part.replaceAll(/[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]/g, ""),
   );
 
-/** An address that begins with `./` or `../` is one beside the repository's. @returns undefined where it leads above the host */
+/** An address that begins with `./` or `../` is one beside the repository's. @returns undefined if it leads above the host */
 export function resolveUrl(repository: string, url: string): string | undefined {
   if (!/^\.\.?\//.test(url)) return url;
   const [, place = "", path = ""] =

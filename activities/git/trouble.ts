@@ -7,7 +7,7 @@ export interface RemoteTrouble {
   readonly fix: string;
 }
 
-/** There is no credential where one is configured: git is not even called. */
+/** There is no credential if one is configured: git is not even called. */
 export class CredentialUnavailable extends Error {
   override readonly name = "CredentialUnavailable";
   readonly trouble: RemoteTrouble;

@@ -9,7 +9,7 @@ export interface ServerQuestion {
   readonly text: string;
   /** At most 60 characters. */
   readonly about: string;
-  /** What can be chosen; absent where any words are an answer. */
+  /** What can be chosen; absent if any words are an answer. */
   readonly options?: readonly string[];
   /** Declining it leaves the field out; declining another one declines the form. */
   readonly isOptional?: true;

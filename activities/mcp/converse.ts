@@ -19,7 +19,7 @@ const MAX_ASKED_CHARS = 256_000;
 
 /** How a server is reached. */
 export interface Line {
-  /** What the ledger keeps of whom a call was sent to; undefined where it may be sent again anyway. */
+  /** What the ledger keeps of whom a call was sent to; undefined if it may be sent again anyway. */
   readonly mark: string | undefined;
   /**
    * Does something with a client for one exchange. The same name means the same exchange, whose answer may be there already.

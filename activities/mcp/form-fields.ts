@@ -43,7 +43,7 @@ function choicesOf({ type, enum: values, enumNames, oneOf, items }: FieldSchema)
   }));
 }
 
-/** What can be chosen, one of them; undefined where words are the answer. */
+/** What can be chosen, one of them; undefined if words are the answer. */
 export function optionsOf(schema: FieldSchema): string[] | undefined {
   const choices = choicesOf(schema);
   return choices === undefined || schema.type === "array" || choices.length > MAX_OPTIONS

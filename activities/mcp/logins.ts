@@ -23,7 +23,7 @@ export interface Access {
   readonly authorizationServerUrl: string;
   readonly metadata?: AuthorizationServerMetadata;
   readonly client: OAuthClientInformationMixed;
-  /** What the tokens are for, where the server says so. */
+  /** What the tokens are for, if the server says so. */
   readonly resource?: string;
 }
 
@@ -31,7 +31,7 @@ export interface Logins {
   /** For a server at an address: a token never goes to another one. */
   providerFor(server: string, url: string): AuthProvider;
   keep(server: string, url: string, access: Access): Promise<void>;
-  /** @returns false where there was none */
+  /** @returns false if there was none */
   forget(server: string, url: string): Promise<boolean>;
 }
 
@@ -58,7 +58,7 @@ export function createLogins(store: Pick<Store, "db">, secret: string | undefine
     });
   }
 
-  /** @param spent the expired token: where another is stored by now, another worker was faster */
+  /** @param spent the expired token: if another is stored by now, another worker was faster */
   function refreshed(id: CredentialId, spent: string): Promise<Access> {
     return lockedCredential(store, id, async (tx) => {
       const { access } = await read(tx, id);

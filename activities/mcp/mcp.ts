@@ -28,19 +28,19 @@ export interface McpCall {
   readonly isRepeatable: boolean;
   /** What `keepState` kept for an earlier attempt. */
   readonly state: CallState;
-  /** The server's task for the call, where an earlier attempt got one. */
+  /** The server's task for the call, if an earlier attempt got one. */
   readonly task: string | undefined;
   /** How its questions ended, by their ids. */
   readonly answers: ReadonlyMap<string, Answer>;
   /** Differs for each attempt at this call. */
   readonly attempt: string;
-  /** Of the call's span, as the protocol passes it on; absent where there is no trace. */
+  /** Of the call's span, as the protocol passes it on; absent if there is no trace. */
   readonly traceparent: string | undefined;
   /** Names the questions of a call, by their number from 1. */
   readonly questionId: (number: number) => string;
-  /** Kept before anything is sent. @throws CallTaken (retryable) where another attempt has the call by now */
+  /** Kept before anything is sent. @throws CallTaken (retryable) if another attempt has the call by now */
   readonly keepState: (state: CallState, task?: string) => Promise<void>;
-  /** The server's list, where it was fetched again: it may have changed. */
+  /** The server's list, if it was fetched again: it may have changed. */
   readonly onListed: (listed: ListedTools) => Promise<void>;
   /** The server had forgotten us and was greeted again. */
   readonly onReconnected: () => Promise<void>;

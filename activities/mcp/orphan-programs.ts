@@ -10,7 +10,7 @@ export function parentMark(): string {
 }
 
 /**
- * Ends programs whose worker is gone. Only where there is `/proc`: elsewhere they end by themselves when their input does.
+ * Ends programs whose worker is gone. Only if there is `/proc`: elsewhere they end by themselves when their input does.
  * @returns how many processes were ended
  */
 export function endOrphans(): number {
@@ -38,7 +38,7 @@ function markOf(pid: number): string | undefined {
   return line?.slice(PARENT.length + 1);
 }
 
-/** A process's start time, in clock ticks; undefined where there is no such process. */
+/** A process's start time, in clock ticks; undefined if there is no such process. */
 function beginOf(pid: number): string | undefined {
   // Its name, in parentheses, may hold anything; the 22nd field is the 20th behind it.
   return read(`/proc/${pid}/stat`)?.split(") ").at(-1)?.split(" ")[19];

@@ -47,7 +47,7 @@ const goodUntil = new WeakMap<Client, number>();
 /** Whether its list is to be looked at: on a new connection, after a notice that it changed, and when it is too old. */
 export const isListDue = (client: Client): boolean => (goodUntil.get(client) ?? 0) <= performance.now();
 
-/** Hears of changes. Where the server has to be asked for notices, nothing waits for that. */
+/** Hears of changes. If the server has to be asked for notices, nothing waits for that. */
 export function hearChanges(client: Client): void {
   client.setNotificationHandler("notifications/tools/list_changed", () => void goodUntil.delete(client));
   const isAsked = client.getProtocolEra() === "modern";

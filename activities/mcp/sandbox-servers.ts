@@ -32,7 +32,7 @@ export interface Program {
   readonly isNew: boolean;
 }
 
-/** The server's running program, or a new one where it has ended or never ran in this sandbox. @throws McpFailure */
+/** The server's running program, or a new one if it has ended or never ran in this sandbox. @throws McpFailure */
 export async function runningProgram({ name, settings, sandbox }: SandboxServer): Promise<Program> {
   for (let number = 1; ; number += 1) {
     const id = `mcp-${name.replaceAll("_", ".")}-${number}`;

@@ -30,7 +30,7 @@ export class SandboxTransport implements Transport {
   onclose?: () => void;
   onerror?: (error: Error) => void;
   onmessage?: NonNullable<Transport["onmessage"]>;
-  /** Set where the program has been greeted before: the client then begins without it. */
+  /** Set if the program has been greeted before: the client then begins without it. */
   sessionId?: string;
   /** Why it closed by itself. */
   failure: unknown;

@@ -12,11 +12,11 @@ export interface Sealer {
   /** Identifies the key that sealed something, and reveals nothing of the key. */
   readonly keyId: string;
   seal(text: string, of: string): Uint8Array;
-  /** @throws McpFailure where another key sealed it, or it belongs to something else */
+  /** @throws McpFailure if another key sealed it, or it belongs to something else */
   open(sealed: Uint8Array, of: string): string;
 }
 
-/** @throws McpFailure where the secret is missing or short */
+/** @throws McpFailure if the secret is missing or short */
 export function createSealer(secret: string | undefined): Sealer {
   if (secret === undefined || secret.length < MIN_SECRET_CHARS)
     throw new McpFailure(

@@ -38,7 +38,7 @@ function admitted<T extends JSONRPCMessage>(message: T): T {
   };
 }
 
-/** The task that does the call; undefined where this is its result. */
+/** The task that does the call; undefined if this is its result. */
 export function taskOf({ _meta: meta }: CallToolResult): Task | undefined {
   const task = meta?.[TASKS] as Task | undefined;
   return typeof task?.taskId === "string" ? task : undefined;

@@ -11,7 +11,7 @@ import type { McpServer } from "../config/mcp-settings.ts";
 import { oneLine } from "../tools/paths.ts";
 import { McpFailure, reasonOf } from "./mcp-failure.ts";
 
-/** Poll interval, where the server suggests none, and its bounds. Source: the extension's own library, 1 s. */
+/** Poll interval, if the server suggests none, and its bounds. Source: the extension's own library, 1 s. */
 const POLL_MS = { usual: 1_000, least: 50, most: 60_000 };
 /** Source: ours; a call that a person stopped is waited for 5 s. */
 const CANCEL_MS = 2_000;

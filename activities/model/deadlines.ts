@@ -5,7 +5,7 @@ import type { Endpoint } from "./endpoint.ts";
 import type { ModelRequest } from "./model.ts";
 import { isThinking } from "./request/wire-rules.ts";
 
-/** Deadlines with the settings they come from, to be named where one passes. */
+/** Deadlines with the settings they come from, to be named if one passes. */
 export interface NamedDeadlines extends Deadlines {
   readonly settings: { readonly connect: string; readonly firstToken: string; readonly silence: string };
 }

@@ -6,7 +6,7 @@ import { ModelError } from "./model.ts";
 export interface Endpoint {
   /** The model's name on the wire. */
   readonly modelId: string;
-  /** Undefined where the server asks for none. */
+  /** Undefined if the server asks for none. */
   readonly apiKey: string | undefined;
   /** Undefined: the SDK's own for its wire. */
   readonly baseUrl: string | undefined;
@@ -14,7 +14,7 @@ export interface Endpoint {
   readonly query: Readonly<Record<string, string>>;
 }
 
-/** @throws ModelError where a key or an address is not there */
+/** @throws ModelError if a key or an address is not there */
 export function endpointOf(target: ModelTarget, environment: Environment): Endpoint {
   const { model, modelName } = target;
   // A session from before there were providers has none.

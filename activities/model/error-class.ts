@@ -50,7 +50,7 @@ function isQuota({ status, code, text, retryDelay }: ErrorFacts): boolean {
   );
 }
 
-/** llama.cpp answers calls with 500 where it was started without its template engine. */
+/** llama.cpp answers calls with 500 if it was started without its template engine. */
 export function needsJinja({ text }: ErrorFacts): boolean {
   return /requires? --jinja/i.test(text);
 }

@@ -45,11 +45,11 @@ export interface ModelAnswer {
   /** In the order in which it came; empty reasoning left out. */
   readonly content: readonly AssistantPart[];
   readonly finish: "stop" | "tool-calls" | "length" | "content-filter" | "error" | "other";
-  /** Absent where the provider's figures are missing, zero or absurd. */
+  /** Absent if the provider's figures are missing, zero or absurd. */
   readonly usage: StepUsage | undefined;
   /** What a router says that the call cost, in USD. */
   readonly costUsd?: number;
-  /** The tier of service that answered, where one was asked for and the provider says: that is what it bills. */
+  /** The tier of service that answered, if one was asked for and the provider says: that is what it bills. */
   readonly tier?: string;
   /** A summary of its thoughts was wanted, and the provider does not give one to this account. */
   readonly summaryRefused?: true;

@@ -83,7 +83,7 @@ export const overflowPatterns: readonly OverflowPattern[] = [
     example: "The decoder prompt (length 40960) is longer than the maximum model length of 32768.",
   },
   {
-    // vLLM, where the prompt leaves no room for an answer.
+    // vLLM, if the prompt leaves no room for an answer.
     pattern: /max_(?:completion_)?tokens must be at least 1, got -\d+/i,
     example: "max_tokens must be at least 1, got -1234.",
   },

@@ -15,7 +15,7 @@ export interface WaitFacts {
 }
 
 /**
- * Milliseconds to wait, at most ten minutes; undefined where nothing says. The header made for it comes first, then
+ * Milliseconds to wait, at most ten minutes; undefined if nothing says. The header made for it comes first, then
  * Google's RetryInfo, then the sentence, then the limits' resets.
  */
 export function retryAfterMs(facts: WaitFacts, now: number): number | undefined {
@@ -43,7 +43,7 @@ function ofText(text: string): number | undefined {
 
 /**
  * OpenAI and Groq: `x-ratelimit-reset-tokens: 6m0s`; Anthropic: `anthropic-ratelimit-tokens-reset`, a date; OpenRouter:
- * `x-ratelimit-reset`, a time. The wait is that of the limits that are used up; where none says so, of the one that
+ * `x-ratelimit-reset`, a time. The wait is that of the limits that are used up; if none says so, of the one that
  * comes back first.
  */
 function ofResets(headers: Readonly<Record<string, string>>, now: number): number | undefined {

@@ -4,7 +4,7 @@ import { isRecord, type Repair, type StreamEvent } from "./stream-events.ts";
 export class ServedTier {
   #name: string | undefined;
 
-  /** As the provider calls it; undefined where it did not say. */
+  /** As the provider calls it; undefined if it did not say. */
   get name(): string | undefined {
     return this.#name;
   }

@@ -45,7 +45,7 @@ export class RepairedEvents {
 
   /**
    * @param hold pieces may wait for `release`, to be one with those that follow
-   * @returns the events that are whole by now; none where there is none
+   * @returns the events that are whole by now; none if there is none
    */
   take(bytes: Uint8Array, hold = false): string {
     const lines = (this.#rest + this.#decoder.decode(bytes, { stream: true })).split("\n");

@@ -11,7 +11,7 @@ export class SummaryRefusals {
   readonly #until = new Map<string, number>();
 
   /**
-   * Asks once more, without a summary of the thoughts, where the provider refuses a request for that alone.
+   * Asks once more, without a summary of the thoughts, if the provider refuses a request for that alone.
    * @throws whatever `ask` throws otherwise
    */
   async ask(

@@ -1,4 +1,4 @@
-/** A provider's bill, read in each of its forms and believed only where it can be true. Pure. */
+/** A provider's bill, read in each of its forms and believed only if it can be true. Pure. */
 import type { StepUsage } from "../contract/activities.ts";
 import type { ProviderEnd } from "./provider-model.ts";
 
@@ -29,7 +29,7 @@ export function reportedUsage({ inputTokens, outputTokens, raw }: ProviderEnd["u
 }
 
 /**
- * The bill in tokens; undefined where it is missing, NaN, of zero input, or more than ten windows.
+ * The bill in tokens; undefined if it is missing, NaN, of zero input, or more than ten windows.
  * @param windowTokens of the model, as configured
  */
 export function trustedUsage(
@@ -60,7 +60,7 @@ interface Figures {
 }
 
 /**
- * The SDK's figures, and where it has none those of forms that it does not know: DeepSeek's hits and misses, Moonshot's
+ * The SDK's figures, and if it has none those of forms that it does not know: DeepSeek's hits and misses, Moonshot's
  * `cached_tokens` on top, OpenRouter's `cache_write_tokens`, Anthropic's fields as routers pass them on.
  */
 function figuresOf(reported: ReportedUsage): Figures {
@@ -81,7 +81,7 @@ function figuresOf(reported: ReportedUsage): Figures {
   ]);
   const misses = count(raw["prompt_cache_miss_tokens"]);
   const hitsAndMisses = misses === undefined ? undefined : misses + (hit ?? 0);
-  // The SDK says 0 where a field of its own wire is absent.
+  // The SDK says 0 if a field of its own wire is absent.
   const stated =
     reported.inputTokens || firstAboveZero([raw["prompt_tokens"], hitsAndMisses]) || reported.inputTokens;
   const fresh = stated || count(raw["input_tokens"]);

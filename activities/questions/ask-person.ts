@@ -118,7 +118,7 @@ interface Asks {
   readonly timeoutMs: number | undefined;
 }
 
-/** What a call asks; undefined where it asks nothing. */
+/** What a call asks; undefined if it asks nothing. */
 async function questionOf(db: Queryable, session: Session, call: ToolCallPart): Promise<Asks | undefined> {
   if (call.toolName === askUser.name) return asksUser(call);
   if (call.toolName === exitPlan.name)
@@ -156,7 +156,7 @@ function inputText({ input }: ToolCallPart): string {
   return Object.keys(more).length === 0 ? command : `${command}\n${JSON.stringify(more)}`;
 }
 
-/** No answer counts as the default only where there is one, and a timeout was set. */
+/** No answer counts as the default only if there is one, and a timeout was set. */
 function expiryOf({ defaultText, timeoutMs }: Asks, { defaultAfter }: QuestionSettings) {
   const waits = [timeoutMs, defaultAfter].filter((ms) => ms !== undefined);
   return { expiresInMs: defaultText === null || waits.length === 0 ? undefined : Math.min(...waits) };

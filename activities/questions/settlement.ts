@@ -7,7 +7,7 @@ import type { QuestionRow, QuestionStatus } from "../store/questions.ts";
 
 type Question = Pick<QuestionRow, "id" | "kind" | "defaultText">;
 
-/** What the call's result is; undefined where a person allowed the call, which then has one of its own. */
+/** What the call's result is; undefined if a person allowed the call, which then has one of its own. */
 export function resultFor(
   { kind, defaultText }: Question,
   end: Settlement,

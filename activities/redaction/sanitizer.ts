@@ -19,7 +19,7 @@ export interface Sanitizer {
 
 /**
  * @param secrets values that must never show; those under 8 characters are left alone, being words
- * @param made further ones, which came into being meanwhile: another list where it changed
+ * @param made further ones, which came into being meanwhile: another list if it changed
  */
 export function createSanitizer(
   secrets: readonly string[],

@@ -196,7 +196,7 @@ function matchLiteral(literal: string, caseless: boolean, text: string, at: numb
   return at + literal.length;
 }
 
-/** @param enough so many characters settle it where the text ends inside the run */
+/** @param enough so many characters settle it if the text ends inside the run */
 function matchRun(run: Run, text: string, at: number, enough: number): number {
   const length = runLength(run, text, at);
   if (at + length === text.length && length < enough) return OPEN;

@@ -4,7 +4,7 @@ import { createCompiler, GAP_STARTS, type Pattern } from "./secret-match.ts";
 import { TOKEN_RULES, type TokenRule } from "./token-rules.ts";
 
 export interface SecretStarts {
-  /** The first place from `from` on where something may begin; the text's length where there is none. */
+  /** The first place from `from` on where something may begin; the text's length if there is none. */
   next(text: string, from: number): number;
   patternsAt(text: string, at: number): readonly Pattern[];
   rulesAt(text: string, at: number): readonly TokenRule[];

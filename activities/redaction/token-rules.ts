@@ -8,7 +8,7 @@ export interface Run {
 }
 
 export interface TokenRule {
-  /** Literals (without regard to ASCII case where `caseless`) and runs, one after the other; the last may be endless. */
+  /** Literals (without regard to ASCII case if `caseless`) and runs, one after the other; the last may be endless. */
   readonly parts: readonly (string | Run)[];
   /** So many parts stay readable: the name in front of a value. */
   readonly shown: number;

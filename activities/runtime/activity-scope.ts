@@ -27,7 +27,7 @@ export interface ActivityScope {
   /** Aborted by cancel, interrupt, pause, reset, deploy or a lost heartbeat: ask `stoppedByPerson`. */
   readonly signal: AbortSignal;
   /**
-   * True where a person cancelled or interrupted: end it and keep what is there. False for a deploy, a pause, a reset
+   * True if a person cancelled or interrupted: end it and keep what is there. False for a deploy, a pause, a reset
    * or a timeout, after which the activity is tried again.
    */
   stoppedByPerson(): boolean;

@@ -27,11 +27,11 @@ export interface AgentDeps {
   /** Cleans and masks whatever enters the model, Postgres, Temporal or a log. */
   readonly sanitizer: Sanitizer;
   readonly tools: ToolRegistry;
-  /** The operator's own tools (LONGHAUL_TOOLS); absent where there are none. */
+  /** The operator's own tools (LONGHAUL_TOOLS); absent if there are none. */
   readonly ownTools?: OwnTools | undefined;
-  /** MCP servers; absent where this worker reaches none. */
+  /** MCP servers; absent if this worker reaches none. */
   readonly mcp?: Mcp;
-  /** What git may use on this worker; absent where no repository is cloned. */
+  /** What git may use on this worker; absent if no repository is cloned. */
   readonly git?: GitAccess;
   /** What the operator lets sessions ask for; absent means everything. */
   readonly policy?: OperatorPolicy | undefined;

@@ -20,7 +20,7 @@ type EnterDeps = Pick<AgentDeps, "store" | "sessionRuns" | "announcements">;
 
 /**
  * @returns the session with the epoch in force; a run that was reset takes it over here
- * @throws Superseded (fatal) where a newer run has it, BadConfiguration (fatal) where there is no such session
+ * @throws Superseded (fatal) if a newer run has it, BadConfiguration (fatal) if there is no such session
  */
 export async function enterSession(deps: EnterDeps, scope: Caller, at: Standpoint): Promise<Session> {
   return (await enter(deps, scope, at)).session;
@@ -28,7 +28,7 @@ export async function enterSession(deps: EnterDeps, scope: Caller, at: Standpoin
 
 /**
  * As `enterSession`, and reads what the activity is about beside the session's row, not after it.
- * @param read is called again where the run took the session over only now: rows may have left the view, or come back
+ * @param read is called again if the run took the session over only now: rows may have left the view, or come back
  */
 export async function enterReading<T>(
   deps: EnterDeps,
@@ -60,7 +60,7 @@ async function enter(deps: EnterDeps, scope: Caller, at: Standpoint): Promise<En
 /**
  * For a run that ends after a step: one that was reset to there has not written anything yet, and ends the session. One
  * that never opened it ends only what is its own (`NeverOpened`).
- * @returns the session and its last finished step; undefined where the run has nothing to end
+ * @returns the session and its last finished step; undefined if the run has nothing to end
  */
 export async function enterToClose(
   deps: EnterDeps,

@@ -56,7 +56,7 @@ export function waitsBefore(attempt: number, details: unknown): number {
   return Math.min(attempt - 1, asMark(details)?.waits ?? 0);
 }
 
-/** @throws PoisonedSession (fatal) where too many workers were lost with this very activity */
+/** @throws PoisonedSession (fatal) if too many workers were lost with this very activity */
 export function refuseWhatKillsWorkers({ quick, total }: Losses, activity: string): void {
   if (quick < MAX_QUICK_LOSSES && total < MAX_LOSSES) return;
   throw fatal(

@@ -17,5 +17,5 @@ interface Notice {
   readonly options?: readonly string[] | null;
 }
 
-/** Sends a notice. @throws Error where the address does not take it */
+/** Sends a notice. @throws Error if the address does not take it */
 export type SendNotice = (notice: Notice, signal: AbortSignal) => Promise<void>;

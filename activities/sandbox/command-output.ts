@@ -4,12 +4,12 @@ import type { CommandState, OutputStream, Sandbox } from "./sandbox.ts";
 /** Bytes a `read` may ask for. Source: the port. */
 const READ_BYTES = 1_048_576;
 const PIECE_BYTES = 262_144;
-/** Cut away with the middle as a rule; it stays where cleaning shortens the ends below the limit (colours, bars). */
+/** Cut away with the middle as a rule; it stays if cleaning shortens the ends below the limit (colours, bars). */
 const SEAM = "\n[the middle of the output is left out here]\n";
 
 export interface CommandOutput {
   readonly text: string;
-  /** Set where `text` is only the two ends of the output. */
+  /** Set if `text` is only the two ends of the output. */
   readonly whole?: { readonly chars: number; readonly pieces: () => AsyncIterable<string> };
 }
 

@@ -19,9 +19,9 @@ export interface SandboxHost {
   sessions(): Promise<readonly string[]>;
   /** Removes what sandboxes of this host shared and none uses any more. @returns a line for each */
   removeUnused(): Promise<readonly string[]>;
-  /** What set-ups of projects made outside the workspace, by a key of what they depend on. Absent where none is kept. */
+  /** What set-ups of projects made outside the workspace, by a key of what they depend on. Absent if none is kept. */
   readonly setUps?: KeptSetUps;
-  /** Identity of the session's volume on this host, as in `Sandbox.identity`; undefined where there is none. */
+  /** Identity of the session's volume on this host, as in `Sandbox.identity`; undefined if there is none. */
   volume(sessionId: string): Promise<string | undefined>;
   /** Closes open streams; sandboxes stay. */
   close(): Promise<void>;

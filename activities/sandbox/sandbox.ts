@@ -11,14 +11,14 @@ export interface Sandbox {
     readonly container: string;
     /** Id of one start of the sandbox's processes. */
     readonly boot: string;
-    /** What it runs from: the image by digest, or its id where no registry has it. */
+    /** What it runs from: the image by digest, or its id if no registry has it. */
     readonly image?: string | undefined;
   };
   /** True if /workspace was empty when the sandbox was opened. */
   readonly empty: boolean;
   /** What the sandbox can reach, measured when this worker opened it. */
   readonly network: NetworkFacts;
-  /** Isolation checks that failed, one line each: possible only where `guard` is `best-effort`. */
+  /** Isolation checks that failed, one line each: possible only if `guard` is `best-effort`. */
   readonly gaps?: readonly string[];
   /** Private addresses that commands tried to reach in the last `withinMs` and may not. Absent where nothing is refused. */
   readonly refused?: (
@@ -33,7 +33,7 @@ export interface Sandbox {
   /**
    * More input for a command that was started with `more`, from `offset` bytes on, or `once` under a name: a piece of that
    * name which came before is not added again. Resolves when there is room for the next piece.
-   * @returns false where the command has ended, so the rest need not be sent
+   * @returns false if the command has ended, so the rest need not be sent
    */
   feed(
     id: string,
@@ -49,13 +49,13 @@ export interface Sandbox {
    */
   wait(id: string, options?: WaitOptions): Promise<CommandState>;
   /**
-   * Bytes of a command's kept output, from `offset` in it, at most `maxBytes` (1 MiB a call). Where more was written than is
+   * Bytes of a command's kept output, from `offset` in it, at most `maxBytes` (1 MiB a call). If more was written than is
    * kept (`outBytes > outKept`), the missing bytes belong before the last 1 MiB, at `outKept - 1 MiB`.
    */
   read(id: string, stream: OutputStream, offset: number, maxBytes: number): Promise<Uint8Array>;
   /** Ends the command, its process group and everything it left behind: TERM, then KILL after `graceMs`. */
   kill(id: string, graceMs?: number): Promise<CommandState>;
-  /** State of a command, or undefined where no command of this id was ever started in this sandbox. */
+  /** State of a command, or undefined if no command of this id was ever started in this sandbox. */
   state(id: string): Promise<CommandState | undefined>;
   /** Commands started in this sandbox, oldest first; without our own helpers, whose ids have a dash. */
   list(): Promise<readonly CommandState[]>;
@@ -142,7 +142,7 @@ export type CommandState = {
   /** Bytes that `read` can give, from offset 0 on. */
   readonly outKept: number;
   readonly errKept: number;
-  /** Set where the disk limit ended it, or was reached when it began, so that its files could not grow. */
+  /** Set if the disk limit ended it, or was reached when it began, so that its files could not grow. */
   readonly disk?: DiskFacts;
 } & (
   | { readonly kind: "running"; readonly pid: number }

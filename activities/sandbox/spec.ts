@@ -13,7 +13,7 @@ export interface SandboxSpec {
   readonly pids: number;
   /** Addresses or prefixes a sandbox on the bridge may reach although they are private; default none. */
   readonly allow?: readonly string[];
-  /** What happens where the firewall or the isolation of a sandbox fails; default `required`: it is refused. */
+  /** What happens if the firewall or the isolation of a sandbox fails; default `required`: it is refused. */
   readonly guard?: "required" | "best-effort";
   /** Limits what is written to the host's disk; absent = unlimited. */
   readonly disk?: DiskBound;
@@ -39,7 +39,7 @@ export interface SandboxSettings {
   readonly files: Readonly<Record<string, string>>;
   /** Certificate authorities to trust besides the image's own, in PEM. */
   readonly certificates?: string;
-  /** `host:port` that may be reached, on the bridge, even where its address is private; never a metadata service's. */
+  /** `host:port` that may be reached, on the bridge, even if its address is private; never a metadata service's. */
   readonly registries: readonly string[];
 }
 

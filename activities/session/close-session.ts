@@ -124,7 +124,7 @@ async function closeSession(
   };
 }
 
-/** The answer of a session that was asked for JSON by a schema; undefined where it has none. */
+/** The answer of a session that was asked for JSON by a schema; undefined if it has none. */
 async function outputIn(
   { sanitizer }: Pick<AgentDeps, "sanitizer">,
   session: Session | undefined,

@@ -21,7 +21,7 @@ export interface Delivery {
   readonly url: string;
   readonly forge: GitConfig["forge"];
   readonly branch: string;
-  /** What the session started from: where that is a branch, the pull request is into it. */
+  /** What the session started from: if that is a branch, the pull request is into it. */
   readonly ref: string | undefined;
   readonly draft: boolean;
   readonly title: string | undefined;

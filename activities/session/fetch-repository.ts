@@ -76,7 +76,7 @@ async function fetchRepository(
   });
 }
 
-/** @throws RepositoryUnavailable (fatal) where this worker has no git */
+/** @throws RepositoryUnavailable (fatal) if this worker has no git */
 export function accessOf({ git: access }: Pick<AgentDeps, "git">): GitAccess {
   if (access === undefined)
     throw fatal(

@@ -35,8 +35,8 @@ interface OpenedBudget {
 }
 
 /**
- * The row of a question about a limit, made where it is not there: a run that was reset while it waited finds its question
- * in an earlier epoch. @returns undefined where nothing more may be given
+ * The row of a question about a limit, made if it is not there: a run that was reset while it waited finds its question
+ * in an earlier epoch. @returns undefined if nothing more may be given
  */
 export async function openBudget(
   tx: Queryable,

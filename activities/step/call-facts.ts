@@ -38,7 +38,7 @@ function isDelegated({ deps, session }: StepContext, call: ToolCallPart): boolea
   return has && call.toolName === DELEGATE && delegateInput.safeParse(call.input).success;
 }
 
-/** The servers of calls to MCP tools, for the ledger; undefined where there are none. */
+/** The servers of calls to MCP tools, for the ledger; undefined if there are none. */
 export function serversOf({ deps, session }: StepContext, calls: readonly ToolCallPart[]) {
   const tools = sessionTools(deps.tools, session);
   const found = calls.flatMap(({ toolName }) => {

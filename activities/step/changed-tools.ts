@@ -1,6 +1,6 @@
 /**
  * Servers whose tools change while a session goes on. What it has stays in its prompt, which providers keep in their caches;
- * the new list is taken where the prompt changes anyway: after a compaction, and when a person speaks.
+ * the new list is taken when the prompt changes anyway: after a compaction, and when a person speaks.
  */
 import { createHash } from "node:crypto";
 import type { ModelStepInput } from "../contract/activities.ts";
@@ -39,7 +39,7 @@ export async function noteListed(
 
 const namesOf = (tools: readonly McpToolEntry[]) => tools.map(({ name }) => name);
 
-/** The session with the lists that are to be taken at this step; the same one where there are none. */
+/** The session with the lists that are to be taken at this step; the same one if there are none. */
 export async function withChangedTools(
   { store }: Pick<AgentDeps, "store">,
   session: Session,

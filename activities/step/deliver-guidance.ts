@@ -37,7 +37,7 @@ const MAX_MESSAGES = 500;
  * what they bring and add only what is new. Parked messages are older, so they come first.
  * @param roomTokens what one step takes of the queue, in tokens; the rest is parked, in order, for the next one
  * @returns how many messages wait for the next step
- * @throws Superseded (fatal), with nothing stored, where a newer run has the session
+ * @throws Superseded (fatal), with nothing stored, if a newer run has the session
  */
 export async function deliverGuidance(
   deps: { readonly store: Store; readonly sanitizer: Sanitizer },

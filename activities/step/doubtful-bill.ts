@@ -15,7 +15,7 @@ export interface Doubt {
 
 const NONE: Doubt = { isDoubtful: false, isNews: false };
 
-/** Reads the bills before it only where this one gives reason to. */
+/** Reads the bills before it only if this one gives reason to. */
 export async function doubtOf(step: StepContext, { usage }: ModelAnswer): Promise<Doubt> {
   const { deps, session, size, input } = step;
   if (usage === undefined) return NONE;

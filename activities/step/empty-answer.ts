@@ -18,14 +18,14 @@ export interface Room {
 
 type Limits = Pick<ModelTarget, "maxOutput" | "moreOutput">;
 
-/** @param isMore where the answer before was used up by thinking */
+/** @param isMore if the answer before was used up by thinking */
 export function roomFor(limits: Limits, budget: Budget, usedTokens: number, isMore: boolean): Room {
   const most = isMore ? largest(limits) : limits.maxOutput;
   return { tokens: answerTokens(budget, most, usedTokens), isMore };
 }
 
 /**
- * What follows an answer whose room was used up by thinking: the same step with more room, or in a compacted conversation where
+ * What follows an answer whose room was used up by thinking: the same step with more room, or in a compacted conversation if
  * that is what leaves no room, once; then the end. Asked with the same room, it would think to the same end. Pure.
  */
 export function afterUsedUp(
@@ -43,7 +43,7 @@ function largest({ maxOutput, moreOutput = maxOutput }: Limits): number {
   return Math.max(maxOutput, moreOutput);
 }
 
-/** @throws EmptyAnswer (fatal) where thinking used up all that the model can write, and no other model steps in */
+/** @throws EmptyAnswer (fatal) if thinking used up all that the model can write, and no other model steps in */
 export async function emptyAnswer(
   step: StepContext,
   { answer, room, budget }: { readonly answer: ModelAnswer; readonly room: Room; readonly budget: Budget },

@@ -33,7 +33,7 @@ export interface CompactionContext {
   readonly startedAt: number;
 }
 
-/** @throws Superseded (fatal) where a newer run took over meanwhile: nothing was written */
+/** @throws Superseded (fatal) if a newer run took over meanwhile: nothing was written */
 export async function finishCompaction(
   compaction: CompactionContext,
   outcome: Compaction,

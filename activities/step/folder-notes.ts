@@ -22,7 +22,7 @@ export interface CallOfStep {
 }
 
 export interface FoundNotes {
-  /** Behind the result; empty where there are none. */
+  /** Behind the result; empty if there are none. */
   readonly text: string;
   readonly notes: readonly FolderNotes[];
   readonly events: readonly Pick<NewEvent, "type" | "data">[];

@@ -25,7 +25,7 @@ export type Settle = (usage?: StepUsage) => Promise<void>;
 
 /**
  * Sets aside what a request may take.
- * @throws ModelThrottled (retryable, when it may fit) where a limit is used up
+ * @throws ModelThrottled (retryable, when it may fit) if a limit is used up
  */
 export async function holdToRate(
   { deps, scope, session, step }: RateHolder,
@@ -51,7 +51,7 @@ export async function holdToRate(
   const renewal = setInterval(() => void renew(db, reserved).catch(() => undefined), OPEN_MS / 3).unref();
   return async (usage) => {
     clearInterval(renewal);
-    // Where Postgres is away, it expires by itself.
+    // If Postgres is away, it expires by itself.
     await settle(db, reserved, usage && usage.input + usage.output).catch(() => undefined);
   };
 }

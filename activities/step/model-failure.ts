@@ -7,7 +7,7 @@ export interface ModelFailure {
   readonly failure: ApplicationFailure;
   readonly message: string;
   readonly final: boolean;
-  /** Until the next attempt; null where there is none or Temporal's own back-off counts. */
+  /** Until the next attempt; null if there is none or Temporal's own back-off counts. */
   readonly retryInMs: number | null;
 }
 
@@ -63,7 +63,7 @@ export function outOfRoom(model: string, tokens: number): ApplicationFailure {
   );
 }
 
-/** Attempts after which a failure that may pass counts as one that stays, where another model is there to ask. Source: people who asked for it, three. */
+/** Attempts after which a failure that may pass counts as one that stays, if another model is there to ask. Source: people who asked for it, three. */
 const FALLBACK_ATTEMPTS = 3;
 
 /** Whether another model takes the step over. @param attempt of the activity, from 1 */

@@ -4,7 +4,7 @@ import { answerText, type AssistantPart } from "../contract/message.ts";
 import { callsOf } from "../store/transcript.ts";
 import type { StepContext } from "./step-context.ts";
 
-/** What is wrong with an answer that ends the task; nothing where it ends none, or no schema was given. */
+/** What is wrong with an answer that ends the task; nothing if it ends none, or no schema was given. */
 export async function mismatchOf(
   { deps, session, input }: StepContext,
   content: readonly AssistantPart[],

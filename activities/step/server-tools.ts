@@ -42,7 +42,7 @@ function missing(
 /**
  * Before a run's first request: asks the servers over HTTP. Those in the sandbox were asked when it was opened; one that was
  * not has no tools in this run.
- * @throws McpUnavailable (fatal) where one that is required has none
+ * @throws McpUnavailable (fatal) if one that is required has none
  */
 export async function takeServerTools(
   deps: ToolsDeps,
@@ -135,7 +135,7 @@ async function ask(
   }
 }
 
-/** The command stands in the reason where a login is what is missing. */
+/** The command stands in the reason if a login is what is missing. */
 function loginNeeded(server: string, message: string) {
   const command = `longhaul mcp login ${server}`;
   return message.includes(command) ? [{ server, command }] : [];

@@ -12,7 +12,7 @@ interface Spent {
   readonly after: number;
 }
 
-/** USD of the session before and with this answer; undefined where nothing limits it. */
+/** USD of the session before and with this answer; undefined if nothing limits it. */
 export async function spentWith({ deps, session }: StepContext, costUsd: number): Promise<Spent | undefined> {
   if (session.config.limits.maxCostUsd === undefined) return undefined;
   const before = await spentUsd(deps.store.db, session.id);

@@ -35,7 +35,7 @@ const INTERRUPTED = " [interrupted]";
 /** Of a tool's name as the model wrote it; providers take 64. */
 const MAX_NAME_CHARS = 200;
 
-/** Stores an answer, its calls and its bill. @throws Superseded (fatal) where a newer run took over meanwhile */
+/** Stores an answer, its calls and its bill. @throws Superseded (fatal) if a newer run took over meanwhile */
 export async function storeAnswer(step: StepContext, answer: ModelAnswer): Promise<StepOutcome> {
   const { deps, session, input, scope, size } = step;
   const content = uniqueCallIds(step, cleanContent(step, answer.content));

@@ -97,7 +97,7 @@ export function createSummariser({ deps, scope, session, step, learnt, later }: 
       await settle(answer.usage);
     } catch (error) {
       await settle();
-      // What was asked for until then may be billed; a stop is a stop, also where this cannot be noted.
+      // What was asked for until then may be billed; a stop is a stop, also if this cannot be noted.
       if (scope.signal.aborted) await bill(request, undefined, "It was aborted.").catch(() => undefined);
       if (scope.signal.aborted || !(error instanceof ModelError)) throw error;
       await bill(request, undefined, error.message);

@@ -14,7 +14,7 @@ const BILLED: ReadonlySet<string> = new Set<ModelErrorClass>(["silent", "too-lon
 
 /**
  * What a request without a bill is reckoned to have cost in USD: by our count of it, as much of it from the cache as of the
- * last one that was billed. Null where the price is not known.
+ * last one that was billed. Null if the price is not known.
  * @param said what came of the answer
  */
 export function estimatedCostUsd({ session, size, rows }: StepContext, said: string): number | null {
@@ -53,7 +53,7 @@ export async function recordWasted(
   await recordCall(store.db, bill);
 }
 
-/** Whether an earlier attempt at this step failed as this one does; asked only where that decides. */
+/** Whether an earlier attempt at this step failed as this one does; asked only if that decides. */
 export function failedAlike(step: StepContext, kind: ModelErrorClass): boolean | Promise<boolean> {
   if (!ONE_MORE_TRY.has(kind)) return false;
   return hasEarlierCall(step.deps.store.db, { ...placeOf(step), attempt: step.scope.attempt }, kind);

@@ -31,7 +31,7 @@ export interface ItemRow {
   readonly attempt: number;
   readonly status: string;
   readonly failure: string | null;
-  /** Of its session; null where that is not there yet. */
+  /** Of its session; null if that is not there yet. */
   readonly sessionStatus: string | null;
   readonly task: string | null;
 }
@@ -122,7 +122,7 @@ export interface NextItem {
   readonly itemId: string;
   readonly ordinal: number;
   readonly sessionId: string;
-  /** Null where its session was made already. */
+  /** Null if its session was made already. */
   readonly start: ItemStart | null;
   /** What that runs by. */
   readonly config: RunConfig | null;

@@ -46,12 +46,12 @@ function sizeOf(bytes: Uint8Array, mediaType: string): MediaSize {
   });
 }
 
-/** The SHA-256 a part refers to, or undefined where it holds its data itself. */
+/** The SHA-256 a part refers to, or undefined if it holds its data itself. */
 export function blobId(part: FilePart): string | undefined {
   return part.data.startsWith(PREFIX) ? part.data.slice(PREFIX.length) : undefined;
 }
 
-/** A part that names a stored file, with its actual size; undefined where there is none. */
+/** A part that names a stored file, with its actual size; undefined if there is none. */
 export async function withStoredSize(db: Queryable, part: FilePart): Promise<FilePart | undefined> {
   const id = blobId(part) ?? "";
   const bytes = (await loadBlobs(db, [id])).get(id);

@@ -31,7 +31,7 @@ export interface NewCheckpoint extends StoredPack {
   readonly sessionId: string;
   readonly epoch: number;
   readonly step: number;
-  /** True where the pack holds everything. */
+  /** True if the pack holds everything. */
   readonly whole: boolean;
   /** The checkpoint that the pack builds on; nothing for a whole one. */
   readonly base?: Checkpoint | undefined;
@@ -82,7 +82,7 @@ async function sentInSlices(db: Queryable, pack: Uint8Array): Promise<SQL<Uint8A
   return sql`(select string_agg(slice, ''::bytea order by number) from pack_slices)`;
 }
 
-/** The newest checkpoint of the live line, of `atStep` or before it; undefined where there is none. */
+/** The newest checkpoint of the live line, of `atStep` or before it; undefined if there is none. */
 export async function latestCheckpoint(
   db: Queryable,
   sessionId: string,
@@ -98,7 +98,7 @@ export async function latestCheckpoint(
   );
 }
 
-/** Undefined where there is none. */
+/** Undefined if there is none. */
 export const checkpointById = (db: Queryable, id: number): Promise<Checkpoint | undefined> =>
   newestOf(db, eq(checkpoints.id, id));
 
@@ -122,7 +122,7 @@ async function newestOf(db: Queryable, fits: SQL | undefined): Promise<Checkpoin
 
 /**
  * The checkpoints that a save at `step` compares with: `latest` shows whether anything changed, the pack builds on `base`.
- * They differ where this very step was saved before in this epoch: its row is replaced then. `latest` may be of a later
+ * They differ if this very step was saved before in this epoch: its row is replaced then. `latest` may be of a later
  * step, saved by another worker.
  */
 export async function checkpointBase(
@@ -155,7 +155,7 @@ export async function latestVersion(db: Queryable, sessionId: string): Promise<s
 export const versionOf = (checkpoint: Pick<Checkpoint, "id" | "version"> | undefined): string | undefined =>
   checkpoint && `${checkpoint.id}/${checkpoint.version}`;
 
-/** A checkpoint with those it builds on. @throws RangeError, also while its packs are read, where one is not there */
+/** A checkpoint with those it builds on. @throws RangeError, also while its packs are read, if one is not there */
 export async function checkpointChain(db: Queryable, id: number): Promise<StoredChain> {
   const [row] = await db
     .select({ manifest: checkpoints.manifest })
@@ -193,7 +193,7 @@ async function* slicesOf(db: Queryable, isRow: SQL, byteLength: number): AsyncGe
 /**
  * The workspace's files after the newest checkpoint (of `atStep` or before it), in path order.
  * Paths are checked: none leaves the workspace or lies below a link. A link's target is unchanged, wherever it points.
- * @returns undefined where nothing was ever saved
+ * @returns undefined if nothing was ever saved
  * @throws RangeError when a checkpoint cannot be trusted.
  */
 export async function readWorkspace(
@@ -245,7 +245,7 @@ async function chainIds(db: Queryable, id: number): Promise<number[]> {
       select id, parent_id, 0 as back from checkpoints where id = ${id}
       union all
       select c.id, c.parent_id, chain.back + 1 from checkpoints c join chain on c.id = chain.parent_id
-      -- Longer than MAX_CHAIN where a file that cannot be read keeps a save from being whole.
+      -- Longer than MAX_CHAIN if a file that cannot be read keeps a save from being whole.
       where chain.back < 1000000
     )
     select id from chain order by back desc`);

@@ -98,7 +98,7 @@ const closedTo = (table: string) => `
 
 /**
  * Brings policies and grants up to date with the tables, for the roles that there are. Idempotent; locks a table for a moment, one
- * after the other, and none where nothing has changed.
+ * after the other, and none if nothing has changed.
  * @param connection as the tables' owner or a superuser
  */
 export async function applyClientRights(connection: Statements): Promise<void> {

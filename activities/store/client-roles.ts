@@ -18,7 +18,7 @@ export const fitsRole = (role: string) => Buffer.byteLength(role) <= MAX_ROLE_BY
 
 /**
  * Makes the role, or gives it a new password, with the rights of a client.
- * @throws pg.DatabaseError where the connection's own role may not make roles (42501), or no worker has made the tables (42P01)
+ * @throws pg.DatabaseError if the connection's own role may not make roles (42501), or no worker has made the tables (42P01)
  */
 export async function grantClient(store: Store, owner: string, password: string): Promise<string> {
   return onConnection(store, async (client) => {
@@ -53,7 +53,7 @@ export async function revokeClient(store: Store, owner: string): Promise<boolean
   });
 }
 
-/** Whose sessions the connection's role sees; undefined where it sees all. Also shows whether Postgres answers. */
+/** Whose sessions the connection's role sees; undefined if it sees all. Also shows whether Postgres answers. */
 export async function ownerOfRole({ pool }: Pick<Store, "pool">): Promise<string | undefined> {
   try {
     const { rows } = await pool.query<{ owner: string }>(

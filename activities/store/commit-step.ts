@@ -56,8 +56,8 @@ select first from c`;
 /**
  * Stores an answer with its calls as pending ledger rows, sequences set aside for their results, its bill and its events;
  * the step's live pieces go.
- * @returns false, with nothing written, where another run has taken the session over
- * @throws a unique violation where another attempt has stored this step's answer
+ * @returns false, with nothing written, if another run has taken the session over
+ * @throws a unique violation if another attempt has stored this step's answer
  */
 export async function commitAnswer(pool: pg.Pool, answer: StoredAnswer): Promise<boolean> {
   const { bill } = answer;
@@ -138,7 +138,7 @@ select sequence from ended`;
 
 /**
  * Stores how a call ended and its result, once and by the attempt that holds the fence.
- * @returns false, with nothing written, where another attempt or another run has it
+ * @returns false, with nothing written, if another attempt or another run has it
  */
 export async function commitResult(
   pool: pg.Pool,

@@ -75,7 +75,7 @@ export async function recentRounds(db: Queryable, sessionId: string): Promise<Re
 /**
  * Stores a round in one transaction: what it replaced and hid, its summary, and the watchers' events. Idempotent by
  * (session, epoch, round).
- * @returns `there` where the round was stored already, `superseded` where a newer run has the session: nothing is written
+ * @returns `there` if the round was stored already, `superseded` if a newer run has the session: nothing is written
  * @throws when a row to be replaced is not in view any more: another run was here, and nothing is written
  */
 export function storeRound(
@@ -195,7 +195,7 @@ async function markPruned(
 
 /**
  * Hides rows and notifies watchers, in one transaction.
- * @returns how many were not hidden before; `superseded`, with nothing written, where a newer run has the session
+ * @returns how many were not hidden before; `superseded`, with nothing written, if a newer run has the session
  */
 export function storePrune(
   store: Pick<Store, "db">,

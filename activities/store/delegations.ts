@@ -138,7 +138,7 @@ export async function orphansOf(db: Queryable, sessionId: string): Promise<Orpha
 /**
  * A session's newest files as those that another one begins with. The row is the other's own; what it builds on is shared,
  * since rows that others build on are never written again.
- * @returns the row's id, the same in each attempt; undefined where nothing was ever saved
+ * @returns the row's id, the same in each attempt; undefined if nothing was ever saved
  */
 export async function copyNewestFiles(tx: Queryable, from: string, to: string): Promise<number | undefined> {
   const [done] = await tx

@@ -41,7 +41,7 @@ export async function readFamily(db: Queryable, id: string): Promise<FamilyMembe
 /**
  * Deletes every row of a family, in one transaction, and keeps one line of each session. What a fork builds on becomes the
  * fork's. A batch keeps its items, without their sessions.
- * @param family the sessions found not to run: nothing is deleted where the family has changed
+ * @param family the sessions found not to run: nothing is deleted if the family has changed
  */
 export async function deleteFamily(
   db: Database,

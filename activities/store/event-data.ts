@@ -25,7 +25,7 @@ export const eventData = {
     model: text,
     continued: flag,
     resetTo: number.optional(),
-    /** Who started the session, where the client reported it. */
+    /** Who started the session, if the client reported it. */
     owner: text.optional(),
   }),
   /** Tokens: `limit` is where compaction starts, `window` the model's whole window. `window` is absent in events of earlier versions. */
@@ -45,7 +45,7 @@ export const eventData = {
     summaryRefused: yes.optional(),
     /** The size of the next request after this answer, in tokens. */
     contextUsed: number,
-    /** True where `contextUsed` is not based on a bill. Absent in events of earlier versions. */
+    /** True if `contextUsed` is not based on a bill. Absent in events of earlier versions. */
     contextEstimated: flag.optional(),
     contextLimit: number,
     costUsd: number.nullable(),
@@ -54,7 +54,7 @@ export const eventData = {
     model: text.optional(),
     provider: text.optional(),
   }),
-  /** `about`: a command's first line, a path. `input`: the arguments, `inputCut` the beginning of their JSON where they are long. */
+  /** `about`: a command's first line, a path. `input`: the arguments, `inputCut` the beginning of their JSON if they are long. */
   "llm:tool-call": of({
     callId: text,
     index: number,
@@ -102,7 +102,7 @@ export const eventData = {
     reason: text.nullable(),
   }),
   "context:pruned": of({ prunedCount: number, savedTokens: number }),
-  /** `by`, here and below: who did it, where the client reported it (`LONGHAUL_USER`). */
+  /** `by`, here and below: who did it, if the client reported it (`LONGHAUL_USER`). */
   "message:queued": of({ id: text, position: number, excerpt: text, by: text.optional() }),
   /** Its sender took it back before the agent read it. */
   "message:withdrawn": of({ id: text, by: text.optional() }),
@@ -115,15 +115,15 @@ export const eventData = {
     lastQueuedAt: text,
     by: list(text).optional(),
   }),
-  /** A person's action on the session: `interrupt`, `cancel`, `pull` …; only where the client knows who. */
+  /** A person's action on the session: `interrupt`, `cancel`, `pull` …; only if the client knows who. */
   "person:acted": of({ action: text, by: text }),
   "sandbox:created": of({
     container: text,
     workspace: text,
     network: measuredNetwork.optional(),
-    /** By digest, or its id where no registry has it. */
+    /** By digest, or its id if no registry has it. */
     image: text.optional(),
-    /** Walls that do not hold, where the operator runs the sandbox all the same. */
+    /** Walls that do not hold, if the operator runs the sandbox all the same. */
     gaps: list(text).optional(),
   }),
   "sandbox:adopted": of({ container: text, network: measuredNetwork.optional() }),
@@ -163,7 +163,7 @@ export const eventData = {
     /** Why it is not kept. */
     notKept: text.optional(),
   }),
-  /** `allow`: the command that lets it through, where a person can. At most one a minute for each host and reason. */
+  /** `allow`: the command that lets it through, if a person can. At most one a minute for each host and reason. */
   "egress:denied": of({ host: text, port: number, reason: text, count: number, allow: text.optional() }),
   "egress:allowed": of({ domain: text, by: text }),
   /** The session's first files, from a repository; `ref` is the branch, tag or commit that it started from. */
@@ -184,7 +184,7 @@ export const eventData = {
     /** When the default is used; null means never. */
     expiresAt: text.nullable(),
   }),
-  /** `how`: `answered`, `allowed`, `allowed-always`, `denied`, `declined`; or `defaulted` where no one was asked. */
+  /** `how`: `answered`, `allowed`, `allowed-always`, `denied`, `declined`; or `defaulted` if no one was asked. */
   "question:answered": of({ id: text, how: text, by: text.nullable(), excerpt: text }),
   /** No one answered in time: the default was used. */
   "question:expired": of({ id: text, default: text }),
@@ -211,11 +211,11 @@ export const eventData = {
   "mcp:failed": of({ server: text, message: text, required: flag }),
   "session:ended": of({
     status: text,
-    /** Which limit, where it was not the steps'. */
+    /** Which limit, if it was not the steps'. */
     limit: z.enum(["cost", "deadline"]).optional(),
     reason: text.nullable(),
     text: text,
-    /** The answer, where it was asked for as JSON by a schema. */
+    /** The answer, if it was asked for as JSON by a schema. */
     output: z.unknown().optional(),
     usage: of({ input: number, cached: number, output: number, reasoning: number, calls: number }),
     costUsd: number.nullable(),

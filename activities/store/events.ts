@@ -48,7 +48,7 @@ export interface Pieces {
   readonly chunks: readonly ChunkRow[];
 }
 
-/** Rows are locked in one order: two workers may have the same sessions, where one was taken for dead. */
+/** Rows are locked in one order: two workers may have the same sessions, if one was taken for dead. */
 const APPEND_CHUNKS = `
 with asked as (
   select * from json_to_recordset($1::json) as t("sessionId" text, epoch int, step int, attempt int, chunks json)
@@ -66,7 +66,7 @@ select "sessionId", before + t.place, epoch, step, attempt, t.chunk->>'chunkType
 from c, json_array_elements(c.chunks) with ordinality as t(chunk, place)`;
 
 /**
- * Appends live pieces, which share the events' order. Where a step's answer is stored, its pieces come from a worker that was
+ * Appends live pieces, which share the events' order. If a step's answer is stored, its pieces come from a worker that was
  * thought dead, and are dropped.
  * @param answers at most one of each session
  */

@@ -50,7 +50,7 @@ export async function countParked(db: Queryable, sessionId: string): Promise<num
   return db.$count(guidance, waits(sessionId));
 }
 
-/** Takes a parked message back, unless a step has it already. @returns false where it is not parked */
+/** Takes a parked message back, unless a step has it already. @returns false if it is not parked */
 export async function dropParked(db: Queryable, sessionId: string, id: string): Promise<boolean> {
   const { rowCount } = await db
     .update(guidance)
@@ -84,7 +84,7 @@ export interface StepSoFar {
   readonly isAnswered: boolean;
 }
 
-/** What a step has of persons' messages, where it is taken again. */
+/** What a step has of persons' messages, if it is taken again. */
 export async function stepSoFar(
   db: Queryable,
   { sessionId, epoch }: { readonly sessionId: string; readonly epoch: number },

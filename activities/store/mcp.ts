@@ -78,8 +78,8 @@ export async function keepCatalogue(
 }
 
 /**
- * Keeps what a server lists by now beside what the session has; null where that is the same again.
- * @returns false where it is known, or the session has taken another list meanwhile
+ * Keeps what a server lists by now beside what the session has; null if that is the same again.
+ * @returns false if it is known, or the session has taken another list meanwhile
  */
 export async function keepNext(
   db: Queryable,
@@ -155,7 +155,7 @@ export async function keepFound(
 /**
  * Notes where a call is before it is sent: a later attempt then knows whether it may have happened.
  * @param fence of the attempt that has the call
- * @returns false where another one has it, or it has ended
+ * @returns false if another one has it, or it has ended
  */
 export async function noteMcpState(
   db: Queryable,

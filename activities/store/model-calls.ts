@@ -21,7 +21,7 @@ export interface ModelCallRow {
   readonly estimatedInput: number;
   readonly estimatePure: boolean;
   readonly usage: StepUsage | undefined;
-  /** USD; null or absent where it is not known. */
+  /** USD; null or absent if it is not known. */
   readonly costUsd?: number | null;
   readonly firstTokenMs?: number;
   readonly durationMs?: number;
@@ -62,7 +62,7 @@ export async function recordCall(
 
 /**
  * Whether a model was asked in vain for a step before, and its request ended the same way.
- * @param at.attempt where it is given, earlier attempts of the activity alone count
+ * @param at.attempt if it is given, earlier attempts of the activity alone count
  */
 export async function hasEarlierCall(
   db: Queryable,
@@ -88,7 +88,7 @@ export async function hasEarlierCall(
   return rows.length > 0;
 }
 
-/** What one token of a lost request's input is reckoned at; undefined where the model's price is not known. */
+/** What one token of a lost request's input is reckoned at; undefined if the model's price is not known. */
 export interface LostRate {
   readonly model: string;
   readonly usdPerToken: number | undefined;

@@ -6,7 +6,7 @@ import { isUtf8 } from "node:buffer";
 
 const ESCAPE = 0xdc00;
 
-/** @returns text; not well-formed where the bytes are no UTF-8 */
+/** @returns text; not well-formed if the bytes are no UTF-8 */
 export function textOfBytes(bytes: Uint8Array): string {
   const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   if (isUtf8(buffer)) return buffer.toString("utf8");
@@ -38,7 +38,7 @@ export function bytesOfText(text: string): Buffer {
   return bytes.subarray(0, size);
 }
 
-/** Bytes of the UTF-8 character that begins at `at`; 0 where none does. */
+/** Bytes of the UTF-8 character that begins at `at`; 0 if none does. */
 function characterLength(buffer: Buffer, at: number): number {
   // As many leading ones has the first byte of a character of several; 10xxxxxx is never the first.
   const ones = Math.clz32(~((buffer[at] ?? 0) << 24));

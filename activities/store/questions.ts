@@ -52,7 +52,7 @@ export async function openQuestion(
   return { row, isNew: made !== undefined };
 }
 
-/** How long an open question waits for its default, by the database's clock; undefined where it has none, or no time for it. */
+/** How long an open question waits for its default, by the database's clock; undefined if it has none, or no time for it. */
 export async function timeLeftMs(
   db: Queryable,
   { sessionId, epoch, id }: Pick<QuestionRow, "sessionId" | "epoch" | "id">,
@@ -104,7 +104,7 @@ export async function questionsBefore(
   return rows.length;
 }
 
-/** Ends an open question. @returns false where it had ended */
+/** Ends an open question. @returns false if it had ended */
 export async function closeQuestion(
   db: Queryable,
   question: { readonly sessionId: string; readonly epoch: number; readonly id: string },

@@ -23,7 +23,7 @@ export interface Reservation {
 }
 
 /**
- * Sets a request aside where `refuse` does not object. Those for one key are decided one after the other, so that no two pass on the
+ * Sets a request aside if `refuse` does not object. Those for one key are decided one after the other, so that no two pass on the
  * same room.
  * @param of.tokens that the request may take
  */
@@ -110,7 +110,7 @@ export async function renew(db: Queryable, { id, sessionId }: Reservation): Prom
 
 /**
  * Ends a request: what it did not take comes back to its minute.
- * @param billed tokens; undefined where unknown, so that the whole reservation counts
+ * @param billed tokens; undefined if unknown, so that the whole reservation counts
  */
 export async function settle(
   db: Queryable,

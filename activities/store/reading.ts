@@ -35,7 +35,7 @@ export interface SessionRow {
   /** Of a delegate: its parent, and the call as the ledger names it. */
   readonly parentId: string | null;
   readonly parentCall: string | null;
-  /** Who started it, where the client reported it. */
+  /** Who started it, if the client reported it. */
   readonly owner: string | null;
 }
 
@@ -233,7 +233,7 @@ export interface CallEstimate {
   readonly step: number;
   readonly estimated: number;
   readonly actual: number;
-  /** True where the estimate was not based on a bill. */
+  /** True if the estimate was not based on a bill. */
   readonly pure: boolean;
   readonly output: number;
   /** Of the output. */
@@ -275,7 +275,7 @@ export interface SessionSettings {
   /** As it is stored, by whichever version. */
   readonly config: unknown;
   readonly prompt: string | null;
-  /** Where no prompt is stored: what one is made of. */
+  /** If no prompt is stored: what one is made of. */
   readonly instructions: string | null;
   readonly learnt: TokenRatio | undefined;
 }

@@ -28,7 +28,7 @@ export interface NewPublication {
   readonly reason?: string | undefined;
 }
 
-/** @returns false where this was recorded before, word for word */
+/** @returns false if this was recorded before, word for word */
 export async function recordPublication(db: Queryable, given: NewPublication): Promise<boolean> {
   const { sessionId, kind, ref, commit } = given;
   const values = { ...given, url: given.url ?? null, reason: given.reason ?? null };

@@ -21,7 +21,7 @@ const MAX_TRIES = 5;
 export interface Takeover {
   readonly sessionId: string;
   readonly runId: string;
-  /** First run of the chain, where the caller knows it. */
+  /** First run of the chain, if the caller knows it. */
   readonly chain?: string;
 }
 
@@ -42,7 +42,7 @@ export async function runInCharge(db: Queryable, sessionId: string): Promise<str
  * standpoint on are marked as superseded, never deleted, and a new epoch begins if there were any. Rounds and prunes
  * from there on are taken back, the workspace is to be restored, and watchers see an event. What people said in those rows,
  * and to runs that were ended from outside, waits for this run.
- * @returns the epoch in force, or `superseded` where a newer run has taken over from this one, or Temporal has one
+ * @returns the epoch in force, or `superseded` if a newer run has taken over from this one, or Temporal has one
  */
 export async function takeOver(
   { store, sessionRuns }: { readonly store: Pick<Store, "db">; readonly sessionRuns: SessionRuns },
@@ -94,7 +94,7 @@ interface Asked {
   readonly unkept: readonly Guidance[];
 }
 
-/** @returns `changed meanwhile` where Temporal must be asked again: of two runs, the ended one must not be the last to take over */
+/** @returns `changed meanwhile` if Temporal must be asked again: of two runs, the ended one must not be the last to take over */
 async function take(
   tx: Queryable,
   run: Takeover,
@@ -154,7 +154,7 @@ async function take(
   return { epoch, wentBack: dropped };
 }
 
-/** Holds the session for this transaction. @returns false where the run had it and another has it by now */
+/** Holds the session for this transaction. @returns false if the run had it and another has it by now */
 export async function holdIfNotSuperseded(tx: Queryable, sessionId: string, runId: string): Promise<boolean> {
   const [session] = await tx
     .select({ runId: sessions.runId })

@@ -140,8 +140,8 @@ export async function takeNotice(db: Queryable, sessionId: string): Promise<stri
 }
 
 /**
- * Counts a save before it begins, where fewer than `limit` are begun and not ended.
- * @returns false where they are `limit`, or the session has no sandbox
+ * Counts a save before it begins, if fewer than `limit` are begun and not ended.
+ * @returns false if they are `limit`, or the session has no sandbox
  */
 export async function beginSave(db: Queryable, sessionId: string, limit: number): Promise<boolean> {
   return (await beginQuery(db).execute({ sessionId, limit })).length > 0;
@@ -158,7 +158,7 @@ const beginQuery = prepared((db) =>
     .prepare("begin_save"),
 );
 
-/** No save was lost with its worker: one has ended since, or another run begins. Writes nothing where none was begun. */
+/** No save was lost with its worker: one has ended since, or another run begins. Writes nothing if none was begun. */
 export async function forgetSavesBegun(db: Queryable, sessionId: string): Promise<void> {
   await forgetQuery(db).execute({ sessionId });
 }
@@ -179,7 +179,7 @@ export async function markSaved(db: Queryable, sessionId: string, step: number):
     .where(and(eq(boxes.sessionId, sessionId), or(isNull(boxes.savedStep), lt(boxes.savedStep, step))));
 }
 
-/** As `markSaved`, in one statement, where the session still has that epoch and that sandbox. */
+/** As `markSaved`, in one statement, if the session still has that epoch and that sandbox. */
 export async function markUnchanged(
   db: Queryable,
   at: { readonly sessionId: string; readonly epoch: number; readonly step: number },
@@ -212,7 +212,7 @@ export async function keepLeftOut(
   await db.update(boxes).set({ leftOut }).where(eq(boxes.sessionId, sessionId));
 }
 
-/** The newest step of the live line that has begun a call which may change files; undefined where none has. */
+/** The newest step of the live line that has begun a call which may change files; undefined if none has. */
 export async function lastChangingStep(db: Queryable, sessionId: string): Promise<number | undefined> {
   const [row] = await db
     .select({ step: max(toolCalls.step) })

@@ -24,7 +24,7 @@ const bytesQuery = prepared((db) =>
 
 /**
  * What a save is made against that takes the place of the newest one.
- * @returns undefined where that stays: it is what the session began with, or another save builds on it
+ * @returns undefined if that stays: it is what the session began with, or another save builds on it
  */
 export async function besidesNewest(
   db: Queryable,

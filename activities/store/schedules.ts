@@ -6,7 +6,7 @@ import { schedules } from "./schema/index.ts";
 
 export type ScheduleRow = typeof schedules.$inferSelect;
 
-/** @returns false where there is one of that name */
+/** @returns false if there is one of that name */
 export async function createSchedule(
   db: Queryable,
   schedule: {

@@ -17,7 +17,7 @@ function newestOf({ entries }: Journal): number {
   return Math.max(...entries.map(({ when }) => when));
 }
 
-/** @returns false also where Postgres does not answer the query: the original failure is then reported unchanged */
+/** @returns false also if Postgres does not answer the query: the original failure is then reported unchanged */
 export async function hasNewerTables(db: Queryable): Promise<boolean> {
   try {
     const { rows } = await db.execute<{ newest: string | null }>(

@@ -37,7 +37,7 @@ async function storedOutput(db: Queryable, sessionId: string, handle: string, of
     .where(
       and(
         mine,
-        // The one that begins where the page ends too: it may hold the second half of a character.
+        // The one that begins if the page ends too: it may hold the second half of a character.
         sql`${toolOutputs.offset} <= ${offset + limit}`,
         sql`${toolOutputs.part} >= coalesce((
       select max(part) from ${toolOutputs} where session_id = ${sessionId} and handle = ${handle} and "offset" <= ${offset}), 0)`,

@@ -24,7 +24,7 @@ export interface NewSession {
   readonly owner?: string | undefined;
   readonly instructions?: string;
   readonly skills?: readonly Skill[];
-  /** The system prompt, where it is another session's. */
+  /** The system prompt, if it is another session's. */
   readonly prompt?: string;
   /** Of a delegate: the call that it does. */
   readonly parent?: {
@@ -56,7 +56,7 @@ export interface Session {
   /** Messages of persons wait for the next step. */
   readonly hasWaiting: boolean;
   readonly createdAt: Date;
-  /** Who started it, where the client reported it. */
+  /** Who started it, if the client reported it. */
   readonly owner: string | undefined;
   /** The session that delegated its task. */
   readonly parentId: string | undefined;
@@ -64,11 +64,11 @@ export interface Session {
   readonly isOrphan: boolean;
   /** What its model's real count is to our estimate, as learnt over all sessions. */
   readonly learnt: TokenRatio | undefined;
-  /** Tools of the MCP servers that it has; absent where it has none. */
+  /** Tools of the MCP servers that it has; absent if it has none. */
   readonly catalogues?: readonly McpCatalogue[];
 }
 
-/** Stores a session with its system prompt as the first message and its task as the second. @returns false where the id is taken already */
+/** Stores a session with its system prompt as the first message and its task as the second. @returns false if the id is taken already */
 export async function createSession(store: Pick<Store, "db">, session: NewSession): Promise<boolean> {
   const content: UserPart[] = [{ type: "text", text: session.task }, ...(session.parts ?? [])];
   return store.db.transaction(async (tx) => {
@@ -230,7 +230,7 @@ export async function endSession(
 
 /**
  * The epoch in force, held until the transaction ends: no reset comes in between, nor another who asks for it.
- * @returns undefined where there is no such session
+ * @returns undefined if there is no such session
  */
 export async function lockEpoch(db: Queryable, id: string): Promise<number | undefined> {
   const [row] = await db
@@ -270,7 +270,7 @@ export async function lockedSession<T>(
 /**
  * Ends a session whose run could not store its end (terminated, or timed out). Idempotent.
  * @param runId the run that had the session when this was found
- * @returns false where it has ended already, or another run has taken it up
+ * @returns false if it has ended already, or another run has taken it up
  */
 export async function endAbandoned(
   db: Queryable,

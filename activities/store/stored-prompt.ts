@@ -10,7 +10,7 @@ import { sessions, storedMessages } from "./schema/index.ts";
 /** Sessions from before the prompt was stored have their task there. */
 export const SYSTEM_SEQUENCE = 1;
 const { instructions } = sessions;
-/** The stored prompt's text; null where there is none. */
+/** The stored prompt's text; null if there is none. */
 const storedPrompt = sql<string | null>`(select content->0->>'text' from stored_messages as m
   where m.session_id = ${sessions.id} and m.sequence = ${SYSTEM_SEQUENCE} and m.role = 'system')`;
 /** The sources of a prompt, in the order in which `promptOf` uses them: the stored one, else the settings to compose it again. */

@@ -16,7 +16,7 @@ export interface Standpoint {
    */
   readonly phase: "model" | "tools" | "resume";
   /**
-   * The last compaction round that stands; `earlier`: those of earlier steps; where it is not known, those of this step
+   * The last compaction round that stands; `earlier`: those of earlier steps; if it is not known, those of this step
    * as well.
    */
   readonly round?: number | "earlier";
@@ -29,7 +29,7 @@ const resetNotice = (filesAre: string) =>
 /**
  * Marks what a run finds of another line as superseded in the epoch that begins with it. Rounds and prunes from there
  * on are taken back, messages of persons that had been delivered there wait again.
- * @returns false where there was nothing, so that no epoch begins
+ * @returns false if there was nothing, so that no epoch begins
  */
 export async function supersede(tx: Queryable, id: string, epoch: number, at: Standpoint): Promise<boolean> {
   const mark = async (table: SQL, where: SQL) =>
@@ -65,7 +65,7 @@ export async function supersede(tx: Queryable, id: string, epoch: number, at: St
   return true;
 }
 
-/** By number where it is known: a round may have been made at this very step, before or after this point. */
+/** By number if it is known: a round may have been made at this very step, before or after this point. */
 function laterRounds({ round, step }: Standpoint): SQL {
   if (round === "earlier") return sql`step >= ${step}`;
   if (round === undefined) return sql`step > ${step}`;

@@ -39,7 +39,7 @@ const callQuery = prepared((db) =>
     .prepare("find_call"),
 );
 
-/** A call of the live line as it is now; undefined where there is none. */
+/** A call of the live line as it is now; undefined if there is none. */
 export async function findCall(
   db: Queryable,
   sessionId: string,
@@ -55,7 +55,7 @@ export async function findCall(
  * A read-only call is not claimed: it may run twice, and the first to finish is kept. The first claim remembers the sandbox
  * that the session has then: in that sandbox, a command without a record was never begun.
  * @param found the call as it was found; another attempt may have claimed it since
- * @returns the row as it was before, so that `pending` means that no attempt began it; undefined where a reset took it away
+ * @returns the row as it was before, so that `pending` means that no attempt began it; undefined if a reset took it away
  */
 export async function claimCall(
   db: Queryable,
@@ -83,7 +83,7 @@ export async function claimCall(
   }
 }
 
-/** Writes how a call ended, once and by the attempt that holds the fence. @returns false where another did */
+/** Writes how a call ended, once and by the attempt that holds the fence. @returns false if another did */
 export async function finishCall(
   db: Queryable,
   call: LedgerRow,
@@ -109,7 +109,7 @@ export async function finishCall(
   return rows.length > 0;
 }
 
-/** A call without an end, and how long ago it was begun by the server's clock, in ms; 0 where it was not. */
+/** A call without an end, and how long ago it was begun by the server's clock, in ms; 0 if it was not. */
 export type OpenCall = LedgerRow & { readonly runningMs: number };
 
 /** Calls of the live line without an end: what a closing session gives interrupted results. */

@@ -16,7 +16,7 @@ import { cursors, sessions, storedMessages } from "./schema/index.ts";
 export interface FolderNotes {
   /** Relative to the workspace. */
   readonly path: string;
-  /** Of it in the result; 0 where the call itself read the file. */
+  /** Of it in the result; 0 if the call itself read the file. */
   readonly bytes: number;
 }
 
@@ -79,7 +79,7 @@ const answerQuery = prepared((db) =>
     .prepare("find_answer"),
 );
 
-/** The answer of a step, where it is stored: then the step is paid. */
+/** The answer of a step, if it is stored: then the step is paid. */
 export async function findAnswer(
   db: Queryable,
   sessionId: string,
@@ -89,7 +89,7 @@ export async function findAnswer(
   return row && { ...toStoredMessage(row), finish: ((row.meta ?? {}) as MessageMeta).finish ?? "stop" };
 }
 
-/** What a step's answer asks for, in order; nothing where it is not stored. */
+/** What a step's answer asks for, in order; nothing if it is not stored. */
 export async function requestedCalls(
   db: Queryable,
   sessionId: string,
@@ -133,7 +133,7 @@ export interface NewMessage {
   readonly position?: number;
 }
 
-/** Stores a message at a sequence that was set aside. Idempotent by (session, epoch, step, slot). @returns false where it was there */
+/** Stores a message at a sequence that was set aside. Idempotent by (session, epoch, step, slot). @returns false if it was there */
 export async function insertMessage(
   db: Queryable,
   sessionId: string,
@@ -166,7 +166,7 @@ export async function insertPartialAnswer(db: Queryable, sessionId: string, row:
   await dropChunks(db, sessionId, row.step);
 }
 
-/** True where a message is there: then no sequence is to be set aside for it, which would stay a hole. */
+/** True if a message is there: then no sequence is to be set aside for it, which would stay a hole. */
 export async function hasMessage(
   db: Queryable,
   { sessionId, epoch }: { readonly sessionId: string; readonly epoch: number },

@@ -18,7 +18,7 @@ export interface UndoneRound {
  * To be called inside a transaction that holds the session. Rows are marked, none is deleted: the event becomes
  * `undone`, and its number is never given again. Bills of requests that were made with the summary say nothing about
  * the view that comes back, so the size is estimated until the next answer.
- * Idempotent by `requestId`: a repeated request returns the compaction that it undid. @returns undefined where none is left
+ * Idempotent by `requestId`: a repeated request returns the compaction that it undid. @returns undefined if none is left
  */
 async function undoRound(
   tx: Queryable,

@@ -36,14 +36,14 @@ export interface WorkerLease {
   /**
    * Does what is to be done for a worker that is lost, by one worker at a time. One that is gone is ended then: the next caller
    * finds it so.
-   * @returns false where it has its lease again, or another is at it
+   * @returns false if it has its lease again, or another is at it
    */
   settle(lost: LostWorker, work: () => Promise<void>): Promise<boolean>;
   /** Says that this worker ends by itself. */
   close(): Promise<void>;
 }
 
-/** Takes a lease; where the connection breaks, it is taken again as soon as Postgres answers. */
+/** Takes a lease; if the connection breaks, it is taken again as soon as Postgres answers. */
 export async function holdLease(options: {
   readonly url: string;
   readonly identity: string;

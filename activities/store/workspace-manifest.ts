@@ -89,7 +89,7 @@ function firstFrom(sorted: readonly string[], text: string): number {
 
 function* records(bytes: Uint8Array): Generator<ManifestEntry> {
   const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  // Where a name is not UTF-8, decoded name by name.
+  // If a name is not UTF-8, decoded name by name.
   const isText = isUtf8(buffer);
   const fields = buffer.toString(isText ? "utf8" : "latin1").split("\0");
   const named = (field: string): string => (isText ? field : textOfBytes(Buffer.from(field, "latin1")));

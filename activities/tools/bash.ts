@@ -97,7 +97,7 @@ async function tellProgress(
   onProgress(bytes, lastWholeLine(new TextDecoder().decode(tail), from === 0));
 }
 
-/** @returns undefined where the abort came before the command began */
+/** @returns undefined if the abort came before the command began */
 async function endOf(
   sandbox: Sandbox,
   command: SandboxCommand,

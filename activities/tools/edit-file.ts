@@ -60,7 +60,7 @@ async function run(given: z.infer<typeof input>, context: ToolContext): Promise<
   );
 }
 
-/** @returns undefined where another writer changed the file meanwhile */
+/** @returns undefined if another writer changed the file meanwhile */
 async function tryEdit(
   files: SandboxFiles,
   path: string,

@@ -94,7 +94,7 @@ function sameButTrailing(wanted: readonly string[], found: readonly string[]): b
   return wanted.every((line, index) => line.trimEnd() === found[index]?.trimEnd());
 }
 
-/** The replacement moved by the shift between `wanted` and `found`; undefined where they differ otherwise. */
+/** The replacement moved by the shift between `wanted` and `found`; undefined if they differ otherwise. */
 function shiftIndent(
   wanted: readonly string[],
   found: readonly string[],

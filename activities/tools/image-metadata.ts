@@ -6,7 +6,7 @@ const WEBP_CHUNKS = ["VP8 ", "VP8L", "VP8X", "ALPH", "ANIM", "ANMF"];
 /** In a WebP's first chunk: that a profile, EXIF and XMP follow. */
 const WEBP_METADATA = 0x20 | 0x08 | 0x04;
 
-/** @returns the picture alone; undefined where the bytes are no well-formed image of that type */
+/** @returns the picture alone; undefined if the bytes are no well-formed image of that type */
 export function withoutMetadata(bytes: Uint8Array, mediaType: string): Uint8Array | undefined {
   const image = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   try {

@@ -11,7 +11,7 @@ import type { ServerAsks, Tool, ToolContext, ToolResult } from "./tool.ts";
 
 export interface ToolCall {
   readonly name: string;
-  /** As the model wrote it: an object, or the raw text where it was not JSON. */
+  /** As the model wrote it: an object, or the raw text if it was not JSON. */
   readonly input: unknown;
 }
 
@@ -24,7 +24,7 @@ export interface InvokedTool {
   readonly truncated: boolean;
   /** It has no result yet. */
   readonly asks?: ServerAsks;
-  /** The whole output where `text` is not all of it. `chars` is exact, or the number of bytes where that is cheaper. */
+  /** The whole output if `text` is not all of it. `chars` is exact, or the number of bytes if that is cheaper. */
   readonly whole?: NonNullable<ToolResult["whole"]>;
 }
 
@@ -117,7 +117,7 @@ function unknownTool(registry: ToolRegistry, name: string): string {
   return `There is no tool "${oneLine(name, 80)}". Tools: ${names.join(", ")}.`;
 }
 
-/** At most 60 characters on one line that say what a call is about, also where its input is no good. */
+/** At most 60 characters on one line that say what a call is about, also if its input is no good. */
 export function aboutCall(registry: ToolRegistry, call: ToolCall): string {
   const tool = findTool(registry, call.name);
   const parsed = tool?.input.safeParse(call.input);

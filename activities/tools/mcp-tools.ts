@@ -19,7 +19,7 @@ const HASH_CHARS = 8;
 /** Share of the window above which the servers' descriptions are behind a search. Source: ours; people report servers that fill half of it. */
 const MAX_SHARE = 0.1;
 
-/** The name under which the model calls a server's tool: `server__tool`, with a hash where it does not fit. */
+/** The name under which the model calls a server's tool: `server__tool`, with a hash if it does not fit. */
 export function mcpToolName(server: string, tool: string): string {
   const name = `${server}__${tool}`;
   const clean = name.replaceAll(/[^A-Za-z0-9_-]/g, "_");

@@ -6,7 +6,7 @@ const SIGNS =
   /ECONNREFUSED|EHOSTUNREACH|EPERM|EACCES|PermissionError|connection refused|operation not permitted|permission denied|(could|can)(not| not|n't) (connect|reach)|failed to (connect|establish)|unable to connect|unreachable|connection error|fetch failed/i;
 const MAX_NAMED = 5;
 
-/** @returns undefined where nothing was refused while the command ran */
+/** @returns undefined if nothing was refused while the command ran */
 export async function networkNote(
   { refused }: Pick<Sandbox, "refused">,
   state: CommandState,

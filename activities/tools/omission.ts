@@ -10,7 +10,7 @@ const TELLING = /\b(?:rest of|remaining|remainder|existing|unchanged|previous|ot
 const SUBJECT =
   /\b(?:code|methods?|functions?|class(?:es)?|file|content|lines?|implementation|imports?|logic|tests?|unchanged|before|same|above|here|stays|remains)\b/i;
 
-/** The first such line of `text` that is not in `before`; undefined where there is none. */
+/** The first such line of `text` that is not in `before`; undefined if there is none. */
 export function omissionLine(text: string, before: string): string | undefined {
   for (const raw of text.split("\n")) {
     const line = raw.trim();

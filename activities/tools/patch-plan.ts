@@ -16,7 +16,7 @@ export interface PlannedFile {
 }
 
 export interface FileState {
-  /** Undefined where it cannot be put back: a link, a device, a file too large to hold. */
+  /** Undefined if it cannot be put back: a link, a device, a file too large to hold. */
   readonly bytes: Uint8Array | undefined;
   /** By which writing makes sure that no one else wrote; undefined for what is no file, or not written yet. */
   readonly hash?: string;
@@ -36,7 +36,7 @@ interface Draft {
   after: FileState | undefined;
 }
 
-/** Only files that the patch changes are in the plan. @throws ToolFailure where a part of it does not fit */
+/** Only files that the patch changes are in the plan. @throws ToolFailure if a part of it does not fit */
 export async function planPatch(
   files: SandboxFiles,
   operations: readonly PatchOperation[],
@@ -105,7 +105,7 @@ function updated(draft: Draft, chunks: Extract<PatchOperation, { kind: "update" 
   return { text: changesLines(chunks) ? changed.text : text, bom };
 }
 
-/** The text as the patch has it so far; empty where there is no file. */
+/** The text as the patch has it so far; empty if there is no file. */
 function textOf({ path, after }: Draft): ReturnType<typeof decodeText> {
   if (after === undefined) return { ok: true, text: "", bom: false };
   if (after.bytes !== undefined) return decodeText(path, after.bytes);

@@ -19,7 +19,7 @@ export function workspacePath(given = "."): { readonly relative: string; readonl
   return { relative, absolute };
 }
 
-/** A file name on one line: quoted as JSON where it holds quotes, control characters or blanks at its ends. */
+/** A file name on one line: quoted as JSON if it holds quotes, control characters or blanks at its ends. */
 export function showName(name: string): string {
   // oxlint-disable-next-line no-control-regex
   return /[\u0000-\u001f\u007f"\\]|^\s|\s$/.test(name) ? JSON.stringify(name) : name;

@@ -63,7 +63,7 @@ async function run(given: z.infer<typeof input>, context: ToolContext): Promise<
 
 interface FoundLines {
   readonly lines: readonly string[];
-  /** Lines of the whole file; undefined where its end was not seen. */
+  /** Lines of the whole file; undefined if its end was not seen. */
   readonly total: number | undefined;
   /** The one line is only the beginning of a very long one. */
   readonly isPart?: boolean;

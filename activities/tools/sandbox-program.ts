@@ -9,7 +9,7 @@ import type { ToolContext } from "./tool.ts";
 const GRACE_MS = 200;
 
 /**
- * Resolves the first argument, a path relative to the workspace, and refuses it where it leads out, also by links: check
+ * Resolves the first argument, a path relative to the workspace, and refuses it if it leads out, also by links: check
  * and use are one process. The reader of a pipe, socket or device would wait forever.
  */
 const RESOLVE_TARGET = `

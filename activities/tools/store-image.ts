@@ -7,7 +7,7 @@ import type { ToolContext } from "./tool.ts";
 /** Largest image that is shown. Source: providers take 5 to 20 MB; Cline allows 6 MB. */
 export const MAX_IMAGE_BYTES = 5_000_000;
 
-/** Stores an image without the text beside its picture. @returns why not, where it is not shown */
+/** Stores an image without the text beside its picture. @returns why not, if it is not shown */
 export async function storeImage(
   bytes: Uint8Array,
   name: string,

@@ -14,7 +14,7 @@ const BOM = "\uFEFF";
 export interface WholeFile {
   readonly bytes: Uint8Array;
   readonly hash: string;
-  /** Permission bits; absent where the sandbox does not say. */
+  /** Permission bits; absent if the sandbox does not say. */
   readonly mode?: number;
 }
 

@@ -10,11 +10,11 @@ export interface Tool<Input = unknown> {
   /** What the model reads: what it does, its limits, when to take another. */
   readonly description: string;
   readonly input: z.ZodType<Input>;
-  /** JSON schema that the model sees, where another than that of `input`. */
+  /** JSON schema that the model sees, if another than that of `input`. */
   readonly inputSchema?: Record<string, unknown>;
   /** Callable, and not in the request: a search finds it. */
   readonly isHidden?: boolean;
-  /** Whether it changes nothing anywhere, as a session that plans asks; default: where it is read-only. */
+  /** Whether it changes nothing anywhere, as a session that plans asks; default: if it is read-only. */
   readonly onlyReads?: boolean;
   /** Whether it may change the workspace; default: unless it is read-only. */
   readonly changesFiles?: boolean;
@@ -38,7 +38,7 @@ export interface ToolContext {
   readonly callKey: string;
   /** True when an earlier attempt may have begun it: look before doing. */
   readonly resumed: boolean;
-  /** The container that the session had when the call was first claimed, where one was known. */
+  /** The container that the session had when the call was first claimed, if one was known. */
   readonly claimedIn?: string | undefined;
   readonly sandbox: () => Promise<Sandbox>;
   readonly limits: ToolLimits;
@@ -47,9 +47,9 @@ export interface ToolContext {
   readonly memory: SessionMemory;
   /** A page of a text, masked by what the whole text shows: see the sanitizer's `maskWindow`. */
   readonly maskWindow: (text: string, from: number, to: number) => string;
-  /** Calls to MCP servers; absent where this worker makes none. */
+  /** Calls to MCP servers; absent if this worker makes none. */
   readonly mcp?: McpCalls | undefined;
-  /** Calls one of the worker's own tools by its name; undefined where it has none of that name. */
+  /** Calls one of the worker's own tools by its name; undefined if it has none of that name. */
   readonly own?: OwnCalls | undefined;
   /** Live note for watchers and the Web UI: at most 200 characters. */
   readonly onProgress: (bytes: number, lastLine: string | undefined) => void;
@@ -95,7 +95,7 @@ export interface ToolResult {
   readonly unknown?: boolean;
   /** It has no result yet: its server wants to know something of a person first. */
   readonly asks?: ServerAsks;
-  /** The whole output where `text` is only a part of it; it is stored behind the call's handle. */
+  /** The whole output if `text` is only a part of it; it is stored behind the call's handle. */
   readonly whole?: { readonly chars: number; readonly pieces: () => AsyncIterable<string> };
 }
 

@@ -19,7 +19,7 @@ const FOLDER_FIELDS: Readonly<Record<string, string>> = {
   execute_command: "cwd",
 };
 
-/** The file that a call names, relative to the workspace; undefined where it names none, or one outside. */
+/** The file that a call names, relative to the workspace; undefined if it names none, or one outside. */
 export function touchedFile({
   toolName,
   input,

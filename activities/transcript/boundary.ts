@@ -11,7 +11,7 @@ export interface CutOptions {
   readonly tailTurns?: number;
   /** User messages before the tail that stay, newest first: at most this many tokens. The task always stays. */
   readonly userTokens: number;
-  /** The newest of them stays if it has at most this many, also where `userTokens` leaves no room. Default `userTokens`. */
+  /** The newest of them stays if it has at most this many, also if `userTokens` leaves no room. Default `userTokens`. */
   readonly newestUserTokens?: number;
   /** Messages after the task that stay at the beginning (middle removal). Default 0. */
   readonly headMessages?: number;
@@ -31,7 +31,7 @@ export interface Cut {
 /**
  * Cuts a view. A call and its results are one batch and never parted; the tail begins at a batch, holds at least the
  * live turn (what the model has not answered yet, with the calls it belongs to) and never reaches past a summary.
- * `replaced` is empty where there is nothing but kept messages and a summary.
+ * `replaced` is empty if there is nothing but kept messages and a summary.
  */
 export function cutView(rows: readonly StoredMessage[], options: CutOptions): Cut {
   const batches = batchesOf(rows);

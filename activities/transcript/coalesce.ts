@@ -18,14 +18,14 @@ export interface Coalesced {
   readonly lastQueuedAt: string;
   /** Who said them, each name once; absent if no one is named. */
   readonly by?: readonly string[];
-  /** True where several messages became one. */
+  /** True if several messages became one. */
   readonly coalesced: boolean;
 }
 
 /**
  * One message from all that wait, oldest first: one as it is; two as `First:` and `Also:`; more as `[1]:`, `[2]:` ….
  * Parts keep their order; each message's label stands in front of its first part.
- * @returns undefined where nothing waits
+ * @returns undefined if nothing waits
  */
 export function coalesce(queue: readonly QueuedMessage[]): Coalesced | undefined {
   const first = queue[0];
@@ -77,7 +77,7 @@ const LABEL_TOKENS = 6;
 
 /**
  * How many of the waiting messages one step takes, oldest first: as many as `roomTokens` holds, so that a burst cannot
- * overflow a request; the rest waits. Where nothing was taken before, one is taken however large it is.
+ * overflow a request; the rest waits. If nothing was taken before, one is taken however large it is.
  */
 export function takenBy(
   queue: readonly QueuedMessage[],

@@ -11,7 +11,7 @@ const PROTECTED_TURNS = 2;
 const PLACEHOLDER_TOKENS = 32;
 
 export interface PrunePlan {
-  /** Sequences of the rows to mark; empty where it does not pay. */
+  /** Sequences of the rows to mark; empty if it does not pay. */
   readonly sequences: readonly number[];
   readonly savedTokens: number;
 }

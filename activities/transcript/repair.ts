@@ -23,7 +23,7 @@ export interface Repaired {
   readonly repairs: readonly Repair[];
 }
 
-/** What the model reads where a call has no result. */
+/** What the model reads if a call has no result. */
 export const MISSING_RESULT_TEXT =
   "[interrupted: no result was recorded. It may have had effects; inspect before you repeat it.]";
 
@@ -166,7 +166,7 @@ function usableParts(content: readonly AssistantPart[]): readonly AssistantPart[
   return full.slice(0, last + 1);
 }
 
-/** What a provider would refuse in these messages, in words; undefined where they are well-formed. */
+/** What a provider would refuse in these messages, in words; undefined if they are well-formed. */
 export function faultOf(messages: readonly Message[]): string | undefined {
   const ids = new Set<string>();
   let due: readonly ToolCallPart[] = [];

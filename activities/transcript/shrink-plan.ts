@@ -1,5 +1,5 @@
 /**
- * What is hidden where even the messages that stay are too large for the window: a huge result of the newest calls, a
+ * What is hidden if even the messages that stay are too large for the window: a huge result of the newest calls, a
  * huge message of a person. Rows are only marked, as prune does; what is hidden can be read again. Pure.
  */
 import type { StoredMessage } from "../contract/message.ts";
@@ -12,7 +12,7 @@ export interface ShrinkPlan {
 }
 
 /**
- * The largest first, and no more of them than it takes to save `excessTokens`; everything that can be hidden where that
+ * The largest first, and no more of them than it takes to save `excessTokens`; everything that can be hidden if that
  * is not enough. What a mark would save too little on stays as it is.
  */
 export function planShrink(rows: readonly StoredMessage[], excessTokens: number): ShrinkPlan {

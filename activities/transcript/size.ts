@@ -10,7 +10,7 @@ export interface SizeInput {
   readonly rows: readonly StoredMessage[];
   /** Estimated tokens of system prompt and tools. */
   readonly prefixTokens: number;
-  /** Actual / estimated of the model, as learnt; 1 where nothing is known. */
+  /** Actual / estimated of the model, as learnt; 1 if nothing is known. */
   readonly ratio: number;
   readonly windowTokens: number;
   /** Newest tool results that prune leaves alone, in tokens. Default: the window's. */
@@ -19,19 +19,19 @@ export interface SizeInput {
   readonly model?: string | undefined;
 }
 
-/** What the size of the next request is made of, in tokens, where a bill stands behind it. */
+/** What the size of the next request is made of, in tokens, if a bill stands behind it. */
 export interface SizeBasis {
   /** Input and output of the newest billed answer. */
   readonly lastInput: number;
   readonly lastOutput: number;
-  /** Estimated tokens of what came since; below 0 where prune has hidden more than came. */
+  /** Estimated tokens of what came since; below 0 if prune has hidden more than came. */
   readonly newSince: number;
 }
 
-/** The next request alone: known also where the rows come without their contents. */
+/** The next request alone: known also if the rows come without their contents. */
 export interface RequestSize {
   readonly next: NextInputEstimate;
-  /** Undefined where the size is an estimate alone. */
+  /** Undefined if the size is an estimate alone. */
   readonly basis: SizeBasis | undefined;
   /** Estimate without any bill, before the ratio: what the ratio is learnt from. */
   readonly pureTokens: number;
@@ -41,7 +41,7 @@ export interface RequestSize {
 export interface ViewSize extends RequestSize {
   /** Tokens of tool results that prune could hide, with those that it protects. */
   readonly prunableTokens: number;
-  /** Tokens by which the request grew a step since the newest summary; undefined where there are too few to tell. */
+  /** Tokens by which the request grew a step since the newest summary; undefined if there are too few to tell. */
   readonly growthTokens: number | undefined;
 }
 
@@ -97,7 +97,7 @@ function growth(rows: readonly StoredMessage[]): number | undefined {
   return steps < MIN_GROWTH_STEPS ? undefined : Math.round(tokens / steps);
 }
 
-/** The newest billed answer, where its bill is this model's and for a view that no later compaction changed. */
+/** The newest billed answer, if its bill is this model's and for a view that no later compaction changed. */
 function newestBilled(rows: readonly StoredMessage[], model: string | undefined): StoredMessage | undefined {
   const billed = rows.findLast((row) => row.usage !== undefined);
   if (billed === undefined || (billed.model ?? model) !== (model ?? billed.model)) return undefined;

@@ -9,14 +9,14 @@ export interface TruncateOptions {
   readonly maxLines?: number;
   /** Names the whole output for `read_output`. */
   readonly handle?: string;
-  /** Size of the whole where `text` is only a part of it: its head and its tail, the middle left out. */
+  /** Size of the whole if `text` is only a part of it: its head and its tail, the middle left out. */
   readonly wholeChars?: number;
 }
 
 export interface Truncation {
   readonly text: string;
   readonly truncated: boolean;
-  /** Which limit was hit first; undefined where nothing was cut. */
+  /** Which limit was hit first; undefined if nothing was cut. */
   readonly limit: "chars" | "lines" | undefined;
   readonly totalChars: number;
   /** Lines of `text` as it came. */

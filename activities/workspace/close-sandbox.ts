@@ -16,10 +16,10 @@ import type { WorkspaceDeps } from "../runtime/deps.ts";
 const MAX_NAMED = 20;
 
 /**
- * Saves what is in no checkpoint yet, then removes the sandbox. Idempotent: an attempt after the last save only removes. Where
+ * Saves what is in no checkpoint yet, then removes the sandbox. Idempotent: an attempt after the last save only removes. If
  * the save fails, nothing is removed.
  * @param step the newest step of the run; the save never goes before an existing checkpoint
- * @throws Superseded (fatal) where another run has the session; SandboxUnavailable (retryable); SandboxLost
+ * @throws Superseded (fatal) if another run has the session; SandboxUnavailable (retryable); SandboxLost
  */
 export function closeSandbox(
   deps: WorkspaceDeps,
@@ -147,7 +147,7 @@ async function parkedNotice(sandbox: Sandbox): Promise<string> {
   );
 }
 
-/** Reports the newest steps' changes that no save has, where the sandbox is gone. */
+/** Reports the newest steps' changes that no save has, if the sandbox is gone. */
 async function reportLoss(
   tx: Queryable,
   { sandboxHost: host }: WorkspaceDeps,

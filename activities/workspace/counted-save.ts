@@ -11,7 +11,7 @@ const RETRY_MS = 1_000;
 /** Source: ours, longer than a restart of Postgres takes. */
 const MAX_TRIES = 60;
 
-/** @throws PoisonedSession (fatal) where too many workers were lost while they saved this session; what `save` throws */
+/** @throws PoisonedSession (fatal) if too many workers were lost while they saved this session; what `save` throws */
 export async function countedSave<T>(db: Queryable, sessionId: string, save: () => Promise<T>): Promise<T> {
   const endTurn = await begin(db, sessionId);
   const { promise: ended, resolve: end } = Promise.withResolvers<void>();

@@ -18,7 +18,7 @@ const LOOK_MS = 1_000;
 /** Hosts that one result names to the model. */
 const MAX_NAMED = 5;
 
-/** Sends the proxy the session's current names; starts the proxy where it is gone. */
+/** Sends the proxy the session's current names; starts the proxy if it is gone. */
 export async function allowListed(db: Queryable, session: Session, sandbox: Sandbox): Promise<void> {
   if (sandbox.egress === undefined) return;
   const { domains } = session.config.sandbox;
@@ -28,9 +28,9 @@ export async function allowListed(db: Queryable, session: Session, sandbox: Sand
 }
 
 interface EgressWatch {
-  /** Begins with the first sandbox that it is given, where that has a list. */
+  /** Begins with the first sandbox that it is given, if that has a list. */
   begin(sandbox: Sandbox): Promise<void>;
-  /** Looks once more. @returns what was refused, for the model; undefined where nothing was */
+  /** Looks once more. @returns what was refused, for the model; undefined if nothing was */
   end(): Promise<string | undefined>;
   /** Whether a person could have let through what was refused. */
   readonly asks: boolean;

@@ -1,7 +1,7 @@
 /**
  * What a project's set-up made is kept on the host, for further sessions of the same person on the same project: what is outside
  * the workspace as an image, what is new in it as a pack in that image. By what the set-up depends on: by the files that
- * name packages where it made nothing but folders of packages, else by all files.
+ * name packages if it made nothing but folders of packages, else by all files.
  */
 import { reasonOf } from "../contract/reason-of.ts";
 import { createHash, randomUUID } from "node:crypto";
@@ -25,14 +25,14 @@ const PROGRAM_TIMEOUT_MS = 300_000;
 const VERSION = 1;
 
 export interface KeptSetUp {
-  /** The session's sandbox with what is kept, in the place of the one that was given; undefined where nothing fits. */
+  /** The session's sandbox with what is kept, in the place of the one that was given; undefined if nothing fits. */
   take(signal: AbortSignal): Promise<Sandbox | undefined>;
-  /** Call it after the set-up. @returns why it is not kept, where it is not */
+  /** Call it after the set-up. @returns why it is not kept, if it is not */
   keep(): Promise<string | undefined>;
 }
 
 /**
- * Undefined where nothing is to be cached: there is no set-up, its owner is unknown, or the person does not want it.
+ * Undefined if nothing is to be cached: there is no set-up, its owner is unknown, or the person does not want it.
  * @param image the one that the sandbox was built to
  */
 export function keptSetUp(

@@ -23,7 +23,7 @@ export type SandboxLoss =
   | { readonly kind: "none" }
   /** The files are there; the processes have ended. */
   | { readonly kind: "processes"; readonly notice: string }
-  /** The files are as last saved; `isUnsaved` where a later step may have changed files. */
+  /** The files are as last saved; `isUnsaved` if a later step may have changed files. */
   | { readonly kind: "files"; readonly notice: string; readonly isUnsaved: boolean }
   /** Files of earlier steps are lost, and none were ever saved. */
   | { readonly kind: "everything"; readonly message: string };

@@ -38,7 +38,7 @@ const MAX_IN_EVENT = 20;
 
 type SaveDeps = Pick<AgentDeps, "store" | "notifier">;
 
-/** Calls `saveFiles` with the sandbox that has the session's files; does nothing where this host has none. */
+/** Calls `saveFiles` with the sandbox that has the session's files; does nothing if this host has none. */
 export async function saveSandbox(
   deps: SaveDeps,
   sandboxes: SessionSandboxes,
@@ -53,8 +53,8 @@ export async function saveSandbox(
 
 /**
  * Stores what changed in the sandbox's files as the checkpoint of a step. Idempotent by (session, epoch, step). Writes nothing
- * where the session has another epoch or sandbox by now, or a later step is already saved: these are no longer its files.
- * @throws PoisonedSession (fatal) where too many workers were lost while they saved; SandboxUnavailable; SandboxLost
+ * if the session has another epoch or sandbox by now, or a later step is already saved: these are no longer its files.
+ * @throws PoisonedSession (fatal) if too many workers were lost while they saved; SandboxUnavailable; SandboxLost
  */
 export async function saveFiles(
   deps: SaveDeps,

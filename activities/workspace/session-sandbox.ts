@@ -36,16 +36,16 @@ interface OpenSandbox {
 
 export interface SessionSandboxes {
   /**
-   * Opens the sandbox, or returns the open one where the session's row still names it. After a reset it is replaced, so that
+   * Opens the sandbox, or returns the open one if the session's row still names it. After a reset it is replaced, so that
    * no process of abandoned steps continues; its files are those of the newest live checkpoint.
    * @param signal ends this caller's waiting at once; the opening itself is aborted when no caller waits for it
-   * @throws Superseded (fatal) where another run has the session, or this run has closed its sandbox; PoisonedSession (fatal)
+   * @throws Superseded (fatal) if another run has the session, or this run has closed its sandbox; PoisonedSession (fatal)
    */
   open(session: Session, step: number, signal?: AbortSignal): Promise<OpenSandbox>;
   /**
    * The sandbox that has the session's files, for saving them: creates no workspace and restores nothing.
-   * @returns undefined where it is not on this host, was saved for the last time, or has the files of abandoned steps
-   * @throws Superseded (fatal) where another run has the session
+   * @returns undefined if it is not on this host, was saved for the last time, or has the files of abandoned steps
+   * @throws Superseded (fatal) if another run has the session
    */
   find(session: Session): Promise<Sandbox | undefined>;
   /** Forgets a sandbox that is gone, so that the next `open` looks for it again. */
@@ -246,7 +246,7 @@ async function openIn(
 const NOT_SET_BACK =
   "[You work in a container of the user's, whose files were not restored: they are as the later steps left them. Processes that were started are gone.]";
 
-/** What is lost where the session's sandbox was `before` and is `now`. */
+/** What is lost if the session's sandbox was `before` and is `now`. */
 export async function lossIn(
   tx: Queryable,
   sessionId: string,

@@ -31,7 +31,7 @@ export interface SetUps {
   /**
    * Returns when the sandbox is set up: it, or the one in its place that has what was kept of a set-up before. Idempotent;
    * several callers wait for one set-up.
-   * @throws SetupFailed (fatal) where a command failed and the set-up is not optional
+   * @throws SetupFailed (fatal) if a command failed and the set-up is not optional
    */
   ensure(session: Session, sandbox: Sandbox, step: number, signal?: AbortSignal): Promise<Sandbox>;
 }

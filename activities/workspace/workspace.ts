@@ -17,12 +17,12 @@ interface SavedWorkspace extends StoredPack {
   /** How many paths are new or different since the base, and how many are gone. */
   readonly changed: number;
   readonly removed: number;
-  /** True where the pack holds everything: the checkpoint needs no parent. */
+  /** True if the pack holds everything: the checkpoint needs no parent. */
   readonly whole: boolean;
 }
 
 export interface WorkspaceSave {
-  /** Undefined where nothing differs from the latest checkpoint. */
+  /** Undefined if nothing differs from the latest checkpoint. */
   readonly saved: SavedWorkspace | undefined;
   /** Paths that the save does not have in their current state, at most 200; folders of `REBUILT_FOLDERS` are not listed. */
   readonly skipped: readonly Skipped[];
@@ -39,7 +39,7 @@ const NOTHING = new Uint8Array();
  * Packs what changed in the workspace since `latest` and hands it to `keep`: of all large saves this worker holds one at a
  * time, until it is kept. What cannot be read now stays as it was saved before.
  * @param base what the pack is the difference to; usually `latest`. To save a step a second time it is the checkpoint before
- * the row that is replaced, or undefined where there is none: then the pack holds everything.
+ * the row that is replaced, or undefined if there is none: then the pack holds everything.
  * @throws SandboxUnavailable (retryable) when the sandbox cannot do it; SandboxLost when it is gone; what `keep` throws
  */
 export async function keepWorkspace<T>(
@@ -73,7 +73,7 @@ interface SaveAnswer extends Pick<SavedWorkspace, "changed" | "removed" | "whole
  * Makes the workspace what it was at the last checkpoint of the chain: removes new paths, writes different ones, leaves the
  * rest, including rebuilt folders. Idempotent.
  * @returns the last checkpoint's manifest with the times that its files have now, so that they do not count as changed
- * @throws WorkspaceLost (fatal) when the checkpoints cannot be read; SandboxUnavailable (retryable), also where a path is
+ * @throws WorkspaceLost (fatal) when the checkpoints cannot be read; SandboxUnavailable (retryable), also if a path is
  * missing afterwards; SandboxLost.
  */
 export async function restoreWorkspace(sandbox: ProgramSandbox, chain: StoredChain): Promise<Uint8Array> {

@@ -40,7 +40,7 @@ export interface BatchItemDocument {
   readonly task: string;
 }
 
-/** @throws ClientError (impossible) where there is no batch of that name */
+/** @throws ClientError (impossible) if there is no batch of that name */
 export async function readBatch(
   { store: { db } }: Pick<Services, "store">,
   name: string,

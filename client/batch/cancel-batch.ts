@@ -19,7 +19,7 @@ export async function isBatch({ store: { db } }: Services, name: string): Promis
   return batch !== undefined && (await findSession(db, name)) === undefined;
 }
 
-/** @throws ClientError (impossible) where it does not run; (missing) where its sessions take longer than a minute to end */
+/** @throws ClientError (impossible) if it does not run; (missing) if its sessions take longer than a minute to end */
 export async function cancelBatch(services: Services, name: string): Promise<BatchDocument> {
   const client = await services.temporal.client();
   const handle = client.workflow.getHandle(batchWorkflowId(name));

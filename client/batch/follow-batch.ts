@@ -14,7 +14,7 @@ const POLL_MS = 1_000;
 /** How often Temporal is asked whether the batch's run still exists, in polls. */
 const DESCRIBE_EVERY = 5;
 
-/** @returns the batch when it has ended, or its run has; undefined where the person left with Ctrl-C */
+/** @returns the batch when it has ended, or its run has; undefined if the person left with Ctrl-C */
 export async function followBatch(
   services: Services,
   name: string,

@@ -109,7 +109,7 @@ function freeId(wanted: string, taken: ReadonlyMap<string, number>): string {
   for (let count = 2; ; count += 1) if (!taken.has(`${wanted}-${count}`)) return `${wanted}-${count}`;
 }
 
-/** @throws ClientError (usage) where there are mistakes */
+/** @throws ClientError (usage) if there are mistakes */
 export function refuseMistakes(path: string, mistakes: readonly Mistake[]): void {
   if (mistakes.length === 0) return;
   const shown = mistakes.slice(0, SHOWN_MISTAKES).map(({ line, reason }) => `${path}:${line}: ${reason}`);

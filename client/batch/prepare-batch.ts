@@ -76,7 +76,7 @@ function itemFlags(item: BatchItem, flags: RunFlags, folder: string): RunFlags {
     questions: flags.questions ?? "deny",
   };
   if (flags.maxCost === undefined) return merged;
-  // The limit of the whole batch; a session's own limit remains where it is lower.
+  // The limit of the whole batch; a session's own limit remains if it is lower.
   const { maxCost: _maxCost, ...own } = merged;
   const { maxCostUsd = Infinity } = resolveConfig(own).run.limits;
   return { ...merged, maxCost: Math.min(maxCostUsd, flags.maxCost) };

@@ -41,7 +41,7 @@ export interface StartedBatch {
   readonly completed: number;
 }
 
-/** @throws ClientError (impossible) where a batch of this name runs with other items */
+/** @throws ClientError (impossible) if a batch of this name runs with other items */
 export async function startBatch(services: Services, order: BatchOrder): Promise<StartedBatch> {
   const { db } = services.store;
   const { name, items } = order;

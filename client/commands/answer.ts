@@ -57,7 +57,7 @@ function nameOf(name: string): string {
   return name;
 }
 
-/** @throws ClientError (usage) where there is no answer, or more than one */
+/** @throws ClientError (usage) if there is no answer, or more than one */
 function answerOf(flags: AnswerFlags, question: string | undefined, text: string | undefined): AnswerMessage {
   const actions = (["allow", "allow-always", "deny", "decline"] as const).filter(
     (action) => flags[action === "allow-always" ? "allowAlways" : action] === true,

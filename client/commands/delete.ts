@@ -23,7 +23,7 @@ export function deleteCommand(command: Command, output: Output) {
     });
 }
 
-/** @throws ClientError (usage) where no one can confirm */
+/** @throws ClientError (usage) if no one can confirm */
 async function isMeant(question: string): Promise<boolean> {
   if (processStdin().kind !== "terminal")
     throw usageError("This permanently deletes a session, and there is no terminal to ask for confirmation.", "Add --yes.");

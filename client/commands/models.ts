@@ -31,7 +31,7 @@ export interface ModelRow {
   readonly price: Price | null;
   readonly reasons: boolean;
   readonly images: boolean;
-  /** Day of its shutdown, where one is announced. */
+  /** Day of its shutdown, if one is announced. */
   readonly ends: string | null;
 }
 

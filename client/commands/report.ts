@@ -33,7 +33,7 @@ export function reportCommand(command: Command, output: Output) {
     });
 }
 
-/** The content of a session's report. @throws ClientError (impossible) where there is no such session */
+/** The content of a session's report. @throws ClientError (impossible) if there is no such session */
 export async function gather(services: Pick<Services, "store">, id: string): Promise<ReportData> {
   const { db } = services.store;
   const session = await requireSession(services, id);

@@ -1,4 +1,4 @@
-/** `longhaul run TASK`: set-up where needed, start, watch, and the files at the end. */
+/** `longhaul run TASK`: set-up if needed, start, watch, and the files at the end. */
 import { join, resolve } from "node:path";
 import type { Command } from "commander";
 import type { Services } from "../connect/connection.ts";

@@ -143,7 +143,7 @@ function inPlainWords(message: string): string {
   return message.replace(/^Invalid (input|option): /, "");
 }
 
-/** The file's text. @throws ClientError (usage) where it cannot be read */
+/** The file's text. @throws ClientError (usage) if it cannot be read */
 export function readConfig(path: string): string {
   try {
     return readFileSync(path, "utf8");

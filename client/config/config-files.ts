@@ -37,7 +37,7 @@ export function readConfigFiles(flags: FileFlags, environment: Environment, cwd:
   return { path, file, own: { path: own, settings: ownSettings }, notes };
 }
 
-/** The person's own file, where there is one. Source: the XDG Base Directory Specification. */
+/** The person's own file, if there is one. Source: the XDG Base Directory Specification. */
 function ownConfigFile(environment: Environment): string | undefined {
   const [xdg, home] = [setting(environment, "XDG_CONFIG_HOME"), setting(environment, "HOME")];
   const folder = xdg !== undefined && isAbsolute(xdg) ? xdg : home && join(home, ".config");

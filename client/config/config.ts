@@ -33,7 +33,7 @@ export interface ConfigFlags extends SandboxFlags {
   /** In ms. */
   readonly deadline?: number | undefined;
   readonly questions?: QuestionMode | undefined;
-  /** False where services and workers are elsewhere. */
+  /** False if services and workers are elsewhere. */
   readonly setup?: boolean | undefined;
   /** The uploaded folder: no configuration is read from it. */
   readonly workspace?: string | undefined;
@@ -44,7 +44,7 @@ export interface ConfigFlags extends SandboxFlags {
 export interface ResolvedConfig {
   readonly run: RunConfig;
   readonly settings: AgentConfig;
-  /** True where no key was found and no model was named. */
+  /** True if no key was found and no model was named. */
   readonly rehearsal: boolean;
   /** The file that was read; of two, the project's. */
   readonly file: string | undefined;
@@ -68,7 +68,7 @@ export function resolveConfig(
   const chosen = settings.model ?? defaultModel(environment);
   // Wrong usage is reported before missing credentials.
   const { run, ...resolved } = runConfigOf(settings, chosen ?? REHEARSAL_MODEL, environment, flags.served);
-  // Where the workers are elsewhere, so are the keys.
+  // If the workers are elsewhere, so are the keys.
   if (flags.setup !== false && !isSetupOff(environment)) requireCredentials(run, environment);
   const machine = withMachine(run.sandbox, environment, cwd);
   return {
@@ -89,7 +89,7 @@ export function resolveConfig(
 /** Which model a session would ask that is started now. */
 export interface ModelChoice {
   readonly target: ModelTarget;
-  /** What else could be asked, a line each, where none was chosen: the rehearsal's stands in. */
+  /** What else could be asked, a line each, if none was chosen: the rehearsal's stands in. */
   readonly hints: readonly string[] | undefined;
   /** Its workers belong to someone else, and have the key. */
   readonly isKeyElsewhere: boolean;
@@ -239,7 +239,7 @@ function limitFlags({ maxSteps, maxCost, deadline }: ConfigFlags) {
   };
 }
 
-/** @throws ClientError (missing) where a model that the session may use has no key or no address */
+/** @throws ClientError (missing) if a model that the session may use has no key or no address */
 function requireCredentials(run: RunConfig, environment: Environment): void {
   for (const { model, provider } of [
     run,
@@ -259,7 +259,7 @@ function requireCredentials(run: RunConfig, environment: Environment): void {
   }
 }
 
-/** @throws ClientError (usage) where LONGHAUL_CATALOGUE is not a catalogue */
+/** @throws ClientError (usage) if LONGHAUL_CATALOGUE is not a catalogue */
 function modelFacts(environment: Environment): ModelFacts {
   try {
     return currentModelFacts(setting(environment, "LONGHAUL_CATALOGUE"));

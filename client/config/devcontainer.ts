@@ -60,7 +60,7 @@ export interface Devcontainer {
   readonly notes: readonly string[];
 }
 
-/** @throws ClientError (usage) where there is none, it cannot be read, or it requires what a sandbox cannot have */
+/** @throws ClientError (usage) if there is none, it cannot be read, or it requires what a sandbox cannot have */
 export function readDevcontainer(workspace: string): Devcontainer {
   for (const place of PLACES) {
     const path = join(workspace, place);

@@ -11,7 +11,7 @@ const MAX_BYTES = 256 * 1024;
 const MAX_DEPTH = 4;
 const NAME = /^(?!\.)[\w.-]{1,100}$/;
 
-/** @throws ClientError (usage) where a folder cannot be read, or they are too large */
+/** @throws ClientError (usage) if a folder cannot be read, or they are too large */
 export function withSharedSkills<T extends SessionSkills | undefined>(
   skills: T,
   cwd: string,

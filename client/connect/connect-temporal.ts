@@ -22,7 +22,7 @@ export const retries: GrpcRetryOptions = {
     isNamespaceMissing(status) ? attempt < NAMESPACE_TRIES : usualRetries.retryableDecider(attempt, status),
 };
 
-/** @throws Error where no server answers within the time */
+/** @throws Error if no server answers within the time */
 export function connectTemporal(
   options: TemporalConnection["connection"],
   timeoutMs: number,

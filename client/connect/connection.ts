@@ -19,7 +19,7 @@ export interface Services {
   readonly store: Store;
   readonly temporal: Temporal;
   readonly taskQueue: string;
-  /** Who acts, where known: owns the sessions that it starts, and is named in events. From the client's Postgres role, else from the setting. */
+  /** Who acts, if known: owns the sessions that it starts, and is named in events. From the client's Postgres role, else from the setting. */
   readonly user?: string | undefined;
   /** A session's address in Temporal's Web UI. */
   readonly uiUrl: (sessionId: string) => string | undefined;

@@ -9,10 +9,10 @@ import { withTimeout } from "../../worker/connect/with-timeout.ts";
 const DESCRIBE_MS = 2_000;
 
 export interface RunDescription {
-  /** `RUNNING`, `COMPLETED` …, or `GONE` where Temporal has no such run. */
+  /** `RUNNING`, `COMPLETED` …, or `GONE` if Temporal has no such run. */
   readonly status: string;
   readonly runId: string | undefined;
-  /** Build of the only workers that may serve it; absent where it is not pinned to one. */
+  /** Build of the only workers that may serve it; absent if it is not pinned to one. */
   readonly build?: string;
   /** An activity that fails repeatedly, in words. */
   readonly trouble?: string;
@@ -21,7 +21,7 @@ export interface RunDescription {
 }
 
 /**
- * Undefined where Temporal does not answer. Never throws, never takes longer than 7 s.
+ * Undefined if Temporal does not answer. Never throws, never takes longer than 7 s.
  * @param run default: the session's newest
  */
 export async function describeRun(
@@ -58,7 +58,7 @@ function buildOf({ raw }: WorkflowExecutionDescription): string | undefined {
   return version?.buildId ?? undefined;
 }
 
-/** @returns undefined where Temporal has no such run, or the run has ended */
+/** @returns undefined if Temporal has no such run, or the run has ended */
 export async function unlessGone<T>(request: () => Promise<T>): Promise<T | undefined> {
   try {
     return await request();

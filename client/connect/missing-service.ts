@@ -32,7 +32,7 @@ export function isNamespaceMissing(status: { readonly code?: unknown; readonly d
   return status.code === GRPC_NOT_FOUND && /^namespace\b.*\bnot found/i.test(String(status.details));
 }
 
-/** The error in the client's words, or undefined where neither a service nor a right is missing. */
+/** The error in the client's words, or undefined if neither a service nor a right is missing. */
 export function missingServiceOf(error: unknown): ClientError | undefined {
   for (let inner = error; inner instanceof Error; inner = inner.cause) {
     if (inner instanceof ServiceMissing)

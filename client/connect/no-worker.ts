@@ -13,7 +13,7 @@ export async function tellNoWorker(services: Services, output: Pick<Output, "not
   );
 }
 
-/** True also where Temporal does not answer: then nothing is claimed. */
+/** True also if Temporal does not answer: then nothing is claimed. */
 async function isServed({ temporal, taskQueue }: Services): Promise<boolean> {
   try {
     const { connection } = await temporal.client();

@@ -10,7 +10,7 @@ export interface CompletedCommand {
   readonly flags: readonly { readonly name: string; readonly about: string; readonly takesValue: boolean }[];
   /** Its first argument is a session. */
   readonly takesId: boolean;
-  /** Values of its first argument, where those are fixed. */
+  /** Values of its first argument, if those are fixed. */
   readonly choices: readonly string[];
 }
 

@@ -44,7 +44,7 @@ export function percent(part: number, whole: number): string {
   return `${Math.round((100 * part) / whole)} %`;
 }
 
-/** A bar of `width` cells, at least one of them full where there is anything at all. */
+/** A bar of `width` cells, at least one of them full if there is anything at all. */
 export function bar(part: number, whole: number, width = 10): string {
   const share = whole > 0 ? Math.min(1, Math.max(0, part / whole)) : 0;
   const full = part > 0 ? Math.max(1, Math.round(share * width)) : 0;
@@ -118,7 +118,7 @@ export function steered(text: string): string {
   );
 }
 
-/** The same where nothing may be lost: control characters are shown as codes, such as `\x1b`. */
+/** The same if nothing may be lost: control characters are shown as codes, such as `\x1b`. */
 export function visible(text: string): string {
   return text.replace(CONTROL, (sign) => {
     const code = sign.charCodeAt(0).toString(16);
@@ -131,7 +131,7 @@ export function harmlessJson(json: string): string {
   return json.replace(CONTROL, (sign) => `\\u${sign.charCodeAt(0).toString(16).padStart(4, "0")}`);
 }
 
-/** The text on one line, at most `max` characters, with an ellipsis where something was cut. */
+/** The text on one line, at most `max` characters, with an ellipsis if something was cut. */
 export function oneLine(text: string, max: number): string {
   const flat = harmless(text).replace(/\s+/g, " ").trim();
   const points = Array.from(flat);

@@ -17,15 +17,15 @@ export interface Output {
   readonly json: (value: unknown, indent?: number) => void;
   readonly style: Style;
   readonly columns: number;
-  /** Current width of standard error, where that is a terminal. */
+  /** Current width of standard error, if that is a terminal. */
   readonly terminal: (() => TerminalSize) | undefined;
   /** Whether lines on standard error may be redrawn: a terminal with colours and room. */
   readonly isLive: boolean;
   /** Whether a result may be laid out: the same for standard output. */
   readonly isRich: boolean;
-  /** True where results go to a terminal. */
+  /** True if results go to a terminal. */
   readonly isTerminal: boolean;
-  /** True where both streams are on one screen. */
+  /** True if both streams are on one screen. */
   readonly sameScreen: boolean;
 }
 

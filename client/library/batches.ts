@@ -37,7 +37,7 @@ export interface Batches {
   /** Those that run first, then the newest; at most 100. */
   list(): Promise<BatchSummary[]>;
   get(name: string): Promise<BatchDocument>;
-  /** Starts the file's items (JSON lines) that are not completed; attaches where it runs. It continues without this process. */
+  /** Starts the file's items (JSON lines) that are not completed; attaches if it runs. It continues without this process. */
   start(file: string, options?: BatchOptions): Promise<StartedBatch & { readonly name: string }>;
   /** Starts nothing more and cancels what runs; resolves when all has ended. */
   cancel(name: string): Promise<BatchDocument>;

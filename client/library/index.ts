@@ -19,7 +19,7 @@ export type * from "./types.ts";
 
 /**
  * Connects to Postgres, and to Temporal when it is first needed. Starts no service and no worker.
- * @throws ServiceMissing within 3 s where Postgres does not answer
+ * @throws ServiceMissing within 3 s if Postgres does not answer
  */
 export async function connect(options: ConnectOptions = {}): Promise<Longhaul> {
   const { databaseUrl, temporalAddress, taskQueue, user, ...more } = options;

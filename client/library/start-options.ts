@@ -19,7 +19,7 @@ export interface StartOptions {
   readonly outputSchema?: Readonly<Record<string, unknown>>;
   /** 1 to 5: 1 goes first when there are too few workers. Default 3. */
   readonly priority?: number;
-  /** The tenant: tenants take turns where workers are short. */
+  /** The tenant: tenants take turns if workers are short. */
   readonly tenant?: string;
   /** Paths of images and PDFs that belong to the task. */
   readonly images?: readonly string[];

@@ -45,7 +45,7 @@ export interface SessionEnd {
   readonly status: string;
   readonly result: string;
   readonly lastSeq: number;
-  /** Why, where no event shows it: terminated from outside, lost. */
+  /** Why, if no event shows it: terminated from outside, lost. */
   readonly reason: string | undefined;
 }
 
@@ -82,7 +82,7 @@ export interface SessionDiff {
 
 /**
  * Sessions by their id, a prefix of it, or `@last`. A method throws a `ClientError` that says what happened and how
- * to fix it (its `exitCode` is that of the command of the same name), or `ServiceMissing` where one does not answer.
+ * to fix it (its `exitCode` is that of the command of the same name), or `ServiceMissing` if one does not answer.
  */
 export interface Longhaul {
   /** Stores a session and starts it; it continues without this process. */
@@ -97,7 +97,7 @@ export interface Longhaul {
   /** Ends the run; resolves when it has cleaned up. */
   cancel(session: string): Promise<CancelledRun>;
   status(session: string): Promise<SessionStatusDocument>;
-  /** Newest first; delegates only where their parent is named. */
+  /** Newest first; delegates only if their parent is named. */
   list(options?: ListOptions): Promise<SessionStatusDocument[]>;
   /** Questions to people, oldest first: of one session and its delegates, or of all. */
   questions(session?: string): Promise<ListedQuestion[]>;

@@ -16,7 +16,7 @@ const NAMED = 6;
 
 /**
  * A whole id wins over ids that begin with it.
- * @throws ClientError (impossible) where none or several match
+ * @throws ClientError (impossible) if none or several match
  */
 export async function findByReference(db: Store["db"], reference: string): Promise<SessionRow> {
   if (reference === LAST) return newest(db);

@@ -23,7 +23,7 @@ const LOCAL_FOLDERS = [
 const PUBLIC_FOLDER = "/usr/share/ca-certificates";
 
 /**
- * PEM text of the authorities that the machine trusts in addition to the public ones; undefined where there are none. Only
+ * PEM text of the authorities that the machine trusts in addition to the public ones; undefined if there are none. Only
  * certificates: anything else in a file, such as a key, is skipped.
  */
 export function extraCertificates(

@@ -11,7 +11,7 @@ export type Registries = { readonly [Name in Ecosystem]?: readonly string[] | un
 export interface PersonsMachine {
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly home: string;
-  /** A file's text, undefined where it cannot be read. */
+  /** A file's text, undefined if it cannot be read. */
   readonly read: (path: string) => string | undefined;
 }
 
@@ -83,7 +83,7 @@ function pipIndexes({ environment, home, read }: PersonsMachine): (string | unde
 }
 
 /**
- * The replacement of the public registry, where that is a sparse registry. Parses only these settings' TOML: a section each,
+ * The replacement of the public registry, if that is a sparse registry. Parses only these settings' TOML: a section each,
  * strings in quotes. Source: the Cargo book, "Source replacement".
  */
 function cratesSource({ environment, home, read }: PersonsMachine): (string | undefined)[] {
@@ -133,7 +133,7 @@ function iniValue(
   let found: string | undefined;
   let going = false;
   for (const line of (text ?? "").split("\n")) {
-    // A value may continue on the next lines, where they begin with a space.
+    // A value may continue on the next lines, if they begin with a space.
     if (going && /^\s+[^\s#;]/.test(line)) {
       found = `${found} ${line.trim()}`.trim();
       continue;

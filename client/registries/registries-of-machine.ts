@@ -4,7 +4,7 @@ import { extraCertificates } from "./certificates.ts";
 import { findRegistries, type FoundRegistries } from "./find-registries.ts";
 
 export interface MachineRegistries extends FoundRegistries {
-  /** PEM; undefined where the machine trusts the public authorities only. */
+  /** PEM; undefined if the machine trusts the public authorities only. */
   readonly certificates: string | undefined;
 }
 

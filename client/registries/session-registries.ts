@@ -19,7 +19,7 @@ const SECRET_NAME = /(KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS)$/i;
 
 /**
  * The settings with the client's findings: stored in the session's row, so that it does not matter where workers run.
- * @throws ClientError (usage) where `caCerts` cannot be read or has no certificate
+ * @throws ClientError (usage) if `caCerts` cannot be read or has no certificate
  */
 export function withMachine(
   sandbox: Sandbox,

@@ -18,7 +18,7 @@ export const delegateLines = {
     ];
     return `${style("cyan", `⇠ ${childId}:`)} ${parts.join(", ")}`;
   },
-  /** Undefined where all were merged. */
+  /** Undefined if all were merged. */
   notApplied: ({ notApplied }: EventData["delegate:ended"]): string | undefined =>
     notApplied.length === 0
       ? undefined

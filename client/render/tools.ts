@@ -1,4 +1,4 @@
-/** One tool call as a line, and its last output where it failed. Pure. */
+/** One tool call as a line, and its last output if it failed. Pure. */
 import type { EventData } from "../../activities/store/event.ts";
 import type { Look, Style } from "../console/output.ts";
 import { duration, lastLines, oneLine } from "../console/format.ts";

@@ -1,5 +1,5 @@
 /**
- * The model's text as it arrives. A pipe or a scrollback cannot be redrawn: where an attempt is
+ * The model's text as it arrives. A pipe or a scrollback cannot be redrawn: if an attempt is
  * dropped, a line says so.
  */
 import type { Style } from "../console/output.ts";

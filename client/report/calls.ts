@@ -91,7 +91,7 @@ export function callPart(call: ShownCall, next: ShownCall | undefined): Html {
     : html`<details class="call ${look}" id="${anchorOf(call)}">${title} ${body}</details>`;
 }
 
-/** A list of links to failures; nothing where there are none. */
+/** A list of links to failures; nothing if there are none. */
 export function failuresPart(failures: readonly ShownCall[]): Html {
   if (failures.length === 0) return html``;
   return html`<section class="failures" aria-labelledby="failures">
@@ -125,7 +125,7 @@ function inputPart({ input, about }: ShownCall): Html {
 const todoSchema = z.object({ items: z.array(z.object({ content: z.string(), status: z.string() })) });
 type Todos = z.infer<typeof todoSchema>["items"];
 
-/** @returns undefined where the model wrote something else */
+/** @returns undefined if the model wrote something else */
 function todoItems(input: unknown): Todos | undefined {
   return todoSchema.safeParse(input).data?.items;
 }

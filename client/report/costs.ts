@@ -10,7 +10,7 @@ export interface StepCost {
   readonly costUsd: number | null;
 }
 
-/** Nothing where no price is known. */
+/** Nothing if no price is known. */
 export function costsPart(steps: readonly StepCost[]): Html {
   const most = Math.max(0, ...steps.map(({ costUsd }) => costUsd ?? 0));
   if (most === 0) return html``;

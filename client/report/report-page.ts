@@ -15,7 +15,7 @@ import { timeline } from "./timeline.ts";
 export interface ReportData {
   readonly session: SessionRow;
   readonly model: string;
-  /** Of its newest run, where its workers send traces. */
+  /** Of its newest run, if its workers send traces. */
   readonly traceId: string | null;
   readonly steps: readonly TrajectoryStep[];
   readonly points: readonly PlotPoint[];
@@ -25,7 +25,7 @@ export interface ReportData {
     readonly tokensBefore: number;
     readonly tokensAfter: number;
   })[];
-  /** Tokens over all model calls; `costUsd` null where the price is not known. */
+  /** Tokens over all model calls; `costUsd` null if the price is not known. */
   readonly usage: {
     readonly calls: number;
     readonly input: number;
@@ -41,7 +41,7 @@ export interface ReportData {
   readonly triggerTokens: number;
   readonly calls: CallSources;
   readonly costs: readonly StepCost[];
-  /** A patch against the initial files; empty where nothing was saved. */
+  /** A patch against the initial files; empty if nothing was saved. */
   readonly patch: string;
   readonly madeAt: Date;
 }

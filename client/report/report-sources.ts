@@ -23,7 +23,7 @@ export function callFacts(calls: Whole["toolCalls"]): Map<string, CallFacts> {
   );
 }
 
-/** Pictures of calls and of a person's messages, by call or message; the newest are omitted where all would be too large. */
+/** Pictures of calls and of a person's messages, by call or message; the newest are omitted if all would be too large. */
 export async function shownPictures(
   db: Services["store"]["db"],
   messages: Whole["messages"],

@@ -62,7 +62,7 @@ export interface ScheduleDocument {
   readonly task: string;
 }
 
-/** @throws ClientError: usage for an expression or a time zone that Temporal refuses, impossible where the name is used */
+/** @throws ClientError: usage for an expression or a time zone that Temporal refuses, impossible if the name is used */
 export async function makeSchedule(services: Services, order: ScheduleOrder): Promise<void> {
   const { db } = services.store;
   const { name, cron, timeZone, overlap, task, config } = order;
@@ -150,7 +150,7 @@ function documentOf(
 const overlapOf = (found: ScheduleDescription | undefined): Overlap | undefined =>
   OVERLAPS.find((name) => POLICIES[name] === found?.policies.overlap);
 
-/** @throws ClientError (impossible) where there is none of that name */
+/** @throws ClientError (impossible) if there is none of that name */
 export async function pauseSchedule(services: Services, name: string, pause: boolean): Promise<void> {
   const handle = (await services.temporal.client()).schedule.getHandle(name);
   await known(services, name, () => (pause ? handle.pause() : handle.unpause()));
@@ -176,7 +176,7 @@ export type Triggered =
   /** It begins later, or Temporal has not reported it yet. */
   | { readonly kind: "asked" };
 
-/** A start now, by the rules of the schedule. @throws ClientError (impossible) where there is none of that name */
+/** A start now, by the rules of the schedule. @throws ClientError (impossible) if there is none of that name */
 export async function triggerSchedule(services: Services, name: string): Promise<Triggered> {
   const handle = (await services.temporal.client()).schedule.getHandle(name);
   return known(services, name, async () => {

@@ -28,7 +28,7 @@ const bodySchema = z.object({
   ),
 });
 
-/** @throws NodeJS.ErrnoException where the port cannot be opened */
+/** @throws NodeJS.ErrnoException if the port cannot be opened */
 export async function serveCodec(serving: CodecServing) {
   const server = createServer((request, response) => void answer(serving, request, response));
   server.listen(serving.port, LOOPBACK);

@@ -8,7 +8,7 @@ import { parse, readBody } from "./http.ts";
 
 interface Call {
   readonly client: Longhaul;
-  /** The user of its token, where that has a name. */
+  /** The user of its token, if that has a name. */
   readonly user: string | undefined;
   readonly request: IncomingMessage;
   readonly query: URLSearchParams;

@@ -27,7 +27,7 @@ export interface Served {
   close(): Promise<void>;
 }
 
-/** @throws NodeJS.ErrnoException where the port cannot be opened */
+/** @throws NodeJS.ErrnoException if the port cannot be opened */
 export async function serve({ clientOf, host, port, tokens, onFault }: Serving): Promise<Served> {
   const ended = new AbortController();
   const page = readPage();

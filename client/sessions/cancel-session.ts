@@ -17,8 +17,8 @@ export interface CancelledRun extends Kept {
 }
 
 /**
- * @param onSlow called once where the clean-up takes longer than 5 s
- * @throws ClientError (impossible) where nothing runs, or the run ended in another way first; (missing) where no worker
+ * @param onSlow called once if the clean-up takes longer than 5 s
+ * @throws ClientError (impossible) if nothing runs, or the run ended in another way first; (missing) if no worker
  *   takes the cancel for a minute: it is kept
  */
 export async function cancelSession(
@@ -30,7 +30,7 @@ export async function cancelSession(
   const { temporal, store } = services;
   const since = await databaseNow(store.db);
   let run = await describeRun(temporal, id);
-  // Where Temporal gave no answer, a second request reports what is wrong.
+  // If Temporal gave no answer, a second request reports what is wrong.
   if (run === undefined) await withRunning(services, row, (handle) => handle.describe());
   let asked: string | undefined;
   const isClosed = () => run !== undefined && run.status !== "RUNNING" && run.status !== "CONTINUED_AS_NEW";
@@ -57,7 +57,7 @@ export async function cancelSession(
   return { runId: asked, ...(await readKept(store.db, id, since)) };
 }
 
-/** @returns false where it has just ended: the next check shows how */
+/** @returns false if it has just ended: the next check shows how */
 async function requestCancel(services: Services, id: string, { runId }: RunDescription): Promise<boolean> {
   const client = await services.temporal.client();
   const requested = await unlessGone(() => client.workflow.getHandle(id, runId).cancel());

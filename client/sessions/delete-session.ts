@@ -13,7 +13,7 @@ export interface Deleted {
 }
 
 /**
- * @throws ClientError (impossible) where it runs, or is another session's delegate; (missing) where Temporal does not answer
+ * @throws ClientError (impossible) if it runs, or is another session's delegate; (missing) if Temporal does not answer
  *   whether it runs
  */
 export async function deleteSession(services: Services, row: SessionRow): Promise<Deleted> {

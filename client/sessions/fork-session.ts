@@ -25,7 +25,7 @@ export interface ForkOrder {
 
 /**
  * @returns the new session's id
- * @throws ClientError (usage) for a step that never ran, (impossible) where the id is used or a step is not finished
+ * @throws ClientError (usage) for a step that never ran, (impossible) if the id is used or a step is not finished
  */
 export async function forkSession(services: Services, row: SessionRow, order: ForkOrder): Promise<string> {
   const { store } = services;

@@ -28,7 +28,7 @@ export function withGitFlags(command: Command): Command {
     );
 }
 
-/** @returns undefined where no repository is named. @throws ClientError (usage) */
+/** @returns undefined if no repository is named. @throws ClientError (usage) */
 export function sessionGit(
   flags: GitFlags & { readonly workspace?: string },
   config: GitConfig,

@@ -20,14 +20,14 @@ const REPLY_MS = 5_000;
 const MAX_WAIT_MS = 20_000;
 
 export interface Interrupted extends Kept {
-  /** False where no worker received it yet: Temporal keeps it until one does. */
+  /** False if no worker received it yet: Temporal keeps it until one does. */
   readonly acknowledged: boolean;
 }
 
 /** Longer ones go through `say`, which stores them. */
 const MAX_BYTES = 16_384;
 
-/** A person's text, checked for its length. @throws ClientError (usage) where it is too long */
+/** A person's text, checked for its length. @throws ClientError (usage) if it is too long */
 export function interruptMessage(text: string, reference: string): string {
   if (Buffer.byteLength(text) > MAX_BYTES) {
     throw usageError(
@@ -38,7 +38,7 @@ export function interruptMessage(text: string, reference: string): string {
   return clientSanitizer().clean(text);
 }
 
-/** @throws ClientError (impossible) where the session does not run */
+/** @throws ClientError (impossible) if the session does not run */
 export async function interruptSession(
   services: Services,
   row: SessionRow,

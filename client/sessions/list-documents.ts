@@ -8,7 +8,7 @@ import { hasEnded } from "./start-session.ts";
 import { statusDocument, type SessionStatusDocument } from "./status-document.ts";
 import { unlessTableMissing } from "../lookup/unless-table-missing.ts";
 
-/** @throws ClientError (impossible) where there is no such parent */
+/** @throws ClientError (impossible) if there is no such parent */
 export async function listDocuments(services: Services, listing: Listing): Promise<SessionStatusDocument[]> {
   const { db } = services.store;
   const rows = (await unlessTableMissing(() => listed(db, listing))) ?? [];

@@ -1,4 +1,4 @@
-/** Announces who acted on a session, where this client knows its user. */
+/** Announces who acted on a session, if this client knows its user. */
 import { appendEvents } from "../../activities/store/events.ts";
 import { readFigures, type SessionRow } from "../../activities/store/reading.ts";
 import { wakeWatchers } from "../../activities/store/watching.ts";

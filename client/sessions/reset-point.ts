@@ -6,7 +6,7 @@ import { readHistory, type History } from "../../worker/connect/read-history.ts"
 interface ResetPoint {
   readonly runId: string;
   readonly step: number;
-  /** Compactions by then; undefined where the run did not report it. */
+  /** Compactions by then; undefined if the run did not report it. */
   readonly round: number | undefined;
   /** The workflow task that asked, or the attempt of it before: the reset takes it again. */
   readonly taskFinishedEventId: Long;

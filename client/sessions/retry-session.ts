@@ -34,7 +34,7 @@ export interface Retried {
 
 /**
  * A run that goes on is ended by it; an earlier one of a session that has outgrown several is found.
- * @throws ClientError (usage) for a step that never ran, (impossible) where there is nothing to go back to
+ * @throws ClientError (usage) for a step that never ran, (impossible) if there is nothing to go back to
  */
 export async function retrySession(services: Services, row: SessionRow, retry: Retry): Promise<Retried> {
   const { store } = services;
@@ -80,7 +80,7 @@ export async function retrySession(services: Services, row: SessionRow, retry: R
   return { step, fromRun: point.runId, runId, epoch: taken.epoch };
 }
 
-/** @throws ClientError (usage) where the session's live line has no such step */
+/** @throws ClientError (usage) if the session's live line has no such step */
 export function requireStep(id: string, step: number, last: number): void {
   if (step < 1 || step > last + 1) throw outOfRange(id, step, last);
 }

@@ -211,7 +211,7 @@ async function devcontainerFor(flags: RunFlags): Promise<Devcontainer | undefine
   return devcontainerOfRepository(repo, ref);
 }
 
-/** @throws ClientError where the repository denies access, or is unusable */
+/** @throws ClientError if the repository denies access, or is unusable */
 export async function checkRemote(git: SessionGit, flags: RunFlags): Promise<void> {
   const { checkRepository } = await import("../setup/repository-check.ts");
   await checkRepository(git, flags);
@@ -234,7 +234,7 @@ export async function resolveAsking(flags: ConfigFlags): Promise<ResolvedConfig>
 /** Of `run` and `watch`. */
 export const EXIT_ON_QUESTION = "exit with code 7 when the session asks a person; the session keeps waiting";
 
-/** Printed first where no model was named and there is no key. */
+/** Printed first if no model was named and there is no key. */
 export const REHEARSAL_NOTE =
   "No model key (OPENAI_API_KEY) is set: this is a REHEARSAL. A written script plays the model and builds a flashcard app;" +
   " its tools really run.";

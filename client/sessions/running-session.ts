@@ -5,7 +5,7 @@ import type { Services } from "../connect/connection.ts";
 import { unlessGone } from "../connect/describe-run.ts";
 import { notPossible, type ClientError } from "../console/errors.ts";
 
-/** Runs an operation on a session's running workflow. @throws ClientError (impossible) where it does not run */
+/** Runs an operation on a session's running workflow. @throws ClientError (impossible) if it does not run */
 export async function withRunning<T>(
   services: Services,
   row: SessionRow,

@@ -18,13 +18,13 @@ export interface Answered {
   /** The session that asked: this one, or one of its delegates. */
   readonly session: string;
   readonly question: string;
-  /** False where no worker received it yet: Temporal keeps it until one does. */
+  /** False if no worker received it yet: Temporal keeps it until one does. */
   readonly acknowledged: boolean;
 }
 
 type Given = { readonly [Name in keyof AnswerMessage]?: AnswerMessage[Name] | undefined };
 
-/** An answer, checked for its length. @throws ClientError (usage) where it is too long */
+/** An answer, checked for its length. @throws ClientError (usage) if it is too long */
 export function cleanAnswer({ question, text, option, action, by }: Given): AnswerMessage {
   if (text !== undefined && text.length > MAX_ANSWER_CHARS)
     throw usageError(
@@ -41,7 +41,7 @@ export function cleanAnswer({ question, text, option, action, by }: Given): Answ
   };
 }
 
-/** @throws ClientError (impossible) where the question is not open, or does not accept the answer */
+/** @throws ClientError (impossible) if the question is not open, or does not accept the answer */
 export async function sendAnswer(services: Services, id: string, said: AnswerMessage): Promise<Answered> {
   const given = { ...senderOf({ by: services.user }), ...said };
   const { db } = services.store;

@@ -1,4 +1,4 @@
-/** A message for a session: queued where it runs, and the first of a new run where it has ended. */
+/** A message for a session: queued if it runs, and the first of a new run if it has ended. */
 import { randomUUID } from "node:crypto";
 import { WithStartWorkflowOperation, WorkflowUpdateFailedError } from "@temporalio/client";
 import { runConfigSchema } from "../../activities/config/agent-config.ts";
@@ -34,11 +34,11 @@ const MAX_WAITING = 100;
 const REPLY_MS = 5_000;
 
 export interface Sent {
-  /** False where a message with this id was sent before: it counts once. */
+  /** False if a message with this id was sent before: it counts once. */
   readonly queued: boolean;
   /** From 1; 0 for one that was delivered already. */
   readonly position: number;
-  /** False where no worker received it yet: Temporal keeps it until one does. */
+  /** False if no worker received it yet: Temporal keeps it until one does. */
   readonly acknowledged: boolean;
   readonly resumed: boolean;
   /** The run is ending and will not read it: it waits for the next run, which another message starts. */
@@ -55,7 +55,7 @@ export interface NewMessage {
 /** Whether it is a valid message id. */
 export const isMessageId = (id: string) => /^[\w.:-]{1,128}$/.test(id);
 
-/** @throws ClientError (impossible) where the queue is full or the session refuses it */
+/** @throws ClientError (impossible) if the queue is full or the session refuses it */
 export async function sendGuidance(services: Services, row: SessionRow, given: NewMessage): Promise<Sent> {
   const message = cleaned(given);
   const { db } = services.store;

@@ -1,4 +1,4 @@
-/** A session's state for `status`: from Postgres, and from its workflow where that answers soon. */
+/** A session's state for `status`: from Postgres, and from its workflow if that answers soon. */
 import { shorten } from "../../activities/contract/cut-text.ts";
 import { wasReported } from "../../activities/store/events.ts";
 import { listQuestions } from "../../activities/store/questions.ts";

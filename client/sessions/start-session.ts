@@ -36,11 +36,11 @@ export interface Start {
 
 export interface Started {
   readonly id: string;
-  /** True where the session existed already. */
+  /** True if the session existed already. */
   readonly attached: boolean;
 }
 
-/** @throws ClientError (impossible) where another task uses the id, or its session has ended */
+/** @throws ClientError (impossible) if another task uses the id, or its session has ended */
 export async function startSession(services: Services, given: Start): Promise<Started> {
   const start = cleaned(given);
   const client = await services.temporal.client();
@@ -71,7 +71,7 @@ function cleaned({ id, task, config, attachments, folder, acceptEnded = false }:
   };
 }
 
-/** @returns undefined where the chosen id is used already */
+/** @returns undefined if the chosen id is used already */
 async function store(services: Services, start: Start): Promise<string | undefined> {
   const session = await storedParts(services, start);
   for (;;) {
@@ -119,7 +119,7 @@ async function withTables<T>(services: Services, work: () => Promise<T>): Promis
 
 /**
  * Whether the session that has this id already is over.
- * @throws ClientError (impossible) where it has another task, or is over and that is not accepted
+ * @throws ClientError (impossible) if it has another task, or is over and that is not accepted
  */
 async function isOver(services: Services, client: Client, start: Start): Promise<boolean> {
   const id = start.id ?? "";

@@ -19,11 +19,11 @@ export interface SessionStatusDocument {
   readonly id: string;
   readonly workflowId: string;
   readonly runId: string | null;
-  /** Of that run, where its workers send traces. */
+  /** Of that run, if its workers send traces. */
   readonly traceId: string | null;
   readonly status: string;
   readonly task: string;
-  /** Who started it; null where unknown. */
+  /** Who started it; null if unknown. */
   readonly owner: string | null;
   /** 1 to 5, 1 goes first; null: Temporal's usual, 3. */
   readonly priority: number | null;
@@ -40,7 +40,7 @@ export interface SessionStatusDocument {
   readonly context: { readonly used: number; readonly limit: number; readonly estimated: boolean };
   readonly compactionRounds: number;
   readonly usage: SessionFigures["usage"];
-  /** USD so far; null where the model's price is not known. */
+  /** USD so far; null if the model's price is not known. */
   readonly costUsd: number | null;
   /** The estimated part, of requests that failed or were lost without a bill. */
   readonly costEstimatedUsd: number;
@@ -60,18 +60,18 @@ export interface SessionStatusDocument {
   readonly error: unknown;
   readonly createdAt: string;
   readonly endedAt: string | null;
-  /** True where the workflow itself answered; false where only Postgres did (no worker, or it is over). */
+  /** True if the workflow itself answered; false if only Postgres did (no worker, or it is over). */
   readonly live: boolean;
-  /** Build of the only workers that may continue its run; null where any may. */
+  /** Build of the only workers that may continue its run; null if any may. */
   readonly build: string | null;
-  /** What is being retried repeatedly, in words; null where nothing is. */
+  /** What is being retried repeatedly, in words; null if nothing is. */
   readonly trouble: string | null;
-  /** The run's status in Temporal, null where it did not answer. */
+  /** The run's status in Temporal, null if it did not answer. */
   readonly workflowStatus: string | null;
   readonly lastSeq: number;
   /** What its commands run in: the image as it was asked for, and as its newest sandbox has it, by digest or id; null until there is one, and in lists. */
   readonly image: { readonly name: string; readonly digest: string | null } | null;
-  /** Null where the session works on no repository; `pushed` and `pullRequest` are null until there is one. */
+  /** Null if the session works on no repository; `pushed` and `pullRequest` are null until there is one. */
   readonly git: SessionGitStatus | null;
   readonly delivery: DeliveryState;
   /** Of a delegate: its parent, and the call as the ledger names it. */

@@ -95,7 +95,7 @@ async function readAll(stream: NodeJS.ReadableStream): Promise<string> {
   return Buffer.concat(pieces).toString("utf8");
 }
 
-/** A whole stream, or undefined where no byte came in time. */
+/** A whole stream, or undefined if no byte came in time. */
 function readUnlessSilent(stream: NodeJS.ReadableStream, silenceMs: number): Promise<string | undefined> {
   return new Promise((resolve, reject) => {
     const pieces: Buffer[] = [];

@@ -14,7 +14,7 @@ export const SESSION = "session: its id, the beginning of it, or @last";
 const say = (line: string) => void process.stderr.write(`${line}\n`);
 
 /**
- * Opens the services for as long as `use` takes. This installation's own are brought back where they were ended, by
+ * Opens the services for as long as `use` takes. This installation's own are brought back if they were ended, by
  * `longhaul down` or with the machine.
  * @throws ServiceMissing
  */
@@ -44,8 +44,8 @@ async function openOrBringBack(): Promise<Services> {
 
 /**
  * For requests that a worker must handle: a missing one, or one with other settings than this shell, is started first.
- * @param reference of the session, where its model will be asked
- * @throws KeyMissing where the worker would lack a key that the session needs
+ * @param reference of the session, if its model will be asked
+ * @throws KeyMissing if the worker would lack a key that the session needs
  */
 async function openWithWorker(reference?: string): Promise<Services> {
   if (isSetupOff()) return openServices();
@@ -85,7 +85,7 @@ export function withPreparedServices<T>(
 /**
  * Opens the services and finds the session; what follows uses the row's id, which is the whole one.
  * @param reference an id, the beginning of one, or `@last`
- * @throws ClientError (impossible) where there is no such session
+ * @throws ClientError (impossible) if there is no such session
  */
 export function withSession<T>(
   reference: string,
@@ -110,7 +110,7 @@ export function withWorkingServices<T>(use: (services: Services) => Promise<T>):
   return withServices(use, () => openWithWorker());
 }
 
-/** @throws ClientError (impossible) where there is no such session */
+/** @throws ClientError (impossible) if there is no such session */
 export async function requireSession(
   services: Pick<Services, "store">,
   reference: string,

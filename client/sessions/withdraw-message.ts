@@ -1,4 +1,4 @@
-/** Takes a message back: from Postgres where it is stored, else from the run that holds it. */
+/** Takes a message back: from Postgres if it is stored, else from the run that holds it. */
 import { WorkflowUpdateFailedError } from "@temporalio/client";
 import { senderOf } from "../../activities/contract/person-name.ts";
 import { appendEvents } from "../../activities/store/events.ts";
@@ -15,7 +15,7 @@ import { hasEnded } from "./start-session.ts";
 /** How long to wait for a worker. */
 const REPLY_MS = 5_000;
 
-/** @throws ClientError (impossible) where the agent has read it already, (missing) where no worker answers */
+/** @throws ClientError (impossible) if the agent has read it already, (missing) if no worker answers */
 export async function withdrawMessage(services: Services, row: SessionRow, id: string): Promise<void> {
   const { db } = services.store;
   const isParked = await dropParked(db, row.id, id);

@@ -11,7 +11,7 @@ const TIMEOUT_MS = 8_000;
 
 /**
  * @param folder to work in; default: the container's own working folder
- * @throws ClientError (missing) where there is no such running container or it is unusable; (usage)
+ * @throws ClientError (missing) if there is no such running container or it is unusable; (usage)
  */
 export async function checkContainer(name: string, folder: string | undefined): Promise<AttachedContainer> {
   const docker = connectDocker();

@@ -18,7 +18,7 @@ export interface DockerOptions {
   readonly say: Say;
   /** From DOCKER_HOST; undefined = the default socket. */
   readonly dockerHost: string | undefined;
-  /** False where LONGHAUL_NO_INSTALL=1. */
+  /** False if LONGHAUL_NO_INSTALL=1. */
   readonly mayInstall: boolean;
 }
 
@@ -57,7 +57,7 @@ export async function ensureDocker(options: DockerOptions): Promise<void> {
 
 const probe = () => probeDocker(undefined, 2_000);
 
-/** Installs the daemon where it is missing and that is allowed. @throws ServiceMissing where it cannot be installed or started */
+/** Installs the daemon if it is missing and that is allowed. @throws ServiceMissing if it cannot be installed or started */
 async function requireDaemon({ say, mayInstall }: DockerOptions, cause: ServiceMissing): Promise<void> {
   const isRoot = process.getuid?.() === 0;
   const isInstalled = findOnPath("dockerd") !== undefined;

@@ -28,7 +28,7 @@ interface Check extends Finding {
 
 interface Setting {
   readonly name: string;
-  /** Masked where it is a secret. */
+  /** Masked if it is a secret. */
   readonly value: string;
   /** `environment`, `temporal.toml`, `.longhaul` (started by us) or `default`. */
   readonly source: string;
@@ -45,7 +45,7 @@ export async function diagnose(options: {
   readonly home?: string;
   /** The configuration's; default its defaults. */
   readonly sandbox?: AgentConfig["sandbox"] | undefined;
-  /** Undefined where the configuration cannot be read, which is a finding of its own. */
+  /** Undefined if the configuration cannot be read, which is a finding of its own. */
   readonly model?: ModelChoice | undefined;
 }): Promise<Diagnosis> {
   const home = options.home ?? projectHome;
@@ -80,7 +80,7 @@ async function probed(name: string, probe: () => Promise<string>, variable: stri
     return { name, ok: true, found: await probe() };
   } catch (error) {
     if (!(error instanceof ServiceMissing)) throw error;
-    // Where its address was configured, starting another one would not help.
+    // If its address was configured, starting another one would not help.
     const isOurs = settingOf(variable) === undefined && !isPermissionDenied(error.cause);
     return { name, ok: false, found: error.problem, fix: isOurs ? BRINGS_UP : error.fix };
   }
@@ -173,7 +173,7 @@ function gitProgram(): Check {
   return { name: "git", ok: true, found: "not installed; sessions with --repo need it: apt-get install git" };
 }
 
-/** Only where one is configured: most workers have none. */
+/** Only if one is configured: most workers have none. */
 function gitHubApp(): Check[] {
   const settings = gitHubAppSettings(process.env);
   if (settings === undefined) return [];

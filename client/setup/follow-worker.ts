@@ -12,7 +12,7 @@ const READ_BYTES = 65_536;
 
 /**
  * Prints the worker's new log lines, even after another one replaces it, until SIGINT or SIGTERM.
- * @returns true where it ended by itself
+ * @returns true if it ended by itself
  */
 export async function followWorker({
   home = projectHome,

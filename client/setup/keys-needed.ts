@@ -29,7 +29,7 @@ export interface KeysNeeded {
 
 /**
  * Keys that a worker would lack: of open sessions only those that the last worker had, of the command's own session any.
- * @returns undefined where nothing is lacking
+ * @returns undefined if nothing is lacking
  */
 export async function lackingKeys(needed: KeysNeeded): Promise<KeyMissing | undefined> {
   const { services, environment, had, reference } = needed;
@@ -62,7 +62,7 @@ export async function lackingKeys(needed: KeysNeeded): Promise<KeyMissing | unde
   }
 }
 
-/** @returns undefined where the reference matches no session: the command reports that */
+/** @returns undefined if the reference matches no session: the command reports that */
 async function meant({ db }: Store, reference: string): Promise<SessionRow | undefined> {
   return unlessTableMissing(() => findByReference(db, reference)).catch(() => undefined);
 }

@@ -22,7 +22,7 @@ type Environment = Readonly<Record<string, string | undefined>>;
 export interface McpFinding {
   readonly server: string;
   readonly place: "http" | "sandbox" | "worker";
-  /** Revision of the protocol; null where it was not asked or did not answer. */
+  /** Revision of the protocol; null if it was not asked or did not answer. */
   readonly era: string | null;
   readonly tools: readonly {
     readonly name: string;
@@ -33,7 +33,7 @@ export interface McpFinding {
     /** By the server's own annotation. */
     readonly destructive: boolean;
   }[];
-  /** Why it has no tools; null where it has, or was not asked. */
+  /** Why it has no tools; null if it has, or was not asked. */
   readonly failed: string | null;
 }
 

@@ -52,7 +52,7 @@ export async function loginToMcp(
   }
 }
 
-/** @returns false where there was no login */
+/** @returns false if there was no login */
 export function logoutOfMcp({ name, url }: LoginTarget, store: Pick<Store, "db">): Promise<boolean> {
   return createLogins(store, undefined).forget(name, url);
 }

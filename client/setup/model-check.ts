@@ -51,7 +51,7 @@ function keyText({ keyEnv, headersEnv = {} }: Provider, environment: Environment
 const addressOf = ({ baseUrl, baseUrlEnv }: Provider, environment: Environment): string | undefined =>
   baseUrl ?? ((baseUrlEnv && environment[baseUrlEnv]) || undefined);
 
-/** @returns undefined where the provider has no address of its own, or not one that lists models */
+/** @returns undefined if the provider has no address of its own, or not one that lists models */
 export async function modelServerCheck(run: Asked, environment: Environment): Promise<Check | undefined> {
   const server = serverOf(run, environment);
   if (server === undefined) return undefined;

@@ -3,9 +3,9 @@ import { findProvider } from "../../activities/config/providers.ts";
 
 export interface ServedModel {
   readonly id: string;
-  /** Tokens that the server accepts for this model; undefined where it does not report it. */
+  /** Tokens that the server accepts for this model; undefined if it does not report it. */
   readonly window?: number | undefined;
-  /** The model's maximum, where the server does not report the window in use. */
+  /** The model's maximum, if the server does not report the window in use. */
   readonly most?: number | undefined;
 }
 
@@ -48,8 +48,8 @@ interface AskOptions {
 }
 
 /**
- * The models of a compatible server, with their windows where it or its own interface reports them.
- * @returns undefined where nothing answers, or something other than a model server
+ * The models of a compatible server, with their windows if it or its own interface reports them.
+ * @returns undefined if nothing answers, or something other than a model server
  */
 export async function askServer(
   baseUrl: string,

@@ -12,7 +12,7 @@ export interface Shell {
   readonly project: string;
 }
 
-/** `longhaul` where it is installed, `npx longhaul` in the project's folder, else `node` with the script's whole path. */
+/** `longhaul` if it is installed, `npx longhaul` in the project's folder, else `node` with the script's whole path. */
 export function ownCommand({ folder, path, project }: Shell): string {
   const script = join(project, "scripts", "longhaul.mjs");
   const folders = path.split(delimiter).filter((each) => each !== "" && !isOfNpm(each));

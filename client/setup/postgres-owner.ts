@@ -50,7 +50,7 @@ export async function postgresOwner(paths: readonly string[], say: Say): Promise
 /** Numbers of the kernel's capability.h. */
 const DAC_READ_SEARCH = 2n;
 
-/** What reads but never writes, where we have it to give: a container's default set lacks it. */
+/** What reads but never writes, if we have it to give: a container's default set lacks it. */
 function passingCapability(): "dac_read_search" | "dac_override" {
   const status = readFileSync("/proc/self/status", "utf8");
   const effective = BigInt(`0x${/^CapEff:\s*([0-9a-f]+)/m.exec(status)?.[1] ?? "0"}`);

@@ -26,7 +26,7 @@ begin
 end $$`;
 
 /**
- * Creates both where they are missing, and transfers an existing database. Idempotent.
+ * Creates both if they are missing, and transfers an existing database. Idempotent.
  * @param maintenanceUrl of a database that always exists, as a superuser
  * @param password of the worker's role
  */

@@ -84,7 +84,7 @@ export async function ensurePostgres(options: PostgresOptions): Promise<string> 
 /** Two URLs: for the worker and clients with minimal rights, and for set-up as the server's superuser. */
 type User = "worker" | "superuser";
 
-/** URL of this home's Postgres when it last started; undefined where there never was one. */
+/** URL of this home's Postgres when it last started; undefined if there never was one. */
 export function ownPostgresUrl(home: string, user: User = "worker"): string | undefined {
   const port = Number(readState(home).services.postgres?.address.split(":")[1] ?? POSTGRES_PORT);
   // One that an earlier version started has no role for the worker before it is next brought up.

@@ -105,7 +105,7 @@ export async function launch(
   }
 }
 
-/** When a process started, as a comparable text; undefined where it is gone or a zombie. */
+/** When a process started, as a comparable text; undefined if it is gone or a zombie. */
 export async function birthOf(pid: number): Promise<string | undefined> {
   if (process.platform === "linux") {
     try {
@@ -129,7 +129,7 @@ export async function isAlive(mark: ProcessMark): Promise<boolean> {
   return (await birthOf(mark.pid)) === mark.born;
 }
 
-/** Ends a process: `signal`, then KILL after `graceMs`. Returns false where it was gone already. */
+/** Ends a process: `signal`, then KILL after `graceMs`. Returns false if it was gone already. */
 export async function endProcess(
   mark: ProcessMark,
   options: { signal?: NodeJS.Signals; graceMs?: number } = {},
@@ -153,7 +153,7 @@ function send(pid: number, signal: NodeJS.Signals): void {
   }
 }
 
-/** `wanted` where it is free, else any free port; `wanted` 0 = any. On 127.0.0.1. */
+/** `wanted` if it is free, else any free port; `wanted` 0 = any. On 127.0.0.1. */
 export async function freePort(wanted = 0): Promise<number> {
   const port = await tryListen(wanted);
   if (port !== undefined) return port;

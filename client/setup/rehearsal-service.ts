@@ -1,4 +1,4 @@
-/** The rehearsal model as a service: started only where no real model is configured. */
+/** The rehearsal model as a service: started only if no real model is configured. */
 import { childEnvironment } from "./environment.ts";
 import { freePort } from "./processes.ts";
 import type { Say } from "./progress.ts";
@@ -7,7 +7,7 @@ import { readState } from "./state.ts";
 
 const REHEARSAL_PORT = 8_788;
 
-/** True where neither a key nor a compatible server is configured. */
+/** True if neither a key nor a compatible server is configured. */
 export function wantsRehearsal(): boolean {
   return !process.env["OPENAI_API_KEY"] && !process.env["OPENAI_BASE_URL"];
 }

@@ -12,7 +12,7 @@ const CHECK_MS = 8_000;
 type Environment = Readonly<Record<string, string | undefined>>;
 
 /**
- * Asks the remote, where this machine has what the workers have. Where they are elsewhere, so are their credentials: then only
+ * Asks the remote, if this machine has what the workers have. If they are elsewhere, so are their credentials: then only
  * with one of our own, and else the run's first activity finds out.
  * @throws ClientError: missing for a remote that denies access, usage for an impossible request
  */

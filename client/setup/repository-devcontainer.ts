@@ -7,7 +7,7 @@ import { missing, usageError } from "../console/errors.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** @throws ClientError: missing for a remote that denies access, usage where there is no such file, or it is unusable */
+/** @throws ClientError: missing for a remote that denies access, usage if there is no such file, or it is unusable */
 export async function devcontainerOfRepository(
   repo: string,
   ref: string | undefined,

@@ -14,7 +14,7 @@ export interface Finding {
   /** Not ideal, or not measured; nothing that stops a task. */
   readonly warning?: true;
   readonly found: string;
-  /** The remedy, where it is not all right. */
+  /** The remedy, if it is not all right. */
   readonly fix?: string;
 }
 
@@ -124,7 +124,7 @@ export const checkRunc = (): Promise<Finding> =>
     found: "unknown",
   }));
 
-/** @param runc undefined where the engine has another runtime, or does not report it */
+/** @param runc undefined if the engine has another runtime, or does not report it */
 export function runcFinding(runc: Runc | undefined): Finding {
   if (runc === undefined)
     return { ok: true, warning: true, found: "another runtime than runc: its version was not checked" };

@@ -24,7 +24,7 @@ export interface SandboxImageOptions {
 }
 
 /**
- * Returns once the image is there. Our own tag is built (`docker build`), or made with debootstrap where no registry
+ * Returns once the image is there. Our own tag is built (`docker build`), or made with debootstrap if no registry
  * answers; any other is pulled.
  * @throws ServiceMissing with what was tried and one way to fix it
  */
@@ -53,7 +53,7 @@ export async function ensureSandboxImage(options: SandboxImageOptions): Promise<
   await bootstrapImage({ docker, tag, say, mayInstall, full });
 }
 
-/** @returns why the first that could not be pulled was not, or undefined where all are there */
+/** @returns why the first that could not be pulled was not, or undefined if all are there */
 async function pullMissing(
   docker: Dockerode,
   tags: readonly string[],

@@ -8,7 +8,7 @@ import { missing, notPossible } from "../console/errors.ts";
 export { forwardPort, listeningPorts } from "../../activities/sandbox/docker/sandbox-ports.ts";
 
 /**
- * @throws ClientError (missing) where no engine answers, (impossible) where it does not have the sandbox
+ * @throws ClientError (missing) if no engine answers, (impossible) if it does not have the sandbox
  */
 export async function sandboxHere({ db }: Pick<Store, "db">, sessionId: string) {
   const found = await runningSandbox(connectDocker(), sessionId).catch((error: unknown) => {

@@ -19,7 +19,7 @@ export interface ServerUse {
   readonly others: readonly { readonly queue: string; readonly running: number }[];
 }
 
-/** Undefined where the server does not answer. */
+/** Undefined if the server does not answer. */
 export async function serverUse(server: {
   readonly temporalAddress: string;
   readonly taskQueue: string;

@@ -25,7 +25,7 @@ export interface BringUpOptions {
   readonly ports?: "fixed" | "free";
   readonly say: Say;
   readonly need: readonly Need[];
-  /** Of a session's sandbox, where it is not the default one. */
+  /** Of a session's sandbox, if it is not the default one. */
   readonly image?: string;
 }
 
@@ -39,7 +39,7 @@ export interface LocalServices {
   /** undefined = the default socket. */
   readonly dockerHost: string | undefined;
   readonly sandboxImage: string | undefined;
-  /** Set where the rehearsal model plays. */
+  /** Set if the rehearsal model plays. */
   readonly rehearsalUrl: string | undefined;
   /** Further variables of child processes. */
   readonly environment: Readonly<Record<string, string>>;
@@ -69,7 +69,7 @@ export async function bringUp(options: BringUpOptions): Promise<LocalServices> {
       docker(),
       need.includes("model") && wantsRehearsal() ? ensureRehearsal({ home, ports, say }) : undefined,
     ] as const);
-    // Where database and server are both ours, or both configured, sharing one means sharing the other.
+    // If database and server are both ours, or both configured, sharing one means sharing the other.
     const ownDatabase = ports === "fixed" && settingOf("DATABASE_URL") === undefined;
     if (
       temporal !== undefined &&

@@ -39,7 +39,7 @@ export async function answersWhileAlive(mark: ProcessMark, probe: () => Promise<
   return answered;
 }
 
-/** Returns once it answers. @throws ServiceMissing with the end of its log where it exits or stays silent */
+/** Returns once it answers. @throws ServiceMissing with the end of its log if it exits or stays silent */
 export async function startService(start: ServiceStart): Promise<ProcessMark> {
   const { home, name, address, timeoutMs } = start;
   const log = logOf(home, name);

@@ -31,7 +31,7 @@ export async function chooseQueue(options: {
   );
 }
 
-/** Identities of the workers that poll it, without our own. Empty where Temporal does not answer. */
+/** Identities of the workers that poll it, without our own. Empty if Temporal does not answer. */
 async function pollers(address: string, ownPid: number | undefined): Promise<string[]> {
   const { connection: options, namespace } = temporalConnection(address);
   let connection: Connection | undefined;

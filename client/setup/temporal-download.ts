@@ -44,7 +44,7 @@ const MAX_ARCHIVE_BYTES = 300_000_000;
 
 /**
  * @returns the program, executable, in `folder`
- * @throws Error where there is no such archive or its checksum differs; `folder` is removed then
+ * @throws Error if there is no such archive or its checksum differs; `folder` is removed then
  */
 export async function downloadTemporal(
   release: Omit<Release, "module">,

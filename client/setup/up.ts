@@ -35,7 +35,7 @@ export interface LocalOptions {
 
 /**
  * Starts everything a task needs, and leaves it running.
- * @throws ServiceMissing; KeyMissing where the worker would lack a key that an open session needs
+ * @throws ServiceMissing; KeyMissing if the worker would lack a key that an open session needs
  */
 export function prepare(options: LocalOptions): Promise<LocalServices> {
   return tellingWhatStays(options, async () => {
@@ -58,13 +58,13 @@ export function prepareStores(options: LocalOptions): Promise<LocalServices> {
   return tellingWhatStays(options, () => bringUp({ ...options, need: ["postgres", "temporal"] }));
 }
 
-/** True where this installation's own services hold sessions: missing ones were stopped, and can be restarted. */
+/** True if this installation's own services hold sessions: missing ones were stopped, and can be restarted. */
 export function hasOwnServices(home = projectHome): boolean {
   return settingOf("DATABASE_URL") === undefined && existsSync(join(home, "postgres"));
 }
 
 /**
- * Whether a verb that needs a worker has to prepare first: none of ours runs where services are ours, or one whose settings
+ * Whether a verb that needs a worker has to prepare first: none of ours runs if services are ours, or one whose settings
  * this shell has otherwise. A shell that only lacks some, such as the key, takes nothing from a worker that has them.
  */
 export async function lacksWorker(home = projectHome): Promise<boolean> {

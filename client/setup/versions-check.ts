@@ -11,7 +11,7 @@ const DRAINING = 1;
 const SHOWN_VERSIONS = 10;
 const GRPC_NOT_FOUND = 5;
 
-/** @param deployment LONGHAUL_DEPLOYMENT. @returns a warning where a version has open runs and is no longer current */
+/** @param deployment LONGHAUL_DEPLOYMENT. @returns a warning if a version has open runs and is no longer current */
 export async function versionsFinding(address: string, deployment: string): Promise<Finding> {
   const { connection: options, namespace } = temporalConnection(address);
   let connection: Connection | undefined;

@@ -25,12 +25,12 @@ const END_MS = 20_000;
 
 export interface WorkerProcess {
   readonly pid: number;
-  /** False where the one that ran already is the right one. */
+  /** False if the one that ran already is the right one. */
   readonly started: boolean;
   readonly log: string;
 }
 
-/** A worker that polls. @throws ServiceMissing where it ends at once or never polls */
+/** A worker that polls. @throws ServiceMissing if it ends at once or never polls */
 export async function ensureWorker(options: {
   readonly home?: string;
   readonly services: LocalServices;
@@ -60,7 +60,7 @@ interface LastWorker {
   readonly isAlive: boolean;
 }
 
-/** The worker of this installation, where one runs, and how its settings differ from this environment's. */
+/** The worker of this installation, if one runs, and how its settings differ from this environment's. */
 export async function runningWorker(home: string, services: LocalServices): Promise<LastWorker | undefined> {
   const last = await lastWorker(home, services);
   return last?.isAlive === true ? last : undefined;

@@ -15,7 +15,7 @@ import { hasEnded, workflowOptions } from "../sessions/start-session.ts";
 
 /**
  * Delivers, shows it, and prints the result: the branch with its commit, or the pull request's address.
- * @throws ClientError (impossible) where the session has no repository, or is at work
+ * @throws ClientError (impossible) if the session has no repository, or is at work
  */
 export async function deliverSession(
   services: Services,

@@ -1,6 +1,6 @@
 /**
  * A session's events from any point on, each once and in order, live: woken by Postgres, and by asking once a second
- * where a wake-up is lost. Outlives restarts of Postgres and Temporal.
+ * if a wake-up is lost. Outlives restarts of Postgres and Temporal.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { SessionEvent } from "../../activities/store/event.ts";
@@ -43,7 +43,7 @@ export interface FollowEnd {
   /** The result is JSON, requested by a schema. */
   readonly isJson?: true;
   readonly lastSeq: number;
-  /** Why, where no event shows it: terminated from outside, lost. */
+  /** Why, if no event shows it: terminated from outside, lost. */
   readonly reason: string | undefined;
 }
 

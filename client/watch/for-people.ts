@@ -1,4 +1,4 @@
-/** A session for people: with a redrawn line where the terminal supports it, appending only elsewhere. */
+/** A session for people: with a redrawn line if the terminal supports it, appending only elsewhere. */
 import { MarkdownAnswer, PlainAnswer } from "../render/answers.ts";
 import { Progress } from "../render/progress.ts";
 import { Renderer } from "../render/renderer.ts";
@@ -101,7 +101,7 @@ function ofRenderer(renderer: Renderer, output: Output): Pick<Show, "note" | "tr
     trouble: (message) => renderer.note(style("yellow", `↻ tried again: ${message}`)),
     end: (end: FollowEnd) => {
       if (end.reason !== undefined) renderer.note(style("yellow", `\n■ ${end.status}: ${end.reason}`));
-      // Where both streams are on one screen, the text was just shown.
+      // If both streams are on one screen, the text was just shown.
       const read = !end.isJson && output.sameScreen && renderer.shownText().trim() === end.result.trim();
       if (end.result === "" || read) return;
       const isLaidOut = output.isRich && !end.isJson;

@@ -9,7 +9,7 @@ export interface Watch {
   readonly sessionId: string;
   readonly afterSeq: number;
   readonly json: boolean;
-  /** Whether it ends with 7 where a question is open. */
+  /** Whether it ends with 7 if a question is open. */
   readonly exitOnQuestion?: boolean;
   readonly output: Output;
   /** Its delegates too. */

@@ -135,7 +135,7 @@ function jsonLines(output: Output, sessionId: string): Show {
     note: (text) => output.note(`${text}\n`),
     trouble: (message) => output.note(`tried again: ${message}\n`),
     end: (end) => {
-      // The last line is always the outcome, even where the run could not store it.
+      // The last line is always the outcome, even if the run could not store it.
       if (heardEnd || end.reason === undefined) return;
       output.json({
         seq: end.lastSeq,

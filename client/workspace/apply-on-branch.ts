@@ -1,5 +1,5 @@
 /**
- * Puts a patch on a new branch of a person's checkout. It is checked first: where it does not fit, or would touch
+ * Puts a patch on a new branch of a person's checkout. It is checked first: if it does not fit, or would touch
  * uncommitted changes, nothing is changed. No hook runs, because an agent wrote the change.
  */
 import { execFile } from "node:child_process";

@@ -4,7 +4,7 @@
  */
 
 export interface SafeConfig {
-  /** Text for a new file; empty where no setting remains. */
+  /** Text for a new file; empty if no setting remains. */
   readonly text: string;
   /** Names of omitted settings, such as `core.fsmonitor`, and of changed ones. */
   readonly leftOut: readonly string[];
@@ -17,7 +17,7 @@ interface Setting {
   readonly value: string;
 }
 
-/** The value to write, or undefined where it is left out. */
+/** The value to write, or undefined if it is left out. */
 type Rule = (value: string) => string | undefined;
 
 const matching =
@@ -84,7 +84,7 @@ function nameOf({ section, subsection, key }: Setting): string {
 /** Anything else, such as `ext::` or an unknown scheme, makes Git run a program of that name. */
 const SCHEMES = ["https:", "http:", "ssh:", "git:", "git+ssh:", "ssh+git:", "ftp:", "ftps:", "file:"];
 
-/** An address without credentials; undefined where Git would run a program of its choice for it. */
+/** An address without credentials; undefined if Git would run a program of its choice for it. */
 export function safeRemoteUrl(value: string): string | undefined {
   if (value === "" || value.startsWith("-") || /[\p{Cc}\p{Cf}]/u.test(value) || value.length > 2_000) return;
   if (/^[\w+.-]+::/.test(value)) return;

@@ -6,8 +6,8 @@ import { listNames } from "../console/format.ts";
 import { writeWorkspace, type WriteOptions, type Written } from "./write-workspace.ts";
 
 /**
- * Writes the session's files into a folder, which is created where it is missing.
- * @returns undefined where nothing was ever saved
+ * Writes the session's files into a folder, which is created if it is missing.
+ * @returns undefined if nothing was ever saved
  * @throws ClientError (impossible), as `writeWorkspace`
  */
 export async function pullWorkspace(

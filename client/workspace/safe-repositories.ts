@@ -91,7 +91,7 @@ function judgeInside(
   return DATA_FILES.test(path) ? "data" : "out";
 }
 
-/** How many of the parts name a submodule's own repository; 0 where none of its folders has a `HEAD`. */
+/** How many of the parts name a submodule's own repository; 0 if none of its folders has a `HEAD`. */
 function moduleDepth(parts: readonly string[], hasHead: (folder: string) => boolean): number {
   for (let depth = 2; depth <= parts.length; depth += 1)
     if (hasHead(parts.slice(0, depth).join("/"))) return depth;

@@ -4,7 +4,7 @@ import type { Store } from "../../activities/store/db.ts";
 import { notPossible } from "../console/errors.ts";
 import { diffWorkspaces } from "./workspace-diff.ts";
 
-/** @throws ClientError (impossible) where nothing was ever saved */
+/** @throws ClientError (impossible) if nothing was ever saved */
 export async function sessionDiff(store: Store, id: string) {
   const after = await readWorkspace(store.db, id);
   if (after === undefined) throw notPossible(`No files of ${id} have been saved yet.`);

@@ -43,7 +43,7 @@ const AT_ONCE = 16;
 type Content = Exclude<WorkspaceFile, { kind: "folder" }>;
 
 /**
- * Writes files into a folder, which is created where it is missing.
+ * Writes files into a folder, which is created if it is missing.
  * @throws ClientError (impossible), before anything is written, when the folder holds other files or a link on a path,
  * or is part of a repository's own data
  */
@@ -91,7 +91,7 @@ function writable(all: readonly WorkspaceFile[], target: string) {
 
 /**
  * Whether a link leads to something in the folder, whatever other links are on its way: it goes up at its beginning
- * alone, where the path is made of real folders, and each link that it meets further down is such a one itself.
+ * alone, if the path is made of real folders, and each link that it meets further down is such a one itself.
  */
 export function staysInside(path: string, target: string): boolean {
   if (target === "" || target.startsWith("/") || (sep !== "/" && /[\\:]/.test(target))) return false;

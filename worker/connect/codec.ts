@@ -1,6 +1,6 @@
 /**
  * What Temporal sees, encrypted: a payload codec by AES-256-GCM. The first key encrypts, all decrypt. It is always there: without
- * keys it leaves payloads as they are, and says which key is missing where one was encrypted.
+ * keys it leaves payloads as they are, and says which key is missing if one was encrypted.
  */
 import { createCipheriv, createDecipheriv, randomBytes } from "node:crypto";
 import { ApplicationFailure, type Payload, type PayloadCodec } from "@temporalio/common";

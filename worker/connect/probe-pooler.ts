@@ -8,7 +8,7 @@ type Known = Pick<pg.ClientBase, "query"> & { readonly processID?: number | null
 /** So often two clients are compared: a pooler may happen to give one the same connection again. Source: ours. */
 const ROUNDS = 5;
 
-/** @param address of the server, without a password. @throws ServiceMissing where a pooler lends connections by the transaction */
+/** @param address of the server, without a password. @throws ServiceMissing if a pooler lends connections by the transaction */
 export async function refusePooler(
   client: Known,
   url: string,

@@ -13,7 +13,7 @@ import { innermostReason } from "../../activities/contract/reason-of.ts";
 const PROBE_MS = 7_000;
 const DEFAULT_SOCKET = "unix:///var/run/docker.sock";
 
-/** @returns such as `PostgreSQL 18.4`. @throws ServiceMissing, also where a pooler is in between that we cannot work with */
+/** @returns such as `PostgreSQL 18.4`. @throws ServiceMissing, also if a pooler is in between that we cannot work with */
 export async function probePostgres(url: string, timeoutMs = PROBE_MS): Promise<string> {
   const client = new pg.Client({
     connectionString: url,
@@ -108,7 +108,7 @@ export function isPermissionDenied(error: unknown): boolean {
   return code === "EACCES" || code === "EPERM";
 }
 
-/** Whether the engine has an image; false also where it does not answer, so that the caller looks closer. */
+/** Whether the engine has an image; false also if it does not answer, so that the caller looks closer. */
 export async function dockerHasImage(tag: string, dockerHost?: string): Promise<boolean> {
   try {
     const found: { Id?: string } = JSON.parse(

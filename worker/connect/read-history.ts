@@ -6,7 +6,7 @@ export type History = Awaited<ReturnType<ReturnType<Client["workflow"]["getHandl
 
 /**
  * What people sent and what activities were asked is decoded, with the keys of the client.
- * @throws WorkflowNotFoundError where Temporal has no such run, CodecKeyMissing where a key is
+ * @throws WorkflowNotFoundError if Temporal has no such run, CodecKeyMissing if a key is
  */
 export async function readHistory(client: Client, workflowId: string, runId: string): Promise<History> {
   const history = await client.workflow.getHandle(workflowId, runId).fetchHistory();

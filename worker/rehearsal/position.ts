@@ -7,7 +7,7 @@ export interface Position {
   readonly step: number;
   /** How often that step was asked for again because it was cut off. */
   readonly repeats: number;
-  /** True where the last step's words are in view: nothing follows. */
+  /** True if the last step's words are in view: nothing follows. */
   readonly ended: boolean;
 }
 
@@ -22,9 +22,9 @@ export const positionMark = (step: number, steps: number): string =>
   `Rehearsal position: step ${step} of ${steps}`;
 
 /**
- * The highest step that can be seen: by the ids of its calls, by the mark in a summary, or, where the conversation
+ * The highest step that can be seen: by the ids of its calls, by the mark in a summary, or, if the conversation
  * comes as one text, by the step's own words.
- * @returns undefined where no part of the script is in view
+ * @returns undefined if no part of the script is in view
  */
 export function positionOf(
   request: Pick<ParsedRequest, "items" | "system">,

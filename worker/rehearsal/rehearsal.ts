@@ -20,7 +20,7 @@ const MAX_TASK_CHARS = 160;
 
 /**
  * Answers requests from a script. What is next is read from the request, so a restart of either side changes nothing;
- * only where a request shows nothing of the script does it go by what it last gave out under that cache key.
+ * only if a request shows nothing of the script does it go by what it last gave out under that cache key.
  */
 export function createRehearsal({ script, delayMs }: RehearsalOptions): (request: ParsedRequest) => Reply {
   const served = new Map<string, Position>();

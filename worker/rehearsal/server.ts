@@ -22,7 +22,7 @@ export interface RehearsalServer {
 
 /**
  * Starts the server on 127.0.0.1; port 0 is any free one. The caller closes it.
- * @throws Error (EADDRINUSE) where the port is taken
+ * @throws Error (EADDRINUSE) if the port is taken
  */
 export async function serveRehearsal(
   reply: (request: ParsedRequest) => Reply,

@@ -1,5 +1,5 @@
 /**
- * OpenTelemetry's libraries as the port: loaded only where an endpoint is set. Its exporters read the standard variables
+ * OpenTelemetry's libraries as the port: loaded only if an endpoint is set. Its exporters read the standard variables
  * themselves (OTEL_EXPORTER_OTLP_*, OTEL_RESOURCE_ATTRIBUTES, OTEL_SERVICE_NAME).
  */
 import { ROOT_CONTEXT, SpanKind, SpanStatusCode, trace, TraceFlags } from "@opentelemetry/api";
@@ -97,7 +97,7 @@ export function createOpenTelemetry(
     get dropped() {
       return lossy.dropped;
     },
-    // Times as dates: a number counts as one of the process' own clock where it is small.
+    // Times as dates: a number counts as one of the process' own clock if it is small.
     span(span) {
       const { traceId, parentId } = span;
       if (!lossy.takes()) return;

@@ -8,7 +8,7 @@ const tokens = z.number().int().positive();
 const catalogueModelSchema = z.strictObject({
   /** Tokens of request and answer together. */
   window: tokens,
-  /** Largest request, where that is less than the window. */
+  /** Largest request, if that is less than the window. */
   maxInput: tokens.optional(),
   maxOutput: tokens,
   input: z.array(z.enum(["text", "image", "pdf"])),
@@ -16,7 +16,7 @@ const catalogueModelSchema = z.strictObject({
   /** It reasons before it answers. */
   thinks: z.literal(true).optional(),
   efforts: z.array(z.enum(efforts)).optional(),
-  /** Day of its shutdown; `gone` where that is past and the day is not known. */
+  /** Day of its shutdown; `gone` if that is past and the day is not known. */
   ends: z.union([z.iso.date(), z.literal("gone")]).optional(),
 });
 export type CatalogueModel = z.infer<typeof catalogueModelSchema>;

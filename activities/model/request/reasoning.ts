@@ -10,7 +10,7 @@ export const COMPATIBLE_KEY = "compatible";
 
 export type ReasoningTarget = Pick<ModelTarget, "model" | "api" | "reasoning">;
 
-/** Who made a part, where that is noted. */
+/** Who made a part, if that is noted. */
 function originOf({ providerOptions }: Pick<AssistantPart, "providerOptions">): string | undefined {
   const model = providerOptions?.[ORIGIN_KEY]?.["model"];
   return typeof model === "string" ? model : undefined;
@@ -83,7 +83,7 @@ function isOfChat({ providerOptions = {} }: ReasoningPart): boolean {
   return !OTHER_WIRES.some((name) => providerOptions[name] !== undefined);
 }
 
-/** Rows of before origins were noted have one on the Responses wire alone, where the item's data tells. */
+/** Rows of before origins were noted have one on the Responses wire alone, if the item's data tells. */
 function isOwn(part: ReasoningPart, { model, api }: ReasoningTarget, { sendReasoning }: WireRules): boolean {
   const origin = originOf(part);
   return origin === undefined ? api === "responses" && sendReasoning === "native" : origin === model;

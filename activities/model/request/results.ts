@@ -28,7 +28,7 @@ function toFile(part: FilePart, detail: ImageDetail): SdkFile {
   };
 }
 
-/** One message with the results of a turn; where a result cannot hold its images, the user shows them after all of them. */
+/** One message with the results of a turn; if a result cannot hold its images, the user shows them after all of them. */
 export function toToolMessages(
   results: readonly ToolResultPart[],
   rules: WireRules,

@@ -13,9 +13,9 @@ export type RequestTarget = Pick<
 >;
 type SdkAssistant = Extract<ProviderMessage, { role: "assistant" }>;
 
-/** What the user says where a request would end with the assistant's own words. */
+/** What the user says if a request would end with the assistant's own words. */
 const GO_ON = "Continue.";
-/** What the assistant says where the user may not speak right after results. */
+/** What the assistant says if the user may not speak right after results. */
 const SEEN = "Understood.";
 /** Google's stand-in for the signature of a call that another model made. Source: its guide on thought signatures. */
 const NO_SIGNATURE = "skip_thought_signature_validator";

@@ -1,4 +1,4 @@
-/** A chat request as its server wants it, where the SDK has no setting for that. Pure. */
+/** A chat request as its server wants it, if the SDK has no setting for that. Pure. */
 import type { ModelTarget } from "../../config/model-target.ts";
 import { cacheMark, type WireRules } from "../request/wire-rules.ts";
 import { toGoogleSchema } from "./google-schema.ts";

@@ -8,7 +8,7 @@ export function repairResponsesEvent(event: StreamEvent): StreamEvent | undefine
       return isRecord(event["error"]) ? event : undefined;
     case "response.output_text.annotation.added":
       return undefined;
-    // vLLM and LM Studio show what a model thinks in full, where OpenAI shows a summary.
+    // vLLM and LM Studio show what a model thinks in full, if OpenAI shows a summary.
     case "response.reasoning_text.delta":
       return withId({ ...event, type: "response.reasoning_summary_text.delta", summary_index: 0 });
     case "response.completed":

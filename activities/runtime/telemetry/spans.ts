@@ -25,7 +25,7 @@ export interface Place {
 /** What a model is called, and by whom it is served. */
 type Target = Pick<ModelTarget, "api" | "provider" | "modelName">;
 
-/** Texts that go along where the operator wants them, masked. */
+/** Texts that go along if the operator wants them, masked. */
 export type Texts = Readonly<Record<string, string | undefined>>;
 
 export function chatSpan(at: Place, call: ModelCallRow, target: Target, attempts: Lost): Span {
@@ -193,7 +193,7 @@ function common({ session, runId }: Place, step?: number, attempt?: number): Att
 /** As it is asked for: without the provider's name, which has an attribute of its own. */
 const requestModel = (target: Target, model: string): string => target.modelName ?? model;
 
-/** The provider's name as the conventions have it: of the wire where a person gave none. */
+/** The provider's name as the conventions have it: of the wire if a person gave none. */
 function providerOf({ provider, api }: Target): string {
   return (
     provider?.name ??

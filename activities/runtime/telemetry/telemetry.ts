@@ -20,7 +20,7 @@ export interface Span {
     readonly attributes: Attributes;
   }[];
   readonly links?: readonly { readonly traceId: string; readonly spanId: string }[];
-  /** What went wrong, in a word; absent where nothing did. */
+  /** What went wrong, in a word; absent if nothing did. */
   readonly error?: string;
 }
 

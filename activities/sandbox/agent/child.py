@@ -8,14 +8,14 @@ import selectors
 import signal
 
 FILE_SECONDS = 60
-# The supervisor goes before programs where processors are short: with 32 that spin on two, a start and a kill take 0.08 s
+# The supervisor goes before programs if processors are short: with 32 that spin on two, a start and a kill take 0.08 s
 # instead of 0.22 (0.5 instead of 1.9 at most, eight at a time). Among each other it changes nothing.
 TOOL_NICE = 10
 
 
 class Child:
     """Runs `task(link)` in a forked process that keeps only the descriptors `keep`. `finished(output)` is called with what the
-    task wrote to the link once that is closed: the process has ended, or become a program. @raises OSError where no process
+    task wrote to the link once that is closed: the process has ended, or become a program. @raises OSError if no process
     can be had"""
 
     def __init__(self, loop, task, finished, keep=()):

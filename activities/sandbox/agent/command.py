@@ -31,7 +31,7 @@ class Command(Ending):
         self.id = name
         self.started_ms = started_ms
         self.limit = limit
-        # None where it was started before the sandbox's last restart: nothing of it runs any more.
+        # None if it was started before the sandbox's last restart: nothing of it runs any more.
         self.number = None
         self.outputs = {stream: Output(f"{CALLS}/{name}.{stream}", limit) for stream in ("out", "err")}
         # The process that becomes the program.
@@ -45,7 +45,7 @@ class Command(Ending):
         # Descriptors of both sides until the program runs.
         self.opened = []
         self.listeners = []
-        # Facts about the disk, where it was full when the command began, or its limit ended the command.
+        # Facts about the disk, if it was full when the command began, or its limit ended the command.
         self.disk = None
         self.started = False
         self.when_started = []

@@ -14,7 +14,7 @@ WORKSPACE = "/workspace"
 MAX_PATHS = 300_000
 # Docker's own name for it; of a Dockerfile that has one of its own, that one counts.
 IGNORE = ".dockerignore"
-# In the context where the Dockerfile lies outside of it, as Docker's client does it.
+# In the context if the Dockerfile lies outside of it, as Docker's client does it.
 OUTSIDE = ".longhaul-dockerfile"
 
 
@@ -95,7 +95,7 @@ def inside(path):
 
 
 def text_of(path):
-    """Undefined where there is no such file."""
+    """Undefined if there is no such file."""
     try:
         with open(inside(path), encoding="utf-8", errors="surrogateescape") as file:
             return file.read()
@@ -125,7 +125,7 @@ def instructions(text):
 
 
 def only_buildkit(text):
-    """-> what of a Dockerfile needs another builder, and on which line; None where nothing does"""
+    """-> what of a Dockerfile needs another builder, and on which line; None if nothing does"""
     for line, instruction, flags, rest, behind in instructions(text):
         known = BUILDKIT_FLAGS.get(instruction)
         if known is None:
@@ -184,7 +184,7 @@ def context(order):
     if name.startswith("../"):
         name = OUTSIDE
         ignore += f"\n{OUTSIDE}\n"
-    # They are always sent; the engine itself leaves them out where a rule says so.
+    # They are always sent; the engine itself leaves them out if a rule says so.
     for path, text in ((name, dockerfile), (IGNORE, ignore)):
         if text:
             entries[path] = (None, text.encode("utf-8", "surrogateescape"))

@@ -63,7 +63,7 @@ def changed_submodules():
 
 
 def too_large(paths, order):
-    """Files that no commit takes; of one in Git LFS, where its content is pushed too, a commit holds the pointer alone."""
+    """Files that no commit takes; of one in Git LFS, if its content is pushed too, a commit holds the pointer alone."""
     found = [name for name in paths if size_of(name) > MAX_FILE_BYTES]
     if not found or not order.get("lfs"):
         return found
@@ -73,7 +73,7 @@ def too_large(paths, order):
 
 
 def pointer_of(blob):
-    """The object that a blob stands for, where it is a pointer of Git LFS."""
+    """The object that a blob stands for, if it is a pointer of Git LFS."""
     size = git("cat-file", "-s", blob, ok=(0, 128)).stdout.strip()
     if not size.isdigit() or int(size) > MAX_POINTER_BYTES:
         return None

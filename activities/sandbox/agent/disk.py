@@ -2,7 +2,7 @@
 see sources.ts.
 
 Free space is checked (2 µs) four times a second while a process of the tools runs. When it has shrunk, a child counts the
-files as uid 1000 (usage.py). Where something cannot be counted (a process that cannot be inspected, descriptors in transit
+files as uid 1000 (usage.py). If something cannot be counted (a process that cannot be inspected, descriptors in transit
 through a socket, a count that failed), all space that the disk has lost since no such process ran counts instead. Over
 the limit everything that runs is killed, and commands started after that cannot make a file grow: they can only delete. One
 file alone can never exceed the limit: the kernel refuses that at once.
@@ -16,12 +16,12 @@ import time
 TICK_SECONDS = 0.25
 # Counting takes at most one part in this many of a processor.
 REST_SHARE = 20
-# On a busy host others may free what we take: counted this often without a reason, and where the disk is nearly full.
+# On a busy host others may free what we take: counted this often without a reason, and when the disk is nearly full.
 RECOUNT_SECONDS = 20
 RECOUNT_SHORT_SECONDS = 1
 # Shrinking by one part in this many of the limit triggers a count.
 NOTABLE_PART = 16
-# Where the host's disk is nearly full, a sandbox that grew by less is left alone.
+# If the host's disk is nearly full, a sandbox that grew by less is left alone.
 GROWN_BYTES = 16 << 20
 # After this long, the disk's loss is judged without waiting for the count.
 PATIENCE_SECONDS = 20
@@ -64,7 +64,7 @@ class Disk:
             self.count()
 
     def file_limit(self):
-        """Bytes that one file may have; None where nothing is bounded."""
+        """Bytes that one file may have; None if nothing is bounded."""
         return 0 if self.full else self.limit
 
     def facts(self):
@@ -133,7 +133,7 @@ class Disk:
         def counted(line):
             self.counting = False
             self.room_when_counted = room
-            # Where the count failed, what the disk lost counts.
+            # If the count failed, what the disk lost counts.
             answer = {"bytes": self.seen, "unseen": True, "seconds": 0.1}
             if line.endswith(b"\n"):
                 answer = json.loads(line)["ok"]

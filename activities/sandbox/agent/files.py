@@ -59,7 +59,7 @@ class Place:
     def __init__(self, folder, name, info):
         self.folder = folder
         self.name = name
-        # stat of what is there, None where nothing is.
+        # stat of what is there, None if nothing is.
         self.info = info
 
 
@@ -167,7 +167,7 @@ def lock_folder(place):
 
 
 def check_unchanged(place, if_hash, new_hash):
-    """Raises unless the file is as the caller expects; True where it already has the new content."""
+    """Raises unless the file is as the caller expects; True if it already has the new content."""
     current = None if place.info is None else hash_of(open_regular(place))
     if current is not None and current == new_hash:
         # A repeated write, whose first answer was lost.
@@ -211,7 +211,7 @@ def write_file(request):
             view = view[os.write(fd, view) :]
         os.fchmod(fd, mode & 0o777)
         if request.get("ifHash", "") is None:
-            # Fails where the file has been created by now.
+            # Fails if the file has been created by now.
             os.link(temporary, place.name, src_dir_fd=place.folder, dst_dir_fd=place.folder)
             os.unlink(temporary, dir_fd=place.folder)
         else:

@@ -7,7 +7,7 @@ import selectors
 class Input:
     def __init__(self, loop):
         self.loop = loop
-        # Our end of the pipe: None where it gets no input, and once that is closed.
+        # Our end of the pipe: None if it gets no input, and once that is closed.
         self.fd = None
         self.flowing = False
         self.over = False

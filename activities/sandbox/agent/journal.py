@@ -11,7 +11,7 @@ class Journal:
         self.fd = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o600)
 
     def started(self, command):
-        """@raises OSError where it cannot be written: then the command must not be started"""
+        """@raises OSError if it cannot be written: then the command must not be started"""
         self.write({"id": command.id, "at": command.started_ms, "limit": command.limit})
 
     def ended(self, command):

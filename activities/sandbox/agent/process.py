@@ -50,7 +50,7 @@ def take_tool_rights():
     for number in (signal.SIGTERM, signal.SIGCHLD, signal.SIGINT, signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(number, signal.SIG_DFL)
     try:
-        # Where memory runs out, tools go before the supervisor.
+        # If memory runs out, tools go before the supervisor.
         with open("/proc/self/oom_score_adj", "w") as file:
             file.write("1000")
     except OSError:
@@ -105,7 +105,7 @@ def carries(pid, mark):
 
 
 def number_of(pid):
-    """The number of the command that a process came from; None where it has none."""
+    """The number of the command that a process came from; None if it has none."""
     try:
         with open(f"/proc/{pid}/limits", "rb") as file:
             line = next(line for line in file if line.startswith(MARK_LINE))

@@ -68,7 +68,7 @@ class Parts:
 
 
 def check(target):
-    """@raises Lost where a path would lead out of the workspace"""
+    """@raises Lost if a path would lead out of the workspace"""
     blocked = None
     for path in sorted(target, key=tree_order):
         around = b"/%b/" % path

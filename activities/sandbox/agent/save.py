@@ -32,7 +32,7 @@ class Pack:
         self.wrote(self.deflate.flush())
 
     def add(self, path, value, folders, most):
-        """-> the file's value as packed, marked where it differs from the listing. @raises OSError"""
+        """-> the file's value as packed, marked if it differs from the listing. @raises OSError"""
         kind, listed_mode, listed_size, mtime, _, _ = fields(value)
         if listed_size == 0:
             self.put(head_of(path, 0, listed_mode, mtime))
@@ -58,7 +58,7 @@ class Pack:
             os.close(fd)
         if left or size != listed_size or fields(value_of(info))[2:4] != (listed_size, mtime):
             return b"%b %b %d %b/?\0" % (kind, listed_mode, size, mtime)
-        # Where a permission was added for reading, its times have changed.
+        # If a permission was added for reading, its times have changed.
         return value if mode is None else value_of(info)
 
 
@@ -118,8 +118,8 @@ def differences(before, now):
 
 
 def save(order, parts, write):
-    """Order: `whole`, `hasBase`, `limits`, `rebuilt`. Parts: the newest listing that was stored, and where `hasBase` says
-    so the one that the pack is made against. Writes the pack, then the listing; nothing where nothing changed."""
+    """Order: `whole`, `hasBase`, `limits`, `rebuilt`. Parts: the newest listing that was stored, and if `hasBase` says
+    so the one that the pack is made against. Writes the pack, then the listing; nothing if nothing changed."""
     latest = listing_of(parts)
     base = listing_of(parts) if order["hasBase"] else latest
     survey, kept = look_and_keep(order, base or {})
@@ -134,7 +134,7 @@ def save(order, parts, write):
         packed, gone = pack_files(pack, survey, [p for p in files if not is_same(have.get(p), survey.entries[p])])
         have.update(packed)
         survey.entries.update(packed)
-        # Unreadable files keep their earlier content, where there is one.
+        # Unreadable files keep their earlier content, if there is one.
         still = survey.keep(have, survey.unread[first:])
         kept |= still
         for path in survey.unread[first:]:
@@ -153,7 +153,7 @@ def save(order, parts, write):
 
 
 def listing_of(parts):
-    """The next part; None where it is empty or cannot be read: then everything is saved."""
+    """The next part; None if it is empty or cannot be read: then everything is saved."""
     data = parts.read()
     try:
         return read_listing(data, MAX_LISTING_BYTES) if data else None

@@ -63,7 +63,7 @@ class Supervisor:
             self.add_ended(command)
 
     def settle_in(self):
-        """Alone, also where two workers started it; with numbers below those of an earlier one, whose commands may still run."""
+        """Alone, also if two workers started it; with numbers below those of an earlier one, whose commands may still run."""
         os.makedirs(HOME, 0o700, exist_ok=True)
         self.lock = open(f"{HOME}/lock", "w")
         try:
@@ -233,8 +233,8 @@ class Supervisor:
             go()
 
     def fork(self, operation, request, finished):
-        """Runs `operation(request)` with the tools' rights; `finished` gets the answer as a line, or a part of it where the
-        child was ended. @raises OSError where no process can be had"""
+        """Runs `operation(request)` with the tools' rights; `finished` gets the answer as a line, or a part of it if the
+        child was ended. @raises OSError if no process can be had"""
         most = self.disk.file_limit()
         return Child(self.loop, lambda link: answer_line(link, operation, request, most), finished)
 

@@ -54,7 +54,7 @@ class Survey:
             self.unread.append(path)
 
     def list_folder(self, path):
-        """-> the folders in it; None where it has more entries than there is room for. @raises OSError"""
+        """-> the folders in it; None if it has more entries than there is room for. @raises OSError"""
         folder = self.folders.open(path)
         prefix = path + b"/" if path else b""
         most = min(self.limits["entries"] - len(self.entries), self.looks_left)

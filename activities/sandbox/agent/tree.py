@@ -25,7 +25,7 @@ def tree_order(path):
 
 
 def enter(name, parent, need):
-    """-> an open folder, and the mode to restore where its owner, us, lacked one of the permissions `need`"""
+    """-> an open folder, and the mode to restore if its owner, us, lacked one of the permissions `need`"""
     try:
         folder = os.open(name, FOLDER, dir_fd=parent)
     except PermissionError:

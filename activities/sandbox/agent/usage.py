@@ -10,7 +10,7 @@ import os
 import stat
 import time
 
-# Of package caches, where sessions share them: a volume of its own, which counts in each of them.
+# Of package caches, if sessions share them: a volume of its own, which counts in each of them.
 CACHE_FOLDER = "/home/agent/.cache"
 # An empty file takes an inode and a line in its folder.
 SMALLEST_BYTES = 4096
@@ -137,7 +137,7 @@ class Tally:
         return unseen or maps_deleted_files(pid, counted)
 
     def handles(self, place):
-        """Open descriptors of a thread; None where it cannot be inspected, also when it has had the time to start."""
+        """Open descriptors of a thread; None if it cannot be inspected, also when it has had the time to start."""
         while True:
             try:
                 return os.listdir(f"{place}/fd")

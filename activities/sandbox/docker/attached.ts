@@ -125,7 +125,7 @@ class Attached {
 
   async #mark(sessionId: string, name: string, id: string): Promise<void> {
     const labels = { ...sandboxLabels(sessionId, new Date()), [ATTACHED_LABEL]: id };
-    // Returns the existing one where there is one.
+    // Returns the existing one if there is one.
     await unless([], () =>
       this.#options.docker.createVolume({ Name: sandboxName(sessionId), Labels: labels }),
     );
@@ -161,7 +161,7 @@ class Attached {
     return { link, ...(await link.connect()) };
   }
 
-  /** Starts the supervisor, where it does not run. @returns whether it ran already */
+  /** Starts the supervisor, if it does not run. @returns whether it ran already */
   async #putIn({ sessionId, container: { name, folder } }: AttachedSpec, id: string): Promise<boolean> {
     const { docker, say = () => undefined } = this.#options;
     const place = attachedVariable(sessionId, folder);

@@ -21,7 +21,7 @@ const MAX_OUTPUT_CHARS = 100_000;
 /** What every build has as ARG without a word of the Dockerfile. Source: Docker's manual. */
 const PROXIES = /^(https?|no|all)_proxy=/i;
 
-/** @throws SandboxUnavailable (retryable) where the engine does not answer; the signal's reason where it is aborted */
+/** @throws SandboxUnavailable (retryable) if the engine does not answer; the signal's reason if it is aborted */
 export async function buildImage(
   docker: Dockerode,
   spec: SandboxSpec,

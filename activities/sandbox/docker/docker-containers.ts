@@ -7,7 +7,7 @@ import { sandboxName, CREATED_LABEL, GUARD_LABEL, SESSION_LABEL } from "./profil
 const VOLUME_TRIES = 50;
 const RETRY_MS = 100;
 
-/** Removes the session's container and volume. @returns the container's id, where there was one */
+/** Removes the session's container and volume. @returns the container's id, if there was one */
 export async function removeSandbox(docker: Dockerode, sessionId: string): Promise<string | undefined> {
   const name = sandboxName(sessionId);
   const container = docker.getContainer(name);
@@ -62,7 +62,7 @@ export async function labelledSessions(docker: Dockerode): Promise<string[]> {
 
 /**
  * Distinguishes a session's volume from another of its name: our label, in milliseconds; the engine's own creation time has
- * seconds. Undefined where there is no volume.
+ * seconds. Undefined if there is no volume.
  */
 export async function volumeIdentity(docker: Dockerode, sessionId: string): Promise<string | undefined> {
   const found = await unless([404], () => docker.getVolume(sandboxName(sessionId)).inspect());

@@ -3,14 +3,14 @@ import { ApplicationFailure } from "@temporalio/common";
 import { retryable } from "../../contract/failures.ts";
 import { reasonOf } from "../../contract/reason-of.ts";
 
-/** HTTP status of the engine's answer; undefined where it did not answer. */
+/** HTTP status of the engine's answer; undefined if it did not answer. */
 export function statusOf(error: unknown): number | undefined {
   return error instanceof Error && "statusCode" in error && typeof error.statusCode === "number"
     ? error.statusCode
     : undefined;
 }
 
-/** Runs `call`; gives undefined where the engine answers one of `states`. @throws SandboxUnavailable (retryable) */
+/** Runs `call`; gives undefined if the engine answers one of `states`. @throws SandboxUnavailable (retryable) */
 export async function unless<T>(states: readonly number[], call: () => Promise<T>): Promise<T | undefined> {
   try {
     return await call();

@@ -47,7 +47,7 @@ const MAX_ROUNDS = 50;
 const ROUND_MS = 100;
 /** As Docker's own tools show an id. */
 const SHORT_ID = 12;
-/** Of the container's init process, where its program does not exist. */
+/** Of the container's init process, if its program does not exist. */
 const NOT_FOUND_EXIT_CODE = 127;
 /** One on each host, for the workers of all installations. */
 const EGRESS = { name: "longhaul-egress", hosts: [] };
@@ -157,7 +157,7 @@ export function createDockerHost({
     }
   }
 
-  /** A sandbox that ends while it is opened is not lost yet: the next attempt opens it again, where that can help. */
+  /** A sandbox that ends while it is opened is not lost yet: the next attempt opens it again, if that can help. */
   async function endedWhileOpening(id: string, spec: SandboxSpec, error: unknown): Promise<never> {
     if (!(error instanceof SandboxLost)) throw error;
     const found = await unless([404], () => docker.getContainer(id).inspect());
@@ -239,7 +239,7 @@ async function create(
 ): Promise<void> {
   const now = new Date();
   const volume = sandboxName(spec.sessionId);
-  // Returns the existing one where there is one.
+  // Returns the existing one if there is one.
   await unless([], () => docker.createVolume({ Name: volume, Labels: sandboxLabels(spec.sessionId, now) }));
   const made = await unless([404], () => docker.getVolume(volume).inspect());
   const labels: Record<string, string> = made?.Labels ?? {};

@@ -51,9 +51,9 @@ export class EgressProxy {
   }
 
   /**
-   * Brings the proxy up where it is not.
+   * Brings the proxy up if it is not.
    * @returns which addresses the session's requests may go to, and what of that could not be found out
-   * @throws ImageMissing (fatal) where its image is not there, SandboxUnavailable (retryable)
+   * @throws ImageMissing (fatal) if its image is not there, SandboxUnavailable (retryable)
    */
   async addresses(
     spec: SandboxSpec,
@@ -85,7 +85,7 @@ export class EgressProxy {
       .catch(() => undefined);
   }
 
-  /** Removes the proxy where no sandbox on this host uses it. @returns whether there was one to remove */
+  /** Removes the proxy if no sandbox on this host uses it. @returns whether there was one to remove */
   async removeUnused(): Promise<boolean> {
     const { docker, name } = this.#options;
     const filters = { volume: [name], label: [SESSION_LABEL] };

@@ -23,7 +23,7 @@ const HOST_ADDRESSES_MS = 60_000;
 const SYSTEM_PATH = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 interface FirewallReport {
-  /** What failed, one line each; empty where the rules are in force. */
+  /** What failed, one line each; empty if the rules are in force. */
   readonly troubles: readonly string[];
   /** Addresses of `rules.probe` that can be reached from the sandbox's namespace. */
   readonly reachable: readonly string[];
@@ -42,7 +42,7 @@ export interface Firewall {
    * restarted container needs them again.
    */
   apply(found: ContainerInspectInfo, spec: SandboxSpec, rules: NetworkRules): Promise<FirewallReport>;
-  /** What the rules refused in the last `withinMs`; empty where that cannot be read. Takes some 0.4 s. */
+  /** What the rules refused in the last `withinMs`; empty if that cannot be read. Takes some 0.4 s. */
   refused(found: ContainerInspectInfo, spec: SandboxSpec, withinMs: number): Promise<Endpoint[]>;
 }
 
@@ -144,7 +144,7 @@ export async function readHostAddresses(docker: Dockerode, image: string): Promi
 const workerAddresses = (): string[] =>
   Object.values(networkInterfaces()).flatMap((each) => each?.map(({ address }) => address) ?? []);
 
-/** Where the engine is reached over a network, its name may resolve to addresses of no interface. */
+/** If the engine is reached over a network, its name may resolve to addresses of no interface. */
 async function engineAddresses(docker: Dockerode): Promise<string[]> {
   const { host } = docker.modem as { host?: unknown };
   if (typeof host !== "string" || host === "") return [];
@@ -164,7 +164,7 @@ function parseReport(said: string): FirewallReport {
 /** The container ran, but did not do its work. */
 class FirewallFailed extends Error {}
 
-/** @throws SandboxUnavailable (retryable) where the engine did not answer, which says nothing about the firewall */
+/** @throws SandboxUnavailable (retryable) if the engine did not answer, which says nothing about the firewall */
 function troubleOf(error: unknown, image: string): string {
   if (error instanceof FirewallFailed) return error.message;
   const status = statusOf(error);

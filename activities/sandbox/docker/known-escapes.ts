@@ -3,7 +3,7 @@ import type Dockerode from "dockerode";
 
 /** What the engine says of its runc. */
 export interface Runc {
-  /** With the distribution's own number where the engine tells it: `1.1.5+ds1 (1.1.5+ds1-1+deb12u1)`. */
+  /** With the distribution's own number if the engine tells it: `1.1.5+ds1 (1.1.5+ds1-1+deb12u1)`. */
   readonly version: string;
   /** Known ways out of a container, by CVE, that it is not known to have the fixes of. */
   readonly open: readonly string[];
@@ -34,7 +34,7 @@ const ESCAPES: readonly Escape[] = [
   },
 ];
 
-/** @returns undefined where the engine does not say that it has runc. @throws Error where it does not answer */
+/** @returns undefined if the engine does not say that it has runc. @throws Error if it does not answer */
 export async function runcOf(docker: Dockerode): Promise<Runc | undefined> {
   const { Components: parts = [] } = (await docker.version()) as {
     Components?: readonly {

@@ -31,7 +31,7 @@ const SHM_BYTES = 64 * 1024 * 1024;
 /** The kernel kills a sandbox before the host's services; tools have 1000, so they go first. */
 const OOM_SCORE_ADJ = 500;
 
-/** Name of the session's container and of its volume: the id, where Docker takes it, else cut and with a hash. */
+/** Name of the session's container and of its volume: the id, if Docker takes it, else cut and with a hash. */
 export function sandboxName(sessionId: string): string {
   const plain = sessionId.replaceAll(/[^A-Za-z0-9_.-]/g, "-");
   if (plain === sessionId && plain.length <= NAME_CHARS) return `longhaul-${plain}`;
@@ -81,7 +81,7 @@ export function createOptions(spec: SandboxSpec, now: Date, egress?: EgressPlace
           Source: sandboxName(spec.sessionId),
           Target: "/workspace",
           ReadOnly: spec.readOnly === true,
-          // Creates the volume where it was removed in between.
+          // Creates the volume if it was removed in between.
           VolumeOptions: {
             NoCopy: false,
             Labels: sandboxLabels(spec.sessionId, now),
@@ -143,7 +143,7 @@ export interface Surroundings {
   readonly imageEnvironment: readonly string[];
   /** Of an image that keeps a set-up: the image that it was made from. */
   readonly madeFrom?: string | undefined;
-  /** The image by digest, or its id where no registry has it; undefined where it is gone. */
+  /** The image by digest, or its id if no registry has it; undefined if it is gone. */
   readonly image?: string | undefined;
   /** The volume with the egress proxy's socket. */
   readonly egressVolume?: string;
@@ -158,7 +158,7 @@ export function isMountedOtherwise(
 }
 
 /**
- * How the container differs from its profile, one line each; empty where it matches. Stricter limits count as a difference
+ * How the container differs from its profile, one line each; empty if it matches. Stricter limits count as a difference
  * too: a sandbox is as its session's configuration says.
  */
 export function differences(

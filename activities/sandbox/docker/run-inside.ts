@@ -10,13 +10,13 @@ const MAX_BYTES = 100_000;
 const MAX_SAID_CHARS = 300;
 
 export interface Ran {
-  /** The JSON object that it printed; undefined where it printed none, or could not be run. */
+  /** The JSON object that it printed; undefined if it printed none, or could not be run. */
   readonly answer: Readonly<Record<string, unknown>> | undefined;
   /** The last line of what it printed. */
   readonly said: string;
 }
 
-/** @throws SandboxUnavailable (retryable) where the engine does not answer */
+/** @throws SandboxUnavailable (retryable) if the engine does not answer */
 export async function runInside(
   docker: Dockerode,
   containerId: string,

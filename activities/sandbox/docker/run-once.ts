@@ -9,8 +9,8 @@ const STDOUT = 1;
 
 /**
  * With no capabilities but those in `options`, no writable file system, and bounded time and memory.
- * @returns what it wrote to standard output, or to standard error where that was nothing
- * @throws Error where the engine refuses, or it takes longer than 30 s
+ * @returns what it wrote to standard output, or to standard error if that was nothing
+ * @throws Error if the engine refuses, or it takes longer than 30 s
  */
 export async function runOnce(docker: Dockerode, options: Dockerode.ContainerCreateOptions): Promise<string> {
   const container = await docker.createContainer({

@@ -17,12 +17,12 @@ const MAX_TROUBLE_CHARS = 200;
 export interface ListeningPort {
   readonly port: number;
   readonly address: string;
-  /** Null where the process cannot be inspected. */
+  /** Null if the process cannot be inspected. */
   readonly pid: number | null;
   readonly process: string | null;
 }
 
-/** @returns the session's running sandbox on this engine, where it has one */
+/** @returns the session's running sandbox on this engine, if it has one */
 export async function runningSandbox(
   docker: Dockerode,
   sessionId: string,
@@ -47,7 +47,7 @@ export interface Forward {
 /**
  * Opens a port of this machine's loopback that leads to one of the sandbox's. Each connection is a process in the sandbox.
  * @param onTrouble called with what kept a connection from the server
- * @throws Error where the local port is taken
+ * @throws Error if the local port is taken
  */
 export async function forwardPort(
   container: Dockerode.Container,
@@ -92,7 +92,7 @@ function join(socket: Socket, stream: Duplex, onTrouble: (reason: string) => voi
   stream.on("error", () => socket.destroy());
   stream.on("close", () => socket.end());
   socket.on("close", () => stream.destroy());
-  // Ends the program's input where the person's side has sent all, and keeps its output open.
+  // Ends the program's input if the person's side has sent all, and keeps its output open.
   socket.pipe(stream);
 }
 

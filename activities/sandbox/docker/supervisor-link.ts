@@ -9,7 +9,7 @@ import { SandboxLost } from "../sandbox-lost.ts";
 
 export interface SupervisorLink {
   /**
-   * Sends a request; where the stream ends before the answer and the container still runs, sends it again on a new stream
+   * Sends a request; if the stream ends before the answer and the container still runs, sends it again on a new stream
    * with `again: true`. So every request must be idempotent.
    * @throws SandboxLost, SandboxUnavailable (retryable), Error with the supervisor's text, the signal's reason.
    */

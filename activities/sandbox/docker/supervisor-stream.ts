@@ -66,7 +66,7 @@ export class SupervisorStream {
     this.#end("closed by us");
   }
 
-  /** @throws StreamEnded; Error with the supervisor's text where it refuses the request; the signal's reason. */
+  /** @throws StreamEnded; Error with the supervisor's text if it refuses the request; the signal's reason. */
   request(op: string, fields: object, { signal, onBytes }: RequestOptions = {}): Promise<Answer> {
     return new Promise<Answer>((resolve, reject) => {
       if (this.#ended) throw new StreamEnded("the stream to the sandbox has ended");

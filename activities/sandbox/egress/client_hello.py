@@ -34,7 +34,7 @@ class Fields:
 
 
 def hello_of(records):
-    """@returns the hello's body once the records hold all of it, None before @raises ValueError where it is none"""
+    """@returns the hello's body once the records hold all of it, None before @raises ValueError if it is none"""
     fields, body = Fields(records), bytearray()
     while True:
         if fields.more() and fields.data[fields.at] != HANDSHAKE or len(records) > MAX_HELLO_BYTES:
@@ -51,7 +51,7 @@ def hello_of(records):
 
 
 def server_name(hello):
-    """@returns the name, or None where there is none; and whether a part of the hello is encrypted @raises ValueError"""
+    """@returns the name, or None if there is none; and whether a part of the hello is encrypted @raises ValueError"""
     fields = Fields(hello)
     fields.take(2 + 32)
     for length_bytes in (1, 2, 1):

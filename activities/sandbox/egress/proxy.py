@@ -171,11 +171,11 @@ async def opening(reader, name):
 
 
 def check_hello(hello, name):
-    """@raises Refused where the server would be asked for another name than the tunnel was"""
+    """@raises Refused if the server would be asked for another name than the tunnel was"""
     asked, encrypted = server_name(hello)
     if encrypted:
         raise Refused("encrypted-client-hello", "the server's name is hidden")
-    # Clients name no server where they ask for an address.
+    # Clients name no server if they ask for an address.
     if asked is None and literal(name) is None:
         raise Refused("no-server-name", "no server is named")
     if asked is not None and literal_or_normal(asked) != name:

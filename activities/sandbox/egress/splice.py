@@ -17,7 +17,7 @@ async def splice(one, other):
         while data := await reader.read(CHUNK_BYTES):
             copied += len(data)
             writer.write(data)
-            # Waits where the other side reads slowly, so that no more is held than the streams' own limits.
+            # Waits if the other side reads slowly, so that no more is held than the streams' own limits.
             await writer.drain()
         writer.write_eof()
 

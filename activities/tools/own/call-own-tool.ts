@@ -24,7 +24,7 @@ export interface Caller {
 
 /**
  * One that may have begun is not repeated, unless it only reads.
- * @throws LeaveRunning where the worker ends; SandboxLost
+ * @throws LeaveRunning if the worker ends; SandboxLost
  */
 export async function callOwnTool(
   tool: OwnTool,

@@ -23,7 +23,7 @@ export interface ToolRunContext {
   readonly sessionId: string;
   /** Names this call among all calls of all sessions, the same for each attempt: for services that take such a key. */
   readonly idempotencyKey: string;
-  /** Aborted where a person stops the call, its time is over, or the worker ends. */
+  /** Aborted if a person stops the call, its time is over, or the worker ends. */
   readonly signal: AbortSignal;
   /** The session's sandbox; it is opened when it is first used. */
   readonly sandbox: ToolSandbox;
@@ -31,7 +31,7 @@ export interface ToolRunContext {
 
 /** Paths are relative to the workspace, and do not leave it. Each method throws in words for the model. */
 export interface ToolSandbox {
-  /** Runs a line of bash in the workspace. `output`: both streams, at most 1 MiB; `exitCode`: null where a signal ended it. */
+  /** Runs a line of bash in the workspace. `output`: both streams, at most 1 MiB; `exitCode`: null if a signal ended it. */
   exec(command: string): Promise<{ readonly output: string; readonly exitCode: number | null }>;
   /** At most 1 MiB of a text file. */
   readFile(path: string): Promise<string>;

@@ -18,7 +18,7 @@ interface Asked {
   readonly index: number;
 }
 
-/** The rules' word with what was granted for the whole session. Reads nothing where no rule asks. */
+/** The rules' word with what was granted for the whole session. Reads nothing if no rule asks. */
 export async function standingVerdict(
   db: Queryable,
   { session, call }: Omit<Asked, "step" | "index">,

@@ -1,6 +1,6 @@
 /**
  * Which calls run, which wait for a person's leave, and which do not run: rules in order, the last one that matches counts,
- * and where none does the call runs. A convenience: the wall is the sandbox, not a pattern. Pure.
+ * and if none does the call runs. A convenience: the wall is the sandbox, not a pattern. Pure.
  */
 import type { Grant } from "../../store/questions.ts";
 import { workspacePath } from "../paths.ts";
@@ -57,7 +57,7 @@ interface Subject {
   readonly text: string;
   /** The same by another name, which a rule that asks or denies heeds as well. */
   readonly other?: string;
-  /** Unknown from the call: it counts as matched where a rule asks or denies. */
+  /** Unknown from the call: it counts as matched if a rule asks or denies. */
   readonly isUnknown?: true;
 }
 

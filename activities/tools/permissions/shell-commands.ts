@@ -10,7 +10,7 @@ export const UNKNOWN = "\0";
 export interface ShellCommands {
   /** Program and arguments with one space between them. */
   readonly commands: readonly string[];
-  /** False where the text does not show everything that would run. */
+  /** False if the text does not show everything that would run. */
   readonly isSure: boolean;
 }
 

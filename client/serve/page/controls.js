@@ -35,7 +35,7 @@ function showContext(used, limit) {
   $("context").setAttribute("aria-label", $("context").title);
 }
 
-/** Left as they are where nothing changed: a person may be writing an answer. */
+/** Left as they are if nothing changed: a person may be writing an answer. */
 function showQuestions(questions) {
   const key = JSON.stringify(questions.map(({ session, id }) => [session, id]));
   if ($("questions").dataset.key === key && questions.length > 0) return;
@@ -83,7 +83,7 @@ function questionPart({ session, id, kind, text, options, default: fallback, exp
     choice("Deny", { action: "deny" }, "danger");
   }
   part.append(choices);
-  // Where there are options, one of them is the answer; about a limit an amount is one too.
+  // If there are options, one of them is the answer; about a limit an amount is one too.
   if (options?.length > 0 && kind !== "budget") return part;
   const form = make("form");
   const words = make("input");

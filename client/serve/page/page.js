@@ -166,7 +166,7 @@ async function followSession(of, from) {
   }
 }
 
-/** Resolves with true where the run has ended. */
+/** Resolves with true if the run has ended. */
 async function readStream(of, body) {
   const reader = body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";

@@ -11,7 +11,7 @@ function make(tag, className, text) {
 }
 
 /**
- * Shows `parts` in the element `id`. Where nothing changed, what is there stays: a button that is replaced while it is
+ * Shows `parts` in the element `id`. If nothing changed, what is there stays: a button that is replaced while it is
  * pressed is not clicked. @param name of the data attribute by which the part that has the focus is found again
  */
 function renew(id, name, parts) {

@@ -36,7 +36,7 @@ export interface BootstrapOptions {
   readonly full: boolean;
 }
 
-/** Why an image cannot be made this way here, or undefined where it can. */
+/** Why an image cannot be made this way here, or undefined if it can. */
 export function bootstrapObstacle(mayInstall: boolean): string | undefined {
   if (process.platform !== "linux" || process.getuid?.() !== 0) return "debootstrap needs root on Linux";
   if (findOnPath("debootstrap") !== undefined) return undefined;
@@ -68,7 +68,7 @@ export async function bootstrapImage(options: BootstrapOptions): Promise<void> {
   }
 }
 
-/** The Debian system, or where that cannot be had, one of the machine's own release. */
+/** The Debian system, or if that cannot be had, one of the machine's own release. */
 async function layOut(root: string, { say, full }: BootstrapOptions): Promise<void> {
   const lists = ["packages.txt", ...(full ? ["packages-full.txt"] : [])];
   const packages = (await Promise.all(lists.map(readBeside)))
@@ -219,7 +219,7 @@ interface EngineWord {
   readonly error?: string;
 }
 
-/** Waits till the engine has done it. @throws Error with its text where it failed */
+/** Waits till the engine has done it. @throws Error with its text if it failed */
 export async function followProgress(docker: Dockerode, progress: NodeJS.ReadableStream): Promise<void> {
   await new Promise<void>((resolve, reject) => {
     docker.modem.followProgress(progress, (error: Error | null, lines: readonly EngineWord[]) => {
@@ -232,7 +232,7 @@ export async function followProgress(docker: Dockerode, progress: NodeJS.Readabl
   });
 }
 
-/** `name:version`, where the name may hold a registry's port. */
+/** `name:version`, if the name may hold a registry's port. */
 function splitTag(tag: string): [string, string] {
   const at = tag.lastIndexOf(":");
   return at > tag.lastIndexOf("/") ? [tag.slice(0, at), tag.slice(at + 1)] : [tag, "latest"];

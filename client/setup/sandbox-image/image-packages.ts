@@ -11,7 +11,7 @@ export interface ImagePackage {
 
 /**
  * One line each: the distribution, packages of its own, those of npm below /usr/local and in corepack's cache, those of Python.
- * Node itself stands beside them: it is no package where the image has it.
+ * Node itself stands beside them: it is no package if the image has it.
  */
 const LIST = `. /etc/os-release; echo "os $ID"
 dpkg-query -W -f 'deb \${Package} \${Version} \${Architecture}\\n'
@@ -27,7 +27,7 @@ for (const file of globSync(["/usr/local/lib/node_modules/**/package.json", "/ho
 }'
 python3 -m pip list --format freeze --disable-pip-version-check | sed -n 's/^\\([^=]*\\)==\\(.*\\)/pypi \\1 \\2/p'`;
 
-/** Reads it in a container of the image, without a network. @throws Error where it is not such an image */
+/** Reads it in a container of the image, without a network. @throws Error if it is not such an image */
 export async function imagePackages(docker: Dockerode, image: string): Promise<ImagePackage[]> {
   const said = await runOnce(docker, {
     Image: image,
