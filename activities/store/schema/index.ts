@@ -172,7 +172,7 @@ export const modelCalls = pgTable(
     finish: text(),
     error: text(),
     estimatedInput: integer("estimated_input").notNull(),
-    /** True where the estimate was not based on a bill. */
+    /** True if the estimate was not based on a bill. */
     estimatePure: boolean("estimate_pure").notNull(),
     inputTokens: integer("input_tokens"),
     cachedTokens: integer("cached_tokens"),
@@ -181,7 +181,7 @@ export const modelCalls = pgTable(
     reasoningTokens: integer("reasoning_tokens"),
     firstTokenMs: integer("first_token_ms"),
     durationMs: integer("duration_ms"),
-    /** USD by the prices of that moment, or by a router's own word; null where it is not known. */
+    /** USD by the prices of that moment, or by a router's own word; null if it is not known. */
     costUsd: doublePrecision("cost_usd"),
     createdAt: at("created_at").notNull().defaultNow(),
   },
@@ -212,7 +212,7 @@ export const guidance = pgTable(
     ordinal: bigserial({ mode: "number" }).notNull(),
     parts: json().notNull(),
     queuedAt: text("queued_at").notNull(),
-    /** Who said it, where the client reported it. */
+    /** Who said it, if the client reported it. */
     saidBy: text("said_by"),
     /** The message that carries it, once delivered. */
     deliveredSequence: bigint("delivered_sequence", { mode: "number" }),
@@ -251,7 +251,7 @@ export const checkpoints = pgTable(
   },
   (t) => [
     unique("checkpoints_session_epoch_step_key").on(t.sessionId, t.epoch, t.step),
-    // What builds on one: asked where a step is saved again, and when a session is deleted.
+    // What builds on one: asked when a step is saved again, and when a session is deleted.
     index("checkpoints_parent_idx")
       .on(t.parentId)
       .where(sql`parent_id is not null`),

@@ -16,7 +16,7 @@ export const mcpCatalogues = pgTable(
     digest: text().notNull(),
     /** Names of tools that a search has made callable. */
     found: json(),
-    /** What the server lists by now, where that differs: taken where the prompt changes anyway. */
+    /** What the server lists by now, if that differs: taken when the prompt changes anyway. */
     next: json(),
   },
   (t) => [primaryKey({ columns: [t.sessionId, t.server] })],

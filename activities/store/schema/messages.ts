@@ -55,7 +55,7 @@ export const storedMessages = pgTable(
     index("messages_summary_idx")
       .on(t.sessionId, t.position)
       .where(sql`superseded_epoch is null and kind = 'summary'`),
-    // Asked for where a folder's instructions were found: which of them a result has carried already.
+    // Asked for when a folder's instructions were found: which of them a result has carried already.
     index("messages_notes_idx")
       .on(t.sessionId)
       .where(sql`superseded_epoch is null and role = 'tool' and meta is not null`),

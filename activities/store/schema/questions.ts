@@ -15,7 +15,7 @@ export const questions = pgTable(
     callIndex: integer("call_index"),
     kind: text().notNull(),
     text: text().notNull(),
-    /** Labels with descriptions to choose from, in order; null where any text is an answer. */
+    /** Labels with descriptions to choose from, in order; null if any text is an answer. */
     options: json(),
     defaultText: text("default_text"),
     /** SHA-256 of the call's tool and input: leave is given for exactly that. */

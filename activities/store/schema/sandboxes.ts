@@ -21,7 +21,7 @@ export const boxes = pgTable("boxes", {
   /** Identity of the container, and of the life of its processes. */
   container: text().notNull(),
   boot: text().notNull(),
-  /** What it runs from: the image by digest, or its id where no registry has it; null where that is not known. */
+  /** What it runs from: the image by digest, or its id if no registry has it; null if that is not known. */
   image: text(),
   /** Queue of the host; null means the workflow's own. */
   taskQueue: text("task_queue"),

@@ -24,8 +24,8 @@ SHORT_SECONDS = 50
 
 
 class LonghaulAgent(BaseAgent):
-    """Keyword arguments (`--agent-kwarg`): `command` (default `longhaul`, or LONGHAUL_COMMAND), `timeout_sec` (Harbor's limit where
-    it is not the task's own), `workspace_dir` (where the container's working folder is not to be worked in)."""
+    """Keyword arguments (`--agent-kwarg`): `command` (default `longhaul`, or LONGHAUL_COMMAND), `timeout_sec` (Harbor's limit if
+    it is not the task's own), `workspace_dir` (if the container's working folder is not to be worked in)."""
 
     capabilities = AgentCapabilities(atif=True)
 
