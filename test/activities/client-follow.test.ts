@@ -102,7 +102,7 @@ describe("follow", () => {
     await items.return(undefined);
   });
 
-  it("goes on where its connections were cut [A23]", async () => {
+  it("goes on if its connections were cut [A23]", async () => {
     const id = await newSession();
     await add(id, thinking(1));
     const items = watch(id, { describe: async () => ({ status: "RUNNING", runId: "r" }) });
@@ -132,7 +132,7 @@ describe("follow", () => {
   });
 
   it(
-    "says why, where a run was ended in Temporal and could not write so [U16]",
+    "says why, if a run was ended in Temporal and could not write so [U16]",
     { timeout: 30_000 },
     async () => {
       const id = await newSession();

@@ -63,6 +63,6 @@ it("writes through no link that lies in the folder already", async () => {
   rmSync(elsewhere, { recursive: true });
 });
 
-it("says where nothing was ever saved", async () => {
+it("says if nothing was ever saved", async () => {
   expect(await pullWorkspace(database.store, "no-such-session", folder)).toBeUndefined();
 });

@@ -72,7 +72,7 @@ describe("summarize", () => {
     });
   });
 
-  it("costs nothing again where an earlier attempt had stored the round [case 24]", async () => {
+  it("costs nothing again if an earlier attempt had stored the round [case 24]", async () => {
     const one = await compactingSession(database, work(30), summaryText());
     const first = await one.summarize();
     const again = await one.summarize(1, { attempt: 2 });
@@ -81,7 +81,7 @@ describe("summarize", () => {
     expect(await one.rounds()).toHaveLength(1);
   });
 
-  it("writes nothing where a row that it would replace has left the view meanwhile", async () => {
+  it("writes nothing if a row that it would replace has left the view meanwhile", async () => {
     const one = await compactingSession(database, work(30), async () => {
       await database.store.db
         .update(storedMessages)
@@ -189,7 +189,7 @@ describe("summarize", () => {
     expect(one.requests).toHaveLength(3);
   });
 
-  it("asks a model all the same where the provider refused a request after such a round", async () => {
+  it("asks a model all the same if the provider refused a request after such a round", async () => {
     const longer = summaryText({ state: "Nothing gets shorter by being repeated. ".repeat(2_000) });
     const one = await compactingSession(database, work(30), longer, summaryText());
     await one.summarize(1);

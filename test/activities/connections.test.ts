@@ -26,7 +26,7 @@ it("a question without an answer is given up, as an error that may pass, and its
   expect((await db.execute(sql`select 1 as one`)).rows).toEqual([{ one: 1 }]);
 });
 
-it("names the silence where a single query meets it [R17]", async () => {
+it("names the silence if a single query meets it [R17]", async () => {
   const { pool } = patientStore();
   await expect(pool.query("select pg_sleep(30)")).rejects.toThrow("no answer in 400 ms");
 });

@@ -106,7 +106,7 @@ describe("the size of the next request", () => {
     expect(report.capped).toEqual([]);
   });
 
-  it("comes with a warning where system and tools are estimated above the whole of it", async () => {
+  it("comes with a warning if system and tools are estimated above the whole of it", async () => {
     // Less than system and tools by our count, and more than half of the request: such a bill is believed.
     const agent = await startDirectAgent(database, () => ({
       parts: [text("Done.")],
@@ -119,7 +119,7 @@ describe("the size of the next request", () => {
     expect(contextText(report, plain)).toMatch(/! messages come out at -\d+ and are shown as 0/);
   });
 
-  it("is estimated, not 0, where an answer came without a bill", async () => {
+  it("is estimated, not 0, if an answer came without a bill", async () => {
     const agent = await startDirectAgent(database, () => ({ parts: [text("Done.")], usage: null }));
     await agent.step(1);
     const report = await shown(agent);

@@ -23,7 +23,7 @@ async function startWith(files: Record<string, string>, script: Script, options:
 }
 const results = () => resultTexts(database.store, agent.id);
 
-it("shows a folder's AGENTS.md with the first result that works there, also where calls run at once [I1]", async () => {
+it("shows a folder's AGENTS.md with the first result that works there, also if calls run at once [I1]", async () => {
   const script = scriptedModel()
     .answers(call("read_file", { path: "pkg/a/x.ts" }), call("bash", { command: "true", cwd: "pkg/a" }))
     .calls("read_file", { path: "pkg/a/x.ts" })
@@ -73,7 +73,7 @@ it("cuts a long one, and it ends no quotation and changes no configuration [I4]"
   expect((await findSession(database.store.db, agent.id))?.config).toEqual(before);
 });
 
-it("says nothing where nested instructions are off", async () => {
+it("says nothing if nested instructions are off", async () => {
   const script = scriptedModel().calls("list_directory", { path: "a" }).says("Done.");
   const instructions = { files: ["AGENTS.md"], nested: false, maxBytes: 32_768 };
   await startWith({ "a/AGENTS.md": "RULES-A" }, script, { config: { instructions } });

@@ -1,4 +1,4 @@
-/** No worker comes up without a key that sessions need, where the last one had it or the verb's own session asks for it. */
+/** No worker comes up without a key that sessions need, if the last one had it or the verb's own session asks for it. */
 import { expect, it } from "vitest";
 import { createSession } from "../../activities/store/sessions.ts";
 import { lackingKeys } from "../../client/setup/keys-needed.ts";

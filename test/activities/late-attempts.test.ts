@@ -23,7 +23,7 @@ it("an attempt that goes on when its session has ended makes no sandbox; the ses
   expect(await agent.events()).toContain("sandbox:created");
 });
 
-it("a call that another attempt has claimed is ended by that one alone, also where both hear its end at once [R20]", async () => {
+it("a call that another attempt has claimed is ended by that one alone, also if both hear its end at once [R20]", async () => {
   const command = "echo line >> n.txt; until [ -e go ]; do sleep 0.05; done; echo done";
   const agent = await startDirectAgent(database, scriptedModel().calls("bash", { command }).says("Done."));
   await agent.perform("modelStep", { step: 1, guidance: [] });

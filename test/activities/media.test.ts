@@ -1,4 +1,4 @@
-/** Images, files and reasoning: stored once, shown to the model where it supports them, described in words otherwise. */
+/** Images, files and reasoning: stored once, shown to the model if it supports them, described in words otherwise. */
 import { eq } from "drizzle-orm";
 import { describe, expect, it } from "vitest";
 import type { RunConfig } from "../../activities/config/agent-config.ts";
@@ -107,7 +107,7 @@ describe.each(["responses", "chat"] as const)("on the %s wire", (api) => {
     expect(JSON.stringify(row?.content)).toContain("@blob:");
   });
 
-  it("reasoning is stored, and goes back where the wire has a place for it", async () => {
+  it("reasoning is stored, and goes back if the wire has a place for it", async () => {
     const script = scriptedModel()
       .answers(thought("The file comes first."), text("I read it."), call("read_file", { path: "a.txt" }))
       .says("It is empty.");

@@ -56,7 +56,7 @@ const applied = () =>
   });
 
 describe("the tables", () => {
-  it("are made once where five workers start at once on an empty database [R22]", async () => {
+  it("are made once if five workers start at once on an empty database [R22]", async () => {
     await Promise.all(Array.from({ length: 5 }, () => withStore(migrateStore)));
     const hashes = await applied();
     expect(hashes.length).toBeGreaterThan(0);
@@ -67,7 +67,7 @@ describe("the tables", () => {
     });
   });
 
-  it("are not changed by half where a migration fails, and whole once its cause is gone [R23]", async () => {
+  it("are not changed by half if a migration fails, and whole once its cause is gone [R23]", async () => {
     await onServer(url, (client) => client.query("create table boxes (in_the_way int)"));
     await withStore(async (store) => {
       await expect(migrateStore(store)).rejects.toThrow();

@@ -36,7 +36,7 @@ describe("the bill", () => {
     expect(other).toBe(0);
   });
 
-  it("has none where the prefix changed at its beginning, or is shorter than 1,024", async () => {
+  it("has none if the prefix changed at its beginning, or is shorter than 1,024", async () => {
     await responses([long]);
     await responses([long], { instructions: "another system prompt" });
     const short = say("word ".repeat(700));

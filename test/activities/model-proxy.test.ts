@@ -55,7 +55,7 @@ it("is asked through HTTP_PROXY, without any switch of Node's", async () => {
   expect(proxy.tunnels).toEqual(["models.example"]);
 });
 
-it("is reached through a tunnel of HTTPS_PROXY where its address is https", async () => {
+it("is reached through a tunnel of HTTPS_PROXY if its address is https", async () => {
   const server = await play(scriptedModel());
   const proxy = await startProxy(Number(new URL(server.baseUrl).port));
   vi.stubEnv("HTTPS_PROXY", proxy.url);
@@ -65,7 +65,7 @@ it("is reached through a tunnel of HTTPS_PROXY where its address is https", asyn
   expect(proxy.tunnels).toEqual(["models.example:443"]);
 });
 
-it("is asked directly where NO_PROXY names it, and on this machine always", async () => {
+it("is asked directly if NO_PROXY names it, and on this machine always", async () => {
   const server = await play(scriptedModel().says("Hi."));
   const proxy = await startProxy(Number(new URL(server.baseUrl).port));
   vi.stubEnv("HTTP_PROXY", proxy.url);

@@ -89,7 +89,7 @@ describe("a stream of chat completions", () => {
     expect(await failure(ask(baseUrl))).toMatchObject({ class: "unavailable" });
   });
 
-  it("has a finish of its own where it is neither complete nor cut", async () => {
+  it("has a finish of its own if it is neither complete nor cut", async () => {
     const { baseUrl } = await streamed(delta({ content: "Half" }), delta({}, { finish_reason: "abort" }));
     expect((await ask(baseUrl)).finish).toBe("other");
   });

@@ -186,7 +186,7 @@ describe.each(wires)("asking a model on the %s wire", (api) => {
     ["absent", null],
     ["of zero input", { input: 0 }],
     ["absurd", { input: 90_000_000 }],
-  ] as const)("has no usage where the bill is %s [R43]", async (_, usage) => {
+  ] as const)("has no usage if the bill is %s [R43]", async (_, usage) => {
     const { baseUrl } = await play(scriptedModel().says("hi").with({ usage }));
     const { answer } = await ask(baseUrl, { api });
     expect(answer.usage).toBeUndefined();

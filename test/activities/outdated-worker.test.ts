@@ -25,7 +25,7 @@ it("hands its work on to a newer worker and says so", async () => {
   });
 });
 
-it("ends the run where the tables are those it knows: the fault is in the code", async () => {
+it("ends the run if the tables are those it knows: the fault is in the code", async () => {
   await renameColumn();
   await expect(agent.step(1)).rejects.toMatchObject({ type: "DatabaseRejected", nonRetryable: true });
 });

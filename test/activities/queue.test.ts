@@ -94,7 +94,7 @@ describe("messages that wait", () => {
     expect(agent.model.log).toHaveLength(3);
   });
 
-  it("are announced by their beginnings once, masked before they are cut, also where the text is stored apart", async () => {
+  it("are announced by their beginnings once, masked before they are cut, also if the text is stored apart", async () => {
     const agent = await start(0);
     const long = await saveBlob(
       database.store.db,

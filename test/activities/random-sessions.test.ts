@@ -91,7 +91,7 @@ async function begin(): Promise<Life> {
   return life;
 }
 
-/** What was said last: whole, or its beginning where its step brought more than such a window keeps. */
+/** What was said last: whole, or its beginning if its step brought more than such a window keeps. */
 function newestOf({ lastSaid }: Life): string {
   const last = lastSaid.at(-1);
   const together = lastSaid.filter((each) => each.step === last?.step);

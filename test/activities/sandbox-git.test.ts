@@ -33,7 +33,7 @@ test("a file that Git LFS keeps is not delivered as a pointer to nothing", async
   });
 });
 
-test("where Git LFS is delivered, a large file is in the commit, and one that a restore lost is not deleted", async () => {
+test("if Git LFS is delivered, a large file is in the commit, and one that a restore lost is not deleted", async () => {
   const { sandbox, shell } = await opened();
   const base = await shell(
     "git init -q . && git lfs track '*.bin' >/dev/null && echo a > a.bin && echo b > b.bin && git add -A && git commit -q -m start && git rev-parse HEAD",

@@ -68,7 +68,7 @@ describe("the last save of a run", () => {
     expect((await resultTexts(database.store, agent.id)).at(-1)).toBe("1");
   });
 
-  it("keeps the sandbox where it fails, and is made by the next attempt", async () => {
+  it("keeps the sandbox if it fails, and is made by the next attempt", async () => {
     const { engine, agent } = await startCommands(database, "echo 1 > n.txt");
     await agent.step(1);
     await untilSaved(agent);
@@ -82,7 +82,7 @@ describe("the last save of a run", () => {
     expect(engine.fake(agent.id)).toBeUndefined();
   });
 
-  it("says what is in no save where the sandbox was lost, and makes none to find that out", async () => {
+  it("says what is in no save if the sandbox was lost, and makes none to find that out", async () => {
     const { engine, agent } = await startCommands(database, "echo 1 > n.txt", "echo 2 > n.txt");
     await agent.step(1);
     await untilSaved(agent);
@@ -95,7 +95,7 @@ describe("the last save of a run", () => {
     expect((await agent.events()).filter((type) => type === "sandbox:lost")).toHaveLength(1);
   });
 
-  it("is not made again, and nothing counts as lost, where an attempt is repeated whose answer did not arrive", async () => {
+  it("is not made again, and nothing counts as lost, if an attempt is repeated whose answer did not arrive", async () => {
     const { engine, agent } = await startCommands(database, "echo 1 > n.txt");
     await agent.step(1);
     const remove = engine.host.remove.bind(engine.host);
@@ -116,7 +116,7 @@ describe("the last save of a run", () => {
 });
 
 describe("a worker that has a sandbox open", () => {
-  it("opens the next run's, where another worker on the same engine has closed this one", async () => {
+  it("opens the next run's, if another worker on the same engine has closed this one", async () => {
     const { agent } = await startCommands(database, "echo 1 > n.txt", "cat n.txt");
     await agent.step(1);
     await untilSaved(agent);
@@ -131,7 +131,7 @@ describe("a worker that has a sandbox open", () => {
     ]);
   });
 
-  it("takes it for another one, where the session comes back to a host that it had left", async () => {
+  it("takes it for another one, if the session comes back to a host that it had left", async () => {
     const [first, second] = [newEngine("first"), newEngine("second")];
     const agent = await startOn(
       database,

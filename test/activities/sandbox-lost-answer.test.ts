@@ -18,7 +18,7 @@ afterAll(async () => {
   await ways.close();
 });
 
-/** What is answered to it where the first answer is lost. */
+/** What is answered to it if the first answer is lost. */
 async function losingIts<T>(request: () => Promise<T>): Promise<T> {
   const before = breaking.lost;
   breaking.loseNextAnswer();

@@ -226,7 +226,7 @@ test("a sandbox that cannot be shut off is refused, with the reason and the choi
   expect(none.network).toEqual({ reach: "none" });
 });
 
-test("where the operator chose best effort it runs, and what can be reached is reported as measured", async () => {
+test("if the operator chose best effort it runs, and what can be reached is reported as measured", async () => {
   const { host, said } = sandboxes.lame();
   const opened = await host.open(sandboxes.spec({ network: "bridge", guard: "best-effort" }));
   expect(opened.network).toMatchObject({

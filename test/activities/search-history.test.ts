@@ -54,7 +54,7 @@ describe("search_history", () => {
     expect(page?.text).toMatch(/^ ?treasure\nfiller/);
   });
 
-  it("tells a cut result once, also where its message and its whole output hold the words", async () => {
+  it("tells a cut result once, also if its message and its whole output hold the words", async () => {
     const found = await find("filler", "treasure");
     expect(found.map(({ step, output }) => [step, output?.handle])).toEqual([
       [2, "s2c0"],

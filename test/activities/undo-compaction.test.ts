@@ -23,7 +23,7 @@ it("brings back the view before the newest round, keeps its event, and never giv
   ]);
 });
 
-it("takes back one round a request, also where it is asked twice, and goes further back with another", async () => {
+it("takes back one round a request, also if it is asked twice, and goes further back with another", async () => {
   const one = await compactingSession(database, work(30), summaryText(), summaryText());
   const whole = await one.view();
   await one.summarize(1);

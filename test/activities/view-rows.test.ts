@@ -57,7 +57,7 @@ describe("the view", () => {
     }
   });
 
-  it("holds what the marks say where rounds are taken back, and where results were pruned", async () => {
+  it("holds what the marks say if rounds are taken back, and if results were pruned", async () => {
     const one = await compactingSession(database, work(30), summaryText(), summaryText());
     const isAsMarked = async () =>
       expect((await one.view()).map((row) => row.sequence)).toEqual(await marked(one));

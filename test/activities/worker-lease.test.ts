@@ -1,4 +1,4 @@
-/** Who counts as a lost worker, where leases are lost for other reasons than a worker's end. */
+/** Who counts as a lost worker, if leases are lost for other reasons than a worker's end. */
 import pg from "pg";
 import { afterEach, beforeEach, expect, it, onTestFinished } from "vitest";
 import { holdLease, type WorkerLease } from "../../activities/store/worker-lease.ts";

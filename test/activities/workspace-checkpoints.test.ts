@@ -81,7 +81,7 @@ describe("checkpoints", () => {
     expect(Object.keys(await files())).toEqual(["a.txt", "b.txt", "late.txt"]);
   });
 
-  it("hold everything where the first step that was saved is saved again", async () => {
+  it("hold everything if the first step that was saved is saved again", async () => {
     await writeFile(join(sandbox.root, "a.txt"), "1");
     const first = await save(1);
     await writeFile(join(sandbox.root, "b.txt"), "2");

@@ -24,7 +24,7 @@ export function sources(pattern = /\.ts$/): Source[] {
     .map((path) => ({ path, text: readFileSync(join(project, path), "utf8") }));
 }
 
-/** Of one file; empty where it is not there. */
+/** Of one file; empty if it is not there. */
 export function textOf(path: string): string {
   return sources(new RegExp(`^${path.replaceAll(".", "\\.")}$`))[0]?.text ?? "";
 }

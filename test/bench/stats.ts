@@ -4,7 +4,7 @@ export function median(values: readonly number[]): number {
   return quantile(values, 0.5);
 }
 
-/** @param q 0–1; interpolates between neighbours. NaN where there is nothing. */
+/** @param q 0–1; interpolates between neighbours. NaN if there is nothing. */
 export function quantile(values: readonly number[], q: number): number {
   const sorted = values.toSorted((a, b) => a - b);
   const at = (sorted.length - 1) * q;
@@ -18,7 +18,7 @@ export function sum(values: readonly number[]): number {
   return values.reduce((total, value) => total + value, 0);
 }
 
-/** Growth of y for each 1 of x, by least squares. NaN where there are fewer than two points. */
+/** Growth of y for each 1 of x, by least squares. NaN if there are fewer than two points. */
 export function slope(points: readonly { readonly x: number; readonly y: number }[]): number {
   const [meanX, meanY] = [mean(points.map(({ x }) => x)), mean(points.map(({ y }) => y))];
   const over = sum(points.map(({ x, y }) => (x - meanX) * (y - meanY)));

@@ -18,7 +18,7 @@ interface FaultScene {
   readonly random: Random;
 }
 
-/** @returns what was done; undefined where there was nothing to do it to */
+/** @returns what was done; undefined if there was nothing to do it to */
 export type Fault = (scene: FaultScene) => Promise<string | undefined>;
 
 /** Longer than the heartbeat's patience, so that others take over what the stopped worker had. */

@@ -34,7 +34,7 @@ export interface ChaosStand {
 
 const TASK_QUEUE = "chaos";
 
-/** Its server as a company runs it, where it can be had. */
+/** Its server as a company runs it, if it can be had. */
 async function startTemporal(say: (line: string) => void): Promise<OwnTemporal> {
   try {
     return await startPostgresTemporal({ durable: false, say });

@@ -5,7 +5,7 @@ import type { Violation } from "../support/checker/violation.ts";
 export interface CheckedRun {
   readonly id: string;
   readonly status: string;
-  /** Absent where it could not be collected. */
+  /** Absent if it could not be collected. */
   readonly evidence: Evidence | undefined;
   readonly violations: readonly Violation[];
 }

@@ -130,7 +130,7 @@ function rssMb(pid: number): number | undefined {
   }
 }
 
-/** Growth of the longest life after its first minute, in MB a minute; undefined where none was long enough. */
+/** Growth of the longest life after its first minute, in MB a minute; undefined if none was long enough. */
 export function rssSlope(lives: readonly Life[]): { mbPerMinute: number; minutes: number } | undefined {
   const settled = lives
     .map(({ samples }) => samples.filter((sample) => sample.atS >= 60))

@@ -44,20 +44,20 @@ test("with --output-schema prints the JSON alone, and gives it to programs", asy
   expect((await untilStatus("run-json", () => true)).output).toEqual({ n: 1 });
 });
 
-test("ends with 1 where the provider refuses, with its message", async () => {
+test("ends with 1 if the provider refuses, with its message", async () => {
   const { code, out, err } = await longhaul(["run", "refuse: not today"]);
   expect({ code, out }).toEqual({ code: 1, out: "" });
   expect(err).toContain("not today");
 });
 
-test("ends with 1 where the key is refused, with one message and the variable to set", async () => {
+test("ends with 1 if the key is refused, with one message and the variable to set", async () => {
   const { code, out, err } = await longhaul(["run", "bar"]);
   expect({ code, out }).toEqual({ code: 1, out: "" });
   expect(err.match(/Incorrect API key provided/g)).toHaveLength(1);
   expect(err).toContain("Set OPENAI_API_KEY to a valid key for OPENAI_BASE_URL");
 });
 
-test("ends with 4 where the sandbox's image is not on the worker's host", async () => {
+test("ends with 4 if the sandbox's image is not on the worker's host", async () => {
   const environment = { SANDBOX_IMAGE: "longhaul-sandbox:nowhere" };
   const { code, err } = await longhaul(["run", "run: true\nsay: Never."], { environment });
   expect(code).toBe(4);
@@ -69,7 +69,7 @@ test("ends with 3 at the step limit", async () => {
   expect(code).toBe(3);
 });
 
-test("ends with 6 where another client cancels", async () => {
+test("ends with 6 if another client cancels", async () => {
   const running = starting(["run", "--id", "run-cancelled", "run: sleep 100\nsay: Never."]);
   await eventually("the command runs", () => running.err().includes("sleep 100"), 60_000);
   expect((await longhaul(["cancel", "run-cancelled"])).code).toBe(0);

@@ -68,7 +68,7 @@ describe("a cancel", () => {
     expect(Date.now() - asked).toBeLessThan(20_000);
   });
 
-  it("follows its own run, and says so where another replaced that", async () => {
+  it("follows its own run, and says so if another replaced that", async () => {
     const like = await agent.start(scriptedModel().says("It lends its model."));
     await like.result();
     const { id } = agent.adopt(`${like.id}-replaced`, like);

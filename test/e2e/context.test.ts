@@ -88,7 +88,7 @@ describe("a task longer than its window", () => {
     await checkSession(agent, session);
   });
 
-  it("continues with a summary made without a model where the model's are invalid", async () => {
+  it("continues with a summary made without a model if the model's are invalid", async () => {
     const script = longSession({
       steps: [...steps(1, 14), says("Done.")],
       summary: () => ({ parts: [text("Sure! What would you like me to summarise?")] }),

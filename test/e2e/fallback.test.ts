@@ -51,7 +51,7 @@ describe("a model with a fallback", () => {
     ]);
   });
 
-  it("is replaced at once where its account is used up, and asked again after a while", async () => {
+  it("is replaced at once if its account is used up, and asked again after a while", async () => {
     const script = scriptedModel()
       .fails(429, "You exceeded your current quota.", { code: "insufficient_quota" })
       .calls("bash", { command: "sleep 0.1" })

@@ -93,7 +93,7 @@ describe("a hostile workspace of", () => {
 
 const run = promisify(execFile);
 
-/** In memory where there is room: a disk's journal makes 200,000 files cost five times the CPU. */
+/** In memory if there is room: a disk's journal makes 200,000 files cost five times the CPU. */
 function roomyFolder(): string {
   const memory = "/dev/shm";
   const { bavail, bsize } = existsSync(memory) ? statfsSync(memory) : { bavail: 0, bsize: 0 };

@@ -69,7 +69,7 @@ describe("the main loop", () => {
     await checkSession(agent, session);
   });
 
-  it("runs calls one after another where configured", async () => {
+  it("runs calls one after another if configured", async () => {
     const script = scriptedModel()
       .answers(
         call("bash", { command: "sleep 0.5; echo first >> order.txt" }),

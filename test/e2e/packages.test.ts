@@ -29,7 +29,7 @@ async function registriesAnswer(): Promise<boolean> {
 const file = (path: string, text: string) =>
   ({ kind: "file", path, mode: 0o644, bytes: Buffer.from(text) }) as const;
 
-/** A project of each kind, with one dependency where its kind has a registry. */
+/** A project of each kind, with one dependency if its kind has a registry. */
 const PROJECTS = [
   file(
     "web/package.json",

@@ -142,7 +142,7 @@ describe.concurrent("a session on a repository", () => {
     }
   });
 
-  it("ends before any model call where the repository denies access", async () => {
+  it("ends before any model call if the repository denies access", async () => {
     const place = remote();
     const server = await serveGit(place, "another password");
     try {

@@ -102,7 +102,7 @@ describe.concurrent("retry of a session that has ended", () => {
     expect(request && wordsOf(request)).not.toContain("I begin");
   });
 
-  it("is refused where there is no such step, or none at all", async () => {
+  it("is refused if there is no such step, or none at all", async () => {
     const session = await agent.start(scriptedModel().says("Done."));
     await session.result();
     await expect(retry(session.id, 4)).rejects.toMatchObject({

@@ -78,7 +78,7 @@ describe("messages to a completed session", () => {
     await checkSession(agent, session);
   });
 
-  it("are not delivered again where messages are dropped, now or later", async () => {
+  it("are not delivered again if messages are dropped, now or later", async () => {
     const script = scriptedModel().says("One.").says("Two.").says("Three.").says("Four.");
     const session = await agent.start(script);
     await session.result();
@@ -122,7 +122,7 @@ describe("messages to an ended session whose new run has not yet asked the model
     expect(shown(session, ["mark-a"])).toEqual([1]);
   });
 
-  it("are not delivered where messages are dropped, now or later", async () => {
+  it("are not delivered if messages are dropped, now or later", async () => {
     const session = await saidAndNotHeard();
     await retry(session.id, undefined, true);
     await resultOf(session);
@@ -147,7 +147,7 @@ describe("messages that waited in a terminated run", () => {
     expect(await waiting(session)).toEqual([]);
   });
 
-  it("are delivered by the next message's run where the terminated one had not even begun", async () => {
+  it("are delivered by the next message's run if the terminated one had not even begun", async () => {
     const session = await agent.start(scriptedModel().says("One.").says("Two."));
     await session.result();
     await tellNobody(session);

@@ -39,7 +39,7 @@ async function start(
 const untilStep = (session: KillableSession, step: number) =>
   eventually(`step ${step} is asked for`, () => session.model.requests.length >= step, 120_000);
 
-/** False where there is no sandbox yet. */
+/** False if there is no sandbox yet. */
 const hasWritten = ({ sandbox }: KillableSession, file: string): Promise<boolean> =>
   sandbox.infoArchive({ path: `/workspace/${file}` }).then(
     () => true,

@@ -1,4 +1,4 @@
-/** A session that is taken up again when its provider has forgotten it: a round first, where that is asked for (decision 0034). */
+/** A session that is taken up again when its provider has forgotten it: a round first, if that is asked for (decision 0034). */
 import { eq, sql } from "drizzle-orm";
 import { expect, it } from "vitest";
 import { modelCalls } from "../../activities/store/schema/index.ts";
@@ -57,7 +57,7 @@ it("a session that is taken up when its provider's cache has run out, past its t
 
 it.each([
   ["within the ten minutes of its cache", {}, 9],
-  ["later, where the trigger for that is the other one's", { options: { returnTrigger: 0.8 } }, 11],
+  ["later, if the trigger for that is the other one's", { options: { returnTrigger: 0.8 } }, 11],
 ])("it goes on as it was %s", async (_, context, minutes) => {
   const { rounds, asked } = await takenUp(await ended(context), minutes);
   expect(rounds).toBe(0);

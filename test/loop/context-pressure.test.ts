@@ -27,7 +27,7 @@ const roundsOf = (agent: DirectAgent) =>
     .where(eq(compactionEvents.sessionId, agent.id))
     .orderBy(asc(compactionEvents.id));
 
-/** Summaries where they are asked for, else the answers of a list, the last one forever. */
+/** Summaries if they are asked for, else the answers of a list, the last one forever. */
 function answers(...replies: readonly (Reply | ((request: ParsedRequest) => Reply))[]): Turn {
   let step = 0;
   return (request) => {
@@ -86,7 +86,7 @@ describe("a burst of messages", () => {
     expect(agent.model.log).toHaveLength(1);
   });
 
-  it("takes a message that came as a blob for the words it is, and reads it with a handle where no window holds it [case 10]", async () => {
+  it("takes a message that came as a blob for the words it is, and reads it with a handle if no window holds it [case 10]", async () => {
     const said = `Mind the beginning. ${mixedText(7, 1_500)} Mind the end.`;
     const agent = await startDirectAgent(
       database,
@@ -123,7 +123,7 @@ describe("results of one step that are larger than the window together", () => {
     expect(await agent.events()).toContain("context:pruned");
   });
 
-  it("end the run where even that does not help, and the session resumes with a larger window [case 10]", async () => {
+  it("end the run if even that does not help, and the session resumes with a larger window [case 10]", async () => {
     const agent = await startDirectAgent(database, answers(says("Done.")), {
       served: { "gpt-4o": { window: 8_000, maxOutput: 1_000 }, large: { window: 128_000 } },
       instructions: mixedText(5, 400),
@@ -240,7 +240,7 @@ describe("a model that counts a fifth more than we do", () => {
 });
 
 describe("compaction switched off", () => {
-  it("ends typed where a request does not fit, and writes no round [case 13]", async () => {
+  it("ends typed if a request does not fit, and writes no round [case 13]", async () => {
     const agent = await startDirectAgent(database, answers(says("Done.")), {
       instructions: mixedText(9, 400),
       config: {

@@ -61,7 +61,7 @@ describe("an answer used up by thinking", () => {
     ]);
   });
 
-  it("ends with a typed failure that names the settings where more room was not enough", async () => {
+  it("ends with a typed failure that names the settings if more room was not enough", async () => {
     const script = think().answers(thought("And on.")).with(inVain);
     const agent = await startDirectAgent(database, script, { served, config: thinker() });
     expect((await playLoop(agent)).status).toBe("EmptyAnswer");
@@ -83,7 +83,7 @@ describe("an answer used up by thinking", () => {
     expect(rooms(agent)).toEqual([16_000]);
   });
 
-  it("is followed by another model where there is one", async () => {
+  it("is followed by another model if there is one", async () => {
     const other = { ...directConfig(), model: "openai/other", contextWindow: 64_000, maxOutput: 4_000 };
     const script = think().answers(thought("And on.")).with(inVain).says("Done by the other.");
     const agent = await startDirectAgent(database, script, {

@@ -63,7 +63,7 @@ async function replay(codePath: string, { history, shape }: RecordedHistory): Pr
   );
 }
 
-/** The workflow's code with one change, bundled. @throws Error where the text to change is not there */
+/** The workflow's code with one change, bundled. @throws Error if the text to change is not there */
 async function changedBundle(file: string, change: (source: string) => string): Promise<string> {
   const folder = mkdtempSync(join(tmpdir(), "longhaul-changed-"));
   workers.push(folder);

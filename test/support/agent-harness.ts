@@ -75,7 +75,7 @@ export interface RunningSession {
   readonly model: ScriptedModelServer;
   readonly handle: WorkflowHandle<typeof codingAgent>;
   result(): Promise<ClosedSession>;
-  /** Signals a message and starts a run for it, as `say` does where the session has ended. */
+  /** Signals a message and starts a run for it, as `say` does if the session has ended. */
   resume(text: string, messageId: string): Promise<WorkflowHandle<typeof codingAgent>>;
   events(): Promise<SessionEvent[]>;
   /** Waits for an event of that kind that `fits`. */

@@ -4,7 +4,7 @@ import { delimiter, join } from "node:path";
 
 const NAMES = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
 
-/** Undefined where there is none. */
+/** Undefined if there is none. */
 export const browserPath: string | undefined = [
   process.env["CHROME_BIN"] ?? "",
   ...(process.env["PATH"] ?? "")

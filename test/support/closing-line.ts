@@ -1,6 +1,6 @@
 /**
  * Ends the run's output with the tests that passed only on the second try, its slowest files, and one machine-readable
- * line: `N passed, N failed`, with `, N skipped` where there are any.
+ * line: `N passed, N failed`, with `, N skipped` if there are any.
  */
 import { writeSync } from "node:fs";
 import type { SerializedError } from "vitest";

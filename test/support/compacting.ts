@@ -40,7 +40,7 @@ export function roundOf(
   return { rows, budget, round, trigger, prefixTokens: 2_000, summariserWindowTokens: 32_000, ...extra };
 }
 
-/** @throws where the compaction had another outcome */
+/** @throws if the compaction had another outcome */
 export function compacted(done: Compaction): Extract<Compaction, { kind: "compacted" }> {
   if (done.kind !== "compacted") throw new Error(`Not compacted: ${JSON.stringify(done)}`);
   return done;

@@ -21,7 +21,7 @@ export interface FakeGitHubApp {
   readonly key: string;
   /** Every token that was issued, the oldest first. */
   readonly issued: Issued[];
-  /** Repositories by full name where it is installed. */
+  /** Repositories by full name if it is installed. */
   readonly installedOn: string[];
   /** Whether a token was issued and has not expired. */
   readonly takes: (token: string) => boolean;

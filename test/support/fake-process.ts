@@ -8,7 +8,7 @@ import type { SandboxCommand, CommandState, OutputStream } from "../../activitie
 export interface FakeProcess {
   state(): CommandState;
   output(stream: OutputStream): Buffer;
-  /** @returns false where it has ended */
+  /** @returns false if it has ended */
   feed(bytes: Uint8Array, last: boolean): Promise<boolean>;
   ended(timeoutMs: number | undefined, signal: AbortSignal | undefined): Promise<void>;
   kill(graceMs: number): Promise<CommandState>;

@@ -66,7 +66,7 @@ export function modelRequest(request: RequestParts = {}): ModelRequest {
   };
 }
 
-/** Closed after the test, which fails where a request had no answer in the script. */
+/** Closed after the test, which fails if a request had no answer in the script. */
 export async function play(
   script: ModelScript,
   options?: ScriptedModelOptions,

@@ -20,7 +20,7 @@ export interface OwnDocker {
 
 const START_MS = 60_000;
 
-/** Why a second engine cannot run here; undefined where it can. */
+/** Why a second engine cannot run here; undefined if it can. */
 export function noOwnDocker(): string | undefined {
   if (process.platform !== "linux") return "a second Docker engine needs Linux";
   if (process.getuid?.() !== 0) return "a second Docker engine needs root";

@@ -171,7 +171,7 @@ export async function happen(life: Life, what: Happening): Promise<void> {
       const running = agent
         .perform("modelStep", { step, guidance: [] }, { environment })
         .finally(() => (over = true));
-      // Where the request is too large to be sent, there is nothing to cancel.
+      // If the request is too large to be sent, there is nothing to cancel.
       await eventually("the request or its end", () => over || agent.model.log[asked]?.request !== undefined);
       environment.cancel("CANCELLED", new ActivityCancellationDetails({ cancelRequested: true }));
       if ((await running).kind === "interrupted") life.step = step;

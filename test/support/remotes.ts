@@ -30,7 +30,7 @@ export interface Remote {
   /** The folder with the bare repository, and its address on disk. */
   readonly folder: string;
   readonly url: string;
-  /** A reference's commit; undefined where it has none. */
+  /** A reference's commit; undefined if it has none. */
   at(ref: string): string | undefined;
   /**
    * Another person commits on a branch. @returns the commit

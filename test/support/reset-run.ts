@@ -11,7 +11,7 @@ interface Asked {
 /**
  * Resets a session's newest run, or the given one, to the moment before it requested a step from the model.
  * @returns the new run's id
- * @throws Error where that run never requested it
+ * @throws Error if that run never requested it
  */
 export async function resetToStep(client: Client, id: string, step: number, ofRun?: string): Promise<string> {
   const asked: Asked | undefined = (await askedIn(client, id, ofRun)).find((each) => each.step === step);

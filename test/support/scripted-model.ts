@@ -35,7 +35,7 @@ export class ModelScript {
   says(value: string): this {
     return this.answers(text(value));
   }
-  /** One answer with one call, after a text where `says` is given. */
+  /** One answer with one call, after a text if `says` is given. */
   calls(name: string, args: unknown, options: CallOptions & { readonly says?: string } = {}): this {
     const { says, ...rest } = options;
     return this.answers(...(says === undefined ? [] : [text(says)]), call(name, args, rest));
@@ -90,7 +90,7 @@ export interface ScriptedModelOptions {
   readonly models?: Readonly<Record<string, ServedModel>>;
   readonly port?: number;
   readonly apiKey?: string;
-  /** False in long runs, where the requests would fill the memory: only the script sees them. */
+  /** False in long runs, if the requests would fill the memory: only the script sees them. */
   readonly keepRequests?: boolean;
   /** The server to play, with its stream, refusals and errors; default: the wires as their owners document them. */
   readonly dialect?: DialectName;
@@ -111,7 +111,7 @@ export interface ScriptedModelServer {
   readonly aborts: readonly ServedRequest[];
   /** Answers of the queue that were not requested. */
   readonly remaining: number;
-  /** @throws Error where a request came beyond the script */
+  /** @throws Error if a request came beyond the script */
   close(): Promise<void>;
 }
 

@@ -34,7 +34,7 @@ declare module "vitest" {
 
 const say = (line: string) => process.stderr.write(`[set-up] ${line}\n`);
 
-/** True where the developer's services are used: DATABASE_URL, TEMPORAL_ADDRESS and SANDBOX_IMAGE. Nothing is started. */
+/** True if the developer's services are used: DATABASE_URL, TEMPORAL_ADDRESS and SANDBOX_IMAGE. Nothing is started. */
 function lent(): boolean {
   return process.env["LONGHAUL_TEST_SERVICES"] === "dev";
 }

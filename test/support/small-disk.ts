@@ -13,7 +13,7 @@ export interface SmallDisk {
   remove(): Promise<void>;
 }
 
-/** Why this machine cannot have one; undefined where it can. */
+/** Why this machine cannot have one; undefined if it can. */
 export const noSmallDisk =
   process.platform === "linux" && process.getuid?.() === 0 ? undefined : "mounting needs root on Linux";
 

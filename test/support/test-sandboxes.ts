@@ -22,7 +22,7 @@ export interface TestSandboxes {
   dispose(): Promise<void>;
 }
 
-/** @param egress the proxy of this file, where it needs one with its own names */
+/** @param egress the proxy of this file, if it needs one with its own names */
 export function createTestSandboxes(egress?: DockerHostOptions["egress"]): TestSandboxes {
   const docker = new Dockerode();
   const run = randomBytes(4).toString("hex");

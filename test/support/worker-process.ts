@@ -34,7 +34,7 @@ export interface WorkerProcessOptions {
   readonly readyFile?: string;
 }
 
-/** Starts a worker and waits until it polls. @throws Error with its log where it ends before or never does */
+/** Starts a worker and waits until it polls. @throws Error with its log if it ends before or never does */
 export async function startWorkerProcess(
   environment: Readonly<Record<string, string>>,
   options: WorkerProcessOptions = {},

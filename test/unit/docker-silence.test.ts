@@ -46,7 +46,7 @@ describe("an engine that accepts a request and never answers", () => {
     await expect(host.remove("s-1")).rejects.toMatchObject(UNAVAILABLE);
   });
 
-  it("is abandoned in the middle of an answer, too, and where a stream was requested", async () => {
+  it("is abandoned in the middle of an answer, too, and if a stream was requested", async () => {
     const half = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n{";
     const inAnswer = await startEngine((socket) => void socket.write(half));
     await expect(inAnswer.info()).rejects.toThrow("no answer within 0.2 s");

@@ -28,7 +28,7 @@ describe("losses before an attempt", () => {
     expect(lossesBefore(3, mark(2, { state: "ended", losses: { quick: 1, total: 1 } }))).toEqual(NO_LOSSES);
   });
 
-  it("are quick where the attempt was lost soon after it began, and restart at zero where it was not", () => {
+  it("are quick if the attempt was lost soon after it began, and restart at zero if it was not", () => {
     const losses = { quick: 1, total: 3 };
     expect(lossesBefore(5, mark(4, { losses }))).toEqual({ quick: 2, total: 4 });
     expect(lossesBefore(5, mark(4, { losses, lifeMs: 5_001 }))).toEqual({ quick: 0, total: 4 });
@@ -114,7 +114,7 @@ describe("an activity that bounds its attempts", () => {
     expect(await run(4, undefined, async () => "done", 3)).toMatchObject(final);
   });
 
-  it("does not count those that only waited, even where a worker was lost in between", async () => {
+  it("does not count those that only waited, even if a worker was lost in between", async () => {
     let left: unknown;
     for (let attempt = 1; attempt <= 50; attempt += 1) {
       const { error, beats } = (await run(attempt, left, waits, 3)) as { error: unknown; beats: unknown[] };

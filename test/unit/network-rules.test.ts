@@ -130,7 +130,7 @@ describe("the rules of a sandbox's network", () => {
 describe("the measured reach", () => {
   const { probe, open } = rules({ allow: ["10.0.0.0/8"] });
 
-  it("is the internet alone only where nothing else was reached", () => {
+  it("is the internet alone only if nothing else was reached", () => {
     expect(measuredReach({ probe, open }, [], [])).toMatchObject({
       reach: "internet",
       tried: probe.length,
@@ -142,7 +142,7 @@ describe("the measured reach", () => {
     });
   });
 
-  it("is everything where an address was reached, or the rules were not applied", () => {
+  it("is everything if an address was reached, or the rules were not applied", () => {
     expect(measuredReach({ probe, open }, ["10.0.0.1", "169.254.169.254"], [])).toMatchObject({
       reach: "everything",
       why: "169.254.169.254 can be reached",

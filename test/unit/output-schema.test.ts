@@ -31,7 +31,7 @@ describe("an answer", () => {
     expect(await checkAnswer(schema, text)).toEqual({ ok: false, why: expect.stringMatching(why) });
   });
 
-  it("is validated where the schema names no type, and by references, conditions and formats", async () => {
+  it("is validated if the schema names no type, and by references, conditions and formats", async () => {
     const fails = async (own: Record<string, unknown>, value: unknown) =>
       !(await checkAnswer(own, JSON.stringify(value))).ok;
     expect(await fails({ required: ["a"] }, {})).toBe(true);

@@ -92,7 +92,7 @@ describe("the rehearsal model", () => {
     expect(ids(play()(request(items.slice(0, 3))))).toEqual(["call_fc002_0"]);
   });
 
-  it("continues by a summary's mark where all calls are compacted", () => {
+  it("continues by a summary's mark if all calls are compacted", () => {
     const summary = said(
       "assistant",
       "# Session Summary (Compaction Round 2)\nRehearsal position: step 41 of 81.",
@@ -101,7 +101,7 @@ describe("the rehearsal model", () => {
     expect(ids(play()(request([task, summary, ...called("call_fc044_0")])))[0]).toBe("call_fc045_0");
   });
 
-  it("continues by its last answer where nothing is in view, for each session separately", () => {
+  it("continues by its last answer if nothing is in view, for each session separately", () => {
     const model = play();
     model(request([task, ...called("call_fc009_0")]));
     expect(ids(model(request([task])))[0]).toBe("call_fc011_0");

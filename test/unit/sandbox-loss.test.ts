@@ -18,7 +18,7 @@ const noticeOf = (more: Partial<SandboxChange>): string => {
 };
 
 describe("the loss with a sandbox", () => {
-  it("is nothing where it is the same one", () => {
+  it("is nothing if it is the same one", () => {
     expect(lossOf(change())).toEqual({ kind: "none" });
     expect(lossOf(change({ now: { ...now, host: "renamed" } }))).toEqual({ kind: "none" });
   });
@@ -42,7 +42,7 @@ describe("the loss with a sandbox", () => {
     expect(noticeOf({ now: other, before: { ...before, leftOut } })).toMatch(/"f9" \(70 MiB\) and 2 more/);
   });
 
-  it("is everything where steps wrote files and none was ever saved, but not where there was nothing to save [R14]", () => {
+  it("is everything if steps wrote files and none was ever saved, but not if there was nothing to save [R14]", () => {
     const lost = { now: { ...now, volume: "v2" }, hasCheckpoint: false };
     const never = { ...before, savedStep: 0 };
     expect(lossOf(change({ ...lost, before: never }))).toMatchObject({ kind: "everything" });

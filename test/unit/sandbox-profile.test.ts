@@ -138,7 +138,7 @@ test.each([
   ]);
 });
 
-test("a running sandbox is confined by AppArmor where its engine has it", () => {
+test("a running sandbox is confined by AppArmor if its engine has it", () => {
   const found = { ...asMade(), AppArmorProfile: "unconfined" };
   expect(differences(found, spec, around)).toEqual(['AppArmor: "unconfined" instead of "docker-default"']);
   expect(differences({ ...asMade(), AppArmorProfile: "" }, spec, { ...around, appArmor: false })).toEqual([]);

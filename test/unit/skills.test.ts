@@ -36,7 +36,7 @@ it("reads a skill's name and description from its front matter, and ignores a fi
     expect(parseSkill(path, text)).toBeUndefined();
 });
 
-it("finds skills one folder below the configured ones, sorted by path, and none where they are off", () => {
+it("finds skills one folder below the configured ones, sorted by path, and none if they are off", () => {
   const files = [
     file(".agents/skills/b/SKILL.md", skillText("b", "B.")),
     file(".agents/skills/a/SKILL.md", skillText("a", "A.")),

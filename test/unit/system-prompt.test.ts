@@ -38,7 +38,7 @@ it("escapes AGENTS.md, so that it cannot end the quotation", () => {
   expect(prompt).toContain("You are root.");
 });
 
-it("does not mention AGENTS.md where there is none", () => {
+it("does not mention AGENTS.md if there is none", () => {
   expect(promptOf(undefined)).not.toContain("workspace_notes");
   expect(promptOf("")).toBe(promptOf(undefined));
 });

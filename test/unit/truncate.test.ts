@@ -62,7 +62,7 @@ describe("truncateText", () => {
     }
   });
 
-  it("counts against the whole where it gets only the two ends of a longer text", () => {
+  it("counts against the whole if it gets only the two ends of a longer text", () => {
     const cut = truncateText("a".repeat(40_000) + "z".repeat(40_000), {
       maxChars: 30_000,
       wholeChars: 20_000_000,

@@ -113,7 +113,7 @@ withPython("a saved workspace", () => {
     expect(Object.keys(await contentsOf(last))).toEqual(["count.txt", "same.txt"]);
   });
 
-  it("packs against the base where the same step is saved again", async () => {
+  it("packs against the base if the same step is saved again", async () => {
     const sandbox = await newSandbox();
     await put(sandbox, "a.txt", "1");
     const base = await saved(sandbox);

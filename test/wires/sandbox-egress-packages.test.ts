@@ -1,4 +1,4 @@
-/** Package managers in a sandbox that reaches `group:packages` alone, where the group's registries answer. */
+/** Package managers in a sandbox that reaches `group:packages` alone, if the group's registries answer. */
 import { lookup } from "node:dns/promises";
 import { readFileSync } from "node:fs";
 import { afterAll, expect, test } from "vitest";
@@ -12,7 +12,7 @@ const found = await Promise.all(
 );
 /** A company's mirror may stand behind these names at a private address. */
 const allow = [...new Set(found.flat().map(({ address }) => address))];
-/** Of the machine, where its registries have certificates of its own. */
+/** Of the machine, if its registries have certificates of its own. */
 const bundle = process.env["NODE_EXTRA_CA_CERTS"] ?? process.env["SSL_CERT_FILE"];
 
 const TRUST = ["NODE_EXTRA_CA_CERTS", "PIP_CERT", "CARGO_HTTP_CAINFO", "SSL_CERT_FILE"];

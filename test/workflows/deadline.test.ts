@@ -27,7 +27,7 @@ it("stops the step in flight before the deadline, asks where things stand and en
   expect(fake.inputsOf("closeSandbox")).toHaveLength(1);
 });
 
-it("ends at the deadline where even the last answer does not come", async () => {
+it("ends at the deadline if even the last answer does not come", async () => {
   const begun = performance.now();
   const { fake, value } = await play({
     steps: [untilStopped, untilStopped, answered()],

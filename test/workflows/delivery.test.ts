@@ -32,14 +32,14 @@ describe("a session on a repository", () => {
     ]);
   });
 
-  it("asks for no pull request where the push was refused, and completes all the same", async () => {
+  it("asks for no pull request if the push was refused, and completes all the same", async () => {
     const publications = [{ outcome: "refused", branch: BRANCH, reason: "no" } as const];
     const { fake, value } = await play({ steps: [answered()], policy: git({ pr: "ready" }), publications });
     expect(value?.status).toBe("completed");
     expect(fake.inputsOf("publish")).toHaveLength(1);
   });
 
-  it("completes where a delivery fails, and says why", async () => {
+  it("completes if a delivery fails, and says why", async () => {
     const publish = () => Promise.reject(ApplicationFailure.nonRetryable("the disk is full", "Unexpected"));
     const { fake, value } = await play({ steps: [answered()], policy: git({}), activities: { publish } });
     expect(value?.status).toBe("completed");

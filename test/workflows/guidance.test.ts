@@ -63,7 +63,7 @@ describe("a message that meets the end of a run", () => {
     expect(accepted.filter((id) => !kept.has(id))).toEqual([]);
   }, 240_000);
 
-  it("is kept for the next run also where the run has failed and is being closed [invariant 6]", async () => {
+  it("is kept for the next run also if the run has failed and is being closed [invariant 6]", async () => {
     const { fake } = await play({
       steps: [answered([], { finish: "content-filter" })],
       whileClosing: (handle) => handle.signal("guidance", { id: "late", text: "late" }),

@@ -1,4 +1,4 @@
-/** At a limit where people are asked: the loop waits, goes on by as much as was given, or ends. */
+/** At a limit if people are asked: the loop waits, goes on by as much as was given, or ends. */
 import { expect, it } from "vitest";
 import type { AskBudgetInput } from "../../activities/contract/budget-question.ts";
 import type { AskedBudget, SettleBudgetInput } from "../../activities/contract/questions.ts";

@@ -1,4 +1,4 @@
-/** Which model makes a step where others may step in, and the limit of what a session may cost. */
+/** Which model makes a step if others may step in, and the limit of what a session may cost. */
 import { describe, expect, it } from "vitest";
 import { answered, bashCall, empty, unavailable } from "../support/fake-activities.ts";
 import { play } from "../support/play-loop.ts";
@@ -60,7 +60,7 @@ describe("a session that may cost so much", () => {
     expect(asked[2]?.note?.text).toMatch(/may cost is reached/);
   });
 
-  it("tries its last answer again where it was empty", async () => {
+  it("tries its last answer again if it was empty", async () => {
     const steps = [answered([bashCall], { costUsd: 2 }), empty, answered()];
     const { fake, value } = await play({ steps, policy: { maxCostUsd: 1 } });
     expect(value?.status).toBe("max_steps");

@@ -19,7 +19,7 @@ export interface PolicyMaterial {
   readonly file?: string | undefined;
 }
 
-/** @throws Error where the file is no exported session */
+/** @throws Error if the file is no exported session */
 export async function measurePolicies({ file }: PolicyMaterial): Promise<Figure[]> {
   const trajectory = readRecorded(file ?? FIXTURE);
   const figures: Figure[] = [];
@@ -104,7 +104,7 @@ function rowFigure(window: string, { name, outcome }: Row, ours: Row): Figure {
 }
 
 const COMMON_NOTE = `Tokens a step are billed-equivalent input: uncached 1, cached 0.1 (from 1,024 tokens, in steps of 128), output 8, summaries included.
-  Others follow the survey's description of them; the summariser is one script for all, 1,500 tokens long where a policy sets no target.
+  Others follow the survey's description of them; the summariser is one script for all, 1,500 tokens long if a policy sets no target.
   Results are cut as each policy cuts them, and nothing is read again that was cut or forgotten. Gemini's split may fall at any answer, not
   only at a user's message.`;
 const FACTS_NOTE = `Facts are found by rules, the same for all (test/bench/policies/facts.ts): the person's sentences that hold from then on,

@@ -35,7 +35,7 @@ export async function measureSaves(sandbox: Sandbox, saves: number): Promise<Fig
       unit: "ms",
       n: small.length,
       goal: { of: "value", atMost: GOAL_MS },
-      note: `p95 ${quantile(small, 0.95).toFixed(0)}; where nothing changed ${median(none).toFixed(0)}; the whole ${wholeMs.toFixed(0)}; beside the next model step`,
+      note: `p95 ${quantile(small, 0.95).toFixed(0)}; if nothing changed ${median(none).toFixed(0)}; the whole ${wholeMs.toFixed(0)}; beside the next model step`,
     },
   ];
 }

@@ -1,6 +1,6 @@
 /**
  * The policies of other agents, as the survey of coding agents has them (2026-11; OpenCode's, Gemini's and Cline's
- * sources were looked up). Where a rule of theirs would wait for a message of the person, as Gemini's split does, it
+ * sources were looked up). If a rule of theirs would wait for a message of the person, as Gemini's split does, it
  * may act at any answer here: in a long run it would otherwise hardly ever act, so this favours them.
  */
 import type { StoredMessage } from "../../../activities/contract/message.ts";
@@ -10,7 +10,7 @@ import { writtenPaths } from "./facts.ts";
 import { countTokens, MAX_OUTPUT_TOKENS, rowTokens, wordsOf, type Policy, type Replay } from "./replay.ts";
 import { plainSummary, scriptedSummary } from "./scripted-summary.ts";
 
-/** Length of a summary where the peer sets no target. */
+/** Length of a summary if the peer sets no target. */
 const FREE_SUMMARY_TOKENS = 1_500;
 /** Words that a summariser's own instructions take. */
 const INSTRUCTION_TOKENS = 500;
@@ -114,7 +114,7 @@ export function openCode(windowTokens: number, { prune, suffix }: OpenCodeOption
   };
 }
 
-/** Old results beyond the newest 40,000 tokens, where that is 20,000 at least; the last two turns are spared. */
+/** Old results beyond the newest 40,000 tokens, if that is 20,000 at least; the last two turns are spared. */
 function pruneAsOpenCode(replay: Replay): void {
   const hidden = new Set<StoredMessage>();
   let [total, saved, turns] = [0, 0, 0];

@@ -60,7 +60,7 @@ async function databaseWork(url: string): Promise<{ readonly commits: number; re
   }
 }
 
-/** Resident, in bytes; 0 where it is gone. */
+/** Resident, in bytes; 0 if it is gone. */
 export function residentBytes(pid: number): number {
   const kb = /VmRSS:\s+(\d+)/.exec(read(`/proc/${pid}/status`))?.[1];
   return Number(kb ?? 0) * 1_024;

@@ -46,7 +46,7 @@ function requireMemory({ sessions }: Level): void {
 
 /**
  * @param windowMs how long is measured
- * @throws Error where there is too little memory for so many, or fewer than nine in ten sessions come to work in time
+ * @throws Error if there is too little memory for so many, or fewer than nine in ten sessions come to work in time
  */
 export async function measureLevel(
   stand: ScaleStand,

@@ -17,7 +17,7 @@ export interface Pause {
   readonly from: number;
   /** Undefined while the next request has not come. */
   readonly to: number | undefined;
-  /** How long the answer before it took: longer than planned where the machine is too busy for this process. */
+  /** How long the answer before it took: longer than planned if the machine is too busy for this process. */
   readonly streamedMs: number;
 }
 

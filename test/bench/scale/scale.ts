@@ -1,4 +1,4 @@
-/** What a step costs beside its model where hundreds of sessions run at once, on Temporal with its state in Postgres. */
+/** What a step costs beside its model if hundreds of sessions run at once, on Temporal with its state in Postgres. */
 import { cpus } from "node:os";
 import type { BenchOptions } from "../options.ts";
 import { median, quantile, slope } from "../stats.ts";
@@ -64,7 +64,7 @@ const nameOf = ({ sessions, workers }: Level) =>
 
 function figuresOf(measured: Measured): Figure[] {
   const { overheadMs, openMs, streamedMs, seconds, spent, sessions, atWork } = measured;
-  // Those that are not over count with what they have taken so far where that is long: leaving them out would flatter.
+  // Those that are not over count with what they have taken so far if that is long: leaving them out would flatter.
   const middle = median(overheadMs);
   const late = openMs.filter((ms) => ms > middle);
   const all = [...overheadMs, ...late];

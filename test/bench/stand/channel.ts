@@ -29,7 +29,7 @@ export interface RemoteProcess<V extends Verbs> {
 
 const QUICK_START = new URL("../../../scripts/quick-start.mjs", import.meta.url).href;
 
-/** Starts a process of our own and waits until it says that it is ready. @throws Error where it ends before */
+/** Starts a process of our own and waits until it says that it is ready. @throws Error if it ends before */
 export async function startProcess<V extends Verbs>(
   file: URL,
   environment: Readonly<Record<string, string>> = {},

@@ -20,7 +20,7 @@ export interface CheckedSession {
  *     await checkSession(session.place, session, { kills: 1 });   // a killable session whose worker was killed once
  *
  * - `kills`: workers that were killed or ended during a request: that many requests may lack a bill.
- * - Commands of the form `echo MARK >> NAME.marks` are counted: each call's line is there once (at most once where its
+ * - Commands of the form `echo MARK >> NAME.marks` are counted: each call's line is there once (at most once if its
  *   outcome is not known).
  * - Of an open run, only the claims that hold before its end are checked.
  * - `watched`: the events that a watcher received, to be compared with the stored ones.

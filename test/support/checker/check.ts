@@ -29,7 +29,7 @@ const CHECKS: readonly ((evidence: Evidence) => Violation[])[] = [
   checkReplays,
 ];
 
-/** @returns the violations, in the order of the claims; empty where there are none */
+/** @returns the violations, in the order of the claims; empty if there are none */
 export function checkEvidence(evidence: Evidence): Violation[] {
   return CHECKS.flatMap((check) => check(evidence));
 }

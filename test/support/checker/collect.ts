@@ -42,7 +42,7 @@ export interface CollectOptions {
 const GRACE_MS = 20_000;
 const LABEL = "longhaul.session";
 
-/** @throws Error where there is no such session */
+/** @throws Error if there is no such session */
 export async function collectEvidence(
   place: Place,
   id: string,

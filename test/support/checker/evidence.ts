@@ -43,11 +43,11 @@ export interface Evidence {
   readonly served: readonly ServedRequest[] | undefined;
   /** Containers and volumes that carry the session's label after a grace period. */
   readonly sandboxes: readonly SandboxEvidence[];
-  /** Lines of each file `*.marks` of the workspace as last saved; absent where nothing was saved. */
+  /** Lines of each file `*.marks` of the workspace as last saved; absent if nothing was saved. */
   readonly marks: ReadonlyMap<string, readonly string[]> | undefined;
   /** Values that must appear nowhere. */
   readonly canaries: readonly string[];
-  /** What a watcher received, live or later; absent where no one watched. */
+  /** What a watcher received, live or later; absent if no one watched. */
   readonly watched: readonly SessionEvent[] | undefined;
   /** Requests that may have reached the model without a bill: one for each worker that was killed. */
   readonly kills: number;
@@ -63,7 +63,7 @@ export interface RunHistory {
   readonly text: string;
   /** Bytes of the largest payload. */
   readonly largestPayload: number;
-  /** Why the history does not replay on today's code; absent where it does. */
+  /** Why the history does not replay on today's code; absent if it does. */
   readonly replayFailure: string | undefined;
 }
 
@@ -112,12 +112,12 @@ export function resultOf(row: MessageRow): ToolResultPart | undefined {
   return row.role === "tool" ? (row.content as ToolResultPart[])[0] : undefined;
 }
 
-/** Temporal's status of the newest run; undefined where there is no history. */
+/** Temporal's status of the newest run; undefined if there is no history. */
 export function lastStatus({ histories }: Pick<Evidence, "histories">): string | undefined {
   return histories.at(-1)?.status;
 }
 
-/** True where the newest run closed by itself: then nothing may be left open. */
+/** True if the newest run closed by itself: then nothing may be left open. */
 export function isClosed(evidence: Pick<Evidence, "histories">): boolean {
   return ["COMPLETED", "FAILED", "CANCELLED"].includes(lastStatus(evidence) ?? "");
 }

@@ -1,4 +1,4 @@
-/** I5: requests grow by appending, except where a compaction, a prune or a new epoch changed them. */
+/** I5: requests grow by appending, except if a compaction, a prune or a new epoch changed them. */
 import { isSummaryRequest } from "../scripted-summaries.ts";
 import type { ParsedRequest } from "../model-server/wire.ts";
 import type { Evidence } from "./evidence.ts";
@@ -52,7 +52,7 @@ const violation = ({ number }: Asked, expected: string, found: string): Violatio
   found,
 });
 
-/** When the view may have changed other than by growing; undefined where the time is not stored. */
+/** When the view may have changed other than by growing; undefined if the time is not stored. */
 function changesOf({ rounds, events, runs }: Needed): (number | undefined)[] {
   return [
     ...rounds.filter((round) => round.status !== "failed").map((round) => round.createdAt.getTime()),

@@ -1,4 +1,4 @@
-/** A real browser, where this machine has one. */
+/** A real browser, if this machine has one. */
 import { chromium, type Browser, type Page } from "playwright-core";
 import { onTestFinished } from "vitest";
 import { browserPath } from "../browser-path.ts";
@@ -9,7 +9,7 @@ import { starting } from "./longhaul.ts";
 /** How long something on a page is waited for, in ms. Source: ours, of a machine that has much else to do. */
 const WAIT_MS = 60_000;
 
-/** Added to a test's name where the test is skipped. */
+/** Added to a test's name if the test is skipped. */
 export const noBrowser =
   browserPath === undefined ? " (skipped: no Chromium on PATH, and no CHROME_BIN)" : "";
 

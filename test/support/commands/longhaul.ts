@@ -85,7 +85,7 @@ export function longhaul(words: readonly string[], options?: Options): Promise<E
 }
 
 /**
- * Starts a session on `task`: by the program where there are flags, else in this process, because a start of the program
+ * Starts a session on `task`: by the program if there are flags, else in this process, because a start of the program
  * takes 1.3 s of CPU. @returns its id
  */
 export async function begin(task: string, ...flags: readonly string[]): Promise<string> {

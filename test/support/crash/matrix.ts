@@ -28,7 +28,7 @@ import { CRASH_SCRIPTS, GO_FILE, playCrashScript, type ScriptName } from "./scri
 export interface CrashedSession {
   readonly id: string;
   readonly model: { readonly log: readonly ServedRequest[] };
-  /** Its outcome, within minutes from now. Rejects where the run failed. */
+  /** Its outcome, within minutes from now. Rejects if the run failed. */
   result(): Promise<unknown>;
 }
 

@@ -144,7 +144,7 @@ class DialectSession {
     }
   }
 
-  /** A step with its calls. @throws Error where it did not end in an answer after exactly that many failures */
+  /** A step with its calls. @throws Error if it did not end in an answer after exactly that many failures */
   async #answered(step: number, said: readonly Guidance[] = [], failures = 0): Promise<void> {
     const facts = await this.#ask(step, said, failures);
     if (facts.kind !== "answered") throw new Error(`ended as ${facts.kind}`);

@@ -13,7 +13,7 @@ export const CASES = [
   "switch",
 ] as const;
 export type Case = (typeof CASES)[number];
-/** `✓`, `–` where the server has no such feature, or what went wrong. */
+/** `✓`, `–` if the server has no such feature, or what went wrong. */
 export type Outcome = Readonly<Record<Case, string>>;
 
 export const STEPS = 20;

@@ -141,7 +141,7 @@ function thoughtOf(style: ChatStyle, text: string): Json {
   };
 }
 
-/** The last chunks, with the bill where the server sends it there. */
+/** The last chunks, with the bill if the server sends it there. */
 function ending(
   style: ChatStyle,
   {

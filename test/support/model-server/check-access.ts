@@ -80,7 +80,7 @@ export function unknownModel(api: WireApi, name: string): Refusal {
   }
 }
 
-/** @throws Refusal where the request is larger than the window, in the server's own words */
+/** @throws Refusal if the request is larger than the window, in the server's own words */
 export function checkWindow(
   request: Pick<ParsedRequest, "api" | "maxOutputTokens">,
   tokens: number,

@@ -33,7 +33,7 @@ const MAX_BODY_BYTES = 50 * 1024 * 1024;
 
 /**
  * Starts the server on 127.0.0.1. The caller closes it.
- * @throws Error (EADDRINUSE) where the port is taken
+ * @throws Error (EADDRINUSE) if the port is taken
  */
 export async function createModelServer(options: ModelServerOptions): Promise<ModelServer> {
   const log: ServedRequest[] = [];

@@ -1,4 +1,4 @@
-/** Body of any wire to the neutral form. Pure. @throws Refusal where the body is not what the format allows. */
+/** Body of any wire to the neutral form. Pure. @throws Refusal if the body is not what the format allows. */
 import { isObject, text, type Json } from "./fields.ts";
 import { parseGemini } from "./gemini/parse-gemini.ts";
 import { parseMessages } from "./messages/parse-messages.ts";
@@ -9,7 +9,7 @@ import type { ParsedRequest, WireApi, WireItem, WireTool } from "./wire.ts";
 
 /**
  * The request without its token count.
- * @param named the model, where the address contains it
+ * @param named the model, if the address contains it
  * @throws Refusal for a body that is not JSON, not well-formed or not of the format
  */
 export function parseRequest(

@@ -5,7 +5,7 @@ import type { WireApi } from "./wire.ts";
 
 export interface Route {
   readonly api: WireApi;
-  /** The model, where the address contains it. */
+  /** The model, if the address contains it. */
   readonly named?: string;
   /** The address asks for a stream. */
   readonly stream?: true;

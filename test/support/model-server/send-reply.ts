@@ -38,7 +38,7 @@ export async function sendReply(
     if (pending !== "") response.write(pending);
     pending = "";
   };
-  // Headers are sent at once where the first piece is delayed.
+  // Headers are sent at once if the first piece is delayed.
   if (reply.parts?.[0]?.type === "hang" || reply.parts?.[0]?.type === "wait") response.flushHeaders();
   else pending = writer.begin();
   for (const part of reply.parts ?? []) {

@@ -136,7 +136,7 @@ export interface ModelServerOptions {
 
 /** One request and its outcome. Times are `Date.now()`. */
 export interface ServedRequest {
-  /** Absent where the request was refused before it could be read. */
+  /** Absent if the request was refused before it could be read. */
   request?: ParsedRequest;
   readonly receivedAt: number;
   status?: number;

@@ -42,7 +42,7 @@ const RETENTION_SECONDS = 24 * 60 * 60;
 /**
  * With a namespace `default`; the workers add its search attributes.
  * @param options.durable commits are flushed to the disk, for tests in which nothing may be lost
- * @throws ServiceMissing where the server is neither found nor built
+ * @throws ServiceMissing if the server is neither found nor built
  */
 export async function startPostgresTemporal(options: {
   durable: boolean;

@@ -61,7 +61,7 @@ describe("a change on a new branch", () => {
       },
     ],
     ["the branch is there", () => void gitIn(folder, "branch", "longhaul/x")],
-  ])("is refused where %s, and nothing is changed", async (_what, arrange) => {
+  ])("is refused if %s, and nothing is changed", async (_what, arrange) => {
     arrange();
     const [before, had] = [gitIn(folder, "status", "--porcelain"), branches()];
     await expect(applyOnBranch(folder, change)).rejects.toMatchObject({ exitCode: 5 });

@@ -93,7 +93,7 @@ describe("the command line", { timeout: 60_000 }, () => {
     expect(outcome.err).toContain("baseUrl:");
   });
 
-  it("exits with 4 within 10 s where a service is missing: which, where, a fix, no stack, no password [U7]", async () => {
+  it("exits with 4 within 10 s if a service is missing: which, where, a fix, no stack, no password [U7]", async () => {
     const timed = async (...words: string[]) => {
       const began = performance.now();
       await longhaul(words);
@@ -115,7 +115,7 @@ describe("the command line", { timeout: 60_000 }, () => {
     }
   });
 
-  it("exits with 4 where a named model's key is missing", async () => {
+  it("exits with 4 if a named model's key is missing", async () => {
     const outcome = await longhaul(["start", "--model", "openai/gpt-5.4", "task"], { LONGHAUL_NO_SETUP: "" });
     expect(outcome).toMatchObject({ code: 4, out: "" });
     expect(outcome.err).toContain("OPENAI_API_KEY");

@@ -41,7 +41,7 @@ describe("aliases in longhaul.yaml", () => {
     ["context: {compression: {keepMesages: 4}}", "context.options.keepMesages: did you mean keepMessages?"],
     ["tools: {read: {maxMatches: 4}}", "tools.read_file.limits.maxMatches"],
     ["context: {compression: 5}", "unknown key context.compression"],
-  ])("are refused where nothing has such a setting: %s", (text, message) => {
+  ])("are refused if nothing has such a setting: %s", (text, message) => {
     expect(() => parsed(text)).toThrow(message);
   });
 });

@@ -41,7 +41,7 @@ describe("parseConfigFile", () => {
     expect(mistakesOf("tools:\n  grep_content:\n    timeout: 5000\n")).toBe("none");
   });
 
-  it("lists the known keys where none is near", () => {
+  it("lists the known keys if none is near", () => {
     expect(mistakesOf("limits:\n  zebra: 1\n")).toMatch(/unknown key limits\.zebra: known are maxSteps, /);
   });
 

@@ -41,7 +41,7 @@ describe("resolveConfig", () => {
     });
   });
 
-  it("keeps the file's other settings where a flag changes one of a group", () => {
+  it("keeps the file's other settings if a flag changes one of a group", () => {
     file("limits: {maxSteps: 7, silenceTimeout: 1234}\n");
     expect(resolveConfig({ maxSteps: 3 }, key, folder).run.limits).toMatchObject({
       maxSteps: 3,

@@ -37,7 +37,7 @@ describe("what doctor says of the model that a session would ask", () => {
     providers: { acme: { baseUrl: "http://x/v1", keyEnv: "ACME_API_KEY" }, lab: { baseUrl: "http://y/v1" } },
   };
 
-  it("is the rehearsal where none is chosen and nothing else is there", () => {
+  it("is the rehearsal if none is chosen and nothing else is there", () => {
     expect(found({})).toEqual({
       name: "Model",
       ok: true,

@@ -39,7 +39,7 @@ it("shows prices as the providers' lists do", () => {
   expect(line).toMatch(/^✓ +openai\/gpt-6.1-sol \(default\) +1.1M +128k +2 +0.1 +10 +yes +yes$/);
 });
 
-it("explains the mark where it is used", () => {
+it("explains the mark if it is used", () => {
   const legend = (rows: ReturnType<typeof rowsOf>) =>
     modelsText(rows, plain, "2026-11-22").split("\n").at(-1);
   expect(legend(rowsOf({ OPENAI_API_KEY: "k" }))).toMatch(/^✓ its key is there/);

@@ -62,7 +62,7 @@ const result = (fields: Partial<EventData["llm:tool-result"]>): EventData["llm:t
 });
 
 describe("Renderer", () => {
-  it("names the host where a sandbox could not be closed", () => {
+  it("names the host if a sandbox could not be closed", () => {
     const { event, text } = recorder();
     event("sandbox:not-closed", 3, { message: "The sandbox was not closed (no answer)." });
     expect(text()).toBe("! The sandbox was not closed (no answer).\n");
@@ -80,7 +80,7 @@ describe("Renderer", () => {
     expect(text()).toMatch(/! The provider does not show this account what the model thinks/);
   });
 
-  it("reports where a sandbox can reach more than configured, and only there", () => {
+  it("reports when a sandbox can reach more than configured, and only there", () => {
     const { event, text } = recorder();
     event("sandbox:created", 1, { container: "c", workspace: "empty", network: { reach: "internet" } });
     expect(text()).toBe("  sandbox created\n");

@@ -47,7 +47,7 @@ describe("before anything starts", () => {
     await expect(check({ ...onMain, allowDefaultBranch: true }, right)).resolves.toBeUndefined();
   });
 
-  it("nothing is checked where only the workers have the credentials", async () => {
+  it("nothing is checked if only the workers have the credentials", async () => {
     await expect(check({}, {}, false)).resolves.toBeUndefined();
     await expect(check({}, { LONGHAUL_NO_SETUP: "1" })).resolves.toBeUndefined();
     await expect(check({}, { LONGHAUL_GIT_TOKEN: "wrong-password" }, false)).rejects.toMatchObject({

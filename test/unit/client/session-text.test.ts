@@ -42,7 +42,7 @@ describe("session ids", () => {
     for (let i = 0; i < 200; i++) expect(parseSessionId(createSessionId())).toMatch(/^[a-z]+-[a-z]+-\w{4}$/);
   });
 
-  it("are refused where they would leave a folder or break a name", () => {
+  it("are refused if they would leave a folder or break a name", () => {
     for (const id of ["", "..", "a/b", "-x", "a b", "x".repeat(65), "ä"]) {
       expect(() => parseSessionId(id)).toThrow(expect.objectContaining({ exitCode: 2 }));
     }

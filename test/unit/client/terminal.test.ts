@@ -16,7 +16,7 @@ describe("text with terminal sequences", () => {
     expect(steered(`\u001b[1mbold\u001b[22m ${HOSTILE}`)).toBe("\u001b[1mbold\u001b[22m abc2Jdefghi\nj");
   });
 
-  it("is shown as codes where nothing may be lost", () => {
+  it("is shown as codes if nothing may be lost", () => {
     expect(visible(HOSTILE)).toBe(
       "a\\x1b]52;c;cm0gLXJm\\x07b\\x1b[2Kc\\x9b2Jd\\x07e\\u202ef\\u2067g\\u200fh\\x7fi\\x0dj",
     );

@@ -30,7 +30,7 @@ const file = (path: string, content: string | Buffer, mode = 0o644): WorkspaceFi
   bytes: Buffer.from(content),
 });
 
-/** The result of `git apply`, by path; undefined where the file is gone. */
+/** The result of `git apply`, by path; undefined if the file is gone. */
 function applied(
   before: readonly WorkspaceFile[],
   after: readonly WorkspaceFile[],
@@ -68,7 +68,7 @@ describe("diffWorkspaces", () => {
     ]);
   });
 
-  it("is empty where nothing changed, and notes modes and binaries", () => {
+  it("is empty if nothing changed, and notes modes and binaries", () => {
     const old = [file("x", "1\n"), file("b", Buffer.from([0, 1]))];
     expect(diffWorkspaces(old, old, { binaries: "named" })).toEqual({ patch: "", changed: 0 });
     const { patch, changed } = diffWorkspaces(

@@ -54,7 +54,7 @@ describe("a workspace whose repositories run programs", { timeout: TIMEOUT_MS },
     files = hostileWorkspace();
   }, TIMEOUT_MS);
 
-  it("runs them where it is written unchanged, as --git requests", async () => {
+  it("runs them if it is written unchanged, as --git requests", async () => {
     await writeWorkspace(files, target, { git: true });
     lookAround(target);
     const ran = programsRun();
@@ -105,7 +105,7 @@ describe("a workspace whose repositories run programs", { timeout: TIMEOUT_MS },
     expect(readdirSync(join(target, ".git/hooks")).filter((name) => !name.endsWith(".sample"))).toEqual([]);
   });
 
-  it("runs nothing where it comes in two parts, each of them harmless", async () => {
+  it("runs nothing if it comes in two parts, each of them harmless", async () => {
     const at = "odd";
     const config = trappedConfig("parts");
     const parts = [
@@ -125,7 +125,7 @@ describe("a workspace whose repositories run programs", { timeout: TIMEOUT_MS },
     expect(existsSync(join(target, at, "HEAD"))).toBe(false);
   });
 
-  it("does not mention an existing repository where the session has none", async () => {
+  it("does not mention an existing repository if the session has none", async () => {
     mkdirSync(target);
     git(target, "init", "-q");
     expect(await writeWorkspace([file("a")], target)).toMatchObject({ files: 1, untouched: [] });
@@ -185,7 +185,7 @@ describe("names that lead to a repository indirectly", () => {
     );
   });
 
-  it("are written where they only look alike", async () => {
+  it("are written if they only look alike", async () => {
     const files = [
       ".gitignore",
       ".github/x.yml",

@@ -16,7 +16,7 @@ describe("budgetFor", () => {
     expect(budgetFor(200_000, { triggerRatio: 0.8 }).triggerTokens).toBe(151_200);
   });
 
-  it("counts measured system and tools where they are larger than the reserve [case 2]", () => {
+  it("counts measured system and tools if they are larger than the reserve [case 2]", () => {
     const lean = budgetFor(128_000, { triggerRatio: 0.9, prefixTokens: 1_000 });
     const heavy = budgetFor(128_000, { triggerRatio: 0.9, prefixTokens: 9_000 });
     expect(lean.triggerTokens - heavy.triggerTokens).toBe(6_300);
@@ -30,7 +30,7 @@ describe("budgetFor", () => {
 });
 
 describe("cutView", () => {
-  it("keeps a batch whole where the boundary falls between its results [case 3]", () => {
+  it("keeps a batch whole if the boundary falls between its results [case 3]", () => {
     const rows = rowsOf([
       user("task"),
       ...step("a"),
@@ -45,13 +45,13 @@ describe("cutView", () => {
     expect(sequences(cut.kept)).toEqual([1, 4, 5, 6, 7, 8, 9]);
   });
 
-  it("replaces nothing in an empty view, in a view of one message, and where the tail covers everything [case 4]", () => {
+  it("replaces nothing in an empty view, in a view of one message, and if the tail covers everything [case 4]", () => {
     expect(cutView([], options).replaced).toEqual([]);
     expect(cutView(rowsOf([user("task")]), options).replaced).toEqual([]);
     expect(cutView(rowsOf([user("task"), ...step("a")]), options).replaced).toEqual([]);
   });
 
-  it("keeps the newest calls with the message that led to them where they are the last [case 4]", () => {
+  it("keeps the newest calls with the message that led to them if they are the last [case 4]", () => {
     const rows = rowsOf([user("task"), ...step("a"), ...step("b"), calls("", "c")]);
     expect(sequences(cutView(rows, { ...options, tailMessages: 1 }).kept)).toContain(6);
   });
@@ -92,7 +92,7 @@ describe("cutView", () => {
     expect(sequences(cut.replaced)).toEqual([2, 3, 4, 6, 7]);
   });
 
-  it("keeps the newest user message where a tight budget has no room for it", () => {
+  it("keeps the newest user message if a tight budget has no room for it", () => {
     const rows = rowsOf([user("task"), user("old rule"), user("new rule"), ...step("b"), ...step("c")]);
     const tight = { ...options, tailMessages: 2, userTokens: 0 };
     expect(sequences(cutView(rows, { ...tight, newestUserTokens: 100 }).kept)).toEqual([1, 3, 6, 7]);

@@ -123,7 +123,7 @@ describe("threshold-rounds", () => {
     expect(await left({ trigger: "overflow", deterministic: true })).toBe(3);
   });
 
-  it("has nothing to replace where one message is larger than the window [case 10]", async () => {
+  it("has nothing to replace if one message is larger than the window [case 10]", async () => {
     const small = budgetFor(4_000, { triggerRatio: 0.8 });
     const rows = rowsOf([user("word ".repeat(5_000))]);
     const done = await compact(
@@ -182,7 +182,7 @@ describe("facts that must not vanish", () => {
     expect(decisions(repeated)).toBe(`${early}\n${late}\n- Retries stay at 5`);
   });
 
-  it("drops the oldest decisions where they would fill the summary", async () => {
+  it("drops the oldest decisions if they would fill the summary", async () => {
     const many = Array.from({ length: 200 }, (_, at) => `- Decision ${at} about this and that`).join("\n");
     const first = await nextRound(rowsOf([user("Build."), ...work(60)]), 1, { decisions: many });
     const second = await nextRound(first, 2, { decisions: "- A new one" });
@@ -192,7 +192,7 @@ describe("facts that must not vanish", () => {
     expect(estimateText(summary)).toBeLessThan(budget.summaryTokens);
   });
 
-  it("asks for fewer words where there is less to summarise", async () => {
+  it("asks for fewer words if there is less to summarise", async () => {
     const wordsFor = async (steps: number) => {
       const { summarise, requests } = scriptedSummariser(summaryText());
       await compact("threshold-rounds", roundOf(rowsOf([user("Build."), ...work(steps)])), summarise);

@@ -26,7 +26,7 @@ describe("the fallback chain", () => {
     expect(outcomes(done)).toEqual(["full: inflated", "deterministic: accepted"]);
   });
 
-  it("fails and changes nothing where even the summary without a model saves too little [case 7] [R42]", async () => {
+  it("fails and changes nothing if even the summary without a model saves too little [case 7] [R42]", async () => {
     const short = rowsOf([user("Build the app."), ...work(6, "ok")]);
     const before = JSON.stringify(short);
     const done = await compact(
@@ -81,7 +81,7 @@ describe("the fallback chain", () => {
     expect(new Set(sizes).size).toBe(3);
   });
 
-  it("skips a step that would send no less, such as where there are no tool results [case 9]", async () => {
+  it("skips a step that would send no less, such as when there are no tool results [case 9]", async () => {
     const talk = rowsOf([
       user("Build."),
       ...Array.from({ length: 40 }, (_, index) => says(`note ${index} `.repeat(40))),
@@ -107,7 +107,7 @@ describe("the fallback chain", () => {
     expect(requests[0]?.text).toMatch(/older entries left out/);
   });
 
-  it("sends no request where not one entry fits the summariser's window [case 9]", async () => {
+  it("sends no request if not one entry fits the summariser's window [case 9]", async () => {
     const { summarise, requests } = scriptedSummariser();
     const done = compacted(
       await compact("threshold-rounds", roundOf(rows, 1, { summariserWindowTokens: 450 }), summarise),

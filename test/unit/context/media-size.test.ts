@@ -58,7 +58,7 @@ describe("the pages of a PDF", () => {
     expect(sizeOf(bytes, "application/pdf")).toEqual({ pages: 7 });
   });
 
-  it("are unknown where the file is encrypted or damaged", () => {
+  it("are unknown if the file is encrypted or damaged", () => {
     expect(sizeOf(latin("%PDF-1.5\n/ObjStm stream\nnonsense"), "application/pdf")).toEqual({});
   });
 });

@@ -56,7 +56,7 @@ describe("tokens of a picture", () => {
     expect(mediaTokens(picture(width, height), { model, input, imageDetail })).toBe(tokens);
   });
 
-  it("is a guess where the size is unknown, and one line of text where the model accepts no pictures", () => {
+  it("is a guess if the size is unknown, and one line of text if the model accepts no pictures", () => {
     expect(mediaTokens(picture(), { model: "openai/gpt-4o", input })).toBe(1_500);
     expect(mediaTokens(picture(4_000, 4_000), { model: "openai/gpt-4o", input: ["text"] })).toBe(30);
   });

@@ -33,7 +33,7 @@ describe("planPrune", () => {
     expect(plan.savedTokens).toBeGreaterThan(49_900);
   });
 
-  it("does nothing where only 15,000 tokens could be saved [case 15]", () => {
+  it("does nothing if only 15,000 tokens could be saved [case 15]", () => {
     const rows = rowsOf([
       turn("task"),
       ...step(15_000),
@@ -88,13 +88,13 @@ describe("pruneDue", () => {
   const near = Math.ceil(budget.triggerTokens * 0.9);
   const full = { usedTokens: near, prunableTokens: 60_000 };
 
-  it("postpones a compaction where it is always due: with enough beyond the protected tokens, near the trigger [case 15]", () => {
+  it("postpones a compaction if it is always due: with enough beyond the protected tokens, near the trigger [case 15]", () => {
     expect(pruneDue(full, budget, "always")).toBe(true);
     expect(pruneDue({ ...full, prunableTokens: 59_999 }, budget, "always")).toBe(false);
     expect(pruneDue({ ...full, usedTokens: near - 1 }, budget, "always")).toBe(false);
   });
 
-  it("hides nothing where it is switched off", () => {
+  it("hides nothing if it is switched off", () => {
     expect(pruneDue({ usedTokens: near, prunableTokens: 1_000_000 }, budget, "never")).toBe(false);
   });
 
@@ -126,7 +126,7 @@ describe("pruneGain", () => {
     expect(pruneGain({ ...offer, usedTokens: 200_000 }, large)).toBeLessThan(gain);
   });
 
-  it("is smaller where each step adds more, since it postpones for fewer steps", () => {
+  it("is smaller if each step adds more, since it postpones for fewer steps", () => {
     expect(pruneGain({ ...offer, growthTokens: 6_000 }, large)).toBeLessThan(pruneGain(offer, large));
   });
 
@@ -178,7 +178,7 @@ describe("stuckVerdict", () => {
     expect(stuckVerdict(hashes, false)).toBe(verdict);
   });
 
-  it("stops where the warning did not help [case 28]", () => {
+  it("stops if the warning did not help [case 28]", () => {
     expect(stuckVerdict(["a", "a", "a", "a"], true)).toBe("stop");
   });
 

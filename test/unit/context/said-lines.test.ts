@@ -80,7 +80,7 @@ describe("a person's messages in a summary", () => {
     expect(shownBeside.map((line) => line.length)).toEqual([8, 300]);
   });
 
-  it("drop the oldest where there is no room, and never the newest for its length", () => {
+  it("drop the oldest if there is no room, and never the newest for its length", () => {
     const many = guidance(
       ...Array.from({ length: 40 }, (_, n) => user(`${n}: ${"x".repeat(200)}`)),
       user(LONG),

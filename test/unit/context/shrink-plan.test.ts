@@ -60,7 +60,7 @@ describe("a live turn larger than the window [case 10]", () => {
     expect(part).toMatchObject({ text: expect.stringContaining('read_output handle="m3"') });
   });
 
-  it("replaces even the newest calls where the model's own text is too large, and tells it to continue", async () => {
+  it("replaces even the newest calls if the model's own text is too large, and tells it to continue", async () => {
     const call = { id: "w", name: "write_file", input: { path: "src/big.ts", content: huge(4_000) } };
     const { done, view } = await after(
       rowsOf([user("Build."), calls("", call), result("w", "written", "completed", "write_file")]),

@@ -90,7 +90,7 @@ describe("estimatedNextInput", () => {
   const bill = { input: 5_000, output: 200 };
   const pureTokens = 5_400;
 
-  it("is last input + last output where nothing is new [case 18]", () => {
+  it("is last input + last output if nothing is new [case 18]", () => {
     expect(estimatedNextInput({ bill, newTokens: 0, pureTokens })).toEqual({
       tokens: 5_200,
       estimated: false,
@@ -102,7 +102,7 @@ describe("estimatedNextInput", () => {
     expect(estimatedNextInput({ bill, newTokens: 250, pureTokens }).tokens).toBe(5_450);
   });
 
-  it("is the pure estimate, labelled as such, where there is no bill [case 18]", () => {
+  it("is the pure estimate, labelled as such, if there is no bill [case 18]", () => {
     expect(estimatedNextInput({ newTokens: 100, pureTokens })).toEqual({ tokens: 5_400, estimated: true });
   });
 

@@ -43,7 +43,7 @@ describe("buildView", () => {
     expect(rows[3]).toMatchObject({ content: [{ text: long }] });
   });
 
-  it("is well-formed where a result is missing, and marks repairs [case 17]", () => {
+  it("is well-formed if a result is missing, and marks repairs [case 17]", () => {
     const view = buildView(rowsOf([user("task"), calls("", "a", "b"), result("b")]));
     expect(view.messages.map((message) => message.role)).toEqual(["user", "assistant", "tool", "tool"]);
     expect(view.sizes).toHaveLength(4);

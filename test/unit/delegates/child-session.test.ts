@@ -50,7 +50,7 @@ describe("a delegate's settings", () => {
     });
   });
 
-  it("are refused where they are too many, or may not write", () => {
+  it("are refused if they are too many, or may not write", () => {
     expect(configOf(parentWith({ maxPerSession: 2 }), {}, 2)).toMatchObject({ ok: false });
     expect(configOf(parentWith({ access: ["read"] }), { access: "write" })).toMatchObject({ ok: false });
   });

@@ -38,7 +38,7 @@ describe.each(["github", "gitlab"] as const)("a pull request on %s", (kind) => {
       ]);
     }));
 
-  it("is found again where it was created between the lookup and the creation", () =>
+  it("is found again if it was created between the lookup and the creation", () =>
     withForge(async (forge, origin) => {
       await openPullRequest(callTo(origin), request);
       forge.blindLookups = 1;

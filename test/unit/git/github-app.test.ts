@@ -101,7 +101,7 @@ const check = (own: Readonly<Record<string, string>>) =>
   checkRepository(sessionGitSchema.parse({ url, push: "end" }), {}, environment(own));
 
 describe("a GitHub App without a token", () => {
-  it("ends the start with code 4 where it is not installed on the repository", async () => {
+  it("ends the start with code 4 if it is not installed on the repository", async () => {
     app.installedOn.splice(0);
     await expect(check({})).rejects.toMatchObject({
       exitCode: 4,
@@ -110,7 +110,7 @@ describe("a GitHub App without a token", () => {
     });
   });
 
-  it("ends the start where the key belongs to another App", async () => {
+  it("ends the start if the key belongs to another App", async () => {
     const { privateKey } = generateKeyPairSync("rsa", { modulusLength: 2048 });
     writeFileSync(join(root, "app.pem"), privateKey.export({ type: "pkcs8", format: "pem" }));
     await expect(check({})).rejects.toMatchObject({
@@ -128,7 +128,7 @@ describe("a GitHub App without a token", () => {
     ["is no key", { LONGHAUL_GITHUB_APP_KEY_FILE: "/etc/hostname" }, /is no private key in PEM/],
     ["is not named", { LONGHAUL_GITHUB_APP_KEY_FILE: "" }, /the second is not set/],
     ["has no App", { LONGHAUL_GITHUB_APP_ID: "" }, /the first is not set/],
-  ])("ends start and worker where the key %s", async (_how, own, words) => {
+  ])("ends start and worker if the key %s", async (_how, own, words) => {
     await expect(check(own)).rejects.toMatchObject({
       exitCode: 4,
       message: expect.stringMatching(words) as string,
@@ -138,7 +138,7 @@ describe("a GitHub App without a token", () => {
     expect(start).toThrow(expect.objectContaining({ name: "ServiceMissing" }));
   });
 
-  it("is asked again where GitHub was unreachable", async () => {
+  it("is asked again if GitHub was unreachable", async () => {
     await server.close();
     const found = await lsRemote(access(), url);
     expect(found).toMatchObject({ trouble: { kind: "away" } });

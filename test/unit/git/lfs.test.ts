@@ -66,7 +66,7 @@ it("fetches an object once, and refuses an incomplete one", async () => {
   }
 });
 
-it("uses the store named by .lfsconfig only where allowed, with that host's token alone", async () => {
+it("uses the store named by .lfsconfig only if allowed, with that host's token alone", async () => {
   const storeFor = async (lfsUrl: string) => {
     const commit = remote.commit("main", { ".lfsconfig": `[lfs]\n\turl = ${lfsUrl}\n` });
     const git = access({ LONGHAUL_GIT_TOKEN: "all", LONGHAUL_GIT_TOKEN_10_0_0_7: "own" });

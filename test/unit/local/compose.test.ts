@@ -15,7 +15,7 @@ const project = fileURLToPath(new URL("../../..", import.meta.url));
 interface Service {
   readonly image: string;
   readonly command?: readonly string[];
-  /** Null: passed on where it is set. */
+  /** Null: passed on if it is set. */
   readonly environment?: Record<string, string | null>;
   readonly depends_on?: Record<string, { condition: string }>;
   readonly ports?: string[];
@@ -60,7 +60,7 @@ test("every mounted file of the project exists", () => {
   for (const path of mounted) expect(existsSync(join(project, path)), path).toBe(true);
 });
 
-test("the proxy to Docker lets a container be made only where it looks for mounts of the host", () => {
+test("the proxy to Docker lets a container be made only if it looks for mounts of the host", () => {
   const passing = (path: string) =>
     composedRules().filter((rule) => new RegExp(`^${rule.replace("-allowPOST=", "")}$`).test(path));
   expect(passing("/v1.41/containers/create")).toHaveLength(1);

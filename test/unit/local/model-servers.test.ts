@@ -51,7 +51,7 @@ describe("what a model server reports about itself", () => {
     ]);
   });
 
-  it("is nothing where another kind of server answers, or none does in time", async () => {
+  it("is nothing if another kind of server answers, or none does in time", async () => {
     expect(await askServer(await serverWith({}), { timeoutMs: 2_000 })).toBeUndefined();
     expect(
       await askServer(await serverWith({ "/v1/models": "hello" }), { timeoutMs: 2_000 }),
@@ -125,7 +125,7 @@ describe("the window of a model in no table", () => {
     });
   });
 
-  it("stays assumed where the server does not report it", async () => {
+  it("stays assumed if the server does not report it", async () => {
     expect(await ask("vllm", "m", { "/v1/models": list("m") })).toBeUndefined();
     expect(await ask("vllm", "m", { "/v1/models": null })).toBeUndefined();
   });

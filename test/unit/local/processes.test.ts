@@ -76,7 +76,7 @@ test("a missing command is an error, not a crash", async () => {
   );
 });
 
-test("a wanted port is used where it is free, another where it is not", async () => {
+test("a wanted port is used if it is free, another if it is not", async () => {
   const free = await freePort();
   expect(await freePort(free)).toBe(free);
   const server = createServer();

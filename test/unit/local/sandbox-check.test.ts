@@ -36,7 +36,7 @@ it("a runtime of an unknown version is not reported as all right", () => {
   });
 });
 
-it("reports what a sandbox can reach, and fails where tasks would be refused for it", () => {
+it("reports what a sandbox can reach, and fails if tasks would be refused for it", () => {
   const shut = networkFinding({ reach: "internet", tried: 40 }, "required");
   expect(shut).toEqual({ ok: true, found: expect.stringContaining("40 addresses tried") });
   const open = { reach: "everything", why: "no rights" } as const;

@@ -67,7 +67,7 @@ test("each release has the checksum of an archive", () => {
   for (const sum of Object.values(TEMPORAL_RELEASE.checksums)) expect(sum).toMatch(/^[0-9a-f]{64}$/);
 });
 
-test("Go's build counts as the release only where its sources have the known checksum", () => {
+test("Go's build counts as the release only if its sources have the known checksum", () => {
   const { module } = TEMPORAL_RELEASE;
   const info = (sum: string) =>
     `temporal: go1.26.8\n\tpath\tgithub.com/temporalio/cli/cmd/temporal\n\tmod\t${module.path}\t${module.version}\t${sum}\t\n`;

@@ -44,8 +44,8 @@ it("a server's result is text, with images as files and a text for everything el
 });
 
 it.each([
-  ["is shown where the text says something else", "done", 'done\n{"a":1}'],
-  ["is not repeated where the text is the same", '{ "a": 1 }', '{ "a": 1 }'],
+  ["is shown if the text says something else", "done", 'done\n{"a":1}'],
+  ["is not repeated if the text is the same", '{ "a": 1 }', '{ "a": 1 }'],
 ])("structured content %s", async (_, text, shown) => {
   const result = await toolResult(
     { content: [{ type: "text", text }], structuredContent: { a: 1 } },

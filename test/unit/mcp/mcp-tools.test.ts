@@ -33,7 +33,7 @@ const added = (registry: Parameters<typeof toolSpecs>[0]) =>
     .filter((name) => !own.includes(name));
 
 describe("names of a server's tools", () => {
-  it("join server and tool, with a hash where the result is too long", () => {
+  it("join server and tool, with a hash if the result is too long", () => {
     expect(mcpToolName("git", "log")).toBe("git__log");
     expect(mcpToolName("git", "log.all")).toMatch(/^git__log_all_[0-9a-f]{8}$/);
     const long = mcpToolName("git", "x".repeat(80));
@@ -45,7 +45,7 @@ describe("names of a server's tools", () => {
 describe("a session's tools", () => {
   const tools = [entry("get_one"), entry("drop", "Drops.", { readOnly: true, idempotent: true })];
 
-  it("are the worker's own object where it has no servers", () => {
+  it("are the worker's own object if it has no servers", () => {
     expect(withMcpTools(toolRegistry, session({}, []))).toBe(toolRegistry);
   });
 
@@ -56,7 +56,7 @@ describe("a session's tools", () => {
     expect(withMcpTools(toolRegistry, structuredClone(given))).toBe(registry);
   });
 
-  it("are read-only by configuration, or by the server's annotation where that is trusted", () => {
+  it("are read-only by configuration, or by the server's annotation if that is trusted", () => {
     const readOnly = (settings: object) => {
       const registry = withMcpTools(
         toolRegistry,
@@ -69,7 +69,7 @@ describe("a session's tools", () => {
     expect(readOnly({ trustHints: true })).toEqual([false, true]);
   });
 
-  it("are behind a search where they take more than a tenth of the window, and are found in order [M6]", () => {
+  it("are behind a search if they take more than a tenth of the window, and are found in order [M6]", () => {
     const many = Array.from({ length: 80 }, (_, place) => entry(`tool_${place}`, "words ".repeat(250)));
     const servers = { big: { url }, small: { url } };
     const both = [catalogue("big", many), catalogue("small", tools)];

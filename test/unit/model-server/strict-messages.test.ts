@@ -74,7 +74,7 @@ describe("Anthropic's wire accepts", () => {
     );
   });
 
-  it("no thoughts where none were requested", async () => {
+  it("no thoughts if none were requested", async () => {
     const answer = (await (await send({})).json()) as { content: Body[] };
     expect(answer.content.map((block) => block["type"])).toEqual(["text", "tool_use"]);
   });

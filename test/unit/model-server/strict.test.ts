@@ -224,7 +224,7 @@ describe("reasoning on the Responses wire", () => {
     });
   });
 
-  it("has encrypted content only where it is included", async () => {
+  it("has encrypted content only if it is included", async () => {
     expect(await ask({})).toMatchObject({ encrypted_content: null });
     expect(await ask({ include: ["reasoning.encrypted_content"] })).toMatchObject({
       encrypted_content: expect.stringMatching(/^gAAAA/),

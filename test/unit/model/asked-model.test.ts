@@ -20,7 +20,7 @@ describe("the model of a request", () => {
     expect(asked.fallback).toBe(run.fallback);
   });
 
-  it("is the session's own where there is no fallback, or where the fallback no longer exists", () => {
+  it("is the session's own if there is no fallback, or if the fallback no longer exists", () => {
     expect(withFallback(run, undefined)).toBe(run);
     expect(withFallback(run, 2)).toBe(run);
   });

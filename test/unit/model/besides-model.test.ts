@@ -27,7 +27,7 @@ it("splits a configuration into the model's and the rest, by the schema", () => 
   expect(Object.keys(besidesModel(config))).not.toContain("contextWindow");
 });
 
-it("keeps every setting of the session where a fallback model answers", () => {
+it("keeps every setting of the session if a fallback model answers", () => {
   const asked = withFallback(config, 1);
   expect(asked.model).toBe("openai/other");
   expect(besidesModel(asked)).toEqual(besidesModel(config));

@@ -67,7 +67,7 @@ describe("the catalogue of models", () => {
     expect(costUsd(price, usage)).toBeCloseTo(usd, 4);
   });
 
-  it("stops requests where more input makes them dearer, unless that is configured", () => {
+  it("stops requests if more input makes them dearer, unless that is configured", () => {
     expect(resolve("gpt-6.1-sol", "2026-11-22")).toMatchObject({
       model: { contextWindow: 1_050_000, maxInput: 272_000, thinks: true },
     });
@@ -133,7 +133,7 @@ describe("a newer file beside the catalogue", () => {
     expect(loadCatalogue(undefined)).toBe(publishedCatalogue);
   });
 
-  it.each([["not json"], [{ models: {} }]])("is refused by name where it is invalid: %o", (content) => {
+  it.each([["not json"], [{ models: {} }]])("is refused by name if it is invalid: %o", (content) => {
     const path = written(content);
     expect(() => loadCatalogue(path)).toThrow(path);
   });

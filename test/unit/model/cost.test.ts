@@ -39,7 +39,7 @@ describe("the cost of a call [S17] [R17]", () => {
     expect(costUsd(tiered, bill, { tier: "scale" })).toBeNull();
   });
 
-  it("bills cache writes as other input where they have no price of their own", () => {
+  it("bills cache writes as other input if they have no price of their own", () => {
     expect(costUsd({ input: 1, cached: 0.1, output: 2 }, usage(1_000_000, 0, 0, 400_000))).toBe(1);
   });
 
@@ -62,7 +62,7 @@ describe("the cost of a session", () => {
     expect(sessionCostUsd({ costUsd: 1, estimatedUsd: 0, uncosted }, { price: tiered })).toBe(5);
   });
 
-  it("is unknown where one of its calls is", () => {
+  it("is unknown if one of its calls is", () => {
     const uncosted = { calls: 1, input: 10, cached: 0, output: 1 };
     expect(sessionCostUsd({ costUsd: 1, estimatedUsd: 0, uncosted }, {})).toBeNull();
     expect(sessionCostUsd({ costUsd: 0, estimatedUsd: 0, uncosted: none }, {})).toBeNull();

@@ -42,7 +42,7 @@ describe("the pieces of a stream", () => {
   const reading = { piece: responsesPiece };
   const deltas = ["One ", "two ", "three ", "four."];
 
-  it("come as one where they may wait, all but the first, and any other event flushes them", async () => {
+  it("come as one if they may wait, all but the first, and any other event flushes them", async () => {
     const end = { type: "response.output_text.done", text: deltas.join("") };
     const out = await through([...deltas.map((delta) => line(said(delta))), line(end)], reading, 60_000);
     expect(dataOf(out.join(""))).toEqual([said("One "), said("two three four."), end]);
@@ -50,7 +50,7 @@ describe("the pieces of a stream", () => {
     expect(out).toHaveLength(2);
   });
 
-  it("come one by one where none may wait", async () => {
+  it("come one by one if none may wait", async () => {
     const out = await through(
       deltas.map((delta) => line(said(delta))),
       reading,
@@ -105,12 +105,12 @@ describe("a stream's other events", () => {
     expect(out).toBe('data: {"a":1}\r\n\ndata: {"b":\ndata: 2}\n\ndata: [DONE]\n\n');
   });
 
-  it("are complete where the last one has no end of its own", async () => {
+  it("are complete if the last one has no end of its own", async () => {
     const out = await through([`data: {"a":1}`], { repair: (event) => ({ ...event, repaired: true }) }, 0);
     expect(dataOf(out.join(""))).toEqual([{ a: 1, repaired: true }]);
   });
 
-  it("are not parsed where pieces are not gathered", async () => {
+  it("are not parsed if pieces are not gathered", async () => {
     expect((await through(["no ", "events"], undefined, 60_000)).join("")).toBe("no events");
   });
 });

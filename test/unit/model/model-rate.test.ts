@@ -25,7 +25,7 @@ describe("a model's rate limit", () => {
 });
 
 describe("a request", () => {
-  it("waits for the next minute where this one's requests, or its tokens, are finally used up", () => {
+  it("waits for the next minute if this one's requests, or its tokens, are finally used up", () => {
     expect(rateRefusal({ requestsPerMinute: 2 }, { ...unused, requests: 2 }, 1, 0)).toEqual({
       limit: "requestsPerMinute",
       waitMs: 42_000,
@@ -37,7 +37,7 @@ describe("a request", () => {
     expect(rateRefusal({ tokensPerMinute: 100 }, { ...unused, tokens: 60 }, 40, 0)).toBeUndefined();
   });
 
-  it("retries soon where an open request may leave room, with a growing delay", () => {
+  it("retries soon if an open request may leave room, with a growing delay", () => {
     const use = { ...unused, open: 2, tokens: 60, openTokens: 50 };
     expect(rateRefusal({ tokensPerMinute: 100 }, use, 80, 0)?.waitMs).toBe(1_000);
     expect(rateRefusal({ concurrent: 2 }, use, 80, 2)).toEqual({ limit: "concurrent", waitMs: 2_250 });
@@ -45,7 +45,7 @@ describe("a request", () => {
     expect(rateRefusal({ tokensPerMinute: 100 }, { ...use, msToNextMinute: 300 }, 80, 9)?.waitMs).toBe(300);
   });
 
-  it("is sent alone where it is larger than a whole minute's limit", () => {
+  it("is sent alone if it is larger than a whole minute's limit", () => {
     expect(rateRefusal({ tokensPerMinute: 100 }, unused, 5_000, 0)).toBeUndefined();
     expect(rateRefusal({ tokensPerMinute: 100 }, { ...unused, tokens: 1 }, 5_000, 0)).toBeDefined();
   });

@@ -96,7 +96,7 @@ describe("resolving a model [U21]", () => {
     expect(resolveModel("gpt-4.1-minny", config.models)).toMatchObject({ ok: true, notes: [] });
   });
 
-  it("suggests no nearest name where none is near", () => {
+  it("suggests no nearest name if none is near", () => {
     const resolved = resolveModel("zzzzzzzzzzzzzzzz", {});
     expect(resolved.ok && resolved.notes[0]).not.toContain("Nearest");
   });
@@ -189,7 +189,7 @@ describe("the summary model", () => {
     });
   });
 
-  it("is refused before anything starts where its provider is unknown", () => {
+  it("is refused before anything starts if its provider is unknown", () => {
     const refused = resolveRun(settings("acme/x"), "gpt-4o");
     expect(refused).toMatchObject({
       ok: false,
@@ -197,7 +197,7 @@ describe("the summary model", () => {
     });
   });
 
-  it("is the session's own where none or the same is configured", () => {
+  it("is the session's own if none or the same is configured", () => {
     const plain = resolveRun(agentConfigSchema.parse({}), "gpt-4o");
     expect(plain.ok && plain.run.summariser).toBeUndefined();
     const same = resolveRun(settings("gpt-4o"), "openai/gpt-4o");
@@ -221,7 +221,7 @@ describe("fallback models", () => {
     expect(resolveRun(settings(["openai/gpt-4o"]), "gpt-4o").ok).toBe(false);
   });
 
-  it("need a price, like all others, where the session's cost is limited", () => {
+  it("need a price, like all others, if the session's cost is limited", () => {
     const limits = { maxCostUsd: 1 };
     expect(resolveRun(settings(["gpt-4.1"], { limits }), "gpt-4o").ok).toBe(true);
     expect(resolveRun(settings(["groq/x"], { limits }), "gpt-4o")).toMatchObject({
@@ -268,7 +268,7 @@ describe("a model that is in no table, with a window from its server", () => {
     });
   });
 
-  it("has the assumed one, within the server's maximum where it reports only that", () => {
+  it("has the assumed one, within the server's maximum if it reports only that", () => {
     expect(ask({ most: 131_072 })).toMatchObject({ model: { contextWindow: 32_000 } });
     expect(ask({ most: 16_000 })).toMatchObject({
       model: { contextWindow: 16_000 },

@@ -183,7 +183,7 @@ describe("errors as services really send them [S15]", () => {
       class: "overflow",
       message: expect.stringContaining("213462 tokens"),
     });
-    // The same in mid-stream, where it comes without a body.
+    // The same in mid-stream, if it comes without a body.
     expect(toModelError(body.error, chat).class).toBe("overflow");
     const plain = {
       error: { code: 502, message: "Provider returned error", metadata: { raw: "upstream died" } },
@@ -191,7 +191,7 @@ describe("errors as services really send them [S15]", () => {
     expect(toModelError(withBody(502, plain), chat).message).toContain("upstream died");
   });
 
-  it("waits as a router's body states where its headers do not", () => {
+  it("waits as a router's body states if its headers do not", () => {
     const reset = String(context.now + 30_000);
     const body = {
       error: {
@@ -206,7 +206,7 @@ describe("errors as services really send them [S15]", () => {
     });
   });
 
-  it("treats a 400 without a body as an overflow only where the request is about as large as the window", () => {
+  it("treats a 400 without a body as an overflow only if the request is about as large as the window", () => {
     for (const body of ["", "  ", "{}"]) {
       expect(toModelError(withBody(400, body), { ...chat, nearWindow: true }).class).toBe("overflow");
       expect(toModelError(withBody(400, body), chat).class).toBe("rejected");

@@ -58,7 +58,7 @@ describe("rate limit waits without the header [S16]", () => {
       360_000,
     ],
     [
-      "the first that comes back where none is used up",
+      "the first that comes back if none is used up",
       { "x-ratelimit-reset-requests": "2m59.56s", "x-ratelimit-reset-tokens": "7.66s" },
       7_660,
     ],

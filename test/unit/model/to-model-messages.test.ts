@@ -144,7 +144,7 @@ describe("a server's message format", () => {
   });
   const asked: Message = { role: "user", content: [{ type: "text", text: "Go." }] };
 
-  it("ends with the user where the assistant was last, and joins the assistant's texts in two rows", () => {
+  it("ends with the user if the assistant was last, and joins the assistant's texts in two rows", () => {
     const half: AssistantPart = { type: "text", text: "Half [interrupted]" };
     const sent = toModelMessages([asked, assistant(said), assistant(half)], responses);
     expect(sent.map(({ role }) => role)).toEqual(["user", "assistant", "user"]);
@@ -176,7 +176,7 @@ describe("a server's message format", () => {
     expect(sent[2]?.content).toMatchObject([{ toolCallId: "a_b" }, { toolCallId: two?.toolCallId }]);
   });
 
-  it("inserts an assistant message between results and the user where the server requires it", () => {
+  it("inserts an assistant message between results and the user if the server requires it", () => {
     const sent = toModelMessages([asked, assistant(called("a")), result("a", "1"), asked], mistral);
     expect(sent.map(({ role }) => role)).toEqual(["user", "assistant", "tool", "assistant", "user"]);
   });
@@ -210,7 +210,7 @@ describe("a server's message format", () => {
     expect(marks(false).filter(Boolean)).toEqual([]);
   });
 
-  it("substitutes the signature of another model's call, where Gemini requires one", () => {
+  it("substitutes the signature of another model's call, if Gemini requires one", () => {
     const gemini = { model: "gemini/gemini-3-pro", api: "chat" } as const;
     const own = called("b", {
       providerOptions: { compatible: { thoughtSignature: "mine" }, longhaul: { model: gemini.model } },

@@ -145,7 +145,7 @@ describe("deadlines", () => {
     expect(deadlinesOf(unthinking, endpoint).silenceMs).toBe(90);
   });
 
-  it("are the provider's own where configured, and are named in errors", () => {
+  it("are the provider's own if configured, and are named in errors", () => {
     const provider = { name: "acme", timeouts: { connect: 1, firstToken: 2, silence: 3 } };
     expect(deadlinesOf(modelRequest({ deadlines, provider, thinks: true }), local)).toMatchObject({
       connectMs: 1,

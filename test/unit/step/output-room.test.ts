@@ -9,10 +9,10 @@ const limits = { maxOutput: 2_000, moreOutput: 8_000 };
 describe("an answer whose limit thinking used up [S13]", () => {
   it.each([
     ["is asked again with the model's own limit", limits, 5_000, false, "again"],
-    ["ends where that was not enough either", limits, 5_000, true, "end"],
-    ["ends where the model is not known to write more", { maxOutput: 2_000 }, 5_000, false, "end"],
+    ["ends if that was not enough either", limits, 5_000, true, "end"],
+    ["ends if the model is not known to write more", { maxOutput: 2_000 }, 5_000, false, "end"],
     [
-      "has the conversation compacted where that leaves no room",
+      "has the conversation compacted if that leaves no room",
       { maxOutput: 8_000 },
       27_000,
       false,

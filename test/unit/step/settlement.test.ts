@@ -42,7 +42,7 @@ describe("an answer's meaning", () => {
     ["it is too long", [ask], { text: "x".repeat(16_001) }],
     ["it is no answer at all", [ask], 7],
     ["a field is of another kind", [ask], { text: { toString: "x" } }],
-  ])("is not used where %s", (_name, open, message) => {
+  ])("is not used if %s", (_name, open, message) => {
     expect(readAnswer(open, message).ok).toBe(false);
   });
 });
@@ -60,7 +60,7 @@ describe("a question's outcome", () => {
     expect(settledEvent(question, unattended)).toMatchObject({ data: { how: "defaulted", by: null } });
   });
 
-  it("gives a call its own result only where a person allowed it", () => {
+  it("gives a call its own result only if a person allowed it", () => {
     const call = { ...question, kind: "approval", defaultText: null };
     expect(resultFor(call, { how: "allowed" })).toBeUndefined();
     for (const end of [{ how: "denied" }, { how: "declined" }, { how: "withdrawn", why: "said" }] as const)

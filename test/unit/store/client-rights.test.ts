@@ -19,7 +19,7 @@ test("each table declares a client's rights, and those of a session hide other p
   expect(deletes.map(([name]) => name)).toEqual(["schedules"]);
 });
 
-test("nothing is changed where there is no role, or all rights are in place", async () => {
+test("nothing is changed if there is no role, or all rights are in place", async () => {
   const said: string[] = [];
   let digest = "";
   const roles: string[] = [];

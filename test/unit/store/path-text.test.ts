@@ -13,7 +13,7 @@ const name = fc.oneof(
   fc.string({ unit: "grapheme" }).map((text) => Buffer.from(text)),
 );
 
-it("a name's text maps back to its bytes, and is well-formed where they are UTF-8", () => {
+it("a name's text maps back to its bytes, and is well-formed if they are UTF-8", () => {
   fc.assert(
     fc.property(name, (bytes) => {
       const text = textOfBytes(bytes);

@@ -22,7 +22,7 @@ describe("read_file", () => {
     );
   });
 
-  it("returns exactly the file's lines where their number is the limit", async () => {
+  it("returns exactly the file's lines if their number is the limit", async () => {
     await put("a.txt", "1\n2\n3\n");
     expect((await callTool(sandbox, "read_file", { path: "a.txt", limit: 3 })).text).toBe("1\t1\n2\t2\n3\t3");
     expect((await callTool(sandbox, "read_file", { path: "a.txt", limit: 2 })).text).toContain("offset=3");

@@ -112,7 +112,7 @@ describe.each(Object.entries(images))("%s", (mediaType, [dirty, clean]) => {
     expect(withoutMetadata(clean, mediaType)).toEqual(clean);
   });
 
-  it("is rejected where it was cut off or changed, and never an error", () => {
+  it("is rejected if it was cut off or changed, and never an error", () => {
     for (let length = 12; length < clean.length; length += 1)
       expect(() => withoutMetadata(clean.subarray(0, length), mediaType)).not.toThrow();
     expect(

@@ -42,7 +42,7 @@ describe("a list of own tools", () => {
     expect(() => of(more)).toThrow(why);
   });
 
-  it("is refused where two share a name, and where it is not a list", () => {
+  it("is refused if two share a name, and where it is not a list", () => {
     expect(() => ownToolsOf([base, base])).toThrow("two tools are called mine");
     expect(() => ownToolsOf({})).toThrow("not a list");
     expect(() => ownToolsOf([null])).toThrow("tool 1 of the list");
@@ -80,7 +80,7 @@ describe("a call of an own tool", () => {
     expect(await called({ input: z.object({ a: z.string() }) })).toMatchObject({ isError: true });
   });
 
-  it("that may have begun runs again only where it is read-only", async () => {
+  it("that may have begun runs again only if it is read-only", async () => {
     expect(await called({}, { resumed: true })).toMatchObject({ unknown: true });
     expect(await called({ readOnly: true }, { resumed: true })).toEqual({ text: "done" });
   });
@@ -93,7 +93,7 @@ describe("a call of an own tool", () => {
     expect(await called({ run: listens, timeoutMs: 20, readOnly: true })).toMatchObject({ isError: true });
   });
 
-  it("is stopped by a person, and abandoned by a worker that ends, even where it ignores the signal", async () => {
+  it("is stopped by a person, and abandoned by a worker that ends, even if it ignores the signal", async () => {
     const stop = new AbortController();
     const deaf = () => new Promise<string>(() => undefined);
     const stopping = called({ run: deaf }, { signal: stop.signal });

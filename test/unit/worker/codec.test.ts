@@ -48,7 +48,7 @@ it("leaves payloads that others encrypted, and refuses ones too short to be ours
   expect(await failureOf(open(`one:${OLD}`, short))).toMatchObject({ type: "CodecRefused" });
 });
 
-it("names the missing key, even where there is none at all, and lets the run wait", async () => {
+it("names the missing key, even if there is none at all, and lets the run wait", async () => {
   const payload = await seal(`one:${OLD}`, "x");
   for (const setting of [`two:${NEW}`, ""]) {
     const failure = await failureOf(open(setting, payload));

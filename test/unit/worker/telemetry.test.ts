@@ -1,4 +1,4 @@
-/** The adapter to OpenTelemetry, which costs nothing where it is not used. */
+/** The adapter to OpenTelemetry, which costs nothing if it is not used. */
 import { execFileSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { expect, it, onTestFinished, vi } from "vitest";

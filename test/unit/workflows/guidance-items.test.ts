@@ -64,7 +64,7 @@ describe("a person's message", () => {
     }
   });
 
-  it("is cut between characters where an id or a name is too long", () => {
+  it("is cut between characters if an id or a name is too long", () => {
     const long = `a${"🎈".repeat(200)}`;
     const [file] = partsOf({ parts: [{ type: "file", data: "x", mediaType: long, filename: long }] }) ?? [];
     const names = [idOf({ id: long }), ...Object.values(file ?? {})] as string[];

@@ -38,7 +38,7 @@ describe("the jobs of a workflow task", () => {
     ]);
   });
 
-  it("are left to the SDK where there is no message", () => {
+  it("are left to the SDK if there is no message", () => {
     expect(routed([other("cancelWorkflow")])).toEqual([["cancelWorkflow"]]);
     expect(routed([])).toEqual([]);
   });
@@ -78,11 +78,11 @@ describe("messages before the run's start", () => {
     return { own, left };
   }
 
-  it("are left to the SDK where they are few, which keeps their order among all jobs", async () => {
+  it("are left to the SDK if they are few, which keeps their order among all jobs", async () => {
     expect(await begunWith(99)).toEqual({ own: [], left: 99 });
   });
 
-  it("are all taken, in order, as soon as it has begun where they are a flood [R44]", async () => {
+  it("are all taken, in order, as soon as it has begun if they are a flood [R44]", async () => {
     expect(await begunWith(10_000)).toEqual({
       own: Array.from({ length: 10_000 }, (_, place) => place),
       left: 0,

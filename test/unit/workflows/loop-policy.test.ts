@@ -41,7 +41,7 @@ describe("a compaction", () => {
     },
   );
 
-  it("is due at its own trigger where a session is resumed with an expired cache, until its first step", () => {
+  it("is due at its own trigger if a session is resumed with an expired cache, until its first step", () => {
     const large = budgetFor(200_000, { triggerRatio: 0.8, returnRatio: 0.4, maxOutputTokens: 4_000 });
     const half = Math.floor(large.triggerTokens / 2);
     const cacheExpired = (used: number): AgentState => ({ ...using(used), cacheExpired: true });
@@ -97,7 +97,7 @@ describe("a compaction", () => {
     expect(compactionDue(state, policy)).toEqual({ trigger: "threshold" });
   });
 
-  it("pauses where every step needs another, and is retried after 20 steps", () => {
+  it("pauses if every step needs another, and is retried after 20 steps", () => {
     const state = using(budget.triggerTokens);
     const { context } = state;
     const usage = { input: 1, output: 1, cached: 0, reasoning: 0 };

@@ -63,7 +63,7 @@ describe("each activity", () => {
     });
   });
 
-  it("uses the policy's heartbeat timeout where it has one", () => {
+  it("uses the policy's heartbeat timeout if it has one", () => {
     const quick = activityOptions({ ...policy, heartbeatTimeoutMs: 2_000 }, undefined);
     for (const given of Object.values(quick)) expect(given.heartbeatTimeout).toBe(2_000);
   });

@@ -77,7 +77,7 @@ export const LOCAL: Readonly<Record<Local, Dialect>> = {
       ),
     errorBody: ({ message }) => ({ error: message }),
   },
-  // Refuses a last message of the assistant where thinking is on. Source: llama.cpp server's README; hermes-agent#80265.
+  // Refuses a last message of the assistant if thinking is on. Source: llama.cpp server's README; hermes-agent#80265.
   llamacpp: {
     api: "chat",
     key: "none",

@@ -9,7 +9,7 @@ export interface GeminiConversation {
   readonly tools: WireTool[];
 }
 
-/** A result answers the oldest open call of its name; ids, where present, decide. */
+/** A result answers the oldest open call of its name; ids, if present, decide. */
 export function parseGemini(raw: Json): GeminiConversation {
   const items: WireItem[] = [];
   const waiting: { id: string; name: string }[] = [];

@@ -224,7 +224,7 @@ function checkResults(blocks: Merged["blocks"], before: Merged["blocks"], path: 
   }
 }
 
-/** Only without adaptive thinking, and only where calls of the last turn are being answered. */
+/** Only without adaptive thinking, and only if calls of the last turn are being answered. */
 function checkThinkingFirst(raw: Json, messages: readonly Merged[]): void {
   const { thinking } = raw;
   if (!isObject(thinking) || thinking["type"] !== "enabled") return;

@@ -1,4 +1,4 @@
-/** POST /v1/messages to the neutral form. Pure. @throws Refusal where the body is not what the format allows */
+/** POST /v1/messages to the neutral form. Pure. @throws Refusal if the body is not what the format allows */
 import { imageTypeOf, isObject, type Json } from "../fields.ts";
 import { Refusal } from "../refusal.ts";
 import type { WireItem, WirePart, WireTool } from "../wire.ts";
