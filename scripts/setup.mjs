@@ -97,7 +97,7 @@ function withoutOurKeys() {
   return Object.fromEntries(Object.entries(process.env).filter(([name]) => !ours.test(name)));
 }
 
-/** The npm that runs us if there is one; else the one beside Node or on PATH. */
+/** The npm that runs us if there is one; else the one next to Node or on PATH. */
 function npmCommand() {
   const running = process.env.npm_execpath;
   if (running !== undefined && running.endsWith("npm-cli.js"))
@@ -125,7 +125,7 @@ function handOver(node, args) {
   });
 }
 
-/** True if Ctrl-C is sent to us and the child alike. */
+/** True if Ctrl-C is sent to us and the child as well. */
 function inForeground() {
   try {
     const stat = readFileSync("/proc/self/stat", "utf8");

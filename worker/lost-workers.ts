@@ -39,7 +39,7 @@ const RUNNING: ReadonlySet<number> = new Set([2, CANCEL_REQUESTED, 5]);
 /** A retry delay of nothing means the policy's. */
 const A_MOMENT = { nanos: 1_000_000 } as const;
 const WORKER_LOST = {
-  message: "The worker that ran this is gone. What was stored is kept; another worker goes on with it.",
+  message: "The worker that ran this is gone. What was stored is kept; another worker continues with it.",
   source: "longhaul",
   applicationFailureInfo: { type: "WorkerLost", nonRetryable: false, nextRetryDelay: A_MOMENT },
 };
@@ -70,7 +70,7 @@ export function watchForLostWorkers(options: LostWorkersOptions): () => Promise<
       });
       const state = lost.frozen ? "frozen" : "gone";
       if (settled && (freed > 0 || !lost.frozen))
-        logger.warn({ worker: lost.identity, activities: freed }, `a worker is ${state}; its work goes on`);
+        logger.warn({ worker: lost.identity, activities: freed }, `a worker is ${state}; its work continues`);
     }
     suspects = new Set(missing.map(({ id }) => id));
   };

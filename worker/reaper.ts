@@ -78,7 +78,7 @@ export function startReaper(options: ReaperOptions): () => Promise<void> {
 
 /**
  * One round: closes the sandboxes of this host whose session is over, after saving what is in no save yet, and removes
- * those whose session goes on in another one. A session that is resumed meanwhile keeps its sandbox.
+ * those whose session continues in another one. A session that is resumed meanwhile keeps its sandbox.
  * @returns the sessions whose sandboxes were removed
  */
 export async function reapSandboxes(options: RoundOptions): Promise<string[]> {

@@ -151,7 +151,7 @@ async function connect(
 
 /**
  * Polls again after each failure (a namespace away, a server's refusal) until a signal arrives. A worker that turned out to be older
- * than the database polls no more: whatever it took would fail, and uses up attempts that a newer worker could make.
+ * than the database no longer polls: whatever it took would fail, and uses up attempts that a newer worker could make.
  */
 async function pollUntilStopped(
   config: WorkerConfig,
@@ -249,7 +249,7 @@ const CONNECTION_CODES = new Set([
 ]);
 
 /**
- * Errors that nothing awaited. A broken connection is logged and the worker goes on: a dependency's restart never ends a
+ * Errors that nothing awaited. A broken connection is logged and the worker continues: a dependency's restart never ends a
  * worker. Anything else leaves unknown state: the process ends, and Temporal gives its work to another.
  */
 function guardProcess(logger: Logger): void {
@@ -257,7 +257,7 @@ function guardProcess(logger: Logger): void {
     const code = (error as { code?: unknown } | null)?.code;
     // Postgres' class 57P: it is shutting down or starting.
     if (typeof code === "string" && (CONNECTION_CODES.has(code) || code.startsWith("57P"))) {
-      logger.warn({ err: error }, "a connection broke; the worker goes on");
+      logger.warn({ err: error }, "a connection broke; the worker continues");
       return;
     }
     logger.fatal({ err: error }, "an unhandled error; the worker ends and another takes its work");

@@ -40,7 +40,7 @@ export interface Run {
   status: SessionStatus;
   /** Of the step in flight: what an interrupt cancels. */
   scope: CancellationScope | undefined;
-  /** The container on its way, beside the first model step. */
+  /** The container being created, in parallel with the first model step. */
   opening: Promise<void> | undefined;
   /** What the step's calls ask of people. */
   readonly asking: Asking;
@@ -126,7 +126,7 @@ export function keepsInterrupt({ policy, state }: Run): boolean {
   return policy === undefined ? state.beginsInterruptible : policy.keepsInterrupt === true;
 }
 
-/** True if the person interrupted before there was an answer: the loop goes on with the queue. */
+/** True if the person interrupted before there was an answer: the loop continues with the queue. */
 export function interrupted(run: Run, answer: ModelStepFacts | undefined): answer is undefined {
   // One that came with the answer is for the calls that it asks for.
   if (answer === undefined || !keepsInterrupt(run)) run.state.interrupting = false;

@@ -6,7 +6,7 @@ import { interrupt, type Run } from "./actions.ts";
 /** Of the deadline, at most: the rest is for the work. Source: ours. */
 const MAX_WRAP_UP_SHARE = 1 / 4;
 
-/** Starts the run's clock, if it has one. It goes on in the runs that continue this one as new. */
+/** Starts the run's clock, if it has one. It continues in the runs that continue this one as new. */
 export function watchDeadline(run: Run, { deadlineMs, wrapUpMs = 0 }: RunPolicy): void {
   if (deadlineMs === undefined) return;
   const { state } = run;

@@ -76,7 +76,7 @@ async function work(
         ...(stopped === undefined ? {} : { stopped }),
       });
       if (settled.kind === "settled") return settled.facts;
-      // That run was reset, and another one goes on, whose end may not be reported.
+      // That run was reset, and another one continues, whose end may not be reported.
       if (end !== undefined) closing = NOT_TOLD;
     }
   };

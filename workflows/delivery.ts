@@ -35,7 +35,7 @@ export async function pushSaves(run: Run): Promise<void> {
 }
 
 /**
- * Delivers what the session has done, if it came to an end of its own: nothing here may keep the run from ending.
+ * Delivers what the session has done, if it ended by itself: nothing here may keep the run from ending.
  * @returns why it was not delivered, if no row says so
  */
 export async function deliver(run: Run, outcome: Outcome): Promise<string | undefined> {

@@ -1,4 +1,4 @@
-/** At a limit if people are asked: whether the session may go on is a question like any other, and no call's. */
+/** At a limit if people are asked: whether the session may continue is a question like any other, and belongs to no call. */
 import type { BudgetLimit } from "../activities/contract/budget-question.ts";
 import type { RunPolicy } from "../activities/contract/run-policy.ts";
 import { lasted, type OpenQuestion } from "./asking.ts";
@@ -16,7 +16,7 @@ export function limitToAsk(run: Run, policy: RunPolicy): BudgetLimit | undefined
 }
 
 /**
- * Asks whether the run may go on, and waits for the answer.
+ * Asks whether the run may continue, and waits for the answer.
  * @param first the run's policy as it began: as much again is offered
  * @returns false if it is to end at the limit
  */

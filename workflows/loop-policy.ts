@@ -90,7 +90,7 @@ export function callGroups(calls: readonly CallFacts[]): (readonly [CallFacts, n
 }
 
 /**
- * What an answer means. Calls mean that the loop goes on, whatever the provider calls its finish; without calls only
+ * What an answer means. Calls mean that the loop continues, whatever the provider calls its finish; without calls only
  * `stop` ends the task.
  */
 export function afterAnswer(

@@ -72,7 +72,7 @@ export function activityOptions(
   return {
     // Longer than a restore may take.
     openSandbox: { ...common, ...host, startToCloseTimeout: 6 * MINUTE_MS, retry: retry(8) },
-    // Beside the commands: opening the sandbox, and taking or keeping what they made.
+    // Besides the commands: opening the sandbox, and taking or keeping what they made.
     setUpSandbox: {
       ...common,
       ...host,

@@ -161,7 +161,7 @@ export async function answerTo(run: Run, question: OpenQuestion, isNew = true): 
   }
 }
 
-/** Beside the calls of a step: says that the session waits whenever nothing but questions is left of them. */
+/** In parallel with the calls of a step: says that the session waits whenever nothing but questions is left of them. */
 export async function restWhileWaiting(run: Run, isOver: () => boolean): Promise<void> {
   const { asking } = run;
   const isIdle = () => asking.busy === 0 && unanswered(asking).length > 0;
@@ -197,7 +197,7 @@ async function rest(run: Run, isIdle: () => boolean): Promise<void> {
   }
 }
 
-/** What cannot be done here leaves the session as it is: it waits all the same. */
+/** What cannot be done here leaves the session as it is: it waits nevertheless. */
 async function waitAndPark(run: Run): Promise<void> {
   const { step } = run.state;
   const budget = unanswered(run.asking).find((question) => question.budget)?.budget;

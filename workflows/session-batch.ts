@@ -1,5 +1,5 @@
 /**
- * A file of tasks, worked off some at a time: each is a session of its own, which goes on whatever becomes of this run. Holds
+ * A file of tasks, worked off some at a time: each is a session of its own, which continues whatever becomes of this run. Holds
  * ids and counters; how a session ended is read from Postgres.
  */
 import {

@@ -39,7 +39,7 @@ const FULL_SHARE = 1.1;
 
 /**
  * The whole summary. Original task, file table, open items and what the user said are taken from the rows and the
- * previous summary, so that a model can neither invent nor forget them; earlier decisions stay beside the new ones, so
+ * previous summary, so that a model can neither invent nor forget them; earlier decisions stay with the new ones, so
  * that it need not write them again. The rest is the model's.
  */
 export function composeSummary(material: SummaryMaterial, written: WrittenSections): string {

@@ -14,7 +14,7 @@ export function withFallback(config: RunConfig, fallback: number | undefined): R
   return { ...besidesModel(config), ...target };
 }
 
-/** What of a configuration is not its model's, by the schema: a setting that comes to it stays if the model changes. */
+/** What of a configuration is not its model's, by the schema: a setting added to it stays if the model changes. */
 export function besidesModel(config: RunConfig): Omit<RunConfig, keyof ModelTarget> {
   const settings = Object.entries(config).filter(([name]) => !(name in modelTargetSchema.shape));
   return Object.fromEntries(settings) as Omit<RunConfig, keyof ModelTarget>;

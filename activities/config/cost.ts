@@ -52,7 +52,7 @@ export function answerCostUsd(
 type Priced = Pick<ModelTarget, "model" | "price" | "tier">;
 
 /**
- * What requests are reckoned at that were lost with their worker, by the model that was asked: at most its input, none of it
+ * The estimated cost of requests that were lost with their worker, by the model that was asked: at most its input, none of it
  * from the cache.
  * @returns the session's own model first, then those that step in for it
  */

@@ -81,7 +81,7 @@ export const workerProgramSchema = z
   .strictObject({
     command: z.string().min(1),
     args: z.array(z.string()).default([]),
-    /** All that it has of the environment beside PATH and the like; `${LONGHAUL_MCP_…}` is filled in. */
+    /** Its environment besides PATH and the like; `${LONGHAUL_MCP_…}` is filled in. */
     env: z.record(z.string(), z.string()).default({}),
     cwd: z.string().optional(),
   })

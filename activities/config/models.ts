@@ -46,7 +46,7 @@ function findModel(model: string, catalogue: Catalogue): CatalogueModel | undefi
 
 /**
  * If more input makes the whole request dearer, a request stops there, so that the bill stays small; `maxInput` in
- * longhaul.yaml lets it go on. Source: decision 0036.
+ * longhaul.yaml lets it continue. Source: decision 0036.
  */
 function maxInputOf({ maxInput, price }: CatalogueModel): number | undefined {
   const dearFrom = price?.above?.tokens;
@@ -199,7 +199,7 @@ function servedModels({ catalogue, now }: ModelFacts): string[] {
 
 const bare = (name: string) => name.slice(name.indexOf("/") + 1).toLowerCase();
 
-/** Of the same provider, most alike by name first. */
+/** Of the same provider, the most similar name first. */
 function livingModels(model: string, facts: ModelFacts): string[] {
   const provider = model.slice(0, model.indexOf("/") + 1);
   return servedModels(facts)

@@ -57,7 +57,7 @@ function triggerOf({ context, headroom }: RunConfig): StrategyTrigger {
   return context.options.trigger ?? headroom ?? strategies[context.strategy].trigger;
 }
 
-/** Characters a token is reckoned at if text is cut before it is counted: cautious, tool output has 2.8–3.1. */
+/** Assumed characters per token if text is cut before it is counted: cautious, tool output has 2.8–3.1. */
 const CHARS_PER_TOKEN = 3;
 
 /**

@@ -1,4 +1,4 @@
-/** Where a session's window goes, by the same reckoning that triggers compaction. */
+/** Where a session's window goes, by the same calculation that triggers compaction. */
 import { breakdownOf, type Breakdown, type CappedPart } from "../contract/breakdown.ts";
 import { estimateError } from "../contract/tokens.ts";
 import { viewSize, type SizeBasis } from "../transcript/size.ts";

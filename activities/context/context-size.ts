@@ -1,4 +1,4 @@
-/** How large a session's next request is: one reckoning for the workflow's facts, the display and the log. Pure. */
+/** How large a session's next request is: one calculation for the workflow's facts, the display and the log. Pure. */
 import { viewSize, type SizeInput, type ViewSize } from "../transcript/size.ts";
 import type { ContextSize } from "../contract/context-size.ts";
 import type { Session } from "../store/sessions.ts";

@@ -1,4 +1,4 @@
-/** The next request of many sessions: the same reckoning as the trigger's, for lists and for sessions without a worker. */
+/** The next request of many sessions: the same calculation as the trigger's, for lists and for sessions without a worker. */
 import { runConfigSchema } from "../config/agent-config.ts";
 import { measureOf } from "./context-size.ts";
 import { requestSize } from "../transcript/size.ts";

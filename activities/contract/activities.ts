@@ -49,7 +49,7 @@ export interface OpenSessionInput {
   readonly continuedRound?: number;
   /** The run that it continues. */
   readonly continuedFrom?: string;
-  /** It goes on with the calls of the last step that have no results yet, and with their questions. */
+  /** It continues with the calls of the last step that have no results yet, and with their questions. */
   readonly keepsCalls?: true;
   /** That the run has in Temporal, whatever the session's settings say. */
   readonly precedence?: Precedence;
@@ -120,11 +120,11 @@ export interface CallFacts {
   readonly by?: "person" | "delegate";
   /** A person is asked before it is run. */
   readonly needsApproval?: true;
-  /** No other call of its step runs beside it. */
+  /** No other call of its step runs at the same time. */
   readonly alone?: true;
 }
 
-/** What is reported beside every outcome of a step. */
+/** What is reported with every outcome of a step. */
 export interface StepNews {
   /** Messages that wait in Postgres for the next step: more had come than one step takes. */
   readonly parked?: number;

@@ -15,7 +15,7 @@ export function streakAfter(
 ): Streak | undefined {
   let streak = before;
   for (const { status, failure } of ended) {
-    // What ends beside it changes nothing once it was enough.
+    // What ends at the same time changes nothing once it was enough.
     if ((streak?.count ?? 0) >= stopAfter) break;
     if (status === "cancelled") continue;
     const kind = status === "completed" ? undefined : (failure ?? status);

@@ -65,7 +65,7 @@ export interface TakenItem {
   readonly begun?: true;
 }
 
-/** Why nothing more is started: all was, too many failed alike, the money is spent, a person said so. */
+/** Why nothing more is started: all was, too many failed in the same way, the money is spent, a person said so. */
 export type CloseReason = "done" | "failures" | "cost" | "cancelled";
 
 interface CloseBatchInput {

@@ -14,7 +14,7 @@ export interface Budget {
   /** The newest messages that compaction leaves alone: at most this. */
   readonly tailTokens: number;
   readonly tailMessages: number;
-  /** User messages kept word for word beside a summary: at most this. */
+  /** User messages kept word for word besides a summary: at most this. */
   readonly userTokens: number;
   readonly summaryTokens: number;
   readonly pruneProtectTokens: number;

@@ -165,7 +165,7 @@ function piecesOf(text: string): string[] {
   return pieces;
 }
 
-/** What items come to as JSON in UTF-8, or a little more. */
+/** Size of items as JSON in UTF-8, or a little more. */
 export function bytesOf(items: readonly Guidance[]): number {
   return items.reduce(
     (sum, { id, parts, by = "" }) =>

@@ -49,7 +49,7 @@ export interface ToolResultPart {
   readonly toolName: string;
   readonly outcome: ToolOutcome;
   readonly text: string;
-  /** Images the model sees beside the text. */
+  /** Images the model sees with the text. */
   readonly files?: readonly FilePart[];
 }
 
@@ -63,7 +63,7 @@ export type AssistantPart = TextPart | ReasoningPart | ToolCallPart;
 export const answerText = (content: readonly AssistantPart[]): string =>
   content.map((part) => (part.type === "text" ? part.text : "")).join("");
 
-/** What a row is, beside its role. `summary` stands for a compaction round, `nudge` and `wrap-up` are ours. */
+/** What a row is, besides its role. `summary` stands for a compaction round, `nudge` and `wrap-up` are ours. */
 export type MessageKind =
   | "system"
   | "task"

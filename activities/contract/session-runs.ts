@@ -10,7 +10,7 @@ export interface SessionRuns {
   cancel(sessionId: string): Promise<void>;
   /**
    * Messages that were given to runs which then were terminated, reset or timed out, and so could not keep them: the run
-   * that was in charge, and those after it that never came to open the session. Oldest first, delivered ones too.
+   * that was in charge, and those after it that never opened the session. Oldest first, delivered ones too.
    */
   unkept(sessionId: string, runs: UnkeptRuns): Promise<Guidance[]>;
 }

@@ -3,7 +3,7 @@
 /** What starts a compaction by itself: a share of the usable window (0–1), a request that does not fit, or nothing. */
 export type StrategyTrigger = number | "overflow" | "manual";
 
-/** A strategy: when it compacts, what stays word for word beside the task, and who writes the summary. */
+/** A strategy: when it compacts, what stays word for word besides the task, and who writes the summary. */
 export interface Strategy {
   readonly trigger: StrategyTrigger;
   readonly writer: "model" | "code";

@@ -114,7 +114,7 @@ async function* piecesOf(text: string): AsyncGenerator<string> {
 }
 
 /**
- * Its row ends shortly before its run, which may go on with a message that came meanwhile; a run that closed without ending the
+ * Its row ends shortly before its run, which may continue with a message that came meanwhile; a run that closed without ending the
  * row may have been reset.
  */
 async function isAtWork(
@@ -168,7 +168,7 @@ interface Returned {
 
 const NO_FILES: Returned = { applied: [], notApplied: [], left: [] };
 
-/** Of a delegate that came to an end of its own. What any other one changed is named, and stays in its own session. */
+/** Of a delegate that ended by itself. What any other changed is named, and stays in its own session. */
 async function takeFiles(
   deps: AgentDeps,
   { sandboxes, saves }: Places,

@@ -108,7 +108,7 @@ const isGitFolder = (part: string): boolean =>
     part.replaceAll(/[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]/g, ""),
   );
 
-/** An address that begins with `./` or `../` is one beside the repository's. @returns undefined if it leads above the host */
+/** An address that begins with `./` or `../` is relative to the repository's. @returns undefined if it leads above the host */
 export function resolveUrl(repository: string, url: string): string | undefined {
   if (!/^\.\.?\//.test(url)) return url;
   const [, place = "", path = ""] =

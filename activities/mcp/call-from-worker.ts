@@ -46,7 +46,7 @@ export async function callFromWorker(
   return isRestarted && isConnected ? withNotice(server.name, result) : result;
 }
 
-/** Beside the call, which does not wait for it. */
+/** In parallel with the call, which does not wait for it. */
 function lookAtList(client: Client, { server, onListed }: McpCall): void {
   if (!isListDue(client)) return;
   const options = { timeout: server.settings.timeout, signal: AbortSignal.timeout(server.settings.timeout) };

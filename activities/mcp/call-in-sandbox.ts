@@ -15,7 +15,7 @@ import {
 } from "./sandbox-servers.ts";
 
 /**
- * The program goes on when a worker is lost: the next attempt finds its answer, or waits for it. It is `unknown` if the
+ * The program continues when a worker is lost: the next attempt finds its answer, or waits for it. It is `unknown` if the
  * program that got the call is gone.
  */
 export async function callInSandbox(call: McpCall, context: ToolContext): Promise<ToolResult> {

@@ -138,7 +138,7 @@ export async function callTool(
       signal,
       onprogress: ({ progress, total, message }) =>
         onProgress(message ?? `${progress}${total === undefined ? "" : ` of ${total}`}`),
-      // Without the output's schema: what does not fit it has happened all the same, and the model reads it.
+      // Without the output's schema: a result that does not fit it is real nevertheless, and the model reads it.
       toolDefinition: { name, inputSchema: { ...inputSchema, type: "object" } },
     },
   );

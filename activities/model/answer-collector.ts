@@ -27,7 +27,7 @@ export class AnswerCollector {
   readonly #spoken = new Map<string, Spoken>();
   readonly #called = new Map<string, Called>();
 
-  /** @param model of the request, noted beside its reasoning */
+  /** @param model of the request, stored with its reasoning */
   constructor(model: string, onDelta: (delta: ModelDelta) => void) {
     this.#model = model;
     this.#onDelta = onDelta;
@@ -61,7 +61,7 @@ export class AnswerCollector {
     });
   }
 
-  /** Reasoning that has no words may have come all the same, to be sent back. */
+  /** Reasoning that has no words may have come nevertheless, to be sent back. */
   #keep(kept: KeptReasoning): void {
     let entry = this.#entries.find((one): one is Spoken => one.type === "reasoning");
     if (entry === undefined) {

@@ -36,7 +36,7 @@ export function classOfError(facts: ErrorFacts, nearWindow = false): ModelErrorC
 
 /**
  * Whether the account is used up: providers answer 429, 400, 402 or 403, and no waiting helps. Google says "exceeded
- * your current quota" of its free tier too, with the time after which it goes on.
+ * your current quota" of its free tier too, with the time after which requests are accepted again.
  */
 function isQuota({ status, code, text, retryDelay }: ErrorFacts): boolean {
   if (/insufficient_quota|exceeded_current_quota|billing_hard_limit/i.test(code)) return true;

@@ -2,7 +2,7 @@
 import { RepairedEvents, type Reading } from "./stream-events.ts";
 
 export interface Gathering {
-  /** Absent: the bytes go on as they are. */
+  /** Absent: the bytes are passed on as they are. */
   readonly reading: Reading | undefined;
   /** How long a piece may be held back now, in ms, so that those that follow come with it. */
   readonly gatherMs: () => number;
@@ -48,7 +48,7 @@ export function gatheredBody(
 
 type Controller = ReadableStreamDefaultController<Uint8Array>;
 
-/** The first piece after a pause goes on at once, and those that follow it soon wait for the time to be up. */
+/** The first piece after a pause is passed on at once, and those that follow it soon wait for the time to be up. */
 class HeldEvents {
   readonly #events: RepairedEvents;
   readonly #gatherMs: () => number;
@@ -62,7 +62,7 @@ class HeldEvents {
     this.#gatherMs = gatherMs;
   }
 
-  /** @returns whether something went on */
+  /** @returns whether something was passed on */
   take(controller: Controller, bytes: Uint8Array): boolean {
     const leftMs = this.#holdsUntil - performance.now();
     const text = this.#events.take(bytes, leftMs > 0);

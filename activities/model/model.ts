@@ -26,7 +26,7 @@ export interface ModelRequest {
   /** Groups requests with a common prefix at the provider: the session's id. */
   readonly cacheKey: string;
   readonly deadlines: Deadlines;
-  /** What we reckon the request at, in tokens. */
+  /** Our estimate of the request, in tokens. */
   readonly estimatedTokens?: number;
   /** How long a piece of the answer may be held back now, in ms, to come as one with those that follow; default not at all. */
   readonly gatherMs?: () => number;

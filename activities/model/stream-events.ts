@@ -1,7 +1,7 @@
 /** A stream of server-sent events, each of whose data is looked at on its way, and whose pieces may be gathered. */
 
 export type StreamEvent = Record<string, unknown>;
-/** What goes on in an event's place; undefined: nothing does. */
+/** What is passed on in an event's place; undefined: nothing. */
 export type Repair = (event: StreamEvent) => StreamEvent | undefined;
 
 /** An event that is a piece of a text, and nothing else. */
@@ -21,7 +21,7 @@ export interface Reading {
 }
 
 /**
- * The text of such a stream, repaired. Of each event its data goes on, which is all that the SDKs read. Events whose data is no
+ * The text of such a stream, repaired. Of each event only its data is passed on, which is all that the SDKs read. Events whose data is no
  * JSON object, such as `[DONE]`, go through as they are.
  */
 export class RepairedEvents {

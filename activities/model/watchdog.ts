@@ -47,7 +47,7 @@ export class Watchdog {
     this.#arm(this.#deadlines.silenceMs);
   }
 
-  /** Some bytes are here, which are no piece of the answer: a comment, or an event that says that it goes on. */
+  /** Some bytes are here, which are no piece of the answer: a comment, or an event that says that it continues. */
   alive(): void {
     if (this.#phase !== "connect") this.#timer?.refresh();
     if (performance.now() < this.#toldFrom) return;

@@ -18,7 +18,7 @@ export interface Masker {
 
 const NO_TAILS: readonly Run[] = [];
 
-/** What a scan of a text came to. */
+/** The result of a scan of a text. */
 interface Scan {
   /** So many characters at the beginning belong to what was masked before. */
   readonly covered: number;
@@ -26,7 +26,7 @@ interface Scan {
   readonly spans: number[];
   /** From here on what follows the text decides. */
   readonly held: number;
-  /** Tokens that end where the text does, and may go on. */
+  /** Tokens that end where the text does, and may continue. */
   readonly tails: readonly Run[];
 }
 

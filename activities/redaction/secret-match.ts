@@ -163,7 +163,7 @@ function afterSeparator(gap: Gap, text: string, at: number, inside: boolean, who
 }
 
 export interface TokenMatch {
-  /** Where it ends; `NO` or `OPEN`. One that reaches the text's end may go on: see `goesOn`. */
+  /** Where it ends; `NO` or `OPEN`. One that reaches the text's end may continue: see `goesOn`. */
   readonly end: number;
   /** Where the value begins: what stands in front of it stays readable. */
   readonly from: number;
@@ -203,7 +203,7 @@ function matchRun(run: Run, text: string, at: number, enough: number): number {
   return length < run.min ? NO : at + length;
 }
 
-/** How many characters at the beginning of `text` go on with a token that ended where the text before did. */
+/** How many characters at the beginning of `text` continue a token that ended where the text before did. */
 export function goesOn(run: Run, text: string): number {
   return runLength(run, text, 0);
 }

@@ -13,7 +13,7 @@ export interface TokenRule {
   /** So many parts stay readable: the name in front of a value. */
   readonly shown: number;
   readonly caseless: boolean;
-  /** It begins where no word goes on: `task-…` holds no `sk-` token. */
+  /** It begins where no word continues: `task-…` holds no `sk-` token. */
   readonly atWord: boolean;
 }
 
@@ -43,7 +43,7 @@ const PRIVATE_KEYS = ["", "RSA ", "EC ", "DSA ", "OPENSSH ", "ENCRYPTED "].map(
 );
 
 export const TOKEN_RULES: readonly TokenRule[] = [
-  // `sk-` plus words is common in CSS, hence the longer forms.
+  // `sk-` plus words is common in CSS, so the longer forms are required.
   ...["sk-proj-", "sk-ant-", "sk-svcacct-", "sk-or-"].map((prefix) => token(prefix, URL_SAFE, 20)),
   token("sk-", WORD, 32),
   ...["ghp_", "gho_", "ghu_", "ghs_", "ghr_"].map((prefix) => token(prefix, WORD, 36)),

@@ -41,7 +41,7 @@ export interface AgentDeps {
   readonly notices?: { readonly send: SendNotice; readonly withContent: boolean } | undefined;
   /** Spans and metrics; absent if no exporter is configured. */
   readonly telemetry?: Telemetry | undefined;
-  /** Told when a statement fails because the database's tables are newer than this code. */
+  /** Called when a statement fails because the database's tables are newer than this code. */
   readonly outdated?: () => void;
   /** Only ids and codes go to Temporal: no line of a command, no failure's words, no answer. */
   readonly idsOnly?: boolean;

@@ -27,7 +27,7 @@ export async function enterSession(deps: EnterDeps, scope: Caller, at: Standpoin
 }
 
 /**
- * As `enterSession`, and reads what the activity is about beside the session's row, not after it.
+ * As `enterSession`, and reads what the activity is about in parallel with the session's row, not after it.
  * @param read is called again if the run took the session over only now: rows may have left the view, or come back
  */
 export async function enterReading<T>(
@@ -52,7 +52,7 @@ async function enter(deps: EnterDeps, scope: Caller, at: Standpoint): Promise<En
   if (entered === "superseded") {
     throw superseded("this attempt wrote nothing");
   }
-  // Its end is written all the same: see `enterToClose`.
+  // Its end is written nevertheless: see `enterToClose`.
   if (entered.session.isOrphan) throw fatal("Superseded", ORPHANED);
   return entered;
 }

@@ -2,7 +2,7 @@
  * Attempts that ended with their worker: a process that died or froze reports nothing, so the attempt after it reads what
  * the last one left in its heartbeat. Work that kills one worker after the other is not handed on forever.
  *
- * The first attempt leaves no mark: an ordinary loss is the worker's, and the next attempt goes on. From the second attempt
+ * The first attempt leaves no mark: an ordinary loss is the worker's, and the next attempt continues. From the second attempt
  * on each says in its heartbeats that it runs and for how long it has, and at last that it ended in good order.
  */
 import { fatal } from "../contract/failures.ts";

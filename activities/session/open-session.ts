@@ -60,7 +60,7 @@ async function openSession(
   );
   const wentBack = taken !== "superseded" && taken.wentBack;
   const entered = await enterSession(deps, scope, at);
-  // What goes on in a fresh history was allowed when it began.
+  // What continues in a fresh history was allowed when it began.
   if (input.continuedFrom === undefined) await holdToPolicy(deps, entered, input.precedence);
   const session = await takeOwnTools(deps, entered, step === 0);
   if (input.keepsCalls !== true) {
@@ -129,7 +129,7 @@ async function openSession(
 }
 
 /**
- * Where a run begins. One that continues the run in charge, and one that takes an ended session up again, go on from all
+ * Where a run begins. One that continues the run in charge, and one that resumes an ended session, continue from all
  * there is. A reset to the start of a run that was seen before goes back to where that began.
  */
 async function standpointOf(db: Queryable, id: string, input: OpenSessionInput): Promise<Standpoint> {
@@ -156,7 +156,7 @@ async function prepare(deps: AgentDeps, id: string, task: string): Promise<void>
   await createSession(deps.store, { id, task: deps.sanitizer.clean(task), config: deps.defaultConfig });
 }
 
-/** A session that a schedule started; one that was made before needs it no more. */
+/** A session that a schedule started; one that was made before does not need it any more. */
 async function prepareScheduled({ store }: AgentDeps, id: string, name: string): Promise<void> {
   const schedule = await findSchedule(store.db, name);
   if (schedule === undefined) return;

@@ -3,7 +3,7 @@
  *
  * Idempotency key: the container's name, made from the session's id; checkpoints by (session, epoch, step).
  * Side effects: container, volume, checkpoint, events. Heartbeat: by timer. Retry class: engine and database.
- * Cancel: opening is given up, what it has made is removed; a save goes on by itself; the finaliser runs in a scope that
+ * Cancel: opening is given up, what it has made is removed; a save continues by itself; the finaliser runs in a scope that
  * cannot be cancelled.
  */
 import { ApplicationFailure, ApplicationFailureCategory } from "@temporalio/common";

@@ -1,4 +1,4 @@
-/** A session that waits for people alone: whichever activity of a run comes first says so, also after a reset. */
+/** A session that waits only for people: the first activity of a run says so, also after a reset. */
 import type { OpenBudget } from "../contract/budget-question.ts";
 import type { ActivityScope } from "../runtime/activity-scope.ts";
 import type { AgentDeps } from "../runtime/deps.ts";

@@ -1,5 +1,5 @@
 /**
- * Servers whose tools change while a session goes on. What it has stays in its prompt, which providers keep in their caches;
+ * Servers whose tools change while a session runs. What it has stays in its prompt, which providers keep in their caches;
  * the new list is taken when the prompt changes anyway: after a compaction, and when a person speaks.
  */
 import { createHash } from "node:crypto";

@@ -29,7 +29,7 @@ export class ChunkBatch {
     this.#timer = setTimeout(() => {
       this.#timer = undefined;
       const sessions = new Set<string>();
-      // A session is written once: an attempt that was thought dead may still receive pieces beside the one in charge.
+      // A session is written once: an attempt that was thought dead may still receive pieces at the same time as the one in charge.
       this.write(
         [...this.#waiting].filter(({ at }) => !sessions.has(at.sessionId) && sessions.add(at.sessionId)),
       );

@@ -58,7 +58,7 @@ export function createChunkWriter(
     if (notifier.isWatched(sessionId)) timer ??= setTimeout(flush, WATCHED_GATHER_MS);
     else batch.add(waiting);
   };
-  // Whoever comes to watch sees at once what there is.
+  // Anyone who begins to watch sees at once what there is.
   const stopHearing = notifier.onWatched(sessionId, () => {
     if (chunks.length > 0) flush();
   });

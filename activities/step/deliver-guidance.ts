@@ -28,7 +28,7 @@ import {
 } from "../store/guidance.ts";
 import { hasMessage, insertMessage, lockRun, takeSequences, type MessageMeta } from "../store/transcript.ts";
 
-/** Parked messages that are looked at for one step: of the shortest, no more would be read with profit. */
+/** Parked messages that are looked at for one step: of the shortest, reading more would bring nothing. */
 const MAX_MESSAGES = 500;
 
 /**

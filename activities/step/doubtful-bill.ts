@@ -7,7 +7,7 @@ import { areDoubtful, isSuspicious, JUDGED_CALLS } from "../transcript/doubtful-
 import type { StepContext } from "./step-context.ts";
 
 export interface Doubt {
-  /** The bill is listed and not reckoned with. */
+  /** The bill is listed and not used in calculations. */
   readonly isDoubtful: boolean;
   /** No one was informed before. */
   readonly isNews: boolean;

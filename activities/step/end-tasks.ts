@@ -5,7 +5,7 @@ import type { AgentDeps } from "../runtime/deps.ts";
 import type { Session } from "../store/sessions.ts";
 import type { LedgerRow } from "../store/tool-calls.ts";
 
-/** Tells their servers, beside the work: whether a task ends is the server's to say. */
+/** Informs their servers, in parallel with the work: whether a task ends is up to the server. */
 export function endTasks(
   { mcp }: Pick<AgentDeps, "mcp">,
   session: Pick<Session, "id" | "config">,

@@ -39,7 +39,7 @@ export async function finishCompaction(
   outcome: Compaction,
 ): Promise<CompactionFacts> {
   const { context, measure, deps, session } = compaction;
-  // A summary is stored beside its usage rows, and is done when both are stored.
+  // A summary is stored in parallel with its usage rows, and is done when both are stored.
   if (outcome.kind !== "compacted") await Promise.all(compaction.writes);
   switch (outcome.kind) {
     case "nothing":

@@ -45,7 +45,7 @@ export function failureOf(error: ModelError, isLast: boolean): ModelFailure {
       if (isLast)
         return end(
           "ModelTimeout",
-          'It took that long twice in a row. The conversation up to this step is kept, the unfinished answers are not. Ask for less at a time, or take a faster model (longhaul say ID "go on" --model …); limits.modelTimeout sets the time of a new session.',
+          'It took that long twice in a row. The conversation up to this step is kept, the unfinished answers are not. Ask for less at a time, or use a faster model (longhaul say ID "go on" --model …); limits.modelTimeout sets the time of a new session.',
         );
       return again(error);
     case "rate-limit":

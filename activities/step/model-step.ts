@@ -132,7 +132,7 @@ async function takeStep(
     session.config,
     context.used + room.tokens,
   );
-  // Beside the request, not before it.
+  // In parallel with the request, not before it.
   const announced = announce(
     deps,
     session,

@@ -194,7 +194,7 @@ async function invoke(
   }
 }
 
-/** It has no result yet: whoever asks people goes on from here. */
+/** It has no result yet: the code that asks people continues from here. */
 function waitsFor({ idsOnly }: AgentDeps, { server, questions }: ServerAsks): ToolFacts {
   const serverAsks = {
     server,

@@ -155,7 +155,7 @@ export async function answerFacts(step: StepContext, paid: StoredMessage): Promi
 
 /**
  * Keeps what was said before a person stopped it; nothing said leaves no row.
- * @param costUsd what the request is reckoned to have cost
+ * @param costUsd the estimated cost of the request
  * @returns the context's size with it
  */
 export async function keepInterrupted(

@@ -16,7 +16,7 @@ import { type ModelCallRow, learnFrom, recordCall } from "../store/model-calls.t
 import type { Session } from "../store/sessions.ts";
 import { SummariserOverflow, type Summarise, type SummaryRequest } from "../compaction/compaction.ts";
 
-/** No summary will come from a model now: the round goes on without one. */
+/** No summary will come from a model now: the round continues without one. */
 export class SummariserUnavailable extends Error {
   override readonly name = "SummariserUnavailable";
 }

@@ -1,4 +1,4 @@
-/** Requests that came to nothing: their bill, and what they tell of the next attempt. */
+/** Failed requests: their bill, and what they say about the next attempt. */
 import { answerCostUsd, costUsd } from "../config/cost.ts";
 import { cutChars } from "../contract/cut-text.ts";
 import type { ModelAnswer, ModelErrorClass } from "../model/model.ts";
@@ -13,7 +13,7 @@ import { billOf } from "./store-answer.ts";
 const BILLED: ReadonlySet<string> = new Set<ModelErrorClass>(["silent", "too-long", "malformed"]);
 
 /**
- * What a request without a bill is reckoned to have cost in USD: by our count of it, as much of it from the cache as of the
+ * The estimated cost of a request without a bill in USD: by our count of it, as much of it from the cache as of the
  * last one that was billed. Null if the price is not known.
  * @param said what came of the answer
  */

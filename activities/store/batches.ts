@@ -50,7 +50,7 @@ export async function listBatches(db: Queryable, limit: number): Promise<Batch[]
     .limit(limit);
 }
 
-/** In the order of the file; what it has no more comes first, at place 0. */
+/** In the order of the file; what it no longer has comes first, at place 0. */
 export async function listItems(db: Queryable, batchId: string): Promise<ItemRow[]> {
   return db
     .select({
@@ -96,7 +96,7 @@ export async function saveItem(
     .onConflictDoUpdate({ target: [batchItems.batchId, batchItems.itemId], set });
 }
 
-/** Where the file has these now; 0 for what it has no more. */
+/** Where the file has these now; 0 for what it no longer has. */
 export async function placeItem(
   db: Queryable,
   batchId: string,

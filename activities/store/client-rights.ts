@@ -18,7 +18,7 @@ interface Rights {
   readonly grants: string;
   /** The rows that are seen and changed. */
   readonly rows: string;
-  /** What a new row must be besides. */
+  /** What a new row must also fulfil. */
   readonly newRows?: string;
 }
 

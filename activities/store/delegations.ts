@@ -45,7 +45,7 @@ export async function findDelegate(db: Queryable, id: string): Promise<Delegate 
   };
 }
 
-/** Names the session that does a call; one that was named before does it no more. */
+/** Names the session that does a call; one that was named before no longer does it. */
 export async function nameDelegate(
   db: Queryable,
   call: LedgerRow,

@@ -39,7 +39,7 @@ export const eventData = {
     reasoning: text,
     finish: text,
     tokenUsage: of({ input: number, output: number, cached: number, reasoning: number }),
-    /** The provider's counts contradict ours over several calls: they are not reckoned with. Told once a session. */
+    /** The provider's counts contradict ours over several calls: they are not used. Reported once a session. */
     usageDoubtful: yes.optional(),
     /** The provider hides the model's thoughts from this account; the session continues without. Once a session. */
     summaryRefused: yes.optional(),
@@ -123,7 +123,7 @@ export const eventData = {
     network: measuredNetwork.optional(),
     /** By digest, or its id if no registry has it. */
     image: text.optional(),
-    /** Walls that do not hold, if the operator runs the sandbox all the same. */
+    /** Isolation that does not hold, if the operator runs the sandbox anyway. */
     gaps: list(text).optional(),
   }),
   "sandbox:adopted": of({ container: text, network: measuredNetwork.optional() }),

@@ -88,7 +88,7 @@ export async function hasEarlierCall(
   return rows.length > 0;
 }
 
-/** What one token of a lost request's input is reckoned at; undefined if the model's price is not known. */
+/** The assumed price of one token of a lost request's input; undefined if the model's price is not known. */
 export interface LostRate {
   readonly model: string;
   readonly usdPerToken: number | undefined;
@@ -186,7 +186,7 @@ export async function totalUsage(db: Queryable, sessionId: string): Promise<Step
   return row ?? { input: 0, output: 0, cached: 0, reasoning: 0, calls: 0 };
 }
 
-/** USD of all calls whose cost is known, of a session with its delegates or of a delegate with those beside it. */
+/** USD of all calls whose cost is known, of a session with its delegates or of a delegate with its siblings. */
 export async function spentUsd(db: Queryable, sessionId: string): Promise<number> {
   const [row] = await db
     .select({ spent: sql<number>`coalesce(sum(${modelCalls.costUsd}), 0)::float8` })

@@ -153,7 +153,7 @@ async function packHas(db: Database, id: number, text: string): Promise<boolean>
   const unpacked = Readable.from(packPieces(db, id)).compose(createGunzip());
   for await (const piece of unpacked) {
     const bytes = Buffer.concat([before, piece as Buffer]);
-    // Read to the end all the same: a stream that is left early fails later, outside any handler.
+    // Read to the end nevertheless: a stream that is left early fails later, outside any handler.
     isFound ||= bytes.includes(needle);
     before = bytes.subarray(Math.max(0, bytes.length - needle.length + 1));
   }

@@ -269,10 +269,10 @@ export async function recentCalls(
     .limit(limit);
 }
 
-/** What the size of a session's request depends on beside its rows. */
+/** What the size of a session's request depends on besides its rows. */
 export interface SessionSettings {
   readonly id: string;
-  /** As it is stored, by whichever version. */
+  /** As it is stored, by any version. */
   readonly config: unknown;
   readonly prompt: string | null;
   /** If no prompt is stored: what one is made of. */

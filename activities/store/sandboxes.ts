@@ -74,7 +74,7 @@ export async function recordSandbox(
 export const PARKED = "parked";
 
 /**
- * Marks the session's sandbox as saved for the last time by a run, before it is removed: an attempt that goes on after
+ * Marks the session's sandbox as saved for the last time by a run, before it is removed: an attempt that continues after
  * that removes it, and saves or opens nothing. A session that never had a sandbox gets a row that names none.
  */
 export async function markClosed(db: Queryable, sessionId: string, closedRun: string): Promise<void> {

@@ -1,4 +1,4 @@
-/** What of a session's settings changes while it runs, beside its model. */
+/** What of a session's settings changes while it runs, besides its model. */
 import { eq, sql, type SQL } from "drizzle-orm";
 import type { RunConfig } from "../config/agent-config.ts";
 import type { Queryable } from "./db.ts";

@@ -12,7 +12,7 @@ export interface Standpoint {
   readonly step: number;
   /**
    * `model`: this step's messages are still to come; `tools`: its answer is there, its results are not; `resume`: a
-   * run of its own that goes on from all there is, so that only our own notes for a step that never came are dropped.
+   * run of its own that continues from all there is, so that only our own notes for a step that never came are dropped.
    */
   readonly phase: "model" | "tools" | "resume";
   /**

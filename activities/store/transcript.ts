@@ -20,7 +20,7 @@ export interface FolderNotes {
   readonly bytes: number;
 }
 
-/** What a row remembers beside its content. */
+/** What a row stores besides its content. */
 export interface MessageMeta {
   readonly usage?: { readonly input: number; readonly output: number; readonly cached?: number } | undefined;
   readonly finish?: string;

@@ -25,7 +25,7 @@ export const delegateInput = z.strictObject({
 });
 export type DelegateInput = z.infer<typeof delegateInput>;
 
-/** Performed by the workflow, as a session of its own; only an input that is no good comes to the worker's tools. */
+/** Performed by the workflow, as a session of its own; only an invalid input reaches the worker's tools. */
 export const delegate = typedTool({
   name: DELEGATE,
   description:

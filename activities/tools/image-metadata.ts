@@ -1,4 +1,4 @@
-/** An image without what it carries beside its picture: comments, EXIF, XMP, profiles, trailing bytes. Pure. */
+/** An image without what it carries besides its picture: comments, EXIF, XMP, profiles, trailing bytes. Pure. */
 
 /** Chunks of a PNG that its picture needs; all others hold text or data of programs. */
 const PNG_CHUNKS = "IHDR PLTE IDAT IEND tRNS gAMA cHRM sRGB sBIT bKGD pHYs acTL fcTL fdAT".split(" ");

@@ -26,7 +26,7 @@ async function run(given: z.infer<typeof input>, context: ToolContext): Promise<
   const before = await sandbox.state(given.id);
   if (before === undefined) return failure(await noSuchCommand(sandbox, given.id));
   if (before.kind !== "running") {
-    // What it left behind in its group is ended all the same.
+    // What it left behind in its group is ended nevertheless.
     await sandbox.kill(given.id, GRACE_MS);
     return { text: `"${given.id}" had ended before: ${describeState(before)}.` };
   }

@@ -130,7 +130,7 @@ function mcpTool(server: string, settings: McpServer, entry: McpToolEntry): Tool
     input,
     inputSchema: { properties: {}, ...entry.inputSchema, type: "object" },
     readOnly: isRepeatable,
-    // What may be repeated may change something all the same.
+    // What may be repeated may change something nevertheless.
     onlyReads: isReadOnly,
     // Another machine's server does not know the workspace.
     changesFiles: !isReadOnly && !isRemote(settings),

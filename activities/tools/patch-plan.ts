@@ -179,7 +179,7 @@ export async function standOf(files: SandboxFiles, operation: PatchOperation): P
     return answer.ok ? answer.text : undefined;
   };
   if (operation.kind === "delete") {
-    // What is no text is there all the same.
+    // What is not text is there nevertheless.
     const found = await files.stat(path);
     if (found.ok) return "to do";
     return found.reason === "not-found" ? "done" : "not clear";

@@ -10,7 +10,7 @@ import { createToolRegistry, type ToolRegistry } from "./index.ts";
 import { withMcpTools } from "./mcp-tools.ts";
 import type { Tool } from "./tool.ts";
 
-/** What a session that plans has beside the tools that only read: the sandbox keeps its commands from writing. */
+/** What a session that plans has besides the tools that only read: the sandbox keeps its commands from writing. */
 const PLANNING = new Set(["bash", "bash_output", "kill_process"]);
 
 /** By registry, then by what of the settings decides: its schemas are measured once for each. */

@@ -7,7 +7,7 @@ import type { ToolContext } from "./tool.ts";
 /** Largest image that is shown. Source: providers take 5 to 20 MB; Cline allows 6 MB. */
 export const MAX_IMAGE_BYTES = 5_000_000;
 
-/** Stores an image without the text beside its picture. @returns why not, if it is not shown */
+/** Stores an image without the text next to its picture. @returns why not, if it is not shown */
 export async function storeImage(
   bytes: Uint8Array,
   name: string,
@@ -15,7 +15,7 @@ export async function storeImage(
 ): Promise<FilePart | string> {
   const mediaType = imageTypeOf(bytes);
   if (mediaType === undefined) return `${name} changed while it was read. Try again.`;
-  // Data beside the picture is text that neither the model nor a mask could see.
+  // Data next to the picture is text that neither the model nor a mask could see.
   const picture = withoutMetadata(bytes, mediaType);
   if (picture === undefined)
     return `${name} is a damaged image: its parts do not fit together. Make it again, with bash.`;

@@ -44,7 +44,7 @@ interface Beyond {
   /** What may be hidden, oldest first. */
   readonly hidden: readonly StoredMessage[];
   readonly savedTokens: number;
-  /** What new results may come to before the first is hidden. */
+  /** Size that new results may reach before the first is hidden. */
   readonly roomTokens: number;
 }
 

@@ -11,7 +11,7 @@ import { plural } from "../console/format.ts";
 const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,23}$/;
 const ITEM_ID = /^[A-Za-z0-9][A-Za-z0-9._-]{0,31}$/;
 const DIGEST_ID_CHARS = 8;
-/** How many mistakes are shown: those of a file in another format are all alike. */
+/** How many mistakes are shown: those of a file in another format are all the same. */
 const SHOWN_MISTAKES = 20;
 
 const text = z.string().trim().min(1, "is empty");

@@ -115,7 +115,7 @@ async function finish(services: Services, name: string, json: boolean, output: O
   const document = await followBatch(services, name, output);
   if (document === undefined) {
     const lines = [
-      `Detached: ${name} goes on.`,
+      `Detached: ${name} continues.`,
       `  longhaul batch status ${name}`,
       `  longhaul cancel ${name}`,
     ];

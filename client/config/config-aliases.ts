@@ -23,7 +23,7 @@ export function withoutAliases(settings: unknown): unknown {
   };
 }
 
-/** `context.compression.{strategy, options}`, and the options also beside the strategy. */
+/** `context.compression.{strategy, options}`, and the options also next to the strategy. */
 function contextOf({ compression, ...context }: Group): Group {
   if (!isGroup(compression)) return compression === undefined ? context : { ...context, compression };
   const { strategy, options = {}, ...beside } = compression;

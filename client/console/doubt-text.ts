@@ -3,7 +3,7 @@ import { tokens } from "./format.ts";
 
 /** Source: OpenAI's refusal, which asks for verification. */
 export const REFUSED_SUMMARY =
-  "The provider does not show this account what the model thinks (OpenAI shows it to verified organizations only). The session goes on without; models.<id>.reasoning: {summary: none} no longer asks for it.";
+  "The provider does not show this account what the model thinks (OpenAI shows it to verified organizations only). The session continues without it; models.<id>.reasoning: {summary: none} no longer asks for it.";
 
 /** Where a provider's token counts are implausible. @param billedTokens of the newest request; undefined if unknown */
 export function doubtText(billedTokens?: number): string {

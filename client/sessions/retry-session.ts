@@ -33,7 +33,7 @@ export interface Retried {
 }
 
 /**
- * A run that goes on is ended by it; an earlier one of a session that has outgrown several is found.
+ * A run that continues is ended by it; an earlier one of a session that has outgrown several is found.
  * @throws ClientError (usage) for a step that never ran, (impossible) if there is nothing to go back to
  */
 export async function retrySession(services: Services, row: SessionRow, retry: Retry): Promise<Retried> {

@@ -14,7 +14,7 @@ export interface Watch {
   readonly output: Output;
   /** Its delegates too. */
   readonly children?: boolean;
-  /** Lines for after the outcome; default: how to get the files, and how to go on. */
+  /** Lines for after the outcome; default: how to get the files, and how to continue. */
   readonly closing?: (end: FollowEnd) => Promise<readonly string[]>;
 }
 

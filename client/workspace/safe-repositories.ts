@@ -16,7 +16,7 @@ export interface SafeFiles {
 export interface SafeOptions {
   /**
    * Whether folders that are repositories without being called `.git` stay so. On a person's disk they must not: Git
-   * takes any folder with a `HEAD` as one, and reads the configuration beside it.
+   * takes any folder with a `HEAD` as one, and reads the configuration next to it.
    */
   readonly bareRepositories: boolean;
 }

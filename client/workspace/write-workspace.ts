@@ -113,7 +113,7 @@ async function replaceFolder(target: string, files: readonly WorkspaceFile[]): P
   return count;
 }
 
-/** Hooks beside a `HEAD` of the person's own would be taken for theirs. */
+/** Hooks next to a `HEAD` of the person's own would be taken for theirs. */
 async function refuseRepositoryData(target: string): Promise<void> {
   for (let at = target; ; at = dirname(at)) {
     if (isGitName(basename(at)) || (await hasHead(at))) {

@@ -6,7 +6,7 @@ import { createCipheriv, createDecipheriv, randomBytes } from "node:crypto";
 import { ApplicationFailure, type Payload, type PayloadCodec } from "@temporalio/common";
 
 export interface CodecKey {
-  /** Stands beside each payload, in the clear. */
+  /** Stored with each payload, unencrypted. */
   readonly id: string;
   /** 32 bytes. */
   readonly key: Uint8Array;

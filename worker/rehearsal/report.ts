@@ -33,7 +33,7 @@ export function wrapUpAt(step: number, script: readonly ScriptStep[]): string {
     `I stop here, after ${step} of the rehearsal's ${script.length} steps.`,
     plan.done.length === 0 ? "Nothing of the plan is finished." : `Finished: ${plan.done.join("; ")}.`,
     plan.open.length === 0 ? "Nothing is open." : `Still open: ${plan.open.join("; ")}.`,
-    "This is the rehearsal model, which plays a written script; a message to this session lets it go on.",
+    "This is the rehearsal model, which plays a written script; a message to this session lets it continue.",
   ].join("\n\n");
 }
 

@@ -42,7 +42,7 @@ export class ChatStream {
     return { of: field, text, with: saying };
   };
 
-  /** What came of reasoning beside its words, for its way back. */
+  /** What came with reasoning besides its text, to be sent back. */
   kept(): KeptReasoning {
     return {
       ...(this.#field === undefined || this.#field === FIELDS[0] ? {} : { field: this.#field }),
@@ -50,7 +50,7 @@ export class ChatStream {
     };
   }
 
-  /** A bill goes on; a sign of life has done its work when its bytes came. */
+  /** A bill is passed on; a sign of life has done its work when its bytes came. */
   #withoutChoice(chunk: StreamEvent): StreamEvent | undefined {
     const usage = usageInChunk(chunk);
     return usage === undefined ? undefined : { ...chunk, usage, choices: [] };
@@ -90,7 +90,7 @@ export class ChatStream {
   }
 }
 
-/** Said beside the choices, within one, or by its finish alone. */
+/** Said next to the choices, within one, or by its finish alone. */
 function errorOf(chunk: StreamEvent, choice: unknown): StreamEvent | undefined {
   const own = isRecord(choice) ? choice["error"] : undefined;
   const error = chunk["error"] ?? own;
@@ -100,7 +100,7 @@ function errorOf(chunk: StreamEvent, choice: unknown): StreamEvent | undefined {
   return { message: "The provider ended its answer in the middle with the finish reason `error`." };
 }
 
-/** A router puts the provider's own words beside its own. */
+/** A router adds the provider's own words to its own. */
 function wordsOf(error: StreamEvent): string {
   const raw = isRecord(error["metadata"]) ? textOf(error["metadata"]["raw"]) : "";
   return [textOf(error["message"]), raw].filter((text) => text !== "").join(": ") || JSON.stringify(error);

@@ -1,5 +1,5 @@
 /**
- * What happens in a session, reported to the worker's log and to telemetry, beside the work: nothing waits for it, and what goes
+ * What happens in a session, reported to the worker's log and to telemetry, in parallel with the work: nothing waits for it, and what goes
  * wrong with it is the trace's loss alone.
  */
 import { log } from "@temporalio/activity";

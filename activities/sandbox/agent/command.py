@@ -10,7 +10,7 @@ CALLS = f"{HOME}/calls"
 DEFAULT_MAX_OUTPUT_BYTES = 64 << 20
 # A child that still holds the pipe may be about to write the last line (`cmd | tee`).
 DRAIN_SECONDS = 0.2
-# Children left behind that go on writing are read this slowly and their output is dropped: no SIGPIPE for a server.
+# Children left behind that continue to write are read this slowly and their output is dropped: no SIGPIPE for a server.
 IDLE_DRAIN_SECONDS = 0.1
 TIMEOUT_GRACE_MS = 1000
 

@@ -37,7 +37,7 @@ def quietly(copy, peer):
     try:
         copy(peer)
     except OSError:
-        # One side closed: the other copy ends with it, or goes on with what is still to come.
+        # One side closed: the other copy ends with it, or continues with what is still to come.
         pass
 
 

@@ -1,4 +1,4 @@
-/** The Python programs that run inside containers, read from the files beside this one. */
+/** The Python programs that run inside containers, read from the files next to this one. */
 import { readFileSync } from "node:fs";
 
 /** In the order in which they are joined: each may use those above it. */

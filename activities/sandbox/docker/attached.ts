@@ -37,7 +37,7 @@ export interface AttachOptions {
   readonly say?: (line: string) => void;
 }
 
-/** The host with containers of others beside its own sandboxes. */
+/** The host with other people's containers besides its own sandboxes. */
 export function withAttached(host: SandboxHost, options: AttachOptions): SandboxHost {
   const attached = new Attached(host.name, options);
   return {

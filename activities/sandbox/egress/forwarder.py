@@ -1,4 +1,4 @@
-"""Gives the tools of a sandbox without a network a proxy at 127.0.0.1: each connection goes on to the egress proxy's socket,
+"""Gives the tools of a sandbox without a network a proxy at 127.0.0.1: each connection is passed on to the egress proxy's socket,
 with the line that says which sandbox it is from. Part of the supervisor: see sources.ts.
 """
 

@@ -32,7 +32,7 @@ export const batchItems = pgTable(
       .notNull()
       .references(() => batches.id),
     itemId: text("item_id").notNull(),
-    /** Its place in the file, from 1; 0 if the file has it no more. */
+    /** Its place in the file, from 1; 0 if the file no longer has it. */
     ordinal: integer().notNull(),
     /** SHA-256 of what the file says about it: a changed item is done again. */
     digest: text().notNull(),

@@ -16,7 +16,7 @@ export const rateWindows = pgTable(
   (t) => [primaryKey({ columns: [t.key, t.minute] })],
 );
 
-/** One row a session whose request is open at a model with limits. A worker that died renews it no more. */
+/** One row a session whose request is open at a model with limits. A worker that died no longer renews it. */
 export const openRequests = pgTable(
   "open_requests",
   {

@@ -100,7 +100,7 @@ function schemaOf(which: string, input: z.ZodType): Record<string, unknown> {
 
 const input = z.record(z.string(), z.unknown());
 
-/** A tool as a session has it: whichever worker takes the call runs it, if it has it. */
+/** A tool as a session has it: the worker that takes the call runs it, if it has it. */
 export function ownTool({ name, description, inputSchema, hints }: McpToolEntry): Tool {
   return typedTool({
     name,

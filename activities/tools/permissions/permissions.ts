@@ -113,7 +113,7 @@ function possibly(pattern: string, text: string): boolean {
   return endings(pattern).some((one) => fits(one, text, true));
 }
 
-/** Goes over the text once, with all places of the pattern that it may have reached: time grows with both, no more. */
+/** Goes over the text once, with all places of the pattern that it may have reached: time grows with both, not faster. */
 function fits(pattern: string, text: string, isAnything: boolean): boolean {
   let reached = new Set(behindGaps(pattern, 0));
   for (const char of text) {

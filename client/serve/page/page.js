@@ -247,7 +247,7 @@ async function say() {
   $("message").value = "";
   $("files").value = "";
   showAttached();
-  // One that had ended goes on.
+  // One that had ended continues.
   if (of === open && !of.isFollowed) void followSession(of, 0);
 }
 

@@ -28,7 +28,7 @@ function parseLines(text: string): AptSource[] {
   });
 }
 
-/** Paragraphs of `Field: value`, a line that begins with a space goes on with the last field. */
+/** Paragraphs of `Field: value`, a line that begins with a space continues the last field. */
 function parseStanzas(text: string): AptSource[] {
   const plain = text.replaceAll(/^#.*\n?/gm, "").replaceAll(/\n[ \t]+/g, " ");
   return plain.split(/\n\s*\n/).flatMap((stanza) => {

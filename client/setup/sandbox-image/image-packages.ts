@@ -11,7 +11,7 @@ export interface ImagePackage {
 
 /**
  * One line each: the distribution, packages of its own, those of npm below /usr/local and in corepack's cache, those of Python.
- * Node itself stands beside them: it is no package if the image has it.
+ * Node itself is listed next to them: it is not a package if the image has it.
  */
 const LIST = `. /etc/os-release; echo "os $ID"
 dpkg-query -W -f 'deb \${Package} \${Version} \${Architecture}\\n'
