@@ -6,7 +6,7 @@ import { reasonOf } from "../activities/contract/reason-of.ts";
 import { ownToolsOf, type OwnTools } from "../activities/tools/own/own-tools.ts";
 import { ServiceMissing } from "./connect/service-missing.ts";
 
-/** @throws ServiceMissing (exit code 4) if the file cannot be loaded, or has something that is no tool */
+/** @throws ServiceMissing (exit code 4) if the file cannot be loaded, or has something that is not a tool */
 export async function loadOwnTools(path: string): Promise<OwnTools> {
   const file = resolve(path);
   try {

@@ -185,7 +185,7 @@ async function pollUntilStopped(
       }
     }
     if (config.readyFile !== undefined) rmSync(config.readyFile, { force: true });
-    // Whoever runs it would only start it again.
+    // A process manager would only start it again.
     if (!stop.signal.aborted) await once(stop.signal, "abort");
   } finally {
     for (const signal of STOP_SIGNALS) process.off(signal, onSignal);

@@ -16,7 +16,7 @@ export interface WorkerParts {
   readonly connection: NativeConnection;
   readonly namespace: string;
   readonly bundle: WorkflowBundle;
-  /** Tells all workers that activities of a session are to stop; default: their heartbeats do. */
+  /** Tells all workers that activities of a session must stop; default: their heartbeats do. */
   readonly announceStop?: (sessionId: string) => void;
   readonly activities: AgentActivities & Partial<BatchActivities>;
   /** The process's identity in Temporal; default: without the part that distinguishes two processes of one address. */

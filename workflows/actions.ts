@@ -47,7 +47,7 @@ export interface Run {
   /** Which waiting messages are still to be announced to watchers. */
   readonly unannounced: Unannounced;
   readonly delegates: DelegateSlots;
-  /** What this run is to deliver, if it was started for that alone. */
+  /** What this run delivers, if it was started only for that. */
   readonly order: DeliveryOrder | undefined;
 }
 

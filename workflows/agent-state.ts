@@ -24,7 +24,7 @@ export interface AgentState {
   steps: number;
   /** That a person gave it on top of `maxSteps`. */
   moreSteps: number;
-  /** A person was asked at a limit, and it is to end there. */
+  /** A person was asked at a limit, and it must end there. */
   endsAtLimit: boolean;
   epoch: number;
   context: ContextSize;

@@ -4,7 +4,7 @@ import type { OpenBudget } from "../activities/contract/budget-question.ts";
 import type { QuestionFacts, Settlement } from "../activities/contract/questions.ts";
 
 export interface OpenQuestion extends QuestionFacts {
-  /** The place of its call in the step; absent if it is no call's. */
+  /** The place of its call in the step; absent if it belongs to no call. */
   readonly index?: number;
   readonly askedAtMs: number;
   /** Of a question about a limit. */

@@ -24,8 +24,8 @@ import { askAbout, askForServer, restWhileWaiting } from "./questions.ts";
 /**
  * All calls of a step, at once if they may; returns when each has its result.
  * @param left those that have none yet; what is left of them is left of the list if it throws
- * @returns true if the agent is stuck for good
- * @throws MovesOn if people alone are waited for, and the run is to continue on another version of the workers
+ * @returns true if the agent is permanently stuck
+ * @throws MovesOn if the run waits only for people, and continues on another version of the workers
  */
 export async function runTools(run: Run, left: WaitingCall[]): Promise<boolean> {
   const { state } = run;
@@ -107,7 +107,7 @@ async function askForDomains(run: Run, waiting: WaitingCall, input: RunToolInput
   }
 }
 
-/** One call, by whoever performs it. */
+/** One call, by tool, person or delegate. */
 async function performCall(run: Run, waiting: WaitingCall, input: RunToolInput): Promise<ToolFacts> {
   const { call } = waiting;
   let { asked } = waiting;

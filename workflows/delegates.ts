@@ -19,10 +19,10 @@ import { WORKFLOW_TYPE } from "./messages.ts";
 import { titled } from "./presentation.ts";
 import { boundedSummary, perform } from "./proxies.ts";
 
-/** Between two looks at a delegate that is to stop, in ms: Temporal may have lost its end (temporalio/temporal#10639). */
+/** Between two looks at a delegate that must stop, in ms: Temporal may have lost its end (temporalio/temporal#10639). */
 const STOPPING_LOOK_MS = 5_000;
 
-/** One call of `delegate`, when its turn has come. A step's calls are to come here in their order. */
+/** One call of `delegate`, when its turn has come. A step's calls must come here in their order. */
 export async function delegate(run: Run, call: CallFacts, input: RunToolInput): Promise<ToolFacts> {
   const { maxConcurrent = 1, lookMs = 300_000 } = run.policy?.delegates ?? {};
   const turn = run.delegates.turn();

@@ -49,7 +49,7 @@ export function route<J extends Job>(
   passOthers();
 }
 
-/** Undefined for all that is no message. One that cannot be decoded is a message whose taker refuses it. */
+/** Undefined for all that is not a message. One that cannot be decoded is a message whose taker refuses it. */
 function messageOf({ signalWorkflow }: Job): { readonly value: unknown } | undefined {
   if (signalWorkflow?.signalName !== guidanceSignal.name) return undefined;
   const payload = signalWorkflow.input?.[0];

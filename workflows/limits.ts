@@ -7,7 +7,7 @@ import { perform } from "./proxies.ts";
 import { answerTo, restWhileWaiting } from "./questions.ts";
 import { optionsOf, showDetails, type Run } from "./actions.ts";
 
-/** The limit that a person is to be asked about now, if any. */
+/** The limit that a person must be asked about now, if any. */
 export function limitToAsk(run: Run, policy: RunPolicy): BudgetLimit | undefined {
   const { state } = run;
   const asks = policy.asksAtLimit === true && !state.endsAtLimit;
@@ -18,7 +18,7 @@ export function limitToAsk(run: Run, policy: RunPolicy): BudgetLimit | undefined
 /**
  * Asks whether the run may continue, and waits for the answer.
  * @param first the run's policy as it began: as much again is offered
- * @returns false if it is to end at the limit
+ * @returns false if it must end at the limit
  */
 export async function mayGoOn(run: Run, limit: BudgetLimit, first: RunPolicy): Promise<boolean> {
   const { state, asking } = run;

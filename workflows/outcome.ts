@@ -26,7 +26,7 @@ export function failed(type: FailureType, message: string): Outcome {
 
 /**
  * True if an activity ended because a person stopped it, also if its last attempt failed on the way: Temporal
- * tries nothing again that is to end, so the failure is what was left when the stop came.
+ * does not retry anything that must end, so the failure is what was left when the stop came.
  */
 export function wasStopped(error: unknown): boolean {
   return (
@@ -34,7 +34,7 @@ export function wasStopped(error: unknown): boolean {
   );
 }
 
-/** What an error that ended the loop means. Continue-as-new is no error: it goes through. */
+/** What an error that ended the loop means. Continue-as-new is not an error: it passes through. */
 export function outcomeOf(error: unknown): Outcome {
   if (error instanceof ContinueAsNew) throw error;
   if (wasStopped(error))

@@ -37,7 +37,7 @@ export function answerRefusal({ asking }: Run, message: unknown): string | undef
 }
 
 /**
- * The person wrote a message: it is no answer, and grants nothing, and must not wait behind a question. One about a limit
+ * The person wrote a message: it is not an answer, and grants nothing, and must not wait behind a question. One about a limit
  * stays open: the message could be read by no step without more of what is used up.
  */
 export function withdrawForMessage({ asking }: Run): void {
@@ -46,7 +46,7 @@ export function withdrawForMessage({ asking }: Run): void {
     question.settlement = { how: "withdrawn", why: "said" };
 }
 
-/** Asks about a call and waits. @returns its facts if that ended it; undefined where it is to be run */
+/** Asks about a call and waits. @returns its facts if that ended it; undefined if it must be run */
 export async function askAbout(
   run: Run,
   { call, asked: before }: Pick<WaitingCall, "call" | "asked">,
@@ -73,7 +73,7 @@ export async function askForServer(
 }
 
 /**
- * @param before what came of it if the run before had asked it
+ * @param before its outcome if the run before had asked it
  * @returns how it ended; undefined if there was nothing to ask
  */
 async function ask(
@@ -125,7 +125,7 @@ async function notify(run: Run, input: NotifyInput): Promise<void> {
   );
 }
 
-/** Tells of the end of a run. An address that is away keeps it from closing only for so long. */
+/** Tells of the end of a run. An address that does not answer delays its closing only for so long. */
 export async function notifyEnd(run: Run): Promise<void> {
   if (run.policy?.notifies !== true) return;
   let isDone = false;
@@ -133,7 +133,7 @@ export async function notifyEnd(run: Run): Promise<void> {
   await condition(() => isDone, NOTICE_MS);
 }
 
-/** The wait. There is a timer only if the default is to be taken after a while. */
+/** The wait. There is a timer only if the default is used after a while. */
 export async function answerTo(run: Run, question: OpenQuestion, isNew = true): Promise<Settlement> {
   const { asking } = run;
   if (run.policy?.notifies && isNew) void notify(run, { event: "question:asked", question: question.id });

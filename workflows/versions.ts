@@ -8,7 +8,7 @@ export function ownVersion(): string | undefined {
 }
 
 /**
- * Whether workers of another version are to take over, and this run may go to them by continuing as new. Always false if
+ * Whether workers of another version should take over, and this run may go to them by continuing as new. Always false if
  * runs are not pinned.
  * @param left the version that the run before left for another: if that did not help, as with a run that an operator keeps on
  *   its version, it is not tried again

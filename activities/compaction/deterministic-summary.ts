@@ -1,4 +1,4 @@
-/** A summary made without a model: the last rung of the ladder, and a strategy of its own. Pure. */
+/** A summary made without a model: the last fallback, and also a strategy. Pure. */
 import { composeSummary, type SummaryMaterial } from "./compose-summary.ts";
 import type { StoredMessage } from "../contract/message.ts";
 import { callsIn, errorsIn, textOf } from "./session-facts.ts";

@@ -19,7 +19,7 @@ import { modelConfigSchema, modelTargetSchema, providerConfigSchema } from "./mo
 /** Of a text that the operator writes into the system prompt. Source: ours, some 5,000 tokens. */
 const MAX_OWN_PROMPT_CHARS = 20_000;
 
-/** Less is no time for a step. Source: ours. */
+/** Less is not enough for a step. Source: ours. */
 const MIN_DEADLINE_MS = 10_000;
 /** Source: ours, a year. */
 const MAX_DEADLINE_MS = 365 * 86_400_000;

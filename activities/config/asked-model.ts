@@ -10,7 +10,7 @@ import { modelTargetSchema, type ModelTarget } from "./model-target.ts";
 export function withFallback(config: RunConfig, fallback: number | undefined): RunConfig {
   const target = fallback === undefined ? undefined : config.fallback?.[fallback - 1];
   if (target === undefined) return config;
-  // All that is not the model's stays, also who writes the summaries: that need not be the one that failed.
+  // All that is not the model's stays, also the model that writes the summaries: it need not be the one that failed.
   return { ...besidesModel(config), ...target };
 }
 

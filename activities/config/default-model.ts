@@ -2,7 +2,7 @@
 
 /** With a key and no model named. Source: decision 0036. */
 export const DEFAULT_MODEL = "gpt-6.1-sol";
-/** Plays a written script when there is no model to be had. */
+/** Plays a written script if no model is available. */
 export const REHEARSAL_MODEL = "rehearsal/flashcards";
 
 /** With OpenAI's key, or a server that speaks for it, the default model; else undefined. */

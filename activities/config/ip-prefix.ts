@@ -18,7 +18,7 @@ export function isPrefix(text: string): boolean {
   }
 }
 
-/** @throws RangeError for what is no address or prefix */
+/** @throws RangeError for text that is neither an address nor a prefix */
 export function toPrefix(text: string): Prefix {
   const [address = "", length, ...more] = text.split("/");
   const kind = isIP(address);

@@ -1,4 +1,4 @@
-/** A session whose last answer is to be JSON by a schema: the schema, and how an answer is checked against it. */
+/** A session whose last answer must be JSON by a schema: the schema, and how an answer is checked against it. */
 import { z } from "zod";
 import { shorten } from "../contract/cut-text.ts";
 

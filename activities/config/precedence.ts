@@ -4,7 +4,7 @@ import type { Precedence } from "../contract/precedence.ts";
 
 /** The one that goes last. Source: Temporal's default of five. */
 export const LAST_PRIORITY = 5;
-/** Of whoever asks for none. Source: Temporal's default. */
+/** Of sessions that set none. Source: Temporal's default. */
 export const USUAL_PRIORITY = 3;
 /** Of Temporal's five: 1 goes first. */
 export const prioritySchema = z.number().int().min(1).max(LAST_PRIORITY);

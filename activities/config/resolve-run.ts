@@ -1,4 +1,4 @@
-/** What a session is to run by: its settings with all their models resolved. Pure. */
+/** The settings of a session's run with all their models resolved. Pure. */
 import type { AgentConfig, RunConfig } from "./agent-config.ts";
 import { costUsd } from "./cost.ts";
 import type { ModelTarget } from "./model-target.ts";

@@ -116,7 +116,7 @@ export interface CallFacts {
   readonly name: string;
   /** What it is about, at most 60 characters, masked: a command's first line, a path. */
   readonly about: string;
-  /** Who performs it, if that is no tool of the worker. */
+  /** Who performs it, if not a tool of the worker. */
   readonly by?: "person" | "delegate";
   /** A person is asked before it is run. */
   readonly needsApproval?: true;
@@ -151,7 +151,7 @@ export type StepOutcome =
       readonly context: ContextSize;
       readonly epoch: number;
     }
-  /** The model's provider failed for good, or time and again, and another model may step in. Nothing was stored. */
+  /** The model's provider failed permanently, or repeatedly, and another model may step in. Nothing was stored. */
   | { readonly kind: "unavailable"; readonly reason: string; readonly epoch: number }
   /** The request does not fit, by our count (nothing was sent) or by the provider's word. Nothing was stored. */
   | {

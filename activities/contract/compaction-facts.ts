@@ -9,7 +9,7 @@ export interface SummarizeInput {
   readonly trigger: CompactionTrigger;
   /** What the person wants kept in view, of a manual compaction. */
   readonly focus?: string;
-  /** As in `ModelStepInput`: the view is to fit that model's window. */
+  /** As in `ModelStepInput`: the view must fit that model's window. */
   readonly fallback?: number;
   /** Write the summary without a model: the last fallback, and what follows an open breaker. */
   readonly deterministic?: boolean;

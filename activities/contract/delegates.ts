@@ -19,7 +19,7 @@ export interface SettleDelegateInput extends OpenDelegateInput {
   readonly closed?: DelegateEnd;
   /** The person stopped the parent's step, and the delegate with it. */
   readonly stopped?: "interrupt" | "cancel";
-  /** As in `ModelStepInput`: the result is to fit that model's window. */
+  /** As in `ModelStepInput`: the result must fit that model's window. */
   readonly fallback?: number;
 }
 

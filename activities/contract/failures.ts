@@ -8,7 +8,7 @@ import { shorten } from "./cut-text.ts";
 export type FailureType =
   /** The provider refused the credentials. */
   | "ModelCredentials"
-  /** The provider refused the request for good (400, 404, 422). */
+  /** The provider refused the request permanently (400, 404, 422). */
   | "ModelRejected"
   | "ModelUnavailable"
   /** What may be asked of the model is used up for now: nothing was asked. */

@@ -14,7 +14,7 @@ const PART_BYTES = 40;
 
 /**
  * What was sent, as parts: a bare string counts as text. A part that is not understood becomes a text that says so.
- * Undefined for what is no message at all.
+ * Undefined for what is not a message at all.
  */
 export function partsOf(message: unknown): readonly UserPart[] | undefined {
   if (typeof message === "string") return [textPart(message)];
@@ -82,7 +82,7 @@ export function idOf(message: unknown): string | undefined {
 
 /**
  * Ids for messages that came without one, as from the Web UI: by what they say and how often the run heard it before.
- * A reset that applies the same signals again gives them the same ids, and so does who reads them in the run's history.
+ * A reset that applies the same signals again gives them the same ids, and so does a reader of the run's history.
  * @param run tells the run from all others, and is the same after a reset to a point in it
  */
 export function createUnnamedIds(run: string): (parts: readonly UserPart[]) => string {

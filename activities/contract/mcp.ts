@@ -24,7 +24,7 @@ export interface McpCatalogue {
   readonly tools: readonly McpToolEntry[];
   /** Full names of tools that a search has made callable, in the order in which they were found. */
   readonly found: readonly string[];
-  /** Why there are no tools of it. */
+  /** Why it has no tools. */
   readonly failed?: string;
   /** It lists others by now. They are taken when the prompt changes anyway. */
   readonly next?: {

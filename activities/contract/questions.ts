@@ -68,7 +68,7 @@ export interface SettleQuestionInput extends RunToolInput {
   readonly settlement: Settlement;
 }
 
-/** `allowed`: the call is to be run now. `noted`: of a server's question, whose end the call finds when it is run. */
+/** `allowed`: the call is run now. `noted`: of a server's question, whose end the call finds when it is run. */
 export type SettledQuestion =
   | { readonly kind: "allowed" }
   | { readonly kind: "noted"; readonly how: Settlement["how"] }
@@ -183,7 +183,7 @@ function leaveOf(
   if (action === "allow") return { how: "allowed", ...words };
   if (action === "allow-always" && kind !== "plan") return { how: "allowed", always: true, ...words };
   if (action === "deny") return { how: "denied", ...words };
-  // Of a plan, words are the changes that the person wants; of an approval they are no leave.
+  // Of a plan, words are the changes that the person wants; of an approval they grant nothing.
   if (kind === "plan" && text !== undefined && action === undefined) return { how: "denied", ...words };
   return kind === "plan"
     ? "answer a plan with allow, deny, or the changes that you want"

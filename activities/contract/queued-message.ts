@@ -24,7 +24,7 @@ export interface AnnounceQueuedInput {
   readonly messages: readonly (Omit<QueuedMessage, "excerpt"> & {
     /** Its beginning as it came. */
     readonly text: string;
-    /** Stored apart: the excerpt is to begin with its words. */
+    /** Stored apart: the excerpt begins with its words. */
     readonly longText?: FilePart;
   })[];
 }

@@ -10,7 +10,7 @@ export interface RunPolicy {
   readonly prune?: "auto" | "always" | "never";
   /** Estimated tokens of the prefix before the messages, for people. */
   readonly prefix?: { readonly system: number; readonly tools: number };
-  /** False if nothing is summarised but on a person's request. Absent means true. */
+  /** False if nothing is summarised except on a person's request. Absent means true. */
   readonly autoCompaction?: boolean;
   /**
    * Rounds by the trigger that may follow each other with one step between before they pause: they gain nothing. Histories

@@ -105,7 +105,7 @@ export function estimatedNextInput(next: NextInput): NextInputEstimate {
 }
 
 /**
- * A bill of more than so many times our count, or of less than that part of it, is not of this request: a sum over several,
+ * A bill of more than so many times our count, or of less than that part of it, does not belong to this request: it is a sum over several,
  * another unit, another request. Source: ours, with room for what a true bill differs by: a tokenizer's ratio (up to 2), images
  * that are counted at one size, a prompt that a compatible server puts in front. Bills of ten times the request were seen; and
  * of less and less of it, always the same: Ollama and LM Studio cut a request to their own window without a word and bill what is

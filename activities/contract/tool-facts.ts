@@ -5,7 +5,7 @@ export interface RunToolInput {
   readonly step: number;
   /** Which of the step's calls, from 0. */
   readonly index: number;
-  /** As in `ModelStepInput`: the result is to fit that model's window. */
+  /** As in `ModelStepInput`: the result must fit that model's window. */
   readonly fallback?: number;
   /** Of a question: not the call itself, but the names that its command was refused, or what its server wants to know. */
   readonly about?: "egress" | "server";
@@ -24,7 +24,7 @@ export interface ToolFacts {
   readonly costUsd?: number;
   /** Nothing was done: a person has to allow it first. */
   readonly needsApproval?: true;
-  /** Its command asked for names that are not listed, and a person is to be asked about them. */
+  /** Its command asked for names that are not listed, and a person must be asked about them. */
   readonly asksForDomains?: true;
   /** It has no result yet: its MCP server wants to know something of a person first. */
   readonly serverAsks?: ServerAsksFacts;

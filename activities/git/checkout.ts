@@ -17,7 +17,7 @@ export interface Checkout {
   readonly author: { readonly name: string; readonly email: string };
 }
 
-/** What a branch of a repository of ours begins with; `lfs.skipdownloaderrors`: an old commit's file is its pointer, no failure. */
+/** What a branch of a repository of ours begins with; `lfs.skipdownloaderrors`: an old commit's file is its pointer, not a failure. */
 const SETTINGS = `git config user.name "$NAME"
 git config user.email "$EMAIL"
 git remote add origin "$URL"

@@ -4,7 +4,7 @@ import { isSkillFile } from "../config/skills.ts";
 import type { GitAccess } from "./git-access.ts";
 import { git } from "./run-git.ts";
 
-/** Larger ones are no instructions. */
+/** Larger ones are not treated as instructions. */
 const MAX_FILE_BYTES = 1024 * 1024;
 /** As many as a prompt may name at the most. */
 const MAX_SKILLS = 500;

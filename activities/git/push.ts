@@ -1,4 +1,4 @@
-/** Pushes a commit of a relay. Never by force, but over what this session itself pushed on a line that was abandoned. */
+/** Pushes a commit of a relay. Never by force, except over what this session itself pushed in an abandoned attempt. */
 import { lsRemote, troubleOf } from "./remote.ts";
 import type { Relay } from "./relay.ts";
 import { hasCommit } from "./mirror.ts";

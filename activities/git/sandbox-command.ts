@@ -23,7 +23,7 @@ function command(id: string, order: Order): SandboxCommand {
   return { id, ...order, env: { ...ENVIRONMENT, ...order.env }, timeoutMs: TIMEOUT_MS };
 }
 
-/** The command's state once it has ended; its output is to be read and discarded. */
+/** The command's state once it has ended; its output must be read and discarded. */
 function run(sandbox: GitSandbox, order: Order): Promise<CommandState> {
   return sandbox.run(command(`git-${randomUUID()}`, order), { timeoutMs: TIMEOUT_MS + 10_000 });
 }

@@ -5,7 +5,7 @@ import { inTurn } from "./folders.ts";
 import type { GitAccess } from "./git-access.ts";
 
 /**
- * Without use for so long, a repository of ours goes. A relay is made again from the session's files: what is lost are commits that a
+ * A repository of ours that is unused for so long is removed. A relay is recreated from the session's files: what is lost are commits that a
  * reset abandoned. A mirror, with its files of Git LFS, is cloned again. Source: ours, thirty days as Git keeps what nothing refers to.
  */
 const UNUSED_MS = 30 * 24 * 3_600_000;

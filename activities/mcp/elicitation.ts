@@ -55,7 +55,7 @@ export function questionsFor(
 type Draft = Omit<ServerQuestion, "id" | "request">;
 
 function urlQuestion(server: string, { message, url }: ElicitRequestURLParams): Draft[] | string {
-  if (url.length > MAX_URL_CHARS) return "the address that a person is to open is too long";
+  if (url.length > MAX_URL_CHARS) return "the address that a person would open is too long";
   const text = [
     headline(server, message),
     `It wants you to open this address, which no one has opened or checked:`,

@@ -108,6 +108,6 @@ function valueOf(schema: FieldSchema, words: string): unknown {
   }
   if (choices !== undefined) return chosen(words);
   if (schema.type !== "number" && schema.type !== "integer") return words;
-  // What is no number is for the schema to refuse.
+  // What is not a number is left to the schema to refuse.
   return words !== "" && Number.isFinite(Number(words)) ? Number(words) : words;
 }

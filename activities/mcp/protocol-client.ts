@@ -44,7 +44,7 @@ const questionsTo = (client: Client): number => unanswered.get(client) ?? 0;
 /** Until when a server's list is good, by client, in ms of `performance.now()`. */
 const goodUntil = new WeakMap<Client, number>();
 
-/** Whether its list is to be looked at: on a new connection, after a notice that it changed, and when it is too old. */
+/** Whether its list must be checked: on a new connection, after a notice that it changed, and when it is too old. */
 export const isListDue = (client: Client): boolean => (goodUntil.get(client) ?? 0) <= performance.now();
 
 /** Hears of changes. If the server has to be asked for notices, nothing waits for that. */

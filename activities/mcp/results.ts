@@ -17,7 +17,7 @@ export async function toolResult(
   for (const block of content) shown.push(await show(block, context));
   const texts = shown.map((each) => (typeof each === "string" ? each : each.text));
   const json = structuredContent === undefined ? undefined : JSON.stringify(structuredContent);
-  // Servers are to say the same as text, for clients that know no other.
+  // Servers should say the same as text, for clients that know no other.
   if (json !== undefined && !texts.some((text) => isSameJson(text, json))) texts.push(json);
   const files = shown.flatMap((each) => (typeof each === "string" ? [] : [each.file]));
   return {

@@ -35,7 +35,7 @@ export interface AiSdkModel extends Model {
   warm(): Promise<void>;
 }
 
-/** The model port. Holds no connection: nothing is to be closed. */
+/** The model port. Holds no connection: nothing needs closing. */
 export function createAiSdkModel(options: AiSdkOptions): AiSdkModel {
   const refusals = new SummaryRefusals();
   let loading: Promise<Network> | undefined;
@@ -149,7 +149,7 @@ async function askOnce(
   } finally {
     watchdog.stop();
     signal.removeEventListener("abort", onAbort);
-    // Whatever made us leave, the provider is to stop writing (and billing).
+    // Whatever the reason for leaving, the provider must stop writing (and billing).
     call.abort();
   }
 }
@@ -188,7 +188,7 @@ function startStream(asking: Asking, signal: AbortSignal, watchdog: Watchdog, re
   return model.doStream(call);
 }
 
-/** The same field on every wire but Google's, which has a setting of its own. */
+/** The same field on every wire except Google's, which has a setting of its own. */
 function tierOf({ tier, api }: ModelTarget): Record<string, unknown> {
   return tier === undefined || api === "gemini" ? {} : { service_tier: tier };
 }

@@ -12,7 +12,7 @@ export interface Gathering {
 
 /**
  * Each event costs those who read behind this some 0.5 ms of a processor, by checks of its form and four streams: a long
- * answer in pieces of one token most of a step's. What is no piece, such as an end or a call, is never held back.
+ * answer in pieces of one token most of a step's. What is not a piece, such as an end or a call, is never held back.
  */
 export function gatheredBody(
   body: ReadableStream<Uint8Array>,

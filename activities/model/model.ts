@@ -38,7 +38,7 @@ export type ModelDelta =
   | { readonly type: "tool-call"; readonly toolName: string }
   /** A piece of the arguments of the call that began last. */
   | { readonly type: "tool-input"; readonly text: string }
-  /** Bytes arrive, but for long nothing that can be shown: the model's thinking is hidden. */
+  /** Bytes arrive, but for a while nothing that can be shown: the model's thinking is hidden. */
   | { readonly type: "thinking" };
 
 export interface ModelAnswer {

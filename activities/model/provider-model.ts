@@ -1,4 +1,4 @@
-/** A provider's model as the AI SDK's packages offer it to whoever reads its stream himself. Types only. */
+/** A provider's model as the AI SDK's packages offer it to code that reads its stream itself. Types only. */
 import type { LanguageModel } from "ai";
 
 export type ProviderModel = Extract<LanguageModel, { readonly specificationVersion: "v4" }>;

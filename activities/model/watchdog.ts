@@ -2,7 +2,7 @@
 import { ModelError } from "./model.ts";
 import type { NamedDeadlines } from "./deadlines.ts";
 
-/** After so long without a piece, bytes that carry none are reported. Source: ours, when a person begins to wonder. */
+/** After so long without a piece, bytes that carry none are reported. Source: ours, about when a person begins to wonder. */
 const WONDER_MS = 5_000;
 
 export class Watchdog {
@@ -47,7 +47,7 @@ export class Watchdog {
     this.#arm(this.#deadlines.silenceMs);
   }
 
-  /** Some bytes are here, which are no piece of the answer: a comment, or an event that says that it continues. */
+  /** Some bytes are here, which are not a piece of the answer: a comment, or an event that says that it continues. */
   alive(): void {
     if (this.#phase !== "connect") this.#timer?.refresh();
     if (performance.now() < this.#toldFrom) return;

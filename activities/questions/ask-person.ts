@@ -84,7 +84,7 @@ async function ask(deps: AgentDeps, scope: ActivityScope, input: RunToolInput): 
   };
 }
 
-/** What is asked about a call that is to be run; or, about one that was, for leave to reach what it was refused. */
+/** What is asked about a call before it runs; or, after it ran, for permission to reach what it was refused. */
 async function asksNow(
   db: Queryable,
   session: Session,

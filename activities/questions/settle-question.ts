@@ -97,7 +97,7 @@ async function waitForOthers(tx: Queryable, { id }: Session): Promise<void> {
   if ((await openQuestions(tx, id)).length === 0) await setWaiting(tx, id, false);
 }
 
-/** Its row and its event, of an answer that is no call's result. @returns whether the question was open */
+/** Its row and its event, of an answer that is not a call's result. @returns whether the question was open */
 async function noteAnswer(
   tx: Queryable,
   session: Session,

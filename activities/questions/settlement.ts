@@ -41,7 +41,7 @@ export function resultFor(
   }
 }
 
-/** Of a plan every end is a result: there is no call behind it that would be run. */
+/** Of a plan every end is a result: there is no call behind it to run. */
 function planResult(end: Settlement): { readonly outcome: ToolOutcome; readonly text: string } {
   const words = "text" in end && end.text !== undefined ? end.text : undefined;
   if (end.how === "allowed")

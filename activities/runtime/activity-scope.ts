@@ -20,7 +20,7 @@ export interface ActivityScope {
   readonly lostAttempts: number;
   /** Earlier attempts that did nothing and were deferred to a later one. */
   readonly waits: number;
-  /** Says that this one does nothing and is to come back later. */
+  /** Says that this one does nothing and will be retried later. */
   waited(): void;
   /** Since this attempt began, in ms. */
   elapsedMs(): number;
@@ -32,7 +32,7 @@ export interface ActivityScope {
    */
   stoppedByPerson(): boolean;
   /**
-   * Rejects with the cancellation, for activities that were stopped and are to be tried again. Usable in
+   * Rejects with the cancellation, for activities that were stopped and will be tried again. Usable in
    * a listener of `signal`, where Temporal's own `Context.current()` is not.
    */
   stopped(): Promise<never>;
@@ -137,7 +137,7 @@ function byCode(failure: unknown): unknown {
   return kept;
 }
 
-/** A failure of ours as it may stand in the history: its words, its stack and its causes'. */
+/** A failure of ours as it may be stored in the history: its text, its stack and its causes'. */
 function cleaned(
   failure: ApplicationFailure,
   { sanitizer }: Pick<AgentDeps, "sanitizer">,

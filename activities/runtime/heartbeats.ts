@@ -1,4 +1,4 @@
-/** When an activity reports to Temporal: rarely, and soon and often where it is to hear of a stop. */
+/** When an activity reports to Temporal: rarely, and soon and often where it must learn of a stop. */
 
 /** After an announced stop; each further wait is twice as long. Temporal may learn of the stop a moment later than we do. */
 export const FIRST_LOOK_MS = 50;

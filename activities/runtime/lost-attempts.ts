@@ -13,7 +13,7 @@ export interface AttemptMark {
   /** How long it has run, in ms, by its own clock. */
   readonly lifeMs: number;
   readonly losses: Losses;
-  /** `ended` in good order: whatever came of it, its worker lived. */
+  /** `ended` in order: whatever its outcome, its worker lived. */
   readonly state: "running" | "ended";
   /** Attempts that were deferred and did nothing: they do not count as failed. */
   readonly waits?: number;

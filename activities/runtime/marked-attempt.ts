@@ -37,7 +37,7 @@ export function markedAttempt(context: Context) {
     elapsedMs,
     lost: losses.total,
     waits: () => waits,
-    /** It did nothing and is to come back later. */
+    /** It did nothing and will be retried later. */
     waited: () => void (waits += 1),
     heartbeat: beat,
     /** How long it lives tells something of the work. */

@@ -31,7 +31,7 @@ function isForPerson({ deps, session }: StepContext, { toolName, input }: ToolCa
   return (tool === askUser || tool === exitPlan) && tool.input.safeParse(input).success;
 }
 
-/** One whose input is no good, or that a rule forbids, goes to the worker's tools, which say what is wrong with it. */
+/** One whose input is invalid, or that a rule forbids, goes to the worker's tools, which say what is wrong with it. */
 function isDelegated({ deps, session }: StepContext, call: ToolCallPart): boolean {
   const has = sessionTools(deps.tools, session).has(DELEGATE);
   if (verdictOf(session.config.permissions ?? [], call).action === "deny") return false;

@@ -39,7 +39,7 @@ export async function noteListed(
 
 const namesOf = (tools: readonly McpToolEntry[]) => tools.map(({ name }) => name);
 
-/** The session with the lists that are to be taken at this step; the same one if there are none. */
+/** The session with the lists that are applied at this step; the same one if there are none. */
 export async function withChangedTools(
   { store }: Pick<AgentDeps, "store">,
   session: Session,

@@ -6,7 +6,7 @@ import type { ModelDelta } from "../model/model.ts";
 import type { ChunkBatch, WaitingPieces } from "./chunk-batch.ts";
 import { WrittenCall } from "./written-call.ts";
 
-/** While someone watches. Source: survey of durable engines, D16 (50–100 ms); watchers are to see a piece within 300 ms. */
+/** While someone watches. Source: survey of durable engines, D16 (50–100 ms); watchers should see a piece within 300 ms. */
 const WATCHED_GATHER_MS = 60;
 
 export interface ChunkWriter {

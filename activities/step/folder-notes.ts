@@ -38,7 +38,7 @@ const NOTHING: FoundNotes = { text: "", notes: [], events: [] };
 export function createFolderNotes({ store, sanitizer }: Pick<AgentDeps, "store" | "sanitizer">) {
   const looked = new WeakMap<Sandbox, Set<string>>();
 
-  /** A failure to look is no failure of the call: it has its result. */
+  /** A failure to look is not a failure of the call: it has its result. */
   return async (session: Session, at: CallOfStep, open: () => Promise<Sandbox>): Promise<FoundNotes> => {
     try {
       return await find(session, at, open);

@@ -10,7 +10,7 @@ import { appendEvents } from "../store/events.ts";
 import { OPEN_MS, renew, reserve, settle } from "../store/rates.ts";
 import type { Session } from "../store/sessions.ts";
 
-/** The next request is tried so much later at most, by chance, so that those who wait for a minute do not come at once. Source: ours. */
+/** The next request is tried so much later at most, by chance, so that requests that wait for a minute do not all come at once. Source: ours. */
 const SPREAD_MS = 2_000;
 
 export interface RateHolder {

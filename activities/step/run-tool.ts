@@ -184,7 +184,7 @@ async function invoke(
   });
   try {
     const result = await Promise.race([running, detached, unconfirmed.promise]);
-    // Whoever stopped it does not wait for that.
+    // The person who stopped it does not wait for that.
     const note = stop.signal.aborted ? undefined : await egress.end();
     if (note === undefined) return result;
     const asks = session.config.sandbox.askForDomains === true && egress.asks;

@@ -187,7 +187,7 @@ export async function keepInterrupted(
         tokens,
       } as const;
       await insertPartialAnswer(tx, session.id, { ...row, meta: { finish: "interrupted" } });
-      // Its pieces are gone with that: who watches from now on reads it here.
+      // Its pieces are gone with that: anyone who watches from now on reads it here.
       await appendEvents(tx, session.id, session.epoch, [interruptedResponse(step, text, context)]);
     }
     await recordCall(tx, bill);

@@ -29,13 +29,13 @@ export interface SummariserDeps {
   >;
   readonly session: Session;
   readonly step: number;
-  /** What the summariser's count is to ours. */
+  /** The ratio of the summariser's count to ours. */
   readonly learnt: TokenRatio | undefined;
   /** Takes a write that has to be done before the round is, and that nothing else waits for. */
   readonly later: (write: Promise<unknown>) => void;
 }
 
-/** Who writes the summaries of a session: a model with its own window and wire, or the session's own. */
+/** The model that writes a session's summaries: one with its own window and wire, or the session's own. */
 export function summariserOf(config: RunConfig): ModelTarget {
   return config.summariser === undefined
     ? config

@@ -15,7 +15,7 @@ const BILLED: ReadonlySet<string> = new Set<ModelErrorClass>(["silent", "too-lon
 /**
  * The estimated cost of a request without a bill in USD: by our count of it, as much of it from the cache as of the
  * last one that was billed. Null if the price is not known.
- * @param said what came of the answer
+ * @param said what arrived of the answer
  */
 export function estimatedCostUsd({ session, size, rows }: StepContext, said: string): number | null {
   const { price, tier } = session.config;
@@ -28,7 +28,7 @@ export function estimatedCostUsd({ session, size, rows }: StepContext, said: str
 /**
  * A request that was, or may have been, billed for nothing. Without a bill its cost is an estimate, which a row with a cost and
  * no tokens means.
- * @param said what came of the answer before it failed
+ * @param said what arrived of the answer before it failed
  */
 export async function recordWasted(
   step: StepContext,

@@ -1,10 +1,10 @@
-/** Announcements to a worker from other processes through Postgres: a session is watched, or its work is to stop. */
+/** Announcements to a worker from other processes through Postgres: a session is watched, or its work must stop. */
 import { setTimeout as sleep } from "node:timers/promises";
 import type pg from "pg";
 import type { Store } from "./db.ts";
 import { channelOf, dedicated, WATCH_CLASS, WATCHED_CHANNEL, watchKey } from "./watching.ts";
 
-/** The id of a session whose activities are to stop. */
+/** The id of a session whose activities must stop. */
 const STOP_CHANNEL = "longhaul_stops";
 const RECONNECT_MS = 500;
 
@@ -15,7 +15,7 @@ export interface Announcements {
   wake(sessionIds: readonly string[]): Promise<void>;
   /** Calls back when a watch of the session begins. @returns a function that ends the subscription */
   readonly onWatched: (sessionId: string, begun: () => void) => () => void;
-  /** Tells all workers that activities of the session are to stop, this one first. Never fails. */
+  /** Tells all workers that activities of the session must stop, this one first. Never fails. */
   readonly stop: (sessionId: string) => void;
   /** Calls back on a stop. @returns a function that ends the subscription */
   onStop(sessionId: string, stopped: () => void): () => void;

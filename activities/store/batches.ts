@@ -11,7 +11,7 @@ export type Batch = typeof batches.$inferSelect;
 /** What the session of an item is made of. */
 type ItemStart = Omit<NewSession, "id" | "workspace">;
 
-/** An item whose session is to begin. */
+/** An item whose session must be started. */
 export interface NewItem {
   readonly itemId: string;
   readonly ordinal: number;
@@ -82,7 +82,7 @@ export async function openBatch(
     .onConflictDoUpdate({ target: batches.id, set });
 }
 
-/** An item with a session of its own that is still to begin, new or once more. */
+/** An item with a session of its own that has not begun, new or repeated. */
 export async function saveItem(
   db: Queryable,
   batchId: string,

@@ -8,7 +8,7 @@ export interface DatabaseError {
   /** The same the next time: a fault in our statement or our data. */
   readonly final: boolean;
   /**
-   * The statement names what this database has not (class 42), or a row is not as its tables want it: a fault of ours, or tables
+   * The statement names what this database has not (class 42), or a row does not fit its tables: a bug in Longhaul, or tables
    * newer than this code.
    */
   readonly unknownToSchema: boolean;
@@ -33,7 +33,7 @@ const ROW_CODES = new Set(["23502", "23514"]);
  * A query's own message carries its parameters, that is, the transcript: only the cause's words go out.
  * Data exceptions (class 22) and rejected statements (42) are the same the next time; a lost connection (08), a full
  * disk or too many connections (53), a shutdown (57), a lost race (40), a damaged disk (58) may pass.
- * @returns undefined for what is no error of the database
+ * @returns undefined for what is not an error of the database
  */
 export function databaseErrorOf(error: unknown): DatabaseError | undefined {
   if (!(error instanceof Error)) return undefined;

@@ -119,7 +119,7 @@ interface EventRow extends Record<string, unknown> {
 
 /**
  * Events and live pieces after `afterSeq` in order, at most `limit`. One statement, so one snapshot: of two, the
- * second could show seq n + 1 while the first was too early for n, which would then be skipped for good.
+ * second could show seq n + 1 while the first was too early for n, which would then be skipped forever.
  */
 export async function readEvents(
   db: Queryable,

@@ -1,4 +1,4 @@
-/** The view of a session: the rows that the model is to see, neither replaced by a round nor superseded. */
+/** The view of a session: the rows that the model sees, neither replaced by a round nor superseded. */
 import {
   and,
   eq,

@@ -7,7 +7,7 @@ import { mcpCatalogues, toolCalls } from "./schema/index.ts";
 
 /** Of a server that did not answer, in the column of its revision. */
 const FAILED = "failed";
-/** The same, once it is to be asked again. */
+/** The same, once it is asked again. */
 const DUE = "due";
 
 /** Lists by digest, as every activity of a session reads them: a list of 30,000 tokens is read once. */

@@ -61,7 +61,7 @@ export async function recordCall(
 }
 
 /**
- * Whether a model was asked in vain for a step before, and its request ended the same way.
+ * Whether a model was asked without success for a step before, and its request ended the same way.
  * @param at.attempt if it is given, earlier attempts of the activity alone count
  */
 export async function hasEarlierCall(
@@ -198,7 +198,7 @@ export async function spentUsd(db: Queryable, sessionId: string): Promise<number
   return row?.spent ?? 0;
 }
 
-/** What a model's real count is to our estimate, as learnt over all sessions; activities read it with the session. */
+/** The ratio of a model's real count to our estimate, as learned over all sessions; activities read it with the session. */
 export async function loadRatio(db: Queryable, model: string): Promise<TokenRatio | undefined> {
   const [row] = await db
     .select({ ratio: tokenRatios.ratio, samples: tokenRatios.samples })
@@ -219,7 +219,7 @@ async function saveRatio(db: Queryable, model: string, learnt: TokenRatio): Prom
 const RATIO_STEP = 0.01;
 
 /**
- * Learns from a bill what a model's count is to ours.
+ * Learns the ratio of a model's count to ours from a bill.
  * @param estimatedTokens of the request, before any ratio
  * @returns what is stored by now
  */

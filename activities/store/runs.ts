@@ -40,7 +40,7 @@ export async function runInCharge(db: Queryable, sessionId: string): Promise<str
 /**
  * Makes a run the one that may write (invariant 7). A run that was never seen takes the session over: rows from its
  * standpoint on are marked as superseded, never deleted, and a new epoch begins if there were any. Rounds and prunes
- * from there on are taken back, the workspace is to be restored, and watchers see an event. What people said in those rows,
+ * from there on are undone, the workspace will be restored, and watchers see an event. What people said in those rows,
  * and to runs that were ended from outside, waits for this run.
  * @returns the epoch in force, or `superseded` if a newer run has taken over from this one, or Temporal has one
  */

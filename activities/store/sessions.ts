@@ -62,7 +62,7 @@ export interface Session {
   readonly parentId: string | undefined;
   /** Of a delegate: no call of its parent waits for it any more. */
   readonly isOrphan: boolean;
-  /** What its model's real count is to our estimate, as learnt over all sessions. */
+  /** The ratio of its model's real count to our estimate, as learned over all sessions. */
   readonly learnt: TokenRatio | undefined;
   /** Tools of the MCP servers that it has; absent if it has none. */
   readonly catalogues?: readonly McpCatalogue[];

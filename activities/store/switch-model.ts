@@ -30,7 +30,7 @@ export function switchModel(
       .for("update");
     if (row === undefined) return false;
     const before = runConfigSchema.parse(row.config);
-    // The new model brings who writes its summaries and who steps in for it; all else is the session's.
+    // The new model brings the model that writes its summaries and its fallbacks; all else is the session's.
     const { summariser: _summariser, fallback: _fallback, ...kept } = besidesModel(before);
     const { summariser, fallback } = settings;
     const after = runConfigSchema.parse({ ...modelOf(settings), summariser, fallback, ...kept });

@@ -154,7 +154,7 @@ export async function saveOutputPart(
   await db.insert(toolOutputs).values({ sessionId, handle, part, offset, content }).onConflictDoNothing();
 }
 
-/** What the whole outputs of a session take in the database, but for this one's: read from their heads, not their texts. */
+/** What the whole outputs of a session take in the database, except this one's: read from their heads, not their texts. */
 export async function storedOutputBytes(db: Queryable, sessionId: string, handle: string): Promise<number> {
   const [row] = await db
     .select({ bytes: sql<number>`coalesce(sum(pg_column_size(${toolOutputs.content})), 0)::float8` })

@@ -166,7 +166,7 @@ export async function insertPartialAnswer(db: Queryable, sessionId: string, row:
   await dropChunks(db, sessionId, row.step);
 }
 
-/** True if a message is there: then no sequence is to be set aside for it, which would stay a hole. */
+/** True if a message is there: then no sequence must be reserved for it, which would stay a gap. */
 export async function hasMessage(
   db: Queryable,
   { sessionId, epoch }: { readonly sessionId: string; readonly epoch: number },

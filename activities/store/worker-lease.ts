@@ -34,7 +34,7 @@ export interface WorkerLease {
   /** Workers without their lease now, or frozen, apart from this one; none while Postgres is away or has just come back. */
   missing(): Promise<readonly LostWorker[]>;
   /**
-   * Does what is to be done for a worker that is lost, by one worker at a time. One that is gone is ended then: the next caller
+   * Does what must be done for a lost worker, by one worker at a time. One that is gone is ended then: the next caller
    * finds it so.
    * @returns false if it has its lease again, or another is at it
    */

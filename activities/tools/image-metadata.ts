@@ -6,7 +6,7 @@ const WEBP_CHUNKS = ["VP8 ", "VP8L", "VP8X", "ALPH", "ANIM", "ANMF"];
 /** In a WebP's first chunk: that a profile, EXIF and XMP follow. */
 const WEBP_METADATA = 0x20 | 0x08 | 0x04;
 
-/** @returns the picture alone; undefined if the bytes are no well-formed image of that type */
+/** @returns the picture alone; undefined if the bytes are not a well-formed image of that type */
 export function withoutMetadata(bytes: Uint8Array, mediaType: string): Uint8Array | undefined {
   const image = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   try {
@@ -54,7 +54,7 @@ function jpegParts(image: Buffer): Buffer[] | undefined {
       if (!isMetadata) parts.push(image.subarray(at, end));
       at = end;
       if (marker !== 0xda) continue;
-      // The coded picture, up to the next marker that is no restart.
+      // The coded picture, up to the next marker that is not a restart.
       while (at + 1 < image.length && !(image[at] === 0xff && isMarker(image.readUInt8(at + 1)))) at += 1;
       parts.push(image.subarray(end, at));
       if (at + 1 >= image.length) return undefined;

@@ -88,7 +88,7 @@ function isToolsOwn(error: unknown): error is Error {
 
 function ownFailure(tool: Tool, error: Error): string {
   if (error instanceof ToolFailure) return error.message;
-  return `${tool.name} failed by a fault of its own (${oneLine(`${error.name}: ${error.message}`, 300)}). The same call will fail again: try another way.`;
+  return `${tool.name} failed because of a bug in the tool (${oneLine(`${error.name}: ${error.message}`, 300)}). The same call will fail again: try another way.`;
 }
 
 function outcomeOf(result: ToolResult): ToolOutcome {
@@ -117,7 +117,7 @@ function unknownTool(registry: ToolRegistry, name: string): string {
   return `There is no tool "${oneLine(name, 80)}". Tools: ${names.join(", ")}.`;
 }
 
-/** At most 60 characters on one line that say what a call is about, also if its input is no good. */
+/** At most 60 characters on one line that say what a call is about, also if its input is invalid. */
 export function aboutCall(registry: ToolRegistry, call: ToolCall): string {
   const tool = findTool(registry, call.name);
   const parsed = tool?.input.safeParse(call.input);

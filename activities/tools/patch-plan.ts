@@ -18,7 +18,7 @@ export interface PlannedFile {
 export interface FileState {
   /** Undefined if it cannot be put back: a link, a device, a file too large to hold. */
   readonly bytes: Uint8Array | undefined;
-  /** By which writing makes sure that no one else wrote; undefined for what is no file, or not written yet. */
+  /** By which writing makes sure that no one else wrote; undefined for what is not a file, or not written yet. */
   readonly hash?: string;
   /** Undefined: as the file there has it. */
   readonly mode?: number | undefined;
@@ -70,7 +70,7 @@ async function plan(
     case "delete": {
       const draft = await loadForRemoval(files, drafts, path);
       if (draft.after === undefined)
-        throw new ToolFailure(`${name} is to be deleted, but there is no such file.`);
+        throw new ToolFailure(`${name} cannot be deleted: there is no such file.`);
       draft.after = undefined;
       return `D ${name}`;
     }
@@ -78,7 +78,7 @@ async function plan(
       const draft = await load(files, drafts, path);
       if (draft.after === undefined) {
         throw new ToolFailure(
-          `${name} is to be updated, but there is no such file. To create it, use *** Add File.`,
+          `${name} cannot be updated: there is no such file. To create it, use *** Add File.`,
         );
       }
       const after = { bytes: encodeText(updated(draft, operation.chunks)), mode: draft.after.mode };
@@ -122,7 +122,7 @@ async function load(files: SandboxFiles, drafts: Map<string, Draft>, path: strin
   return draft;
 }
 
-/** A link is removed itself, and what is no text, or is large, is removed like any other file. */
+/** A link is removed itself, and what is not text, or is large, is removed like any other file. */
 async function loadForRemoval(files: SandboxFiles, drafts: Map<string, Draft>, path: string): Promise<Draft> {
   const known = drafts.get(path);
   if (known !== undefined) return known;

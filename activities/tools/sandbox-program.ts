@@ -30,7 +30,7 @@ interface ProgramEnd {
  * Runs a bash script that finds the path as `$target` in the workspace `$root`, under an id of its own each time: these
  * tools may simply run again.
  * @param args the path, relative to the workspace, and what else the script takes
- * @throws ToolFailure for a path that is not there, leads outside or is no file or folder; when it takes too long or cannot
+ * @throws ToolFailure for a path that is not there, leads outside or is neither file nor folder; when it takes too long or cannot
  * be started; the abort reason
  */
 export async function runOnPath(

@@ -24,7 +24,7 @@ interface Text {
   readonly bom: boolean;
 }
 
-/** Reads a file that is to be edited: refuses what is too large or no UTF-8, because writing it back would harm it. */
+/** Reads a file before it is edited: refuses what is too large or not UTF-8, because writing it back would harm it. */
 export async function readTextFile(files: SandboxFiles, path: string): Promise<FileAnswer<Text & WholeFile>> {
   const read = await readWholeFile(files, path);
   if (!read.ok) return read;

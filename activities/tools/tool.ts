@@ -84,7 +84,7 @@ export interface ServerAsks {
 }
 
 export interface ToolResult {
-  /** What the model is to see, before truncation. For a very long output: its head, the middle left out. */
+  /** What the model sees, before truncation. For a very long output: its head, the middle left out. */
   readonly text: string;
   readonly isError?: boolean;
   readonly files?: readonly FilePart[];

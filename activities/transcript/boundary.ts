@@ -119,7 +119,7 @@ function keptUserRows(
   for (const row of older.filter((each) => each.kind === "guidance").toReversed()) {
     const tokens = shownTokens(row);
     room -= tokens;
-    // What was said last is what the agent is to do now: a tight budget must not take it.
+    // What was said last is the agent's current order: a tight budget must not take it.
     if (room < 0 && !(row === newest && tokens <= newestUserTokens)) break;
     kept.push(row);
   }

@@ -30,5 +30,5 @@ export function planShrink(rows: readonly StoredMessage[], excessTokens: number)
   return { sequences: sequences.toSorted((a, b) => a - b), savedTokens };
 }
 
-/** Below this a placeholder is no gain to speak of. */
+/** Below this a placeholder saves too little. */
 const MIN_GAIN_TOKENS = 64;

@@ -10,7 +10,7 @@ export const PRUNED_TEXT = "[Old tool result content cleared]";
 /** Characters that stay of a person's message that was too large for the window. */
 const SHOWN_CHARS = 4_000;
 
-/** Stands behind a summary that nothing follows: a request ends with what the model is to answer. */
+/** Stands behind a summary that nothing follows: a request ends with what the model must answer. */
 export const GO_ON_TEXT = "Go on with the task from where the summary leaves it.";
 
 export interface View {

@@ -42,7 +42,7 @@ export function parkSandbox(
 
 interface Closing {
   readonly step: number;
-  /** Whoever ends the sandbox's use. */
+  /** The caller that ends the sandbox's use. */
   readonly by: string;
   readonly isParked: boolean;
 }

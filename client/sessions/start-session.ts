@@ -106,7 +106,7 @@ async function storedParts(services: Services, start: Start): Promise<Omit<NewSe
   };
 }
 
-/** A new database has no tables yet: the worker or we create them, whoever is first. */
+/** A new database has no tables yet: the worker or we create them, whichever is first. */
 async function withTables<T>(services: Services, work: () => Promise<T>): Promise<T> {
   try {
     return await work();

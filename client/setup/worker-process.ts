@@ -76,7 +76,7 @@ export async function lastWorker(home: string, services: LocalServices): Promise
 
 /** What a worker gets from this shell and from the services. */
 export const environmentOf = (services: LocalServices): NodeJS.ProcessEnv => ({
-  // Whoever starts it here can reach the same engine without it.
+  // A person who starts it here can reach the same engine without it.
   LONGHAUL_ALLOW_CONTAINERS: "1",
   ...childEnvironment("worker"),
   ...services.environment,

@@ -24,7 +24,7 @@ export interface FolderContent {
 /**
  * The folder's files, `.gitignore` files (nested ones too) respected; `node_modules` and `.longhaul` always stay out.
  * Repositories go in as a clone has them: their configuration may hold tokens, in addresses and in headers.
- * @throws ClientError (usage) when it is no folder, cannot be read or is larger than 256 MB
+ * @throws ClientError (usage) if it is not a folder, cannot be read or is larger than 256 MB
  */
 export async function readFolder(folder: string): Promise<FolderContent> {
   const root = resolve(folder);

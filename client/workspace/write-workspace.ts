@@ -183,7 +183,7 @@ async function refuseLinks(target: string, folders: ReadonlySet<string>): Promis
   }
 }
 
-/** Existing files with the same content are no obstacle: a second pull of the same state does no harm. */
+/** Existing files with the same content are not an obstacle: a second pull of the same state does no harm. */
 async function refuseOverwriting(target: string, files: readonly WorkspaceFile[]): Promise<void> {
   for (const file of files) {
     if (file.kind === "folder") continue;

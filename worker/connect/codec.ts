@@ -65,7 +65,7 @@ function encrypt(payload: Payload, { id, key }: CodecKey, context: Context): Pay
   };
 }
 
-/** @throws ApplicationFailure `CodecKeyMissing` (retryable), `CodecRefused` (retryable: the run is to wait, not to fail) */
+/** @throws ApplicationFailure `CodecKeyMissing` (retryable), `CodecRefused` (retryable: the run must wait, not fail) */
 function decrypt(payload: Payload, keys: readonly CodecKey[], context: Context): Payload {
   const id = text(payload, "key-id");
   // A payload in an unknown encoding, whatever its name, is dropped with a remark.

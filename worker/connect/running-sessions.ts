@@ -8,7 +8,7 @@ const LIST_MS = 30_000;
 
 /**
  * Ids of the sessions that Temporal lists as running. The list lags behind by moments: one that has just begun may be missing,
- * one that has just ended may be in it. Whoever acts on a session that is missing asks for it by itself first.
+ * one that has just ended may be in it. Before acting on a session that is missing, ask for it by its id.
  * @returns none if the server cannot list
  */
 export async function listedAsRunning(client: Client): Promise<ReadonlySet<string>> {

@@ -15,7 +15,7 @@ export interface ScriptCall {
   readonly name: string;
   /** A function if it depends on what was seen: the id of a background process. */
   readonly input: Input | ((results: readonly string[]) => Input);
-  /** True if the script wants an error: a test that is to fail, a text that is not there. */
+  /** True if the script wants an error: a test that must fail, a text that is not there. */
   readonly fails?: boolean;
 }
 

@@ -1,4 +1,4 @@
-/** What came since the script's last step: results that are no good, and words of the person. Pure. */
+/** What came since the script's last step: results that are unusable, and words of the person. Pure. */
 import { shorten } from "../../activities/contract/cut-text.ts";
 import type { WireItem } from "./wire.ts";
 import { callId, textOf, type Position } from "./position.ts";

@@ -11,7 +11,7 @@ export function currentModelFacts(file: string | undefined): ModelFacts {
 
 /**
  * @param file written by scripts/catalogue.ts; its models win over those of this version. Undefined: none
- * @throws Error with words for people if the file cannot be read or is no catalogue
+ * @throws Error with words for people if the file cannot be read or is not a catalogue
  */
 export function loadCatalogue(file: string | undefined): Catalogue {
   if (file === undefined || file === "") return publishedCatalogue;

@@ -78,7 +78,7 @@ export function isThinking({ thinks, reasoning }: ModelTarget): boolean {
   return thinks ?? (reasoning?.effort !== undefined || reasoning?.summary !== undefined);
 }
 
-/** How long Anthropic's cache is to keep a mark; its own default, five minutes, is not said. */
+/** How long Anthropic's cache should keep a mark; its own default, five minutes, is not said. */
 export function cacheMark({ cache }: ModelTarget): { readonly type: "ephemeral"; readonly ttl?: "1h" } {
   return { type: "ephemeral", ...(cache === undefined || cache === "5m" ? {} : { ttl: "1h" }) };
 }

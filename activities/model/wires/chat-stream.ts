@@ -5,7 +5,7 @@
 import { isRecord, type Piece, type StreamEvent } from "../stream-events.ts";
 import { usageInChunk } from "../usage.ts";
 
-/** How a server names its reasoning, and its parts as they are to go back. */
+/** How a server names its reasoning, and its parts as they must be sent back. */
 export interface KeptReasoning {
   readonly field?: string;
   readonly details?: readonly StreamEvent[];

@@ -1,5 +1,5 @@
 /**
- * Chat completions, of whoever serves them. One adapter for all: it tolerates what servers do with a stream that
+ * Chat completions, from any server. One adapter for all: it tolerates what servers do with a stream that
  * OpenAI would not, and what OpenAI itself wants instead is two names in the rules.
  */
 import { createOpenAICompatible } from "@ai-sdk/openai-compatible";

@@ -43,7 +43,7 @@ export function chatSpan(at: Place, call: ModelCallRow, target: Target, attempts
       "gen_ai.operation.name": "chat",
       "gen_ai.provider.name": providerOf(target),
       "gen_ai.request.model": requestModel(target, call.model),
-      // Without a bill there was no answer: how the request ended is an error's type.
+      // Without a bill there was no answer: the error's type says how the request ended.
       ...(usage === undefined
         ? {}
         : {

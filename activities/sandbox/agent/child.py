@@ -63,7 +63,7 @@ class Child:
 
 
 def keep_only(kept):
-    """What the supervisor has open is no concern of its children. The write end of another command's input, held here too,
+    """What the supervisor has open must not reach its children. The write end of another command's input, held here too,
     would leave that command waiting for the end of what it reads."""
     for name in os.listdir("/proc/self/fd"):
         if int(name) > 2 and int(name) not in kept:

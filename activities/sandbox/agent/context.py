@@ -165,7 +165,7 @@ def context(order):
     """-> Dockerfile's name in the context, entries (path, status or None, bytes or None)"""
     root = inside(order["context"])
     if not os.path.isdir(root):
-        raise Unable(f"the context {order['context']} is no folder of the workspace")
+        raise Unable(f"the context {order['context']} is not a folder of the workspace")
     dockerfile = text_of(order["dockerfile"])
     if dockerfile is None:
         raise Unable(f"the workspace has no {order['dockerfile']}")

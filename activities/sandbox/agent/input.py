@@ -13,7 +13,7 @@ class Input:
         self.over = False
         # What is not written yet.
         self.rest = memoryview(b"")
-        # Bytes so far, whether more is to follow, and callbacks of those who wait to send it.
+        # Bytes so far, whether more will follow, and callbacks of those who wait to send it.
         self.size = 0
         self.more = False
         self.feeders = []

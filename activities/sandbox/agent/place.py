@@ -23,7 +23,7 @@ HIGHEST_NUMBER = ATTACHED["number"] if ATTACHED else 1 << 62
 
 
 def place_of(cwd):
-    """The folder that a command is to run in."""
+    """The folder in which a command runs."""
     path = cwd or ""
     if path == NAMED_WORKSPACE or path.startswith(NAMED_WORKSPACE + "/"):
         path = path[len(NAMED_WORKSPACE) + 1 :]

@@ -44,7 +44,7 @@ def open_workspace():
 
 
 def take_tool_rights():
-    """In a forked child, for good: the rights of uid 1000, without any capability. No tool has its real and saved ids, so none
+    """In a forked child, permanently: the rights of uid 1000, without any capability. No tool has its real and saved ids, so none
     can stop or kill it. They cannot inspect it either: a process that changed its uid is not dumpable."""
     signal.set_wakeup_fd(-1)
     for number in (signal.SIGTERM, signal.SIGCHLD, signal.SIGINT, signal.SIGPIPE, signal.SIGXFSZ):

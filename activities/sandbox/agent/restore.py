@@ -75,7 +75,7 @@ def check(target):
         if b"//" in around or b"/./" in around or b"/../" in around:
             raise Lost(f"the path {os.fsdecode(path)!r} does not stay in the workspace")
         if blocked is not None and path.startswith(blocked + b"/"):
-            raise Lost(f"the path {os.fsdecode(path)!r} lies below what is no folder")
+            raise Lost(f"the path {os.fsdecode(path)!r} is below something that is not a folder")
         if not target[path].startswith(b"d"):
             blocked = path
 

@@ -1,5 +1,5 @@
 """Says what a project's set-up depends on, packs what it made below the workspace, and unpacks it in another sandbox. Runs as a
-command, with the tools' rights; it is to fail no set-up: what it cannot do it says. Input: {"do", "commands", "rebuilt"}."""
+command, with the tools' rights; it must not fail a set-up: it reports what it cannot do. Input: {"do", "commands", "rebuilt"}."""
 
 import fnmatch
 import hashlib

@@ -92,10 +92,10 @@ export function networkRules({ host, subnets, allow, registries = [] }: NetworkS
 
 type Contains = (address: string) => boolean;
 
-/** Also tried from a sandbox that has no interface: addresses of the public internet, whoever has them. */
+/** Also tried from a sandbox that has no interface: addresses of the public internet, whoever owns them. */
 const PUBLIC = ["1.1.1.1", "2606:4700:4700::1111"];
 
-/** What is tried from inside a sandbox that is to reach nothing but its proxy. */
+/** What is tried from inside a sandbox that may reach only its proxy. */
 export const closedProbe = (): string[] => [
   ...networkRules({ host: [], subnets: [], allow: [] }).probe,
   ...PUBLIC,

@@ -149,7 +149,7 @@ export interface Surroundings {
   readonly egressVolume?: string;
 }
 
-/** Whether the workspace is mounted otherwise than it is to be: for that alone a container is made again, on its volume. */
+/** Whether the workspace is mounted differently than required: only then is a container recreated, on its volume. */
 export function isMountedOtherwise(
   { Mounts: mounts }: ContainerInspectInfo,
   { readOnly }: SandboxSpec,

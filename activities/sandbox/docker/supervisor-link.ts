@@ -19,7 +19,7 @@ export interface SupervisorLink {
    * counts as lost.
    */
   connect(): Promise<SupervisorHandshake>;
-  /** Closes it for good: pending and later requests fail with `SandboxLost` and this reason. */
+  /** Closes it permanently: pending and later requests fail with `SandboxLost` and this reason. */
   close(why: string): void;
 }
 

@@ -43,7 +43,7 @@ class Rules:
         return name
 
     def check_addresses(self, name, addresses):
-        """One that is not allowed refuses them all: whoever serves the name chooses which is tried first. @raises Refused"""
+        """One that is not allowed refuses them all: the owner of the name chooses which is tried first. @raises Refused"""
         for address in map(unmapped, addresses):
             if not self.is_open(address):
                 raise Refused("blocked-private-address", f"{name} resolves to {address}, which is not of the public internet")
@@ -84,10 +84,10 @@ def unmapped(text):
 
 
 def normal_name(text):
-    """@raises Refused for what is no host name; other notations of addresses, such as 0x7f000001 and 127.1, are none"""
+    """@raises Refused for what is not a host name; other notations of addresses, such as 0x7f000001 and 127.1, are not host names"""
     name = text.lower().removesuffix(".")
     labels = name.split(".")
     is_name = len(name) <= MAX_NAME_CHARS and all(LABEL.fullmatch(label) for label in labels)
     if not is_name or re.fullmatch(r"\d+|0x[0-9a-f]*", labels[-1]):
-        raise Refused("invalid-name", "this is no host name")
+        raise Refused("invalid-name", "this is not a host name")
     return name

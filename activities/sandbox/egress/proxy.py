@@ -113,7 +113,7 @@ class Proxy:
             else:
                 await forward(head, f"{slash or '/'}{path}", name, port, (reader, writer), upstream)
         except (Malformed, asyncio.LimitOverrunError, ValueError):
-            # The answer may have begun: all that is left is to end it.
+            # The answer may have begun: all that can be done is to end it.
             pass
         finally:
             upstream[1].close()

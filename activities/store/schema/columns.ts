@@ -1,4 +1,4 @@
-/** Kinds of columns that several tables have. Import-free but for drizzle, as the tables are. */
+/** Kinds of columns that several tables have. Imports only drizzle, as the tables are. */
 import { customType, timestamp } from "drizzle-orm/pg-core";
 
 /** A moment, in the database's own time. */

@@ -1,5 +1,5 @@
 /**
- * The tables. Import-free but for drizzle, so that migrations can be generated from here.
+ * The tables. Imports only drizzle, so that migrations can be generated from here.
  *
  * Rules: nothing is deleted (live chunks of a finished step apart): rows are marked. A row of an abandoned
  * line of history (Temporal reset) carries `superseded_epoch`; the live line is where that is null.

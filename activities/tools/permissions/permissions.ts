@@ -28,7 +28,7 @@ interface Call {
 const SHELL_NAMES = new Set(["bash", "execute_command"]);
 const SEVERITY = { allow: 0, ask: 1, deny: 2 } as const;
 
-/** @param grants rules that ask, and that a person has answered for good */
+/** @param grants rules that ask, and that a person has answered permanently */
 export function verdictOf(
   rules: readonly PermissionRule[],
   call: Call,

@@ -88,7 +88,7 @@ async function layOut(root: string, { say, full }: BootstrapOptions): Promise<vo
       );
       return;
     } catch (error) {
-      // What was too slow once is no faster with another release.
+      // What was too slow once is not faster with another release.
       if (at === sources.length - 1 || (error as { killed?: boolean }).killed === true) throw error;
       await rm(root, { recursive: true, force: true });
     }

@@ -125,7 +125,7 @@ describe("a GitHub App without a token", () => {
       { LONGHAUL_GITHUB_APP_KEY_FILE: "/nowhere/app.pem" },
       /\/nowhere\/app.pem\) cannot be read \(ENOENT\)/,
     ],
-    ["is no key", { LONGHAUL_GITHUB_APP_KEY_FILE: "/etc/hostname" }, /is no private key in PEM/],
+    ["is no key", { LONGHAUL_GITHUB_APP_KEY_FILE: "/etc/hostname" }, /is not a private key in PEM/],
     ["is not named", { LONGHAUL_GITHUB_APP_KEY_FILE: "" }, /the second is not set/],
     ["has no App", { LONGHAUL_GITHUB_APP_ID: "" }, /the first is not set/],
   ])("ends start and worker if the key %s", async (_how, own, words) => {

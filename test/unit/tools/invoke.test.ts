@@ -123,7 +123,7 @@ describe("invokeTool", () => {
       context(),
     );
     expect(fault.outcome).toBe("error");
-    expect(fault.text).toContain("fault of its own");
+    expect(fault.text).toContain("because of a bug in the tool");
   });
 
   it("passes on a lost sandbox, an abort and a lost database", async () => {
