@@ -72,7 +72,7 @@ type Known = { readonly [name in keyof CatalogueModel]?: CatalogueModel[name] | 
 
 /** A product of two floats may miss the decimal figure by a hair. */
 const exact = (usd: number) => Number(usd.toFixed(6));
-/** Where a list gives the whole window as the longest answer. Source: ours. */
+/** If a list gives the whole window as the longest answer. Source: ours. */
 const MAX_ANSWER_SHARE = 0.25;
 
 function rateOf(cost: z.infer<typeof rate>) {
@@ -92,7 +92,7 @@ function fromPublic(model: PublicModel, provider: string): CatalogueModel {
     provider === "openai" && listedInput.includes("image") ? [...listedInput, "pdf"] : listedInput;
   const listed = model.reasoning_options?.find(({ type }) => type === "effort")?.values ?? [];
   const known = efforts.filter((effort) => listed.includes(effort));
-  // Where there are several steps, the dearest counts from the first one on: a bill is then never too small.
+  // If there are several steps, the dearest counts from the first one on: a bill is then never too small.
   const steps = (cost?.tiers ?? []).toSorted((a, b) => a.tier.size - b.tier.size);
   const [first, last] = [steps[0], steps.at(-1)];
   const above = first && last ? { above: { tokens: first.tier.size, ...rateOf(last) } } : {};

@@ -5,7 +5,7 @@
  * so that an image made from an older list is not taken for it.
  */
 export const DEFAULT_IMAGE = "longhaul-sandbox:4";
-/** The same with Go, Rust and a JDK: made only where it is named. */
+/** The same with Go, Rust and a JDK: made only if it is named. */
 export const FULL_IMAGE = `${DEFAULT_IMAGE}-full`;
 /** How a person names it, whatever its number. */
 const FULL_NAME = "longhaul-sandbox:full";

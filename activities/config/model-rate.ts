@@ -30,7 +30,7 @@ export interface RateRefusal {
   readonly waitMs: number;
 }
 
-/** The stricter of the operator's and the session's limit, for each kind; undefined where there is none. */
+/** The stricter of the operator's and the session's limit, for each kind; undefined if there is none. */
 export function strictest(...rates: readonly (ModelRate | undefined)[]): ModelRate | undefined {
   const limits = (["requestsPerMinute", "tokensPerMinute", "concurrent"] as const).flatMap((limit) => {
     const values = rates.flatMap((rate) => rate?.[limit] ?? []);

@@ -92,7 +92,7 @@ export function hasCompatibleServer({ OPENAI_BASE_URL: address }: Environment): 
 
 /**
  * Who is asked for a model. The name before the first `/` is that of a provider: one that is configured, or one that is
- * built in and has its key, or needs none. Else the server of OPENAI_BASE_URL, where that is not OpenAI's own, is asked for the
+ * built in and has its key, or needs none. Else the server of OPENAI_BASE_URL, if that is not OpenAI's own, is asked for the
  * name as it was written: so do routers and proxies know their models, also `openai/gpt-oss-120b`.
  * @returns undefined if the provider is unknown
  */

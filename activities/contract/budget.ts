@@ -36,7 +36,7 @@ export interface BudgetOptions {
   /** Tokens of the usable window that each ratio is of, if that is less than the whole. */
   readonly triggerOfTokens?: number | undefined;
   readonly returnOfTokens?: number | undefined;
-  /** Measured tokens of system prompt and tools; counts where it is larger than the reserve. */
+  /** Measured tokens of system prompt and tools; counts if it is larger than the reserve. */
   readonly prefixTokens?: number;
   /** Longest answer that is asked for, in tokens. */
   readonly maxOutputTokens?: number;

@@ -15,7 +15,7 @@ export interface ToolLimits {
 }
 
 export interface SessionMemory {
-  /** Characters of a whole output and where the next page begins; undefined where there is no such handle. */
+  /** Characters of a whole output and where the next page begins; undefined if there is no such handle. */
   readOutput(
     handle: string,
     offset: number,

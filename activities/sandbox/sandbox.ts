@@ -20,7 +20,7 @@ export interface Sandbox {
   readonly network: NetworkFacts;
   /** Isolation checks that failed, one line each: possible only if `guard` is `best-effort`. */
   readonly gaps?: readonly string[];
-  /** Private addresses that commands tried to reach in the last `withinMs` and may not. Absent where nothing is refused. */
+  /** Private addresses that commands tried to reach in the last `withinMs` and may not. Absent if nothing is refused. */
   readonly refused?: (
     withinMs: number,
   ) => Promise<readonly { readonly address: string; readonly port: number }[]>;

@@ -22,7 +22,7 @@ export interface Announcements {
   close(): void;
 }
 
-/** Listens on a connection of its own, and on another one where that is lost. */
+/** Listens on a connection of its own, and on another one if that is lost. */
 export function hearAnnouncements(store: Store): Announcements {
   /** Keys of watched sessions, with the number of the announcement; undefined while not connected. */
   let watched: Map<number, number> | undefined;

@@ -38,7 +38,7 @@ export async function grantClient(store: Store, owner: string, password: string)
   });
 }
 
-/** Ends its connections and removes it. The sessions stay. @returns false where there is none */
+/** Ends its connections and removes it. The sessions stay. @returns false if there is none */
 export async function revokeClient(store: Store, owner: string): Promise<boolean> {
   return onConnection(store, async (client) => {
     const role = clientRole(await databaseOf(client), owner);

@@ -27,7 +27,7 @@ export interface NewQuestion {
   readonly text: string;
   readonly options: readonly QuestionOption[] | null;
   readonly defaultText: string | null;
-  /** SHA-256 of the call's tool and input; null where there is no call. */
+  /** SHA-256 of the call's tool and input; null if there is no call. */
   readonly inputHash: string | null;
   readonly expiresInMs: number | undefined;
 }

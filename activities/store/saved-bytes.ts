@@ -1,4 +1,4 @@
-/** How much of a session's files the database holds, and what gives way where that is all it may. */
+/** How much of a session's files the database holds, and what gives way if that is all it may. */
 import { and, eq, ne, not, sql } from "drizzle-orm";
 import { checkpointById, type Checkpoint } from "./checkpoints.ts";
 import type { Queryable } from "./db.ts";

@@ -17,7 +17,7 @@ interface EndFacts {
   readonly network?: string | undefined;
 }
 
-/** What the model reads of a command that ended: its output, and how it ended where that is worth a line. */
+/** What the model reads of a command that ended: its output, and how it ended if that is worth a line. */
 export function bashResult(state: CommandState, output: CommandOutput, facts: EndFacts): ToolResult {
   const whole = output.whole === undefined ? {} : { whole: output.whole };
   const text = (...notes: readonly string[]): string => {

@@ -16,7 +16,7 @@ const input = z.strictObject({
 /** Names gathered before the newest are taken: some 50,000 files. */
 const MAX_BYTES = 4_000_000;
 
-// ripgrep knows .gitignore and sorts; where it is missing, find lists all and the pattern is applied here.
+// ripgrep knows .gitignore and sorts; if it is missing, find lists all and the pattern is applied here.
 const SCRIPT = `[ -d "$target" ] || exit 95
 cd -- "$target" || exit 96
 if command -v rg >/dev/null 2>&1; then

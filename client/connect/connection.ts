@@ -1,4 +1,4 @@
-/** The client's Postgres and Temporal: bounded waiting, and exit code 4 with a fix where one is missing. */
+/** The client's Postgres and Temporal: bounded waiting, and exit code 4 with a fix if one is missing. */
 import type { Client, Connection } from "@temporalio/client";
 import { ownerOfRole } from "../../activities/store/client-roles.ts";
 import { openStore, type Store } from "../../activities/store/db.ts";

@@ -43,7 +43,7 @@ function without(certificates: readonly string[], known: readonly string[]): str
   return certificates.filter((each) => !contents.has(bare(each)));
 }
 
-/** The certificates of a PEM text, each once, without comments and keys. Undefined where there is none. */
+/** The certificates of a PEM text, each once, without comments and keys. Undefined if there is none. */
 export const onlyCertificates = (text: string): string | undefined => joined(certificatesIn(text));
 
 const certificatesIn = (text: string): string[] =>

@@ -156,7 +156,7 @@ export async function pauseSchedule(services: Services, name: string, pause: boo
   await known(services, name, () => (pause ? handle.pause() : handle.unpause()));
 }
 
-/** Keeps its sessions, and a running one continues. @throws ClientError (impossible) where there is none of that name */
+/** Keeps its sessions, and a running one continues. @throws ClientError (impossible) if there is none of that name */
 export async function deleteSchedule(services: Services, name: string): Promise<void> {
   const client = await services.temporal.client();
   const { db } = services.store;

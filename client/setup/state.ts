@@ -23,7 +23,7 @@ export interface RunningService extends ProcessMark {
 
 export interface LocalState {
   readonly services: Partial<Record<ServiceName, RunningService>>;
-  /** Of others' services: addresses as last found; and the task queue, where it is not the default. */
+  /** Of others' services: addresses as last found; and the task queue, if it is not the default. */
   readonly found: Partial<Record<FoundName, string>>;
   /** Names of the settings that the last worker had, whether or not it still runs. */
   readonly workerSettings?: readonly string[];

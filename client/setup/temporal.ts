@@ -41,7 +41,7 @@ export const DYNAMIC_CONFIG = [
  */
 export const NOT_DURABLE = ["--sqlite-pragma=synchronous=OFF"] as const;
 
-/** The address from the environment or a `temporal.toml` profile, where one is configured. */
+/** The address from the environment or a `temporal.toml` profile, if one is configured. */
 export function configuredTemporal(): string | undefined {
   return loadClientConfigProfile().address;
 }

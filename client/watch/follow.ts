@@ -92,7 +92,7 @@ class Follower {
     this.#afterSeq = options.afterSeq;
   }
 
-  /** Reads once, passes on what is new, and waits where there is nothing. */
+  /** Reads once, passes on what is new, and waits if there is nothing. */
   async *look(): AsyncGenerator<FollowItem> {
     const { store, sessionId, signal } = this.#options;
     let page: SessionEvent[];

@@ -1,4 +1,4 @@
-/** Failures whose words and stacks go through the codec, where there is one; inside the workflow too. */
+/** Failures whose words and stacks go through the codec, if there is one; inside the workflow too. */
 import { DefaultFailureConverter } from "@temporalio/common";
 
 /** The name is Temporal's. */

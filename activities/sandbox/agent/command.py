@@ -213,7 +213,7 @@ class Command(Ending):
             self.conclude()
 
     def conclude(self):
-        """Once the pipes are read and, where it is being killed, nothing of it is left."""
+        """Once the pipes are read and, if it is being killed, nothing of it is left."""
         if self.end or self.status is None or (self.ending and not self.ending.get("swept")):
             return
         milliseconds = round(self.duration * 1000)

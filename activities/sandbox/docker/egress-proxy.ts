@@ -78,7 +78,7 @@ export class EgressProxy {
     };
   }
 
-  /** Soon, and only where this worker has asked it before: a sandbox that is gone asks for nothing. */
+  /** Soon, and only if this worker has asked it before: a sandbox that is gone asks for nothing. */
   forget(sessionId: string): void {
     this.#opening
       ?.then(({ link }) => link.request("forget", { session: sandboxName(sessionId) }))

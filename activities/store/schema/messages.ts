@@ -105,7 +105,7 @@ export const compactionEvents = pgTable(
 
 /**
  * Messages with what the rounds in force have made of them. A round says once which sequences it replaced, so that its marks
- * are one row however many messages they are on, and are gone with it where it is undone or superseded. Whoever reads it sees
+ * are one row however many messages they are on, and are gone with it if it is undone or superseded. Whoever reads it sees
  * what the tables show to them.
  */
 export const messages = pgView("messages")

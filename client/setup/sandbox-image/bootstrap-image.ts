@@ -95,7 +95,7 @@ async function layOut(root: string, { say, full }: BootstrapOptions): Promise<vo
   }
 }
 
-/** A release and, where it is known, where its packages are; without an address it is debootstrap's own. */
+/** A release and, if it is known, where its packages are; without an address it is debootstrap's own. */
 type PackageSource = Pick<AptSource, "suite"> & Partial<AptSource>;
 
 /** From the machine's own mirror, which has all releases of its distribution. */
