@@ -19,7 +19,7 @@ export const questionsSchema = z.strictObject({
 });
 export type QuestionSettings = z.infer<typeof questionsSchema>;
 
-/** Which calls run, wait for a person's leave, or do not run: the last rule that matches counts. */
+/** Which calls run, wait for a person's approval, or do not run: the last rule that matches counts. */
 export const permissionsSchema = z
   .array(
     z.strictObject({

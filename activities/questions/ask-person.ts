@@ -35,7 +35,7 @@ import { askUser, optionsOf, type AskUserInput } from "../tools/ask-user.ts";
 
 /** Of a question in the history. */
 const MAX_FACTS_CHARS = 200;
-/** Of a call that waits for leave: as long as a question may be. */
+/** Of a call that waits for approval: as long as a question may be. */
 const MAX_TEXT_CHARS = 2_000;
 
 export function createAskPerson(deps: AgentDeps) {

@@ -12,7 +12,7 @@ export function resultFor(
   { kind, defaultText }: Question,
   end: Settlement,
 ): { readonly outcome: ToolOutcome; readonly text: string } | undefined {
-  const isLeave = !wantsWords(kind);
+  const isApproval = !wantsWords(kind);
   if (kind === "plan") return planResult(end);
   switch (end.how) {
     case "allowed":
@@ -25,7 +25,7 @@ export function resultFor(
         text: `A person did not allow this call, and it was not run.${end.text === undefined ? "" : ` They wrote: ${end.text}`}`,
       };
     case "declined":
-      return isLeave
+      return isApproval
         ? { outcome: "error", text: "A person did not allow this call, and it was not run." }
         : {
             outcome: "completed",
@@ -37,7 +37,7 @@ export function resultFor(
         text: `${end.why === "expired" ? "No one answered in time" : "No one is asked in this session"}, so your default is used: ${defaultText ?? ""}\nNo person has confirmed it.`,
       };
     case "withdrawn":
-      return { outcome: isLeave ? "error" : "completed", text: withdrawnText(isLeave, end.why) };
+      return { outcome: isApproval ? "error" : "completed", text: withdrawnText(isApproval, end.why) };
   }
 }
 
@@ -72,9 +72,9 @@ const WITHDRAWN = {
   stopped: "the run ends",
 } as const;
 
-function withdrawnText(isLeave: boolean, why: keyof typeof WITHDRAWN): string {
-  const what = isLeave ? "Not allowed, and not run" : "Not answered";
-  const then = why === "unattended" && !isLeave ? " Decide yourself, and say what you decided." : "";
+function withdrawnText(isApproval: boolean, why: keyof typeof WITHDRAWN): string {
+  const what = isApproval ? "Not allowed, and not run" : "Not answered";
+  const then = why === "unattended" && !isApproval ? " Decide yourself, and say what you decided." : "";
   return `${what}: ${WITHDRAWN[why]}.${then}`;
 }
 

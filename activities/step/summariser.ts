@@ -1,4 +1,4 @@
-/** The model as a summariser: one request, its bill, and its failures as the ladder understands them. */
+/** The model as a summariser: one request, its bill, and its failures as the fallback chain needs them. */
 import { answerCostUsd } from "../config/cost.ts";
 import type { ActivityScope } from "../runtime/activity-scope.ts";
 import type { RunConfig } from "../config/agent-config.ts";

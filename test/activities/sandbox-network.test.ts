@@ -242,7 +242,7 @@ test("the host's addresses are read where its engine runs, so a worker in a cont
   expect(found).toEqual(expect.arrayContaining([gateway, ...ownAddresses()]));
 });
 
-test("the walls are put up from the operator's image, never from the session's", async () => {
+test("the firewall is loaded from the operator's image, never from the session's", async () => {
   const seen: (string | undefined)[] = [];
   const docker = new Dockerode();
   const create = docker.createContainer.bind(docker) as Dockerode["createContainer"];

@@ -3,7 +3,7 @@ import { sql } from "drizzle-orm";
 import { bigserial, check, index, integer, json, pgTable, primaryKey, text } from "drizzle-orm/pg-core";
 import { at } from "./columns.ts";
 
-/** A question to a person, or a call that waits for a person's leave. The workflow decides which answer counts. */
+/** A question to a person, or a call that waits for a person's approval. The workflow decides which answer counts. */
 export const questions = pgTable(
   "questions",
   {

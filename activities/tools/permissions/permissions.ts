@@ -1,6 +1,6 @@
 /**
- * Which calls run, which wait for a person's leave, and which do not run: rules in order, the last one that matches counts,
- * and if none does the call runs. A convenience: the wall is the sandbox, not a pattern. Pure.
+ * Which calls run, which wait for a person's approval, and which do not run: rules in order, the last one that matches counts,
+ * and if none does the call runs. A convenience: the protection is the sandbox, not a pattern. Pure.
  */
 import type { Grant } from "../../store/questions.ts";
 import { workspacePath } from "../paths.ts";

@@ -12,7 +12,7 @@ it("doctor marks differently what works, what is missing, and what was not measu
     {
       checks: [
         { name: "good", ok: true, found: "there" },
-        { name: "open", ok: false, found: "a wall is missing", fix: "build it" },
+        { name: "open", ok: false, found: "a rule is missing", fix: "build it" },
         { name: "unknown", ok: true, warning: true, found: "not measured" },
       ],
       settings: [],
@@ -21,7 +21,7 @@ it("doctor marks differently what works, what is missing, and what was not measu
   );
   expect(text.split("\n").slice(0, 4)).toEqual([
     "✓ good     there",
-    "✗ open     a wall is missing",
+    "✗ open     a rule is missing",
     "           → build it",
     "! unknown  not measured",
   ]);

@@ -36,7 +36,7 @@ describe("an answer's meaning", () => {
     ["it is none of the options", [choice], { text: "yarn" }],
     ["there are no options", [ask], { option: 1 }],
     ["the number is too high", [choice], { option: 3 }],
-    ["words are no leave", [approval], { text: "yes" }],
+    ["words are not an approval", [approval], { text: "yes" }],
     ["a plan is not approved for good", [plan], { action: "allow-always" }],
     ["leave is no answer", [ask], { action: "allow" }],
     ["it is too long", [ask], { text: "x".repeat(16_001) }],
