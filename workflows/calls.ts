@@ -79,7 +79,7 @@ export async function runTools(run: Run, left: WaitingCall[]): Promise<boolean> 
   return verdict === "stop";
 }
 
-/** All calls; besides those that may wait for a person; the run rests when only these are left. */
+/** Performs all calls. The run rests when only those are left that may wait for a person. */
 async function withRests<T>(run: Run, calls: readonly WaitingCall[], perform: () => Promise<T>): Promise<T> {
   const mayAsk = run.policy?.asksForDomains === true || run.policy?.serversAsk === true;
   if (!mayAsk && !calls.some(({ call }) => asksPerson(call))) return perform();

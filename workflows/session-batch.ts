@@ -91,7 +91,7 @@ export async function sessionBatch(input: SessionBatchInput = {}): Promise<Close
   }
 }
 
-/** Looks, and fills the free places. @returns why nothing more must be done, or how long to wait */
+/** Looks, and fills the free places. @returns why nothing is left to do, or how long to wait */
 async function takeTurn(
   batch: Batch,
   first: boolean,

@@ -14,7 +14,7 @@ export interface RoundRow {
   readonly round: number;
   readonly trigger: string;
   readonly strategy: string;
-  /** The outcome of each model in the fallback chain. */
+  /** The outcome of each attempt in the fallback chain. */
   readonly attempts: readonly unknown[];
   readonly tokensBefore: number;
   readonly tokensAfter: number;
@@ -38,7 +38,7 @@ export interface RecentRound {
   readonly status: string;
   readonly tokensBefore: number;
   readonly tokensAfter: number;
-  /** The outcome of each model in its fallback chain. */
+  /** The outcome of each attempt in its fallback chain. */
   readonly outcomes: readonly string[];
 }
 

@@ -78,7 +78,7 @@ export async function keepCatalogue(
 }
 
 /**
- * Keeps what a server lists by now, with what the session has; null if that is the same again.
+ * Stores what a server lists by now next to what the session has; null if that is the same again.
  * @returns false if it is known, or the session has taken another list meanwhile
  */
 export async function keepNext(

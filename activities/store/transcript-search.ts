@@ -35,7 +35,7 @@ export async function searchHistory(
 ): Promise<HistorySearch> {
   const longest = words.reduce((long, word) => (word.length > long.length ? word : long), "");
   const patterns = words.map(like);
-  // Besides the text itself: a row's JSON is checked first, without being parsed.
+  // In addition to the text itself: a row's JSON is checked first, without being parsed.
   const escaped = words.map((word) => like(JSON.stringify(word).slice(1, -1)));
   const list = (values: readonly string[]) =>
     sql`array(select json_array_elements_text(${JSON.stringify(values)}::json))`;

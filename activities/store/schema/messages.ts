@@ -81,7 +81,7 @@ export const compactionEvents = pgTable(
     status: text().notNull(),
     /** Typed reason of a failure. */
     reason: text(),
-    /** The outcome of each model in the fallback chain. */
+    /** The outcome of each attempt in the fallback chain. */
     attempts: json().notNull(),
     tokensBefore: integer("tokens_before").notNull(),
     tokensAfter: integer("tokens_after").notNull(),
