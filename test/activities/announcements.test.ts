@@ -38,7 +38,7 @@ it("a session is watched from when someone listens until the last of them is gon
   await eventually("both have heard", () => one.isWatched(id) && other.isWatched(id));
   expect(begun).toEqual([id]);
   expect(one.isWatched("another")).toBe(false);
-  // Whoever starts to hear later learns of those that were there before.
+  // A listener that starts later learns of those that were there before.
   expect((await hearing()).isWatched(id)).toBe(true);
   await one.wake([id]);
   await eventually("both are woken", () => woken === 2);

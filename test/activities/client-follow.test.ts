@@ -48,7 +48,7 @@ const seqs = (items: readonly FollowItem[]) =>
   items.flatMap((item) => (item.kind === "event" ? [item.event.seq] : []));
 
 describe("follow", () => {
-  it("gives events and live pieces as one list in order, and the same to whoever comes later [U10]", async () => {
+  it("gives events and live pieces as one list in order, and the same to anyone who comes later [U10]", async () => {
     const id = await newSession();
     const early = collect(watch(id));
     await add(id, thinking(1));
@@ -102,7 +102,7 @@ describe("follow", () => {
     await items.return(undefined);
   });
 
-  it("goes on if its connections were cut [A23]", async () => {
+  it("continues if its connections were cut [A23]", async () => {
     const id = await newSession();
     await add(id, thinking(1));
     const items = watch(id, { describe: async () => ({ status: "RUNNING", runId: "r" }) });
@@ -121,7 +121,7 @@ describe("follow", () => {
     await items.return(undefined);
   });
 
-  it("waits while an ended session is just being taken up again", async () => {
+  it("waits while an ended session is just being resumed", async () => {
     const id = await newSession();
     await end(id);
     let asked = 0;

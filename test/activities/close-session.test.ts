@@ -25,7 +25,7 @@ it("a sandbox that could not be closed is reported to watchers before the end, o
   expect(message.length).toBeLessThan(1_200);
 });
 
-it("a session is closed with the sum of its calls, of tokens beyond 2^31 and of dollars as each was reckoned", async () => {
+it("a session is closed with the sum of its calls, of tokens beyond 2^31 and of dollars as each was calculated", async () => {
   const agent = await startDirectAgent(database, scriptedModel().says("Done."));
   await agent.step(1);
   const input = 2_000_000_000;

@@ -36,7 +36,7 @@ it("a round that was answered and not stored changes nothing, and the next attem
     database,
     work(30),
     async () => {
-      // Whoever commits now has to wait.
+      // Anyone who commits now has to wait.
       await outsider.query("begin");
       await outsider.query("select id from sessions where id = $1 for update", [one.id]);
       return answer(summaryText({ state: "Never stored." }));

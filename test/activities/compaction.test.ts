@@ -189,7 +189,7 @@ describe("summarize", () => {
     expect(one.requests).toHaveLength(3);
   });
 
-  it("asks a model all the same if the provider refused a request after such a round", async () => {
+  it("asks a model nevertheless if the provider refused a request after such a round", async () => {
     const longer = summaryText({ state: "Nothing gets shorter by being repeated. ".repeat(2_000) });
     const one = await compactingSession(database, work(30), longer, summaryText());
     await one.summarize(1);
@@ -198,7 +198,7 @@ describe("summarize", () => {
     expect(one.requests).toHaveLength(2);
   });
 
-  it("notes a round that came to nothing and leaves the transcript as it was [case 7]", async () => {
+  it("records a round that failed and leaves the transcript as it was [case 7]", async () => {
     const one = await compactingSession(database, work(6, "ok"));
     const before = await one.all();
     expect(await one.summarize(1, { extra: { deterministic: true } })).toMatchObject({ kind: "failed" });

@@ -1,4 +1,4 @@
-/** One reckoning of the next request's size: what triggers, what is shown, what is listed, what is logged. */
+/** One calculation of the next request's size: what triggers, what is shown, what is listed, what is logged. */
 import { MockActivityEnvironment } from "@temporalio/testing";
 import { DefaultLogger, type LogEntry } from "@temporalio/worker";
 import { describe, expect, it } from "vitest";

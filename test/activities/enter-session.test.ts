@@ -1,4 +1,4 @@
-/** What an activity reads beside its session's row is what stands once its run may write. */
+/** What an activity reads in parallel with its session's row is what stands once its run may write. */
 import { expect, it } from "vitest";
 import { enterReading } from "../../activities/runtime/enter-session.ts";
 import type { SessionRuns } from "../../activities/contract/session-runs.ts";

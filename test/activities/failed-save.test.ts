@@ -1,4 +1,4 @@
-/** A save beside the next step that fails: nothing fails with it, and the log says so. */
+/** A save in parallel with the next step that fails: nothing fails with it, and the log says so. */
 import { MockActivityEnvironment } from "@temporalio/testing";
 import { DefaultLogger, type LogEntry } from "@temporalio/worker";
 import { expect, it } from "vitest";

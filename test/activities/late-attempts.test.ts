@@ -1,4 +1,4 @@
-/** An attempt whose worker was stopped past its heartbeat goes on when another attempt has its work, or has ended it. */
+/** An attempt whose worker was stopped past its heartbeat continues when another attempt has its work, or has ended it. */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
@@ -11,7 +11,7 @@ import { useDatabase } from "../support/test-database.ts";
 
 const database = useDatabase(5);
 
-it("an attempt that goes on when its session has ended makes no sandbox; the session's next run does [R20]", async () => {
+it("an attempt that continues when its session has ended makes no sandbox; the session's next run does [R20]", async () => {
   const agent = await startDirectAgent(database, scriptedModel().says("Done."));
   await agent.step(1);
   await agent.perform("closeSandbox", { step: 1 });

@@ -1,4 +1,4 @@
-/** A save beside the next step that ends its worker: no activity tells of it, so it is counted before it begins. */
+/** A save in parallel with the next step that ends its worker: no activity tells of it, so it is counted before it begins. */
 import { expect, it } from "vitest";
 import { endSaves } from "../../activities/workspace/counted-save.ts";
 import { findSandbox } from "../../activities/store/sandboxes.ts";
@@ -17,12 +17,12 @@ const untilBegun = (agent: DirectAgent, count: number) =>
 
 const writing = (text: string) => bash(`echo ${text} >> log.txt`);
 
-it("after three workers that were lost while they saved, a fourth neither opens nor saves; what a person says goes on", async () => {
+it("after three workers that were lost while they saved, a fourth neither opens nor saves; what a person says continues it", async () => {
   const engine = newEngine();
   const script = scriptedModel().answers(writing("1")).answers(writing("2")).answers(writing("3"));
   const agent = await startOn(database, script.answers(writing("4")).answers(writing("5")), engine);
   await agent.perform("openSession", { chain: agent.runId });
-  // A worker that is lost never comes to the end of its save.
+  // A worker that is lost never finishes its save.
   engine.beforeProgram = () => new Promise(() => undefined);
   await agent.step(1);
   await untilBegun(agent, 1);

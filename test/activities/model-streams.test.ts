@@ -73,7 +73,7 @@ describe("a stream of chat completions", () => {
       delta({ content: "" }, { error: { code: 502, message: "upstream broke" }, finish_reason: "error" }),
     ],
     ["as text", data({ error: "upstream broke" })],
-  ])("that brings an error %s is no answer", async (_, line) => {
+  ])("that brings an error %s is not an answer", async (_, line) => {
     const { baseUrl } = await streamed(delta({ content: "Half" }), line, "data: [DONE]");
     expect(await failure(ask(baseUrl))).toMatchObject({
       class: "unavailable",
@@ -84,7 +84,7 @@ describe("a stream of chat completions", () => {
   it.each([
     ["whose finish is `error`", delta({}, { finish_reason: "error" })],
     ["that ends without a finish", "data: [DONE]"],
-  ])("%s is no answer", async (_, line) => {
+  ])("%s is not an answer", async (_, line) => {
     const { baseUrl } = await streamed(delta({ content: "Half" }), line);
     expect(await failure(ask(baseUrl))).toMatchObject({ class: "unavailable" });
   });

@@ -98,6 +98,6 @@ describe.skipIf(!existsSync(PROGRAM))(`behind a pooler (${PROGRAM}, of the packa
   });
 });
 
-it("a server itself is no pooler", async () => {
+it("a server itself is not a pooler", async () => {
   expect(await probePostgres(database.url)).toContain("PostgreSQL");
 });

@@ -16,7 +16,7 @@ const database = useDatabase();
 
 const TASK = "Build the harbour's importer.";
 const WINDOW = 16_000;
-/** 15 % of the window, which is what user messages have beside a summary, at 3.5 characters a token. */
+/** 15 % of the window, which is what user messages have besides a summary, at 3.5 characters a token. */
 const KEPT_CHARS = 0.15 * WINDOW * 3.5;
 
 describe("a session to which anything may happen", () => {
@@ -179,7 +179,7 @@ async function checkRounds(
     if (row.compactedRound === null) continue;
     const owner = rounds.filter((round) => round.round === row.compactedRound && round.status !== "failed");
     expect(owner).toHaveLength(1);
-    // A round that was taken back holds nothing but its own summary.
+    // A round that was undone holds nothing but its own summary.
     if (owner[0]?.status === "undone") expect(row.slot).toBe(`summary:${row.compactedRound}`);
   }
   for (const round of rounds.filter((each) => each.status === "compacted"))

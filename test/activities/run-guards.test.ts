@@ -130,7 +130,7 @@ it("who opens a sandbox locks the session before its sandbox, as who saves one d
   expect(row).toMatchObject({ savedStep: 0 });
 });
 
-it("a run that goes back to a call that was under way begins an epoch, in which the call is made again", async () => {
+it("a run that goes back to a call that was under way begins an epoch, in which the call is repeated", async () => {
   const { db } = database.store;
   const agent = await start(scriptedModel().calls("bash", { command: "true" }));
   await agent.perform("modelStep", { step: 1, guidance: [] });

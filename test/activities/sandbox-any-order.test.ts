@@ -140,7 +140,7 @@ test("every request is answered, and every command has one end", async () => {
           record(await within(`the last kill of ${id}`, sandbox.kill(id, 0)));
           expect(await sound.state(id)).toEqual(ends.get(id));
         }
-        // A dead one that the first process has not reaped yet is no leftover.
+        // A dead one that the first process has not reaped yet is not a leftover.
         const left = "ps -u 1000 -o stat=,comm= | grep sleep | grep -v ^Z";
         const { out } = await bash(sound, `sort ran.txt | uniq -d; rm -f ran.txt c*.txt; ${left}`);
         expect(out).toBe("");

@@ -52,7 +52,7 @@ test("five megabytes of standard input arrive unchanged, whatever the bytes", as
   expect(said).toBe(`${stdin.length}\n${createHash("sha256").update(stdin).digest("hex")}  in.bin\n`);
 });
 
-test("a command comes to the end of its input also if other commands ended beside it", async () => {
+test("a command comes to the end of its input also if other commands ended at the same time", async () => {
   const id = newId();
   const script = "until [ -e may-read ]; do sleep 0.05; done; wc -c";
   await sandbox.start({ id, argv: ["bash", "-c", script], stdin: Buffer.alloc(MIB) });

@@ -174,7 +174,7 @@ test("[R13] a sandbox that is removed in the middle of a command is lost, and a 
   expect((await bash(again, "cat ran.txt")).out).toBe("ran\n");
 });
 
-test("a sandbox that was removed on purpose is lost to whoever still has it open", async () => {
+test("a sandbox that was removed on purpose is lost to any caller that still has it open", async () => {
   const spec = sandboxes.spec();
   const sandbox = await sandboxes.host.open(spec);
   await sandboxes.host.remove(spec.sessionId);
@@ -267,7 +267,7 @@ test("sandboxes and volumes are found by their label in whatever state, and remo
   expect(await sandboxes.host.remove(over.sessionId)).toBeUndefined();
 });
 
-test("an image that is not there is said so for good, an engine that is not there is worth another try", async () => {
+test("an image that is not there is reported as permanent, an engine that is not there is worth another try", async () => {
   expect(
     await thrownBy(sandboxes.host.open(sandboxes.spec({ image: "longhaul-no-such-image:0" }))),
   ).toMatchObject({

@@ -182,7 +182,7 @@ test.each([
   expect((await sh("echo free > free.txt; cat free.txt")).text).toBe("free");
 });
 
-test("the sandbox that grew is ended, not its neighbours, and what runs in those goes on [R24]", async () => {
+test("the sandbox that grew is ended, not its neighbours, and what runs in those continues [R24]", async () => {
   const neighbour = await open({ bytes: LIMIT, freeBytes: MIB });
   const started = await neighbour.start({ id: "steady", argv: ["bash", "-c", "echo on; sleep 300"] });
   expect(started.kind).toBe("running");
@@ -191,7 +191,7 @@ test("the sandbox that grew is ended, not its neighbours, and what runs in those
   expect((await neighbour.state("steady"))?.kind).toBe("running");
 });
 
-test("a host whose disk is nearly full ends what grows; what does not grow goes on [R24]", async () => {
+test("a host whose disk is nearly full ends what grows; what does not grow continues [R24]", async () => {
   const disk = { bytes: 2 ** 40, freeBytes: 2 ** 60 };
   const [full, neighbour] = await Promise.all([open(disk), open(disk)]);
   await neighbour.start({ id: "steady", argv: ["bash", "-c", "echo on; sleep 300"] });

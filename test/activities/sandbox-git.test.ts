@@ -4,7 +4,7 @@ import { bash, useTestSandboxes } from "../support/test-sandboxes.ts";
 
 const sandboxes = useTestSandboxes();
 
-/** A sandbox, and what runs a script in it that is to succeed. */
+/** A sandbox, and what runs a script in it that must succeed. */
 async function opened() {
   const sandbox = await sandboxes.host.open(sandboxes.spec());
   const shell = async (script: string) => {

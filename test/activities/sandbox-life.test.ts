@@ -26,7 +26,7 @@ describe("the last save of a run", () => {
     const { engine, agent } = await startCommands(database, "echo 1 > n.txt", "echo 2 > n.txt");
     await agent.step(1);
     await untilSaved(agent);
-    // Steps 2 and 3 were interrupted before the model said anything; a background command went on writing.
+    // Steps 2 and 3 were interrupted before the model said anything; a background command continued writing.
     await writeFile(join(engine.fake(agent.id)?.root ?? "", "late.txt"), "late");
     await close(agent, 3);
     const step = await resume(agent, "run-2");
@@ -95,7 +95,7 @@ describe("the last save of a run", () => {
     expect((await agent.events()).filter((type) => type === "sandbox:lost")).toHaveLength(1);
   });
 
-  it("is not made again, and nothing counts as lost, if an attempt is repeated whose answer did not arrive", async () => {
+  it("is not recreated, and nothing counts as lost, if an attempt is repeated whose answer did not arrive", async () => {
     const { engine, agent } = await startCommands(database, "echo 1 > n.txt");
     await agent.step(1);
     const remove = engine.host.remove.bind(engine.host);
@@ -154,7 +154,7 @@ describe("a worker that has a sandbox open", () => {
 });
 
 describe("a sandbox that no one would remove is not created", () => {
-  it("by an opening that goes on only after another run has taken the session over", async () => {
+  it("by an opening that continues only after another run has taken the session over", async () => {
     const engine = newEngine();
     const agent = await startOn(database, scriptedModel().says("Done."), engine);
     await agent.perform("openSession", { chain: "run-1" });
@@ -178,7 +178,7 @@ describe("a sandbox that no one would remove is not created", () => {
     expect(engine.made).toBe(0);
   });
 
-  it("by an attempt that goes on after its own run has closed the sandbox", async () => {
+  it("by an attempt that continues after its own run has closed the sandbox", async () => {
     const engine = newEngine();
     const agent = await startOn(database, scriptedModel().says("Done."), engine);
     await agent.step(1);

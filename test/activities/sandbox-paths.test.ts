@@ -138,7 +138,7 @@ while True:
   }, 120_000);
 });
 
-describe("what is no plain file", () => {
+describe("what is not a plain file", () => {
   test("is refused at once by every tool that reads or writes: pipes, devices, sockets, folders [R28]", async () => {
     await bash(
       sandbox,

@@ -75,7 +75,7 @@ describe("a way out of the sandbox", () => {
   });
 
   test("by a system call is closed: ptrace, bpf, perf, keys, kexec, modules, namespaces, io_uring [R52]", async () => {
-    // Numbers of x86-64 and arm64; what a call is not there is no way out either.
+    // Numbers of x86-64 and arm64; what a call is not there does not exist as a way out either.
     const script = `python3 - <<'X'
 import ctypes, os, platform
 libc = ctypes.CDLL(None, use_errno=True)

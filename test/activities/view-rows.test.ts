@@ -23,7 +23,7 @@ async function marked(one: CompactingSession): Promise<number[]> {
     .where(
       and(
         eq(messages.sessionId, one.id),
-        // Its prompt is no message that is sent.
+        // Its prompt is not a message that is sent.
         ne(messages.role, "system"),
         eq(messages.isCompacted, false),
         isNull(messages.supersededEpoch),
@@ -57,7 +57,7 @@ describe("the view", () => {
     }
   });
 
-  it("holds what the marks say if rounds are taken back, and if results were pruned", async () => {
+  it("holds what the marks say if rounds are undone, and if results were pruned", async () => {
     const one = await compactingSession(database, work(30), summaryText(), summaryText());
     const isAsMarked = async () =>
       expect((await one.view()).map((row) => row.sequence)).toEqual(await marked(one));

@@ -102,7 +102,7 @@ describe("checkpoints", () => {
     expect(await files(1)).toEqual({ "a.txt": "1" });
   });
 
-  it("of an abandoned line are not seen, and the new line goes on from where it left", async () => {
+  it("of an abandoned line are not seen, and the new line continues from where it left", async () => {
     for (const step of [1, 2, 3]) {
       await writeFile(join(sandbox.root, "a.txt"), String(step));
       await save(step);

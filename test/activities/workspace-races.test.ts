@@ -1,5 +1,5 @@
 /**
- * Saves beside programs that never rest, in real sandboxes: files rewritten, renamed, removed and made all the time while two
+ * Saves in parallel with programs that never rest, in real sandboxes: files rewritten, renamed, removed and made all the time while two
  * workers save at once. What is restored in the end is what is there in the end; what was never touched is in every save.
  */
 import { randomUUID } from "node:crypto";

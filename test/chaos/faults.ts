@@ -115,7 +115,7 @@ export const FAULT_ACTIONS: Readonly<Record<FaultKind, Fault>> = {
   },
 
   async retry({ stand, sessions, random }) {
-    // One that has ended, too: it goes on again from there.
+    // One that has ended, too: it continues from there.
     const session = chosen(sessions, random, ["RUNNING", "COMPLETED"]);
     if (!session) return undefined;
     const last = await lastStep(stand.services.store.db, session.id);

@@ -73,7 +73,7 @@ export async function findLeaks(stand: ChaosStand, sessions: Sessions): Promise<
   ];
 }
 
-/** For whoever comes after: sandboxes of sessions that did not come to their ends. */
+/** For later runs: removes sandboxes of sessions that did not end. */
 export async function removeLeft({ docker }: ChaosStand, sessions: Sessions): Promise<void> {
   for (const { id } of sessions.all) await removeSandbox(docker, id).catch(() => undefined);
 }

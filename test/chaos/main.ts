@@ -51,7 +51,7 @@ async function soak(stand: ChaosStand, options: SoakOptions): Promise<number> {
     keepStarting(stand, sessions, options, time),
     keepBreaking({ stand, sessions, options, faults, time }),
   ]);
-  say(`no more faults; ${sessions.running().length} sessions come to their ends`);
+  say(`no more faults; ${sessions.running().length} sessions are ending`);
   await stand.workers.fill();
   await endAll(stand, sessions);
   say("checking");
@@ -118,7 +118,7 @@ async function keepBreaking({ stand, sessions, options, faults, time }: Breaking
     } catch (error) {
       // A fault on a session that has just ended, or on a server that is just away: chance, not a finding.
       say(
-        `${kind} came to nothing: ${error instanceof Error ? (error.message.split("\n")[0] ?? "") : String(error)}`,
+        `${kind} had no effect: ${error instanceof Error ? (error.message.split("\n")[0] ?? "") : String(error)}`,
       );
     }
   }

@@ -31,7 +31,7 @@ export interface SoakOptions {
 }
 
 export const USAGE = `npm run chaos -- [--minutes N] [--seed N] [--sessions N] [--faults KIND,KIND] [--every SECONDS] [--deploy MINUTES]
-  --minutes   how long faults happen; default 30. Then every session comes to its end and is checked
+  --minutes   how long faults happen; default 30. Then every session ends and is checked
   --seed      of all choices; default a new one, which is printed first
   --sessions  at work at the same time; default 8
   --faults    of: ${FAULTS.join(", ")}; default all

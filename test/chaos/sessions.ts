@@ -1,4 +1,4 @@
-/** The sessions of a soak: started until time is up, taken up again after a cancel, followed to their ends. */
+/** The sessions of a soak: started until time is up, resumed after a cancel, followed to their ends. */
 import { randomBytes } from "node:crypto";
 import type { RunConfig } from "../../activities/config/agent-config.ts";
 import { createSession } from "../../activities/store/sessions.ts";
@@ -17,13 +17,13 @@ export interface SoakSession {
   /** Messages sent so far, for their ids. */
   said: number;
   status: string;
-  /** Cancelled by the soak, to be taken up again. */
+  /** Cancelled by the soak, to be resumed. */
   resumes: number;
 }
 
 export interface Sessions {
   readonly all: readonly SoakSession[];
-  /** Those whose run goes on, as last seen. */
+  /** Those whose run continues, as last seen. */
   running(): SoakSession[];
   start(): Promise<void>;
   /** Takes a fork in: the model answers it by the other's plan. Called before the fork is made. */

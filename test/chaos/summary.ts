@@ -1,4 +1,4 @@
-/** What a soak came to, as a table. Pure. */
+/** The result of a soak, as a table. Pure. */
 import { forkedAt, type Evidence } from "../support/checker/evidence.ts";
 import type { Violation } from "../support/checker/violation.ts";
 

@@ -8,7 +8,7 @@ export interface Workers {
   fill(): Promise<void>;
   /** kill -9 of one, and another at once or later. */
   kill(place: number): Promise<void>;
-  /** As a deploy does: a new one beside it, then the old one is asked to end. @returns how long the old one took, in ms */
+  /** As a deploy does: a new one next to it, then the old one is asked to end. @returns how long the old one took, in ms */
   replace(place: number): Promise<number>;
   /** SIGSTOP for a while, then SIGCONT. */
   stop(place: number, ms: number): Promise<void>;
@@ -110,7 +110,7 @@ export function createWorkers(environment: Readonly<Record<string, string>>): Wo
   };
 }
 
-/** A machine at its limits may miss the time to start: that is no finding. */
+/** A machine at its limits may miss the time to start: that is not a finding. */
 async function startPatiently(environment: Readonly<Record<string, string>>): Promise<WorkerProcess> {
   for (let tries = 1; ; tries += 1) {
     try {

@@ -133,7 +133,7 @@ test("a session is started, asked, answered and guided, and its events resume wh
   const id = String(started.body["id"]);
   const first = await hear(served, id, { most: 2 });
   await untilStatus(id, ({ status }) => status === "waiting");
-  // Other files' sessions wait beside it.
+  // Other files' sessions wait next to it.
   const waiting: unknown = (await call("GET", "sessions?status=waiting")).body;
   expect(waiting).toContainEqual(expect.objectContaining({ id }));
   expect((await call("GET", `sessions/${id}/questions`)).body).toMatchObject([

@@ -32,7 +32,7 @@ it("a delegate ends with its parent at the limit of what both may cost [D8]", as
   expect((await resultTexts(agent.database.store, session.id))[0]).toContain("stopped at the limit of cost");
 });
 
-it("a delegate has the limit that its parent was given more of: in its next step, and when it is taken up again", async () => {
+it("a delegate has the limit that its parent was given more of: in its next step, and when it is resumed", async () => {
   const { store } = agent.database;
   const usage = { input: 1_000, output: 100, cached: 0, reasoning: 0 };
   let id = "";

@@ -14,7 +14,7 @@ afterAll(() => agent.deps.sandboxHost.removeUnused());
 const NAME = "192.0.2.1";
 const ask = `curl -s -o /dev/null -D - http://${NAME}/ | grep -o 'blocked-[a-z-]*'`;
 
-it("refuses a name, allows it after a person's approval, and no more after a reset to before that [E6]", async () => {
+it("refuses a name, allows it after a person's approval, and no longer after a reset to before that [E6]", async () => {
   const script = scriptedModel()
     .calls("bash", {
       command: `${ask}; until [ "$(${ask})" = blocked-private-address ]; do sleep 0.2; done; echo through`,

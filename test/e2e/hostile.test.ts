@@ -222,7 +222,7 @@ describe("a hostile repository", () => {
   });
 });
 
-describe("one session beside another", () => {
+describe("one session next to another", () => {
   it("sees nothing of it under the same names and handles", async () => {
     const script = (word: string): ModelScript =>
       scriptedModel()

@@ -32,7 +32,7 @@ const isThere = (id: string) =>
       () => false,
     );
 
-test("the answer goes on with the call of a server elsewhere, and the next step has its files", async () => {
+test("the answer continues the call of a server elsewhere, and the next step has its files", async () => {
   let calls = 0;
   const server = await startMcpServer((made) => {
     made.registerTool("create", { description: "Makes an issue." }, async ({ mcpReq }) => {
@@ -73,7 +73,7 @@ test("the answer goes on with the call of a server elsewhere, and the next step 
   await checkSession(agent, session);
 });
 
-test("the answer goes on with the call of a program that went with its sandbox", async () => {
+test("the answer continues the call of a program that went with its sandbox", async () => {
   const session = await agent.start(
     scriptedModel().calls("box__ask", {}).calls("bash", { command: "cat calls.log" }).says("Done."),
     { config: parking({ box: mcpAskingProgram }) },

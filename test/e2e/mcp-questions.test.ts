@@ -229,7 +229,7 @@ test("no worker is needed while a server waits for a person, and a continued cal
   await session.handle.signal("answer", { question: "s1c0q1", text: "beta" });
   const second = await session.startWorker();
   await asked("s1c0q2");
-  // Killed between the answer and the call that returns it, or right after: it is sent once all the same.
+  // Killed between the answer and the call that returns it, or right after: it is sent only once nevertheless.
   await session.handle.signal("answer", { question: "s1c0q2", text: "T" });
   await asked("s2c0q1");
   expect(continued).toBe(1);

@@ -12,7 +12,7 @@ import { resultTexts } from "../support/stored.ts";
 
 const agent = useAgent();
 
-it("runs a call only with a person's approval, for which a reset asks again; a message is no approval", async () => {
+it("runs a call only with a person's approval, for which a reset asks again; a message is not an approval", async () => {
   const touch = (name: string) => call("bash", { command: `touch ${name}; ls` });
   const script = scriptedModel()
     .answers(touch("a"), call("bash", { command: "ls && rm -rf /workspace" }))
@@ -37,7 +37,7 @@ it("runs a call only with a person's approval, for which a reset asks again; a m
     text: "bash: touch a; ls\n(rule: touch *)",
   });
   await untilWaiting(agent.database.store, session);
-  // Words alone are no approval.
+  // Words alone are not an approval.
   await expect(session.handle.executeUpdate("answerQuestion", { args: [{ text: "yes" }] })).rejects.toThrow();
   await session.handle.signal("answer", { action: "deny", text: "use the file that is there" });
   await session.until("question:asked", ({ data }) => data.id === "s2c0");

@@ -1,4 +1,4 @@
-/** Two Docker hosts, each with a worker and its own queue; the first one, this file's own engine, dies for good. */
+/** Two Docker hosts, each with a worker and its own queue; the first one, this file's own engine, dies permanently. */
 import { eq } from "drizzle-orm";
 import Dockerode from "dockerode";
 import { describe, expect, inject, it } from "vitest";

@@ -46,7 +46,7 @@ it("ten times in twenty steps: each line is written once and in order, and no an
     await worker.kill();
     worker = await session.startWorker();
     // Two workers in a row that die during a save park the session, by design: let a save finish in between.
-    await eventually("a save that came to its end", () => isSaved(session.id), 120_000);
+    await eventually("a save that ended", () => isSaved(session.id), 120_000);
   }
   console.log(`killed ${delays.join(", ")} ms after a request; ${session.model.log.length} requests`);
   expect(await session.handle.result()).toMatchObject({ status: "completed", steps: STEPS + 2 });

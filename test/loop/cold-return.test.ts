@@ -1,4 +1,4 @@
-/** A session that is taken up again when its provider has forgotten it: a round first, if that is asked for (decision 0034). */
+/** A session that is resumed when its provider has forgotten it: a round first, if that is asked for (decision 0034). */
 import { eq, sql } from "drizzle-orm";
 import { expect, it } from "vitest";
 import { modelCalls } from "../../activities/store/schema/index.ts";
@@ -14,7 +14,7 @@ const database = useDatabase();
 const READS = 5;
 const ASKED = "And now the other half.";
 
-/** A turn that came to half of what a window of 128,000 tokens holds, and the answer to what is said after it. */
+/** A turn that took half of what a window of 128,000 tokens holds, and the answer to what is said after it. */
 async function ended(context: object = {}): Promise<DirectAgent> {
   const reads = Array.from({ length: READS }, (_, at) => ({
     parts: [text(`Part ${at}.`), call("read_file", { path: "big.txt", offset: 1 + at * 5 })],
@@ -47,7 +47,7 @@ async function takenUp(agent: DirectAgent, minutes: number): Promise<{ rounds: n
   return { rounds: state.round, asked: last === undefined ? "" : wordsOf(last) };
 }
 
-it("a session that is taken up when its provider's cache has run out, past its trigger for that, is summed up before it goes on", async () => {
+it("a session that is resumed when its provider's cache has expired, past its trigger for that, is summarised before it continues", async () => {
   const { rounds, asked } = await takenUp(await ended(), 11);
   expect(rounds).toBe(1);
   expect(asked).toContain("Session Summary");
@@ -58,7 +58,7 @@ it("a session that is taken up when its provider's cache has run out, past its t
 it.each([
   ["within the ten minutes of its cache", {}, 9],
   ["later, if the trigger for that is the other one's", { options: { returnTrigger: 0.8 } }, 11],
-])("it goes on as it was %s", async (_, context, minutes) => {
+])("it continues as it was %s", async (_, context, minutes) => {
   const { rounds, asked } = await takenUp(await ended(context), minutes);
   expect(rounds).toBe(0);
   expect(asked).toContain("Part 0.");

@@ -110,7 +110,7 @@ describe("a burst of messages", () => {
 });
 
 describe("results of one step that are larger than the window together", () => {
-  it("are hidden behind their handles as far as it takes, and the agent goes on [case 10]", async () => {
+  it("are hidden behind their handles as far as it takes, and the agent continues [case 10]", async () => {
     const names = ["a", "b", "c", "d", "e", "f"].map((name) => `${name}.txt`);
     const agent = await startDirectAgent(database, answers(read(...names), says("Looked at.")));
     for (const [place, name] of names.entries())
@@ -173,7 +173,7 @@ describe("another model in mid-run", () => {
     expect(row?.config).toMatchObject({ model: "openai/small", contextWindow: 16_000 });
   });
 
-  it("brings its figures to a run on its way, and its predecessor's bill counts no more", async () => {
+  it("brings its figures to a run on its way, and its predecessor's bill no longer counts", async () => {
     const served = { "gpt-4o": { window: 32_000 }, small: { window: 16_000, maxOutput: 1_000 } };
     const agent = await startDirectAgent(database, answers(says("One."), says("Two.")), { served });
     const first = await agent.perform("modelStep", { step: 1, guidance: [], model: "openai/gpt-4o" });

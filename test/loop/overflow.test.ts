@@ -128,7 +128,7 @@ describe.each(["responses", "chat"] as const)("on the %s wire, a provider's over
     expect(agent.model.requests.filter(isSummaryRequest)).toHaveLength(1);
   });
 
-  it("that never ends is a typed end after three requests, and the session can be taken up again [case 10] [case 11]", async () => {
+  it("that never ends is a typed end after three requests, and the session can be resumed [case 10] [case 11]", async () => {
     const tooLong = http(400, "It does not fit.", "context_length_exceeded");
     const agent = await start(stumbling(8, [tooLong, tooLong, tooLong], 10), { config: { api } });
     expect((await playLoop(agent)).status).toBe("ContextOverflow");
@@ -174,7 +174,7 @@ describe("what does not fit by itself", () => {
 describe("a model that counts more than we do", () => {
   const fifthMore = (value: string) => Math.ceil(countTokens(value) * 1.2);
 
-  it("by a fifth is learnt from its bills: no request is refused", async () => {
+  it("by a fifth is learned from its bills: no request is refused", async () => {
     const agent = await start(stumbling(0, [], 60), {
       countTokens: fifthMore,
       config: { model: "openai/counts-more", contextWindow: 16_000, maxOutput: 1_000 },
@@ -216,7 +216,7 @@ describe("bills of ten times the requests", () => {
     expect(await roundsOf(agent)).toEqual([]);
     const events = await readEvents(database.store.db, agent.id, 0, 1_000);
     const answers = events.filter(({ type }) => type === "llm:response");
-    // Four in a row are no accident; then people are informed, once.
+    // Four in a row are not an accident; then people are informed, once.
     const doubtful = answers.map(({ data }) => (data as { usageDoubtful?: true }).usageDoubtful === true);
     expect(doubtful).toEqual(answers.map((_, index) => index === 3));
   });

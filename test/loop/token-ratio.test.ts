@@ -40,7 +40,7 @@ async function firstError({ store }: TestDatabase, { id }: DirectAgent): Promise
   return Math.abs((first?.estimatedInput ?? 0) / (first?.inputTokens ?? 0) - 1);
 }
 
-it("a model's ratio is learnt in one session and foretells the first request of the next, after a restart [case 18]", async () => {
+it("a model's ratio is learned in one session and predicts the first request of the next, after a restart [case 18]", async () => {
   const before = await start(database);
   await playLoop(before);
   await before.close();

@@ -42,7 +42,7 @@ const errors = async (agent: DirectAgent) =>
 const rooms = (agent: DirectAgent) => agent.model.requests.map((request) => request.maxOutputTokens);
 
 describe("an answer used up by thinking", () => {
-  it("gets the room that the model has, once, and its session goes on", async () => {
+  it("gets the room that the model has, once, and its session continues", async () => {
     const agent = await startDirectAgent(database, think().says("Done."), { served, config: thinker() });
     expect(await playLoop(agent)).toMatchObject({ status: "completed", state: { step: 1 } });
     expect(rooms(agent)).toEqual([4_000, 16_000]);
@@ -131,7 +131,7 @@ describe("a request without a bill", () => {
 });
 
 describe("a request that was lost with its worker", () => {
-  it("is reckoned at the price of the model that was asked, once", async () => {
+  it("is calculated at the price of the model that was asked, once", async () => {
     const price = { input: 10, cached: 1, output: 20 };
     const cheap = { model: "openai/gpt-4o-mini", price: { input: 1, cached: 0.1, output: 2 } };
     const agent = await startDirectAgent(database, scriptedModel().says("Done."), {
@@ -191,7 +191,7 @@ describe("hidden thinking", () => {
     expect(events.filter(({ type }) => type === "llm:error")).toEqual([]);
   });
 
-  it("is shown to watchers while it goes on", async () => {
+  it("is shown to watchers while it continues", async () => {
     const agent = await startDirectAgent(database, scriptedModel());
     const batch = new ChunkBatch((answers) => appendChunks(database.store, answers));
     const writer = createChunkWriter(

@@ -1,4 +1,4 @@
-/** An engine whose sandboxes are folders, one a session, and which can lose them for good; hosts of several workers share it. */
+/** An engine whose sandboxes are folders, one a session, and which can lose them permanently; hosts of several workers share it. */
 import type { Sandbox } from "../../activities/sandbox/sandbox.ts";
 import type { SandboxHost } from "../../activities/sandbox/sandbox-host.ts";
 import { SandboxLost } from "../../activities/sandbox/sandbox-lost.ts";

@@ -20,7 +20,7 @@ const STRICT = [
 
 export interface Consumer {
   readonly folder: string;
-  /** @throws if it does not type-check, strictly; writes `file.js` beside `file.ts` */
+  /** @throws if it does not type-check, strictly; writes `file.js` next to `file.ts` */
   compile(file: string): void;
   /** @returns its output */
   run(command: string, args: readonly string[]): string;

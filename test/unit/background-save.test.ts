@@ -8,7 +8,7 @@ function gate() {
   return { passed, open };
 }
 
-describe("saving beside the next step", () => {
+describe("saving in parallel with the next step", () => {
   it("saves once, after the last of several calls at once, when one of them changes files", async () => {
     const saves = createBackgroundSaves();
     const slow = gate();

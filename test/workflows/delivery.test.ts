@@ -32,7 +32,7 @@ describe("a session on a repository", () => {
     ]);
   });
 
-  it("asks for no pull request if the push was refused, and completes all the same", async () => {
+  it("asks for no pull request if the push was refused, and completes nevertheless", async () => {
     const publications = [{ outcome: "refused", branch: BRANCH, reason: "no" } as const];
     const { fake, value } = await play({ steps: [answered()], policy: git({ pr: "ready" }), publications });
     expect(value?.status).toBe("completed");

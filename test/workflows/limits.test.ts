@@ -1,4 +1,4 @@
-/** At a limit if people are asked: the loop waits, goes on by as much as was given, or ends. */
+/** At a limit if people are asked: the loop waits, continues by as much as was given, or ends. */
 import { expect, it } from "vitest";
 import type { AskBudgetInput } from "../../activities/contract/budget-question.ts";
 import type { AskedBudget, SettleBudgetInput } from "../../activities/contract/questions.ts";
@@ -30,7 +30,7 @@ const untilAsked = (handle: Handle, id: string) =>
     return questions.some((question) => question.id === id);
   });
 
-it("goes on by as many steps as were given, and asks again at the next limit", async () => {
+it("continues by as many steps as were given, and asks again at the next limit", async () => {
   const { fake, value } = await play(options, async (handle) => {
     await untilAsked(handle, "s3steps");
     await eventually(

@@ -39,12 +39,12 @@ describe("the loop", () => {
     ]);
   });
 
-  it("goes on when calls are there, whatever the finish reason says [case 32]", async () => {
+  it("continues when calls are there, whatever the finish reason says [case 32]", async () => {
     const { fake } = await play({ steps: [answered([bashCall], { finish: "stop" }), answered()] });
     expect(fake.inputsOf("runTool")).toHaveLength(1);
   });
 
-  it("goes on after an answer that was cut off by its length", async () => {
+  it("continues after an answer that was cut off by its length", async () => {
     const { fake } = await play({ steps: [answered([], { finish: "length" }), answered()] });
     expect(fake.inputsOf("modelStep").map((input) => input.step)).toEqual([1, 2]);
   });
@@ -143,7 +143,7 @@ describe("compaction", () => {
     ]);
   });
 
-  it("is taken back at the next boundary when a person asks for it, and not made again before a step [case 30]", async () => {
+  it("is undone at the next boundary when a person asks for it, and not repeated before a step [case 30]", async () => {
     const { step, begun, end } = heldStep(answered([bashCall]));
     const { fake } = await play({ steps: [step, answered()] }, async (handle) => {
       await begun;

@@ -111,7 +111,7 @@ describe("a start from elsewhere", () => {
 });
 
 describe("a signal from elsewhere", () => {
-  it("that is no message is shown as ignored, and harms nothing [R49]", async () => {
+  it("that is not a message is shown as ignored, and harms nothing [R49]", async () => {
     const nonsense: unknown[] = [
       7,
       null,
@@ -134,7 +134,7 @@ describe("a signal from elsewhere", () => {
     expect(taken(fake)).toEqual([]);
   });
 
-  it("that cannot be decoded is dropped with a remark, and the run goes on", async () => {
+  it("that cannot be decoded is dropped with a remark, and the run continues", async () => {
     const payloads = [
       { encoding: "json/protobuf", data: '{"text":"hello"}' },
       { encoding: "binary/encrypted", data: "\u0001\u0002" },
@@ -188,7 +188,7 @@ describe("a signal from elsewhere", () => {
     expect(wordsOf(taken(fake)).join("")).toBe(`${cleanText(text)}after it`);
   });
 
-  it("of 5 MB is refused to its sender by the server, and the run goes on", async () => {
+  it("of 5 MB is refused to its sender by the server, and the run continues", async () => {
     // Without the client's own retries, of which a refusal for its size has many.
     const once = await Connection.connect({ address: inject("temporalAddress"), interceptors: [] });
     const huge = { id: "huge", text: "x".repeat(5_000_000) };

@@ -26,7 +26,7 @@ describe("a model whose provider fails", () => {
     expect(last).not.toHaveProperty("hasFallback");
   });
 
-  it("is asked again after a while, and the view is compacted for whoever is asked", async () => {
+  it("is asked again after a while, and the view is compacted for the model that is asked", async () => {
     const steps = [unavailable, answered([bashCall], { used: 120_000 }), answered([bashCall]), answered()];
     const { fake } = await play({ steps, policy: { ...policy, returnAfterMs: 1 } });
     const asked = fake.inputsOf("modelStep");

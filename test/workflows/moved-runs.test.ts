@@ -1,4 +1,4 @@
-/** A run that goes on with the questions of one that left for another version of the workers. */
+/** A run that continues the questions of one that left for another version of the workers. */
 import { expect, it } from "vitest";
 import { answerQuestionUpdate, type CarriedState } from "../../workflows/messages.ts";
 import { carry, createState } from "../../workflows/agent-state.ts";

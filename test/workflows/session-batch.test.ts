@@ -134,7 +134,7 @@ it("goes through several histories, never with more sessions at once than it may
   expect(last).not.toBe(first);
 });
 
-it("stops after failures of one kind in a row, and lets what runs come to its end", async () => {
+it("stops after failures of one kind in a row, and lets what runs end", async () => {
   const slow = Promise.withResolvers<"completed">();
   const { result, begun, reasons } = await playBatch(
     {

@@ -39,7 +39,7 @@ const heard = (fake: FakeActivities) =>
 const interrupt = (handle: Handle, id: string) => handle.signal("interrupt", { id, text: id });
 
 describe("an interrupt", () => {
-  it("keeps what waited before it, in order, and goes on [case 23]", async () => {
+  it("keeps what waited before it, in order, and continues [case 23]", async () => {
     const { fake, value } = await play(
       { steps: [untilStopped(interruptedAnswer), answered()] },
       async (handle, fake) => {
@@ -80,7 +80,7 @@ describe("an interrupt", () => {
     expect(heard(fake).flat()).toContain("early");
   });
 
-  it("that meets a failing database is still an interrupt: the run goes on", async () => {
+  it("that meets a failing database is still an interrupt: the run continues", async () => {
     const { fake, value } = await play(
       { steps: [untilStopped(databaseAway), answered()] },
       async (handle, fake) => {

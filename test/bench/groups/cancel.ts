@@ -91,7 +91,7 @@ async function until<T>(look: () => Promise<T | undefined> | T | undefined): Pro
   for (;;) {
     const found = await look();
     if (found !== undefined) return found;
-    if (Date.now() > end) throw new Error(`Waited ${PATIENCE_MS} ms in vain.`);
+    if (Date.now() > end) throw new Error(`Waited ${PATIENCE_MS} ms without success.`);
     await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
   }
 }

@@ -24,7 +24,7 @@ const INSERTED_AT_ONCE = 1_000;
 /** Of few messages; what differs between two of them is what else the machine does. */
 const COMPACTIONS = 9;
 const LARGE_COMPACTIONS = 3;
-/** What the summary's request takes here, and is taken off again: long enough for what a round does beside it. */
+/** What the summary's request takes here, and is taken off again: long enough for what a round does in parallel. */
 const MODEL_MS = 50;
 
 export async function measureContext(stand: Stand): Promise<Figure[]> {

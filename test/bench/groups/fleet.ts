@@ -87,7 +87,7 @@ async function together(
   };
 }
 
-/** Steps a second while all of them are at work: openings and closings are no steps, and the yardstick has none. */
+/** Steps a second while all of them are at work: openings and closings are not steps, and the yardstick has none. */
 function steadyRate(sessions: readonly (readonly number[])[]): number {
   const from = Math.max(...sessions.map((starts) => starts[0] ?? Infinity));
   const to = Math.min(...sessions.map((starts) => starts.at(-1) ?? -Infinity));

@@ -19,7 +19,7 @@ export interface PolicyMaterial {
   readonly file?: string | undefined;
 }
 
-/** @throws Error if the file is no exported session */
+/** @throws Error if the file is not an exported session */
 export async function measurePolicies({ file }: PolicyMaterial): Promise<Figure[]> {
   const trajectory = readRecorded(file ?? FIXTURE);
   const figures: Figure[] = [];
@@ -108,7 +108,7 @@ const COMMON_NOTE = `Tokens a step are billed-equivalent input: uncached 1, cach
   Results are cut as each policy cuts them, and nothing is read again that was cut or forgotten. Gemini's split may fall at any answer, not
   only at a user's message.`;
 const FACTS_NOTE = `Facts are found by rules, the same for all (test/bench/policies/facts.ts): the person's sentences that hold from then on,
-  the agent's that give a reason for a change, files written, errors of failed commands and what test runs came to.`;
+  the agent's that give a reason for a change, files written, errors of failed commands and the results of test runs.`;
 
 /** What the figures mean; printed under the table. */
 export function policyNote({ file }: PolicyMaterial): string {

@@ -1,4 +1,4 @@
-/** Saving a small change in a workspace of 5,000 files, in a real sandbox: what a step that changed a file costs beside it. */
+/** Saving a small change in a workspace of 5,000 files, in a real sandbox: what a step that changed a file costs in addition. */
 import type { Sandbox } from "../../../activities/sandbox/sandbox.ts";
 import type { WorkspaceBase } from "../../../activities/workspace/workspace.ts";
 import { median, quantile } from "../stats.ts";
@@ -35,7 +35,7 @@ export async function measureSaves(sandbox: Sandbox, saves: number): Promise<Fig
       unit: "ms",
       n: small.length,
       goal: { of: "value", atMost: GOAL_MS },
-      note: `p95 ${quantile(small, 0.95).toFixed(0)}; if nothing changed ${median(none).toFixed(0)}; the whole ${wholeMs.toFixed(0)}; beside the next model step`,
+      note: `p95 ${quantile(small, 0.95).toFixed(0)}; if nothing changed ${median(none).toFixed(0)}; the whole ${wholeMs.toFixed(0)}; in parallel with the next model step`,
     },
   ];
 }

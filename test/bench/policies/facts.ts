@@ -9,7 +9,7 @@ const DECIDED =
 /** A line of a failed command that says what failed. */
 const FAILURE = /\berror\b|\bFAIL\b|AssertionError|✗|×|not found/i;
 const FAILURE_LINES = 3;
-/** What a run of tests came to. */
+/** The result of a test run. */
 const TEST_RESULT = /^\s*Tests\s.*\d+ (?:passed|failed)/;
 /** As our tools write it under a command's output. */
 const FAILED_COMMAND = /\[exit code [1-9]\d*\]/;
@@ -19,7 +19,7 @@ const MAX_CHARS = 240;
 /**
  * Rules: sentences of the person with always, never, must, only, do not. Decisions: sentences of the agent, said with a
  * change of a file, that give a reason or draw a line. Paths: files that a call wrote. Findings: of each failed command
- * the first lines that name an error, and what each run of tests came to. Sentences and lines of 20 to 240 characters.
+ * the first lines that name an error, and the result of each test run. Sentences and lines of 20 to 240 characters.
  * @param said by the person, the task first
  */
 export function factsOf(said: readonly string[], steps: readonly TrajectoryStep[]): Fact[] {

@@ -50,7 +50,7 @@ interface Round {
   readonly live?: boolean;
   /** Asks a second time whether something is missing. */
   readonly probe?: boolean;
-  /** Rows put in before the tail, beside the summary. */
+  /** Rows put in before the tail, next to the summary. */
   readonly beside?: (rows: readonly StoredMessage[]) => readonly StoredMessage[];
   /** Added to the summary by code. */
   readonly appendix?: string;

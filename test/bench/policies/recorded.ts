@@ -20,7 +20,7 @@ interface Exported {
 /** A cache is empty after so long. Source: OpenAI's prompt caching guide. */
 const COLD_MS = 3_600_000;
 
-/** @throws Error if the file is no export of a session with steps; gzip or plain */
+/** @throws Error if the file is not an export of a session with steps; gzip or plain */
 export function readRecorded(file: string): Trajectory {
   const bytes = readFileSync(file);
   const text = (bytes[0] === 0x1f ? gunzipSync(bytes) : bytes).toString("utf8");
@@ -32,13 +32,13 @@ export function readRecorded(file: string): Trajectory {
 function parsed(text: string, file: string): Exported {
   const document = JSON.parse(text) as Partial<Exported>;
   if (document.format !== "longhaul" || !Array.isArray(document.messages))
-    throw new Error(`${file} is no session of \`longhaul export\`: its own format is read, not atif.`);
+    throw new Error(`${file} is not a session of \`longhaul export\`: its own format is read, not atif.`);
   return document as Exported;
 }
 
 /**
  * The live line as it was before any compaction and prune: replaced rows are there whole, summaries are left out.
- * If the rows have no times, whoever comes back after the end of a turn comes back to an empty cache.
+ * If the rows have no times, a person who comes back after the end of a turn finds an empty cache.
  */
 export function trajectoryOf({ messages }: Exported): Trajectory {
   const live = messages

@@ -11,7 +11,7 @@ export interface Spent {
   readonly temporalPostgresCpuMs: number;
   /** Of the model's double. */
   readonly modelCpuMs: number;
-  /** The whole machine's, whoever used it. */
+  /** The whole machine's, whatever used it. */
   readonly machineCpuMs: number;
   readonly commits: number;
   readonly walBytes: number;

@@ -15,7 +15,7 @@ export interface Measured extends Level {
   readonly atWork: number;
   /** From the end of each answer to the session's next request, in ms. */
   readonly overheadMs: readonly number[];
-  /** Of pauses that went on when the measuring ended, in ms so far. */
+  /** Of pauses that continued when the measuring ended, in ms so far. */
   readonly openMs: readonly number[];
   /** How long the answers took of which 10 s were planned, in ms. */
   readonly streamedMs: readonly number[];
@@ -29,7 +29,7 @@ export interface Measured extends Level {
 }
 
 const PROGRESS_MS = 10_000;
-/** For all to be at work, beside a share for each: containers are made one after another. */
+/** For all to be at work, plus a share for each: containers are made one after another. */
 const RAMP_MS = 60_000;
 const RAMP_EACH_MS = 2_500;
 /** What the machine gives to a session: its sandbox for the most part. Source: measured with 50 (46 to 62 MB, 2026-11). */

@@ -37,7 +37,7 @@ let begun = 0;
 let sent = 0;
 const streams = new Set<Stream>();
 const pauses: Pause[] = [];
-/** By session, the one that goes on. */
+/** By session, the one that continues. */
 const open = new Map<string, Pause>();
 /** Sessions that have asked again after an answer. */
 const stepped = new Set<string>();
@@ -122,7 +122,7 @@ const verbs = {
   stepped: () => stepped.size,
   /** Pieces that were sent so far, of the 400 of an answer. */
   sent: () => sent,
-  /** All that ended since this was last asked, and those that go on now. */
+  /** All that ended since this was last asked, and those that continue now. */
   pauses: () => ({ ended: pauses.splice(0), open: [...open.values()], now: now() }),
   forget: () => {
     open.clear();

@@ -1,4 +1,4 @@
-/** What a step costs beside its model if hundreds of sessions run at once, on Temporal with its state in Postgres. */
+/** What a step costs besides its model if hundreds of sessions run at once, on Temporal with its state in Postgres. */
 import { cpus } from "node:os";
 import type { BenchOptions } from "../options.ts";
 import { median, quantile, slope } from "../stats.ts";

@@ -33,7 +33,7 @@ export interface ScaleStand {
 }
 
 const TASK_QUEUE = "bench-scale";
-/** More than any level's sessions on one worker: none is to wait for another's stream. */
+/** More than any level's sessions on one worker: none should wait for another's stream. */
 const ACTIVITY_SLOTS = 1_000;
 /** Of starts and ends: containers come and go no faster, and the pool of connections is small. */
 const AT_ONCE = 8;

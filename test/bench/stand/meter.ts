@@ -44,7 +44,7 @@ function countTransaction(client: object, statement: string): void {
 
 type Callback = (...args: unknown[]) => void;
 
-/** From here on each statement of this process is noted, whoever sends it: pool, transaction, migration. */
+/** From here on each statement of this process is noted, whatever sends it: pool, transaction, migration. */
 export function watchStatements(): void {
   const client = pg.Client.prototype as unknown as { query: (...args: unknown[]) => unknown };
   const query = client.query;

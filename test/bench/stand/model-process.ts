@@ -47,7 +47,7 @@ const server = await createModelServer({
     "gpt-4o": { window: 128_000, maxOutput: 16_384, input: ["text", "image", "pdf"] },
     [SMALL_MODEL]: { window: SMALL_WINDOW_TOKENS, maxOutput: 4_096, input: ["text"] },
   },
-  // Not the real tokenizer: the model is to take no time.
+  // Not the real tokenizer: the model should take no time.
   countTokens: estimateText,
   onAbort: (served) => void note(served.request?.cacheKey ?? "", "aborts"),
   reply: (request) => {

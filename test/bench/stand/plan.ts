@@ -1,4 +1,4 @@
-/** What a benchmark's session is to do: written in its task, read by its model. Pure. */
+/** What a benchmark's session does: written in its task, read by its model. Pure. */
 import type { Reply, ReplyPart } from "../../support/model-server/wire.ts";
 
 export interface Plan {
@@ -15,7 +15,7 @@ export interface Plan {
   readonly streamMs?: number;
   /** The model says a word and then nothing more. */
   readonly hangs?: boolean;
-  /** The request, from 1, on which it does so; asked again, it goes on with that step. */
+  /** The request, from 1, on which it does so; asked again, it continues with that step. */
   readonly hangsAt?: number | undefined;
 }
 

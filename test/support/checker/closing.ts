@@ -31,7 +31,7 @@ export function checkClosing(evidence: Needed): Violation[] {
   if (isClosed(evidence) && session.container !== null)
     list.push(violation("I8", where, "no container", session.container));
   if (status === "RUNNING" && begun && session.endedAt !== null)
-    list.push(violation("I8", where, "no end, since the run goes on", session.endedAt.toISOString()));
+    list.push(violation("I8", where, "no end, since the run continues", session.endedAt.toISOString()));
   if (isClosed(evidence)) {
     for (const sandbox of sandboxes)
       list.push(

@@ -51,7 +51,7 @@ function resultsUnder(
   open: boolean,
 ): Violation[] {
   const ids = results.map((row) => resultOf(row)?.toolCallId ?? "");
-  // Calls that were made again after a reset have later sequences than the others.
+  // Calls that were repeated after a reset have later sequences than the others.
   const again = results.some((row) => row.epoch !== answer.epoch);
   const [a, b] = again ? [due.toSorted(), ids.toSorted()] : [due, ids];
   const fits = open ? b.every((id) => a.includes(id)) && new Set(b).size === b.length : a.join() === b.join();

@@ -156,7 +156,7 @@ export async function runCrashMatrix(points: readonly CrashPoint[]): Promise<Cra
       },
     });
   }
-  for (const { point, reached } of held) await eventually(`it comes to: ${point.name}`, reached, REACH_MS);
+  for (const { point, reached } of held) await eventually(`it reaches: ${point.name}`, reached, REACH_MS);
   await first.kill();
   for (const { release } of held) await release();
   const second = await startWorker();

@@ -88,7 +88,7 @@ const BREAKS: Breaks = {
       ({ session }) => ({ session: { ...session, endedAt: null } }),
       "the time of its end",
     ],
-    ["a session that ended while its run goes on", history({ status: "RUNNING" }), "active or waiting"],
+    ["a session that ended while its run continues", history({ status: "RUNNING" }), "active or waiting"],
     ["a sandbox that outlives its run", () => ({ sandboxes: [container] }), "still there"],
     ["a session that no run belongs to", () => ({ histories: [] }), "a run in Temporal"],
   ],

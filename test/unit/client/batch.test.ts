@@ -137,7 +137,7 @@ describe("a batch stops", () => {
       failure: "max_steps",
       count: 2,
     });
-    // An item that ended beside the last one does not reset the count.
+    // An item that ended together with the last one does not reset the count.
     const streak = streakAfter(ended("Key", "completed"), { failure: "Key", count: 1 }, 2);
     expect(stopReason(look({ stopAfter: 2 }), streak)).toBe("failures");
     expect(stopReason(look({ stopAfter: 3 }), streak)).toBeUndefined();

@@ -52,7 +52,7 @@ test("npm's variables for its child processes do not count: the current folder's
   });
 });
 
-test("a user name and password in an address are dropped and reported; what is no web address is left out", () => {
+test("a user name and password in an address are dropped and reported; what is not a web address is left out", () => {
   const { registries, notes } = machine(
     { "/home/agent/.npmrc": "registry=https://ada:s3cret@npm.example.test/all/" },
     { GOPROXY: "file:///srv/go|https://go.example.test", PIP_INDEX_URL: "nonsense" },

@@ -168,7 +168,7 @@ describe("facts that must not vanish", () => {
     expect(done.summary).not.toContain("set up tests");
   });
 
-  it("keeps a decision that the next summary leaves out, beside the new ones and once only", async () => {
+  it("keeps a decision that the next summary leaves out, with the new ones and only once", async () => {
     const early = "- Retries stay at 3, since the provider asks for it";
     const late = "- Money is stored in cents";
     const first = await nextRound(rowsOf([user("Build."), ...work(30)]), 1, { decisions: early });
@@ -218,7 +218,7 @@ describe("facts that must not vanish", () => {
     ).toContain("- Always use tabs.");
   });
 
-  it("shows an item that left the todo list once as closed, and then no more", async () => {
+  it("shows an item that left the todo list once as closed, and then no longer", async () => {
     const todo = (id: string, ...texts: string[]) => [
       calls("", {
         id,

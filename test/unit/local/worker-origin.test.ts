@@ -9,7 +9,7 @@ import {
 
 const worker = workerOrigin({ OPENAI_API_KEY: "sk-one", DATABASE_URL: "postgres://x", HOME: "one" });
 
-test("equal settings are no difference, whatever else the shell has", () => {
+test("equal settings are not a difference, whatever else the shell has", () => {
   const now = workerOrigin({ OPENAI_API_KEY: "sk-one", DATABASE_URL: "postgres://x", HOME: "two" });
   expect(isDifferent(differenceOf(worker, now))).toBe(false);
 });

@@ -138,7 +138,7 @@ describe("Anthropic's wire refuses", () => {
       "ids must be unique",
     ],
     [
-      "arguments that are no object",
+      "arguments that are not an object",
       conversation(says({ ...use("a"), input: "x" }), answers(result("a"))),
       "Input should be a valid dictionary",
     ],

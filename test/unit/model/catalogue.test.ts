@@ -111,7 +111,7 @@ describe("models with an end date", () => {
   });
 });
 
-describe("a newer file beside the catalogue", () => {
+describe("a newer file next to the catalogue", () => {
   const written = (content: unknown) => {
     const folder = mkdtempSync(join(tmpdir(), "catalogue-"));
     onTestFinished(() => rmSync(folder, { recursive: true }));

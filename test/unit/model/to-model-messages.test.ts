@@ -226,7 +226,7 @@ describe("a server's message format", () => {
     ]);
   });
 
-  it("has thoughts beside calls for Kimi and DeepSeek, also beside another model's", () => {
+  it("has thoughts with calls for Kimi and DeepSeek, also with another model's", () => {
     const [, sent] = toModelMessages([asked, assistant(called("a")), result("a", "1")], {
       model: "kimi/kimi-k3",
       api: "chat",

@@ -65,7 +65,7 @@ describe("forms of usage [S18] [R9]", () => {
       { input: 900, output: 7, cached: 512 },
     ],
     [
-      "DeepSeek: hits beside the sum",
+      "DeepSeek: hits next to the sum",
       {
         prompt_tokens: 900,
         completion_tokens: 7,
@@ -89,7 +89,7 @@ describe("forms of usage [S18] [R9]", () => {
       { input: 900, output: 7, cached: 0, cacheWrite: 800 },
     ],
     [
-      "LiteLLM: Anthropic's fields beside the whole input",
+      "LiteLLM: Anthropic's fields next to the whole input",
       {
         prompt_tokens: 900,
         completion_tokens: 7,

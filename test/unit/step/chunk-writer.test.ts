@@ -75,7 +75,7 @@ it("two attempts at one step are not written by one statement", async () => {
   await Promise.all(writers.map((writer) => writer.end()));
 });
 
-it("whoever begins to watch sees at once what was said", async () => {
+it("anyone who begins to watch sees at once what was said", async () => {
   const one = worker(false);
   const writer = one.writer("s");
   await stream([writer], 0.5);

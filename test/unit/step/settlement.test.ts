@@ -20,7 +20,7 @@ describe("an answer's meaning", () => {
     ],
     ["no answer", [choice], { action: "decline" }, { how: "declined" }],
     ["leave", [approval], { action: "allow" }, { how: "allowed" }],
-    ["leave for good", [approval], { action: "allow-always" }, { how: "allowed", always: true }],
+    ["permanent approval", [approval], { action: "allow-always" }, { how: "allowed", always: true }],
     ["a refusal with words", [approval], { action: "deny", text: "no" }, { how: "denied", text: "no" }],
     ["changes of a plan", [plan], "smaller", { how: "denied", text: "smaller" }],
     ["one of several", [ask, approval], { question: "s1c1", action: "allow" }, { how: "allowed" }],
@@ -37,10 +37,10 @@ describe("an answer's meaning", () => {
     ["there are no options", [ask], { option: 1 }],
     ["the number is too high", [choice], { option: 3 }],
     ["words are not an approval", [approval], { text: "yes" }],
-    ["a plan is not approved for good", [plan], { action: "allow-always" }],
-    ["leave is no answer", [ask], { action: "allow" }],
+    ["a plan is not approved permanently", [plan], { action: "allow-always" }],
+    ["approval is not an answer", [ask], { action: "allow" }],
     ["it is too long", [ask], { text: "x".repeat(16_001) }],
-    ["it is no answer at all", [ask], 7],
+    ["it is not an answer at all", [ask], 7],
     ["a field is of another kind", [ask], { text: { toString: "x" } }],
   ])("is not used if %s", (_name, open, message) => {
     expect(readAnswer(open, message).ok).toBe(false);

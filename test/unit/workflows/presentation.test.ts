@@ -57,7 +57,7 @@ test("a call that waits for a person names both answers", () => {
   );
 });
 
-test("an address in a question is no link; that of what was delivered is one", () => {
+test("an address in a question is not a link; that of what was delivered is one", () => {
   const details = shown(asked({ id: "q", kind: "ask", text: "Is https://evil.example/a ~right~ <b>?" }));
   expect(details).toContain(String.raw`Is https:\//evil.example/a \~right\~ \<b\>?`);
   const delivered = "pull request https://git.example/team/my_app/pull/7";

@@ -1,4 +1,4 @@
-/** Every common server by name. The source of each is beside its row. */
+/** Every common server by name. The source of each is next to its row. */
 import type { Dialect, DialectName } from "./dialect.ts";
 import { HOSTED } from "./hosted.ts";
 import { LOCAL } from "./local.ts";

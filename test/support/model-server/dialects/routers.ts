@@ -11,7 +11,7 @@ const plain = (message: string, more: Record<string, unknown> = {}) => ({
 });
 
 export const ROUTERS: Readonly<Record<Router, Dialect>> = {
-  // Comments while it waits, errors beside choices in mid-stream, the cost in the bill.
+  // Comments while it waits, errors next to choices in mid-stream, the cost in the bill.
   // Source: openrouter.ai/docs, "Streaming" and "Errors"; dcdpr/jp#978, OmniRoute#8210, opencode#26170.
   openrouter: {
     api: "chat",
