@@ -80,7 +80,9 @@ export async function bindDeps(
       migrateStore(store),
     ]);
     if (await hasNewerTables(store.db))
-      logger.warn("this worker is older than the database; if its tables do not match, it takes no more work");
+      logger.warn(
+        "this worker is older than the database; if its tables do not match, it takes no more work",
+      );
     const model = createAiSdkModel({ environment: config.providers, mask: (text) => sanitizer.clean(text) });
     // Loading the SDK takes 0.3 s: it is over before the first task asks for it.
     model.warm().catch((error: unknown) => logger.error({ err: error }, "the model SDK does not load"));

@@ -73,7 +73,8 @@ export function domainProblem(text: string): string | undefined {
   const name = pattern.startsWith("*.") ? pattern.slice(2) : pattern;
   const labels = name.split(".");
   if (/[:/@]/.test(name)) return "expected only a host name, without scheme, port or path";
-  if (name.includes("*")) return "* is allowed only at the front, as in *.example.com, which means every name below";
+  if (name.includes("*"))
+    return "* is allowed only at the front, as in *.example.com, which means every name below";
   if (name.length > MAX_NAME_CHARS || !labels.every((label) => LABEL.test(label)))
     return "expected a host name such as registry.npmjs.org (international names as xn--…)";
   if (/^(\d+|0x[0-9a-f]*)$/.test(labels.at(-1) ?? "") && (pattern !== name || !IPV4.test(name)))

@@ -52,8 +52,7 @@ const serverSchema = z
       refuse("where", "has no effect on a server with a url");
     if (server.where === "worker") {
       for (const key of ["command", "url", ...LOCAL_KEYS, ...REMOTE_KEYS] as const)
-        if (server[key] !== undefined)
-          refuse(key, "is set by the worker: its policy file names the program");
+        if (server[key] !== undefined) refuse(key, "is set by the worker: its policy file names the program");
     } else if ((server.command === undefined) === (server.url === undefined))
       context.addIssue({ code: "custom", message: "needs either a command or a url" });
     else

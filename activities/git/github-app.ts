@@ -138,7 +138,9 @@ function readApp({ id, keyFile }: GitHubAppSettings): { readonly id: string; rea
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     const why =
-      code === undefined || code.startsWith("ERR_") ? "is not a private key in PEM" : `cannot be read (${code})`;
+      code === undefined || code.startsWith("ERR_")
+        ? "is not a private key in PEM"
+        : `cannot be read (${code})`;
     throw unusable(`LONGHAUL_GITHUB_APP_KEY_FILE (${keyFile}) ${why}`);
   }
   if (key.asymmetricKeyType !== "rsa")

@@ -164,7 +164,8 @@ export async function send(
   for (let hop = 0; ; hop += 1) {
     const origin = originOf(at);
     const wrong = await store.refused(origin === "" ? at : `${origin}/`);
-    if (wrong !== undefined) throw new LfsFailed(`its store leads to an address that is not contacted: ${wrong}`);
+    if (wrong !== undefined)
+      throw new LfsFailed(`its store leads to an address that is not contacted: ${wrong}`);
     // No credentials are sent to other hosts.
     const headers = hop === 0 || origin === originOf(url) ? init.headers : undefined;
     const { headers: _own, ...rest } = init;

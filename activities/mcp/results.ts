@@ -71,7 +71,8 @@ async function showBytes(
 ): Promise<Shown> {
   const bytes = Buffer.from(base64, "base64");
   const facts = `${name} (${imageTypeOf(bytes) ?? oneLine(given, 80)}, ${showSize(bytes.length)})`;
-  if (imageTypeOf(bytes) === undefined) return `[${facts}: not shown, it is not a PNG, JPEG, GIF or WebP image]`;
+  if (imageTypeOf(bytes) === undefined)
+    return `[${facts}: not shown, it is not a PNG, JPEG, GIF or WebP image]`;
   if (bytes.length > MAX_IMAGE_BYTES)
     return `[${facts}: not shown, at most ${showSize(MAX_IMAGE_BYTES)} can be]`;
   const stored = await storeImage(bytes, `the ${name}`, context);

@@ -15,7 +15,11 @@ export function endTasks(
     const settings = name === null ? undefined : session.config.mcpServers?.[name];
     if (mcp === undefined || name === null || task === null || settings === undefined) continue;
     mcp.cancelTask({ sessionId: session.id, name, settings }, task).catch((error: unknown) => {
-      log.warn("a server could not be asked to cancel a task", { server: name, step, reason: reasonOf(error) });
+      log.warn("a server could not be asked to cancel a task", {
+        server: name,
+        step,
+        reason: reasonOf(error),
+      });
     });
   }
 }

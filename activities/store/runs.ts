@@ -82,7 +82,10 @@ export async function endOrphans(
   const orphans = await orphansOf(store.db, sessionId);
   await Promise.allSettled(orphans.map(({ id }) => sessionRuns.cancel(id)));
   // None of these runs stores its own end; a run on its way claims the session, and is refused.
-  const end = { status: "cancelled", message: "Its parent went back to an earlier step before it began." } as const;
+  const end = {
+    status: "cancelled",
+    message: "Its parent went back to an earlier step before it began.",
+  } as const;
   for (const { id } of orphans.filter(({ hasBegun }) => !hasBegun))
     await endAbandoned(store.db, id, undefined, end);
 }

@@ -76,7 +76,8 @@ export function parseBatch(content: string): {
     const digest = createHash("sha256").update(JSON.stringify(rest)).digest("hex");
     const named = id ?? freeId(cutChars(digest, DIGEST_ID_CHARS), lineOf);
     const earlier = lineOf.get(named);
-    if (earlier !== undefined) mistakes.push({ line, reason: `id: ${named} is already used in line ${earlier}` });
+    if (earlier !== undefined)
+      mistakes.push({ line, reason: `id: ${named} is already used in line ${earlier}` });
     lineOf.set(named, line);
     items.push({ ...rest, id: named, ordinal: items.length + 1, line, digest });
   }

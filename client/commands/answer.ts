@@ -21,10 +21,7 @@ interface AnswerFlags {
 export function answerCommand(command: Command, output: Output) {
   command
     .argument("<id>", SESSION)
-    .argument(
-      "[answer...]",
-      "the question's id if several are open, then the answer; - reads it from stdin",
-    )
+    .argument("[answer...]", "the question's id if several are open, then the answer; - reads it from stdin")
     .option("--option <n>", "the option of that number, from 1", positiveInteger)
     .option("--allow", "let the call run, once")
     .option("--allow-always", "let it run, and others like it in this session")

@@ -26,7 +26,10 @@ export function deleteCommand(command: Command, output: Output) {
 /** @throws ClientError (usage) if no one can confirm */
 async function isMeant(question: string): Promise<boolean> {
   if (processStdin().kind !== "terminal")
-    throw usageError("This permanently deletes a session, and there is no terminal to ask for confirmation.", "Add --yes.");
+    throw usageError(
+      "This permanently deletes a session, and there is no terminal to ask for confirmation.",
+      "Add --yes.",
+    );
   const asked = createInterface({ input: process.stdin, output: process.stderr });
   try {
     return /^y(es)?$/i.test(

@@ -40,7 +40,8 @@ export function scheduleCommand(command: Command, output: Output) {
     .option("--max-cost <usd>", "stop each session when it has cost this much", positiveAmount)
     .option("--json", "one JSON document");
   return async (what: string, name: string | undefined, words: readonly string[], flags: ScheduleFlags) => {
-    if (!VERBS.includes(what)) throw usageError(`Unknown action ${what} of a schedule; there are: ${VERBS.join(", ")}.`);
+    if (!VERBS.includes(what))
+      throw usageError(`Unknown action ${what} of a schedule; there are: ${VERBS.join(", ")}.`);
     if (what === "list") return list(flags, output);
     if (name === undefined || !NAME.test(name))
       throw usageError(

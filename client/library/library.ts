@@ -53,7 +53,8 @@ export function libraryOver(services: Services, options: LibraryOptions = {}): L
       return startSession(services, start);
     },
     say: async (reference, text, { id, images = [] } = {}) => {
-      if (id !== undefined && !isMessageId(id)) throw usageError(`${JSON.stringify(id)} is not a message id.`);
+      if (id !== undefined && !isMessageId(id))
+        throw usageError(`${JSON.stringify(id)} is not a message id.`);
       const words = await readMessage([text], noStdin());
       const attachments = await attachmentsOf(images);
       return sendGuidance(services, await session(reference), { id, text: words, attachments });

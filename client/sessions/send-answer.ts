@@ -68,7 +68,10 @@ export async function sendAnswer(services: Services, id: string, said: AnswerMes
     } catch (error) {
       if (error instanceof WorkflowUpdateFailedError) {
         const reason = error.cause instanceof Error ? error.cause.message : error.message;
-        throw notPossible(`The answer was not accepted: ${reason}.`, `What is open: longhaul questions ${id}`);
+        throw notPossible(
+          `The answer was not accepted: ${reason}.`,
+          `What is open: longhaul questions ${id}`,
+        );
       }
       // No worker answered. If one receives both, the second finds the question answered.
       await handle.signal(answerSignal, message);

@@ -38,7 +38,9 @@ it("after three workers that were lost while they saved, a fourth neither opens 
   const refused = { type: "PoisonedSession", nonRetryable: true };
   await expect(fourth.perform("runTool", { step: 4, index: 0 })).rejects.toMatchObject({
     ...refused,
-    message: expect.stringMatching(/3 workers in a row were lost.*as last saved.*send a message to continue/s),
+    message: expect.stringMatching(
+      /3 workers in a row were lost.*as last saved.*send a message to continue/s,
+    ),
   });
   await expect(fourth.perform("closeSandbox", { step: 4 })).rejects.toMatchObject(refused);
   expect(await savesBegun(agent)).toBe(3);

@@ -201,7 +201,9 @@ test("a redirect to a name that is not listed ends there, and is reported once a
   for (let again = 0; again < 3; again++)
     expect(await curl(`-L ${at}`)).toBe("403 000 x-proxy-error: blocked-by-allowlist");
   const refusals = await sandbox.egress?.refused();
-  expect(refusals).toEqual([{ host: "cdn.test", port: port(secure), reason: "blocked-by-allowlist", count: 3 }]);
+  expect(refusals).toEqual([
+    { host: "cdn.test", port: port(secure), reason: "blocked-by-allowlist", count: 3 },
+  ]);
   await curl(`-L ${at}`);
   expect(await refused()).toEqual([]);
   await listed(["good.test", "cdn.test"]);

@@ -83,7 +83,11 @@ test("reports a missing worker at once", async () => {
   const { out } = await longhaul(["start", "say: Never."], { environment });
   const id = out.trim();
   const running = starting(["watch", id], { environment });
-  await eventually("it says so", () => running.err().includes("No worker serves the queue unserved-"), 60_000);
+  await eventually(
+    "it says so",
+    () => running.err().includes("No worker serves the queue unserved-"),
+    60_000,
+  );
   running.kill("SIGINT");
   expect((await running.ended).code).toBe(130);
   await (await temporal()).workflow.getHandle(id).terminate("the test is over");

@@ -174,7 +174,12 @@ describe.concurrent("a session on a repository", () => {
 
       const printed: string[] = [];
       const deliver = async (order: DeliveryOrder) =>
-        deliverSession(clientServices(agent), await sessionRow(agent, session.id), order, quietOutput(printed));
+        deliverSession(
+          clientServices(agent),
+          await sessionRow(agent, session.id),
+          order,
+          quietOutput(printed),
+        );
       expect(await deliver({ push: true, pr: "none" })).toBe(0);
       expect(printed.join("")).toBe(`${branch} ${place.at(branch)}\n`);
 

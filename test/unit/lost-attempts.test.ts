@@ -91,7 +91,9 @@ describe("an attempt", () => {
         error: {
           type: "PoisonedSession",
           nonRetryable: true,
-          message: expect.stringMatching(/workers in a row were lost while they ran it.*kept.*send a message/),
+          message: expect.stringMatching(
+            /workers in a row were lost while they ran it.*kept.*send a message/,
+          ),
         },
       });
   });

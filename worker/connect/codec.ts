@@ -79,7 +79,10 @@ function decrypt(payload: Payload, keys: readonly CodecKey[], context: Context):
     );
   const asked = context?.workflowId;
   if (asked !== undefined && workflowId !== "" && asked !== workflowId)
-    throw failure("CodecRefused", `A payload of workflow ${workflowId} was found in ${asked}: it is not read.`);
+    throw failure(
+      "CodecRefused",
+      `A payload of workflow ${workflowId} was found in ${asked}: it is not read.`,
+    );
   const data = Buffer.from(payload.data ?? []);
   try {
     const decipher = createDecipheriv(ALGORITHM, known.key, data.subarray(0, IV_BYTES), {

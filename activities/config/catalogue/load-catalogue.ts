@@ -17,7 +17,9 @@ export function loadCatalogue(file: string | undefined): Catalogue {
   if (file === undefined || file === "") return publishedCatalogue;
   const newer = catalogueSchema.safeParse(contentOf(file));
   if (!newer.success)
-    throw new Error(`LONGHAUL_CATALOGUE: ${file} is not a catalogue of models: ${prettifyError(newer.error)}`);
+    throw new Error(
+      `LONGHAUL_CATALOGUE: ${file} is not a catalogue of models: ${prettifyError(newer.error)}`,
+    );
   return { ...newer.data, models: { ...publishedCatalogue.models, ...newer.data.models } };
 }
 

@@ -213,7 +213,8 @@ export function createDockerHost({
         const container = docker.getContainer(sandboxName(spec.sessionId));
         const found = await unless([404], () => container.inspect());
         await unless([404, 409], () => container.remove({ force: true }));
-        if (found !== undefined) drop(found.Id, "the sandbox is recreated with the result of an earlier set-up");
+        if (found !== undefined)
+          drop(found.Id, "the sandbox is recreated with the result of an earlier set-up");
         return share({ ...spec, keptImage }).join(signal);
       },
       keep: (spec, key) => keepAs(docker, spec, key),

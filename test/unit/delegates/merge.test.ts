@@ -11,20 +11,8 @@ describe("a file that a delegate changed", () => {
     ["is removed if the parent has it unchanged", state("a"), undefined, state("a"), "take"],
     ["is the same if the parent made the same change", state("a"), state("b"), state("b"), "same"],
     ["is the same if both removed it", state("a"), undefined, undefined, "same"],
-    [
-      "is left if the parent changed it",
-      state("a"),
-      state("b"),
-      state("c"),
-      "it was changed here meanwhile",
-    ],
-    [
-      "is left if the parent removed it",
-      state("a"),
-      state("b"),
-      undefined,
-      "it was removed here meanwhile",
-    ],
+    ["is left if the parent changed it", state("a"), state("b"), state("c"), "it was changed here meanwhile"],
+    ["is left if the parent removed it", state("a"), state("b"), undefined, "it was removed here meanwhile"],
     [
       "is left if the parent made one too",
       undefined,

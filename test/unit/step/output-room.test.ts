@@ -11,13 +11,7 @@ describe("an answer whose limit thinking used up [S13]", () => {
     ["is asked again with the model's own limit", limits, 5_000, false, "again"],
     ["ends if that was not enough either", limits, 5_000, true, "end"],
     ["ends if the model is not known to write more", { maxOutput: 2_000 }, 5_000, false, "end"],
-    [
-      "has the conversation compacted if that leaves no room",
-      { maxOutput: 8_000 },
-      27_000,
-      false,
-      "compact",
-    ],
+    ["has the conversation compacted if that leaves no room", { maxOutput: 8_000 }, 27_000, false, "compact"],
   ] as const)("%s", (_, given, used, isMore, next) => {
     expect(afterUsedUp(roomFor(given, budget, used, isMore), given, budget, used)).toBe(next);
   });
