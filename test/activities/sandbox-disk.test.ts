@@ -41,7 +41,10 @@ for i in range(1000):
 test("one file can never be larger than the limit, and its writer gets an error", async () => {
   const result = await sh("head -c 500M /dev/zero > one");
   expect(result.text).toContain("sandbox.disk");
-  expect(await sandbox.files.stat("one")).toMatchObject({ ok: true, size: LIMIT });
+  // On a slow disk the count ends it just before, since the sandbox's other files count too.
+  const size = Number((await bash(sandbox, "stat -c %s one")).out);
+  expect(size).toBeLessThanOrEqual(LIMIT);
+  expect(size).toBeGreaterThan(LIMIT - 8 * MIB);
   await bash(sandbox, "rm one");
   const alone = await sh("exec head -c 500M /dev/zero > one");
   expect(alone.text).toContain("sandbox.disk");
