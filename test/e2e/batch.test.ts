@@ -1,11 +1,14 @@
-/** A batch whose worker is killed: no item runs twice, and never more at once than allowed. */
+/** Batches whose workers are killed or replaced: no item runs twice, and never more at once than allowed. */
 import { randomBytes } from "node:crypto";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
 import { expect, inject, it, onTestFinished } from "vitest";
 import { Client, Connection } from "@temporalio/client";
 import { batchWorkflowId } from "../../activities/contract/batch.ts";
 import { listItems } from "../../activities/store/batches.ts";
 import { parseBatch } from "../../client/batch/parse-batch.ts";
 import { startBatch } from "../../client/batch/start-batch.ts";
+import { cacheFolder } from "../../client/setup/temporal-binary.ts";
 import { dataConverter } from "../../worker/connect/data-converter.ts";
 import { runConfig } from "../support/agent-harness.ts";
 import { CANARY } from "../support/canary.ts";
@@ -14,29 +17,21 @@ import { mostAtOnce } from "../support/delegating.ts";
 import { eventually } from "../support/eventually.ts";
 import { startScriptedModel } from "../support/scripted-model.ts";
 import { callRows } from "../support/stored.ts";
+import { SERVER_VERSION } from "../support/temporal-server/programs.ts";
+import { startPostgresTemporal } from "../support/temporal-server/start.ts";
 import { useDatabase } from "../support/test-database.ts";
-import { startWorkerProcess } from "../support/worker-process.ts";
+import { makeCurrent } from "../support/versions.ts";
+import { startWorkerProcess, type WorkerProcess } from "../support/worker-process.ts";
 
 const database = useDatabase();
 
-it("is processed over a kill -9 of its worker, two at once, with the model calls of an undisturbed run [B1]", async () => {
-  const { db } = database.store;
+/** Where a batch of these tasks runs, with workers of its own. */
+async function batchOf(tasks: readonly string[], concurrency: number, address = inject("temporalAddress")) {
   const name = `b${randomBytes(4).toString("hex")}`;
   const model = await startScriptedModel(obey, { apiKey: CANARY });
-  const address = inject("temporalAddress");
   const connection = await Connection.connect({ address });
   const client = new Client({ connection, dataConverter });
-  const startWorker = () =>
-    startWorkerProcess({
-      DATABASE_URL: database.url,
-      TEMPORAL_ADDRESS: address,
-      OPENAI_BASE_URL: model.baseUrl,
-      OPENAI_API_KEY: CANARY,
-      LONGHAUL_TASK_QUEUE: name,
-      LONGHAUL_SHUTDOWN_GRACE_MS: "1000",
-      LONGHAUL_LOG_LEVEL: "warn",
-    });
-  const workers = [await startWorker()];
+  const workers: WorkerProcess[] = [];
   onTestFinished(async () => {
     await Promise.all(workers.map((worker) => worker.kill()));
     await Promise.all([connection.close(), model.close()]);
@@ -48,35 +43,102 @@ it("is processed over a kill -9 of its worker, two at once, with the model calls
     uiUrl: () => undefined,
     close: () => Promise.resolve(),
   };
-  const tasks = Array.from({ length: 6 }, (_, place) =>
-    JSON.stringify({ id: `i${place}`, task: `run: sleep ${place < 2 ? 8 : 0}\nsay: Done ${place}.` }),
+  const { items } = parseBatch(
+    tasks.map((task, place) => JSON.stringify({ id: `i${place}`, task })).join("\n"),
   );
-  const { items } = parseBatch(tasks.join("\n"));
   const start = { id: undefined, config: runConfig(), attachments: [], folder: undefined };
   const order = {
     name,
     items: items.map((item) => ({ ...item, start: { ...start, task: item.task } })),
-    concurrency: 2,
+    concurrency,
     stopAfter: undefined,
     maxCostUsd: undefined,
   };
-  expect(await startBatch(services, order)).toEqual({ attached: false, begun: 6, completed: 0 });
-  expect(await startBatch(services, order)).toMatchObject({ attached: true });
-  // Each of the first two is in its command, which continues without the worker.
-  const isAtCommand = async (item: number) =>
-    (await callRows(database.store, `${name}-i${item}`, "running")).length > 0;
-  await eventually("two commands run", async () => (await isAtCommand(0)) && (await isAtCommand(1)), 120_000);
-  await workers[0]?.kill();
-  workers.push(await startWorker());
-  const handle = client.workflow.getHandle(batchWorkflowId(name));
-  expect(await handle.result()).toMatchObject({ status: "completed", total: 6, completed: 6, failed: 0 });
-  expect(await mostAtOnce(handle)).toBe(2);
-  expect(model.requests).toHaveLength(12);
-  const rows = await listItems(db, name);
-  expect(rows.map(({ itemId, status, attempt }) => `${itemId} ${status} ${attempt}`)).toEqual(
-    items.map(({ id }) => `${id} completed 1`),
-  );
+  return {
+    name,
+    items,
+    model,
+    client,
+    handle: client.workflow.getHandle(batchWorkflowId(name)),
+    start: () => startBatch(services, order),
+    async startWorker(environment: Readonly<Record<string, string>> = {}) {
+      const worker = await startWorkerProcess({
+        DATABASE_URL: database.url,
+        TEMPORAL_ADDRESS: address,
+        OPENAI_BASE_URL: model.baseUrl,
+        OPENAI_API_KEY: CANARY,
+        LONGHAUL_TASK_QUEUE: name,
+        LONGHAUL_SHUTDOWN_GRACE_MS: "1000",
+        LONGHAUL_LOG_LEVEL: "warn",
+        ...environment,
+      });
+      workers.push(worker);
+      return worker;
+    },
+    async untilAtCommand(...places: readonly number[]) {
+      const isAtCommand = async (item: number) =>
+        (await callRows(database.store, `${name}-i${item}`, "running")).length > 0;
+      await eventually(
+        "their commands run",
+        async () => (await Promise.all(places.map(isAtCommand))).every(Boolean),
+        120_000,
+      );
+    },
+    rows: () => listItems(database.store.db, name),
+  };
+}
 
-  expect(await startBatch(services, order)).toEqual({ attached: false, begun: 0, completed: 6 });
-  expect(await listItems(db, name)).toEqual(rows);
+const asText = ({ itemId, status, attempt }: Awaited<ReturnType<typeof listItems>>[number]) =>
+  `${itemId} ${status} ${attempt}`;
+
+it("is processed over a kill -9 of its worker, two at once, with the model calls of an undisturbed run [B1]", async () => {
+  const tasks = [8, 8, 0, 0, 0, 0].map((seconds, place) => `run: sleep ${seconds}\nsay: Done ${place}.`);
+  const batch = await batchOf(tasks, 2);
+  const first = await batch.startWorker();
+  expect(await batch.start()).toEqual({ attached: false, begun: 6, completed: 0 });
+  expect(await batch.start()).toMatchObject({ attached: true });
+  // Each of the first two is in its command, which continues without the worker.
+  await batch.untilAtCommand(0, 1);
+  await first.kill();
+  await batch.startWorker();
+  expect(await batch.handle.result()).toMatchObject({
+    status: "completed",
+    total: 6,
+    completed: 6,
+    failed: 0,
+  });
+  expect(await mostAtOnce(batch.handle)).toBe(2);
+  expect(batch.model.requests).toHaveLength(12);
+  const rows = await batch.rows();
+  expect(rows.map(asText)).toEqual(batch.items.map(({ id }) => `${id} completed 1`));
+
+  expect(await batch.start()).toEqual({ attached: false, begun: 0, completed: 6 });
+  expect(await batch.rows()).toEqual(rows);
 }, 240_000);
+
+it.skipIf(!existsSync(join(cacheFolder(), `temporal-server-v${SERVER_VERSION}`)))(
+  `moves to a new version of its workers between two items (with Temporal's server ${SERVER_VERSION}, which is built)`,
+  async () => {
+    const temporal = await startPostgresTemporal({ durable: false, say: () => undefined });
+    onTestFinished(() => temporal.close());
+    const tasks = [5, 0, 0].map((seconds, place) => `run: sleep ${seconds}\nsay: Done ${place}.`);
+    const batch = await batchOf(tasks, 1, temporal.address);
+    const pinned = (build: string) => ({
+      LONGHAUL_DEPLOYMENT: batch.name,
+      LONGHAUL_BUILD_ID: build,
+      LONGHAUL_VERSIONING: "pinned",
+    });
+    await batch.startWorker(pinned("v1"));
+    await makeCurrent(batch.client, batch.name, "v1");
+    await batch.start();
+    await batch.untilAtCommand(0);
+    await batch.startWorker(pinned("v2"));
+    await makeCurrent(batch.client, batch.name, "v2");
+    expect(await batch.handle.result()).toMatchObject({ status: "completed", completed: 3, failed: 0 });
+    expect((await batch.rows()).map(asText)).toEqual(batch.items.map(({ id }) => `${id} completed 1`));
+    expect(batch.model.requests).toHaveLength(6);
+    const { raw } = await batch.client.workflow.getHandle(batchWorkflowId(batch.name)).describe();
+    expect(raw.workflowExecutionInfo?.versioningInfo?.deploymentVersion?.buildId).toBe("v2");
+  },
+  240_000,
+);
