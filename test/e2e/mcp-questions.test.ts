@@ -130,7 +130,7 @@ test("an answer that does not fit the form is asked for again, and an address is
   const login = await answerWhenAsked(session, "s1c0q2", { option: 1 });
   expect(login.text).toContain(`\n${page.url}?login\n`);
   const again = await answerWhenAsked(session, "s1c0q3", { text: "3" });
-  expect(again.text).toMatch(/^many is not taken: .*\nshop asks: How many\?/);
+  expect(again.text).toMatch(/^many is not accepted: .*\nshop asks: How many\?/);
   expect(await session.result()).toMatchObject({ status: "completed" });
   expect(await resultTexts(agent.database.store, session.id)).toEqual([
     '{"much":{"action":"accept","content":{"count":3}},"page":{"action":"accept"}}',

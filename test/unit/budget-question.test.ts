@@ -35,7 +35,7 @@ describe("a question about a limit", () => {
 
   it("accepts nothing beyond the operator's policy, and no text without an amount", () => {
     expect(textOf(cost, "$0.51")).toBe("the operator allows the session at most $0.50 more");
-    expect(textOf(steps, "31 steps")).toBe("the operator lets the session have 30 steps more at most");
+    expect(textOf(steps, "31 steps")).toBe("the operator allows the session at most 30 steps more");
     for (const answer of ["go on", "$-1", "$0", "20 steps", { action: "allow" }, { action: "deny" }])
       expect(readAnswer([cost], answer)).toMatchObject({ ok: false });
     for (const answer of ["$5", "0 steps", "1.5 steps"])

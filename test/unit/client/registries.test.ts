@@ -58,7 +58,7 @@ test("a user name and password in an address are dropped and reported; what is n
     { GOPROXY: "file:///srv/go|https://go.example.test", PIP_INDEX_URL: "nonsense" },
   );
   expect(registries).toEqual({ npm: ["https://npm.example.test/all/"], go: ["https://go.example.test"] });
-  expect(notes.join("\n")).toMatch(/npm registry npm\.example\.test holds a name or a password/);
+  expect(notes.join("\n")).toMatch(/npm registry npm\.example\.test contains a name or a password/);
   expect(JSON.stringify({ registries, notes })).not.toContain("s3cret");
 });
 

@@ -46,7 +46,7 @@ describe("a delegate's settings", () => {
     expect(configOf(parent, { model: "openai/o3" })).toEqual({
       ok: false,
       message:
-        '"openai/o3" is none of this session\'s models: openai/gpt-4o, openai/gpt-4.1-mini, openai/gpt-4.1.',
+        '"openai/o3" is not one of this session\'s models: openai/gpt-4o, openai/gpt-4.1-mini, openai/gpt-4.1.',
     });
   });
 

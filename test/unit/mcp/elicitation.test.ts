@@ -47,7 +47,7 @@ test("each field and each address is a question: choices are options, and option
   ]);
   expect(questionsFor("github", { all: form("Sure?", {}) }, nameOf)).toMatchObject([{ options: ["yes"] }]);
   expect(questionsFor("github", { one: { method: "sampling/createMessage", params: {} } }, nameOf)).toMatch(
-    /not offered \(sampling/,
+    /not supported \(sampling/,
   );
 });
 

@@ -22,7 +22,7 @@ describe("view_image, todo, read_output and search_history", () => {
     expect([...memory.blobs.values()]).toEqual([png]);
     await put("cut.png", png.subarray(0, 40));
     expect((await callTool(sandbox, "view_image", { path: "cut.png" })).text).toContain("damaged");
-    expect((await callTool(sandbox, "view_image", { path: "fake.png" })).text).toContain("no PNG");
+    expect((await callTool(sandbox, "view_image", { path: "fake.png" })).text).toContain("not a PNG");
     expect((await callTool(sandbox, "view_image", { path: "big.gif" })).text).toContain("at most 5.0 MB");
   });
 
