@@ -264,16 +264,10 @@ async function store(
   };
   if (!(await commitResult(deps.store.pool, end, durationMs))) return storedElsewhere(deps, scope, done);
   const { name, mcpServer: server } = row;
-  const callFacts = {
-    step: row.step,
-    attempt: scope.attempt,
-    name,
-    callKey: callKey(row),
-    callId: row.callId,
-  };
+  const ids = { step: row.step, attempt: scope.attempt, name, callKey: callKey(row), callId: row.callId };
   reportTool(
     { deps, scope, session },
-    { ...callFacts, outcome, exitCode, server: server ?? undefined, durationMs },
+    { ...ids, outcome, exitCode, server: server ?? undefined, durationMs },
     textsOfCall(call.input, part.text),
   );
   deps.notifier.wake(session.id);
