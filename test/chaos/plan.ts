@@ -1,5 +1,5 @@
 /** What a session of the soak does: a script drawn from the seed, the same answer for the same step. */
-import type { RunConfig } from "../../activities/config/agent-config.ts";
+import type { ConfigChanges } from "../support/run-config.ts";
 import type { Reply, ReplyPart } from "../support/model-server/wire.ts";
 import { stepOf } from "../support/crash/scripts.ts";
 import { call, text } from "../support/scripted-model.ts";
@@ -9,7 +9,7 @@ import type { Random } from "./random.ts";
 
 export interface SessionPlan {
   readonly steps: readonly Reply[];
-  readonly config: (config: RunConfig) => RunConfig;
+  readonly config: ConfigChanges;
 }
 
 /** Lines of the file that edits change, one each. */
@@ -32,10 +32,7 @@ export function drawPlan(random: Random): SessionPlan {
       answer(place + 2, random, ...drawCalls(place + 2, random)),
     ),
   ];
-  return {
-    steps,
-    config: (config) => (small ? { ...config, contextWindow: 16_000, maxOutput: 1_000 } : config),
-  };
+  return { steps, config: small ? { contextWindow: 16_000, maxOutput: 1_000 } : {} };
 }
 
 /** Plays a plan by what a request says. Beyond its end the agent has nothing left to do. */

@@ -1,6 +1,6 @@
 /** The sessions of a soak: started until time is up, resumed after a cancel, followed to their ends. */
 import { randomBytes } from "node:crypto";
-import type { RunConfig } from "../../activities/config/agent-config.ts";
+import { changedConfig } from "../support/run-config.ts";
 import { createSession } from "../../activities/store/sessions.ts";
 import type { codingAgent } from "../../workflows/index.ts";
 import { WORKFLOW_TYPE } from "../../workflows/messages.ts";
@@ -63,7 +63,7 @@ export function createSessions(stand: ChaosStand, random: Random): Sessions {
       const id = `chaos-${randomBytes(5).toString("hex")}`;
       const plan = drawPlan(random);
       model.serve(id, playPlan(plan));
-      const config: RunConfig = plan.config(runConfig(image));
+      const config = changedConfig(runConfig(image), plan.config);
       await patiently(() => createSession(postgres.store, { id, task: "Do what is asked.", config }));
       const session = newSession(id, plan);
       await patiently(() =>

@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { afterAll, expect, inject, test } from "vitest";
-import type { RunConfig } from "../../activities/config/agent-config.ts";
+import type { ConfigChanges } from "../support/run-config.ts";
 import { packWorkspace } from "../../activities/store/workspace-pack.ts";
 import { useAgent } from "../support/agent-harness.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
@@ -34,17 +34,15 @@ const files = (contents: Record<string, string>) =>
     })),
   );
 
-const building =
-  (owner: string, setup: readonly string[] = []) =>
-  (config: RunConfig): RunConfig => ({
-    ...config,
-    sandbox: {
-      ...config.sandbox,
-      build: { dockerfile: "Dockerfile", context: ".", args: { WORD: "given" }, target: "dev" },
-      setup: { commands: [...setup], optional: false, keep: true, timeout: 60_000 },
-      inherited: { setup: owner },
-    },
-  });
+type SandboxChanges = NonNullable<ConfigChanges["sandbox"]>;
+const building = (owner: string, setup: readonly string[], more: SandboxChanges): ConfigChanges => ({
+  sandbox: {
+    setup: { commands: [...setup], optional: false, keep: true, timeout: 60_000 },
+    inherited: { setup: owner },
+    ...more,
+  },
+});
+const BUILD = { dockerfile: "Dockerfile", context: ".", args: {} };
 
 test("a sandbox's image is built from the workspace's Dockerfile, once for the same files", async () => {
   const owner = randomBytes(8).toString("hex");
@@ -52,7 +50,9 @@ test("a sandbox's image is built from the workspace's Dockerfile, once for the s
     "cat /opt/made /opt/networks; echo $FROM_IMAGE; cd /opt/context; find . -type f | sort; cat ~/tool";
   const run = async (text: string) => {
     const session = await agent.start(scriptedModel().calls("bash", { command: look }).says("Done."), {
-      config: building(owner, ["echo tool > ~/tool"]),
+      config: building(owner, ["echo tool > ~/tool"], {
+        build: { ...BUILD, args: { WORD: "given" }, target: "dev" },
+      }),
       workspace: await files({
         Dockerfile: DOCKERFILE,
         ".dockerignore": "# not these\n**/*.log\n!keep.log\nsecret\n",
@@ -90,13 +90,7 @@ test("a failed build, or one without a usable image, ends the run before any mod
   const before = Date.now();
   const ends = async (dockerfile: string) => {
     const session = await agent.start(scriptedModel().says("Never asked."), {
-      config: (config) => {
-        const { sandbox, ...rest } = building(owner)(config);
-        return {
-          ...rest,
-          sandbox: { ...sandbox, build: { dockerfile: "Dockerfile", context: ".", args: {} } },
-        };
-      },
+      config: building(owner, [], { build: BUILD }),
       workspace: await files({ Dockerfile: dockerfile }),
     });
     await expect(session.result()).rejects.toThrow();
@@ -126,11 +120,11 @@ test("a Dockerfile's commands have the sandbox's network: only listed addresses"
   const session = await agent.start(
     scriptedModel().calls("bash", { command: "cat /opt/refused" }).says("Done."),
     {
-      config: (config) => {
-        const { sandbox, ...rest } = building(randomBytes(8).toString("hex"))(config);
-        const build = { dockerfile: "Dockerfile", context: ".", args: {} };
-        return { ...rest, sandbox: { ...sandbox, network: "listed", domains: ["good.test"], build } };
-      },
+      config: building(randomBytes(8).toString("hex"), [], {
+        build: BUILD,
+        network: "listed",
+        domains: ["good.test"],
+      }),
       workspace: await files({ Dockerfile: `FROM ${inject("sandboxImage")}\nRUN ${ask}\n` }),
     },
   );

@@ -12,7 +12,7 @@ const agent = useAgent();
 
 const TASK = "Build the importer, and never touch the folder legacy.";
 const inWindow = (contextWindow: number, more: Partial<RunConfig> = {}) => ({
-  config: (config: RunConfig): RunConfig => ({ ...config, contextWindow, maxOutput: 1_000, ...more }),
+  config: { contextWindow, maxOutput: 1_000, ...more },
 });
 const serving = (window: number) => ({ "gpt-4o": { window, maxOutput: 1_000 } });
 const roundsOf = (session: RunningSession) =>
@@ -117,10 +117,7 @@ describe("a compaction that a person requests", () => {
     });
     const session = await agent.start(script, {
       task: TASK,
-      config: (config) => ({
-        ...config,
-        context: { ...config.context, options: { ...config.context.options, keepMessages: 2 } },
-      }),
+      config: { context: { options: { keepMessages: 2 } } },
     });
     await session.until("llm:tool-call", (event) => event.data.about.includes("sleep 3"));
     await session.handle.signal("compact", { focus: "the port number" });

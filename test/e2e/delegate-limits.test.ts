@@ -5,9 +5,9 @@ import { sendGuidance } from "../../client/sessions/send-guidance.ts";
 import { useAgent } from "../support/agent-harness.ts";
 import { bySession } from "../support/by-session.ts";
 import { clientServices, sessionRow } from "../support/client-services.ts";
-import { delegating } from "../support/delegating.ts";
 import { call, scriptedModel, text } from "../support/scripted-model.ts";
 import { resultTexts } from "../support/stored.ts";
+import { delegating } from "../support/delegating.ts";
 
 const agent = useAgent();
 
@@ -20,9 +20,7 @@ it("a delegate ends with its parent at the limit of what both may cost [D8]", as
       "": [[delegateCall("Spend.")], [text("It was too dear.")]],
       ".s1c0": [[call("bash", { command: "echo one" })], [text("It stands so.")]],
     }),
-    {
-      config: (config) => ({ ...delegating({}, { maxCostUsd: 0.5 })(config), price }),
-    },
+    { config: { ...delegating({}, { maxCostUsd: 0.5 }), price } },
   );
   expect(await session.result()).toMatchObject({ status: "max_steps", limit: "cost" });
   expect(await sessionRow(agent, `${session.id}.s1c0`)).toMatchObject({
@@ -53,10 +51,10 @@ it("a delegate has the limit that its parent was given more of: in its next step
       .with({ usage })
       .says("Went on."),
     {
-      config: (config) => ({
-        ...delegating({}, { maxCostUsd: 2 })(config),
+      config: {
+        ...delegating({}, { maxCostUsd: 2 }),
         price: { input: 1_000, cached: 1_000, output: 1_000 },
-      }),
+      },
       named: (given) => (id = given),
     },
   );

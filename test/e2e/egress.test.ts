@@ -23,10 +23,7 @@ it("refuses a name, allows it after a person's approval, and no longer after a r
     .calls("bash", { command: ask })
     .says("Refused.");
   const session = await agent.start(script, {
-    config: (config) => ({
-      ...config,
-      sandbox: { ...config.sandbox, network: "listed", domains: ["good.test"] },
-    }),
+    config: { sandbox: { network: "listed", domains: ["good.test"] } },
   });
   const denied = await session.until("egress:denied");
   expect(denied.data).toMatchObject({
@@ -63,10 +60,7 @@ it("asks a person once about names that are not listed, and allows approved ones
     .calls("bash", { command: ask.replaceAll(NAME, OTHER) })
     .says("Done.");
   const session = await agent.start(script, {
-    config: (config) => ({
-      ...config,
-      sandbox: { ...config.sandbox, network: "listed", domains: ["good.test"], askForDomains: true },
-    }),
+    config: { sandbox: { network: "listed", domains: ["good.test"], askForDomains: true } },
   });
   const first = await session.until("question:asked");
   expect(first.data).toMatchObject({ id: "s1c0e", kind: "egress", text: expect.stringContaining(NAME) });

@@ -38,7 +38,7 @@ describe("a model with a fallback", () => {
       .says("Done by the other.");
     const session = await agent.start(script, {
       served,
-      config: (config) => ({ ...config, fallback: [other] }),
+      config: { fallback: [other] },
     });
     expect(await session.result()).toMatchObject({ status: "completed", result: "Done by the other." });
     const reason = "fallback";
@@ -58,7 +58,7 @@ describe("a model with a fallback", () => {
       .says("Back again.");
     const session = await agent.start(script, {
       served,
-      config: (config) => ({ ...config, fallback: [other], limits: { ...config.limits, returnAfter: 50 } }),
+      config: { fallback: [other], limits: { returnAfter: 50 } },
     });
     expect(await session.result()).toMatchObject({ result: "Back again." });
     const [own, its] = ["openai/gpt-4o", "openai/other"];
@@ -82,11 +82,7 @@ describe("a session whose cost is limited", () => {
       .says("So far, so good.")
       .with({ usage });
     const session = await agent.start(script, {
-      config: (config) => ({
-        ...config,
-        price: { input: 1_000, cached: 1_000, output: 1_000 },
-        limits: { ...config.limits, maxCostUsd: 2 },
-      }),
+      config: { price: { input: 1_000, cached: 1_000, output: 1_000 }, limits: { maxCostUsd: 2 } },
     });
     expect(await session.result()).toMatchObject({
       status: "max_steps",

@@ -78,7 +78,7 @@ it("it copies the compactions up to there and no later one; a fork of everything
   });
   const session = await agent.start(script, {
     served: { "gpt-4o": { window: 16_000, maxOutput: 1_000 } },
-    config: (config) => ({ ...config, contextWindow: 16_000, maxOutput: 1_000 }),
+    config: { contextWindow: 16_000, maxOutput: 1_000 },
   });
   await session.result();
   const roundsOf = (id: string) =>

@@ -2,7 +2,6 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { gitConfigSchema } from "../../activities/config/git-settings.ts";
 import { gitAccessOf } from "../../activities/git/git-access.ts";
 import { createSanitizer } from "../../activities/redaction/sanitizer.ts";
 import { readWorkspace } from "../../activities/store/checkpoints.ts";
@@ -12,7 +11,7 @@ import { checkSession } from "../support/checker/check-session.ts";
 import { clientServices, quietOutput, sessionRow } from "../support/client-services.ts";
 import { createFakeForge } from "../support/fake-forge.ts";
 import { createFakeGitHubApp } from "../support/fake-github-app.ts";
-import { gitIn, makeRemote, serveGit } from "../support/remotes.ts";
+import { gitIn, makeRemote, serveGit, onRepository } from "../support/remotes.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
 import { resultTexts } from "../support/stored.ts";
 
@@ -44,12 +43,7 @@ it("a GitHub App's token that expires between clone and push is replaced, and no
           command: "env; cat .git/config; git remote -v; echo 1 > one; git add -A; git commit -qm One",
         })
         .says("Done."),
-      {
-        config: (config) => ({
-          ...config,
-          repository: { ...gitConfigSchema.parse({ push: "never", forge: "github" }), url },
-        }),
-      },
+      { config: onRepository(url, { push: "never", forge: "github" }) },
     );
     expect(await session.result()).toMatchObject({ status: "completed", delivery: "none" });
     const [first] = app.issued;

@@ -282,9 +282,7 @@ describe("a model that asks for too much", () => {
         ? { parts: [text("I had to stop.")] }
         : { parts: [call("bash", { command: `echo ${turn}` })] };
     });
-    const session = await agent.start(script, {
-      config: (config) => ({ ...config, limits: { ...config.limits, maxSteps: 3 } }),
-    });
+    const session = await agent.start(script, { config: { limits: { maxSteps: 3 } } });
     expect(await session.result()).toMatchObject({ status: "max_steps" });
     expect(session.model.requests.length).toBeLessThanOrEqual(4);
   });

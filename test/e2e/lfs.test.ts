@@ -1,10 +1,10 @@
 import { createHash } from "node:crypto";
 import { expect, it, onTestFinished } from "vitest";
-import { gitConfigSchema, type SessionGit } from "../../activities/config/git-settings.ts";
+import type { SessionGit } from "../../activities/config/git-settings.ts";
 import { CANARY, useAgent, type RunningSession } from "../support/agent-harness.ts";
 import { checkSession } from "../support/checker/check-session.ts";
 import { createLfsServer, pointerOf } from "../support/lfs-server.ts";
-import { gitIn, makeRemote, serveGit } from "../support/remotes.ts";
+import { gitIn, makeRemote, serveGit, onRepository } from "../support/remotes.ts";
 import { scriptedModel, type ModelScript } from "../support/scripted-model.ts";
 import { resultTexts } from "../support/stored.ts";
 
@@ -31,12 +31,7 @@ async function place() {
 }
 
 const start = (url: string, script: ModelScript, git: Partial<SessionGit> = {}) =>
-  agent.start(script, {
-    config: (config) => ({
-      ...config,
-      repository: { ...gitConfigSchema.parse({ push: "end", lfs: true }), url, ...git },
-    }),
-  });
+  agent.start(script, { config: onRepository(url, { lfs: true, ...git }) });
 
 const refusals = async (session: RunningSession) =>
   (await session.events())

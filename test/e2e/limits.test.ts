@@ -1,6 +1,7 @@
 /** `limits.onLimit: ask`: a person decides whether a session may exceed its cost or its steps. */
 import { expect, it, onTestFinished } from "vitest";
 import { operatorPolicySchema } from "../../activities/config/operator-policy.ts";
+import type { ConfigChanges } from "../support/run-config.ts";
 import type { RunConfig } from "../../activities/config/agent-config.ts";
 import { findSession } from "../../activities/store/sessions.ts";
 import { readWaiting } from "../../activities/store/waiting-messages.ts";
@@ -17,13 +18,10 @@ const agent = useAgent();
 
 // 1,000 tokens in, 100 out at $1,000 a million each: $1.10 a step.
 const usage = { input: 1_000, output: 100, cached: 0, reasoning: 0 };
-const asking =
-  (limits: Partial<RunConfig["limits"]>) =>
-  (config: RunConfig): RunConfig => ({
-    ...config,
-    price: { input: 1_000, cached: 1_000, output: 1_000 },
-    limits: { ...config.limits, onLimit: "ask", ...limits },
-  });
+const asking = (limits: Partial<RunConfig["limits"]>): ConfigChanges => ({
+  price: { input: 1_000, cached: 1_000, output: 1_000 },
+  limits: { onLimit: "ask", ...limits },
+});
 const steps = (count: number) =>
   Array.from({ length: count }).reduce<ReturnType<typeof scriptedModel>>(
     (script) => script.calls("bash", { command: "true" }).with({ usage }),
@@ -177,10 +175,7 @@ it("is withdrawn with the run, and is not asked in an unattended session", async
     { id: "s2steps", status: "withdrawn" },
   ]);
   const alone = await agent.start(steps(1).says("As far as it goes."), {
-    config: (config) => ({
-      ...asking({ maxSteps: 1 })(config),
-      questions: { mode: "deny", parkAfter: 600_000, maxOpen: 8 },
-    }),
+    config: { ...asking({ maxSteps: 1 }), questions: { mode: "deny", parkAfter: 600_000, maxOpen: 8 } },
   });
   expect(await alone.result()).toMatchObject({ status: "max_steps", result: "As far as it goes." });
   expect(await questionRows(agent.database.store, alone)).toEqual([]);
@@ -192,10 +187,7 @@ it("keeps no sandbox during a long wait", async () => {
     .calls("bash", { command: "cat file.txt" })
     .says("Done.");
   const session = await agent.start(script, {
-    config: (config) => ({
-      ...asking({ maxSteps: 1 })(config),
-      questions: { mode: "ask", parkAfter: 200, maxOpen: 8 },
-    }),
+    config: { ...asking({ maxSteps: 1 }), questions: { mode: "ask", parkAfter: 200, maxOpen: 8 } },
   });
   await session.until("sandbox:parked");
   await session.handle.signal("answer", "5 steps");

@@ -77,9 +77,7 @@ describe("the main loop", () => {
         call("read_file", { path: "order.txt" }),
       )
       .says("Done.");
-    const session = await agent.start(script, {
-      config: (config) => ({ ...config, parallelCalls: false }),
-    });
+    const session = await agent.start(script, { config: { parallelCalls: false } });
     await session.result();
     const read = (await transcript(session.id)).findLast((row) => row.role === "tool");
     expect(JSON.stringify(read?.content)).toMatch(/first.*second/);
@@ -118,9 +116,7 @@ describe("the main loop", () => {
         : { parts: [call("bash", { command: `echo ${Math.random()}` })] },
     );
     script.forever(script.turns[0] as never);
-    const session = await agent.start(script, {
-      config: (config) => ({ ...config, limits: { ...config.limits, maxSteps: 2 } }),
-    });
+    const session = await agent.start(script, { config: { limits: { maxSteps: 2 } } });
     expect(await session.result()).toMatchObject({
       status: "max_steps",
       steps: 3,

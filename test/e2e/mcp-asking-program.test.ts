@@ -1,7 +1,6 @@
 /** A server in the sandbox that asks people and runs tasks, while workers die. */
 import type Dockerode from "dockerode";
 import { expect, test } from "vitest";
-import { mcpServersSchema } from "../../activities/config/mcp-settings.ts";
 import { useAgent } from "../support/agent-harness.ts";
 import { checkSession } from "../support/checker/check-session.ts";
 import { eventually } from "../support/eventually.ts";
@@ -11,6 +10,7 @@ import { untilWaiting } from "../support/questions.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
 import { callRows, resultTexts } from "../support/stored.ts";
 import { inContainer } from "../support/in-container.ts";
+import { withServers } from "../support/mcp-server.ts";
 
 const agent = useAgent();
 
@@ -22,7 +22,7 @@ test("an answer that was sent, and a task, are found by the next worker: nothing
       .calls("box__work", {})
       .calls("bash", { command: "cat calls.log" })
       .says("Done."),
-    { config: (config) => ({ ...config, mcpServers: mcpServersSchema.parse({ box: mcpAskingProgram }) }) },
+    { config: withServers({ box: mcpAskingProgram }) },
   );
   const first = await session.startWorker();
   await untilWaiting(agent.database.store, session, 120_000);

@@ -1,9 +1,8 @@
 /** An MCP server whose tools change during a session. */
 import type { McpServer } from "@modelcontextprotocol/server";
 import { expect, test } from "vitest";
-import { mcpServersSchema } from "../../activities/config/mcp-settings.ts";
 import { useAgent } from "../support/agent-harness.ts";
-import { startMcpServer, type TestMcpServer } from "../support/mcp-server.ts";
+import { startMcpServer, type TestMcpServer, withServers } from "../support/mcp-server.ts";
 import { untilWaiting } from "../support/questions.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
 import { resultTexts } from "../support/stored.ts";
@@ -39,12 +38,7 @@ test.each(["old", "new"] as const)(
         .calls("rows__new", {})
         .calls("rows__old", {})
         .says("Done."),
-      {
-        config: (config) => ({
-          ...config,
-          mcpServers: mcpServersSchema.parse({ rows: { url: server.url } }),
-        }),
-      },
+      { config: withServers({ rows: { url: server.url } }) },
     );
     const changed = await session.until("mcp:changed");
     expect(changed.data).toEqual({ server: "rows", added: ["new"], removed: ["old"] });

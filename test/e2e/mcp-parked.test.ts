@@ -2,26 +2,19 @@
 import { inputRequired } from "@modelcontextprotocol/server";
 import { expect, test } from "vitest";
 import { z } from "zod";
-import type { RunConfig } from "../../activities/config/agent-config.ts";
-import { mcpServersSchema } from "../../activities/config/mcp-settings.ts";
 import { useAgent } from "../support/agent-harness.ts";
 import { checkSession } from "../support/checker/check-session.ts";
 import { eventually } from "../support/eventually.ts";
 import { mcpAskingProgram } from "../support/mcp-asking-program.ts";
-import { startMcpServer } from "../support/mcp-server.ts";
+import { startMcpServer, withServers } from "../support/mcp-server.ts";
 import { questionRows, untilWaiting } from "../support/questions.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
 import { resultTexts } from "../support/stored.ts";
 
 const agent = useAgent();
 
-const parking =
-  (servers: object) =>
-  (config: RunConfig): RunConfig => ({
-    ...config,
-    mcpServers: mcpServersSchema.parse(servers),
-    questions: { mode: "ask", parkAfter: 200, maxOpen: 8 },
-  });
+const parking = (servers: object) =>
+  withServers(servers, { questions: { mode: "ask", parkAfter: 200, maxOpen: 8 } });
 
 const containerOf = (id: string) => agent.docker.getContainer(`longhaul-${id}`);
 const isThere = (id: string) =>

@@ -2,27 +2,17 @@
 import { inputRequired } from "@modelcontextprotocol/server";
 import { expect, test } from "vitest";
 import { z } from "zod";
-import type { RunConfig } from "../../activities/config/agent-config.ts";
-import { mcpServersSchema } from "../../activities/config/mcp-settings.ts";
 import type { codingAgent } from "../../workflows/index.ts";
 import { useAgent } from "../support/agent-harness.ts";
 import { checkSession } from "../support/checker/check-session.ts";
 import { eventually } from "../support/eventually.ts";
 import { startKillableSession } from "../support/killable-session.ts";
-import { startMcpServer, type TestMcpServer } from "../support/mcp-server.ts";
+import { startMcpServer, type TestMcpServer, withServers } from "../support/mcp-server.ts";
 import { questionRows, untilWaiting } from "../support/questions.ts";
 import { call, scriptedModel } from "../support/scripted-model.ts";
 import { callRows, resultTexts } from "../support/stored.ts";
 
 const agent = useAgent();
-
-const withServers =
-  (servers: object, questions?: RunConfig["questions"]) =>
-  (config: RunConfig): RunConfig => ({
-    ...config,
-    mcpServers: mcpServersSchema.parse(servers),
-    ...(questions === undefined ? {} : { questions }),
-  });
 
 const text = (value: string) => ({ content: [{ type: "text" as const, text: value }] });
 
@@ -172,8 +162,9 @@ test("declined, a message instead, unattended, timed out: the server and the mod
   ]);
 
   for (const mode of ["default", "deny"] as const) {
+    const questions = { mode, parkAfter: 600_000, maxOpen: 8 };
     const alone = await agent.start(scriptedModel().calls("github__create", {}).says("Done."), {
-      config: withServers({ github: { url: server.url } }, { mode, parkAfter: 600_000, maxOpen: 8 }),
+      config: withServers({ github: { url: server.url } }, { questions }),
     });
     expect(await alone.result()).toMatchObject({ status: "completed" });
     const [result] = await resultTexts(agent.database.store, alone.id);

@@ -1,22 +1,16 @@
 /** Calls that an MCP server runs as tasks. */
 import { expect, test } from "vitest";
-import type { RunConfig } from "../../activities/config/agent-config.ts";
-import { mcpServersSchema } from "../../activities/config/mcp-settings.ts";
 import { useAgent } from "../support/agent-harness.ts";
 import { checkSession } from "../support/checker/check-session.ts";
 import { eventually } from "../support/eventually.ts";
 import { startKillableSession } from "../support/killable-session.ts";
-import { startMcpServer } from "../support/mcp-server.ts";
+import { startMcpServer, withServers } from "../support/mcp-server.ts";
 import { questionRows, untilWaiting } from "../support/questions.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
 import { callRows, resultTexts } from "../support/stored.ts";
 import { addTasks, createTasks, done } from "../support/task-server.ts";
 
 const agent = useAgent();
-
-const withServers =
-  (servers: object) =>
-  (config: RunConfig): RunConfig => ({ ...config, mcpServers: mcpServersSchema.parse(servers) });
 
 const ASKS = {
   status: "input_required",

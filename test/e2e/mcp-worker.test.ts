@@ -4,8 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { stringify } from "yaml";
-import { mcpServersSchema, workerProgramSchema } from "../../activities/config/mcp-settings.ts";
-import { mcpAccessOf } from "../../activities/mcp/access.ts";
+import { workerProgramSchema } from "../../activities/config/mcp-settings.ts";
 import { createMcp } from "../../activities/mcp/load-mcp.ts";
 import { endOrphans } from "../../activities/mcp/orphan-programs.ts";
 import { startAgent } from "../support/agent-harness.ts";
@@ -16,6 +15,8 @@ import { untilWaiting } from "../support/questions.ts";
 import { perFile } from "../support/per-file.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
 import { callRows, resultTexts } from "../support/stored.ts";
+import { withServers } from "../support/mcp-server.ts";
+import { mcpAccessOf } from "../../activities/mcp/access.ts";
 
 /** A process that a program starts, and that only a worker's start can end. */
 const HELPER = "98761";
@@ -36,8 +37,6 @@ const agent = perFile(
   (made) => made.close(),
 );
 
-const onWorker = mcpServersSchema.parse({ own: { where: "worker" }, other: { where: "worker" } });
-
 test("a session uses the servers in the worker's policy, with the listed variables of the environment, and nothing is left", async () => {
   const session = await agent.start(
     scriptedModel()
@@ -46,7 +45,7 @@ test("a session uses the servers in the worker's policy, with the listed variabl
       .calls("own__die", {})
       .calls("own__whoami", {})
       .says("Done."),
-    { config: (config) => ({ ...config, mcpServers: onWorker }) },
+    { config: withServers({ own: { where: "worker" }, other: { where: "worker" } }) },
   );
   expect(await session.result()).toMatchObject({ status: "completed" });
   const [first = "", second = "", died, fresh = ""] = await resultTexts(agent.database.store, session.id);
@@ -83,7 +82,7 @@ test("a program outlives no worker: the next worker ends a killed one's programs
       .calls("own__whoami", {})
       .says("Done."),
     {
-      config: (config) => ({ ...config, mcpServers: mcpServersSchema.parse({ own: { where: "worker" } }) }),
+      config: withServers({ own: { where: "worker" } }),
       environment: { LONGHAUL_POLICY: policy, LONGHAUL_MCP_KEY: "a key" },
     },
   );

@@ -5,22 +5,16 @@ import { setTimeout } from "node:timers/promises";
 import type { WorkflowFailedError } from "@temporalio/client";
 import { expect, test } from "vitest";
 import { z } from "zod";
-import type { RunConfig } from "../../activities/config/agent-config.ts";
-import { mcpServersSchema } from "../../activities/config/mcp-settings.ts";
 import { eventually } from "../support/eventually.ts";
 import { startKillableSession } from "../support/killable-session.ts";
 import { mcpProgram } from "../support/mcp-program.ts";
-import { startMcpServer } from "../support/mcp-server.ts";
+import { startMcpServer, withServers } from "../support/mcp-server.ts";
 import { call, scriptedModel } from "../support/scripted-model.ts";
 import { callRows, resultTexts } from "../support/stored.ts";
 import { CANARY, useAgent } from "../support/agent-harness.ts";
 import { inContainer } from "../support/in-container.ts";
 
 const agent = useAgent();
-
-const withServers =
-  (servers: object) =>
-  (config: RunConfig): RunConfig => ({ ...config, mcpServers: mcpServersSchema.parse(servers) });
 
 const text = (value: string) => ({ content: [{ type: "text" as const, text: value }] });
 

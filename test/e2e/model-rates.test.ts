@@ -48,12 +48,7 @@ describe("tokens a minute", () => {
       sessions.push(
         await agent.start(scriptedModel().says("Done."), {
           task: words(size),
-          config: (config) => ({
-            ...config,
-            model: "openai/gpt-4o",
-            maxOutput: 1_000,
-            rate: { tokensPerMinute },
-          }),
+          config: { model: "openai/gpt-4o", maxOutput: 1_000, rate: { tokensPerMinute } },
         }),
       );
     for (const session of sessions) expect((await session.result()).status).toBe("completed");
@@ -99,7 +94,7 @@ describe("requests at once", () => {
             return { parts: [text("Done.")] };
           },
           // A client's file may lower the limit, and not raise it.
-          { served, config: (config) => ({ ...config, ...limited, rate: { concurrent: 4 } }) },
+          { served, config: { ...limited, rate: { concurrent: 4 } } },
         ),
       ),
     );
@@ -141,7 +136,7 @@ describe("requests at once", () => {
     );
     const session = await agent.start(scriptedModel().says("By its own."), {
       served,
-      config: (config) => ({ ...config, ...limited, rate: { concurrent: 1 }, fallback: [other] }),
+      config: { ...limited, rate: { concurrent: 1 }, fallback: [other] },
     });
     expect(await session.result()).toMatchObject({ status: "completed", result: "By its own." });
     const events = await session.events();
@@ -153,13 +148,8 @@ describe("requests at once", () => {
     expect(Math.max(...attempts)).toBeGreaterThan(3);
   });
 
-  it("of a killed worker are released after a minute; no session waits forever [T4]", async () => {
-    const config = (
-      base: Parameters<NonNullable<Parameters<typeof startKillableSession>[2]>["config"] & object>[0],
-    ) => ({
-      ...base,
-      rate: { concurrent: 1 },
-    });
+  it("of a killed worker are released after a minute; no session waits for ever [T4]", async () => {
+    const config = { rate: { concurrent: 1 } };
     const lost = await startKillableSession(
       database,
       scriptedModel()

@@ -20,7 +20,7 @@ it("accepts a valid answer after one more try, and ends after two invalid ones",
     .says('```json\n{"files": 1}\n```')
     .says("Two files.")
     .says('{"files": "two"}');
-  const session = await agent.start(script, { config: (config) => ({ ...config, outputSchema }) });
+  const session = await agent.start(script, { config: { outputSchema } });
   expect(await session.result()).toMatchObject({ status: "completed", result: '{"files":1}' });
   const ended = await session.until("session:ended");
   expect(ended.data).toMatchObject({ text: '{"files":1}', output: { files: 1 } });

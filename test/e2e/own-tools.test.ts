@@ -67,10 +67,7 @@ it("runs in the worker with access to the sandbox; killed in mid-call it is unkn
     .calls("now", {})
     .says("It is missing.");
   const session = await startKillableSession(agent.database, script, {
-    config: (config) => ({
-      ...config,
-      permissions: [{ tool: "open_*", match: "*Denied*", action: "deny" }],
-    }),
+    config: { permissions: [{ tool: "open_*", match: "*Denied*", action: "deny" }] },
   });
   const { id } = session;
   const worker = await session.startWorker({ LONGHAUL_TOOLS: file });
@@ -117,7 +114,7 @@ it("obeys plan mode, and is absent for a session that began without it", async (
   onTestFinished(() => void Object.assign(agent.deps, { ownTools: undefined }));
   const planning = await agent.start(
     scriptedModel().answers(call("look", {}), call("change", {})).says("Looked."),
-    { config: (config) => ({ ...config, plan: true }) },
+    { config: { plan: true } },
   );
   await planning.result();
   expect(await resultTexts(agent.database.store, planning.id)).toEqual([

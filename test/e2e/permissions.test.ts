@@ -22,13 +22,12 @@ it("runs a call only with a person's approval, for which a reset asks again; a m
     .answers(touch("d"))
     .says("Done without d.");
   const session = await agent.start(script, {
-    config: (config) => ({
-      ...config,
+    config: {
       permissions: [
         { tool: "bash", match: "touch *", action: "ask" },
         { tool: "bash", match: "rm *", action: "deny" },
       ],
-    }),
+    },
   });
   const asked = await session.until("question:asked");
   expect(asked.data).toMatchObject({
@@ -84,7 +83,7 @@ it("plans in a read-only workspace, and carries the plan out once it is approved
     .calls("bash", { command: "echo z > z.txt; ls" })
     .says("Forked.");
   const session = await agent.start(script, {
-    config: (config) => ({ ...config, plan: true }),
+    config: { plan: true },
     workspace: await packWorkspace([{ kind: "file", path: "b.txt", mode: 0o644, bytes: Buffer.from("b\n") }]),
   });
   const asked = await session.until("question:asked");

@@ -18,10 +18,7 @@ it("a request beyond a rule is refused when its run opens, by the rule's name, a
   });
   onTestFinished(() => void Object.assign(agent.deps, { policy: undefined }));
   const { db } = agent.database.store;
-  const withSteps = (maxSteps: number) => (config: ReturnType<typeof runConfig>) => ({
-    ...config,
-    limits: { ...config.limits, maxSteps },
-  });
+  const withSteps = (maxSteps: number) => ({ limits: { maxSteps } });
   const refusalOf = async (id: string) => {
     const { status, error } = await sessionRow(agent, id);
     return { status, ...(error as { type: string; message: string }) };
@@ -58,7 +55,7 @@ it("a run is held to the priority and the tenant that Temporal has for it, whate
   });
   onTestFinished(() => void Object.assign(agent.deps, { policy: undefined }));
   const session = await agent.start(scriptedModel().says("Allowed.").says("Never."), {
-    config: (config) => ({ ...config, priority: 2, tenant: "acme" }),
+    config: { priority: 2, tenant: "acme" },
   });
   expect((await session.result()).status).toBe("completed");
   // An input as of a run that continues another one makes it none.
@@ -88,7 +85,7 @@ it("a model that is not allowed is refused at the start, and before a running se
   Object.assign(agent.deps, { policy: operatorPolicySchema.parse({ models: ["openai/gpt-4o"] }) });
   onTestFinished(() => void Object.assign(agent.deps, { policy: undefined }));
   const { store } = agent.database;
-  const other = (config: ReturnType<typeof runConfig>) => ({ ...config, model: "openai/other" });
+  const other = { model: "openai/other" };
 
   const never = await agent.start(scriptedModel().says("Never."), { config: other });
   await expect(never.result()).rejects.toThrow();
@@ -99,7 +96,7 @@ it("a model that is not allowed is refused at the start, and before a running se
   const running = await agent.start(
     scriptedModel()
       .replies(async () => {
-        await switchModel(store, id, other((await findSession(store.db, id))!.config));
+        await switchModel(store, id, { ...(await findSession(store.db, id))!.config, ...other });
         return { parts: [call("bash", { command: "true" })] };
       })
       .says("Never."),

@@ -102,7 +102,7 @@ it("is not asked in an unattended session: the model's own default, else nothing
     .answers(call("ask_user", { ...WHICH, default: "pnpm" }), call("ask_user", WHICH))
     .says("Done.");
   const session = await agent.start(script, {
-    config: (config) => ({ ...config, questions: { mode: "default", parkAfter: 1_000, maxOpen: 8 } }),
+    config: { questions: { mode: "default", parkAfter: 1_000, maxOpen: 8 } },
   });
   expect(await session.result()).toMatchObject({ result: "Done." });
   const [taken, refused] = await resultTexts(agent.database.store, session.id);
@@ -189,11 +189,10 @@ it("keeps no sandbox during a long wait: it is recreated with its files, and the
     .answers(call("ask_user", { question: "Sure?" }), call("bash", { command: "cat file.txt" }))
     .says("Done.");
   const session = await agent.start(script, {
-    config: (config) => ({
-      ...config,
+    config: {
       questions: { mode: "ask", parkAfter: 200, maxOpen: 8 },
       permissions: [{ tool: "bash", match: "cat file.txt", action: "ask" }],
-    }),
+    },
   });
   await session.until("sandbox:parked");
   const containers = await agent.docker.listContainers({ all: true });

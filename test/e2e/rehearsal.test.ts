@@ -4,7 +4,6 @@
  */
 import { eq } from "drizzle-orm";
 import { describe, expect, it } from "vitest";
-import { type RunConfig } from "../../activities/config/agent-config.ts";
 import { strategyNames, type StrategyName } from "../../activities/contract/strategies.ts";
 import { compactionEvents, modelCalls } from "../../activities/store/schema/index.ts";
 import { FLASHCARDS } from "../../worker/rehearsal/flashcards/script.ts";
@@ -27,14 +26,13 @@ describe("the flashcard application", () => {
       const session = await agent.start(createRehearsal({ script: FLASHCARDS, delayMs: 0 }), {
         task: "Build a flashcard application.",
         served: { flashcards: MODEL },
-        config: (config): RunConfig => ({
-          ...config,
+        config: {
           model: "openai/flashcards",
           contextWindow: MODEL.window,
           maxOutput: MODEL.maxOutput,
           input: ["text"],
-          context: { ...config.context, strategy },
-        }),
+          context: { strategy },
+        },
       });
       const end = await session.handle.result();
       expect(end).toMatchObject({ status: "completed" });

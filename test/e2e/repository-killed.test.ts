@@ -2,13 +2,12 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { gitConfigSchema } from "../../activities/config/git-settings.ts";
 import { readEvents } from "../../activities/store/events.ts";
 import { CANARY } from "../support/canary.ts";
 import { checkSession } from "../support/checker/check-session.ts";
 import { startKillableSession } from "../support/killable-session.ts";
 import { perFile } from "../support/per-file.ts";
-import { gitIn, makeRemote, serveGit } from "../support/remotes.ts";
+import { gitIn, makeRemote, serveGit, onRepository } from "../support/remotes.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
 import { createTestDatabase } from "../support/test-database.ts";
 
@@ -26,10 +25,7 @@ test("a worker killed in the clone, before the push and after it leaves one comm
     scriptedModel().calls("bash", { command: "echo mine > mine" }).says("Done."),
     {
       environment: { LONGHAUL_GIT_TOKEN: CANARY, LONGHAUL_GIT_FOLDER: folder },
-      config: (config) => ({
-        ...config,
-        repository: { ...gitConfigSchema.parse({ push: "end" }), url: `${server.origin}/acme/app.git` },
-      }),
+      config: onRepository(`${server.origin}/acme/app.git`),
     },
   );
   try {

@@ -1,9 +1,8 @@
 import { randomBytes } from "node:crypto";
 import { expect, inject, it, onTestFinished } from "vitest";
-import { gitConfigSchema } from "../../activities/config/git-settings.ts";
 import { devcontainerOfRepository } from "../../client/setup/repository-devcontainer.ts";
 import { useAgent } from "../support/agent-harness.ts";
-import { gitIn, makeRemote } from "../support/remotes.ts";
+import { gitIn, makeRemote, onRepository } from "../support/remotes.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
 import { resultTexts } from "../support/stored.ts";
 
@@ -27,17 +26,15 @@ it("a repository's devcontainer.json gives the session its image, its set-up and
   });
   const command = "cat /opt/made /opt/context/src.txt ~/commits; echo $FLAVOUR; echo 1 > one";
   const session = await agent.start(scriptedModel().calls("bash", { command }).says("Done."), {
-    config: (config) => ({
-      ...config,
-      repository: { ...gitConfigSchema.parse({ push: "end" }), url: place.url },
+    config: {
+      ...onRepository(place.url),
       sandbox: {
-        ...config.sandbox,
         ...(build === undefined ? {} : { build }),
-        env: { ...config.sandbox.env, ...env },
+        env,
         setup: { commands: [...setup], optional: false, keep: false, timeout: 60_000 },
         inherited: { setup: randomBytes(8).toString("hex") },
       },
-    }),
+    },
   });
   const { image } = (await session.until("setup:built")).data;
   onTestFinished(

@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs";
 import { afterAll, describe, expect, it } from "vitest";
-import { gitConfigSchema, type SessionGit } from "../../activities/config/git-settings.ts";
+import type { SessionGit } from "../../activities/config/git-settings.ts";
 import { readWorkspace } from "../../activities/store/checkpoints.ts";
 import type { DeliveryOrder } from "../../activities/contract/delivery.ts";
 import { deliverSession } from "../../client/watch/deliver-session.ts";
@@ -10,7 +10,7 @@ import { clientServices, quietOutput, sessionRow } from "../support/client-servi
 import { createFakeForge } from "../support/fake-forge.ts";
 import { CANARY, useAgent, type RunningSession } from "../support/agent-harness.ts";
 import { checkSession } from "../support/checker/check-session.ts";
-import { gitIn, makeRemote, serveGit, type Remote } from "../support/remotes.ts";
+import { gitIn, makeRemote, serveGit, type Remote, onRepository } from "../support/remotes.ts";
 import { scriptedModel, type ModelScript } from "../support/scripted-model.ts";
 import { resultTexts } from "../support/stored.ts";
 
@@ -27,12 +27,7 @@ function remote(files?: Readonly<Record<string, string>>): Remote {
 }
 
 const start = (url: string, script: ModelScript, git: Partial<SessionGit> = {}) =>
-  agent.start(script, {
-    config: (config) => ({
-      ...config,
-      repository: { ...gitConfigSchema.parse({ push: "end" }), url, ...git },
-    }),
-  });
+  agent.start(script, { config: onRepository(url, git) });
 
 const bash = (script: ModelScript, command: string) => script.calls("bash", { command });
 
@@ -211,11 +206,7 @@ describe.concurrent("a session on a repository", () => {
       .calls("bash", { command: "echo new > new; git add -A; git commit -qm New" })
       .says("Done.");
     const session = await agent.start(script, {
-      config: (config) => ({
-        ...config,
-        plan: true,
-        repository: { ...gitConfigSchema.parse({ push: "saves" }), url: place.url },
-      }),
+      config: { ...onRepository(place.url, { push: "saves" }), plan: true },
     });
     await session.until("question:asked");
     expect((await resultTexts(agent.database.store, session.id))[0]).toMatch(

@@ -101,9 +101,7 @@ describe("a session that outgrows its history", () => {
     const script = scriptedModel();
     for (let step = 1; step < total; step += 1) script.calls("bash", { command: `echo step ${step}` });
     script.says("That was all.");
-    const session = await agent.start(script, {
-      config: (config) => ({ ...config, limits: { ...config.limits, maxHistoryEvents: 60 } }),
-    });
+    const session = await agent.start(script, { config: { limits: { maxHistoryEvents: 60 } } });
     const finished = session.handle.result();
     for (const at of [2, 7, 12, 17]) {
       await eventually(

@@ -186,7 +186,7 @@ describe.concurrent("retry across what shapes a session", () => {
     const script = longSession({ steps: [...noisy, says("The first line."), ...again] });
     const session = await agent.start(script, {
       served: { "gpt-4o": { window: 16_000, maxOutput: 1_000 } },
-      config: (config) => ({ ...config, contextWindow: 16_000, maxOutput: 1_000 }),
+      config: { contextWindow: 16_000, maxOutput: 1_000 },
     });
     await session.result();
     const rounds = () =>
@@ -212,9 +212,7 @@ describe.concurrent("retry across what shapes a session", () => {
     const script = scriptedModel();
     for (let step = 1; step <= 12; step += 1) writes(script, step);
     script.says("The first line.").calls("bash", { command: "ls" }).says("The second line.");
-    const session = await agent.start(script, {
-      config: (config) => ({ ...config, limits: { ...config.limits, maxHistoryEvents: 50 } }),
-    });
+    const session = await agent.start(script, { config: { limits: { maxHistoryEvents: 50 } } });
     await session.result();
     const newest = (await agent.client.workflow.getHandle(session.id).describe()).runId;
     const retried = await retry(session.id, 3);

@@ -26,10 +26,8 @@ test("a worker killed in an image's build and in a set-up's command repeats neit
     scriptedModel().calls("bash", { command: "cat /opt/first ~/second" }).says("Done."),
     {
       workspace: await packWorkspace([file]),
-      config: (config) => ({
-        ...config,
+      config: {
         sandbox: {
-          ...config.sandbox,
           build: { dockerfile: "Dockerfile", context: ".", args: {} },
           setup: {
             commands: ["echo once >> ~/second; sleep 4.75"],
@@ -38,7 +36,7 @@ test("a worker killed in an image's build and in a set-up's command repeats neit
             timeout: 60_000,
           },
         },
-      }),
+      },
     },
   );
   const { docker } = session.place;

@@ -1,6 +1,5 @@
 import { randomBytes } from "node:crypto";
 import { afterAll, expect, test } from "vitest";
-import type { RunConfig } from "../../activities/config/agent-config.ts";
 import { findSession } from "../../activities/store/sessions.ts";
 import { packWorkspace } from "../../activities/store/workspace-pack.ts";
 import { sandboxSpec } from "../../activities/sandbox/sandbox-spec.ts";
@@ -17,12 +16,9 @@ afterAll(async () => {
 });
 const begun = Date.now();
 
-const settingUp =
-  (commands: readonly string[], optional = false) =>
-  (config: RunConfig): RunConfig => ({
-    ...config,
-    sandbox: { ...config.sandbox, setup: { commands: [...commands], optional, keep: true, timeout: 60_000 } },
-  });
+const settingUp = (commands: readonly string[], optional = false) => ({
+  sandbox: { setup: { commands: [...commands], optional, keep: true, timeout: 60_000 } },
+});
 
 test("a project is set up before the first step, and again in the sandbox of a session that is resumed", async () => {
   const script = scriptedModel()
@@ -89,13 +85,9 @@ test("a set-up's result is cached for the next session on the project, and for n
     const script = scriptedModel()
       .calls("bash", { command: "cat ~/tool web/node_modules/a/made web/main.js; ls -A ~; ls -l ~/exe" })
       .says("Done.");
+    const command = `echo tool > ~/tool; install -m 755 /bin/true ~/exe; mkdir -p web/node_modules/a; echo made > web/node_modules/a/made${more}`;
     const session = await agent.start(script, {
-      config: (config) => {
-        const { sandbox } = settingUp([
-          `echo tool > ~/tool; install -m 755 /bin/true ~/exe; mkdir -p web/node_modules/a; echo made > web/node_modules/a/made${more}`,
-        ])(config);
-        return { ...config, sandbox: { ...sandbox, inherited: { setup: whose } } };
-      },
+      config: { sandbox: { ...settingUp([command]).sandbox, inherited: { setup: whose } } },
       workspace: await packed(text),
     });
     expect((await session.result()).status).toBe("completed");

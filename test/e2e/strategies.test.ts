@@ -4,7 +4,7 @@
  */
 import { asc, eq } from "drizzle-orm";
 import { describe, expect, it } from "vitest";
-import { type RunConfig } from "../../activities/config/agent-config.ts";
+import type { RunConfig } from "../../activities/config/agent-config.ts";
 import { strategies, strategyNames, type StrategyName } from "../../activities/contract/strategies.ts";
 import { compactionEvents, messages } from "../../activities/store/schema/index.ts";
 import { type RunningSession, useAgent } from "../support/agent-harness.ts";
@@ -29,12 +29,7 @@ const STEPS = 18;
 const inSmallWindow = (strategy: StrategyName, options: RunConfig["context"]["options"] = {}) => ({
   task: TASK,
   served: { "gpt-4o": { window: WINDOW, maxOutput: 1_000 } },
-  config: (config: RunConfig): RunConfig => ({
-    ...config,
-    contextWindow: WINDOW,
-    maxOutput: 1_000,
-    context: { ...config.context, strategy, options },
-  }),
+  config: { contextWindow: WINDOW, maxOutput: 1_000, context: { strategy, options } },
 });
 const roundsOf = ({ id }: RunningSession) =>
   agent.database.store.db

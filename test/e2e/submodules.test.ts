@@ -1,22 +1,17 @@
 import { expect, it, onTestFinished } from "vitest";
-import { gitConfigSchema, type SessionGit } from "../../activities/config/git-settings.ts";
+import type { SessionGit } from "../../activities/config/git-settings.ts";
 import { gitAccessOf } from "../../activities/git/git-access.ts";
 import { CANARY, startAgent, useAgent, type RunningSession } from "../support/agent-harness.ts";
 import { checkSession } from "../support/checker/check-session.ts";
 import { createLfsServer, pointerOf } from "../support/lfs-server.ts";
-import { gitIn, makeRemote, serveGit, type Remote } from "../support/remotes.ts";
+import { gitIn, makeRemote, serveGit, type Remote, onRepository } from "../support/remotes.ts";
 import { scriptedModel, type ModelScript } from "../support/scripted-model.ts";
 import { resultTexts } from "../support/stored.ts";
 
 const agent = useAgent();
 
 const start = (url: string, script: ModelScript, git: Partial<SessionGit> = {}, by = agent) =>
-  by.start(script, {
-    config: (config) => ({
-      ...config,
-      repository: { ...gitConfigSchema.parse({ push: "end", submodules: true }), url, ...git },
-    }),
-  });
+  by.start(script, { config: onRepository(url, { submodules: true, ...git }) });
 
 const dataOf = async (session: RunningSession, type: string) =>
   (await session.events()).filter((event) => event.type === type).map(({ data }) => data);

@@ -2,7 +2,7 @@
 import { expect, it } from "vitest";
 import type { ModelTarget } from "../../activities/config/model-target.ts";
 import { switchModel } from "../../activities/store/switch-model.ts";
-import { runConfig, useAgent } from "../support/agent-harness.ts";
+import { useAgent, runConfig } from "../support/agent-harness.ts";
 import type { ReplyPart } from "../support/model-server/wire.ts";
 import { call, scriptedModel, text, thought } from "../support/scripted-model.ts";
 
@@ -61,7 +61,7 @@ it("continues whole from model to model, and encrypted reasoning is sent back af
   script.says("All of them worked on it.");
   const session = await agent.start(script, {
     served: models,
-    config: (config) => ({ ...config, ...openai }),
+    config: openai,
     named: (given) => (id = given),
   });
   expect(await session.result()).toMatchObject({ status: "completed", result: "All of them worked on it." });

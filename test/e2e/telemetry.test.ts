@@ -2,13 +2,12 @@
 import { expect, it, vi } from "vitest";
 import { eq } from "drizzle-orm";
 import { modelCalls } from "../../activities/store/schema/index.ts";
-import { mcpServersSchema } from "../../activities/config/mcp-settings.ts";
 import { createOpenTelemetry } from "../../worker/telemetry/open-telemetry.ts";
 import { readStatus } from "../../client/sessions/session-status.ts";
 import { CANARY, eventually, startAgent } from "../support/agent-harness.ts";
 import { clientServices, sessionRow } from "../support/client-services.ts";
 import { delegating } from "../support/delegating.ts";
-import { startMcpServer } from "../support/mcp-server.ts";
+import { startMcpServer, withServers } from "../support/mcp-server.ts";
 import { startCollector, type CollectedSpan } from "../support/otlp-collector.ts";
 import { perFile } from "../support/per-file.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
@@ -129,7 +128,7 @@ it("passes MCP servers the calling span", async () => {
     made.registerTool("get", { description: "Gets." }, () => ({ content: [{ type: "text", text: "got" }] }));
   });
   const session = await stand.agent.start(scriptedModel().calls("rows__get", {}).says("Done."), {
-    config: (config) => ({ ...config, mcpServers: mcpServersSchema.parse({ rows: { url: server.url } }) }),
+    config: withServers({ rows: { url: server.url } }),
   });
   await session.result();
   const span = (await untilRuns(session.id, 1)).find(({ name }) => name === "execute_tool rows__get");

@@ -139,12 +139,7 @@ it("a run terminated during a summary leaves no sandbox, an ended session, and a
     steps: [...noisy, { parts: [call("bash", { command: "sleep 2" })] }, says(HEARD)],
     summary: () => ({ beforeHeaders: "hang" }),
   });
-  const session = await agent.start(script, {
-    config: (config) => ({
-      ...config,
-      context: { ...config.context, options: { ...config.context.options, keepMessages: 2 } },
-    }),
-  });
+  const session = await agent.start(script, { config: { context: { options: { keepMessages: 2 } } } });
   await session.until("llm:tool-call", (event) => event.data.about.includes("sleep 2"));
   await session.handle.signal("compact", {});
   await eventually(

@@ -1,15 +1,12 @@
 import { WorkflowFailedError } from "@temporalio/client";
 import { ApplicationFailure } from "@temporalio/common";
 import { describe, expect, it } from "vitest";
-import type { RunConfig } from "../../activities/config/agent-config.ts";
 import { checkSession } from "../support/checker/check-session.ts";
 import { CANARY, useAgent } from "../support/agent-harness.ts";
 import { call, scriptedModel, text, thought } from "../support/scripted-model.ts";
 import { answersOf, callRows, resultTexts, wholeDatabase, wholeHistory } from "../support/stored.ts";
 
 const agent = useAgent();
-
-const wire = (api: RunConfig["api"]) => ({ config: (config: RunConfig): RunConfig => ({ ...config, api }) });
 
 describe.each(["responses", "chat"] as const)("the main loop on the %s wire", (api) => {
   it("runs parallel calls and sends each result back under its call", async () => {
@@ -21,7 +18,7 @@ describe.each(["responses", "chat"] as const)("the main loop on the %s wire", (a
       )
       .calls("read_file", { path: "one.txt" })
       .says("Both are done.");
-    const session = await agent.start(script, wire(api));
+    const session = await agent.start(script, { config: { api } });
     expect(await session.result()).toMatchObject({ status: "completed", steps: 3, result: "Both are done." });
     expect(session.model.requests.map((request) => request.api)).toEqual([api, api, api]);
     const items = session.model.requests[1]?.items ?? [];
@@ -39,7 +36,7 @@ describe.each(["responses", "chat"] as const)("the main loop on the %s wire", (a
     const script = scriptedModel()
       .answers(text("This half is never"), { type: "drop" })
       .says("This one came whole.");
-    const session = await agent.start(script, wire(api));
+    const session = await agent.start(script, { config: { api } });
     expect(await session.result()).toMatchObject({ status: "completed", result: "This one came whole." });
     expect(session.model.log).toHaveLength(2);
     const answers = await answersOf(agent.database.store, session.id);
@@ -56,9 +53,7 @@ describe("reasoning", () => {
     const script = scriptedModel()
       .answers(thought("The folder comes first."), call("bash", { command: "ls -a" }))
       .says("It is empty.");
-    const session = await agent.start(script, {
-      config: (config) => ({ ...config, model: "openai/o3", contextWindow: 200_000 }),
-    });
+    const session = await agent.start(script, { config: { model: "openai/o3", contextWindow: 200_000 } });
     expect((await session.result()).usage.reasoning).toBeGreaterThan(0);
     const items = session.model.requests[1]?.items ?? [];
     const place = items.findIndex((item) => item.type === "reasoning");

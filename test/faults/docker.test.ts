@@ -32,7 +32,7 @@ describe.skipIf(reason !== undefined)(
           .says("Done.");
         const session = await startKillableSession(database, script, {
           dockerHost: engine.host,
-          config: (config) => ({ ...config, sandbox: { ...config.sandbox, network: "none" } }),
+          config: { sandbox: { network: "none" } },
         });
         const worker = await session.startWorker();
         await eventually(

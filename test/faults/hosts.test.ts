@@ -28,11 +28,10 @@ describe.skipIf(reason !== undefined)(
 
     async function start(script: ModelScript, maxHistoryEvents?: number): Promise<KillableSession> {
       const session = await startKillableSession(database, script, {
-        config: (config) => ({
-          ...config,
-          sandbox: { ...config.sandbox, network: "none" },
-          limits: { ...config.limits, ...(maxHistoryEvents === undefined ? {} : { maxHistoryEvents }) },
-        }),
+        config: {
+          sandbox: { network: "none" },
+          limits: maxHistoryEvents === undefined ? {} : { maxHistoryEvents },
+        },
         environment: { LONGHAUL_HOST_TIMEOUT_SECONDS: "5" },
       });
       return session;

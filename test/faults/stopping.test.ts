@@ -113,9 +113,7 @@ describe("an interrupt", () => {
 describe("a provider that stops sending", () => {
   it("is asked again after its timeout, with the reason in the Web UI and one answer kept [R34] [A17]", async () => {
     const script = scriptedModel().answers(text("Half an ans"), { type: "hang" }).says("A whole answer.");
-    const session = await agent.start(script, {
-      config: (config) => ({ ...config, limits: { ...config.limits, silenceTimeout: 1_000 } }),
-    });
+    const session = await agent.start(script, { config: { limits: { silenceTimeout: 1_000 } } });
     const error = await session.until("llm:error");
     expect(error.data).toMatchObject({ class: "silent", final: false });
     expect(await session.result()).toMatchObject({ status: "completed", result: "A whole answer." });

@@ -1,7 +1,7 @@
 /** A week in the life of one session, in seconds: a question, two deploys, a database restart, a reset, and everything done once. */
 import { expect, it, onTestFinished } from "vitest";
 import { bySession } from "../support/by-session.ts";
-import { checkFamily, delegating, delegationsOf } from "../support/delegating.ts";
+import { checkFamily, delegationsOf, delegating } from "../support/delegating.ts";
 import { eventually } from "../support/eventually.ts";
 import { startKillableSession } from "../support/killable-session.ts";
 import { startOwnPostgres } from "../support/own-postgres.ts";
@@ -48,10 +48,7 @@ it("a session that asks, waits over two deploys and a restart of Postgres, deleg
     return { parts };
   });
   const session = await startKillableSession(postgres, script, {
-    config: (config) => ({
-      ...delegating()(config),
-      questions: { mode: "ask", parkAfter: 200, maxOpen: 8 },
-    }),
+    config: { ...delegating(), questions: { mode: "ask", parkAfter: 200, maxOpen: 8 } },
   });
   const { id, handle, place } = session;
 

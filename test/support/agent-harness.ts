@@ -21,7 +21,7 @@ import { createNotifier, readEvents } from "../../activities/store/events.ts";
 import type { EventType, SessionEvent } from "../../activities/store/event.ts";
 import { createSession } from "../../activities/store/sessions.ts";
 import { toolRegistry } from "../../activities/tools/index.ts";
-import { configOf } from "./run-config.ts";
+import { changedConfig, configOf, type ConfigChange } from "./run-config.ts";
 import { createTestWorker } from "./test-worker.ts";
 import { dataConverter } from "../../worker/connect/data-converter.ts";
 import type { codingAgent } from "../../workflows/index.ts";
@@ -57,7 +57,7 @@ export interface AgentHarness {
 
 export interface StartOptions {
   readonly task?: string;
-  readonly config?: (config: RunConfig) => RunConfig;
+  readonly config?: ConfigChange;
   readonly input?: CodingAgentInput;
   /** Files that the session begins with, and the text of their AGENTS.md. */
   readonly workspace?: StoredPack | undefined;
@@ -165,11 +165,10 @@ export async function startAgent(own: Partial<AgentDeps> = {}): Promise<AgentHar
           mask: sanitizer.clean,
         }),
       );
-      const config = runConfig();
       await createSession(database.store, {
         id,
         task: options.task ?? "Do what is asked.",
-        config: options.config?.(config) ?? config,
+        config: changedConfig(runConfig(), options.config),
         ...(options.workspace === undefined ? {} : { workspace: options.workspace }),
         ...(options.instructions === undefined ? {} : { instructions: options.instructions }),
       });

@@ -9,16 +9,14 @@ import { delegations } from "../../activities/store/schema/index.ts";
 import { checkSession } from "./checker/check-session.ts";
 import type { Place } from "./checker/collect.ts";
 import type { ServedRequest } from "./model-server/wire.ts";
+import type { ConfigChanges } from "./run-config.ts";
 
 const { model: _model, ...settings } = delegateConfigSchema.parse({});
 
-export const delegating =
-  (more: Partial<typeof settings> = {}, limits: Partial<RunConfig["limits"]> = {}) =>
-  (config: RunConfig): RunConfig => ({
-    ...config,
-    delegate: { ...settings, ...more },
-    limits: { ...config.limits, ...limits },
-  });
+export const delegating = (
+  more: Partial<typeof settings> = {},
+  limits: Partial<RunConfig["limits"]> = {},
+): ConfigChanges => ({ delegate: { ...settings, ...more }, limits });
 
 export const file = (path: string, content: string) =>
   ({ kind: "file", path, mode: 0o644, bytes: Buffer.from(content) }) as const;

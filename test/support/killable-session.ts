@@ -3,7 +3,6 @@ import { randomBytes } from "node:crypto";
 import { Connection, type WorkflowHandle } from "@temporalio/client";
 import Dockerode from "dockerode";
 import { inject, onTestFinished, type TestContext } from "vitest";
-import type { RunConfig } from "../../activities/config/agent-config.ts";
 import { connectDocker } from "../../activities/sandbox/docker/connect-docker.ts";
 import { createDockerHost } from "../../activities/sandbox/docker/docker.ts";
 import { createSession } from "../../activities/store/sessions.ts";
@@ -11,14 +10,15 @@ import type { StoredPack } from "../../activities/store/workspace-pack.ts";
 import { codecKeysOf } from "../../worker/connect/codec.ts";
 import { temporalClient } from "../../worker/connect/temporal-client.ts";
 import type { codingAgent } from "../../workflows/index.ts";
-import { workflowOptions } from "../../client/sessions/start-session.ts";
 import { WORKFLOW_TYPE } from "../../workflows/messages.ts";
 import { runConfig } from "./agent-harness.ts";
 import { CANARY } from "./canary.ts";
 import type { Place } from "./checker/collect.ts";
+import { changedConfig, type ConfigChange } from "./run-config.ts";
 import { startScriptedModel, type ModelScript, type ScriptedModelServer } from "./scripted-model.ts";
 import type { Store } from "../../activities/store/db.ts";
 import { startWorkerProcess, type WorkerProcess, type WorkerProcessOptions } from "./worker-process.ts";
+import { workflowOptions } from "../../client/sessions/start-session.ts";
 
 export interface KillableSession {
   readonly id: string;
@@ -40,7 +40,7 @@ export interface KillableOptions {
   readonly temporalAddress?: string;
   /** DOCKER_HOST of the test's own engine. */
   readonly dockerHost?: string;
-  readonly config?: (config: RunConfig) => RunConfig;
+  readonly config?: ConfigChange;
   readonly task?: string;
   /** Files that the session begins with. */
   readonly workspace?: StoredPack;
@@ -72,7 +72,7 @@ export async function startKillableSession(
       ? connectDocker()
       : new Dockerode({ socketPath: options.dockerHost.replace("unix://", "") });
   const workers: WorkerProcess[] = [];
-  const config = options.config?.(runConfig()) ?? runConfig();
+  const config = changedConfig(runConfig(), options.config);
   const task = options.task ?? "Do what is asked.";
   const { workspace } = options;
   await createSession(database.store, {

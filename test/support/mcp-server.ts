@@ -5,6 +5,14 @@ import type { AddressInfo } from "node:net";
 import { NodeStreamableHTTPServerTransport, toNodeHandler } from "@modelcontextprotocol/node";
 import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
 import { afterAll } from "vitest";
+import { mcpServersSchema } from "../../activities/config/mcp-settings.ts";
+import type { ConfigChanges } from "./run-config.ts";
+
+/** A session's settings with these servers, as in `longhaul.yaml`. */
+export const withServers = (servers: object, more: ConfigChanges = {}): ConfigChanges => ({
+  mcpServers: mcpServersSchema.parse(servers),
+  ...more,
+});
 
 export interface TestMcpServer {
   /** Of the requests, in order. */

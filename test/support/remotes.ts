@@ -5,6 +5,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
+import { gitConfigSchema, type SessionGit } from "../../activities/config/git-settings.ts";
 
 const IDENTITY = {
   GIT_AUTHOR_NAME: "Ada",
@@ -25,6 +26,11 @@ export function gitIn(folder: string, ...args: string[]): string {
     stdio: ["ignore", "pipe", "pipe"],
   }).trim();
 }
+
+/** A session's settings with that repository; its work is pushed at the end, unless `git` says otherwise. */
+export const onRepository = (url: string, git: Partial<SessionGit> = {}) => ({
+  repository: { ...gitConfigSchema.parse({ push: "end" }), url, ...git },
+});
 
 export interface Remote {
   /** The folder with the bare repository, and its address on disk. */

@@ -7,7 +7,6 @@ import { Client, Connection, type WorkflowHandle } from "@temporalio/client";
 import { inject } from "vitest";
 import { connectDocker } from "../../../activities/sandbox/docker/connect-docker.ts";
 import { createDockerHost } from "../../../activities/sandbox/docker/docker.ts";
-import type { RunConfig } from "../../../activities/config/agent-config.ts";
 import { createSession } from "../../../activities/store/sessions.ts";
 import type { ServedRequest } from "../model-server/wire.ts";
 import { dataConverter } from "../../../worker/connect/data-converter.ts";
@@ -19,6 +18,7 @@ import type { Place } from "../checker/collect.ts";
 import { eventually } from "../eventually.ts";
 import { startSharedModel } from "../shared-model.ts";
 import { transcriptOf } from "../stored.ts";
+import { changedConfig } from "../run-config.ts";
 import { createTestDatabase } from "../test-database.ts";
 import { startWorkerProcess } from "../worker-process.ts";
 import { createRowHolds } from "./row-holds.ts";
@@ -44,6 +44,9 @@ export interface CrashMatrix {
 /** How long all sessions may take to reach their points on a busy machine. */
 const REACH_MS = 540_000;
 const RESULT_MS = 540_000;
+
+/** Long timeouts, because a session waits for the others to reach their points. */
+const PATIENT = { connectTimeout: 900_000, firstTokenTimeout: 900_000, silenceTimeout: 900_000 };
 
 interface Held {
   readonly point: CrashPoint;
@@ -84,12 +87,8 @@ export async function runCrashMatrix(points: readonly CrashPoint[]): Promise<Cra
   const start = async (scriptName: ScriptName, hold: Hold | undefined) => {
     const script = CRASH_SCRIPTS[scriptName];
     const id = `test-${randomBytes(5).toString("hex")}`;
-    const config = patient(runConfig());
-    await createSession(database.store, {
-      id,
-      task: "Do what is asked.",
-      config: script.config?.(config) ?? config,
-    });
+    const config = changedConfig(runConfig(), { ...script.config, limits: PATIENT });
+    await createSession(database.store, { id, task: "Do what is asked.", config });
     let asked = false;
     model.serve(
       id,
@@ -215,16 +214,6 @@ function withoutChance(part: {
   // A file that an earlier attempt wrote already exists.
   const written = part.toolName === "write_file" ? edited.replace(/^(Created|Replaced)/, "Wrote") : edited;
   return { ...rest, text: written.replace(/\n\[took [\d.]+ s\]$/, "") };
-}
-
-/** Long timeouts, because a session waits for the others to reach their points. */
-function patient(config: RunConfig): RunConfig {
-  const { limits } = config;
-  const timeout = 900_000;
-  return {
-    ...config,
-    limits: { ...limits, connectTimeout: timeout, firstTokenTimeout: timeout, silenceTimeout: timeout },
-  };
 }
 
 function within<T>(result: Promise<T>, id: string): Promise<T> {

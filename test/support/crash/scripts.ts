@@ -1,13 +1,13 @@
 /** Sessions of the crash matrix: the model's answers, step by step, with fixed call ids. */
-import type { RunConfig } from "../../../activities/config/agent-config.ts";
 import type { ParsedRequest, Reply } from "../model-server/wire.ts";
+import type { ConfigChanges } from "../run-config.ts";
 import { call, text } from "../scripted-model.ts";
 import { goodSummary, isSummaryRequest, wordsOf } from "../scripted-summaries.ts";
 
 export interface CrashScript {
   /** Answers from step 1; the last one ends the run. */
   readonly steps: readonly Reply[];
-  readonly config?: (config: RunConfig) => RunConfig;
+  readonly config?: ConfigChanges;
   /** Signals sent at a step's first request: before its answer, so they count at the next step. */
   readonly signals?: Readonly<Record<number, { readonly name: string; readonly message: object }>>;
 }
@@ -62,21 +62,13 @@ export const CRASH_SCRIPTS: Readonly<Record<ScriptName, CrashScript>> = {
   },
   compacting: {
     steps: [...range(1, 7).map((number) => step(number, noisy(number, 40))), step(8)],
-    config: (config) => ({
-      ...config,
-      context: { ...config.context, options: { ...config.context.options, keepMessages: 2 } },
-    }),
+    config: { context: { options: { keepMessages: 2 } } },
     signals: { 6: { name: "compact", message: {} } },
   },
   // Prune protects the last two turns, so two messages come late; near the trigger, it hides old results.
   pruning: {
     steps: [...range(1, 11).map((number) => step(number, noisy(number, 220))), step(12)],
-    config: (config) => ({
-      ...config,
-      contextWindow: 32_000,
-      maxOutput: 1_000,
-      context: { ...config.context, options: { ...config.context.options, prune: "always" } },
-    }),
+    config: { contextWindow: 32_000, maxOutput: 1_000, context: { options: { prune: "always" } } },
     signals: {
       7: { name: "guidance", message: { id: "said-7", text: "go on" } },
       8: { name: "guidance", message: { id: "said-8", text: "and on" } },
