@@ -1,7 +1,6 @@
 /** What the end of a session tells. */
 import { ActivityCancellationDetails } from "@temporalio/common";
 import { expect, it } from "vitest";
-import { readEvents } from "../../activities/store/events.ts";
 import { readFigures } from "../../activities/store/reading.ts";
 import { recordCall } from "../../activities/store/model-calls.ts";
 import { startDirectAgent } from "../support/direct-agent.ts";
@@ -17,10 +16,9 @@ it("a sandbox that could not be closed is reported to watchers before the end, o
   const input = { step: 1, status: "completed", notClosed: `no answer ${"!".repeat(5_000)}` } as const;
   await agent.perform("closeSession", input);
   await agent.perform("closeSession", input, { attempt: 2 });
-  const events = await readEvents(database.store.db, agent.id, 0, 1_000);
-  const ends = events.filter(({ type }) => type === "sandbox:not-closed" || type === "session:ended");
-  expect(ends.map(({ type }) => type)).toEqual(["sandbox:not-closed", "session:ended"]);
-  const [{ message }] = ends.map(({ data }) => data) as [{ message: string }];
+  const ends = (await agent.events()).filter((type) => /^(sandbox:not-closed|session:ended)$/.test(type));
+  expect(ends).toEqual(["sandbox:not-closed", "session:ended"]);
+  const [{ message } = { message: "" }] = await agent.dataOf("sandbox:not-closed");
   expect(message).toMatch(/^The sandbox was not closed \(no answer !+\): the files are kept as last saved/);
   expect(message.length).toBeLessThan(1_200);
 });
@@ -70,14 +68,13 @@ it("calls that the end of a run leaves without a result are reported to watchers
   const input = { step: 1, status: "cancelled" } as const;
   await agent.perform("closeSession", input);
   await agent.perform("closeSession", input, { attempt: 2 });
-  const events = await readEvents(database.store.db, agent.id, 0, 1_000);
-  const results = events.filter(({ type }) => type === "llm:tool-result").map(({ data }) => data);
+  const results = await agent.dataOf("llm:tool-result");
   expect(results).toEqual([
     expect.objectContaining({ index: 0, name: "bash", outcome: "unknown", exitCode: null }),
     expect.objectContaining({ index: 1, name: "bash", outcome: "interrupted", durationMs: 0 }),
   ]);
-  expect((results[0] as { durationMs: number }).durationMs).toBeGreaterThanOrEqual(2_900);
-  expect(events.at(-1)?.type).toBe("session:ended");
+  expect(results[0]?.durationMs).toBeGreaterThanOrEqual(2_900);
+  expect((await agent.events()).at(-1)).toBe("session:ended");
 });
 
 it("what was said before an interrupt is shown to who begins to watch afterwards", async () => {
@@ -88,11 +85,10 @@ it("what was said before an interrupt is shown to who begins to watch afterwards
   await eventually("its first words", async () => (await agent.events()).includes("llm:chunk"));
   environment.cancel("CANCELLED", new ActivityCancellationDetails({ cancelRequested: true }));
   const facts = await running;
-  const events = await readEvents(database.store.db, agent.id, 0, 1_000);
-  expect(events.filter(({ type }) => type === "llm:chunk")).toEqual([]);
-  const [response, ...more] = events.filter(({ type }) => type === "llm:response");
+  expect(await agent.dataOf("llm:chunk")).toEqual([]);
+  const [response, ...more] = await agent.dataOf("llm:response");
   expect(more).toEqual([]);
-  expect(response?.data).toMatchObject({
+  expect(response).toMatchObject({
     content: "Half a sen [interrupted]",
     finish: "interrupted",
     costUsd: null,

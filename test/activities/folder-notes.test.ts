@@ -1,7 +1,6 @@
 /** The stored prompt, and instructions of folders: shown once, named by summaries, never orders. */
 import { asc, eq } from "drizzle-orm";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { readEvents } from "../../activities/store/events.ts";
 import { messages } from "../../activities/store/schema/index.ts";
 import { findSession } from "../../activities/store/sessions.ts";
 import { startDirectAgent, type DirectAgent, type DirectAgentOptions } from "../support/direct-agent.ts";
@@ -34,10 +33,7 @@ it("shows a folder's AGENTS.md with the first result that works there, also if c
   for (const step of [1, 2, 3]) await agent.step(step);
   const shown = (await results()).map((result) => result.match(/RULES-A|root/g)?.length ?? 0);
   expect(shown).toEqual([1, 0, 0, 0]);
-  const events = await readEvents(database.store.db, agent.id, 0, 1_000);
-  expect(events.filter(({ type }) => type === "instructions:loaded").map(({ data }) => data)).toEqual([
-    { path: "pkg/a/AGENTS.md", bytes: 7 },
-  ]);
+  expect(await agent.dataOf("instructions:loaded")).toEqual([{ path: "pkg/a/AGENTS.md", bytes: 7 }]);
 });
 
 it("does not show it again after another worker took over, nor if the agent reads the file itself", async () => {
@@ -100,8 +96,7 @@ it("names them and opened skills in the summary, as rules to be read again; the 
   const summary = JSON.stringify(rows.find((row) => row.kind === "summary")?.content);
   expect(summary).toMatch(/Standing rules of the project's folders [^\n]*: pkg\/a\/AGENTS\.md/);
   expect(summary).toMatch(/Skills in use [^\n]*: \.agents\/skills\/pdf\/SKILL\.md/);
-  const events = await readEvents(database.store.db, agent.id, 0, 1_000);
-  expect(events.find(({ type }) => type === "skill:opened")?.data).toEqual({ name: "pdf", path: skill });
+  expect((await agent.dataOf("skill:opened"))[0]).toEqual({ name: "pdf", path: skill });
   await agent.step(5);
   const asked = agent.model.log.map(({ request }) => request?.system ?? "");
   expect(new Set(asked.filter((system) => system.includes("You are a coding agent"))).size).toBe(1);

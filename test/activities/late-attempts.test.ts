@@ -4,10 +4,11 @@ import { join } from "node:path";
 import { expect, it } from "vitest";
 import { claimCall, findCall, finishCall } from "../../activities/store/tool-calls.ts";
 import { startDirectAgent } from "../support/direct-agent.ts";
-import { callRows, answersOf, resultTexts } from "../support/stored.ts";
+import { answersOf, resultTexts } from "../support/stored.ts";
 import { eventually } from "../support/eventually.ts";
 import { call, scriptedModel, text } from "../support/scripted-model.ts";
 import { useDatabase } from "../support/test-database.ts";
+import { untilTaken } from "../support/waits.ts";
 
 const database = useDatabase(5);
 
@@ -27,8 +28,7 @@ it("a call that another attempt has claimed is ended by that one alone, also if 
   const command = "echo line >> n.txt; until [ -e go ]; do sleep 0.05; done; echo done";
   const agent = await startDirectAgent(database, scriptedModel().calls("bash", { command }).says("Done."));
   await agent.perform("modelStep", { step: 1, guidance: [] });
-  const claimed = (fence: number) =>
-    eventually(`claim ${fence}`, async () => (await callRows(database.store, agent.id))[0]?.fence === fence);
+  const claimed = (fence: number) => untilTaken(database.store, agent.id, fence);
   const at = { step: 1, index: 0 };
   const late = agent.perform("runTool", at, { attempt: 1 }).catch((error: unknown) => error);
   await claimed(1);
@@ -72,7 +72,7 @@ it("a call that an earlier attempt claimed late and ended is returned as it ende
   await agent.perform("modelStep", { step: 1, guidance: [] });
   const at = { step: 1, index: 0 };
   const current = agent.perform("runTool", at, { attempt: 2 });
-  await eventually("claim 1", async () => (await callRows(database.store, agent.id))[0]?.fence === 1);
+  await untilTaken(database.store, agent.id, 1);
   const { db } = database.store;
   const found = await findCall(db, agent.id, 1, 0);
   const row = await claimCall(db, found!, () => false);

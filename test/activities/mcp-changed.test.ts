@@ -2,11 +2,11 @@
 import { expect, test } from "vitest";
 import type { McpToolEntry } from "../../activities/contract/mcp.ts";
 import { digestOf, noteListed, withChangedTools } from "../../activities/step/changed-tools.ts";
-import { readEvents } from "../../activities/store/events.ts";
 import { keepCatalogue, loadCatalogues } from "../../activities/store/mcp.ts";
 import type { Session } from "../../activities/store/sessions.ts";
 import { createTestDatabase } from "../support/test-database.ts";
 import { perFile } from "../support/per-file.ts";
+import { sessionEvents } from "../support/session-events.ts";
 
 const stand = perFile(
   () => createTestDatabase(),
@@ -40,10 +40,7 @@ test("a new list is reported once, and applied with the next round or a person's
     if (current)
       await noteListed(deps, { id, epoch: 1 }, current, { era: "1", tools: listOf(...names), step: 1 });
   };
-  const changes = async () =>
-    (await readEvents(store.db, id, 0, 100))
-      .filter(({ type }) => type === "mcp:changed")
-      .map(({ data }) => data);
+  const changes = () => sessionEvents(store, id).dataOf("mcp:changed");
   const namesAt = async (at: { round?: number; isSaid?: boolean }) => {
     const before = await load();
     const guidance = at.isSaid ? [{ id: "m", parts: [], queuedAt: "" }] : [];

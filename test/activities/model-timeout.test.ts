@@ -1,21 +1,17 @@
-/** An answer that does not end within limits.modelTimeout. */
-import { eq } from "drizzle-orm";
+/** An answer that does not come to its end within limits.modelTimeout. */
 import { expect, it } from "vitest";
 import { agentConfigSchema } from "../../activities/config/agent-config.ts";
 import { modelDeadlines } from "../../activities/config/run-policy.ts";
-import { modelCalls } from "../../activities/store/schema/index.ts";
 import { directConfig, startDirectAgent, type DirectAgent } from "../support/direct-agent.ts";
 import { scriptedModel, text, type ModelScript } from "../support/scripted-model.ts";
 import { useDatabase } from "../support/test-database.ts";
+import { billsOf } from "../support/stored.ts";
 
 const database = useDatabase(5);
 
 const limits = { ...agentConfigSchema.parse({}).limits, modelTimeout: 1_000 };
 
-async function start(script: ModelScript): Promise<DirectAgent> {
-  const agent = await startDirectAgent(database, script, { config: { limits } });
-  return agent;
-}
+const start = (script: ModelScript) => startDirectAgent(database, script, { config: { limits } });
 
 const attempt = (agent: DirectAgent, number: number) =>
   agent.perform("modelStep", { step: 1, guidance: [] }, { attempt: number });
@@ -30,7 +26,7 @@ it("is asked for twice and then ends the run with its reason", async () => {
     message: expect.stringMatching(/limits\.modelTimeout.*twice in a row.*is kept/),
   });
   expect(agent.model.log).toHaveLength(2);
-  const bills = await database.store.db.select().from(modelCalls).where(eq(modelCalls.sessionId, agent.id));
+  const bills = await billsOf(database.store, agent.id);
   expect(bills.map(({ status, finish }) => [status, finish])).toEqual([
     ["wasted", "too-long"],
     ["wasted", "too-long"],

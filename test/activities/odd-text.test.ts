@@ -2,7 +2,6 @@
 import { expect, it } from "vitest";
 import type { UserPart } from "../../activities/contract/message.ts";
 import type { EventData } from "../../activities/store/event.ts";
-import { readEvents } from "../../activities/store/events.ts";
 import { createSessionMemory } from "../../activities/store/session-memory.ts";
 import { saveOutputPart } from "../../activities/store/tool-calls.ts";
 import { startDirectAgent, type DirectAgent, type DirectAgentOptions } from "../support/direct-agent.ts";
@@ -22,10 +21,6 @@ async function start(script: ModelScript, options: DirectAgentOptions = {}): Pro
 
 const AT = "2026-11-21T10:00:00.000Z";
 const text = (value: string): UserPart => ({ type: "text", text: value });
-
-async function eventsOf(agent: DirectAgent): Promise<{ type: string; data: unknown }[]> {
-  return readEvents(database.store.db, agent.id, 0, 1_000);
-}
 
 it("a tool's name that is cut inside of an emoji is stored whole to the character", async () => {
   const name = `a${"🎈".repeat(130)}`;
@@ -92,15 +87,13 @@ it("a message of any sender is announced as queued, once, before it is announced
     { id: "web", parts, queuedAt: AT },
     { id: "more", parts, queuedAt: AT },
   ]);
-  const announced = (await eventsOf(agent)).filter(({ type }) => type.startsWith("message:"));
-  expect(announced.map(({ type }) => type)).toEqual([
+  expect((await agent.events()).filter((type) => type.startsWith("message:"))).toEqual([
     "message:queued",
     "message:dequeued",
     "message:queued",
     "message:dequeued",
   ]);
-  const queued = announced.filter(({ type }) => type === "message:queued").map(({ data }) => data);
-  expect(queued).toEqual([
+  expect(await agent.dataOf("message:queued")).toEqual([
     { id: "web", position: 1, excerpt: "use tabs please" },
     { id: "more", position: 1, excerpt: "use tabs please" },
   ] satisfies EventData["message:queued"][]);

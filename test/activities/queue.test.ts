@@ -4,7 +4,6 @@ import type { UserPart } from "../../activities/contract/message.ts";
 import type { Guidance } from "../../activities/contract/guidance.ts";
 import { queuedMessage } from "../../activities/contract/queued-message.ts";
 import { saveBlob } from "../../activities/store/blobs.ts";
-import { readEvents } from "../../activities/store/events.ts";
 import { guidance, startDirectAgent, type DirectAgent } from "../support/direct-agent.ts";
 import { DOT_PNG } from "../support/images.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
@@ -109,10 +108,8 @@ describe("messages that wait", () => {
     ];
     await agent.perform("announceQueued", { step: 0, messages });
     await agent.perform("announceQueued", { step: 0, messages });
-    const announced = (await readEvents(database.store.db, agent.id, 0)).filter(
-      ({ type }) => type === "message:queued",
-    );
-    expect(announced.map(({ data }) => data)).toMatchObject([
+    const told = await agent.dataOf("message:queued");
+    expect(told).toMatchObject([
       { id: "a", position: 1 },
       { id: "b", position: 2, by: "ann", excerpt: expect.stringMatching(/^Read this first\. And on\./) },
     ]);

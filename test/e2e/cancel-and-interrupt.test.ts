@@ -12,15 +12,14 @@ import { clientServices, sessionRow } from "../support/client-services.ts";
 import { eventually } from "../support/eventually.ts";
 import { call, scriptedModel, text } from "../support/scripted-model.ts";
 import { wordsOf } from "../support/scripted-summaries.ts";
-import { callRows } from "../support/stored.ts";
+import { untilCalls } from "../support/waits.ts";
 
 /** No heartbeat comes before its timeout: a stop arrives by its announcement, or not at all. */
 const agent = useAgent(60_000);
 
 const cancel = async (id: string, services: Services = clientServices(agent)) =>
   cancelSession(services, await sessionRow(agent, id));
-const untilCallRuns = ({ id }: RunningSession) =>
-  eventually("a call runs", async () => (await callRows(agent.database.store, id, "running")).length > 0);
+const untilCallRuns = ({ id }: RunningSession) => untilCalls(agent.database.store, id, "running");
 
 describe("a cancel", () => {
   it("reports the text that was kept, and the messages that wait", async () => {

@@ -1,12 +1,10 @@
-import { asc, eq } from "drizzle-orm";
 import { describe, expect, it } from "vitest";
 import type { RunConfig } from "../../activities/config/agent-config.ts";
-import { compactionEvents, modelCalls } from "../../activities/store/schema/index.ts";
 import { checkSession } from "../support/checker/check-session.ts";
 import { type RunningSession, useAgent } from "../support/agent-harness.ts";
 import { call, text } from "../support/scripted-model.ts";
 import { isSummaryRequest, longSession, noisyStep, says, wordsOf } from "../support/scripted-summaries.ts";
-import { resultTexts } from "../support/stored.ts";
+import { resultTexts, roundsOf, billsOf } from "../support/stored.ts";
 
 const agent = useAgent();
 
@@ -15,12 +13,6 @@ const inWindow = (contextWindow: number, more: Partial<RunConfig> = {}) => ({
   config: { contextWindow, maxOutput: 1_000, ...more },
 });
 const serving = (window: number) => ({ "gpt-4o": { window, maxOutput: 1_000 } });
-const roundsOf = (session: RunningSession) =>
-  agent.database.store.db
-    .select()
-    .from(compactionEvents)
-    .where(eq(compactionEvents.sessionId, session.id))
-    .orderBy(asc(compactionEvents.id));
 const steps = (from: number, to: number) =>
   Array.from({ length: to - from + 1 }, (_, place) => noisyStep(from + place));
 const stepRequests = ({ model }: RunningSession) =>
@@ -43,7 +35,7 @@ describe("a task longer than its window", () => {
     });
     expect(await session.handle.result()).toMatchObject({ status: "completed", steps: 40 });
     expect(session.model.log.map((served) => served.status).filter((status) => status !== 200)).toEqual([]);
-    const rounds = await roundsOf(session);
+    const rounds = await roundsOf(agent.database.store, session.id);
     expect(rounds.length).toBeGreaterThanOrEqual(3);
     expect(rounds.map((row) => row.round)).toEqual(rounds.map((_, place) => place + 1));
     for (const row of rounds) {
@@ -68,14 +60,10 @@ describe("a task longer than its window", () => {
       ...inWindow(32_000),
     });
     expect(await session.result()).toMatchObject({ status: "completed", steps: 13 });
-    const [round] = await roundsOf(session);
+    const [round] = await roundsOf(agent.database.store, session.id);
     expect(round).toMatchObject({ status: "compacted", trigger: "overflow" });
-    const calls = await agent.database.store.db
-      .select()
-      .from(modelCalls)
-      .where(eq(modelCalls.sessionId, session.id))
-      .orderBy(asc(modelCalls.id));
-    const ofStep = calls.filter((row) => row.purpose === "step");
+    const bills = await billsOf(agent.database.store, session.id);
+    const ofStep = bills.filter((row) => row.purpose === "step");
     const refused = ofStep.find((row) => row.status === "wasted");
     expect(refused?.error).toContain("context window");
     expect(ofStep.filter((row) => row.step === refused?.step).map((row) => row.status)).toEqual([
@@ -99,7 +87,7 @@ describe("a task longer than its window", () => {
       ...inWindow(16_000),
     });
     expect(await session.result()).toMatchObject({ status: "completed", steps: 15 });
-    const [round] = await roundsOf(session);
+    const [round] = await roundsOf(agent.database.store, session.id);
     expect(round).toMatchObject({ status: "compacted", trigger: "threshold" });
     const attempts = round?.attempts as { rung: string; outcome: string }[];
     expect(attempts[0]).toMatchObject({ rung: "full", outcome: "missing-section" });
@@ -122,7 +110,7 @@ describe("a compaction that a person requests", () => {
     await session.until("llm:tool-call", (event) => event.data.about.includes("sleep 3"));
     await session.handle.signal("compact", { focus: "the port number" });
     expect(await session.result()).toMatchObject({ status: "completed", steps: 8, rounds: 1 });
-    const [round, ...more] = await roundsOf(session);
+    const [round, ...more] = await roundsOf(agent.database.store, session.id);
     expect(more).toEqual([]);
     expect(round).toMatchObject({ status: "compacted", trigger: "manual", step: 8 });
     const asked = session.model.requests.filter(isSummaryRequest);

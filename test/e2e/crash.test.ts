@@ -3,13 +3,14 @@
  * tests wait for: they run in parallel, each with its own session, task queue and workers.
  */
 import { describe, expect, it, type TestContext } from "vitest";
-import { readEvents } from "../../activities/store/events.ts";
 import { checkSession } from "../support/checker/check-session.ts";
 import { eventually } from "../support/eventually.ts";
 import { startKillableSession, type KillableSession } from "../support/killable-session.ts";
 import { scriptedModel, text, type ModelScript } from "../support/scripted-model.ts";
-import { answersOf, callRows, resultTexts } from "../support/stored.ts";
+import { answersOf, callRows, resultTexts, secondAttempt } from "../support/stored.ts";
 import { useDatabase } from "../support/test-database.ts";
+import { untilTaken } from "../support/waits.ts";
+import { touch, runsIn } from "../support/in-container.ts";
 
 const database = useDatabase(10);
 
@@ -26,31 +27,10 @@ const mutating = () =>
     .calls("bash", { command: "cat n.marks" })
     .says("Done.");
 
-async function runs({ sandbox }: KillableSession, words: string): Promise<boolean> {
-  const top = await sandbox.top().catch(() => undefined);
-  return top?.Processes.some((row: string[]) => row.join(" ").includes(words)) ?? false;
-}
-
-async function untilItRuns(session: KillableSession, words: string): Promise<void> {
-  await eventually(`${words} runs`, () => runs(session, words), 120_000);
-}
-
+const untilItRuns = ({ sandbox }: KillableSession, words: string) =>
+  eventually(`${words} runs`, () => runsIn(sandbox, words), 120_000);
 const untilItStands = (session: KillableSession) => untilItRuns(session, STANDS);
-
-/** Waits until that many workers have had the command. */
-const untilTaken = (session: KillableSession, fence: number) =>
-  eventually(
-    `worker ${fence} has the command`,
-    async () => (await callRows(database.store, session.id))[0]?.fence === fence,
-    120_000,
-  );
-
-async function release({ sandbox }: KillableSession): Promise<void> {
-  const exec = await sandbox.exec({ Cmd: ["touch", "/tmp/go"] });
-  await exec.start({});
-}
-
-const eventsOf = (session: KillableSession) => readEvents(database.store.db, session.id, 0, 10_000);
+const release = ({ sandbox }: KillableSession) => touch(sandbox, "/tmp/go");
 
 describe.concurrent("a worker that is killed", () => {
   it("during a command: the next one follows it to its true end, and never runs it again [A1] [R4]", async (context) => {
@@ -76,11 +56,7 @@ describe.concurrent("a worker that is killed", () => {
       .says("This is the whole answer.");
     const session = await start(script, context);
     const first = await session.startWorker();
-    await eventually(
-      "the first words arrive",
-      async () => (await eventsOf(session)).some((event) => event.type === "llm:chunk"),
-      60_000,
-    );
+    await session.until("llm:chunk");
     await first.kill();
     await session.startWorker();
     expect(await session.handle.result()).toMatchObject({ result: "This is the whole answer." });
@@ -88,7 +64,7 @@ describe.concurrent("a worker that is killed", () => {
     const answers = await answersOf(database.store, session.id);
     expect(answers).toHaveLength(1);
     expect(JSON.stringify(answers[0]?.content)).not.toContain("never finished");
-    const events = await eventsOf(session);
+    const events = await session.events();
     const begun = events.filter((event) => event.type === "step:started");
     expect(begun.map(({ step, attempt }) => [step, attempt])).toEqual([
       [1, 1],
@@ -137,10 +113,10 @@ describe.concurrent("a command whose workers die", () => {
     await untilItStands(session);
     await first.kill();
     const second = await session.startWorker();
-    await untilTaken(session, 2);
+    await untilTaken(database.store, session.id, 2);
     await second.kill();
     await session.startWorker();
-    await untilTaken(session, 3);
+    await untilTaken(database.store, session.id, 3);
     await release(session);
     expect(await session.handle.result()).toMatchObject({ status: "completed", steps: 2 });
     const [result] = await resultTexts(database.store, session.id);
@@ -159,7 +135,7 @@ describe.concurrent("a command whose workers die", () => {
     );
     for (const fence of [1, 2, 3]) {
       const worker = await session.startWorker();
-      await untilTaken(session, fence);
+      await untilTaken(database.store, session.id, fence);
       if (fence === 1) await untilItRuns(session, "sleep 250");
       await worker.kill();
     }
@@ -185,7 +161,7 @@ describe.concurrent("a command whose workers die", () => {
     await release(session);
     await eventually(
       "the command has ended without a worker",
-      async () => !(await runs(session, STANDS)),
+      async () => !(await runsIn(session.sandbox, STANDS)),
       60_000,
     );
     await session.startWorker();
@@ -214,10 +190,7 @@ describe("a worker that gets SIGTERM", () => {
     const [row] = await callRows(database.store, session.id);
     expect(row).toMatchObject({ status: "completed", exitCode: 0, fence: 2 });
     // It was handed over: no heartbeat timed out.
-    const { events } = await session.handle.fetchHistory();
-    const taken = (events ?? [])
-      .map((event) => event.activityTaskStartedEventAttributes)
-      .find((started) => started?.attempt === 2);
+    const taken = await secondAttempt(session.handle);
     expect(taken?.lastFailure?.message).toBeTruthy();
     expect(taken?.lastFailure?.timeoutFailureInfo).toBeFalsy();
     await checkSession(session.place, session);

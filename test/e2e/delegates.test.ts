@@ -29,18 +29,16 @@ import { eventually } from "../support/eventually.ts";
 import { startKillableSession } from "../support/killable-session.ts";
 import { resetToStep } from "../support/reset-run.ts";
 import { call, scriptedModel, text } from "../support/scripted-model.ts";
-import { callRows, resultTexts } from "../support/stored.ts";
+import { resultTexts } from "../support/stored.ts";
+import { untilCalls } from "../support/waits.ts";
+import { touch } from "../support/in-container.ts";
 
 const agent = useAgent();
 
 const rowOf = async (id: string) =>
   (await agent.database.store.db.select().from(sessions).where(eq(sessions.id, id)))[0];
 const statusOf = async (id: string) => (await agent.client.workflow.getHandle(id).describe()).status.name;
-const untilCallRuns = (id: string) =>
-  eventually(
-    `a call of ${id} runs`,
-    async () => (await callRows(agent.database.store, id, "running")).length > 0,
-  );
+const untilCallRuns = (id: string) => untilCalls(agent.database.store, id, "running");
 const delegateCall = (task: string, more: object = {}) => call("delegate", { task, ...more });
 const SLEEP = [call("bash", { command: "sleep 60" })];
 
@@ -197,9 +195,7 @@ describe("a delegate", () => {
     await untilCallRuns(child);
     await worker.kill();
     await session.startWorker();
-    const sandbox = agent.docker.getContainer(`longhaul-${child}`);
-    const touch = await sandbox.exec({ Cmd: ["touch", "/workspace/go"], User: "1000" });
-    await touch.start({});
+    await touch(agent.docker.getContainer(`longhaul-${child}`), "/workspace/go");
     expect(await session.handle.result()).toMatchObject({ status: "completed", result: "Done." });
     expect((await resultTexts(agent.database.store, child)).map((each) => each.split("\n")[0])).toEqual([
       "went on",

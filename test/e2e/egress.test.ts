@@ -38,14 +38,9 @@ it("refuses a name, allows it after a person's approval, and no longer after a r
   const [first = ""] = await resultTexts(store, session.id);
   expect(first).toMatch(/^blocked-by-allowlist\nthrough\n/);
   expect(first).toContain(`longhaul allow ${session.id} NAME`);
-  const events = await session.events();
-  expect(events.find(({ type }) => type === "sandbox:created")?.data).toMatchObject({
-    network: { reach: "listed", reachable: [] },
-  });
-  expect(events.find(({ type }) => type === "egress:allowed")?.data).toEqual({
-    domain: NAME,
-    by: "person",
-  });
+  const [created] = await session.dataOf("sandbox:created");
+  expect(created).toMatchObject({ network: { reach: "listed", reachable: [] } });
+  expect((await session.dataOf("egress:allowed"))[0]).toEqual({ domain: NAME, by: "person" });
 
   const runId = await resetToStep(agent.client, session.id, 1);
   await agent.client.workflow.getHandle(session.id, runId).result();
@@ -79,8 +74,7 @@ it("asks a person once about names that are not listed, and allows approved ones
   expect(results[0]).toMatch(/^blocked-by-allowlist/);
   expect(results[1]).toMatch(/^blocked-private-address\nblocked-by-allowlist/);
   expect(results[2]).toMatch(/^blocked-by-allowlist/);
-  const events = await session.events();
-  expect(events.filter(({ type }) => type === "question:asked")).toHaveLength(2);
-  expect(events.find(({ type }) => type === "egress:allowed")?.data).toEqual({ domain: NAME, by: "Ada" });
+  expect(await session.dataOf("question:asked")).toHaveLength(2);
+  expect((await session.dataOf("egress:allowed"))[0]).toEqual({ domain: NAME, by: "Ada" });
   expect(JSON.stringify(session.model.requests[1])).toContain(`${NAME} may be reached from now on`);
 });

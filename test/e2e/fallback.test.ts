@@ -1,10 +1,9 @@
 /** A fallback model replaces one whose provider fails, continues its session, and is replaced in turn. */
-import { asc, eq } from "drizzle-orm";
 import { describe, expect, it } from "vitest";
 import type { ModelTarget } from "../../activities/config/model-target.ts";
-import { modelCalls } from "../../activities/store/schema/index.ts";
 import { useAgent } from "../support/agent-harness.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
+import { billsOf } from "../support/stored.ts";
 
 const agent = useAgent();
 
@@ -19,15 +18,8 @@ const other: ModelTarget = {
 const served = { "gpt-4o": { window: 128_000 }, other: { window: 64_000 } };
 const soon = { headers: { "retry-after-ms": "10" } };
 
-const calls = (id: string) =>
-  agent.database.store.db
-    .select({ model: modelCalls.model, status: modelCalls.status, step: modelCalls.step })
-    .from(modelCalls)
-    .where(eq(modelCalls.sessionId, id))
-    .orderBy(asc(modelCalls.id));
-
-const switches = (events: readonly { readonly type: string; readonly data: unknown }[]) =>
-  events.filter(({ type }) => type === "llm:switched").map(({ data }) => data);
+const calls = async (id: string) =>
+  (await billsOf(agent.database.store, id)).map(({ model, status, step }) => ({ model, status, step }));
 
 describe("a model with a fallback", () => {
   it("is replaced after three failures, with one event, billed by model; its session continues [L3]", async () => {
@@ -42,7 +34,9 @@ describe("a model with a fallback", () => {
     });
     expect(await session.result()).toMatchObject({ status: "completed", result: "Done by the other." });
     const reason = "fallback";
-    expect(switches(await session.events())).toEqual([{ from: "openai/gpt-4o", to: "openai/other", reason }]);
+    expect(await session.dataOf("llm:switched")).toEqual([
+      { from: "openai/gpt-4o", to: "openai/other", reason },
+    ]);
     expect(await calls(session.id)).toEqual([
       { model: "openai/gpt-4o", status: "kept", step: 1 },
       ...[1, 2, 3].map(() => ({ model: "openai/gpt-4o", status: "wasted", step: 2 })),
@@ -62,7 +56,7 @@ describe("a model with a fallback", () => {
     });
     expect(await session.result()).toMatchObject({ result: "Back again." });
     const [own, its] = ["openai/gpt-4o", "openai/other"];
-    expect(switches(await session.events())).toEqual([
+    expect(await session.dataOf("llm:switched")).toEqual([
       { from: own, to: its, reason: "fallback" },
       { from: its, to: own, reason: "return" },
     ]);
@@ -90,8 +84,9 @@ describe("a session whose cost is limited", () => {
       result: "So far, so good.",
     });
     const events = await session.events();
-    const near = events.filter(({ type }) => type === "limit:near").map(({ data }) => data);
-    expect(near).toEqual([{ limit: "cost", used: expect.closeTo(2.2), max: 2 }]);
+    expect(await session.dataOf("limit:near")).toEqual([
+      { limit: "cost", used: expect.closeTo(2.2), max: 2 },
+    ]);
     expect(events.at(-1)).toMatchObject({
       type: "session:ended",
       data: { status: "max_steps", limit: "cost", reason: expect.stringContaining("limits.maxCostUsd: $2") },

@@ -1,15 +1,11 @@
 import { describe, expect, it } from "vitest";
 import { checkSession } from "../support/checker/check-session.ts";
 import { type RunningSession, useAgent } from "../support/agent-harness.ts";
-import { eventually } from "../support/eventually.ts";
 import { call, scriptedModel } from "../support/scripted-model.ts";
 import { wordsOf } from "../support/scripted-summaries.ts";
-import { callRows } from "../support/stored.ts";
+import { untilCalls } from "../support/waits.ts";
 
 const agent = useAgent();
-
-const untilACallRuns = ({ id }: RunningSession) =>
-  eventually("a call runs", async () => (await callRows(agent.database.store, id, "running")).length > 0);
 
 /** How often each of the texts is in the newest request. */
 function heard({ model }: RunningSession, ...texts: string[]): number[] {
@@ -26,7 +22,7 @@ describe("a repeated step", () => {
       .fails(503, "We are down for an hour.", { headers: { "retry-after": "500" } })
       .says("Both are clear.");
     const session = await agent.start(script);
-    await untilACallRuns(session);
+    await untilCalls(agent.database.store, session.id, "running");
     await session.handle.signal("guidance", { id: "one", text: "use tabs" });
     await session.until("llm:error");
     await session.handle.signal("interrupt", { id: "two", text: "try the other provider" });
@@ -41,7 +37,7 @@ describe("a repeated step", () => {
       .fails(503, "We are down for an hour.", { headers: { "retry-after": "500" } })
       .says("All are clear.");
     const session = await agent.start(script);
-    await untilACallRuns(session);
+    await untilCalls(agent.database.store, session.id, "running");
     await session.handle.signal("guidance", { id: "one", text: "use tabs" });
     await session.until("llm:error");
     await session.handle.signal("guidance", { id: "two", text: "no semicolons" });

@@ -7,6 +7,7 @@ import { call, scriptedModel } from "../support/scripted-model.ts";
 import { wordsOf } from "../support/scripted-summaries.ts";
 import { answersOf, callRows, transcriptOf } from "../support/stored.ts";
 import { useAgent } from "../support/agent-harness.ts";
+import { untilCalls } from "../support/waits.ts";
 
 const agent = useAgent();
 
@@ -36,8 +37,8 @@ describe("before the first token", () => {
     const stop = { id: "stop", text: "do something else", parts: [picture] };
     await session.handle.signal("interrupt", stop);
     expect(await session.result()).toMatchObject({ status: "completed" });
-    const queued = (await session.events()).filter(({ type }) => type === "message:queued");
-    expect(queued.map((event) => (event.data as { id: string }).id)).toEqual([data.id, "stop"]);
+    const queued = await session.dataOf("message:queued");
+    expect(queued.map(({ id }) => id)).toEqual([data.id, "stop"]);
     const said = (await transcriptOf(agent.database.store, session.id)).filter(
       ({ kind }) => kind === "guidance",
     );
@@ -55,11 +56,7 @@ describe("two interrupts at once", () => {
   it("end three calls, each with a result that says so, and deliver both messages [case 23]", async () => {
     const sleep = call("bash", { command: "echo begun; sleep 60" });
     const session = await agent.start(scriptedModel().answers(sleep, sleep, sleep).says("Both are clear."));
-    await eventually(
-      "the calls run",
-      async () => (await callRows(agent.database.store, session.id, "running")).length === 3,
-      120_000,
-    );
+    await untilCalls(agent.database.store, session.id, "running", 3);
     await Promise.all([
       session.handle.signal("interrupt", { id: "one", text: "not that" }),
       session.handle.signal("interrupt", { id: "two", text: "nor that" }),

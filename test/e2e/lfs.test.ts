@@ -34,9 +34,7 @@ const start = (url: string, script: ModelScript, git: Partial<SessionGit> = {}) 
   agent.start(script, { config: onRepository(url, { lfs: true, ...git }) });
 
 const refusals = async (session: RunningSession) =>
-  (await session.events())
-    .filter(({ type }) => type === "git:refused")
-    .map(({ data }) => (data as { reason: string }).reason);
+  (await session.dataOf("git:refused")).map(({ reason }) => reason);
 
 it("files in Git LFS are in the sandbox with their content, and new ones reach the store before the branch", async () => {
   const { remote, store, url } = await place();
@@ -90,9 +88,8 @@ it("a store that has not what it should, or sends something else, ends the sessi
   store.objects.clear();
   const empty = await start(url, scriptedModel().says("Never."));
   await expect(empty.result()).rejects.toThrow();
-  const ends = async (session: RunningSession) =>
-    JSON.stringify((await session.events()).filter(({ type }) => type === "session:ended"));
-  expect(await ends(lied)).toMatch(/RepositoryUnavailable.*different content/);
+  const ends = async (session: RunningSession) => JSON.stringify(await session.dataOf("session:ended"));
+  expect(await ends(lied)).toMatch(/RepositoryUnavailable.*another content/);
   expect(await ends(empty)).toMatch(/RepositoryUnavailable.*does not have the object.*Leave git.lfs out/);
   expect([...lied.model.requests, ...empty.model.requests]).toEqual([]);
 });

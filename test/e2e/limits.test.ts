@@ -122,8 +122,8 @@ it("resumed at the limit of cost, ends before it pays if no one may be asked, an
       result: "That is all.",
     });
     expect(session.model.requests).toHaveLength(2);
-    const ends = (await session.events()).filter(({ type }) => type === "session:ended");
-    expect(ends[1]?.data).toMatchObject({
+    const [, end] = await session.dataOf("session:ended");
+    expect(end).toMatchObject({
       reason:
         "The session has reached its cost limit (limits.maxCostUsd: $1). The conversation and the files are kept.",
     });
@@ -192,7 +192,7 @@ it("keeps no sandbox during a long wait", async () => {
   await session.until("sandbox:parked");
   await session.handle.signal("answer", "5 steps");
   expect(await session.result()).toMatchObject({ result: "Done." });
-  const [, read] = (await session.events()).filter(({ type }) => type === "llm:tool-result");
-  expect(JSON.stringify(read?.data)).toContain("kept");
+  const [, read] = await session.dataOf("llm:tool-result");
+  expect(JSON.stringify(read)).toContain("kept");
   await checkSession(agent, session);
 });

@@ -3,9 +3,10 @@ import { eq } from "drizzle-orm";
 import { describe, expect, it } from "vitest";
 import { boxes, checkpoints } from "../../activities/store/schema/index.ts";
 import { eventually, type StartOptions, useAgent } from "../support/agent-harness.ts";
-import { noticesOf, removeAll, untilItRuns } from "../support/lost-sandbox.ts";
+import { removeAll, untilItRuns } from "../support/lost-sandbox.ts";
 import { call, scriptedModel } from "../support/scripted-model.ts";
-import { callRows, resultTexts } from "../support/stored.ts";
+import { callRows, resultTexts, noticesOf } from "../support/stored.ts";
+import { untilStepSaved } from "../support/waits.ts";
 
 const agent = useAgent();
 
@@ -24,15 +25,6 @@ const offline: StartOptions = {
   config: { sandbox: { network: "none" } },
 };
 
-const isSaved = (id: string, step: number) =>
-  eventually("the step is saved", async () => {
-    const rows = await agent.database.store.db
-      .select()
-      .from(checkpoints)
-      .where(eq(checkpoints.sessionId, id));
-    return rows.some((row) => row.step === step);
-  });
-
 describe.concurrent("a sandbox that is lost during a command", () => {
   it.each([
     ["killed", (sandbox: { kill(): Promise<unknown> }) => sandbox.kill()],
@@ -49,12 +41,12 @@ describe.concurrent("a sandbox that is lost during a command", () => {
       expect(looked).toBe("kept\nline");
       const calls = await callRows(agent.database.store, session.id);
       expect(calls.map((row) => row.status)).toEqual(["completed", "unknown", "completed"]);
-      expect(await noticesOf(agent, session)).toEqual([
+      expect(await noticesOf(agent.database.store, session.id)).toEqual([
         expect.stringMatching(
           /restarted by something else. The files in \/workspace are as they were. All processes/,
         ),
       ]);
-      expect((await session.events()).filter(({ type }) => type === "sandbox:lost")).toHaveLength(1);
+      expect(await session.dataOf("sandbox:lost")).toHaveLength(1);
       // The notice is at the boundary: after the results, before the next answer.
       const types = session.model.requests[2]?.items.map(({ type }) => type);
       expect(types?.slice(-2)).toEqual(["result", "message"]);
@@ -64,13 +56,13 @@ describe.concurrent("a sandbox that is lost during a command", () => {
   it("with its volume: the files are restored from the last save, and the model gets a notice of what is gone [R14]", async () => {
     const session = await agent.start(script("cat kept.txt; ls"), offline);
     await untilItRuns(agent, session, "sleep 4711");
-    await isSaved(session.id, 1);
+    await untilStepSaved(agent.database.store, session.id, 1);
     await removeAll(agent, session);
     expect(await session.handle.result()).toMatchObject({ status: "completed", steps: 4 });
     const [, slept, looked] = await resultTexts(agent.database.store, session.id);
     expect(slept).toMatch(/not known how this command ended, or whether it began/);
     expect(looked).toBe("kept\nkept.txt");
-    const [notice, ...more] = await noticesOf(agent, session);
+    const [notice, ...more] = await noticesOf(agent.database.store, session.id);
     expect(more).toEqual([]);
     expect(notice).toContain("are as saved after step 1.");
     expect(notice).toContain("What the calls of step 2 had done by then is lost too.");
@@ -80,7 +72,7 @@ describe.concurrent("a sandbox that is lost during a command", () => {
   it("with its volume and all saves: the run fails with a typed failure, and does not continue in an empty folder [R14]", async () => {
     const session = await agent.start(script(), offline);
     await untilItRuns(agent, session, "sleep 4711");
-    await isSaved(session.id, 1);
+    await untilStepSaved(agent.database.store, session.id, 1);
     const { db } = agent.database.store;
     await db.delete(checkpoints).where(eq(checkpoints.sessionId, session.id));
     await db.update(boxes).set({ savedStep: null }).where(eq(boxes.sessionId, session.id));
@@ -93,14 +85,8 @@ describe.concurrent("a sandbox that is lost during a command", () => {
     });
     expect(session.model.requests).toHaveLength(2);
     // Resumed, it gets one notice.
-    await agent.client.workflow.signalWithStart("codingAgent", {
-      workflowId: session.id,
-      taskQueue: agent.taskQueue,
-      signal: "guidance",
-      signalArgs: [{ id: "on", text: "Go on." }],
-    });
-    await agent.client.workflow.getHandle(session.id).result();
-    const notices = await noticesOf(agent, session);
+    await (await session.resume("Go on.", "on")).result();
+    const notices = await noticesOf(agent.database.store, session.id);
     expect(notices).toEqual([expect.stringContaining("before its files were ever saved")]);
   });
 
@@ -122,7 +108,7 @@ describe.concurrent("a sandbox that is lost during a command", () => {
     expect(await resultTexts(agent.database.store, session.id)).toEqual([
       expect.stringMatching(/^woken\nline/),
     ]);
-    expect(await noticesOf(agent, session)).toEqual([]);
+    expect(await noticesOf(agent.database.store, session.id)).toEqual([]);
   });
 });
 
@@ -137,11 +123,10 @@ describe("a file that is too large to be saved", () => {
       offline,
     );
     await session.handle.result();
-    expect(await noticesOf(agent, session)).toEqual([
+    expect(await noticesOf(agent.database.store, session.id)).toEqual([
       expect.stringContaining('Not in the saved workspace: "big.bin" (65 MiB).'),
     ]);
-    const leftOut = (await session.events()).filter(({ type }) => type === "sandbox:left-out");
-    expect(leftOut.map(({ data }) => data)).toEqual([
+    expect(await session.dataOf("sandbox:left-out")).toEqual([
       { count: 1, files: [{ path: "big.bin", bytes: 65 * 2 ** 20, reason: "too-large" }] },
     ]);
   });

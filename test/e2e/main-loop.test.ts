@@ -1,10 +1,12 @@
-import { and, asc, eq } from "drizzle-orm";
+import { eq } from "drizzle-orm";
 import { describe, expect, it } from "vitest";
-import { sessions, toolCalls } from "../../activities/store/schema/index.ts";
+import { sessions } from "../../activities/store/schema/index.ts";
 import { CANARY, eventually, useAgent } from "../support/agent-harness.ts";
 import { checkSession } from "../support/checker/check-session.ts";
-import { transcriptOf } from "../support/stored.ts";
+import { transcriptOf, callRows } from "../support/stored.ts";
 import { call, scriptedModel, text } from "../support/scripted-model.ts";
+import { untilCalls } from "../support/waits.ts";
+import { runsIn } from "../support/in-container.ts";
 
 const agent = useAgent();
 
@@ -94,11 +96,7 @@ describe("the main loop", () => {
       .says("I see.");
     const session = await agent.start(script);
     expect((await session.result()).status).toBe("completed");
-    const rows = await agent.database.store.db
-      .select()
-      .from(toolCalls)
-      .where(eq(toolCalls.sessionId, session.id))
-      .orderBy(asc(toolCalls.sequence));
+    const rows = await callRows(agent.database.store, session.id);
     expect(rows.map((row) => [row.status, row.exitCode])).toEqual([
       ["error", null],
       ["error", null],
@@ -223,25 +221,16 @@ describe("stopping", () => {
     const session = await agent.start(script);
     await session.until("sandbox:created");
     const sandbox = agent.docker.getContainer(`longhaul-${session.id}`);
-    await eventually("the command runs", async () =>
-      (await sandbox.top()).Processes.some((row: string[]) => row.join(" ").includes("sleep 300")),
-    );
+    await eventually("the command runs", () => runsIn(sandbox, "sleep 300"));
     const cancelled = Date.now();
     await session.handle.cancel();
-    await eventually("its processes are gone", async () => {
-      const top = await sandbox.top().catch(() => undefined);
-      return (
-        top === undefined || !top.Processes.some((row: string[]) => /sleep 300|beat/.test(row.join(" ")))
-      );
-    });
+    const stays = async () => (await runsIn(sandbox, "sleep 300")) || runsIn(sandbox, "beat");
+    await eventually("its processes are gone", async () => !(await stays()));
     const ended = Date.now() - cancelled;
     await expect(session.result()).rejects.toThrow();
     console.log(`cancel: processes gone after ${ended} ms, run closed after ${Date.now() - cancelled} ms`);
     expect(ended).toBeLessThan(1_000);
-    const results = await agent.database.store.db
-      .select()
-      .from(toolCalls)
-      .where(eq(toolCalls.sessionId, session.id));
+    const results = await callRows(agent.database.store, session.id);
     expect(results.map((row) => row.status)).toEqual(["interrupted"]);
     await expect(sandbox.inspect()).rejects.toThrow();
     await checkSession(agent, session);
@@ -251,13 +240,7 @@ describe("stopping", () => {
     const script = scriptedModel().calls("bash", { command: "sleep 60" }).says("Something else then.");
     const session = await agent.start(script);
     await session.until("llm:tool-call");
-    await eventually("the call runs", async () => {
-      const [row] = await agent.database.store.db
-        .select()
-        .from(toolCalls)
-        .where(and(eq(toolCalls.sessionId, session.id), eq(toolCalls.status, "running")));
-      return row;
-    });
+    await untilCalls(agent.database.store, session.id, "running");
     await session.handle.signal("interrupt", { id: "i", text: "do something else" });
     expect((await session.result()).status).toBe("completed");
     const last = session.model.requests.at(-1);

@@ -10,20 +10,14 @@ import { startMcpServer, withServers } from "../support/mcp-server.ts";
 import { questionRows, untilWaiting } from "../support/questions.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
 import { resultTexts } from "../support/stored.ts";
+import { touch, isThere } from "../support/in-container.ts";
 
 const agent = useAgent();
 
 const parking = (servers: object) =>
   withServers(servers, { questions: { mode: "ask", parkAfter: 200, maxOpen: 8 } });
 
-const containerOf = (id: string) => agent.docker.getContainer(`longhaul-${id}`);
-const isThere = (id: string) =>
-  containerOf(id)
-    .inspect()
-    .then(
-      () => true,
-      () => false,
-    );
+const boxOf = (id: string) => agent.docker.getContainer(`longhaul-${id}`);
 
 test("the answer continues the call of a server elsewhere, and the next step has its files", async () => {
   let calls = 0;
@@ -53,7 +47,7 @@ test("the answer continues the call of a server elsewhere, and the next step has
     { config: parking({ github: { url: server.url } }) },
   );
   await session.until("sandbox:parked");
-  expect(await isThere(session.id)).toBe(false);
+  expect(await isThere(boxOf(session.id))).toBe(false);
   await session.handle.executeUpdate("answerQuestion", { args: [{ question: "s2c0q1", text: "beta" }] });
   expect(await session.result()).toMatchObject({ status: "completed", result: "Done." });
   const [, created, read] = await resultTexts(agent.database.store, session.id);
@@ -73,17 +67,14 @@ test("the answer continues the call of a program that went with its sandbox", as
   );
   await untilWaiting(agent.database.store, session);
   await session.until("sandbox:parked");
-  expect(await isThere(session.id)).toBe(false);
+  expect(await isThere(boxOf(session.id))).toBe(false);
   await session.handle.executeUpdate("answerQuestion", { args: [{ question: "s1c0q1", text: "this" }] });
   // The program holds its result until it finds this.
   await eventually("its new sandbox lets it answer", () =>
-    containerOf(session.id)
-      .exec({ Cmd: ["touch", "/tmp/answered"], User: "1000" })
-      .then((exec) => exec.start({}))
-      .then(
-        () => true,
-        () => false,
-      ),
+    touch(boxOf(session.id), "/tmp/answered").then(
+      () => true,
+      () => false,
+    ),
   );
   expect(await session.result()).toMatchObject({ status: "completed", result: "Done." });
   const [asked, calls] = await resultTexts(agent.database.store, session.id);

@@ -13,6 +13,7 @@ import { call, scriptedModel } from "../support/scripted-model.ts";
 import { callRows, resultTexts } from "../support/stored.ts";
 import { CANARY, useAgent } from "../support/agent-harness.ts";
 import { inContainer } from "../support/in-container.ts";
+import { untilTaken } from "../support/waits.ts";
 
 const agent = useAgent();
 
@@ -60,8 +61,7 @@ test("a server's tools are offered, called and answered for each protocol revisi
   const rows = await callRows(agent.database.store, session.id);
   expect(rows.map(({ status }) => status)).toEqual(["completed", "completed", "error"]);
   const events = await session.events();
-  const connected = events.filter(({ type }) => type === "mcp:connected").map(({ data }) => data);
-  expect(connected).toMatchObject([
+  expect(await session.dataOf("mcp:connected")).toMatchObject([
     { server: "fresh", era: "2026-07-28", tools: 2 },
     { server: "old", era: "2025-11-25", tools: 1 },
   ]);
@@ -143,9 +143,7 @@ test("a session that is forgotten, progress, silence, and an interrupt [M8] [M9]
   expect(calls.map(({ status }) => status)).toEqual(["completed", "completed", "unknown", "interrupted"]);
   expect(calls.map(({ mcpServer, isReadOnly }) => [mcpServer, isReadOnly])[1]).toEqual(["slow", false]);
   const events = await session.events();
-  const connected = events
-    .filter(({ type }) => type === "mcp:connected")
-    .map(({ data }) => data as { server: string });
+  const connected = await session.dataOf("mcp:connected");
   expect(connected.map(({ server }) => server).toSorted()).toEqual(["rows", "rows", "slow"]);
   const took = events.find(
     ({ type, data }) => type === "llm:tool-result" && (data as { name: string }).name === "slow__hang",
@@ -232,11 +230,7 @@ test("a worker that dies during a call: no call runs twice that may not, and a p
   );
   await first.kill();
   await session.startWorker();
-  await eventually(
-    "another worker has the call",
-    async () => (await callRows(agent.database.store, session.id))[3]?.fence === 2,
-    120_000,
-  );
+  await untilTaken(agent.database.store, session.id, 2, 3);
   await inContainer(session.sandbox, "touch /tmp/go");
   expect(await session.handle.result()).toMatchObject({ status: "completed", steps: 4 });
   expect(calls.toSorted()).toEqual(["add_row", "list_rows", "list_rows"]);

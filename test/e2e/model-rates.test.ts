@@ -11,7 +11,6 @@ import { startKillableSession } from "../support/killable-session.ts";
 import { perFile } from "../support/per-file.ts";
 import { scriptedModel, text } from "../support/scripted-model.ts";
 import { useDatabase } from "../support/test-database.ts";
-import { eventsOf } from "../support/two-workers.ts";
 import { createTestWorker } from "../support/test-worker.ts";
 
 const agent = perFile(
@@ -160,8 +159,7 @@ describe("requests at once", () => {
     const worker = await lost.startWorker();
     await eventually("its request is open", () => lost.model.log.length === 1, 60_000);
     const next = await startKillableSession(database, scriptedModel(), { config, beside: lost });
-    const isThrottled = async () => (await eventsOf(next)).some(({ type }) => type === "llm:throttled");
-    await eventually("the other waits", isThrottled, 60_000);
+    await next.until("llm:throttled");
     await worker.kill();
     await lost.handle.terminate("no one asks for it again");
     await lost.startWorker();

@@ -3,7 +3,8 @@ import { expect, it } from "vitest";
 import { type RunningSession, useAgent } from "../support/agent-harness.ts";
 import { eventually } from "../support/eventually.ts";
 import { scriptedModel, text } from "../support/scripted-model.ts";
-import { answersOf, callRows, resultTexts } from "../support/stored.ts";
+import { answersOf, resultTexts } from "../support/stored.ts";
+import { untilCalls } from "../support/waits.ts";
 
 const agent = useAgent();
 
@@ -13,15 +14,6 @@ const AWAY = { headers: { "retry-after": "600" } };
 
 const pendingOf = async ({ handle }: RunningSession, type: string) =>
   (await handle.describe()).raw.pendingActivities?.find(({ activityType }) => activityType?.name === type);
-
-/** For a busy machine: the first session of a file loads what all need. */
-async function heard(session: RunningSession, type: string): Promise<void> {
-  await eventually(
-    `event ${type}`,
-    async () => (await session.events()).some((event) => event.type === type),
-    60_000,
-  );
-}
 
 /** As the Web UI's buttons do it. */
 async function press(
@@ -48,7 +40,7 @@ async function untilPaused(session: RunningSession, type = "modelStep"): Promise
 
 it("a model step paused between two attempts waits, and continues when it is unpaused: one answer [A13]", async () => {
   const session = await agent.start(scriptedModel().fails(503, "Down.", AWAY).says("Here I am."));
-  await heard(session, "llm:error");
+  await session.until("llm:error");
   await press("pauseActivity", session);
   await untilPaused(session);
   await press("unpauseActivity", session);
@@ -61,7 +53,7 @@ it("one paused during an answer is aborted, not cancelled, and requested again [
     .answers(text("This half is dropped"), { type: "hang" })
     .says("The whole answer.");
   const session = await agent.start(script);
-  await heard(session, "llm:chunk");
+  await session.until("llm:chunk");
   await press("pauseActivity", session);
   await untilPaused(session);
   await eventually("the provider is hung up on", () => session.model.aborts.length === 1);
@@ -80,7 +72,7 @@ it("one reset between two attempts is retried at once, and counted from one [A13
       .fails(503, "Down.", { ...AWAY, times: 1 })
       .says("Here I am."),
   );
-  await heard(session, "llm:error");
+  await session.until("llm:error");
   await press("resetActivity", session);
   expect(await session.result()).toMatchObject({ status: "completed", result: "Here I am." });
   const { events } = await session.handle.fetchHistory();
@@ -100,11 +92,7 @@ it("a paused command continues, and its end is found after the unpause: it ran o
     .calls("bash", { command: "cat n.txt" })
     .says("Done.");
   const session = await agent.start(script);
-  await eventually(
-    "the command runs",
-    async () => (await callRows(agent.database.store, session.id, "running")).length === 1,
-    60_000,
-  );
+  await untilCalls(agent.database.store, session.id, "running");
   await press("pauseActivity", session, "runTool");
   await untilPaused(session, "runTool");
   await press("unpauseActivity", session, "runTool");

@@ -37,10 +37,8 @@ it("runs the sibling calls at once, waits for the answer, and stores all results
     expiresAt: null,
   });
   await untilWaiting(agent.database.store, session);
-  const results = (await session.events()).filter(({ type }) => type === "llm:tool-result");
-  expect(results.map(({ data }) => (data as { index: number }).index).toSorted((a, b) => a - b)).toEqual([
-    0, 2,
-  ]);
+  const results = await session.dataOf("llm:tool-result");
+  expect(results.map(({ index }) => index).toSorted((a, b) => a - b)).toEqual([0, 2]);
   const status = await session.handle.query<{ status: string; phase: string; questions: unknown[] }>(
     "status",
   );

@@ -22,6 +22,7 @@ import { bash, useTestSandboxes } from "../support/test-sandboxes.ts";
 import { eventually } from "../support/eventually.ts";
 import { createTestDatabase, type TestDatabase } from "../support/test-database.ts";
 import { silentAnnouncements } from "../support/silent-announcements.ts";
+import { isThere } from "../support/in-container.ts";
 
 const sandboxes = useTestSandboxes();
 let database: TestDatabase;
@@ -74,14 +75,7 @@ async function untilListedAsEnded(...ids: readonly string[]): Promise<void> {
   });
 }
 
-const isThere = ({ sessionId }: SandboxSpec) =>
-  sandboxes.docker
-    .getContainer(sandboxName(sessionId))
-    .inspect()
-    .then(
-      () => true,
-      () => false,
-    );
+const hasBox = ({ sessionId }: SandboxSpec) => isThere(sandboxes.docker.getContainer(sandboxName(sessionId)));
 
 const optionsOf = (host: SandboxHost) => ({
   host,
@@ -117,7 +111,7 @@ it("sandboxes of runs that are over are removed, also of those that never ran; o
   expect(removed.filter((id) => ours.has(id)).toSorted()).toEqual(
     [over, created, moved].map(({ sessionId }) => sessionId).toSorted(),
   );
-  expect(await Promise.all([over, created, alive, unknown, moved].map(isThere))).toEqual([
+  expect(await Promise.all([over, created, alive, unknown, moved].map(hasBox))).toEqual([
     false,
     false,
     true,
@@ -159,7 +153,7 @@ it("the newest files of a session that is over are saved before its sandbox is r
     remove: async (id) => (trouble(stuck, id), sandboxes.host.remove(id)),
   };
   expect(await reapSandboxes(optionsOf(host))).toEqual([fine.sessionId]);
-  expect(await Promise.all(specs.map(isThere))).toEqual([true, true, true, false]);
+  expect(await Promise.all(specs.map(hasBox))).toEqual([true, true, true, false]);
   const saved = async ({ sessionId }: SandboxSpec) =>
     (await readWorkspace(db, sessionId))?.map(
       (file) => file.kind === "file" && String(Buffer.from(file.bytes)),

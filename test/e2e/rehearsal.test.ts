@@ -2,13 +2,11 @@
  * The acceptance task: the flashcard application, built by the rehearsal model in a window of 16k tokens, with real
  * services. Uses the default strategy; `LONGHAUL_STRATEGIES=all` (or names with commas) runs it with others.
  */
-import { eq } from "drizzle-orm";
 import { describe, expect, it } from "vitest";
 import { strategyNames, type StrategyName } from "../../activities/contract/strategies.ts";
-import { compactionEvents, modelCalls } from "../../activities/store/schema/index.ts";
 import { FLASHCARDS } from "../../worker/rehearsal/flashcards/script.ts";
 import { createRehearsal } from "../../worker/rehearsal/rehearsal.ts";
-import { answersOf, resultTexts } from "../support/stored.ts";
+import { answersOf, resultTexts, roundsOf, billsOf } from "../support/stored.ts";
 import { useAgent } from "../support/agent-harness.ts";
 
 const agent = useAgent();
@@ -38,18 +36,15 @@ describe("the flashcard application", () => {
       expect(end).toMatchObject({ status: "completed" });
       expect(end.steps).toBeGreaterThan(60);
       expect(session.model.log.filter((served) => served.status !== 200)).toEqual([]);
-      const { db } = agent.database.store;
-      const rounds = await db
-        .select()
-        .from(compactionEvents)
-        .where(eq(compactionEvents.sessionId, session.id));
+      const { store } = agent.database;
+      const rounds = await roundsOf(store, session.id);
       expect(rounds.filter((round) => round.status === "compacted").length).toBeGreaterThanOrEqual(3);
       // Each step of the script came once, in order, and every failure was intended.
-      const answers = await answersOf(agent.database.store, session.id);
+      const answers = await answersOf(store, session.id);
       expect(JSON.stringify(answers.map((row) => row.content))).not.toContain("not what the script expects");
-      const results = await resultTexts(agent.database.store, session.id);
+      const results = await resultTexts(store, session.id);
       expect(results.findLast((text) => text.includes(" pass "))).toMatch(/pass 63\nℹ fail 0\n/);
-      const calls = await db.select().from(modelCalls).where(eq(modelCalls.sessionId, session.id));
+      const calls = await billsOf(store, session.id);
       const minutes = ((Date.now() - began) / 60_000).toFixed(1);
       const input = calls.reduce((sum, call) => sum + (call.inputTokens ?? 0), 0);
       const cached = calls.reduce((sum, call) => sum + (call.cachedTokens ?? 0), 0);

@@ -2,7 +2,6 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { readEvents } from "../../activities/store/events.ts";
 import { CANARY } from "../support/canary.ts";
 import { checkSession } from "../support/checker/check-session.ts";
 import { startKillableSession } from "../support/killable-session.ts";
@@ -43,9 +42,8 @@ test("a worker killed in the clone, before the push and after it leaves one comm
     expect(await session.handle.result()).toMatchObject({ status: "completed", delivery: "done" });
     const branch = `longhaul/${session.id}`;
     expect(gitIn(remote.folder, "rev-list", "--count", `main..${branch}`)).toBe("1");
-    const events = await readEvents(database.store.db, session.id, 0, 1_000);
-    const pushed = events.filter(({ type }) => type === "git:pushed");
-    expect(pushed.map(({ data }) => data)).toEqual([{ branch, commit: remote.at(branch), commits: 1 }]);
+    const pushed = await session.dataOf("git:pushed");
+    expect(pushed).toEqual([{ branch, commit: remote.at(branch), commits: 1 }]);
     await checkSession(session.place, session, { kills: 3 });
   } finally {
     await session.close();

@@ -8,7 +8,7 @@ import { retrySession } from "../../client/sessions/retry-session.ts";
 import { readStatus } from "../../client/sessions/session-status.ts";
 import { clientServices, quietOutput, sessionRow } from "../support/client-services.ts";
 import { createFakeForge } from "../support/fake-forge.ts";
-import { CANARY, useAgent, type RunningSession } from "../support/agent-harness.ts";
+import { CANARY, useAgent } from "../support/agent-harness.ts";
 import { checkSession } from "../support/checker/check-session.ts";
 import { gitIn, makeRemote, serveGit, type Remote, onRepository } from "../support/remotes.ts";
 import { scriptedModel, type ModelScript } from "../support/scripted-model.ts";
@@ -31,9 +31,6 @@ const start = (url: string, script: ModelScript, git: Partial<SessionGit> = {}) 
 
 const bash = (script: ModelScript, command: string) => script.calls("bash", { command });
 
-const eventsOf = async (session: RunningSession, type: string) =>
-  (await session.events()).filter((event) => event.type === type).map(({ data }) => data);
-
 // Mostly waits, for containers and for Git.
 describe.concurrent("a session on a repository", () => {
   it("pushes the agent's commits to its own branch, and leaves the default branch alone", async () => {
@@ -50,9 +47,9 @@ describe.concurrent("a session on a repository", () => {
       `Two by Longhaul\nOne by Longhaul\nChange README.md, AGENTS.md by Ada`,
     );
     expect(place.at("main")).toBe(main);
-    const [fetched] = await eventsOf(session, "git:fetched");
+    const [fetched] = await session.dataOf("git:fetched");
     expect(fetched).toMatchObject({ url: place.url, ref: "main", commit: main, branch });
-    expect(await eventsOf(session, "git:pushed")).toEqual([{ branch, commit: place.at(branch), commits: 2 }]);
+    expect(await session.dataOf("git:pushed")).toEqual([{ branch, commit: place.at(branch), commits: 2 }]);
     // The repository's AGENTS.md is at the beginning of the first request.
     expect(JSON.stringify(session.model.requests[0])).toContain("Use tabs.");
     await checkSession(agent, session);
@@ -73,7 +70,7 @@ describe.concurrent("a session on a repository", () => {
       ".gitignore",
       "left over",
     ]);
-    const [left] = await eventsOf(session, "git:left-out");
+    const [left] = await session.dataOf("git:left-out");
     expect(JSON.stringify(left)).toContain("big.bin");
     await checkSession(agent, session);
   });
@@ -89,7 +86,7 @@ describe.concurrent("a session on a repository", () => {
     const theirs = place.commit("shared", { theirs: "theirs\n" });
     expect(await session.result()).toMatchObject({ status: "completed", delivery: "refused" });
     expect(place.at("shared")).toBe(theirs);
-    expect(await eventsOf(session, "git:refused")).toEqual([
+    expect(await session.dataOf("git:refused")).toEqual([
       { branch: "shared", reason: expect.stringContaining("did not make") as string },
     ]);
     const files = await readWorkspace(agent.database.store.db, session.id);
@@ -143,7 +140,7 @@ describe.concurrent("a session on a repository", () => {
     try {
       const session = await start(`${server.origin}/acme/app.git`, scriptedModel().says("Never."));
       await expect(session.result()).rejects.toThrow();
-      const [ended] = await eventsOf(session, "session:ended");
+      const [ended] = await session.dataOf("session:ended");
       expect(JSON.stringify(ended)).toMatch(/RepositoryUnavailable.*LONGHAUL_GIT_TOKEN/);
       expect(session.model.requests).toEqual([]);
     } finally {
@@ -183,7 +180,7 @@ describe.concurrent("a session on a repository", () => {
       forge.requests.push({ number: 1, branch, into: "main", title: "Theirs", body: "", draft: false });
       forge.blindLookups = 1;
       expect(await deliver({ push: true, pr: "ready", title: "Add one" })).toBe(0);
-      expect(await eventsOf(session, "git:pull-request")).toMatchObject([{ number: 1, created: false }]);
+      expect(await session.dataOf("git:pull-request")).toMatchObject([{ number: 1, created: false }]);
       expect(forge.requests).toMatchObject([
         { title: "Add one", body: expect.stringContaining(session.id) as string },
       ]);
@@ -212,7 +209,7 @@ describe.concurrent("a session on a repository", () => {
     expect((await resultTexts(agent.database.store, session.id))[0]).toMatch(
       /^# Here\n.*Read-only file system/,
     );
-    expect(await eventsOf(session, "git:pushed")).toEqual([]);
+    expect(await session.dataOf("git:pushed")).toEqual([]);
     await session.handle.signal("answer", { action: "allow" });
     expect(await session.result()).toMatchObject({ status: "completed", delivery: "done" });
     expect(gitIn(place.folder, "log", "--format=%s", `main..longhaul/${session.id}`)).toBe("New");
@@ -236,7 +233,7 @@ describe.concurrent("a session on a repository", () => {
     });
     await agent.client.workflow.getHandle(session.id, runId).result();
     expect(gitIn(place.folder, "log", "--format=%s", `main..${branch}`)).toBe("Second");
-    expect(await eventsOf(session, "git:pushed")).toMatchObject([
+    expect(await session.dataOf("git:pushed")).toMatchObject([
       { commit: first, commits: 1 },
       { commit: place.at(branch), forced: true },
     ]);

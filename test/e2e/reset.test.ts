@@ -4,11 +4,11 @@ import { describe, expect, it } from "vitest";
 import { checkpoints, runs, sessions } from "../../activities/store/schema/index.ts";
 import { checkSession } from "../support/checker/check-session.ts";
 import { type RunningSession, useAgent } from "../support/agent-harness.ts";
-import { eventually } from "../support/eventually.ts";
 import { resetToStep } from "../support/reset-run.ts";
 import { scriptedModel, text, type ModelScript } from "../support/scripted-model.ts";
 import { wordsOf } from "../support/scripted-summaries.ts";
 import { callRows, resultTexts, transcriptOf } from "../support/stored.ts";
+import { untilCalls } from "../support/waits.ts";
 
 const agent = useAgent();
 
@@ -104,11 +104,7 @@ describe("a session that outgrows its history", () => {
     const session = await agent.start(script, { config: { limits: { maxHistoryEvents: 60 } } });
     const finished = session.handle.result();
     for (const at of [2, 7, 12, 17]) {
-      await eventually(
-        `step ${at}`,
-        async () => (await callRows(agent.database.store, session.id, "completed")).length >= at,
-        120_000,
-      );
+      await untilCalls(agent.database.store, session.id, "completed", at);
       const message = { id: `said-${at}`, text: `remark number ${at}.` };
       const current = agent.client.workflow.getHandle(session.id);
       await current.signal("guidance", message);

@@ -1,10 +1,8 @@
 /** A message resumes a session that has ended. */
-import { eq } from "drizzle-orm";
 import { expect, it } from "vitest";
-import { modelCalls } from "../../activities/store/schema/index.ts";
 import { checkSession } from "../support/checker/check-session.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
-import { transcriptOf } from "../support/stored.ts";
+import { transcriptOf, billsOf } from "../support/stored.ts";
 import { useAgent } from "../support/agent-harness.ts";
 
 const agent = useAgent();
@@ -25,10 +23,7 @@ it("an ended session is resumed: same id, next step, workspace restored", async 
   });
   const rows = await transcriptOf(agent.database.store, session.id);
   expect(JSON.stringify(rows.filter((row) => row.step === 3 && row.role === "tool"))).toContain("still here");
-  const calls = await agent.database.store.db
-    .select()
-    .from(modelCalls)
-    .where(eq(modelCalls.sessionId, session.id));
+  const calls = await billsOf(agent.database.store, session.id);
   expect(calls.map((row) => row.step)).toEqual([1, 2, 3, 4]);
   await checkSession(agent, session);
 });

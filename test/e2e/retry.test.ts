@@ -5,7 +5,7 @@
 import { eq } from "drizzle-orm";
 import { describe, expect, it } from "vitest";
 import { latestCheckpoint } from "../../activities/store/checkpoints.ts";
-import { compactionEvents, guidance } from "../../activities/store/schema/index.ts";
+import { guidance } from "../../activities/store/schema/index.ts";
 import { exitCodes } from "../../client/console/errors.ts";
 import { retrySession } from "../../client/sessions/retry-session.ts";
 import type { ParsedRequest } from "../support/model-server/wire.ts";
@@ -15,7 +15,7 @@ import { eventually } from "../support/eventually.ts";
 import { resetToStep } from "../support/reset-run.ts";
 import { scriptedModel, text, type ModelScript } from "../support/scripted-model.ts";
 import { longSession, noisyStep, says, wordsOf } from "../support/scripted-summaries.ts";
-import { callRows, resultTexts, transcriptOf } from "../support/stored.ts";
+import { callRows, resultTexts, transcriptOf, roundsOf } from "../support/stored.ts";
 
 const agent = useAgent();
 
@@ -54,8 +54,7 @@ describe.concurrent("retry of a session that has ended", () => {
     expect(conversation(requests[5])).toEqual(conversation(requests[2]));
     expect(requests[5] && wordsOf(requests[5])).toContain("went back to this point");
     expect((await resultTexts(store(), session.id)).at(-1)).toBe("file-1.txt\nfile-2.txt\nof step 2");
-    const events = await session.events();
-    expect(events.filter((event) => event.type === "session:started").map((event) => event.data)).toEqual([
+    expect(await session.dataOf("session:started")).toEqual([
       expect.objectContaining({ continued: false }),
       expect.objectContaining({ continued: true, resetTo: 3 }),
     ]);
@@ -189,8 +188,7 @@ describe.concurrent("retry across what shapes a session", () => {
       config: { contextWindow: 16_000, maxOutput: 1_000 },
     });
     await session.result();
-    const rounds = () =>
-      store().db.select().from(compactionEvents).where(eq(compactionEvents.sessionId, session.id));
+    const rounds = () => roundsOf(store(), session.id);
     const [first] = await rounds();
     const step = (first?.step ?? 0) - 1;
     expect(step).toBeGreaterThan(1);

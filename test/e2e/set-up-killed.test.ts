@@ -1,5 +1,4 @@
 import { expect, inject, test } from "vitest";
-import { readEvents } from "../../activities/store/events.ts";
 import { packWorkspace } from "../../activities/store/workspace-pack.ts";
 import { checkSession } from "../support/checker/check-session.ts";
 import { eventually } from "../support/eventually.ts";
@@ -8,6 +7,7 @@ import { perFile } from "../support/per-file.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
 import { resultTexts } from "../support/stored.ts";
 import { createTestDatabase } from "../support/test-database.ts";
+import { runsIn } from "../support/in-container.ts";
 
 const database = perFile(
   () => createTestDatabase(20),
@@ -40,7 +40,6 @@ test("a worker killed in an image's build and in a set-up's command repeats neit
     },
   );
   const { docker } = session.place;
-  const events = () => readEvents(database.store.db, session.id, 0, 1_000);
   const sandboxId = async () => (await session.sandbox.inspect()).Id;
   /** Containers in which the engine runs a Dockerfile's commands. */
   const builders = async (id: string) => {
@@ -58,26 +57,20 @@ test("a worker killed in an image's build and in a set-up's command repeats neit
     await eventually("the end of the build", async () => (await builders(id)).length === 0 || undefined);
 
     const second = await session.startWorker();
-    const built = await eventually("the image", async () =>
-      (await events()).find(({ type }) => type === "setup:built"),
-    );
+    const built = await session.until("setup:built");
     expect(built.data).toMatchObject({ kept: "made", output: expect.stringContaining("Using cache") });
-    await eventually("the set-up's command", async () => {
-      const { Processes: processes } = await session.sandbox.top();
-      return processes.some((each: string[]) => each.join(" ").includes("sleep 4.75")) || undefined;
-    });
+    await eventually("the set-up's command", () => runsIn(session.sandbox, "sleep 4.75"));
     await second.kill();
 
     await session.startWorker();
     expect(await session.handle.result()).toMatchObject({ status: "completed" });
     expect(await resultTexts(database.store, session.id)).toEqual(["once\nonce"]);
-    const types = (await events()).map(({ type }) => type);
-    expect(types.filter((type) => type === "setup:built")).toHaveLength(1);
-    expect(types.filter((type) => type === "setup:ended")).toHaveLength(1);
+    expect(await session.dataOf("setup:built")).toHaveLength(1);
+    expect(await session.dataOf("setup:ended")).toHaveLength(1);
     await checkSession(session.place, session, { kills: 2 });
     const mine = await docker.listContainers({ all: true });
     expect(mine.filter(({ Names: names }) => names.some((name) => name.includes(session.id)))).toEqual([]);
-    await docker.getImage(`longhaul-setup:${(built.data as { image: string }).image}`).remove();
+    await docker.getImage(`longhaul-setup:${built.data.image}`).remove();
   } finally {
     await session.close();
   }

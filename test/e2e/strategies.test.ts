@@ -2,11 +2,9 @@
  * Each compaction strategy in a real session, and people's actions during a compaction. Sessions mostly wait for
  * their sandboxes and for Temporal, so they run in parallel.
  */
-import { asc, eq } from "drizzle-orm";
 import { describe, expect, it } from "vitest";
 import type { RunConfig } from "../../activities/config/agent-config.ts";
 import { strategies, strategyNames, type StrategyName } from "../../activities/contract/strategies.ts";
-import { compactionEvents, messages } from "../../activities/store/schema/index.ts";
 import { type RunningSession, useAgent } from "../support/agent-harness.ts";
 import { eventually } from "../support/eventually.ts";
 import { checkSession } from "../support/checker/check-session.ts";
@@ -19,6 +17,7 @@ import {
   says,
   wordsOf,
 } from "../support/scripted-summaries.ts";
+import { roundsOf, transcriptOf } from "../support/stored.ts";
 
 const agent = useAgent();
 
@@ -31,12 +30,6 @@ const inSmallWindow = (strategy: StrategyName, options: RunConfig["context"]["op
   served: { "gpt-4o": { window: WINDOW, maxOutput: 1_000 } },
   config: { contextWindow: WINDOW, maxOutput: 1_000, context: { strategy, options } },
 });
-const roundsOf = ({ id }: RunningSession) =>
-  agent.database.store.db
-    .select()
-    .from(compactionEvents)
-    .where(eq(compactionEvents.sessionId, id))
-    .orderBy(asc(compactionEvents.id));
 const steps = (from: number, to: number) =>
   Array.from({ length: to - from + 1 }, (_, place) => noisyStep(from + place, 100));
 
@@ -55,7 +48,7 @@ describe.concurrent("a task longer than its window", () => {
       const session = await agent.start(script, inSmallWindow(strategy));
       expect(await session.handle.result()).toMatchObject({ status: "completed", steps: STEPS + 1 });
       expect(session.model.log.filter((served) => served.status !== 200)).toEqual([]);
-      const rounds = await roundsOf(session);
+      const rounds = await roundsOf(agent.database.store, session.id);
       expect(rounds.length).toBeGreaterThanOrEqual(2);
       for (const round of rounds) {
         expect(round).toMatchObject({ status: "compacted", strategy });
@@ -97,7 +90,7 @@ describe.concurrent("during a compaction", () => {
     await untilSummarising(session);
     await session.handle.signal("guidance", { id: "mid", text: "use quay 7 instead" });
     expect(await session.result()).toMatchObject({ status: "completed" });
-    const [round] = await roundsOf(session);
+    const [round] = await roundsOf(agent.database.store, session.id);
     expect(round?.status).toBe("compacted");
     const said = session.model.requests
       .filter((request) => !isSummaryRequest(request))
@@ -116,11 +109,8 @@ describe.concurrent("during a compaction", () => {
     await session.handle.cancel();
     await expect(session.result()).rejects.toThrow();
     expect((await session.handle.describe()).status.name).toBe("CANCELLED");
-    expect(await roundsOf(session)).toEqual([]);
-    const rows = await agent.database.store.db
-      .select()
-      .from(messages)
-      .where(eq(messages.sessionId, session.id));
+    expect(await roundsOf(agent.database.store, session.id)).toEqual([]);
+    const rows = await transcriptOf(agent.database.store, session.id);
     expect(rows.filter((row) => row.isCompacted || row.kind === "summary")).toEqual([]);
     expect(session.model.requests.filter(isSummaryRequest)).toHaveLength(1);
     await expect(agent.docker.getContainer(`longhaul-${session.id}`).inspect()).rejects.toThrow();

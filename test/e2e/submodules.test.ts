@@ -1,7 +1,7 @@
 import { expect, it, onTestFinished } from "vitest";
 import type { SessionGit } from "../../activities/config/git-settings.ts";
 import { gitAccessOf } from "../../activities/git/git-access.ts";
-import { CANARY, startAgent, useAgent, type RunningSession } from "../support/agent-harness.ts";
+import { CANARY, startAgent, useAgent } from "../support/agent-harness.ts";
 import { checkSession } from "../support/checker/check-session.ts";
 import { createLfsServer, pointerOf } from "../support/lfs-server.ts";
 import { gitIn, makeRemote, serveGit, type Remote, onRepository } from "../support/remotes.ts";
@@ -12,9 +12,6 @@ const agent = useAgent();
 
 const start = (url: string, script: ModelScript, git: Partial<SessionGit> = {}, by = agent) =>
   by.start(script, { config: onRepository(url, { submodules: true, ...git }) });
-
-const dataOf = async (session: RunningSession, type: string) =>
-  (await session.events()).filter((event) => event.type === type).map(({ data }) => data);
 
 const entry = (name: string, url: string, path = name) =>
   `[submodule "${name}"]\n\tpath = ${path}\n\turl = ${url}\n`;
@@ -59,7 +56,7 @@ it("submodules are checked out on all levels, and changes in them are reported, 
   const branch = `longhaul/${session.id}`;
   expect(gitIn(app.folder, "log", "--format=%s", `main..${branch}`)).toBe("One");
   expect(gitIn(app.folder, "rev-parse", `${branch}:libs/one`)).toBe(lib.at("main"));
-  expect(await dataOf(session, "git:left-out")).toEqual([
+  expect(await session.dataOf("git:left-out")).toEqual([
     { count: 1, files: [{ path: "libs/one", bytes: 0, reason: "submodule" }] },
   ]);
   await checkSession(agent, session);
@@ -71,7 +68,7 @@ it("a push is refused that refers to a submodule's unpublished commit", async ()
     "(cd libs/one && git commit -q --allow-empty -m Mine); git add libs/one; git commit -qm 'Use mine'";
   const session = await start(app.url, scriptedModel().calls("bash", { command }).says("Done."));
   expect(await session.result()).toMatchObject({ status: "completed", delivery: "refused" });
-  expect(await dataOf(session, "git:refused")).toMatchObject([
+  expect(await session.dataOf("git:refused")).toMatchObject([
     { reason: expect.stringMatching(/has to be on its own remote first/) as string },
   ]);
   expect(app.at(`longhaul/${session.id}`)).toBeUndefined();
@@ -108,7 +105,7 @@ it("each host gets its own token alone, and a submodule has its files in LFS", a
   });
   const without = await start(url, scriptedModel().says("Never."), { lfs: true }, general);
   await expect(without.result()).rejects.toThrow();
-  expect(JSON.stringify(await dataOf(without, "session:ended"))).toMatch(
+  expect(JSON.stringify(await without.dataOf("session:ended"))).toMatch(
     /localhost is in a private network; set LONGHAUL_GIT_TOKEN_LOCALHOST/,
   );
   const script = scriptedModel().calls("bash", {
@@ -132,6 +129,6 @@ it.each([
   app.commit("main", { ".gitmodules": entry(name, address, "lib") }, { lib: app.at("main") ?? "" });
   const session = await start(app.url, scriptedModel().says("Never."));
   await expect(session.result()).rejects.toThrow();
-  expect(JSON.stringify(await dataOf(session, "session:ended"))).toMatch(/RepositoryUnavailable.*submodule/);
+  expect(JSON.stringify(await session.dataOf("session:ended"))).toMatch(/RepositoryUnavailable.*submodule/);
   expect(session.model.requests).toEqual([]);
 });

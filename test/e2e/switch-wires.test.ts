@@ -70,8 +70,7 @@ it("continues whole from model to model, and encrypted reasoning is sent back af
   expect(refused).toEqual([]);
   const { requests } = session.model;
   expect(requests.map(({ api }) => api)).toEqual([...way, openai].map(({ api }) => api));
-  const switches = (await session.events()).filter(({ type }) => type === "llm:switched");
-  expect(switches.map(({ data }) => data)).toEqual(
+  expect(await session.dataOf("llm:switched")).toEqual(
     way.slice(1).map(({ model }, place) => ({ from: way[place]?.model, to: model, reason: "person" })),
   );
   const last = JSON.stringify(requests.at(-1)?.raw);

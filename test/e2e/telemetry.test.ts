@@ -1,7 +1,5 @@
 /** What a collector gets of sessions: consistent traces, metrics, and no secret. */
 import { expect, it, vi } from "vitest";
-import { eq } from "drizzle-orm";
-import { modelCalls } from "../../activities/store/schema/index.ts";
 import { createOpenTelemetry } from "../../worker/telemetry/open-telemetry.ts";
 import { readStatus } from "../../client/sessions/session-status.ts";
 import { CANARY, eventually, startAgent } from "../support/agent-harness.ts";
@@ -11,6 +9,7 @@ import { startMcpServer, withServers } from "../support/mcp-server.ts";
 import { startCollector, type CollectedSpan } from "../support/otlp-collector.ts";
 import { perFile } from "../support/per-file.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
+import { billsOf } from "../support/stored.ts";
 
 const stand = perFile(
   async () => {
@@ -61,8 +60,7 @@ it("has a run as one trace, its requests and calls as siblings, with the bill's 
   }
   const [failed] = spans.filter(({ error }) => error !== undefined);
   expect(failed).toMatchObject({ error: "unavailable", attributes: { "error.type": "unavailable" } });
-  const { store } = stand.agent.database;
-  const bills = await store.db.select().from(modelCalls).where(eq(modelCalls.sessionId, session.id));
+  const bills = await billsOf(stand.agent.database.store, session.id);
   const sum = (name: string) => spans.reduce((all, span) => all + Number(span.attributes[name] ?? 0), 0);
   expect(sum("gen_ai.usage.input_tokens")).toBe(
     bills.reduce((all, bill) => all + (bill.inputTokens ?? 0), 0),

@@ -15,7 +15,9 @@ import { eventually } from "../support/eventually.ts";
 import { call, scriptedModel, text } from "../support/scripted-model.ts";
 import { isSummaryRequest, longSession, noisyStep, says, wordsOf } from "../support/scripted-summaries.ts";
 import { untilItRuns } from "../support/lost-sandbox.ts";
-import { callRows, resultTexts } from "../support/stored.ts";
+import { resultTexts } from "../support/stored.ts";
+import { untilCalls } from "../support/waits.ts";
+import { isThere } from "../support/in-container.ts";
 
 let agent: AgentHarness;
 let connection: NativeConnection;
@@ -32,23 +34,7 @@ afterAll(async () => {
 });
 
 const store = () => agent.database.store;
-const containerState = ({ id }: RunningSession) =>
-  agent.docker
-    .getContainer(`longhaul-${id}`)
-    .inspect()
-    .then(
-      () => "there",
-      () => "gone",
-    );
-
-/** For a busy machine: the first session of a file loads what all need. */
-async function heard(session: RunningSession, type: string): Promise<void> {
-  await eventually(
-    `event ${type}`,
-    async () => (await session.events()).some((event) => event.type === type),
-    60_000,
-  );
-}
+const hasBox = ({ id }: RunningSession) => isThere(agent.docker.getContainer(`longhaul-${id}`));
 
 /** A reaper's round, as every worker runs at its start and every ten minutes, once Temporal lists the run as over. */
 async function reap({ id }: RunningSession): Promise<void> {
@@ -66,10 +52,6 @@ async function reap({ id }: RunningSession): Promise<void> {
   await stop();
 }
 
-async function untilCallRuns({ id }: RunningSession): Promise<void> {
-  await eventually("a call runs", async () => (await callRows(store(), id, "running")).length > 0, 60_000);
-}
-
 const HEARD = "I have heard it all.";
 
 async function park({ id }: RunningSession): Promise<void> {
@@ -79,7 +61,7 @@ async function park({ id }: RunningSession): Promise<void> {
 
 /** The terminated run is cleaned up, and the run that resumes the session gets the waiting messages, once and in order. */
 async function expectCleanedAndTakenUp(session: RunningSession, status = "cancelled"): Promise<void> {
-  expect(await containerState(session)).toBe("gone");
+  expect(await hasBox(session)).toBe(false);
   expect(await findSession(store().db, session.id)).toMatchObject({ status });
   expect((await parkedGuidance(store().db, session.id, 10)).map(({ id }) => id)).toEqual(["parked"]);
   await sendGuidance(clientServices(agent), await sessionRow(agent, session.id), {
@@ -100,8 +82,8 @@ async function expectCleanedAndTakenUp(session: RunningSession, status = "cancel
 }
 
 it.each([
-  ["while the model speaks", (session: RunningSession) => heard(session, "llm:chunk")],
-  ["while a command runs", untilCallRuns],
+  ["while the model speaks", (session: RunningSession) => session.until("llm:chunk")],
+  ["while a command runs", ({ id }: RunningSession) => untilCalls(store(), id, "running")],
 ] as const)(
   "a run that is terminated %s leaves no sandbox, an ended session, and all that waited [R58]",
   async (phase, reached) => {
@@ -112,7 +94,7 @@ it.each([
     await reached(session);
     await park(session);
     await session.handle.terminate("by hand");
-    expect(await containerState(session)).toBe("there");
+    expect(await hasBox(session)).toBe(true);
     await reap(session);
     await expectCleanedAndTakenUp(session);
   },
@@ -182,7 +164,7 @@ it("messages delivered by a terminated run's last step are delivered again by th
       ],
     },
   });
-  await heard(session, "llm:chunk");
+  await session.until("llm:chunk");
   await session.handle.terminate("by hand");
   await reap(session);
   await sendGuidance(clientServices(agent), await sessionRow(agent, session.id), {

@@ -4,9 +4,11 @@ import { checkSession } from "../support/checker/check-session.ts";
 import { eventually } from "../support/eventually.ts";
 import { startKillableSession } from "../support/killable-session.ts";
 import { call, scriptedModel, text } from "../support/scripted-model.ts";
-import { answersOf, callRows, resultTexts } from "../support/stored.ts";
-import { busyWith, eventsOf, letGo, startWithTwo } from "../support/two-workers.ts";
+import { answersOf, callRows, resultTexts, secondAttempt } from "../support/stored.ts";
+import { busyWith, startWithTwo } from "../support/two-workers.ts";
 import { useDatabase } from "../support/test-database.ts";
+import { untilCalls, untilTaken } from "../support/waits.ts";
+import { touch } from "../support/in-container.ts";
 
 const database = useDatabase(20);
 
@@ -18,34 +20,19 @@ describe("a worker that is killed while another stands by", () => {
       .calls("bash", { command: "cat n.txt" })
       .says("Done.");
     const { session, workers } = await startWithTwo(database, script);
-    await eventually(
-      "the first words arrive",
-      async () => (await eventsOf(session)).some((event) => event.type === "llm:chunk"),
-      60_000,
-    );
+    await session.until("llm:chunk");
     const first = await busyWith(session, workers, "modelStep");
     await first.kill();
     await eventually("the step is asked for again", () => session.model.log.length === 2, 60_000);
-    await eventually(
-      "the next step's call runs",
-      async () => (await callRows(database.store, session.id, "running")).length === 1,
-      60_000,
-    );
+    await untilCalls(database.store, session.id, "running");
     // The benchmark checks the speed; the history shows that no heartbeat timed out.
-    const { events } = await session.handle.fetchHistory();
-    const again = (events ?? [])
-      .map((event) => event.activityTaskStartedEventAttributes)
-      .find((started) => started?.attempt === 2);
+    const again = await secondAttempt(session.handle);
     expect(again?.lastFailure?.applicationFailureInfo?.type).toBe("WorkerLost");
     // A command, too: the next worker follows the running one.
     await session.startWorker();
     await (await busyWith(session, workers, "runTool")).kill();
-    await eventually(
-      "another worker has the call",
-      async () => (await callRows(database.store, session.id))[0]?.fence === 2,
-      60_000,
-    );
-    await letGo(session);
+    await untilTaken(database.store, session.id, 2);
+    await touch(session.sandbox, "/workspace/go");
     expect(await session.handle.result()).toMatchObject({ status: "completed" });
     expect((await resultTexts(database.store, session.id)).at(-1)).toBe("one");
     expect(await answersOf(database.store, session.id)).toHaveLength(3);

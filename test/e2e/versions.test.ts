@@ -17,7 +17,6 @@ import { resultTexts } from "../support/stored.ts";
 import { SERVER_VERSION } from "../support/temporal-server/programs.ts";
 import { startPostgresTemporal } from "../support/temporal-server/start.ts";
 import { useDatabase } from "../support/test-database.ts";
-import { eventsOf } from "../support/two-workers.ts";
 import { deploymentsOf, makeCurrent } from "../support/versions.ts";
 
 const database = useDatabase(10);
@@ -151,9 +150,9 @@ describe.skipIf(!existsSync(join(cacheFolder(), `temporal-server-v${SERVER_VERSI
         "once",
       ]);
       expect(session.model.log).toHaveLength(3);
-      const types = (await eventsOf(session)).map(({ type }) => type);
-      expect(types.filter((type) => type === "question:asked")).toHaveLength(1);
-      expect(types.filter((type) => type === "question:answered")).toHaveLength(1);
+      const told = (await session.events()).map(({ type }) => type);
+      expect(told.filter((type) => type === "question:asked")).toHaveLength(1);
+      expect(told.filter((type) => type === "question:answered")).toHaveLength(1);
       await checkSession(session.place, session);
     });
   },

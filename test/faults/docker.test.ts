@@ -8,6 +8,7 @@ import { perFile } from "../support/per-file.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
 import { callRows, resultTexts } from "../support/stored.ts";
 import { useDatabase } from "../support/test-database.ts";
+import { runsIn } from "../support/in-container.ts";
 
 const reason = noOwnDocker();
 
@@ -35,14 +36,7 @@ describe.skipIf(reason !== undefined)(
           config: { sandbox: { network: "none" } },
         });
         const worker = await session.startWorker();
-        await eventually(
-          "the command runs",
-          async () => {
-            const top = await session.sandbox.top().catch(() => undefined);
-            return top?.Processes.some((row: string[]) => row.join(" ").includes("sleep 60"));
-          },
-          60_000,
-        );
+        await eventually("the command runs", () => runsIn(session.sandbox, "sleep 60"), 60_000);
         await engine.stop(how);
         await engine.start();
         const back = Date.now();

@@ -1,11 +1,12 @@
 /** A flood of guidance while a worker dies: every message is delivered once, in the order of its acceptance. */
 import { describe, expect, it } from "vitest";
 import { checkSession } from "../support/checker/check-session.ts";
-import { eventually } from "../support/eventually.ts";
 import { startKillableSession, type KillableSession } from "../support/killable-session.ts";
 import { call, scriptedModel, text } from "../support/scripted-model.ts";
-import { callRows, transcriptOf } from "../support/stored.ts";
+import { transcriptOf } from "../support/stored.ts";
 import { useDatabase } from "../support/test-database.ts";
+import { untilCalls } from "../support/waits.ts";
+import { touch } from "../support/in-container.ts";
 
 const database = useDatabase(5);
 
@@ -26,12 +27,6 @@ async function send({ handle }: KillableSession, from: number, to: number): Prom
   await Promise.all(Array.from({ length: AT_ONCE }, lane));
 }
 
-/** Ends the command that waits for a file. */
-async function release({ sandbox }: KillableSession): Promise<void> {
-  const exec = await sandbox.exec({ Cmd: ["touch", "/workspace/go"], User: "1000:1000" });
-  await exec.start({});
-}
-
 const WAIT = "until [ -e go ]; do sleep 0.1; done; echo went";
 
 describe("ten thousand messages during one command", () => {
@@ -43,11 +38,7 @@ describe("ten thousand messages during one command", () => {
     );
     const session = await startKillableSession(database, script);
     const first = await session.startWorker();
-    await eventually(
-      "the command runs",
-      async () => (await callRows(database.store, session.id, "running")).length > 0,
-      120_000,
-    );
+    await untilCalls(database.store, session.id, "running");
     const half = SIGNALS / 2;
     const begun = Date.now();
     await send(session, 0, half);
@@ -56,7 +47,7 @@ describe("ten thousand messages during one command", () => {
     await Promise.all([send(session, half, SIGNALS - DUPLICATES), send(session, 0, DUPLICATES)]);
     console.log(`flood: ${SIGNALS} signals in ${Date.now() - begun} ms`);
     await session.startWorker();
-    await release(session);
+    await touch(session.sandbox, "/workspace/go");
     expect(await session.handle.result()).toMatchObject({ status: "completed", result: "Heard." });
 
     const rows = (await transcriptOf(database.store, session.id)).filter((row) => row.kind === "guidance");

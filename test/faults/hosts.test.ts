@@ -1,16 +1,15 @@
-/** Two Docker hosts, each with a worker and its own queue; the first one, this file's own engine, dies permanently. */
-import { eq } from "drizzle-orm";
+/** Two Docker hosts, each with a worker and its own queue; the first one, this file's own engine, dies for good. */
 import Dockerode from "dockerode";
 import { describe, expect, inject, it } from "vitest";
-import { checkpoints } from "../../activities/store/schema/index.ts";
-import { readEvents } from "../../activities/store/events.ts";
 import { eventually } from "../support/eventually.ts";
 import { startKillableSession, type KillableSession } from "../support/killable-session.ts";
 import { noOwnDocker, startOwnDocker } from "../support/own-docker.ts";
 import { perFile } from "../support/per-file.ts";
 import { call, scriptedModel, type ModelScript } from "../support/scripted-model.ts";
-import { callRows, resultTexts, transcriptOf } from "../support/stored.ts";
+import { callRows, resultTexts, noticesOf } from "../support/stored.ts";
 import { useDatabase } from "../support/test-database.ts";
+import { untilStepSaved } from "../support/waits.ts";
+import { touch, runsIn } from "../support/in-container.ts";
 
 const reason = noOwnDocker();
 const BUSY_MS = 120_000;
@@ -43,34 +42,10 @@ describe.skipIf(reason !== undefined)(
         ...(name === "first" ? { DOCKER_HOST: first.host } : {}),
       });
     const running = (docker: Dockerode, { id }: KillableSession, text: string) =>
-      eventually(
-        `"${text}" runs`,
-        async () => {
-          const top = await docker
-            .getContainer(`longhaul-${id}`)
-            .top()
-            .catch(() => undefined);
-          return top?.Processes.some((row: string[]) => row.join(" ").includes(text));
-        },
-        BUSY_MS,
-      );
-    const isSaved = ({ id }: KillableSession, step: number) =>
-      eventually(
-        `step ${step} is saved`,
-        async () => {
-          const { db } = database.store;
-          const rows = await db.select().from(checkpoints).where(eq(checkpoints.sessionId, id));
-          return rows.some((row) => row.step === step);
-        },
-        BUSY_MS,
-      );
-    const resourcesOn = async (docker: Dockerode, { id }: KillableSession) =>
+      eventually(`"${text}" runs`, () => runsIn(docker.getContainer(`longhaul-${id}`), text), BUSY_MS);
+    const boxesOn = async (docker: Dockerode, { id }: KillableSession) =>
       (await docker.listContainers({ all: true, filters: { label: [`longhaul.session=${id}`] } })).length +
       ((await docker.listVolumes({ filters: { label: [`longhaul.session=${id}`] } })).Volumes ?? []).length;
-    const noticesOf = async ({ id }: KillableSession) =>
-      (await transcriptOf(database.store, id))
-        .filter((row) => row.kind === "notice")
-        .map((row) => (row.content as [{ text: string }])[0].text);
 
     it("one keeps the sandbox, also in a new history", async () => {
       const script = scriptedModel();
@@ -80,8 +55,7 @@ describe.skipIf(reason !== undefined)(
       await host(session, "second");
       expect(await session.handle.result()).toMatchObject({ status: "completed", steps: 10 });
       expect((await resultTexts(database.store, session.id)).at(-1)).toBe("1\n2\n3\n4\n5\n6\n7\n8");
-      const events = await readEvents(database.store.db, session.id, 0, 10_000);
-      expect(events.filter(({ type }) => type === "sandbox:created")).toHaveLength(1);
+      expect(await session.dataOf("sandbox:created")).toHaveLength(1);
       const description = await session.handle.describe();
       expect(description.raw.workflowExecutionInfo?.firstRunId).not.toBe(description.runId);
     });
@@ -96,15 +70,14 @@ describe.skipIf(reason !== undefined)(
       );
       const worker = await host(session, "first");
       await running(first.docker, session, "sleep 4711");
-      await isSaved(session, 1);
+      await untilStepSaved(database.store, session.id, 1);
       await worker.kill();
       await first.stop("kill");
       await host(session, "second");
       await running(second, session, "[ ! -e go ]");
 
-      const events = () => readEvents(database.store.db, session.id, 0, 10_000);
-      expect((await events()).filter(({ type }) => type === "sandbox:lost")).toHaveLength(1);
-      const [notice, ...more] = await noticesOf(session);
+      expect(await session.dataOf("sandbox:lost")).toHaveLength(1);
+      const [notice, ...more] = await noticesOf(database.store, session.id);
       expect(more).toEqual([]);
       expect(notice).toContain("its Docker host first does not answer");
       expect(notice).toContain("as saved after step 1.");
@@ -118,11 +91,8 @@ describe.skipIf(reason !== undefined)(
         async () => (await resourcesOn(first.docker, session)) === 0,
         BUSY_MS,
       );
-      expect(await resourcesOn(second, session)).toBe(2);
-      const go = await second
-        .getContainer(`longhaul-${session.id}`)
-        .exec({ Cmd: ["touch", "/workspace/go"], User: "1000" });
-      await go.start({});
+      expect(await boxesOn(second, session)).toBe(2);
+      await touch(second.getContainer(`longhaul-${session.id}`), "/workspace/go");
       expect(await session.handle.result()).toMatchObject({ status: "completed", steps: 4 });
       const [, slept, looked] = await resultTexts(database.store, session.id);
       expect(slept).toMatch(/not known how this command ended[^]*It was not run again/);
@@ -140,7 +110,7 @@ describe.skipIf(reason !== undefined)(
           .says("Done."),
       );
       const worker = await host(session, "first");
-      await isSaved(session, 1);
+      await untilStepSaved(database.store, session.id, 1);
       await eventually("the model is asked", () => session.model.log.length === 2, BUSY_MS);
       await worker.kill();
       await first.stop("kill");
@@ -155,7 +125,7 @@ describe.skipIf(reason !== undefined)(
         ["completed", 1],
         ["completed", 1],
       ]);
-      expect(await noticesOf(session)).toHaveLength(1);
+      expect(await noticesOf(database.store, session.id)).toHaveLength(1);
       await first.start();
     });
   },

@@ -5,6 +5,7 @@ import { eventually } from "../support/eventually.ts";
 import { startKillableSession } from "../support/killable-session.ts";
 import { expectMarkerSteps, markerSteps } from "../support/marker-steps.ts";
 import { startOwnPostgres, type OwnPostgres } from "../support/own-postgres.ts";
+import { untilPending } from "../support/waits.ts";
 
 let postgres: OwnPostgres;
 beforeEach(async () => {
@@ -20,15 +21,10 @@ describe("a worker whose Postgres hangs", () => {
     const worker = await session.startWorker();
     await eventually("step 3 is asked for", () => session.model.requests.length >= 3, 120_000);
     const resume = await postgres.pause();
-    const pending = await eventually(
+    const pending = await untilPending(
+      session,
       "the Web UI shows a second attempt with its reason",
-      async () => {
-        const { raw } = await session.handle.describe();
-        return raw.pendingActivities?.find(
-          (activity) => (activity.attempt ?? 0) >= 2 && activity.lastFailure?.applicationFailureInfo,
-        );
-      },
-      120_000,
+      ({ attempt, lastFailure }) => (attempt ?? 0) >= 2 && !!lastFailure?.applicationFailureInfo,
     );
     expect(pending.lastFailure?.applicationFailureInfo?.type).toBe("DatabaseUnavailable");
     expect(pending.lastFailure?.message).toMatch(/^Postgres: .*it is tried again/);

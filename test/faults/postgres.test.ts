@@ -15,6 +15,7 @@ import { scriptedModel, type ModelScript } from "../support/scripted-model.ts";
 import { mountSmallDisk, noSmallDisk } from "../support/small-disk.ts";
 import { onServer } from "../support/services.ts";
 import type { WorkerProcess } from "../support/worker-process.ts";
+import { untilPending } from "../support/waits.ts";
 
 type Context = Pick<TestContext, "onTestFinished">;
 
@@ -88,15 +89,10 @@ describe.concurrent("a worker whose Postgres", () => {
     const { session, worker } = await start(context, postgres, markerSteps(4));
     await untilStep(session, 2);
     await postgres.stop("immediate");
-    const pending = await eventually(
+    const pending = await untilPending(
+      session,
       "the Web UI shows a third attempt with its reason",
-      async () => {
-        const { raw } = await session.handle.describe();
-        return raw.pendingActivities?.find(
-          (activity) => (activity.attempt ?? 0) >= 3 && activity.lastFailure?.applicationFailureInfo,
-        );
-      },
-      120_000,
+      ({ attempt, lastFailure }) => (attempt ?? 0) >= 3 && !!lastFailure?.applicationFailureInfo,
     );
     expect(pending.lastFailure?.applicationFailureInfo?.type).toBe("DatabaseUnavailable");
     expect(pending.lastFailure?.message).toMatch(/^Postgres: .*ECONNREFUSED.*it is tried again/);
@@ -118,15 +114,10 @@ describe.concurrent("a worker whose Postgres", () => {
     await eventually("the command has written its file", () => hasWritten(session, "kept.txt"), 120_000);
     await postgres.stop("immediate");
     await session.handle.cancel();
-    await eventually(
+    await untilPending(
+      session,
       "the finaliser has tried more often than a sandbox is waited for",
-      async () => {
-        const { raw } = await session.handle.describe();
-        return raw.pendingActivities?.some(
-          ({ activityType, attempt }) => activityType?.name === "closeSandbox" && (attempt ?? 0) >= 5,
-        );
-      },
-      120_000,
+      ({ activityType, attempt }) => activityType?.name === "closeSandbox" && (attempt ?? 0) >= 5,
     );
     await postgres.start();
     await expect(session.handle.result()).rejects.toThrow();

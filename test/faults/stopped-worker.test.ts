@@ -6,9 +6,11 @@ import { describe, expect, it } from "vitest";
 import { checkSession } from "../support/checker/check-session.ts";
 import { eventually } from "../support/eventually.ts";
 import { scriptedModel, text } from "../support/scripted-model.ts";
-import { answersOf, callRows, resultTexts, transcriptOf } from "../support/stored.ts";
-import { busyWith, eventsOf, letGo, startWithTwo } from "../support/two-workers.ts";
+import { answersOf, resultTexts, transcriptOf } from "../support/stored.ts";
+import { busyWith, startWithTwo } from "../support/two-workers.ts";
 import { useDatabase } from "../support/test-database.ts";
+import { untilCalls, untilTaken } from "../support/waits.ts";
+import { touch } from "../support/in-container.ts";
 
 const database = useDatabase(20);
 
@@ -26,11 +28,7 @@ describe("a worker that is stopped past its heartbeat, and resumes when another 
     const { session, workers } = await startWithTwo(database, script, quick);
     await eventually("the model is asked", () => session.model.log.length === 1, 60_000);
     // Stopped while it opens the sandbox, it would keep the session's row locked until Postgres ends its transaction.
-    await eventually(
-      "the sandbox is open",
-      async () => (await eventsOf(session)).some((event) => event.type === "sandbox:created"),
-      60_000,
-    );
+    await session.until("sandbox:created");
     const first = await busyWith(session, workers, "modelStep");
     first.stop();
     await session.handle.result();
@@ -46,7 +44,7 @@ describe("a worker that is stopped past its heartbeat, and resumes when another 
     const answers = await answersOf(database.store, session.id);
     expect(JSON.stringify(answers.map((row) => row.content))).toContain("The answer that counts.");
     expect(answers).toHaveLength(1);
-    expect(JSON.stringify(await eventsOf(session))).not.toContain("The late answer.");
+    expect(JSON.stringify(await session.events())).not.toContain("The late answer.");
     await checkSession(session.place, session, { kills: 1 });
   });
 
@@ -56,25 +54,13 @@ describe("a worker that is stopped past its heartbeat, and resumes when another 
       .calls("bash", { command: "cat n.txt" })
       .says("Done.");
     const { session, workers } = await startWithTwo(database, script, quick);
-    await eventually(
-      "the command runs",
-      async () => (await callRows(database.store, session.id, "running")).length === 1,
-      60_000,
-    );
+    await untilCalls(database.store, session.id, "running");
     const first = await busyWith(session, workers, "runTool");
     first.stop();
-    await eventually(
-      "the other worker has the call",
-      async () => (await callRows(database.store, session.id))[0]?.fence === 2,
-      60_000,
-    );
+    await untilTaken(database.store, session.id, 2);
     // Both follow the same command from here on; the first sees its end only when it resumes.
-    await letGo(session);
-    await eventually(
-      "the result is stored",
-      async () => (await callRows(database.store, session.id, "completed")).length >= 1,
-      60_000,
-    );
+    await touch(session.sandbox, "/workspace/go");
+    await untilCalls(database.store, session.id, "completed");
     first.resume();
     // Its own result of the call arrives, and is refused, before it can end.
     await eventually(
@@ -88,8 +74,8 @@ describe("a worker that is stopped past its heartbeat, and resumes when another 
     expect(counted).toBe("line");
     const rows = await transcriptOf(database.store, session.id);
     expect(rows.filter((row) => row.step === 1 && row.slot === "tool:0")).toHaveLength(1);
-    const toolResults = (await eventsOf(session)).filter((event) => event.type === "llm:tool-result");
-    expect(toolResults.map((event) => event.step)).toEqual([1, 2]);
+    const told = (await session.events()).filter((event) => event.type === "llm:tool-result");
+    expect(told.map((event) => event.step)).toEqual([1, 2]);
     expect(session.model.log).toHaveLength(3);
     await checkSession(session.place, session);
   });

@@ -6,7 +6,8 @@ import { checkSession } from "../support/checker/check-session.ts";
 import { eventually } from "../support/eventually.ts";
 import { startKillableSession, type KillableSession } from "../support/killable-session.ts";
 import { call, scriptedModel, text, type ModelScript } from "../support/scripted-model.ts";
-import { answersOf, callRows, resultTexts, transcriptOf } from "../support/stored.ts";
+import { answersOf, callRows, resultTexts, transcriptOf, secondAttempt } from "../support/stored.ts";
+import { untilCalls } from "../support/waits.ts";
 
 const agent = useAgent();
 
@@ -96,11 +97,7 @@ describe("an interrupt", () => {
     const command = "trap '' TERM; echo begun; sleep 300 & wait; sleep 300";
     const script = scriptedModel().calls("bash", { command }).says("Something else then.");
     const session = await agent.start(script);
-    await eventually(
-      "the command runs",
-      async () => (await callRows(agent.database.store, session.id, "running")).length > 0,
-      120_000,
-    );
+    await untilCalls(agent.database.store, session.id, "running");
     await session.handle.signal("interrupt", "do something else");
     expect(await session.result()).toMatchObject({ status: "completed" });
     const [row] = await callRows(agent.database.store, session.id);
@@ -117,10 +114,7 @@ describe("a provider that stops sending", () => {
     const error = await session.until("llm:error");
     expect(error.data).toMatchObject({ class: "silent", final: false });
     expect(await session.result()).toMatchObject({ status: "completed", result: "A whole answer." });
-    const { events = [] } = await session.handle.fetchHistory();
-    const again = (events ?? [])
-      .map((event) => event.activityTaskStartedEventAttributes)
-      .find((started) => started?.attempt === 2);
+    const again = await secondAttempt(session.handle);
     expect(again?.lastFailure?.message).toContain("fell silent");
     expect(await answersOf(agent.database.store, session.id)).toHaveLength(1);
     await checkSession(agent, session);

@@ -3,13 +3,13 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { startClient } from "../support/client-process.ts";
 import { checkSession } from "../support/checker/check-session.ts";
-import { eventually } from "../support/eventually.ts";
 import { startKillableSession } from "../support/killable-session.ts";
 import { startOwnTemporal } from "../support/own-temporal.ts";
 import { perFile } from "../support/per-file.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
-import { callRows, resultTexts } from "../support/stored.ts";
+import { resultTexts } from "../support/stored.ts";
 import { useDatabase } from "../support/test-database.ts";
+import { untilCalls } from "../support/waits.ts";
 
 /** Downtime: past the end of the command, so that its result finds no server. */
 const AWAY_MS = 15_000;
@@ -31,22 +31,14 @@ describe("a Temporal server that goes away during a tool", () => {
     const client = { DATABASE_URL: database.url, TEMPORAL_ADDRESS: temporal.address };
     const watch = startClient(["watch", session.id], client);
     onTestFinished(() => watch.kill());
-    await eventually(
-      "the command runs",
-      async () => (await callRows(database.store, session.id, "running")).length > 0,
-      120_000,
-    );
+    await untilCalls(database.store, session.id, "running");
     await temporal.stop();
     const left = Date.now();
     const say = startClient(["say", session.id, "are you there?"], client);
     expect(await say.ended()).toBe(4);
     expect(say.err()).toContain("Temporal");
     // The command ends meanwhile, and its result is stored without the server.
-    await eventually(
-      "the result is stored",
-      async () => (await callRows(database.store, session.id, "completed")).length > 0,
-      120_000,
-    );
+    await untilCalls(database.store, session.id, "completed");
     await sleep(Math.max(0, AWAY_MS - (Date.now() - left)));
     await temporal.start();
     expect(await session.handle.result()).toMatchObject({ status: "completed", steps: 3 });

@@ -9,7 +9,6 @@ import { questionRows, untilWaiting } from "../support/questions.ts";
 import { resetToStep } from "../support/reset-run.ts";
 import { call, scriptedModel, text } from "../support/scripted-model.ts";
 import { resultTexts } from "../support/stored.ts";
-import { eventsOf } from "../support/two-workers.ts";
 
 const bash = (command: string) => [call("bash", { command })];
 
@@ -54,9 +53,7 @@ it("a session that asks, waits over two deploys and a restart of Postgres, deleg
 
   const first = await session.startWorker({ LONGHAUL_BUILD_ID: "monday" });
   await untilWaiting(postgres.store, session);
-  await eventually("the sandbox is parked", async () =>
-    (await eventsOf(session)).some(({ type }) => type === "sandbox:parked"),
-  );
+  await session.until("sandbox:parked");
   expect(await first.terminate()).toBe(0);
   await postgres.stop();
   await postgres.start();

@@ -1,13 +1,8 @@
 /** What is too much for the window: floods of messages, results larger than it, a window that shrinks, another tokenizer. */
-import { and, asc, eq } from "drizzle-orm";
+import { eq } from "drizzle-orm";
 import { describe, expect, it } from "vitest";
 import { resolveModel } from "../../activities/config/models.ts";
-import {
-  compactionEvents,
-  guidance as parkedRows,
-  messages,
-  sessions,
-} from "../../activities/store/schema/index.ts";
+import { guidance as parkedRows, sessions } from "../../activities/store/schema/index.ts";
 import { switchModel } from "../../activities/store/switch-model.ts";
 import type { ParsedRequest, Reply } from "../support/model-server/wire.ts";
 import { directConfig, guidance, startDirectAgent, type DirectAgent } from "../support/direct-agent.ts";
@@ -16,16 +11,11 @@ import { mixedText } from "../support/mixed-text.ts";
 import { call, countTokens, type Turn } from "../support/scripted-model.ts";
 import { goodSummary, isSummaryRequest, says, wordsOf } from "../support/scripted-summaries.ts";
 import { useDatabase } from "../support/test-database.ts";
+import { roundsOf, transcriptOf } from "../support/stored.ts";
 
 const database = useDatabase();
 
 const refused = (agent: DirectAgent) => agent.model.log.filter((served) => served.status !== 200);
-const roundsOf = (agent: DirectAgent) =>
-  database.store.db
-    .select()
-    .from(compactionEvents)
-    .where(eq(compactionEvents.sessionId, agent.id))
-    .orderBy(asc(compactionEvents.id));
 
 /** Summaries if they are asked for, else the answers of a list, the last one forever. */
 function answers(...replies: readonly (Reply | ((request: ParsedRequest) => Reply))[]): Turn {
@@ -59,11 +49,7 @@ describe("a burst of messages", () => {
 
     expect(end.status).toBe("completed");
     expect(refused(agent)).toEqual([]);
-    const rows = await database.store.db
-      .select()
-      .from(messages)
-      .where(and(eq(messages.sessionId, agent.id), eq(messages.kind, "guidance")))
-      .orderBy(asc(messages.sequence));
+    const rows = (await transcriptOf(database.store, agent.id)).filter((row) => row.kind === "guidance");
     const ids = rows.flatMap((row) => (row.meta as { ids: string[] }).ids);
     expect(ids).toEqual([...items.map((item) => item.id), "burst-last"]);
     expect(Math.max(...rows.map((row) => row.tokenCount))).toBeLessThanOrEqual(20_000);
@@ -215,7 +201,9 @@ describe("a summariser of its own", () => {
     const asked = agent.model.requests.filter(isSummaryRequest);
     expect(asked.length).toBeGreaterThan(0);
     expect(asked.every((request) => request.model === "tiny" && request.api === "chat")).toBe(true);
-    expect((await roundsOf(agent)).every((round) => round.status === "compacted")).toBe(true);
+    expect((await roundsOf(database.store, agent.id)).every((round) => round.status === "compacted")).toBe(
+      true,
+    );
   });
 });
 
@@ -235,7 +223,7 @@ describe("a model that counts a fifth more than we do", () => {
       await agent.sandbox.files.write(name, Buffer.from(mixedText(place, 100)));
     expect((await playLoop(agent)).status).toBe("completed");
     expect(refused(agent)).toEqual([]);
-    expect((await roundsOf(agent)).length).toBeGreaterThan(1);
+    expect((await roundsOf(database.store, agent.id)).length).toBeGreaterThan(1);
   });
 });
 
@@ -250,7 +238,7 @@ describe("compaction switched off", () => {
       },
     });
     expect((await playLoop(agent)).status).toBe("ContextOverflow");
-    expect(await roundsOf(agent)).toEqual([]);
+    expect(await roundsOf(database.store, agent.id)).toEqual([]);
     expect(agent.model.log).toEqual([]);
   });
 });

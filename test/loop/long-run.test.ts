@@ -1,7 +1,7 @@
 /** A thousand steps in a small window: what a long task must not lose, and what a provider must never refuse. */
 import { asc, eq } from "drizzle-orm";
 import { describe, expect, it } from "vitest";
-import { compactionEvents, messages, modelCalls } from "../../activities/store/schema/index.ts";
+import { messages } from "../../activities/store/schema/index.ts";
 import type { ParsedRequest, Reply, ReplyPart } from "../support/model-server/wire.ts";
 import { directConfig, guidance, startDirectAgent } from "../support/direct-agent.ts";
 import { playLoop } from "../support/direct-loop.ts";
@@ -9,6 +9,7 @@ import { call, text, thought } from "../support/scripted-model.ts";
 import { goodSummary, isSummaryRequest, says, wordsOf } from "../support/scripted-summaries.ts";
 import { useDatabase } from "../support/test-database.ts";
 import { mixedText } from "../support/mixed-text.ts";
+import { roundsOf, billsOf } from "../support/stored.ts";
 
 const database = useDatabase();
 
@@ -69,11 +70,7 @@ describe("a task of a thousand steps in a window of 32k tokens", () => {
     expect(agent.model.log.filter((served) => served.status !== 200)).toEqual([]);
 
     const { db } = database.store;
-    const rounds = await db
-      .select()
-      .from(compactionEvents)
-      .where(eq(compactionEvents.sessionId, agent.id))
-      .orderBy(asc(compactionEvents.id));
+    const rounds = await roundsOf(database.store, agent.id);
     expect(rounds.length).toBeGreaterThanOrEqual(20);
     expect(rounds.map((round) => round.round)).toEqual(rounds.map((_, place) => place + 1));
     expect(rounds.every((round) => round.status === "compacted")).toBe(true);
@@ -95,7 +92,7 @@ describe("a task of a thousand steps in a window of 32k tokens", () => {
     const found = rows.findLast((row) => row.role === "tool");
     expect(JSON.stringify(found?.content)).toContain("the secret berth is number 4711");
 
-    const bills = await db.select().from(modelCalls).where(eq(modelCalls.sessionId, agent.id));
+    const bills = await billsOf(database.store, agent.id);
     const errors = bills
       .filter((bill) => bill.purpose === "step" && !bill.estimatePure)
       .map((bill) => Math.abs(bill.estimatedInput / (bill.inputTokens ?? 1) - 1))

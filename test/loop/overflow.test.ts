@@ -1,7 +1,5 @@
 /** A request that the provider finds too long: compacted, taken again, compacted harder, ended with its reason. */
-import { and, asc, eq } from "drizzle-orm";
 import { describe, expect, it } from "vitest";
-import { compactionEvents, modelCalls } from "../../activities/store/schema/index.ts";
 import { readEvents } from "../../activities/store/events.ts";
 import type { HttpError, Reply } from "../support/model-server/wire.ts";
 import {
@@ -14,24 +12,14 @@ import { playLoop } from "../support/direct-loop.ts";
 import { mixedText } from "../support/mixed-text.ts";
 import { call, countTokens, text, type Turn } from "../support/scripted-model.ts";
 import { goodSummary, isSummaryRequest, says, wordsOf } from "../support/scripted-summaries.ts";
-import { answersOf, transcriptOf } from "../support/stored.ts";
+import { answersOf, transcriptOf, roundsOf, billsOf } from "../support/stored.ts";
 import { useDatabase } from "../support/test-database.ts";
 
 const database = useDatabase();
 
 const { stringify } = JSON;
-const roundsOf = ({ id }: DirectAgent) =>
-  database.store.db
-    .select()
-    .from(compactionEvents)
-    .where(eq(compactionEvents.sessionId, id))
-    .orderBy(asc(compactionEvents.id));
-const stepsAsked = ({ id }: DirectAgent) =>
-  database.store.db
-    .select()
-    .from(modelCalls)
-    .where(and(eq(modelCalls.sessionId, id), eq(modelCalls.purpose, "step")))
-    .orderBy(asc(modelCalls.id));
+const stepsAsked = async ({ id }: DirectAgent) =>
+  (await billsOf(database.store, id)).filter(({ purpose }) => purpose === "step");
 
 async function start(script: Turn, options: DirectAgentOptions = {}): Promise<DirectAgent> {
   const agent = await startDirectAgent(database, script, options);
@@ -102,7 +90,9 @@ describe.each(["responses", "chat"] as const)("on the %s wire, a provider's over
       const agent = await start(stumbling(8, [stumble], 10), { config: { api } });
       const end = await playLoop(agent);
       expect(end).toMatchObject({ status: "completed", state: { step: 10, round: 1 } });
-      expect(await roundsOf(agent)).toMatchObject([{ status: "compacted", trigger: "overflow", step: 8 }]);
+      expect(await roundsOf(database.store, agent.id)).toMatchObject([
+        { status: "compacted", trigger: "overflow", step: 8 },
+      ]);
       const asked = await stepsAsked(agent);
       expect(asked.filter((row) => row.step === 8).map((row) => row.status)).toEqual(["wasted", "kept"]);
       const answers = await answersOf(database.store, agent.id);
@@ -167,7 +157,7 @@ describe("what does not fit by itself", () => {
     });
     expect((await playLoop(agent)).status).toBe("ContextOverflow");
     expect(agent.model.log).toEqual([]);
-    expect(await roundsOf(agent)).toEqual([]);
+    expect(await roundsOf(database.store, agent.id)).toEqual([]);
   });
 });
 
@@ -181,7 +171,7 @@ describe("a model that counts more than we do", () => {
     });
     expect(await playLoop(agent)).toMatchObject({ status: "completed", state: { step: 60 } });
     expect(agent.model.log.filter((served) => served.status !== 200)).toEqual([]);
-    expect((await roundsOf(agent)).length).toBeGreaterThanOrEqual(3);
+    expect((await roundsOf(database.store, agent.id)).length).toBeGreaterThanOrEqual(3);
   });
 
   it("and bills nothing is survived by its word: each refused step is taken again, none is lost", async () => {
@@ -200,7 +190,9 @@ describe("a model that counts more than we do", () => {
     expect((await answersOf(database.store, agent.id)).map((row) => row.step)).toEqual(
       Array.from({ length: 60 }, (_, index) => index + 1),
     );
-    expect((await roundsOf(agent)).some((round) => round.trigger === "overflow")).toBe(true);
+    expect((await roundsOf(database.store, agent.id)).some((round) => round.trigger === "overflow")).toBe(
+      true,
+    );
   });
 });
 
@@ -213,7 +205,7 @@ describe("bills of ten times the requests", () => {
       return { ...(step < 10 ? read(step, 5) : says("It is done.")), usage: { input } };
     });
     expect(await playLoop(agent)).toMatchObject({ status: "completed", state: { step: 10, round: 0 } });
-    expect(await roundsOf(agent)).toEqual([]);
+    expect(await roundsOf(database.store, agent.id)).toEqual([]);
     const events = await readEvents(database.store.db, agent.id, 0, 1_000);
     const answers = events.filter(({ type }) => type === "llm:response");
     // Four in a row are not an accident; then people are informed, once.
@@ -232,7 +224,7 @@ describe("bills of a server that cuts requests to its own window", () => {
       return { ...(step < 40 ? read(step, 30) : says("It is done.")), usage: { input, cached: 0 } };
     });
     expect(await playLoop(agent)).toMatchObject({ status: "completed", state: { step: 40 } });
-    expect((await roundsOf(agent)).length).toBeGreaterThan(0);
+    expect((await roundsOf(database.store, agent.id)).length).toBeGreaterThan(0);
     const events = await readEvents(database.store.db, agent.id, 0, 10_000);
     const reports = events.filter(
       ({ type, data }) => type === "llm:response" && (data as { usageDoubtful?: true }).usageDoubtful,
@@ -251,6 +243,8 @@ describe("an answer whose bill is larger than the window", () => {
       return step < 9 ? read(step, 50) : says("It is done.");
     });
     expect(await playLoop(agent)).toMatchObject({ status: "completed", state: { step: 9, round: 1 } });
-    expect(await roundsOf(agent)).toMatchObject([{ status: "compacted", trigger: "threshold", step: 7 }]);
+    expect(await roundsOf(database.store, agent.id)).toMatchObject([
+      { status: "compacted", trigger: "threshold", step: 7 },
+    ]);
   });
 });

@@ -1,13 +1,12 @@
 /** What bills teach about a model's tokenizer is kept in Postgres: the next worker begins with it. */
-import { asc, eq } from "drizzle-orm";
 import { expect, it } from "vitest";
 import { openStore } from "../../activities/store/db.ts";
-import { modelCalls } from "../../activities/store/schema/index.ts";
 import { startDirectAgent, type DirectAgent } from "../support/direct-agent.ts";
 import { playLoop } from "../support/direct-loop.ts";
 import { mixedText } from "../support/mixed-text.ts";
 import { call, countTokens, text, type Turn } from "../support/scripted-model.ts";
 import { type TestDatabase, useDatabase } from "../support/test-database.ts";
+import { billsOf } from "../support/stored.ts";
 
 const database = useDatabase();
 
@@ -32,11 +31,7 @@ async function start(on: TestDatabase): Promise<DirectAgent> {
 
 /** How far the estimate of a session's first request, which no bill stands behind, was from its bill; 0–1. */
 async function firstError({ store }: TestDatabase, { id }: DirectAgent): Promise<number> {
-  const [first] = await store.db
-    .select()
-    .from(modelCalls)
-    .where(eq(modelCalls.sessionId, id))
-    .orderBy(asc(modelCalls.id));
+  const [first] = await billsOf(store, id);
   return Math.abs((first?.estimatedInput ?? 0) / (first?.inputTokens ?? 0) - 1);
 }
 

@@ -5,12 +5,13 @@ import type { RunConfig } from "../../activities/config/agent-config.ts";
 import { ChunkBatch } from "../../activities/step/chunk-batch.ts";
 import { createChunkWriter } from "../../activities/step/chunk-writer.ts";
 import { loadBill } from "../../activities/store/model-calls.ts";
-import { modelCalls, toolCalls } from "../../activities/store/schema/index.ts";
+import { modelCalls } from "../../activities/store/schema/index.ts";
 import { appendChunks, appendEvents, readEvents } from "../../activities/store/events.ts";
 import { directConfig, startDirectAgent, type DirectAgent } from "../support/direct-agent.ts";
 import { playLoop } from "../support/direct-loop.ts";
 import { call, scriptedModel, text, thought } from "../support/scripted-model.ts";
 import { useDatabase } from "../support/test-database.ts";
+import { billsOf, callRows } from "../support/stored.ts";
 
 const database = useDatabase();
 
@@ -29,16 +30,8 @@ const thinker = (more: Partial<RunConfig> = {}): Partial<RunConfig> => ({
 const inVain = { finish: "length", usage: { output: 4_000, reasoning: 4_000 } } as const;
 const think = () => scriptedModel().answers(thought("Let me think about that.")).with(inVain);
 
-const bills = (agent: DirectAgent) =>
-  database.store.db
-    .select({ model: modelCalls.model, status: modelCalls.status, finish: modelCalls.finish })
-    .from(modelCalls)
-    .where(eq(modelCalls.sessionId, agent.id))
-    .orderBy(asc(modelCalls.id));
-const errors = async (agent: DirectAgent) =>
-  (await readEvents(database.store.db, agent.id, 0, 1_000)).flatMap(({ type, data }) =>
-    type === "llm:error" ? [data] : [],
-  );
+const bills = async ({ id }: DirectAgent) =>
+  (await billsOf(database.store, id)).map(({ model, status, finish }) => ({ model, status, finish }));
 const rooms = (agent: DirectAgent) => agent.model.requests.map((request) => request.maxOutputTokens);
 
 describe("an answer used up by thinking", () => {
@@ -46,7 +39,7 @@ describe("an answer used up by thinking", () => {
     const agent = await startDirectAgent(database, think().says("Done."), { served, config: thinker() });
     expect(await playLoop(agent)).toMatchObject({ status: "completed", state: { step: 1 } });
     expect(rooms(agent)).toEqual([4_000, 16_000]);
-    expect(await errors(agent)).toEqual([
+    expect(await agent.dataOf("llm:error")).toEqual([
       {
         class: "used-up",
         final: false,
@@ -66,7 +59,7 @@ describe("an answer used up by thinking", () => {
     const agent = await startDirectAgent(database, script, { served, config: thinker() });
     expect((await playLoop(agent)).status).toBe("EmptyAnswer");
     expect(rooms(agent)).toEqual([4_000, 16_000]);
-    expect((await errors(agent)).at(-1)).toMatchObject({
+    expect((await agent.dataOf("llm:error")).at(-1)).toMatchObject({
       final: true,
       message: expect.stringMatching(
         /models\.openai\/o3\.maxOutput .* models\.openai\/o3\.reasoning\.effort/,
@@ -118,13 +111,9 @@ describe("a request without a bill", () => {
     const facts = await agent.perform("modelStep", step, { attempt: 3 });
     const bill = await loadBill(database.store.db, agent.id);
     // What was cut off had begun to answer; what was refused with a 503 costs nothing.
-    const [cut, refused] = await database.store.db
-      .select({ costUsd: modelCalls.costUsd, estimated: modelCalls.estimatedInput })
-      .from(modelCalls)
-      .where(eq(modelCalls.sessionId, agent.id))
-      .orderBy(asc(modelCalls.id));
+    const [cut, refused] = await billsOf(database.store, agent.id);
     expect(refused?.costUsd).toBeNull();
-    expect(bill.estimatedUsd).toBeCloseTo(((cut?.estimated ?? 0) * 10) / 1e6, 3);
+    expect(bill.estimatedUsd).toBeCloseTo(((cut?.estimatedInput ?? 0) * 10) / 1e6, 3);
     expect(bill.estimatedUsd).toBeGreaterThan(0);
     expect(facts).toMatchObject({ kind: "answered", costUsd: expect.closeTo(bill.costUsd) });
   });
@@ -226,11 +215,7 @@ describe("a last answer that calls a tool although it may not", () => {
     const end = await playLoop(agent);
     expect(end.status).toBe("max_steps");
     expect(agent.model.requests.at(-1)?.raw["tool_choice"]).toBe("none");
-    const calls = await database.store.db
-      .select({ step: toolCalls.step, status: toolCalls.status })
-      .from(toolCalls)
-      .where(eq(toolCalls.sessionId, agent.id))
-      .orderBy(asc(toolCalls.step));
+    const calls = await callRows(database.store, agent.id);
     expect(calls.map(({ status }) => status)).toEqual([expect.any(String), "interrupted"]);
   });
 });

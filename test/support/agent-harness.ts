@@ -17,11 +17,11 @@ import { createAiSdkModel } from "../../activities/model/ai-sdk.ts";
 import { createDockerHost } from "../../activities/sandbox/docker/docker.ts";
 import { temporalRuns } from "../../worker/connect/session-runs.ts";
 import type { StoredPack } from "../../activities/store/workspace-pack.ts";
-import { createNotifier, readEvents } from "../../activities/store/events.ts";
-import type { EventType, SessionEvent } from "../../activities/store/event.ts";
+import { createNotifier } from "../../activities/store/events.ts";
 import { createSession } from "../../activities/store/sessions.ts";
 import { toolRegistry } from "../../activities/tools/index.ts";
 import { changedConfig, configOf, type ConfigChange } from "./run-config.ts";
+import { sessionEvents, type SessionEvents } from "./session-events.ts";
 import { createTestWorker } from "./test-worker.ts";
 import { dataConverter } from "../../worker/connect/data-converter.ts";
 import type { codingAgent } from "../../workflows/index.ts";
@@ -70,19 +70,13 @@ export interface StartOptions {
   readonly countTokens?: NonNullable<ScriptedModelOptions["countTokens"]>;
 }
 
-export interface RunningSession {
+export interface RunningSession extends SessionEvents {
   readonly id: string;
   readonly model: ScriptedModelServer;
   readonly handle: WorkflowHandle<typeof codingAgent>;
   result(): Promise<ClosedSession>;
   /** Signals a message and starts a run for it, as `say` does if the session has ended. */
   resume(text: string, messageId: string): Promise<WorkflowHandle<typeof codingAgent>>;
-  events(): Promise<SessionEvent[]>;
-  /** Waits for an event of that kind that `fits`. */
-  until<Type extends EventType>(
-    type: Type,
-    fits?: (event: SessionEvent<Type>) => boolean,
-  ): Promise<SessionEvent<Type>>;
 }
 
 export async function startAgent(own: Partial<AgentDeps> = {}): Promise<AgentHarness> {
@@ -236,8 +230,8 @@ function runningSession({
   database,
 }: Pick<AgentHarness, "client" | "taskQueue" | "database"> &
   Pick<RunningSession, "id" | "model" | "handle">): RunningSession {
-  const events = () => readEvents(database.store.db, id, 0, 100_000);
   return {
+    ...sessionEvents(database.store, id),
     id,
     model,
     handle,
@@ -257,15 +251,5 @@ function runningSession({
         signal: "guidance",
         signalArgs: [{ id: messageId, text }],
       }),
-    events,
-    until: (type, fits = () => true) =>
-      eventually(
-        `event ${type}`,
-        async () => {
-          const list = await events();
-          return list.find((event) => event.type === type && fits(event as never)) as never;
-        },
-        60_000,
-      ),
   };
 }

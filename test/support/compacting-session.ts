@@ -1,7 +1,7 @@
 /** A stored session of some steps, and its compaction and prune over a model that follows a script. Real Postgres. */
 import { MockActivityEnvironment } from "@temporalio/testing";
 import { DefaultLogger } from "@temporalio/worker";
-import { and, asc, eq, ne } from "drizzle-orm";
+import { eq } from "drizzle-orm";
 import { createSanitizer } from "../../activities/redaction/sanitizer.ts";
 import type { Message } from "../../activities/contract/message.ts";
 import { estimateMessage } from "../../activities/contract/tokens.ts";
@@ -16,7 +16,7 @@ import type { Model, ModelAnswer, ModelRequest } from "../../activities/model/mo
 import { createPrune } from "../../activities/step/prune.ts";
 import { loneRun } from "./lone-run.ts";
 import { createNotifier, readEvents } from "../../activities/store/events.ts";
-import { compactionEvents, messages, modelCalls, sessions } from "../../activities/store/schema/index.ts";
+import { sessions } from "../../activities/store/schema/index.ts";
 import { createSession } from "../../activities/store/sessions.ts";
 import { loadView } from "../../activities/store/load-view.ts";
 import { insertMessage, takeSequences } from "../../activities/store/transcript.ts";
@@ -27,6 +27,7 @@ import { rowsOf } from "./rows.ts";
 import type { TestDatabase } from "./test-database.ts";
 import { configOf } from "./run-config.ts";
 import { silentAnnouncements } from "./silent-announcements.ts";
+import { roundsOf, billsOf, transcriptOf } from "./stored.ts";
 
 export const SECRET = "sk-secret-0123456789abcdef";
 const RUN = "run-1";
@@ -134,19 +135,9 @@ export async function compactingSession(database: TestDatabase, steps: Message[]
     prune: () => environment(1).run(createPrune(deps), { step: 40 }) as Promise<PruneFacts>,
     view: () => loadView(db, id),
     /** All messages except the prompt. */
-    all: () =>
-      db
-        .select()
-        .from(messages)
-        .where(and(eq(messages.sessionId, id), ne(messages.role, "system")))
-        .orderBy(asc(messages.sequence)),
-    rounds: () =>
-      db
-        .select()
-        .from(compactionEvents)
-        .where(eq(compactionEvents.sessionId, id))
-        .orderBy(asc(compactionEvents.id)),
-    bills: () => db.select().from(modelCalls).where(eq(modelCalls.sessionId, id)).orderBy(asc(modelCalls.id)),
+    all: () => transcriptOf(database.store, id),
+    rounds: () => roundsOf(database.store, id),
+    bills: () => billsOf(database.store, id),
     events: async () => (await readEvents(db, id, 0)).map((event) => event.type),
   };
 }

@@ -19,7 +19,7 @@ import { createAiSdkModel } from "../../activities/model/ai-sdk.ts";
 import type { Sandbox } from "../../activities/sandbox/sandbox.ts";
 import type { SandboxHost } from "../../activities/sandbox/sandbox-host.ts";
 import { loneRun } from "./lone-run.ts";
-import { createNotifier, readEvents } from "../../activities/store/events.ts";
+import { createNotifier } from "../../activities/store/events.ts";
 import { createSession, type NewSession } from "../../activities/store/sessions.ts";
 import { toolRegistry } from "../../activities/tools/index.ts";
 import type { DialectName } from "./model-server/dialects/dialect.ts";
@@ -33,6 +33,7 @@ import {
 } from "./scripted-model.ts";
 import type { TestDatabase } from "./test-database.ts";
 import { configOf } from "./run-config.ts";
+import { sessionEvents, type SessionEvents } from "./session-events.ts";
 import { silentAnnouncements } from "./silent-announcements.ts";
 
 export interface DirectAgentOptions {
@@ -79,7 +80,9 @@ export interface DirectAgent {
     },
   ): Promise<CompactionFacts>;
   environment(attempt?: number): MockActivityEnvironment;
+  /** Their types. */
   events(): Promise<string[]>;
+  readonly dataOf: SessionEvents["dataOf"];
   close(): Promise<void>;
 }
 
@@ -139,6 +142,7 @@ export async function createDirectAgent(
     ...(options.instructions === undefined ? {} : { instructions: options.instructions }),
   });
   const activities = createActivities(deps);
+  const stored = sessionEvents(database.store, id);
   const agent: DirectAgent = {
     id,
     model,
@@ -161,7 +165,8 @@ export async function createDirectAgent(
       return facts;
     },
     compact: (input) => agent.perform("summarize", { trigger: "threshold", ...input }),
-    events: async () => (await readEvents(database.store.db, id, 0, 100_000)).map((event) => event.type),
+    events: async () => (await stored.events()).map((event) => event.type),
+    dataOf: (type) => stored.dataOf(type),
     async close() {
       deps.notifier.close();
       await Promise.all([model.close(), sandbox.dispose()]);

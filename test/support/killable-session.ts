@@ -16,11 +16,12 @@ import { CANARY } from "./canary.ts";
 import type { Place } from "./checker/collect.ts";
 import { changedConfig, type ConfigChange } from "./run-config.ts";
 import { startScriptedModel, type ModelScript, type ScriptedModelServer } from "./scripted-model.ts";
+import { sessionEvents, type SessionEvents } from "./session-events.ts";
 import type { Store } from "../../activities/store/db.ts";
 import { startWorkerProcess, type WorkerProcess, type WorkerProcessOptions } from "./worker-process.ts";
 import { workflowOptions } from "../../client/sessions/start-session.ts";
 
-export interface KillableSession {
+export interface KillableSession extends SessionEvents {
   readonly id: string;
   readonly model: ScriptedModelServer;
   readonly handle: WorkflowHandle<typeof codingAgent>;
@@ -87,6 +88,7 @@ export async function startKillableSession(
   });
   let closing: Promise<void> | undefined;
   const session: KillableSession = {
+    ...sessionEvents(database.store, id),
     id,
     model,
     handle,

@@ -1,7 +1,6 @@
 /** A session whose sandbox is removed during a command. */
 import { eventually } from "./eventually.ts";
 import type { AgentHarness, RunningSession } from "./agent-harness.ts";
-import { transcriptOf } from "./stored.ts";
 
 /** A busy machine needs time to start a sandbox. */
 const BUSY_MS = 180_000;
@@ -24,12 +23,4 @@ export async function untilItRuns(agent: AgentHarness, session: RunningSession, 
 export async function removeAll(agent: AgentHarness, session: RunningSession): Promise<void> {
   await agent.docker.getContainer(`longhaul-${session.id}`).remove({ force: true });
   await agent.docker.getVolume(`longhaul-${session.id}`).remove();
-}
-
-/** Notices about the sandbox that the model got at step boundaries. */
-export async function noticesOf(agent: AgentHarness, session: RunningSession): Promise<string[]> {
-  const rows = await transcriptOf(agent.database.store, session.id);
-  return rows
-    .filter((row) => row.kind === "notice")
-    .map((row) => (row.content as [{ text: string }])[0].text);
 }

@@ -2,7 +2,7 @@
 import { and, asc, eq, ne } from "drizzle-orm";
 import type { WorkflowHandle } from "@temporalio/client";
 import type { Store } from "../../activities/store/db.ts";
-import { messages, toolCalls } from "../../activities/store/schema/index.ts";
+import { compactionEvents, messages, modelCalls, toolCalls } from "../../activities/store/schema/index.ts";
 
 type MessageRow = typeof messages.$inferSelect;
 type CallRow = typeof toolCalls.$inferSelect;
@@ -35,6 +35,24 @@ export function callRows({ db }: Pick<Store, "db">, sessionId: string, status?: 
     .orderBy(asc(toolCalls.sequence));
 }
 
+/** A session's compactions, in order. */
+export const roundsOf = ({ db }: Pick<Store, "db">, sessionId: string) =>
+  db
+    .select()
+    .from(compactionEvents)
+    .where(eq(compactionEvents.sessionId, sessionId))
+    .orderBy(asc(compactionEvents.id));
+
+/** A session's requests to the model, in order. */
+export const billsOf = ({ db }: Pick<Store, "db">, sessionId: string) =>
+  db.select().from(modelCalls).where(eq(modelCalls.sessionId, sessionId)).orderBy(asc(modelCalls.id));
+
+/** Notices about the sandbox that the model got at step boundaries. */
+export async function noticesOf(store: Pick<Store, "db">, sessionId: string): Promise<string[]> {
+  const rows = (await transcriptOf(store, sessionId)).filter((row) => row.kind === "notice");
+  return rows.map((row) => (row.content as [{ text: string }])[0].text);
+}
+
 /** Every row of every table, as Postgres writes it. */
 export async function wholeDatabase({ pool }: Pick<Store, "pool">): Promise<string> {
   const tables = await pool.query<{ name: string }>(
@@ -47,6 +65,13 @@ export async function wholeDatabase({ pool }: Pick<Store, "pool">): Promise<stri
   }
   if (texts.length === 0) throw new Error("The database is empty: nothing was looked through.");
   return texts.join("\n");
+}
+
+/** The first second attempt of an activity in a run's history. */
+export async function secondAttempt(handle: Pick<WorkflowHandle, "fetchHistory">) {
+  const { events } = await handle.fetchHistory();
+  const started = (events ?? []).map((event) => event.activityTaskStartedEventAttributes);
+  return started.find((attempt) => attempt?.attempt === 2);
 }
 
 /** The whole history with its payloads readable. */

@@ -1,7 +1,4 @@
 /** A session with two workers, and which of them is running an activity. */
-import {} from "vitest";
-import { readEvents } from "../../activities/store/events.ts";
-import type { SessionEvent } from "../../activities/store/event.ts";
 import { eventually } from "./eventually.ts";
 import { startKillableSession, type KillableSession } from "./killable-session.ts";
 import type { ModelScript } from "./scripted-model.ts";
@@ -35,14 +32,4 @@ export async function busyWith(
     },
     60_000,
   );
-}
-
-/** Ends a command of `until [ -e go ]; …`. */
-export async function letGo({ sandbox }: KillableSession): Promise<void> {
-  const touch = await sandbox.exec({ Cmd: ["touch", "/workspace/go"], User: "1000" });
-  await touch.start({});
-}
-
-export function eventsOf({ place, id }: KillableSession): Promise<SessionEvent[]> {
-  return readEvents(place.database.store.db, id, 0, 10_000);
 }

@@ -6,20 +6,18 @@ import type { Store } from "../../../activities/store/db.ts";
 import { readWorkspace } from "../../../activities/store/checkpoints.ts";
 import type { SessionEvent } from "../../../activities/store/event.ts";
 import {
-  compactionEvents,
   cursors,
   events,
   guidance,
   messages,
-  modelCalls,
   runs,
   sessions,
   streamChunks,
-  toolCalls,
 } from "../../../activities/store/schema/index.ts";
 import type { ServedRequest } from "../model-server/wire.ts";
 import { isClosed, type SandboxEvidence, type Evidence } from "./evidence.ts";
 import { collectHistories } from "./histories.ts";
+import { roundsOf, billsOf, callRows } from "../stored.ts";
 
 /** Where a session lives. A test's agent is such a place. */
 export interface Place {
@@ -61,13 +59,9 @@ export async function collectEvidence(
   const grace = isClosed({ histories }) ? (options.graceMs ?? GRACE_MS) : 0;
   const rows = {
     messages: db.select().from(messages).where(eq(messages.sessionId, id)).orderBy(asc(messages.sequence)),
-    calls: db.select().from(toolCalls).where(eq(toolCalls.sessionId, id)).orderBy(asc(toolCalls.sequence)),
-    rounds: db
-      .select()
-      .from(compactionEvents)
-      .where(eq(compactionEvents.sessionId, id))
-      .orderBy(asc(compactionEvents.id)),
-    bills: db.select().from(modelCalls).where(eq(modelCalls.sessionId, id)).orderBy(asc(modelCalls.id)),
+    calls: callRows({ db }, id),
+    rounds: roundsOf({ db }, id),
+    bills: billsOf({ db }, id),
     parked: db.select().from(guidance).where(eq(guidance.sessionId, id)).orderBy(asc(guidance.ordinal)),
     events: db.select().from(events).where(eq(events.sessionId, id)).orderBy(asc(events.seq)),
     chunks: db.select().from(streamChunks).where(eq(streamChunks.sessionId, id)),

@@ -24,6 +24,7 @@ import { startWorkerProcess } from "../worker-process.ts";
 import { createRowHolds } from "./row-holds.ts";
 import type { CrashPoint, Hold } from "./points.ts";
 import { CRASH_SCRIPTS, GO_FILE, playCrashScript, type ScriptName } from "./scripts.ts";
+import { touch, runsIn } from "../in-container.ts";
 
 export interface CrashedSession {
   readonly id: string;
@@ -121,19 +122,9 @@ export async function runCrashMatrix(points: readonly CrashPoint[]): Promise<Cra
     };
     return { session, row, asked: () => asked };
   };
-  const touch = async (id: string) => {
-    const exec = await docker.getContainer(`longhaul-${id}`).exec({ Cmd: ["touch", GO_FILE] });
-    await exec.start({});
-  };
-  const waits = async (id: string) => {
-    const top = await docker
-      .getContainer(`longhaul-${id}`)
-      .top()
-      .catch(() => undefined);
-    return (
-      top?.Processes.some((process: string[]) => process.join(" ").includes(`until [ -e ${GO_FILE}`)) ?? false
-    );
-  };
+  const boxOf = (id: string) => docker.getContainer(`longhaul-${id}`);
+  const letGo = (id: string) => touch(boxOf(id), GO_FILE);
+  const waits = (id: string) => runsIn(boxOf(id), `until [ -e ${GO_FILE}`);
 
   const crashed = new Map<string, CrashedSession>();
   const held: Held[] = [];
@@ -151,7 +142,7 @@ export async function runCrashMatrix(points: readonly CrashPoint[]): Promise<Cra
       },
       release: async () => {
         if (hold.at === "row") await row?.release(hold.fate);
-        if (hold.at === "command") await touch(session.id);
+        if (hold.at === "command") await letGo(session.id);
       },
     });
   }
@@ -165,7 +156,7 @@ export async function runCrashMatrix(points: readonly CrashPoint[]): Promise<Cra
     undisturbed.set(name, session);
     if (name === "waiting")
       void eventually("the command waits", () => waits(session.id), REACH_MS)
-        .then(() => touch(session.id))
+        .then(() => letGo(session.id))
         .catch(() => undefined);
   }
   return {
