@@ -7,9 +7,9 @@ import { saveOutputPart } from "../../activities/store/tool-calls.ts";
 import { startDirectAgent, type DirectAgent, type DirectAgentOptions } from "../support/direct-agent.ts";
 import { DOT_PNG } from "../support/images.ts";
 import { call, scriptedModel, type ModelScript } from "../support/scripted-model.ts";
-import { wordsOf } from "../support/scripted-summaries.ts";
 import { transcriptOf } from "../support/stored.ts";
 import { useDatabase } from "../support/test-database.ts";
+import { wordsAsked } from "../support/scripted-summaries.ts";
 
 const database = useDatabase();
 
@@ -74,8 +74,8 @@ it("files inside a message are taken as what they are, or words say why they wer
   const user = request?.items.findLast((item) => item.type === "message" && item.role === "user");
   const kinds = user?.type === "message" ? user.parts.map((part) => part.type) : [];
   expect(kinds).toEqual(["text", "image", "text", "text", "text", "text", "text"]);
-  const words = request ? wordsOf(request) : "";
-  for (const said of ["notes", "not a PNG", "links are not fetched", "names a stored file", "is not base64"])
+  const words = wordsAsked(agent.model, 0);
+  for (const said of ["notes", "no PNG", "links are not fetched", "names a stored file", "is not base64"])
     expect(words).toContain(said);
 });
 

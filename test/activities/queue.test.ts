@@ -7,9 +7,9 @@ import { saveBlob } from "../../activities/store/blobs.ts";
 import { guidance, startDirectAgent, type DirectAgent } from "../support/direct-agent.ts";
 import { DOT_PNG } from "../support/images.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
-import { wordsOf } from "../support/scripted-summaries.ts";
 import { transcriptOf } from "../support/stored.ts";
 import { useDatabase } from "../support/test-database.ts";
+import { wordsAsked } from "../support/scripted-summaries.ts";
 
 const database = useDatabase();
 
@@ -129,8 +129,7 @@ describe("messages that wait", () => {
     const [row] = await userRows(agent);
     expect(JSON.stringify(row?.content)).toContain("First: Rule: quay 7 is closed.␀ The harbour");
     expect(row?.tokenCount).toBeGreaterThan(3_000);
-    const [asked] = agent.model.requests;
-    expect(asked && wordsOf(asked)).toContain("Rule: quay 7 is closed.");
+    expect(wordsAsked(agent.model, 0)).toContain("Rule: quay 7 is closed.");
     // What is sent and what was estimated are the same size, as far as an estimate goes.
     const [bill] = (
       await database.store.pool.query<{ estimated: number; billed: number }>(

@@ -3,7 +3,14 @@ import type { RunConfig } from "../../activities/config/agent-config.ts";
 import { checkSession } from "../support/checker/check-session.ts";
 import { type RunningSession, useAgent } from "../support/agent-harness.ts";
 import { call, text } from "../support/scripted-model.ts";
-import { isSummaryRequest, longSession, noisyStep, says, wordsOf } from "../support/scripted-summaries.ts";
+import {
+  isSummaryRequest,
+  longSession,
+  noisyStep,
+  says,
+  wordsOf,
+  wordsAsked,
+} from "../support/scripted-summaries.ts";
 import { resultTexts, roundsOf, billsOf } from "../support/stored.ts";
 
 const agent = useAgent();
@@ -45,9 +52,9 @@ describe("a task longer than its window", () => {
       expect(row.summaryContent).toContain("FACT-1 is plum");
     }
     for (const request of stepRequests(session)) expect(wordsOf(request)).toContain(TASK);
-    const last = stepRequests(session).at(-1);
-    expect(last && wordsOf(last)).toContain(`Compaction Round ${rounds.length})`);
-    expect(last && wordsOf(last)).not.toContain("step 2 line 1 ");
+    const last = wordsAsked({ requests: stepRequests(session) });
+    expect(last).toContain(`Compaction Round ${rounds.length})`);
+    expect(last).not.toContain("step 2 line 1 ");
     expect((await resultTexts(agent.database.store, session.id)).at(-1)).toContain("FACT-1 is plum");
     await checkSession(agent, session);
   });
@@ -115,10 +122,10 @@ describe("a compaction that a person requests", () => {
     expect(round).toMatchObject({ status: "compacted", trigger: "manual", step: 8 });
     const asked = session.model.requests.filter(isSummaryRequest);
     expect(asked).toHaveLength(1);
-    expect(asked[0] && wordsOf(asked[0])).toContain("the port number");
-    const last = stepRequests(session).at(-1);
-    expect(last && wordsOf(last)).toContain("Compaction Round 1)");
-    expect(last && wordsOf(last)).toContain("slept");
+    expect(wordsAsked({ requests: asked })).toContain("the port number");
+    const last = wordsAsked({ requests: stepRequests(session) });
+    expect(last).toContain("Compaction Round 1)");
+    expect(last).toContain("slept");
     await checkSession(agent, session);
   });
 });

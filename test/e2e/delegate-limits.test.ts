@@ -1,10 +1,9 @@
 /** What a session and its delegates may cost together. */
 import { expect, it } from "vitest";
 import { setMaxCost } from "../../activities/store/session-limits.ts";
-import { sendGuidance } from "../../client/sessions/send-guidance.ts";
 import { useAgent } from "../support/agent-harness.ts";
 import { bySession } from "../support/by-session.ts";
-import { clientServices, sessionRow } from "../support/client-services.ts";
+import { sessionRow, say } from "../support/client-services.ts";
 import { call, scriptedModel, text } from "../support/scripted-model.ts";
 import { resultTexts } from "../support/stored.ts";
 import { delegating } from "../support/delegating.ts";
@@ -62,8 +61,7 @@ it("a delegate has the limit that its parent was given more of: in its next step
   const child = `${id}.s1c0`;
   expect(await sessionRow(agent, child)).toMatchObject({ status: "completed", result: "Spent." });
   await raise(10);
-  const row = await sessionRow(agent, child);
-  await sendGuidance(clientServices(agent), row, { id: "m1", text: "Go on.", attachments: [] });
+  await say(agent, child, { id: "m1", text: "Go on." });
   expect(await agent.client.workflow.getHandle(child).result()).toMatchObject({
     status: "completed",
     result: "Went on.",

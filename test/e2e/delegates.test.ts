@@ -23,15 +23,15 @@ import {
   delegationsOf,
   file,
   mostAtOnce,
-  resetTo,
 } from "../support/delegating.ts";
 import { eventually } from "../support/eventually.ts";
 import { startKillableSession } from "../support/killable-session.ts";
-import { resetToStep } from "../support/reset-run.ts";
+import { resetTo, resetToStep } from "../support/reset-run.ts";
 import { call, scriptedModel, text } from "../support/scripted-model.ts";
 import { resultTexts } from "../support/stored.ts";
 import { untilCalls } from "../support/waits.ts";
 import { touch } from "../support/in-container.ts";
+import { startRunFor } from "../support/start-run.ts";
 
 const agent = useAgent();
 
@@ -252,14 +252,8 @@ describe("a reset of the parent", () => {
     await session.handle.terminate("the test ends it");
     await eventually("the delegate ends", async () => (await statusOf(child)) === "CANCELLED");
     // Resumed by a person, it completes, and its parent's child handle will never report that.
-    const resumed = await agent.client.workflow.signalWithStart("codingAgent", {
-      workflowId: child,
-      taskQueue: agent.taskQueue,
-      args: [{}],
-      signal: "guidance",
-      signalArgs: [{ id: "go", text: "Go on." }],
-    });
-    await resumed.result();
+    const message = { id: "go", text: "Go on." };
+    await (await startRunFor(agent.client, child, agent.taskQueue, message)).result();
     await resetTo(agent.client, session.id, afterStart);
     expect(await agent.client.workflow.getHandle(session.id).result()).toMatchObject({ result: "Done." });
     expect((await resultTexts(agent.database.store, session.id)).at(-1)).toContain(

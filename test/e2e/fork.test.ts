@@ -8,7 +8,7 @@ import { type RunningSession, useAgent } from "../support/agent-harness.ts";
 import { clientServices, sessionRow } from "../support/client-services.ts";
 import { eventually } from "../support/eventually.ts";
 import { call, scriptedModel, type ModelScript } from "../support/scripted-model.ts";
-import { longSession, noisyStep, says, wordsOf } from "../support/scripted-summaries.ts";
+import { longSession, noisyStep, says, wordsAsked } from "../support/scripted-summaries.ts";
 import { callRows, resultTexts, transcriptOf, wholeDatabase, roundsOf } from "../support/stored.ts";
 
 const agent = useAgent();
@@ -89,7 +89,7 @@ it("it copies the compactions up to there and no later one; a fork of everything
   const all = await fork(session, undefined, "And what of it?");
   expect(await all.result()).toMatchObject({ result: "Three." });
   expect((await roundsOf(store(), all.id)).length).toBeGreaterThanOrEqual(rounds.length);
-  const view = wordsOf(all.model.requests.at(-1) as Parameters<typeof wordsOf>[0]);
+  const view = wordsAsked(all.model);
   expect(view).toContain("Session Summary (Compaction Round");
   expect(view).toContain("One.");
   const again = await fork(all, undefined, "Once more.");

@@ -1,19 +1,11 @@
 import { describe, expect, it } from "vitest";
 import { checkSession } from "../support/checker/check-session.ts";
-import { type RunningSession, useAgent } from "../support/agent-harness.ts";
+import { useAgent } from "../support/agent-harness.ts";
 import { call, scriptedModel } from "../support/scripted-model.ts";
-import { wordsOf } from "../support/scripted-summaries.ts";
 import { untilCalls } from "../support/waits.ts";
+import { timesAsked } from "../support/scripted-summaries.ts";
 
 const agent = useAgent();
-
-/** How often each of the texts is in the newest request. */
-function heard({ model }: RunningSession, ...texts: string[]): number[] {
-  const request = model.requests.at(-1);
-  if (!request) throw new Error("The model was never asked.");
-  const words = wordsOf(request);
-  return texts.map((said) => words.split(said).length - 1);
-}
 
 describe("a repeated step", () => {
   it("delivers its messages once, and those since then [invariant 6]", async () => {
@@ -27,7 +19,7 @@ describe("a repeated step", () => {
     await session.until("llm:error");
     await session.handle.signal("interrupt", { id: "two", text: "try the other provider" });
     expect(await session.result()).toMatchObject({ status: "completed", result: "Both are clear." });
-    expect(heard(session, "use tabs", "try the other provider")).toEqual([1, 1]);
+    expect(timesAsked(session.model, ["use tabs", "try the other provider"])).toEqual([1, 1]);
     await checkSession(agent, session);
   });
 
@@ -45,7 +37,7 @@ describe("a repeated step", () => {
     await expect(session.result()).rejects.toThrow();
     const again = await session.resume("in English", "three");
     expect(await again.result()).toMatchObject({ status: "completed", result: "All are clear." });
-    expect(heard(session, "use tabs", "no semicolons", "in English")).toEqual([1, 1, 1]);
+    expect(timesAsked(session.model, ["use tabs", "no semicolons", "in English"])).toEqual([1, 1, 1]);
     await checkSession(agent, session);
   });
 });

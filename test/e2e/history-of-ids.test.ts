@@ -1,9 +1,8 @@
 /** `LONGHAUL_HISTORY=ids`: Temporal stores none of a session's text, without any key. */
 import { historyToJSON } from "@temporalio/common/lib/proto-utils.js";
 import { expect, it, onTestFinished, vi } from "vitest";
-import { sendGuidance } from "../../client/sessions/send-guidance.ts";
 import { startAgent } from "../support/agent-harness.ts";
-import { clientServices, sessionRow } from "../support/client-services.ts";
+import { sessionRow, say } from "../support/client-services.ts";
 import { perFile } from "../support/per-file.ts";
 import { call, scriptedModel } from "../support/scripted-model.ts";
 import { resultTexts, transcriptOf } from "../support/stored.ts";
@@ -23,9 +22,8 @@ it("stores only ids and codes in the history: of commands, messages, questions, 
     .fails(400, `${SECRET} is no request.`);
   const session = await agent.start(script, { task: `Find ${SECRET}.` });
   await session.until("question:asked");
-  const sent = { id: "said", text: `It is ${SECRET}.`, attachments: [] };
   // It withdraws the question.
-  await sendGuidance(clientServices(agent), await sessionRow(agent, session.id), sent);
+  await say(agent, session.id, { id: "said", text: `It is ${SECRET}.` });
   await expect(session.handle.result()).rejects.toThrow();
 
   const { store } = agent.database;

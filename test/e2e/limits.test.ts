@@ -1,18 +1,18 @@
 /** `limits.onLimit: ask`: a person decides whether a session may exceed its cost or its steps. */
-import { expect, it, onTestFinished } from "vitest";
-import { operatorPolicySchema } from "../../activities/config/operator-policy.ts";
+import { expect, it } from "vitest";
 import type { ConfigChanges } from "../support/run-config.ts";
 import type { RunConfig } from "../../activities/config/agent-config.ts";
 import { findSession } from "../../activities/store/sessions.ts";
 import { readWaiting } from "../../activities/store/waiting-messages.ts";
 import { sendAnswer } from "../../client/sessions/send-answer.ts";
-import { sendGuidance } from "../../client/sessions/send-guidance.ts";
 import { checkSession } from "../support/checker/check-session.ts";
-import { clientServices, sessionRow } from "../support/client-services.ts";
+import { clientServices, say } from "../support/client-services.ts";
 import { useAgent } from "../support/agent-harness.ts";
 import { startKillableSession } from "../support/killable-session.ts";
 import { questionRows, untilWaiting } from "../support/questions.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
+import { resetTo, lastTask } from "../support/reset-run.ts";
+import { underPolicy } from "../support/operator-policy.ts";
 
 const agent = useAgent();
 
@@ -29,8 +29,7 @@ const steps = (count: number) =>
   );
 
 it("asks at the cost limit, continues by the granted amount, and never beyond the operator's policy", async () => {
-  Object.assign(agent.deps, { policy: operatorPolicySchema.parse({ max: { costUsd: 4 } }) });
-  onTestFinished(() => void Object.assign(agent.deps, { policy: undefined }));
+  underPolicy(agent, { max: { costUsd: 4 } });
   const session = await agent.start(steps(4).says("That is all.").with({ usage }), {
     config: asking({ maxCostUsd: 2 }),
   });
@@ -91,7 +90,7 @@ it("survives its worker; stop ends as without a question, and a message then ask
   });
   expect(session.model.requests).toHaveLength(2);
 
-  await sendGuidance(services, await sessionRow(agent, id), { id: "m1", text: "Go on.", attachments: [] });
+  await say(agent, id, { id: "m1", text: "Go on." }, services);
   await untilWaiting(agent.database.store, session, 60_000);
   await sendAnswer(services, id, { question: "s3cost", option: 1 });
   expect(await session.place.client.workflow.getHandle(id).result()).toMatchObject({
@@ -101,20 +100,13 @@ it("survives its worker; stop ends as without a question, and a message then ask
   await checkSession(session.place, session, { kills: 1 });
 });
 
-it("resumed at the limit of cost, ends before it pays if no one may be asked, and keeps the message", async () => {
-  const policy = operatorPolicySchema.parse({ max: { costUsd: 1 } });
-  onTestFinished(() => void Object.assign(agent.deps, { policy: undefined }));
-  for (const [onLimit, operator] of [
-    ["stop", undefined],
-    ["ask", policy],
-  ] as const) {
-    Object.assign(agent.deps, { policy: operator });
+it("resumed at the limit of cost, ends before it pays where nobody may be asked, and keeps the message", async () => {
+  for (const onLimit of ["stop", "ask"] as const) {
+    if (onLimit === "ask") underPolicy(agent, { max: { costUsd: 1 } });
     const script = steps(1).says("That is all.").with({ usage }).says("Never.");
     const session = await agent.start(script, { config: asking({ maxCostUsd: 1, onLimit }) });
     expect(await session.result()).toMatchObject({ status: "max_steps", limit: "cost", steps: 2 });
-    const services = clientServices(agent);
-    const row = await sessionRow(agent, session.id);
-    await sendGuidance(services, row, { id: "m1", text: "Go on.", attachments: [] });
+    await say(agent, session.id, { id: "m1", text: "Go on." });
     expect(await agent.client.workflow.getHandle(session.id).result()).toMatchObject({
       status: "max_steps",
       limit: "cost",
@@ -139,18 +131,11 @@ it("is still there after a reset to while it waited; steps are this run's own", 
   });
   await untilWaiting(agent.database.store, session);
   const { events } = await session.handle.fetchHistory();
-  const last = events?.findLast((event) => event.workflowTaskCompletedEventAttributes);
+  const last = lastTask(events ?? []);
   await session.handle.signal("answer", { option: 1 });
   expect(await session.result()).toMatchObject({ status: "completed", result: "Done." });
-  const { runId } = await agent.client.workflowService.resetWorkflowExecution({
-    namespace: agent.client.options.namespace,
-    workflowExecution: { workflowId: session.id },
-    reason: "a test goes back",
-    workflowTaskFinishEventId: last?.eventId ?? null,
-    requestId: session.id,
-    // The answer is not sent again.
-    resetReapplyType: 2,
-  });
+  // The answer is not sent again.
+  const runId = await resetTo(agent.client, session.id, () => last, { resetReapplyType: 2 });
   await untilWaiting(agent.database.store, session);
   const again = agent.client.workflow.getHandle(session.id, runId);
   expect(await questionRows(agent.database.store, session)).toMatchObject([

@@ -3,7 +3,7 @@ import { inputRequired } from "@modelcontextprotocol/server";
 import { expect, test } from "vitest";
 import { z } from "zod";
 import type { codingAgent } from "../../workflows/index.ts";
-import { useAgent } from "../support/agent-harness.ts";
+import { type RunningSession, useAgent } from "../support/agent-harness.ts";
 import { checkSession } from "../support/checker/check-session.ts";
 import { eventually } from "../support/eventually.ts";
 import { startKillableSession } from "../support/killable-session.ts";
@@ -11,6 +11,7 @@ import { startMcpServer, type TestMcpServer, withServers } from "../support/mcp-
 import { questionRows, untilWaiting } from "../support/questions.ts";
 import { call, scriptedModel } from "../support/scripted-model.ts";
 import { callRows, resultTexts } from "../support/stored.ts";
+import { lastTask, resetTo } from "../support/reset-run.ts";
 
 const agent = useAgent();
 
@@ -205,15 +206,9 @@ test("no worker is needed while a server waits for a person, and a continued cal
     scriptedModel().calls("github__create", {}).calls("github__create", {}).says("Done."),
     { config: withServers({ github: { url: server.url } }) },
   );
-  const asked = (id: string) =>
-    eventually(
-      `${id} is asked`,
-      async () =>
-        (await questionRows(agent.database.store, session)).some(
-          (row) => row.id === id && row.status === "open",
-        ),
-      120_000,
-    );
+  const isOpen = async (id: string) =>
+    (await questionRows(agent.database.store, session)).some((row) => row.id === id && row.status === "open");
+  const asked = (id: string) => eventually(`${id} is asked`, () => isOpen(id), 120_000);
   const first = await session.startWorker();
   await asked("s1c0q1");
   await first.kill();
@@ -247,15 +242,7 @@ test("a server's question is open again after a reset to the wait, and the call 
   });
   await session.until("question:asked");
   await untilWaiting(agent.database.store, session);
-  const { events } = await session.handle.fetchHistory();
-  const last = events?.findLast((event) => event.workflowTaskCompletedEventAttributes);
-  const { runId } = await agent.client.workflowService.resetWorkflowExecution({
-    namespace: agent.client.options.namespace,
-    workflowExecution: { workflowId: session.id },
-    reason: "a test goes back",
-    workflowTaskFinishEventId: last?.eventId ?? null,
-    requestId: session.id,
-  });
+  const runId = await resetTo(agent.client, session.id, lastTask);
   const handle = agent.client.workflow.getHandle<typeof codingAgent>(session.id, runId);
   const again = { ...session, handle };
   await answerWhenAsked(again, "s1c0q1", { text: "beta" });
@@ -267,11 +254,7 @@ test("a server's question is open again after a reset to the wait, and the call 
   await checkSession(agent, session);
 });
 
-interface Asking {
-  readonly id: string;
-  until: Awaited<ReturnType<typeof agent.start>>["until"];
-  readonly handle: Awaited<ReturnType<typeof agent.start>>["handle"];
-}
+type Asking = Pick<RunningSession, "until" | "handle">;
 
 async function answerWhenAsked(session: Asking, id: string, answer: object): Promise<{ text: string }> {
   const asked = await session.until("question:asked", ({ data }) => data.id === id);

@@ -1,35 +1,30 @@
 /** A model's rate limits, over all sessions and workers. */
-import { NativeConnection } from "@temporalio/worker";
-import { describe, expect, inject, it, onTestFinished } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
 import { createActivities } from "../../activities/index.ts";
-import { operatorPolicySchema } from "../../activities/config/operator-policy.ts";
 import type { ModelTarget } from "../../activities/config/model-target.ts";
 import { openStore } from "../../activities/store/db.ts";
-import { startAgent, type AgentHarness } from "../support/agent-harness.ts";
+import { type AgentHarness, useAgent } from "../support/agent-harness.ts";
 import { eventually } from "../support/eventually.ts";
 import { startKillableSession } from "../support/killable-session.ts";
-import { perFile } from "../support/per-file.ts";
 import { scriptedModel, text } from "../support/scripted-model.ts";
 import { useDatabase } from "../support/test-database.ts";
 import { createTestWorker } from "../support/test-worker.ts";
+import { underPolicy } from "../support/operator-policy.ts";
+import { playConnections } from "../support/play-loop.ts";
 
-const agent = perFile(
-  () => startAgent(),
-  (each) => each.close(),
-);
+const agent = useAgent();
 const database = useDatabase(20);
 
 /** Another worker on the first one's queue, with its own connections. */
 async function secondWorker({ deps, database: { url }, taskQueue }: AgentHarness): Promise<void> {
   const store = openStore({ url });
-  const connection = await NativeConnection.connect({ address: inject("temporalAddress") });
+  const { native: connection } = await playConnections();
   const activities = createActivities({ ...deps, store });
   const worker = await createTestWorker({ taskQueue, connection, activities, identity: "second" });
   const running = worker.run();
   onTestFinished(async () => {
     worker.shutdown();
     await running;
-    await connection.close();
     await store.close();
   });
 }
@@ -78,10 +73,7 @@ describe("requests at once", () => {
   const served = { limited: { window: 128_000 }, other: { window: 64_000 } };
 
   it("never exceed the operator's limit; waiting sessions take no slot [T5]", async () => {
-    Object.assign(agent.deps, {
-      policy: operatorPolicySchema.parse({ rates: { "openai/limited": { concurrent: 2 } } }),
-    });
-    onTestFinished(() => void Object.assign(agent.deps, { policy: undefined }));
+    underPolicy(agent, { rates: { "openai/limited": { concurrent: 2 } } });
     const go: (() => void)[] = [];
     let isOpen = false;
     const gate = () => (isOpen ? Promise.resolve() : new Promise<void>((resolve) => go.push(resolve)));

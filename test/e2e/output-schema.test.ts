@@ -31,13 +31,7 @@ it("accepts a valid answer after one more try, and ends after two invalid ones",
     "Your last answer is not what was asked for: it is not JSON",
   );
 
-  await agent.client.workflow.signalWithStart("codingAgent", {
-    workflowId: session.id,
-    taskQueue: agent.taskQueue,
-    args: [{}],
-    signal: "guidance",
-    signalArgs: ["Count again."],
-  });
+  await session.resume("Count again.", "again");
   const failed = await session.until("session:ended", ({ data }) => data.status === "failed");
   expect(failed.data.reason).toMatch(/^OutputMismatch: .*files must be integer.*say what to do/);
   expect(failed.data.output).toBeUndefined();

@@ -2,9 +2,8 @@
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
-import { sendGuidance } from "../../client/sessions/send-guidance.ts";
 import { checkSession } from "../support/checker/check-session.ts";
-import { clientServices, sessionRow } from "../support/client-services.ts";
+import { clientServices, say } from "../support/client-services.ts";
 import { useAgent } from "../support/agent-harness.ts";
 import { eventually } from "../support/eventually.ts";
 import { startKillableSession } from "../support/killable-session.ts";
@@ -87,7 +86,7 @@ it("runs in the worker with access to the sandbox; killed in mid-call it is unkn
   await second.kill();
   await session.startWorker();
   const services = { ...clientServices(agent), taskQueue: id };
-  await sendGuidance(services, await sessionRow(agent, id), { id: "m1", text: "And now?", attachments: [] });
+  await say(agent, id, { id: "m1", text: "And now?" }, services);
   expect(await session.place.client.workflow.getHandle(id).result()).toMatchObject({
     result: "It is missing.",
   });
@@ -121,9 +120,7 @@ it("obeys plan mode, and is absent for a session that began without it", async (
     "look was run",
     expect.stringMatching(/^There is no tool "change"/),
   ]);
-  const services = clientServices(agent);
-  const row = await sessionRow(agent, before.id);
-  await sendGuidance(services, row, { id: "m1", text: "Look.", attachments: [] });
+  await say(agent, before.id, { id: "m1", text: "Look." });
   expect(await agent.client.workflow.getHandle(before.id).result()).toMatchObject({
     result: "There is none.",
   });

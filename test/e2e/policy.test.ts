@@ -1,22 +1,18 @@
 /** The operator's policy against sessions' requests. */
-import { onTestFinished, expect, it } from "vitest";
-import { operatorPolicySchema } from "../../activities/config/operator-policy.ts";
+import { expect, it } from "vitest";
 import { createSession, findSession } from "../../activities/store/sessions.ts";
 import { switchModel } from "../../activities/store/switch-model.ts";
-import { sendGuidance } from "../../client/sessions/send-guidance.ts";
 import { carry, createState } from "../../workflows/agent-state.ts";
 import { WORKFLOW_TYPE } from "../../workflows/messages.ts";
 import { runConfig, useAgent } from "../support/agent-harness.ts";
-import { clientServices, sessionRow } from "../support/client-services.ts";
+import { sessionRow, say } from "../support/client-services.ts";
 import { call, scriptedModel } from "../support/scripted-model.ts";
+import { underPolicy } from "../support/operator-policy.ts";
 
 const agent = useAgent();
 
 it("a request beyond a rule is refused when its run opens, by the rule's name, and nothing is sent or run", async () => {
-  Object.assign(agent.deps, {
-    policy: operatorPolicySchema.parse({ max: { steps: 10, sessionsPerUser: 1 } }),
-  });
-  onTestFinished(() => void Object.assign(agent.deps, { policy: undefined }));
+  underPolicy(agent, { max: { steps: 10, sessionsPerUser: 1 } });
   const { db } = agent.database.store;
   const withSteps = (maxSteps: number) => ({ limits: { maxSteps } });
   const refusalOf = async (id: string) => {
@@ -31,11 +27,7 @@ it("a request beyond a rule is refused when its run opens, by the rule's name, a
   expect(wide.model.requests).toHaveLength(0);
 
   // Also when it is resumed; its earlier text stays.
-  await sendGuidance(clientServices(agent), await sessionRow(agent, wide.id), {
-    id: "again",
-    text: "Go on.",
-    attachments: [],
-  });
+  await say(agent, wide.id, { id: "again", text: "Go on." });
   await expect(agent.client.workflow.getHandle(wide.id).result()).rejects.toThrow();
   expect(wide.model.requests).toHaveLength(0);
 
@@ -50,10 +42,7 @@ it("a request beyond a rule is refused when its run opens, by the rule's name, a
 });
 
 it("a run is held to the priority and the tenant that Temporal has for it, whatever its settings say", async () => {
-  Object.assign(agent.deps, {
-    policy: operatorPolicySchema.parse({ tenants: ["acme"], max: { priority: 2 } }),
-  });
-  onTestFinished(() => void Object.assign(agent.deps, { policy: undefined }));
+  underPolicy(agent, { tenants: ["acme"], max: { priority: 2 } });
   const session = await agent.start(scriptedModel().says("Allowed.").says("Never."), {
     config: { priority: 2, tenant: "acme" },
   });
@@ -82,8 +71,7 @@ it("a run is held to the priority and the tenant that Temporal has for it, whate
 });
 
 it("a model that is not allowed is refused at the start, and before a running session asks it", async () => {
-  Object.assign(agent.deps, { policy: operatorPolicySchema.parse({ models: ["openai/gpt-4o"] }) });
-  onTestFinished(() => void Object.assign(agent.deps, { policy: undefined }));
+  underPolicy(agent, { models: ["openai/gpt-4o"] });
   const { store } = agent.database;
   const other = { model: "openai/other" };
 

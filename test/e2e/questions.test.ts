@@ -13,6 +13,7 @@ import { eventually } from "../support/eventually.ts";
 import { questionRows, untilWaiting } from "../support/questions.ts";
 import { call, scriptedModel } from "../support/scripted-model.ts";
 import { resultTexts } from "../support/stored.ts";
+import { lastTask, resetTo } from "../support/reset-run.ts";
 
 const agent = useAgent();
 
@@ -118,21 +119,10 @@ it("is open again, in the new line, after a reset to the wait", async () => {
     .says("Done.");
   const session = await agent.start(script);
   await untilWaiting(agent.database.store, session);
-  const { events } = await session.handle.fetchHistory();
-  const last = events?.findLast((event) => event.workflowTaskCompletedEventAttributes);
-  const { runId } = await agent.client.workflowService.resetWorkflowExecution({
-    namespace: agent.client.options.namespace,
-    workflowExecution: { workflowId: session.id },
-    reason: "a test goes back",
-    workflowTaskFinishEventId: last?.eventId ?? null,
-    requestId: session.id,
-  });
-  await agent.client.workflow
-    .getHandle(session.id, runId)
-    .executeUpdate("answerQuestion", { args: [{ option: 1 }] });
-  expect(await agent.client.workflow.getHandle(session.id, runId).result()).toMatchObject({
-    result: "Done.",
-  });
+  const runId = await resetTo(agent.client, session.id, lastTask);
+  const again = agent.client.workflow.getHandle(session.id, runId);
+  await again.executeUpdate("answerQuestion", { args: [{ option: 1 }] });
+  expect(await again.result()).toMatchObject({ result: "Done." });
   const rows = await questionRows(agent.database.store, session);
   expect(rows.at(-1)).toMatchObject({ id: "s1c1", status: "answered", answer: "npm" });
   expect(rows.filter(({ status }) => status === "open")).toEqual([]);

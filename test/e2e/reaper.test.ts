@@ -1,9 +1,7 @@
 /** Which sandboxes of killed workers are removed, with real runs in Temporal and real sandboxes. */
 import { randomBytes } from "node:crypto";
-import { Client, Connection } from "@temporalio/client";
-import { NativeConnection } from "@temporalio/worker";
 import { pino } from "pino";
-import { afterAll, beforeAll, expect, inject, it } from "vitest";
+import { expect, it } from "vitest";
 import { eq } from "drizzle-orm";
 import { recordSandbox } from "../../activities/store/sandboxes.ts";
 import { readWorkspace } from "../../activities/store/checkpoints.ts";
@@ -20,23 +18,14 @@ import { reapSandboxes, startReaper } from "../../worker/reaper.ts";
 import { runConfig } from "../support/agent-harness.ts";
 import { bash, useTestSandboxes } from "../support/test-sandboxes.ts";
 import { eventually } from "../support/eventually.ts";
-import { createTestDatabase, type TestDatabase } from "../support/test-database.ts";
 import { silentAnnouncements } from "../support/silent-announcements.ts";
 import { isThere } from "../support/in-container.ts";
+import { startRun } from "../support/start-run.ts";
+import { playConnections } from "../support/play-loop.ts";
+import { useDatabase } from "../support/test-database.ts";
 
 const sandboxes = useTestSandboxes();
-let database: TestDatabase;
-let connection: Connection;
-let client: Client;
-beforeAll(async () => {
-  database = await createTestDatabase(4);
-  connection = await Connection.connect({ address: inject("temporalAddress") });
-  client = new Client({ connection });
-});
-afterAll(async () => {
-  await connection.close();
-  await database.drop();
-});
+const database = useDatabase(4);
 
 const config = () => {
   const usual = runConfig();
@@ -46,8 +35,8 @@ const config = () => {
 /** A session with a run that no worker serves. */
 async function running(id: string) {
   await createSession(database.store, { id, task: "Wait.", config: config() });
-  const taskQueue = `unserved-${randomBytes(4).toString("hex")}`;
-  return client.workflow.start("codingAgent", { workflowId: id, taskQueue, args: [{}] });
+  const taskQueue = `nobody-${randomBytes(4).toString("hex")}`;
+  return startRun((await playConnections()).client, id, taskQueue);
 }
 
 const newSpecs = (count: number) =>
@@ -69,6 +58,7 @@ async function openRecorded(spec: SandboxSpec, volume?: string): Promise<Sandbox
 
 /** Temporal's list of runs lags behind by moments; a session that is still in it waits for the next round. */
 async function untilListedAsEnded(...ids: readonly string[]): Promise<void> {
+  const { client } = await playConnections();
   await eventually("Temporal lists them as ended", async () => {
     const running = await listedAsRunning(client);
     return ids.every((id) => !running.has(id));
@@ -77,11 +67,11 @@ async function untilListedAsEnded(...ids: readonly string[]): Promise<void> {
 
 const hasBox = ({ sessionId }: SandboxSpec) => isThere(sandboxes.docker.getContainer(sandboxName(sessionId)));
 
-const optionsOf = (host: SandboxHost) => ({
+const optionsOf = async (host: SandboxHost) => ({
   host,
   store: database.store,
   notifier: createNotifier(silentAnnouncements),
-  client,
+  client: (await playConnections()).client,
   logger: pino({ level: "silent" }),
 });
 
@@ -105,7 +95,7 @@ it("sandboxes of runs that are over are removed, also of those that never ran; o
   await runs[1]?.terminate("from the Web UI");
   await untilListedAsEnded(over.sessionId, created.sessionId);
 
-  const options = optionsOf(host);
+  const options = await optionsOf(host);
   const removed = await reapSandboxes(options);
   const ours = new Set([over, created, alive, unknown, moved].map(({ sessionId }) => sessionId));
   expect(removed.filter((id) => ours.has(id)).toSorted()).toEqual(
@@ -152,7 +142,7 @@ it("the newest files of a session that is over are saved before its sandbox is r
     open: async (spec) => (trouble(unsaved, spec.sessionId), sandboxes.host.open(spec)),
     remove: async (id) => (trouble(stuck, id), sandboxes.host.remove(id)),
   };
-  expect(await reapSandboxes(optionsOf(host))).toEqual([fine.sessionId]);
+  expect(await reapSandboxes(await optionsOf(host))).toEqual([fine.sessionId]);
   expect(await Promise.all(specs.map(hasBox))).toEqual([true, true, true, false]);
   const saved = async ({ sessionId }: SandboxSpec) =>
     (await readWorkspace(db, sessionId))?.map(
@@ -163,7 +153,7 @@ it("the newest files of a session that is over are saved before its sandbox is r
     undefined,
     ["newest\n"],
   ]);
-  expect(await reapSandboxes(optionsOf(sound))).toEqual([stuck.sessionId, unsaved.sessionId]);
+  expect(await reapSandboxes(await optionsOf(sound))).toEqual([stuck.sessionId, unsaved.sessionId]);
   expect(await saved(unsaved)).toEqual(["newest\n"]);
 }, 240_000);
 
@@ -176,17 +166,8 @@ it("the row of a terminated run is ended even while the engine is down", async (
     ...sandboxes.host,
     sessions: () => Promise.reject(new Error("The engine is away.")),
   };
-  const native = await NativeConnection.connect({ address: inject("temporalAddress") });
-  try {
-    const ended = startReaper({
-      ...optionsOf(host),
-      connection: native,
-      namespace: "default",
-      everyMs: 3_600_000,
-    });
-    await ended();
-  } finally {
-    await native.close();
-  }
+  const { native: connection } = await playConnections();
+  const options = { ...(await optionsOf(host)), connection, namespace: "default", everyMs: 3_600_000 };
+  await startReaper(options)();
   expect(await findSession(database.store.db, sessionId)).toMatchObject({ status: "cancelled" });
 });

@@ -4,9 +4,8 @@ import type { SessionGit } from "../../activities/config/git-settings.ts";
 import { readWorkspace } from "../../activities/store/checkpoints.ts";
 import type { DeliveryOrder } from "../../activities/contract/delivery.ts";
 import { deliverSession } from "../../client/watch/deliver-session.ts";
-import { retrySession } from "../../client/sessions/retry-session.ts";
 import { readStatus } from "../../client/sessions/session-status.ts";
-import { clientServices, quietOutput, sessionRow } from "../support/client-services.ts";
+import { clientServices, quietOutput, sessionRow, retry } from "../support/client-services.ts";
 import { createFakeForge } from "../support/fake-forge.ts";
 import { CANARY, useAgent } from "../support/agent-harness.ts";
 import { checkSession } from "../support/checker/check-session.ts";
@@ -226,11 +225,7 @@ describe.concurrent("a session on a repository", () => {
     await session.result();
     const branch = `longhaul/${session.id}`;
     const first = place.at(branch);
-    const services = clientServices(agent);
-    const { runId } = await retrySession(services, await sessionRow(agent, session.id), {
-      fromStep: 1,
-      dropMessages: false,
-    });
+    const { runId } = await retry(agent, session.id, 1);
     await agent.client.workflow.getHandle(session.id, runId).result();
     expect(gitIn(place.folder, "log", "--format=%s", `main..${branch}`)).toBe("Second");
     expect(await session.dataOf("git:pushed")).toMatchObject([

@@ -6,9 +6,9 @@ import { checkSession } from "../support/checker/check-session.ts";
 import { type RunningSession, useAgent } from "../support/agent-harness.ts";
 import { resetToStep } from "../support/reset-run.ts";
 import { scriptedModel, text, type ModelScript } from "../support/scripted-model.ts";
-import { wordsOf } from "../support/scripted-summaries.ts";
 import { callRows, resultTexts, transcriptOf } from "../support/stored.ts";
 import { untilCalls } from "../support/waits.ts";
+import { wordsAsked } from "../support/scripted-summaries.ts";
 
 const agent = useAgent();
 
@@ -64,9 +64,8 @@ describe("a reset to an earlier step", () => {
     const dropped = saved.filter((checkpoint) => checkpoint.supersededEpoch === 2);
     expect(dropped.map((checkpoint) => checkpoint.step)).toEqual(expect.arrayContaining([3]));
     // The model's view of the new line has nothing of the old one.
-    const asked = session.model.requests[5];
-    expect(asked && wordsOf(asked)).toContain("file-2.txt");
-    expect(asked && wordsOf(asked)).not.toContain("file-3.txt");
+    expect(wordsAsked(session.model, 5)).toContain("file-2.txt");
+    expect(wordsAsked(session.model, 5)).not.toContain("file-3.txt");
     await checkSession(agent, session);
   });
 });
@@ -83,8 +82,7 @@ describe("a session that was cancelled", () => {
     expect(await session.handle.describe()).toMatchObject({ status: { name: "CANCELLED" } });
     const again = await session.resume("in English", "three");
     expect(await again.result()).toMatchObject({ status: "completed", result: "All three are clear." });
-    const request = session.model.requests.at(-1);
-    const words = request ? wordsOf(request) : "";
+    const words = wordsAsked(session.model);
     expect(words).toContain("I begin [interrupted]");
     const places = ["use tabs", "no semicolons", "in English"].map((said) => {
       expect(words.split(said)).toHaveLength(2);

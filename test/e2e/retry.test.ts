@@ -7,14 +7,13 @@ import { describe, expect, it } from "vitest";
 import { latestCheckpoint } from "../../activities/store/checkpoints.ts";
 import { guidance } from "../../activities/store/schema/index.ts";
 import { exitCodes } from "../../client/console/errors.ts";
-import { retrySession } from "../../client/sessions/retry-session.ts";
 import type { ParsedRequest } from "../support/model-server/wire.ts";
 import { useAgent } from "../support/agent-harness.ts";
-import { clientServices, sessionRow } from "../support/client-services.ts";
+import { sessionRow, retry } from "../support/client-services.ts";
 import { eventually } from "../support/eventually.ts";
 import { resetToStep } from "../support/reset-run.ts";
 import { scriptedModel, text, type ModelScript } from "../support/scripted-model.ts";
-import { longSession, noisyStep, says, wordsOf } from "../support/scripted-summaries.ts";
+import { longSession, noisyStep, says, wordsAsked, timesAsked } from "../support/scripted-summaries.ts";
 import { callRows, resultTexts, transcriptOf, roundsOf } from "../support/stored.ts";
 
 const agent = useAgent();
@@ -22,8 +21,6 @@ const agent = useAgent();
 const store = () => agent.database.store;
 const writes = (script: ModelScript, step: number) =>
   script.calls("bash", { command: `echo of step ${step} > file-${step}.txt; ls` });
-const retry = async (id: string, fromStep?: number, dropMessages = false) =>
-  retrySession(clientServices(agent), await sessionRow(agent, id), { fromStep, dropMessages });
 const resultOf = (id: string) => agent.client.workflow.getHandle(id).result();
 
 /** The model's view, apart from the note about the reset. */
@@ -47,12 +44,12 @@ describe.concurrent("retry of a session that has ended", () => {
     const script = fourSteps().calls("bash", { command: "ls; cat file-2.txt" }).says("Done again.");
     const session = await agent.start(script);
     await session.result();
-    const retried = await retry(session.id, 3);
+    const retried = await retry(agent, session.id, 3);
     expect(retried).toMatchObject({ step: 3, epoch: 2 });
     expect(await resultOf(session.id)).toMatchObject({ result: "Done again." });
     const { requests } = session.model;
     expect(conversation(requests[5])).toEqual(conversation(requests[2]));
-    expect(requests[5] && wordsOf(requests[5])).toContain("went back to this point");
+    expect(wordsAsked(session.model, 5)).toContain("taken back to this point");
     expect((await resultTexts(store(), session.id)).at(-1)).toBe("file-1.txt\nfile-2.txt\nof step 2");
     expect(await session.dataOf("session:started")).toEqual([
       expect.objectContaining({ continued: false }),
@@ -65,9 +62,9 @@ describe.concurrent("retry of a session that has ended", () => {
     writes(script, 5).says("The second line is done.").calls("bash", { command: "ls" }).says("The third.");
     const session = await agent.start(script);
     await session.result();
-    await retry(session.id, 4);
+    await retry(agent, session.id, 4);
     await resultOf(session.id);
-    const retried = await retry(session.id, 2);
+    const retried = await retry(agent, session.id, 2);
     expect(retried.epoch).toBe(3);
     expect(await resultOf(session.id)).toMatchObject({ result: "The third.", steps: 3 });
     expect((await resultTexts(store(), session.id)).at(-1)).toBe("file-1.txt");
@@ -84,7 +81,7 @@ describe.concurrent("retry of a session that has ended", () => {
     writes(script, 1).fails(401, "No such key.").says("With a key it goes.");
     const session = await agent.start(script);
     await expect(session.result()).rejects.toThrow();
-    expect(await retry(session.id)).toMatchObject({ step: 2 });
+    expect(await retry(agent, session.id)).toMatchObject({ step: 2 });
     expect(await resultOf(session.id)).toMatchObject({ status: "completed", result: "With a key it goes." });
   });
 
@@ -95,22 +92,21 @@ describe.concurrent("retry of a session that has ended", () => {
     await session.until("llm:chunk");
     await session.handle.cancel();
     await expect(session.result()).rejects.toThrow();
-    await retry(session.id, 2);
+    await retry(agent, session.id, 2);
     expect(await resultOf(session.id)).toMatchObject({ status: "completed", result: "Done this time." });
-    const request = session.model.requests.at(-1);
-    expect(request && wordsOf(request)).not.toContain("I begin");
+    expect(wordsAsked(session.model)).not.toContain("I begin");
   });
 
   it("is refused if there is no such step, or none at all", async () => {
     const session = await agent.start(scriptedModel().says("Done."));
     await session.result();
-    await expect(retry(session.id, 4)).rejects.toMatchObject({
+    await expect(retry(agent, session.id, 4)).rejects.toMatchObject({
       exitCode: exitCodes.usage,
       message: expect.stringContaining("no step 4"),
     });
     const failed = await agent.start(scriptedModel().fails(401, "No such key."));
     await expect(failed.result()).rejects.toThrow();
-    await expect(retry(failed.id, 2)).rejects.toMatchObject({ exitCode: exitCodes.usage });
+    await expect(retry(agent, failed.id, 2)).rejects.toMatchObject({ exitCode: exitCodes.usage });
     await expect(sessionRow(agent, "no-such-session")).rejects.toMatchObject({
       exitCode: exitCodes.impossible,
     });
@@ -131,7 +127,7 @@ describe.concurrent("retry of a session that runs", () => {
       const [third] = (await callRows(store(), session.id, "running")).filter((row) => row.step === 3);
       return third && (await latestCheckpoint(store().db, session.id))?.step === 2;
     });
-    await retry(session.id, 3);
+    await retry(agent, session.id, 3);
     expect(await resultOf(session.id)).toMatchObject({ status: "completed", result: "Done." });
     expect((await resultTexts(store(), session.id)).at(-1)).toBe("file-1.txt\nfile-2.txt");
     const calls = await callRows(store(), session.id);
@@ -162,19 +158,19 @@ describe.concurrent("retry of a session that runs", () => {
     await Promise.all(many.map((message) => session.handle.signal("guidance", message)));
     said.resolve();
     await session.result();
-    await retry(session.id, 2);
+    await retry(agent, session.id, 2);
     await resultOf(session.id);
-    const heard = (at: number) => {
-      const request = session.model.requests.at(at);
-      const words = request ? wordsOf(request) : "";
-      return many.map(({ text: said }) => words.split(said).length - 1);
-    };
-    expect(heard(-1).join("")).toBe("1".repeat(many.length));
+    const heard = () =>
+      timesAsked(
+        session.model,
+        many.map((message) => message.text),
+      );
+    expect(heard().join("")).toBe("1".repeat(many.length));
     const parked = await store().db.select().from(guidance).where(eq(guidance.sessionId, session.id));
     expect(parked.filter((row) => row.deliveredSequence === null)).toEqual([]);
-    await retry(session.id, 2, true);
+    await retry(agent, session.id, 2, { dropMessages: true });
     await resultOf(session.id);
-    expect(heard(-1).join("")).toBe("0".repeat(many.length));
+    expect(heard().join("")).toBe("0".repeat(many.length));
   });
 });
 
@@ -193,7 +189,7 @@ describe.concurrent("retry across what shapes a session", () => {
     const step = (first?.step ?? 0) - 1;
     expect(step).toBeGreaterThan(1);
     const before = session.model.requests.length;
-    await retry(session.id, step);
+    await retry(agent, session.id, step);
     await resultOf(session.id);
     expect(conversation(session.model.requests[before])).toEqual(
       conversation(session.model.requests[step - 1]),
@@ -213,7 +209,7 @@ describe.concurrent("retry across what shapes a session", () => {
     const session = await agent.start(script, { config: { limits: { maxHistoryEvents: 50 } } });
     await session.result();
     const newest = (await agent.client.workflow.getHandle(session.id).describe()).runId;
-    const retried = await retry(session.id, 3);
+    const retried = await retry(agent, session.id, 3);
     expect(retried.fromRun).not.toBe(newest);
     expect(await resultOf(session.id)).toMatchObject({ result: "The second line.", steps: 4 });
     expect((await resultTexts(store(), session.id)).at(-1)).toBe("file-1.txt\nfile-2.txt");

@@ -1,37 +1,29 @@
 /** Which run may write: one that has opened the session and is Temporal's current one. All others change nothing. */
 import { randomBytes } from "node:crypto";
-import { NativeConnection } from "@temporalio/worker";
-import { afterAll, beforeAll, expect, inject, it } from "vitest";
+import { expect, it } from "vitest";
 import { createActivities } from "../../activities/index.ts";
 import { findSession } from "../../activities/store/reading.ts";
 import { readWaiting } from "../../activities/store/waiting-messages.ts";
 import { takeOver } from "../../activities/store/runs.ts";
 import { createSession } from "../../activities/store/sessions.ts";
-import { retrySession } from "../../client/sessions/retry-session.ts";
-import { runConfig, startAgent, type AgentHarness } from "../support/agent-harness.ts";
+import { runConfig, useAgent } from "../support/agent-harness.ts";
 import { checkSession } from "../support/checker/check-session.ts";
-import { clientServices, sessionRow } from "../support/client-services.ts";
 import { resetToStep } from "../support/reset-run.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
-import { wordsOf } from "../support/scripted-summaries.ts";
 import { resultTexts, transcriptOf } from "../support/stored.ts";
 import { createTestWorker } from "../support/test-worker.ts";
+import { startRun, startRunFor } from "../support/start-run.ts";
+import { retry } from "../support/client-services.ts";
+import { timesAsked } from "../support/scripted-summaries.ts";
+import { playConnections } from "../support/play-loop.ts";
 
-let agent: AgentHarness;
-let connection: NativeConnection;
-beforeAll(async () => {
-  agent = await startAgent();
-  connection = await NativeConnection.connect({ address: inject("temporalAddress") });
-});
-afterAll(async () => {
-  await agent.close();
-  await connection.close();
-});
+const agent = useAgent();
 
 /** A worker for a queue that had none so far. */
 async function workOn<T>(taskQueue: string, body: () => Promise<T>): Promise<T> {
   const activities = createActivities(agent.deps);
   const announceStop = agent.deps.announcements.stop;
+  const { native: connection } = await playConnections();
   const worker = await createTestWorker({ taskQueue, connection, activities, announceStop });
   return worker.runUntil(body);
 }
@@ -49,13 +41,8 @@ it("a message to an ended session, cancelled before its run began, only waits: n
   const rows = await transcriptOf(agent.database.store, session.id);
   const before = await findSession(agent.database.store.db, session.id);
   const taskQueue = newQueue();
-  const late = await agent.client.workflow.signalWithStart("codingAgent", {
-    workflowId: session.id,
-    taskQueue,
-    args: [{}],
-    signal: "guidance",
-    signalArgs: [{ id: "second", text: "now the second task" }],
-  });
+  const message = { id: "second", text: "now the second task" };
+  const late = await startRunFor(agent.client, session.id, taskQueue, message);
   await late.cancel();
   await expect(workOn(taskQueue, () => late.result())).rejects.toThrow();
   expect((await late.describe()).status.name).toBe("CANCELLED");
@@ -63,15 +50,10 @@ it("a message to an ended session, cancelled before its run began, only waits: n
   expect(await findSession(agent.database.store.db, session.id)).toEqual(before);
   expect(await readWaiting(agent.database.store.db, session.id)).toMatchObject([{ id: "second" }]);
 
-  const again = await agent.client.workflow.start("codingAgent", {
-    workflowId: session.id,
-    taskQueue: agent.taskQueue,
-    args: [{}],
-  });
+  const again = await startRun(agent.client, session.id, agent.taskQueue);
   expect(await again.result()).toMatchObject({ result: "The second task is done." });
   expect((await resultTexts(agent.database.store, session.id)).at(-1)).toBe("kept");
-  const last = session.model.requests.at(-1);
-  expect((last ? wordsOf(last) : "").split("now the second task")).toHaveLength(2);
+  expect(timesAsked(session.model, ["now the second task"])).toEqual([1]);
   await checkSession(agent, session);
 });
 
@@ -81,22 +63,14 @@ it("a new session that is cancelled before its run began is cancelled, and can b
   const made = agent.adopt(`${like.id}-new`, like);
   await createSession(agent.database.store, { id: made.id, task: "Do it.", config: runConfig() });
   const taskQueue = newQueue();
-  const first = await agent.client.workflow.start("codingAgent", {
-    workflowId: made.id,
-    taskQueue,
-    args: [{}],
-  });
+  const first = await startRun(agent.client, made.id, taskQueue);
   await first.cancel();
   await expect(workOn(taskQueue, () => first.result())).rejects.toThrow();
   expect(await findSession(agent.database.store.db, made.id)).toMatchObject({
     status: "cancelled",
     epoch: 1,
   });
-  const again = await agent.client.workflow.start("codingAgent", {
-    workflowId: made.id,
-    taskQueue: agent.taskQueue,
-    args: [{}],
-  });
+  const again = await startRun(agent.client, made.id, agent.taskQueue);
   expect(await again.result()).toMatchObject({ status: "completed", result: "Done." });
 });
 
@@ -106,18 +80,11 @@ it("of two retries at once, the one whose run was replaced does not claim the se
   const made = agent.adopt(`${like.id}-two`, like);
   await createSession(agent.database.store, { id: made.id, task: "Do it.", config: runConfig() });
   const taskQueue = newQueue();
-  const first = await agent.client.workflow.start("codingAgent", {
-    workflowId: made.id,
-    taskQueue,
-    args: [{}],
-  });
+  const first = await startRun(agent.client, made.id, taskQueue);
   await workOn(taskQueue, () => first.result());
   // Without a worker meanwhile, the clients alone decide.
   const replaced = await resetToStep(agent.client, made.id, 1);
-  const retried = await retrySession(clientServices(agent), await sessionRow(agent, made.id), {
-    fromStep: 1,
-    dropMessages: false,
-  });
+  const retried = await retry(agent, made.id, 1);
   const at = { step: 1, phase: "model" } as const;
   expect(await takeOver(agent.deps, { sessionId: made.id, runId: replaced }, at)).toBe("superseded");
   const current = agent.client.workflow.getHandle(made.id);

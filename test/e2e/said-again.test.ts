@@ -1,48 +1,27 @@
 /** A person's messages are delivered after any reset, retry or Terminate: once, in order, or dropped on request. */
 import { describe, expect, it } from "vitest";
 import { readWaiting } from "../../activities/store/waiting-messages.ts";
-import { retrySession } from "../../client/sessions/retry-session.ts";
-import { sendGuidance } from "../../client/sessions/send-guidance.ts";
 import { type RunningSession, useAgent } from "../support/agent-harness.ts";
 import { checkSession } from "../support/checker/check-session.ts";
-import { clientServices, sessionRow } from "../support/client-services.ts";
 import { eventually } from "../support/eventually.ts";
 import { resetToStep } from "../support/reset-run.ts";
 import { scriptedModel, text } from "../support/scripted-model.ts";
-import { says, wordsOf } from "../support/scripted-summaries.ts";
+import { says, wordsAsked, timesAsked } from "../support/scripted-summaries.ts";
+import { startRunFor } from "../support/start-run.ts";
+import { say, retry } from "../support/client-services.ts";
 
 const agent = useAgent();
 
 const store = () => agent.database.store;
-const say = async (id: string, message: string, words = message) =>
-  sendGuidance(clientServices(agent), await sessionRow(agent, id), {
-    id: message,
-    text: words,
-    attachments: [],
-  });
-const retry = async (id: string, fromStep?: number, dropMessages = false) =>
-  retrySession(clientServices(agent), await sessionRow(agent, id), { fromStep, dropMessages });
+const sayIn = ({ id }: RunningSession, mark: string) => say(agent, id, { id: mark, text: mark });
 const current = ({ id }: RunningSession) => agent.client.workflow.getHandle(id);
 const resultOf = (session: RunningSession) => current(session).result();
 const waiting = async ({ id }: RunningSession) =>
   (await readWaiting(store().db, id)).map((message) => message.id);
 
-/** How often each of these is in one of the model's requests, -1 being the newest. */
-function shown(session: RunningSession, marks: readonly string[], request = -1): number[] {
-  const asked = session.model.requests.at(request);
-  const words = asked ? wordsOf(asked) : "";
-  return marks.map((mark) => words.split(mark).length - 1);
-}
-
 /** Like `say`, to an ended session, while there is no worker for its new run. */
 const tellNobody = ({ id }: RunningSession) =>
-  agent.client.workflow.signalWithStart("codingAgent", {
-    workflowId: id,
-    taskQueue: `${agent.taskQueue}-unserved`,
-    args: [{}],
-    signal: "guidance",
-    signalArgs: [{ id: "mark-a", text: "mark-a" }],
-  });
+  startRunFor(agent.client, id, `${agent.taskQueue}-nobody`, { id: "mark-a", text: "mark-a" });
 const runIdOf = async (session: RunningSession) => (await current(session).describe()).runId;
 
 describe("messages to a completed session", () => {
@@ -50,17 +29,15 @@ describe("messages to a completed session", () => {
     const script = scriptedModel().says("One.").says("Two.").says("Three.").says("Four.");
     const session = await agent.start(script);
     await session.result();
-    await say(session.id, "mark-a");
+    await sayIn(session, "mark-a");
     await resultOf(session);
-    await say(session.id, "mark-b");
+    await sayIn(session, "mark-b");
     await resultOf(session);
-    await retry(session.id, 1);
+    await retry(agent, session.id, 1);
     await resultOf(session);
-    expect(shown(session, ["mark-a", "mark-b"])).toEqual([1, 1]);
-    const words = session.model.requests.at(-1);
-    expect(words && wordsOf(words).indexOf("mark-a")).toBeLessThan(
-      words ? wordsOf(words).indexOf("mark-b") : -1,
-    );
+    expect(timesAsked(session.model, ["mark-a", "mark-b"])).toEqual([1, 1]);
+    const words = wordsAsked(session.model);
+    expect(words.indexOf("mark-a")).toBeLessThan(words.indexOf("mark-b"));
     expect(await waiting(session)).toEqual([]);
     await checkSession(agent, session);
   });
@@ -70,11 +47,11 @@ describe("messages to a completed session", () => {
     const session = await agent.start(script);
     await session.result();
     const first = await runIdOf(session);
-    await say(session.id, "mark-a");
+    await sayIn(session, "mark-a");
     await resultOf(session);
     await resetToStep(agent.client, session.id, 1, first);
     await resultOf(session);
-    expect(shown(session, ["mark-a"])).toEqual([1]);
+    expect(timesAsked(session.model, ["mark-a"])).toEqual([1]);
     await checkSession(agent, session);
   });
 
@@ -82,15 +59,15 @@ describe("messages to a completed session", () => {
     const script = scriptedModel().says("One.").says("Two.").says("Three.").says("Four.");
     const session = await agent.start(script);
     await session.result();
-    await say(session.id, "mark-a");
+    await sayIn(session, "mark-a");
     await resultOf(session);
-    await retry(session.id, 1, true);
+    await retry(agent, session.id, 1, { dropMessages: true });
     await resultOf(session);
-    expect(shown(session, ["mark-a"])).toEqual([0]);
+    expect(timesAsked(session.model, ["mark-a"])).toEqual([0]);
     expect(await waiting(session)).toEqual([]);
-    await say(session.id, "mark-b");
+    await sayIn(session, "mark-b");
     await resultOf(session);
-    expect(shown(session, ["mark-a", "mark-b"])).toEqual([0, 1]);
+    expect(timesAsked(session.model, ["mark-a", "mark-b"])).toEqual([0, 1]);
   });
 });
 
@@ -105,9 +82,9 @@ describe("messages to an ended session whose new run has not yet asked the model
 
   it("are delivered by the retry, which goes back in the run before it", async () => {
     const session = await saidAndNotHeard();
-    await retry(session.id);
+    await retry(agent, session.id);
     await resultOf(session);
-    expect(shown(session, ["mark-a"])).toEqual([1]);
+    expect(timesAsked(session.model, ["mark-a"])).toEqual([1]);
     expect(await waiting(session)).toEqual([]);
   });
 
@@ -119,17 +96,17 @@ describe("messages to an ended session whose new run has not yet asked the model
     );
     await resetToStep(agent.client, session.id, 1, rows[0]?.run_id);
     await resultOf(session);
-    expect(shown(session, ["mark-a"])).toEqual([1]);
+    expect(timesAsked(session.model, ["mark-a"])).toEqual([1]);
   });
 
   it("are not delivered if messages are dropped, now or later", async () => {
     const session = await saidAndNotHeard();
-    await retry(session.id, undefined, true);
+    await retry(agent, session.id, undefined, { dropMessages: true });
     await resultOf(session);
-    expect(shown(session, ["mark-a"])).toEqual([0]);
-    await say(session.id, "mark-b");
+    expect(timesAsked(session.model, ["mark-a"])).toEqual([0]);
+    await sayIn(session, "mark-b");
     await resultOf(session);
-    expect(shown(session, ["mark-a", "mark-b"])).toEqual([0, 1]);
+    expect(timesAsked(session.model, ["mark-a", "mark-b"])).toEqual([0, 1]);
   });
 });
 
@@ -138,12 +115,12 @@ describe("messages that waited in a terminated run", () => {
     const script = scriptedModel().answers(text("I begin"), { type: "hang" }).says("Heard.");
     const session = await agent.start(script);
     await session.until("llm:chunk");
-    await say(session.id, "mark-a");
+    await sayIn(session, "mark-a");
     await session.handle.signal("guidance", "mark-b");
     await session.handle.terminate("by hand");
-    await say(session.id, "mark-c");
+    await sayIn(session, "mark-c");
     await resultOf(session);
-    expect(shown(session, ["mark-a", "mark-b", "mark-c"])).toEqual([1, 1, 1]);
+    expect(timesAsked(session.model, ["mark-a", "mark-b", "mark-c"])).toEqual([1, 1, 1]);
     expect(await waiting(session)).toEqual([]);
   });
 
@@ -152,9 +129,9 @@ describe("messages that waited in a terminated run", () => {
     await session.result();
     await tellNobody(session);
     await current(session).terminate("by hand");
-    await say(session.id, "mark-b");
+    await sayIn(session, "mark-b");
     await resultOf(session);
-    expect(shown(session, ["mark-a", "mark-b"])).toEqual([1, 1]);
+    expect(timesAsked(session.model, ["mark-a", "mark-b"])).toEqual([1, 1]);
   });
 });
 
@@ -176,10 +153,10 @@ describe("a reset in the Web UI that applies the same signals again", () => {
     await session.handle.signal("guidance", "mark-b");
     said.resolve();
     await session.result();
-    expect(shown(session, ["mark-a", "mark-b"])).toEqual([1, 2]);
+    expect(timesAsked(session.model, ["mark-a", "mark-b"])).toEqual([1, 2]);
     await resetToStep(agent.client, session.id, 2);
     await resultOf(session);
-    expect(shown(session, ["mark-a", "mark-b"])).toEqual([1, 2]);
+    expect(timesAsked(session.model, ["mark-a", "mark-b"])).toEqual([1, 2]);
     expect(await waiting(session)).toEqual([]);
   });
 });

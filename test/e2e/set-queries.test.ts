@@ -1,8 +1,7 @@
 /** Queries over many sessions: as many statements for 200 as for 2, with indexes where there are 10,000. */
 import { randomBytes } from "node:crypto";
-import { Client, Connection } from "@temporalio/client";
 import { pino } from "pino";
-import { afterAll, beforeAll, expect, inject, it, onTestFinished, vi } from "vitest";
+import { expect, it, onTestFinished, vi } from "vitest";
 import { sql } from "drizzle-orm";
 import { sessionSizes } from "../../activities/context/session-sizes.ts";
 import type { SandboxHost } from "../../activities/sandbox/sandbox-host.ts";
@@ -16,16 +15,12 @@ import { runConfig } from "../support/agent-harness.ts";
 import { eventually } from "../support/eventually.ts";
 import { silentAnnouncements } from "../support/silent-announcements.ts";
 import { useDatabase } from "../support/test-database.ts";
+import { startRun } from "../support/start-run.ts";
+import { playConnections } from "../support/play-loop.ts";
 
 const database = useDatabase(4);
 const store = () => database.store;
-let connection: Connection;
-let client: Client;
-beforeAll(async () => {
-  connection = await Connection.connect({ address: inject("temporalAddress") });
-  client = new Client({ connection });
-});
-afterAll(() => connection.close());
+const { client } = await playConnections();
 
 /** Sessions with a run that no worker serves. */
 async function startSessions(count: number): Promise<string[]> {
@@ -41,7 +36,7 @@ async function startSessions(count: number): Promise<string[]> {
       taskQueue: undefined,
     };
     await recordSandbox(store().db, id, place);
-    await client.workflow.start("codingAgent", { workflowId: id, taskQueue, args: [{}] });
+    await startRun(client, id, taskQueue);
   }
   await eventually("Temporal lists them all", async () => {
     const running = await listedAsRunning(client);
@@ -87,7 +82,7 @@ it("a round of the reaper, the list and its figures send as many statements for 
       client,
       logger: pino({ level: "silent" }),
     });
-  const describe = vi.spyOn(connection.workflowService, "describeWorkflowExecution");
+  const describe = vi.spyOn(client.connection.workflowService, "describeWorkflowExecution");
   const counts = async (some: readonly string[]) => ({
     reaper: (await statementsOf(() => round(some))).count,
     list: (await statementsOf(() => listSessions(store().db, { limit: some.length }))).count,

@@ -16,6 +16,7 @@ import {
   noisyStep,
   says,
   wordsOf,
+  wordsAsked,
 } from "../support/scripted-summaries.ts";
 import { roundsOf, transcriptOf } from "../support/stored.ts";
 
@@ -59,8 +60,7 @@ describe.concurrent("a task longer than its window", () => {
       for (const request of asked) expect(wordsOf(request)).toContain(TASK);
       expect(session.model.requests.length - asked.length === 0).toBe(strategies[strategy].writer === "code");
       // What each leaves: the beginning, the newest share, or a summary of all that is old.
-      const last = asked.at(-1);
-      const words = last === undefined ? "" : wordsOf(last);
+      const words = wordsAsked({ requests: asked });
       expect(words).toContain(`Compaction Round ${rounds.length})`);
       expect(words.includes("echo FACT-1 is plum")).toBe(strategy === "middle-removal");
       if (strategy === "proactive-threshold") expect(rounds[0]?.tokensBefore).toBeLessThan(WINDOW * 0.55);
@@ -128,8 +128,7 @@ describe.concurrent("during a compaction", () => {
     await session.handle.signal("interrupt", { id: "stop", text: "stop reading now" });
     expect(await session.result()).toMatchObject({ status: "completed" });
     expect(session.model.aborts.length).toBeGreaterThanOrEqual(1);
-    const last = session.model.requests.at(-1);
-    expect(last && wordsOf(last)).toContain("stop reading now");
+    expect(wordsAsked(session.model)).toContain("stop reading now");
     await checkSession(agent, session, { kills: 1 });
   });
 });

@@ -1,37 +1,36 @@
 /** Terminate, from the Web UI: no code of ours runs. The reaper cleans up, and no message is lost. */
-import { NativeConnection } from "@temporalio/worker";
 import { pino } from "pino";
-import { afterAll, beforeAll, expect, inject, it } from "vitest";
+import { expect, it } from "vitest";
 import { findSession } from "../../activities/store/sessions.ts";
 import { parkGuidance, parkedGuidance } from "../../activities/store/guidance.ts";
-import { sendGuidance } from "../../client/sessions/send-guidance.ts";
 import { listedAsRunning } from "../../worker/connect/running-sessions.ts";
 import { startReaper } from "../../worker/reaper.ts";
-import { startAgent, type AgentHarness, type RunningSession } from "../support/agent-harness.ts";
+import { type RunningSession, useAgent } from "../support/agent-harness.ts";
 import { checkSession } from "../support/checker/check-session.ts";
-import { clientServices, sessionRow } from "../support/client-services.ts";
-import { createRowHolds, type RowHolds } from "../support/crash/row-holds.ts";
+import { createRowHolds } from "../support/crash/row-holds.ts";
 import { eventually } from "../support/eventually.ts";
 import { call, scriptedModel, text } from "../support/scripted-model.ts";
-import { isSummaryRequest, longSession, noisyStep, says, wordsOf } from "../support/scripted-summaries.ts";
+import {
+  isSummaryRequest,
+  longSession,
+  noisyStep,
+  says,
+  wordsAsked,
+  timesAsked,
+} from "../support/scripted-summaries.ts";
 import { untilItRuns } from "../support/lost-sandbox.ts";
 import { resultTexts } from "../support/stored.ts";
 import { untilCalls } from "../support/waits.ts";
 import { isThere } from "../support/in-container.ts";
+import { say } from "../support/client-services.ts";
+import { playConnections } from "../support/play-loop.ts";
+import { perFile } from "../support/per-file.ts";
 
-let agent: AgentHarness;
-let connection: NativeConnection;
-let holds: RowHolds;
-beforeAll(async () => {
-  agent = await startAgent();
-  holds = await createRowHolds(agent.database);
-  connection = await NativeConnection.connect({ address: inject("temporalAddress") });
-});
-afterAll(async () => {
-  await holds.close();
-  await agent.close();
-  await connection.close();
-});
+const agent = useAgent();
+const holds = perFile(
+  () => createRowHolds(agent.database),
+  (made) => made.close(),
+);
 
 const store = () => agent.database.store;
 const hasBox = ({ id }: RunningSession) => isThere(agent.docker.getContainer(`longhaul-${id}`));
@@ -40,6 +39,7 @@ const hasBox = ({ id }: RunningSession) => isThere(agent.docker.getContainer(`lo
 async function reap({ id }: RunningSession): Promise<void> {
   const isListed = async () => (await listedAsRunning(agent.client)).has(id);
   await eventually("Temporal lists it as ended", async () => !(await isListed()));
+  const { native: connection } = await playConnections();
   const stop = startReaper({
     host: agent.deps.sandboxHost,
     store: store(),
@@ -64,17 +64,12 @@ async function expectCleanedAndTakenUp(session: RunningSession, status = "cancel
   expect(await hasBox(session)).toBe(false);
   expect(await findSession(store().db, session.id)).toMatchObject({ status });
   expect((await parkedGuidance(store().db, session.id, 10)).map(({ id }) => id)).toEqual(["parked"]);
-  await sendGuidance(clientServices(agent), await sessionRow(agent, session.id), {
-    id: "resume",
-    text: "go on",
-    attachments: [],
-  });
+  await say(agent, session.id, { id: "resume", text: "go on" });
   expect(await agent.client.workflow.getHandle(session.id).result()).toMatchObject({
     status: "completed",
     result: HEARD,
   });
-  const last = session.model.requests.at(-1);
-  const words = last ? wordsOf(last) : "";
+  const words = wordsAsked(session.model);
   expect(words.split("use tabs")).toHaveLength(2);
   expect(words.indexOf("use tabs")).toBeLessThan(words.indexOf("go on"));
   // The request in flight when the run was terminated is in no bill.
@@ -167,12 +162,7 @@ it("messages delivered by a terminated run's last step are delivered again by th
   await session.until("llm:chunk");
   await session.handle.terminate("by hand");
   await reap(session);
-  await sendGuidance(clientServices(agent), await sessionRow(agent, session.id), {
-    id: "resume",
-    text: "go on",
-    attachments: [],
-  });
+  await say(agent, session.id, { id: "resume", text: "go on" });
   await agent.client.workflow.getHandle(session.id).result();
-  const last = session.model.requests.at(-1);
-  expect((last ? wordsOf(last) : "").split("use tabs")).toHaveLength(2);
+  expect(timesAsked(session.model, ["use tabs"])).toEqual([1]);
 });

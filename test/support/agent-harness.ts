@@ -39,6 +39,7 @@ import { perFile } from "./per-file.ts";
 import { quietRuntime } from "./quiet-runtime.ts";
 import { createTestDatabase, type TestDatabase } from "./test-database.ts";
 import { hearAnnouncements } from "../../activities/store/announcements.ts";
+import { startRunFor } from "./start-run.ts";
 
 export { CANARY, eventually };
 
@@ -243,13 +244,6 @@ function runningSession({
           setTimeout(() => reject(new Error(`${id} has not ended within 180 s`)), 180_000).unref(),
         ),
       ]),
-    resume: (text, messageId) =>
-      client.workflow.signalWithStart<typeof codingAgent, [object]>(WORKFLOW_TYPE, {
-        workflowId: id,
-        taskQueue,
-        args: [{}],
-        signal: "guidance",
-        signalArgs: [{ id: messageId, text }],
-      }),
+    resume: (text, messageId) => startRunFor(client, id, taskQueue, { id: messageId, text }),
   };
 }

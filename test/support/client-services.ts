@@ -1,6 +1,8 @@
 /** The services that the client's commands use, taken from a test's agent. */
 import type { Output } from "../../client/console/output.ts";
 import type { Services } from "../../client/connect/connection.ts";
+import { retrySession } from "../../client/sessions/retry-session.ts";
+import { sendGuidance } from "../../client/sessions/send-guidance.ts";
 import { requireSession } from "../../client/sessions/with-session.ts";
 import type { AgentHarness } from "./agent-harness.ts";
 
@@ -20,6 +22,22 @@ export function clientServices(agent: AgentHarness): Services {
 
 export const sessionRow = (agent: AgentHarness, id: string) =>
   requireSession({ store: agent.database.store }, id);
+
+/** As `say` does. */
+export const say = async (
+  agent: AgentHarness,
+  sessionId: string,
+  message: { readonly id: string; readonly text: string },
+  services: Services = clientServices(agent),
+) => sendGuidance(services, await sessionRow(agent, sessionId), { ...message, attachments: [] });
+
+/** As `retry` does. */
+export const retry = async (
+  agent: AgentHarness,
+  sessionId: string,
+  fromStep?: number,
+  { dropMessages = false } = {},
+) => retrySession(clientServices(agent), await sessionRow(agent, sessionId), { fromStep, dropMessages });
 
 /** An output that keeps results and shows nothing. */
 export function quietOutput(results: string[]): Output {

@@ -1,6 +1,5 @@
-/** Sessions that delegate, and resets to the points that matter for their delegates. */
-import { randomUUID } from "node:crypto";
-import type { Client, WorkflowHandle } from "@temporalio/client";
+/** Sessions that delegate, and the tasks that matter for their delegates where one is reset. */
+import type { WorkflowHandle } from "@temporalio/client";
 import { eq } from "drizzle-orm";
 import type { RunConfig } from "../../activities/config/agent-config.ts";
 import { delegateConfigSchema } from "../../activities/config/delegate-settings.ts";
@@ -9,6 +8,7 @@ import { delegations } from "../../activities/store/schema/index.ts";
 import { checkSession } from "./checker/check-session.ts";
 import type { Place } from "./checker/collect.ts";
 import type { ServedRequest } from "./model-server/wire.ts";
+import type { HistoryEvent, TaskId } from "./reset-run.ts";
 import type { ConfigChanges } from "./run-config.ts";
 
 const { model: _model, ...settings } = delegateConfigSchema.parse({});
@@ -20,26 +20,6 @@ export const delegating = (
 
 export const file = (path: string, content: string) =>
   ({ kind: "file", path, mode: 0o644, bytes: Buffer.from(content) }) as const;
-
-type History = Awaited<ReturnType<ReturnType<Client["workflow"]["getHandle"]>["fetchHistory"]>>;
-type HistoryEvent = NonNullable<History["events"]>[number];
-type TaskId = HistoryEvent["eventId"];
-
-/** Resets a session's newest run to the workflow task that `taskOf` finds in its history. */
-export async function resetTo(
-  client: Client,
-  id: string,
-  taskOf: (events: readonly HistoryEvent[]) => TaskId,
-): Promise<void> {
-  const { events } = await client.workflow.getHandle(id).fetchHistory();
-  await client.workflowService.resetWorkflowExecution({
-    namespace: client.options.namespace,
-    workflowExecution: { workflowId: id },
-    reason: "a test goes back",
-    workflowTaskFinishEventId: taskOf(events ?? []) ?? null,
-    requestId: randomUUID(),
-  });
-}
 
 /** The task that requested the newest delegate: its answer is stored, and no part of it has begun. */
 export const beforeDelegate = (events: readonly HistoryEvent[]): TaskId =>

@@ -2,7 +2,7 @@
 import { SUMMARY_SYSTEM } from "../../activities/compaction/summary-prompt.ts";
 import type { ParsedRequest, Reply } from "./model-server/wire.ts";
 import { summaryText } from "./compacting.ts";
-import { call, text, type Turn } from "./scripted-model.ts";
+import { call, text, type ScriptedModelServer, type Turn } from "./scripted-model.ts";
 
 export function isSummaryRequest(request: ParsedRequest): boolean {
   return request.system.includes(SUMMARY_SYSTEM.slice(0, 60));
@@ -12,6 +12,18 @@ export function isSummaryRequest(request: ParsedRequest): boolean {
 export function wordsOf(request: ParsedRequest): string {
   return request.items.map((item) => JSON.stringify(item)).join("\n");
 }
+
+type Asked = Pick<ScriptedModelServer, "requests">;
+
+/** All text of one of the requests, by default the newest; empty where there is none. */
+export function wordsAsked({ requests }: Asked, at = -1): string {
+  const request = requests.at(at);
+  return request === undefined ? "" : wordsOf(request);
+}
+
+/** How often each of the texts is in it. */
+export const timesAsked = (model: Asked, texts: readonly string[], at?: number): number[] =>
+  texts.map((said) => wordsAsked(model, at).split(said).length - 1);
 
 export interface LongSession {
   /** Answers of steps in order, from step 1; a request beyond them gets an error. */

@@ -1,0 +1,22 @@
+/** Runs of a session that tests start directly, as a client of Temporal does. */
+import type { Client } from "@temporalio/client";
+import type { codingAgent } from "../../workflows/index.ts";
+import { WORKFLOW_TYPE } from "../../workflows/messages.ts";
+
+export const startRun = (client: Client, workflowId: string, taskQueue: string) =>
+  client.workflow.start<typeof codingAgent>(WORKFLOW_TYPE, { workflowId, taskQueue, args: [{}] });
+
+/** Signals a message and starts a run for it where none is open. */
+export const startRunFor = (
+  client: Client,
+  workflowId: string,
+  taskQueue: string,
+  message: { readonly id: string; readonly text: string },
+) =>
+  client.workflow.signalWithStart<typeof codingAgent, [object]>(WORKFLOW_TYPE, {
+    workflowId,
+    taskQueue,
+    args: [{}],
+    signal: "guidance",
+    signalArgs: [message],
+  });
