@@ -1,25 +1,16 @@
-import {
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-} from "node:fs";
-import { tmpdir } from "node:os";
+import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from "vitest";
+import { beforeAll, beforeEach, expect, it } from "vitest";
 import { packWorkspace } from "../../activities/store/workspace-pack.ts";
 import { createSession } from "../../activities/store/sessions.ts";
 import { resolveConfig } from "../../client/config/config.ts";
 import { pullWorkspace } from "../../client/workspace/pull-workspace.ts";
-import { createTestDatabase, type TestDatabase } from "../support/test-database.ts";
+import { useDatabase } from "../support/test-database.ts";
+import { emptyFolder } from "../support/empty-folder.ts";
 
-let database: TestDatabase;
+const database = useDatabase();
 let folder: string;
 beforeAll(async () => {
-  database = await createTestDatabase();
   await createSession(database.store, {
     id: "pulled",
     task: "t",
@@ -32,11 +23,9 @@ beforeAll(async () => {
     ]),
   });
 });
-afterAll(() => database.drop());
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), "longhaul-pull-"));
+  folder = emptyFolder();
 });
-afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
 it("writes the files, and leaves out links that lead out of the folder", async () => {
   const pulled = await pullWorkspace(database.store, "pulled", folder);
@@ -56,11 +45,10 @@ it("overwrites nothing of the person's own unless asked to", async () => {
 });
 
 it("writes through no link that lies in the folder already", async () => {
-  const elsewhere = mkdtempSync(join(tmpdir(), "longhaul-elsewhere-"));
+  const elsewhere = emptyFolder();
   symlinkSync(elsewhere, join(folder, "sub"));
   await expect(pullWorkspace(database.store, "pulled", folder, { force: true })).rejects.toThrow(/is a link/);
   expect(existsSync(join(elsewhere, "a.txt"))).toBe(false);
-  rmSync(elsewhere, { recursive: true });
 });
 
 it("says if nothing was ever saved", async () => {

@@ -4,19 +4,15 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 import { answer, compactingSession } from "../support/compacting-session.ts";
 import { summaryText, work } from "../support/compacting.ts";
 import { eventually } from "../support/eventually.ts";
-import { createTestDatabase, type TestDatabase } from "../support/test-database.ts";
+import { useDatabase } from "../support/test-database.ts";
 
-let database: TestDatabase;
+const database = useDatabase();
 let outsider: pg.Client;
 beforeAll(async () => {
-  database = await createTestDatabase();
   outsider = new pg.Client({ connectionString: database.url });
   await outsider.connect();
 });
-afterAll(async () => {
-  await outsider.end();
-  await database.drop();
-});
+afterAll(() => outsider.end());
 
 /** Ends the connection of this database that waits for a lock, as a kill -9 of its worker would. */
 async function cutTheWaiting(): Promise<void> {

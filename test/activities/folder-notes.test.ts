@@ -1,18 +1,16 @@
 /** The stored prompt, and instructions of folders: shown once, named by summaries, never orders. */
 import { asc, eq } from "drizzle-orm";
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { messages } from "../../activities/store/schema/index.ts";
 import { findSession } from "../../activities/store/sessions.ts";
 import { startDirectAgent, type DirectAgent, type DirectAgentOptions } from "../support/direct-agent.ts";
 import { call, scriptedModel } from "../support/scripted-model.ts";
 import { longSession, says } from "../support/scripted-summaries.ts";
 import { resultTexts, transcriptOf } from "../support/stored.ts";
-import { createTestDatabase, type TestDatabase } from "../support/test-database.ts";
+import { useDatabase } from "../support/test-database.ts";
 
-let database: TestDatabase;
+const database = useDatabase(5);
 let agent: DirectAgent;
-beforeAll(async () => void (database = await createTestDatabase(5)));
-afterAll(async () => database.drop());
 
 type Script = Parameters<typeof startDirectAgent>[1];
 async function startWith(files: Record<string, string>, script: Script, options: DirectAgentOptions = {}) {

@@ -1,6 +1,5 @@
 /** A real Postgres of our own, brought up, lost and brought up again. */
-import { mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readFileSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import pg from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -12,20 +11,17 @@ import { until } from "../../worker/connect/until.ts";
 import { ServiceMissing } from "../../worker/connect/service-missing.ts";
 import { bringDown, bringUp } from "../../client/setup/services.ts";
 import { readState } from "../../client/setup/state.ts";
+import { emptyFolder } from "../support/empty-folder.ts";
 
 /** Private, as a clone in root's home is: the server's own user cannot enter it. */
-let home: string;
+const home = emptyFolder(afterAll);
 const lines: string[] = [];
 const options = () => ({ home, ports: "free" as const, say: (line: string) => void lines.push(line) });
 
 beforeAll(() => {
   process.env["OPENAI_API_KEY"] ??= "very-secret-word";
-  home = mkdtempSync(join(tmpdir(), "longhaul-test-"));
 });
-afterAll(async () => {
-  await bringDown(options());
-  rmSync(home, { recursive: true, force: true });
-});
+afterAll(() => bringDown(options()));
 
 async function query(url: string, sql: string): Promise<unknown[]> {
   const client = new pg.Client({ connectionString: url });

@@ -4,20 +4,16 @@ import type { McpToolEntry } from "../../activities/contract/mcp.ts";
 import { digestOf, noteListed, withChangedTools } from "../../activities/step/changed-tools.ts";
 import { keepCatalogue, loadCatalogues } from "../../activities/store/mcp.ts";
 import type { Session } from "../../activities/store/sessions.ts";
-import { createTestDatabase } from "../support/test-database.ts";
-import { perFile } from "../support/per-file.ts";
 import { sessionEvents } from "../support/session-events.ts";
+import { useDatabase } from "../support/test-database.ts";
 
-const stand = perFile(
-  () => createTestDatabase(),
-  (database) => database.drop(),
-);
+const database = useDatabase();
 
 const listOf = (...names: string[]): McpToolEntry[] =>
   names.map((name) => ({ name, description: name, inputSchema: {} }));
 
-test("a new list is reported once, and applied with the next round or a person's message, not before", async () => {
-  const { store } = stand;
+test("a new list is told once, and taken with the next round or a person's message, not before", async () => {
+  const { store } = database;
   const id = "changing";
   await store.pool.query(`insert into sessions (id, task, config) values ($1, 't', '{}')`, [id]);
   await store.pool.query(`insert into cursors (session_id) values ($1)`, [id]);

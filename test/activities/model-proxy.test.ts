@@ -1,12 +1,12 @@
 /** A provider behind the proxy that the environment names. */
 import { createServer, request as forward, type Server } from "node:http";
-import { connect, type AddressInfo } from "node:net";
-import { once } from "node:events";
+import { connect } from "node:net";
 import { afterEach, expect, it, onTestFinished, vi } from "vitest";
 import { createAiSdkModel } from "../../activities/model/ai-sdk.ts";
 import type { ModelAnswer } from "../../activities/model/model.ts";
 import { modelRequest, play } from "../support/model-request.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
+import { listen } from "../support/listen.ts";
 
 afterEach(() => void vi.unstubAllEnvs());
 
@@ -34,10 +34,7 @@ async function startProxy(port: number): Promise<{ readonly url: string; readonl
       end.on("error", () => [upstream, socket].forEach((one) => one.destroy()));
     onTestFinished(() => [upstream, socket].forEach((one) => one.destroy()));
   });
-  proxy.listen(0, "127.0.0.1");
-  await once(proxy, "listening");
-  onTestFinished(() => void proxy.close());
-  return { url: `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`, tunnels };
+  return { url: `http://127.0.0.1:${await listen(proxy)}`, tunnels };
 }
 
 async function ask(baseUrl: string): Promise<ModelAnswer> {

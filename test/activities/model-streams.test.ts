@@ -1,11 +1,10 @@
 /** Streams as public reports have them, byte by byte: what is an answer, what is an error, and what is only a sign of life. */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
-import { once } from "node:events";
-import type { AddressInfo } from "node:net";
-import { describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it } from "vitest";
 import { createAiSdkModel } from "../../activities/model/ai-sdk.ts";
 import type { ModelError } from "../../activities/model/model.ts";
 import { modelRequest, type RequestParts, user } from "../support/model-request.ts";
+import { listen } from "../support/listen.ts";
 
 const provider = { name: "acme" };
 
@@ -24,14 +23,7 @@ async function serve(play: (response: ServerResponse, body: string) => unknown) 
       void play(response, body);
     });
   });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  onTestFinished(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  const { port } = server.address() as AddressInfo;
-  return { baseUrl: `http://127.0.0.1:${port}/v1`, asked };
+  return { baseUrl: `http://127.0.0.1:${await listen(server)}/v1`, asked };
 }
 
 const streamed = (...lines: readonly string[]) =>

@@ -1,6 +1,5 @@
 /** A real PgBouncer before a real Postgres: what cannot work is refused at the start, with the reason. */
-import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { chmodSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { existsSync } from "node:fs";
@@ -11,6 +10,7 @@ import { probePostgres } from "../../worker/connect/probe.ts";
 import { ServiceMissing } from "../../worker/connect/service-missing.ts";
 import { eventually } from "../support/eventually.ts";
 import { useDatabase } from "../support/test-database.ts";
+import { emptyFolder } from "../support/empty-folder.ts";
 
 const database = useDatabase();
 const PROGRAM = "/usr/sbin/pgbouncer";
@@ -18,7 +18,7 @@ const LETS_IN = "ignore_startup_parameters = options,idle_in_transaction_session
 
 /** @returns the database's address through the pooler */
 async function startPooler(mode: "transaction" | "session", ...settings: string[]): Promise<string> {
-  const folder = mkdtempSync(join(tmpdir(), "longhaul-pooler-"));
+  const folder = emptyFolder();
   chmodSync(folder, 0o755);
   const port = await freePort();
   const server = new URL(database.url);
@@ -44,7 +44,6 @@ async function startPooler(mode: "transaction" | "session", ...settings: string[
   const mark = await launch({ command: PROGRAM, args: [...as, file], log });
   onTestFinished(async () => {
     await endProcess(mark);
-    rmSync(folder, { recursive: true, force: true });
   });
   const pooled = new URL(database.url);
   pooled.host = `127.0.0.1:${port}`;

@@ -1,15 +1,15 @@
 /** Who counts as a lost worker, if leases are lost for other reasons than a worker's end. */
 import pg from "pg";
-import { afterEach, beforeEach, expect, it, onTestFinished } from "vitest";
+import { expect, it, onTestFinished } from "vitest";
 import { holdLease, type WorkerLease } from "../../activities/store/worker-lease.ts";
 import { eventually } from "../support/eventually.ts";
-import { createTestDatabase, type TestDatabase } from "../support/test-database.ts";
+import { createTestDatabase } from "../support/test-database.ts";
+import { perTest } from "../support/per-file.ts";
 
-let database: TestDatabase;
-beforeEach(async () => {
-  database = await createTestDatabase(5);
-});
-afterEach(() => database.drop());
+const database = perTest(
+  () => createTestDatabase(5),
+  (made) => made.drop(),
+);
 
 const SETTLING_MS = 1_500;
 const FROZEN_MS = 1_500;

@@ -2,7 +2,7 @@ import { randomBytes, randomUUID } from "node:crypto";
 import { mkdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { eq } from "drizzle-orm";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { restoreWorkspace } from "../../activities/workspace/workspace.ts";
 import { packWorkspace } from "../../activities/store/workspace-pack.ts";
 import {
@@ -14,28 +14,19 @@ import {
 } from "../../activities/store/checkpoints.ts";
 import type { Database } from "../../activities/store/db.ts";
 import * as schema from "../../activities/store/schema/index.ts";
-import { createFakeSandbox, type FakeSandbox } from "../support/fake-sandbox.ts";
-import { createTestDatabase, type TestDatabase } from "../support/test-database.ts";
 import { saveWorkspace } from "../support/save-workspace.ts";
+import { useDatabase } from "../support/test-database.ts";
+import { createFakeSandbox, type FakeSandbox } from "../support/fake-sandbox.ts";
 
-let database: TestDatabase;
+const database = useDatabase(2);
 let db: Database;
 let sandbox: FakeSandbox;
 let sessionId: string;
-
-beforeAll(async () => {
-  database = await createTestDatabase(2);
-  db = database.store.db;
-});
-afterAll(async () => {
-  await database.drop();
-});
 beforeEach(async () => {
+  ({ db } = database.store);
   sandbox = await createFakeSandbox();
+  onTestFinished(() => sandbox.dispose());
   sessionId = randomUUID();
-});
-afterEach(async () => {
-  await sandbox.dispose();
 });
 
 async function save(step: number, epoch = 1): Promise<number | undefined> {

@@ -3,7 +3,7 @@
  * workers save at once. What is restored in the end is what is there in the end; what was never touched is in every save.
  */
 import { randomUUID } from "node:crypto";
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import type { Sandbox } from "../../activities/sandbox/sandbox.ts";
 import { restoreWorkspace } from "../../activities/workspace/workspace.ts";
 import { saveSandbox } from "../../activities/workspace/save-files.ts";
@@ -14,19 +14,13 @@ import { createSession, findSession, type Session } from "../../activities/store
 import type { SessionSandboxes } from "../../activities/workspace/session-sandbox.ts";
 import { runConfig } from "../support/agent-harness.ts";
 import { bash, useTestSandboxes } from "../support/test-sandboxes.ts";
-import { createTestDatabase, type TestDatabase } from "../support/test-database.ts";
+import { useDatabase } from "../support/test-database.ts";
 
 const ROUNDS = 5;
 const STILL = 200;
 
 const sandboxes = useTestSandboxes();
-let database: TestDatabase;
-beforeAll(async () => {
-  database = await createTestDatabase(6);
-});
-afterAll(async () => {
-  await database.drop();
-});
+const database = useDatabase(6);
 
 async function newSession(sandbox: Sandbox): Promise<Session> {
   const id = randomUUID();

@@ -1,20 +1,19 @@
 /** The scripts that start the client, as a person or a build machine runs them. */
 import { spawn } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { beforeEach, expect, test } from "vitest";
 import { until } from "../../worker/connect/until.ts";
+import { emptyFolder } from "../support/empty-folder.ts";
 
 const project = fileURLToPath(new URL("../..", import.meta.url));
 const script = (name: string) => join(project, "scripts", name);
 
 let folder: string;
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), "longhaul-test-"));
+  folder = emptyFolder();
 });
-afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
 function program(text: string): string {
   const file = join(folder, "program.ts");

@@ -7,16 +7,12 @@ import { serveCodec } from "../../client/serve/codec-server.ts";
 import { codecKeysOf, createCodec } from "../../worker/connect/codec.ts";
 import { eventually } from "../support/eventually.ts";
 import { startKillableSession } from "../support/killable-session.ts";
-import { perFile } from "../support/per-file.ts";
 import { untilWaiting } from "../support/questions.ts";
 import { call, scriptedModel } from "../support/scripted-model.ts";
 import { resultTexts, transcriptOf } from "../support/stored.ts";
-import { createTestDatabase } from "../support/test-database.ts";
+import { useDatabase } from "../support/test-database.ts";
 
-const database = perFile(
-  () => createTestDatabase(5),
-  (made) => made.drop(),
-);
+const database = useDatabase(5);
 
 const SECRET = "SECRET-WORD";
 const [ONE, TWO] = ["one", "two"].map((id) => `${id}:${randomBytes(32).toString("base64")}`) as [

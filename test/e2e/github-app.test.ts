@@ -1,7 +1,6 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { expect, it } from "vitest";
+import { expect, it, onTestFinished } from "vitest";
 import { gitAccessOf } from "../../activities/git/git-access.ts";
 import { createSanitizer } from "../../activities/redaction/sanitizer.ts";
 import { readWorkspace } from "../../activities/store/checkpoints.ts";
@@ -14,6 +13,7 @@ import { createFakeGitHubApp } from "../support/fake-github-app.ts";
 import { gitIn, makeRemote, serveGit, onRepository } from "../support/remotes.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
 import { resultTexts } from "../support/stored.ts";
+import { emptyFolder } from "../support/empty-folder.ts";
 
 it("a GitHub App's token that expires between clone and push is replaced, and none is shown anywhere", async () => {
   let clock = new Date();
@@ -22,7 +22,7 @@ it("a GitHub App's token that expires between clone and push is replaced, and no
   const branches = () => gitIn(place.folder, "branch", "--format=%(refname:short)").split("\n");
   const forge = createFakeForge(app, branches);
   const server = await serveGit(place, app.takes, forge.handle);
-  const folder = mkdtempSync(join(tmpdir(), "longhaul-app-"));
+  const folder = emptyFolder();
   writeFileSync(join(folder, "app.pem"), app.key);
   const git = gitAccessOf(
     {
@@ -35,51 +35,45 @@ it("a GitHub App's token that expires between clone and push is replaced, and no
     () => clock,
   );
   const agent = await startAgent({ git, sanitizer: createSanitizer([CANARY], git.madeSecrets) });
-  try {
-    const url = `${server.origin}/acme/app.git`;
-    const session = await agent.start(
-      scriptedModel()
-        .calls("bash", {
-          command: "env; cat .git/config; git remote -v; echo 1 > one; git add -A; git commit -qm One",
-        })
-        .says("Done."),
-      { config: onRepository(url, { push: "never", forge: "github" }) },
-    );
-    expect(await session.result()).toMatchObject({ status: "completed", delivery: "none" });
-    const [first] = app.issued;
-    expect(app.issued).toEqual([first]);
+  onTestFinished(() => agent.close());
+  const url = `${server.origin}/acme/app.git`;
+  const session = await agent.start(
+    scriptedModel()
+      .calls("bash", {
+        command: "env; cat .git/config; git remote -v; echo 1 > one; git add -A; git commit -qm One",
+      })
+      .says("Done."),
+    { config: onRepository(url, { push: "never", forge: "github" }) },
+  );
+  expect(await session.result()).toMatchObject({ status: "completed", delivery: "none" });
+  const [first] = app.issued;
+  expect(app.issued).toEqual([first]);
 
-    clock = new Date(clock.getTime() + 61 * 60_000);
-    expect(app.takes(first?.value ?? "")).toBe(false);
-    const output: string[] = [];
-    const order = { push: true, pr: "draft", title: "Add one" } as const;
-    const row = await sessionRow(agent, session.id);
-    expect(await deliverSession(clientServices(agent), row, order, quietOutput(output))).toBe(0);
-    expect(place.at(`longhaul/${session.id}`)).toBeDefined();
-    expect(forge.requests).toMatchObject([{ title: "Add one", branch: `longhaul/${session.id}` }]);
-    expect(app.issued).toHaveLength(2);
+  clock = new Date(clock.getTime() + 61 * 60_000);
+  expect(app.takes(first?.value ?? "")).toBe(false);
+  const output: string[] = [];
+  const order = { push: true, pr: "draft", title: "Add one" } as const;
+  const row = await sessionRow(agent, session.id);
+  expect(await deliverSession(clientServices(agent), row, order, quietOutput(output))).toBe(0);
+  expect(place.at(`longhaul/${session.id}`)).toBeDefined();
+  expect(forge.requests).toMatchObject([{ title: "Add one", branch: `longhaul/${session.id}` }]);
+  expect(app.issued).toHaveLength(2);
 
-    const files = await readWorkspace(agent.database.store.db, session.id);
-    const shown = [
-      output.join(""),
-      JSON.stringify(await session.events()),
-      JSON.stringify((await sessionRow(agent, session.id)).config),
-      (await resultTexts(agent.database.store, session.id)).join("\n"),
-      (files ?? [])
-        .map((file) => ("bytes" in file ? Buffer.from(file.bytes).toString("latin1") : ""))
-        .join("\n"),
-      JSON.stringify(session.model.requests),
-      JSON.stringify((await session.handle.fetchHistory()).events?.map((event) => JSON.stringify(event))),
-    ].join("\n");
-    for (const { value } of app.issued) {
-      expect(shown).not.toContain(value);
-      expect(shown).not.toContain(Buffer.from(`x-access-token:${value}`).toString("base64").slice(0, 40));
-    }
-    await checkSession(agent, session);
-  } finally {
-    await agent.close();
-    await server.close();
-    place.remove();
-    rmSync(folder, { recursive: true, force: true });
+  const files = await readWorkspace(agent.database.store.db, session.id);
+  const shown = [
+    output.join(""),
+    JSON.stringify(await session.events()),
+    JSON.stringify((await sessionRow(agent, session.id)).config),
+    (await resultTexts(agent.database.store, session.id)).join("\n"),
+    (files ?? [])
+      .map((file) => ("bytes" in file ? Buffer.from(file.bytes).toString("latin1") : ""))
+      .join("\n"),
+    JSON.stringify(session.model.requests),
+    JSON.stringify((await session.handle.fetchHistory()).events?.map((event) => JSON.stringify(event))),
+  ].join("\n");
+  for (const { value } of app.issued) {
+    expect(shown).not.toContain(value);
+    expect(shown).not.toContain(Buffer.from(`x-access-token:${value}`).toString("base64").slice(0, 40));
   }
+  await checkSession(agent, session);
 });

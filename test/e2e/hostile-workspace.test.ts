@@ -11,7 +11,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import { promisify } from "node:util";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, describe, expect, it } from "vitest";
 import type { AgentDeps } from "../../activities/runtime/deps.ts";
 import type { Sandbox } from "../../activities/sandbox/sandbox.ts";
 import { restoreWorkspace } from "../../activities/workspace/workspace.ts";
@@ -27,18 +27,12 @@ import { writeWorkspace } from "../../client/workspace/write-workspace.ts";
 import { runConfig } from "../support/agent-harness.ts";
 import { HASH, HOSTILE, MARKER, TOOLS } from "../support/hostile-workspaces.ts";
 import { useTestSandboxes } from "../support/test-sandboxes.ts";
-import { createTestDatabase, type TestDatabase } from "../support/test-database.ts";
 import { saveWorkspace } from "../support/save-workspace.ts";
+import { useDatabase } from "../support/test-database.ts";
 
 const sandboxes = useTestSandboxes();
-let database: TestDatabase;
-beforeAll(async () => {
-  database = await createTestDatabase(3);
-});
-afterAll(async () => {
-  console.log(table());
-  await database.drop();
-});
+const database = useDatabase(3);
+afterAll(() => console.log(table()));
 
 const rows: (readonly string[])[] = [];
 

@@ -1,13 +1,12 @@
 /** Ctrl-C at each line of set-up: everything that runs by then is recorded and named, and `down` ends it. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { expect, it, onTestFinished } from "vitest";
 import { bringDown } from "../../client/setup/services.ts";
 import { readState } from "../../client/setup/state.ts";
+import { emptyFolder } from "../support/empty-folder.ts";
 
 const PROGRAM = fileURLToPath(new URL("../support/set-up-process.ts", import.meta.url));
 const QUICK_START = new URL("../../scripts/quick-start.mjs", import.meta.url).href;
@@ -72,10 +71,9 @@ function contentOf(file: string): string {
 it.skipIf(process.platform !== "linux")(
   "at each of its lines leaves nothing that is not known, and says what stays up",
   async () => {
-    const home = mkdtempSync(join(tmpdir(), "longhaul-interrupted-"));
+    const home = emptyFolder();
     onTestFinished(async () => {
       await bringDown({ home, say: () => undefined });
-      rmSync(home, { recursive: true, force: true });
     });
     const seen = new Set<string>();
     const table: string[] = [];

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { expect, it, onTestFinished } from "vitest";
+import { expect, it } from "vitest";
 import type { SessionGit } from "../../activities/config/git-settings.ts";
 import { CANARY, useAgent, type RunningSession } from "../support/agent-harness.ts";
 import { checkSession } from "../support/checker/check-session.ts";
@@ -23,10 +23,6 @@ async function place() {
   const store = createLfsServer(CANARY);
   store.objects.set(pointer.oid, Buffer.from(CONTENT));
   const server = await serveGit(remote, CANARY, store.handle);
-  onTestFinished(async () => {
-    await server.close();
-    remote.remove();
-  });
   return { remote, store, server, url: `${server.origin}/acme/app.git` };
 }
 

@@ -1,6 +1,5 @@
 /** MCP servers as tools: over HTTP from the worker, and as programs in the sandbox. */
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { setTimeout } from "node:timers/promises";
 import type { WorkflowFailedError } from "@temporalio/client";
 import { expect, test } from "vitest";
@@ -14,6 +13,7 @@ import { callRows, resultTexts } from "../support/stored.ts";
 import { CANARY, useAgent } from "../support/agent-harness.ts";
 import { inContainer } from "../support/in-container.ts";
 import { untilTaken } from "../support/waits.ts";
+import { listen } from "../support/listen.ts";
 
 const agent = useAgent();
 
@@ -176,26 +176,19 @@ test("tools that take too much of the window are searched for, and the prompt's 
 });
 
 test("a required server that never answers ends the session in time, before a model is asked [M10]", async () => {
-  const silent = createServer(() => undefined);
-  await new Promise<void>((resolve) => silent.listen(0, "127.0.0.1", resolve));
-  try {
-    const { port } = silent.address() as AddressInfo;
-    const session = await agent.start(scriptedModel(), {
-      config: withServers({
-        must: { url: `http://127.0.0.1:${port}/`, required: true, startTimeout: 1_000 },
-      }),
-    });
-    const failure = await session.result().catch((error: WorkflowFailedError) => error.cause);
-    expect(failure).toMatchObject({ type: "McpUnavailable", message: expect.stringContaining("within 1 s") });
-    expect(session.model.log).toEqual([]);
-    const [started, failed] = (await session.events()).filter(({ type }) =>
-      /session:started|mcp:failed/.test(type),
-    );
-    expect(Date.parse(failed?.at ?? "") - Date.parse(started?.at ?? "")).toBeLessThan(3_000);
-  } finally {
-    silent.closeAllConnections();
-    silent.close();
-  }
+  const port = await listen(createServer(() => undefined));
+  const session = await agent.start(scriptedModel(), {
+    config: withServers({
+      must: { url: `http://127.0.0.1:${port}/`, required: true, startTimeout: 1_000 },
+    }),
+  });
+  const failure = await session.result().catch((error: WorkflowFailedError) => error.cause);
+  expect(failure).toMatchObject({ type: "McpUnavailable", message: expect.stringContaining("within 1 s") });
+  expect(session.model.log).toEqual([]);
+  const [started, failed] = (await session.events()).filter(({ type }) =>
+    /session:started|mcp:failed/.test(type),
+  );
+  expect(Date.parse(failed?.at ?? "") - Date.parse(started?.at ?? "")).toBeLessThan(3_000);
 });
 
 test("a worker that dies during a call: no call runs twice that may not, and a program's result is found [M1] [M2] [M5]", async () => {

@@ -2,11 +2,11 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
-import { expect, inject, onTestFinished, test } from "vitest";
+import { expect, inject, test } from "vitest";
 import { workerArgs } from "../support/program.ts";
 import { useDatabase } from "../support/test-database.ts";
+import { listen } from "../support/listen.ts";
 
 const database = useDatabase();
 
@@ -16,9 +16,7 @@ async function engineWith(runc: string): Promise<string> {
   const server = createServer((_request, response) =>
     response.end(JSON.stringify({ Version: "28.0.0", ApiVersion: "1.41", Components: components })),
   );
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  onTestFinished(() => void server.close());
-  return `tcp://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return `tcp://127.0.0.1:${await listen(server)}`;
 }
 
 test("a worker that refuses a runc with known escapes does not start with one, and names them and the remedy", async () => {

@@ -1,18 +1,17 @@
 /** A model server whose certificate's authority is only in NODE_EXTRA_CA_CERTS, with a real worker. */
 import { execFileSync } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { once } from "node:events";
+import { readFileSync } from "node:fs";
 import { request } from "node:http";
 import { createServer } from "node:https";
-import type { AddressInfo } from "node:net";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { expect, it, onTestFinished } from "vitest";
+import { expect, it } from "vitest";
 import { createAiSdkModel } from "../../activities/model/ai-sdk.ts";
 import { startKillableSession } from "../support/killable-session.ts";
 import { modelRequest } from "../support/model-request.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
 import { useDatabase } from "../support/test-database.ts";
+import { emptyFolder } from "../support/empty-folder.ts";
+import { listen } from "../support/listen.ts";
 
 const database = useDatabase(5);
 
@@ -22,8 +21,7 @@ function issueCertificate(): {
   readonly key: string;
   readonly certificate: string;
 } {
-  const folder = mkdtempSync(join(tmpdir(), "longhaul-ca-"));
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  const folder = emptyFolder();
   const openssl = (...words: string[]) => execFileSync("openssl", words, { cwd: folder, stdio: "pipe" });
   const fresh = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2"];
   openssl("req", "-x509", ...fresh, "-subj", "/CN=Private authority", "-keyout", "ca.key", "-out", "ca.pem");
@@ -50,13 +48,7 @@ async function behindTls(plainUrl: string, key: string, certificate: string): Pr
       incoming.pipe(upstream);
     },
   );
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  onTestFinished(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  return `https://localhost:${(server.address() as AddressInfo).port}/v1`;
+  return `https://localhost:${await listen(server)}/v1`;
 }
 
 it("is trusted by a worker with NODE_EXTRA_CA_CERTS, and not without [S21]", async () => {

@@ -1,8 +1,6 @@
 /** Questions to people: the run itself waits, and the outcome is the result of the call that asked. */
-import { once } from "node:events";
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
-import { expect, it, onTestFinished } from "vitest";
+import { expect, it } from "vitest";
 import { findSession } from "../../activities/store/reading.ts";
 import { checkSession } from "../support/checker/check-session.ts";
 import { clientServices } from "../support/client-services.ts";
@@ -14,6 +12,7 @@ import { questionRows, untilWaiting } from "../support/questions.ts";
 import { call, scriptedModel } from "../support/scripted-model.ts";
 import { resultTexts } from "../support/stored.ts";
 import { lastTask, resetTo } from "../support/reset-run.ts";
+import { listen } from "../support/listen.ts";
 
 const agent = useAgent();
 
@@ -213,10 +212,7 @@ async function noticeBoard(): Promise<{ readonly url: string; readonly notices: 
       response.writeHead(notices.length === 1 ? 503 : 204).end();
     });
   });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  onTestFinished(() => void server.close());
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`, notices };
+  return { url: `http://127.0.0.1:${await listen(server)}/`, notices };
 }
 
 it("survives its workers: the next worker uses an answer given while there is none, once [Q1]", async () => {

@@ -1,24 +1,18 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { expect, test } from "vitest";
 import { CANARY } from "../support/canary.ts";
 import { checkSession } from "../support/checker/check-session.ts";
 import { startKillableSession } from "../support/killable-session.ts";
-import { perFile } from "../support/per-file.ts";
 import { gitIn, makeRemote, serveGit, onRepository } from "../support/remotes.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
-import { createTestDatabase } from "../support/test-database.ts";
+import { useDatabase } from "../support/test-database.ts";
+import { emptyFolder } from "../support/empty-folder.ts";
 
-const database = perFile(
-  () => createTestDatabase(20),
-  (made) => made.drop(),
-);
+const database = useDatabase(20);
 
 test("a worker killed in the clone, before the push and after it leaves one commit, pushed once", async () => {
   const remote = makeRemote();
   const server = await serveGit(remote, CANARY);
-  const folder = mkdtempSync(join(tmpdir(), "longhaul-git-"));
+  const folder = emptyFolder();
   const session = await startKillableSession(
     database,
     scriptedModel().calls("bash", { command: "echo mine > mine" }).says("Done."),
@@ -27,28 +21,21 @@ test("a worker killed in the clone, before the push and after it leaves one comm
       config: onRepository(`${server.origin}/acme/app.git`),
     },
   );
-  try {
-    for (const point of [
-      server.hold("git-upload-pack", "before"),
-      server.hold("git-receive-pack", "before"),
-      server.hold("git-receive-pack", "after"),
-    ]) {
-      const worker = await session.startWorker();
-      await point.reached;
-      await worker.kill();
-      point.drop();
-    }
-    await session.startWorker();
-    expect(await session.handle.result()).toMatchObject({ status: "completed", delivery: "done" });
-    const branch = `longhaul/${session.id}`;
-    expect(gitIn(remote.folder, "rev-list", "--count", `main..${branch}`)).toBe("1");
-    const pushed = await session.dataOf("git:pushed");
-    expect(pushed).toEqual([{ branch, commit: remote.at(branch), commits: 1 }]);
-    await checkSession(session.place, session, { kills: 3 });
-  } finally {
-    await session.close();
-    await server.close();
-    remote.remove();
-    rmSync(folder, { recursive: true, force: true });
+  for (const point of [
+    server.hold("git-upload-pack", "before"),
+    server.hold("git-receive-pack", "before"),
+    server.hold("git-receive-pack", "after"),
+  ]) {
+    const worker = await session.startWorker();
+    await point.reached;
+    await worker.kill();
+    point.drop();
   }
+  await session.startWorker();
+  expect(await session.handle.result()).toMatchObject({ status: "completed", delivery: "done" });
+  const branch = `longhaul/${session.id}`;
+  expect(gitIn(remote.folder, "rev-list", "--count", `main..${branch}`)).toBe("1");
+  const pushed = await session.dataOf("git:pushed");
+  expect(pushed).toEqual([{ branch, commit: remote.at(branch), commits: 1 }]);
+  await checkSession(session.place, session, { kills: 3 });
 });

@@ -20,7 +20,6 @@ it("a repository's devcontainer.json gives the session its image, its set-up and
     ".devcontainer/Dockerfile": dockerfile,
     "src.txt": "source\n",
   });
-  onTestFinished(() => place.remove());
   const { build, setup, env } = await devcontainerOfRepository(place.url, undefined, {
     PATH: process.env["PATH"],
   });

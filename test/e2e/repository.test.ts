@@ -6,24 +6,22 @@ import type { DeliveryOrder } from "../../activities/contract/delivery.ts";
 import { deliverSession } from "../../client/watch/deliver-session.ts";
 import { readStatus } from "../../client/sessions/session-status.ts";
 import { clientServices, quietOutput, sessionRow, retry } from "../support/client-services.ts";
+import type { AtEnd } from "../support/empty-folder.ts";
 import { createFakeForge } from "../support/fake-forge.ts";
 import { CANARY, useAgent } from "../support/agent-harness.ts";
 import { checkSession } from "../support/checker/check-session.ts";
-import { gitIn, makeRemote, serveGit, type Remote, onRepository } from "../support/remotes.ts";
+import { gitIn, makeRemote, serveGit, onRepository } from "../support/remotes.ts";
 import { scriptedModel, type ModelScript } from "../support/scripted-model.ts";
 import { resultTexts } from "../support/stored.ts";
 
 const agent = useAgent();
-const remotes: Remote[] = [];
-afterAll(() => {
-  for (const remote of remotes) remote.remove();
+/** Its tests are concurrent: what they make goes after all of them. */
+const ends: (() => Promise<void> | void)[] = [];
+afterAll(async () => {
+  for (const end of ends) await end();
 });
-
-function remote(files?: Readonly<Record<string, string>>): Remote {
-  const made = makeRemote(files);
-  remotes.push(made);
-  return made;
-}
+const end: AtEnd = (work) => void ends.push(work);
+const remote = (files?: Readonly<Record<string, string>>) => makeRemote(files, { end });
 
 const start = (url: string, script: ModelScript, git: Partial<SessionGit> = {}) =>
   agent.start(script, { config: onRepository(url, git) });
@@ -95,56 +93,46 @@ describe.concurrent("a session on a repository", () => {
 
   it("runs nothing of the workspace's configuration on the worker, and shows its token nowhere", async () => {
     const place = remote();
-    const server = await serveGit(place, CANARY);
+    const server = await serveGit(place, CANARY, undefined, end);
     const trap = `${place.folder}-trap`;
-    try {
-      const url = `${server.origin}/acme/app.git`;
-      const session = await start(
-        url,
-        bash(
-          scriptedModel(),
-          [
-            `printf '#!/bin/sh\\ntouch ${trap}\\n' > .git/hooks/pre-push; cp .git/hooks/pre-push .git/hooks/reference-transaction`,
-            "chmod +x .git/hooks/*",
-            `git config core.fsmonitor 'touch ${trap}'`,
-            `git config url.file:///nowhere.insteadOf ${server.origin}`,
-            "echo 1 > one; env; cat .git/config; git remote -v",
-          ].join("\n"),
-        ).says("Done."),
-      );
-      expect(await session.result()).toMatchObject({ delivery: "done" });
-      expect(place.at(`longhaul/${session.id}`)).toBeDefined();
-      expect(existsSync(trap)).toBe(false);
-      expect(server.seen.allowed).toBeGreaterThan(2);
-      const everything = JSON.stringify([
-        await session.events(),
-        await readWorkspace(agent.database.store.db, session.id).then((files) =>
-          files?.map((file) => ("bytes" in file ? Buffer.from(file.bytes).toString("latin1") : "")),
-        ),
-        (await session.handle.fetchHistory()).events?.map((event) => JSON.stringify(event)),
-      ]);
-      expect(everything).not.toContain(CANARY);
-      expect(everything).not.toContain(
-        Buffer.from(`x-access-token:${CANARY}`).toString("base64").slice(0, 40),
-      );
-      await checkSession(agent, session);
-    } finally {
-      await server.close();
-    }
+    const url = `${server.origin}/acme/app.git`;
+    const session = await start(
+      url,
+      bash(
+        scriptedModel(),
+        [
+          `printf '#!/bin/sh\\ntouch ${trap}\\n' > .git/hooks/pre-push; cp .git/hooks/pre-push .git/hooks/reference-transaction`,
+          "chmod +x .git/hooks/*",
+          `git config core.fsmonitor 'touch ${trap}'`,
+          `git config url.file:///nowhere.insteadOf ${server.origin}`,
+          "echo 1 > one; env; cat .git/config; git remote -v",
+        ].join("\n"),
+      ).says("Done."),
+    );
+    expect(await session.result()).toMatchObject({ delivery: "done" });
+    expect(place.at(`longhaul/${session.id}`)).toBeDefined();
+    expect(existsSync(trap)).toBe(false);
+    expect(server.seen.allowed).toBeGreaterThan(2);
+    const everything = JSON.stringify([
+      await session.events(),
+      await readWorkspace(agent.database.store.db, session.id).then((files) =>
+        files?.map((file) => ("bytes" in file ? Buffer.from(file.bytes).toString("latin1") : "")),
+      ),
+      (await session.handle.fetchHistory()).events?.map((event) => JSON.stringify(event)),
+    ]);
+    expect(everything).not.toContain(CANARY);
+    expect(everything).not.toContain(Buffer.from(`x-access-token:${CANARY}`).toString("base64").slice(0, 40));
+    await checkSession(agent, session);
   });
 
   it("ends before any model call if the repository denies access", async () => {
     const place = remote();
-    const server = await serveGit(place, "another password");
-    try {
-      const session = await start(`${server.origin}/acme/app.git`, scriptedModel().says("Never."));
-      await expect(session.result()).rejects.toThrow();
-      const [ended] = await session.dataOf("session:ended");
-      expect(JSON.stringify(ended)).toMatch(/RepositoryUnavailable.*LONGHAUL_GIT_TOKEN/);
-      expect(session.model.requests).toEqual([]);
-    } finally {
-      await server.close();
-    }
+    const server = await serveGit(place, "another password", undefined, end);
+    const session = await start(`${server.origin}/acme/app.git`, scriptedModel().says("Never."));
+    await expect(session.result()).rejects.toThrow();
+    const [ended] = await session.dataOf("session:ended");
+    expect(JSON.stringify(ended)).toMatch(/RepositoryUnavailable.*LONGHAUL_GIT_TOKEN/);
+    expect(session.model.requests).toEqual([]);
   });
 
   it("is delivered after its end, with the forge's existing pull request, and keeps its outcome", async () => {
@@ -152,47 +140,38 @@ describe.concurrent("a session on a repository", () => {
     const forge = createFakeForge(CANARY, () =>
       gitIn(place.folder, "branch", "--format=%(refname:short)").split("\n"),
     );
-    const server = await serveGit(place, CANARY, forge.handle);
-    try {
-      const script = bash(scriptedModel(), "echo 1 > one; git add -A; git commit -qm One").says("All done.");
-      const session = await start(`${server.origin}/acme/app.git`, script, {
-        push: "never",
-        forge: "github",
-      });
-      expect(await session.result()).toMatchObject({ status: "completed", delivery: "none" });
-      const branch = `longhaul/${session.id}`;
-      expect(place.at(branch)).toBeUndefined();
+    const server = await serveGit(place, CANARY, forge.handle, end);
+    const script = bash(scriptedModel(), "echo 1 > one; git add -A; git commit -qm One").says("All done.");
+    const session = await start(`${server.origin}/acme/app.git`, script, {
+      push: "never",
+      forge: "github",
+    });
+    expect(await session.result()).toMatchObject({ status: "completed", delivery: "none" });
+    const branch = `longhaul/${session.id}`;
+    expect(place.at(branch)).toBeUndefined();
 
-      const printed: string[] = [];
-      const deliver = async (order: DeliveryOrder) =>
-        deliverSession(
-          clientServices(agent),
-          await sessionRow(agent, session.id),
-          order,
-          quietOutput(printed),
-        );
-      expect(await deliver({ push: true, pr: "none" })).toBe(0);
-      expect(printed.join("")).toBe(`${branch} ${place.at(branch)}\n`);
+    const told: string[] = [];
+    const deliver = async (order: DeliveryOrder) =>
+      deliverSession(clientServices(agent), await sessionRow(agent, session.id), order, quietOutput(told));
+    expect(await deliver({ push: true, pr: "none" })).toBe(0);
+    expect(told.join("")).toBe(`${branch} ${place.at(branch)}\n`);
 
-      // A person opened it between our check and our creation: 422, and then it is found.
-      gitIn(place.folder, "branch", "-f", "unrelated", "main");
-      forge.requests.push({ number: 1, branch, into: "main", title: "Theirs", body: "", draft: false });
-      forge.blindLookups = 1;
-      expect(await deliver({ push: true, pr: "ready", title: "Add one" })).toBe(0);
-      expect(await session.dataOf("git:pull-request")).toMatchObject([{ number: 1, created: false }]);
-      expect(forge.requests).toMatchObject([
-        { title: "Add one", body: expect.stringContaining(session.id) as string },
-      ]);
-      const status = await readStatus(clientServices(agent), await sessionRow(agent, session.id));
-      expect(status).toMatchObject({
-        status: "completed",
-        delivery: "done",
-        git: { branch, pushed: place.at(branch), pullRequest: "https://forge.example/acme/app/pull/1" },
-      });
-      expect(session.model.requests).toHaveLength(2);
-    } finally {
-      await server.close();
-    }
+    // A person opened it between our check and our creation: 422, and then it is found.
+    gitIn(place.folder, "branch", "-f", "unrelated", "main");
+    forge.requests.push({ number: 1, branch, into: "main", title: "Theirs", body: "", draft: false });
+    forge.blindLookups = 1;
+    expect(await deliver({ push: true, pr: "ready", title: "Add one" })).toBe(0);
+    expect(await session.dataOf("git:pull-request")).toMatchObject([{ number: 1, created: false }]);
+    expect(forge.requests).toMatchObject([
+      { title: "Add one", body: expect.stringContaining(session.id) as string },
+    ]);
+    const status = await readStatus(clientServices(agent), await sessionRow(agent, session.id));
+    expect(status).toMatchObject({
+      status: "completed",
+      delivery: "done",
+      git: { branch, pushed: place.at(branch), pullRequest: "https://forge.example/acme/app/pull/1" },
+    });
+    expect(session.model.requests).toHaveLength(2);
   });
 
   it("plans on a read-only clone, and pushes the result once the plan was approved", async () => {

@@ -1,26 +1,22 @@
 /** A server that suggests short histories: the session continues as new each time. */
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { runIdsOf } from "../../activities/store/runs.ts";
 import { checkSession } from "../support/checker/check-session.ts";
 import { startKillableSession } from "../support/killable-session.ts";
-import { startOwnTemporal, type OwnTemporal } from "../support/own-temporal.ts";
+import { startOwnTemporal } from "../support/own-temporal.ts";
 import { call, scriptedModel, text } from "../support/scripted-model.ts";
 import { answersOf, resultTexts } from "../support/stored.ts";
-import { createTestDatabase, type TestDatabase } from "../support/test-database.ts";
+import { useDatabase } from "../support/test-database.ts";
+import { perFile } from "../support/per-file.ts";
 
 const SUGGESTED_EVENTS = 60;
 const STEPS = 16;
 
-let database: TestDatabase;
-let temporal: OwnTemporal;
-beforeAll(async () => {
-  database = await createTestDatabase(5);
-  temporal = await startOwnTemporal([`limit.historyCount.suggestContinueAsNew=${SUGGESTED_EVENTS}`]);
-});
-afterAll(async () => {
-  await temporal.close();
-  await database.drop();
-});
+const database = useDatabase(5);
+const temporal = perFile(
+  () => startOwnTemporal([`limit.historyCount.suggestContinueAsNew=${SUGGESTED_EVENTS}`]),
+  (made) => made.close(),
+);
 
 it("is followed at the next boundary, long before our own cap: each run is short, every step runs once", async () => {
   const script = scriptedModel().forever(({ items }) => {

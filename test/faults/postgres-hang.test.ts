@@ -1,17 +1,14 @@
 /** Postgres accepts and does not answer: its processes are stopped. This file has its own server. */
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { checkSession } from "../support/checker/check-session.ts";
 import { eventually } from "../support/eventually.ts";
 import { startKillableSession } from "../support/killable-session.ts";
 import { expectMarkerSteps, markerSteps } from "../support/marker-steps.ts";
-import { startOwnPostgres, type OwnPostgres } from "../support/own-postgres.ts";
+import { startOwnPostgres } from "../support/own-postgres.ts";
 import { untilPending } from "../support/waits.ts";
+import { perTest } from "../support/per-file.ts";
 
-let postgres: OwnPostgres;
-beforeEach(async () => {
-  postgres = await startOwnPostgres();
-});
-afterEach(() => postgres.close());
+const postgres = perTest(startOwnPostgres, (made) => made.close());
 
 describe("a worker whose Postgres hangs", () => {
   it("abandons its connections, says so in the Web UI, retries, and continues when Postgres answers; every step is stored once [R17] [R24] [invariant 13]", async () => {

@@ -1,7 +1,6 @@
 /** An authorization server for tests, in front of an MCP server on this machine: its logins need no person. */
 import { createServer, request as forward, type IncomingMessage } from "node:http";
-import type { AddressInfo } from "node:net";
-import { afterAll } from "vitest";
+import { listen } from "./listen.ts";
 
 export interface LoginServer {
   /** Of the MCP server behind it. */
@@ -18,7 +17,7 @@ export async function startLoginServer(behind: string): Promise<LoginServer> {
   let refresh = "";
   const state: LoginServer = { url: "", grants: [], token: "", expiresIn: 3_600 };
   const http = createServer((request, answer) => {
-    const origin = `http://127.0.0.1:${(http.address() as AddressInfo).port}`;
+    const origin = `http://127.0.0.1:${port}`;
     const { pathname, searchParams } = new URL(request.url ?? "/", origin);
     const json = (body: object, status = 200) =>
       answer.writeHead(status, { "Content-Type": "application/json" }).end(JSON.stringify(body));
@@ -80,12 +79,8 @@ export async function startLoginServer(behind: string): Promise<LoginServer> {
       return request.pipe(passed);
     })();
   });
-  await new Promise<void>((resolve) => http.listen(0, "127.0.0.1", resolve));
-  afterAll(() => {
-    http.closeAllConnections();
-    http.close();
-  });
-  return Object.assign(state, { url: `http://127.0.0.1:${(http.address() as AddressInfo).port}/mcp` });
+  const port = await listen(http);
+  return Object.assign(state, { url: `http://127.0.0.1:${port}/mcp` });
 }
 
 async function textOf(request: IncomingMessage): Promise<string> {

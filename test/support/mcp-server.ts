@@ -1,12 +1,11 @@
 /** MCP servers for tests, over HTTP on this machine, made with the protocol's own library. */
 import { randomUUID } from "node:crypto";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
 import { NodeStreamableHTTPServerTransport, toNodeHandler } from "@modelcontextprotocol/node";
 import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
-import { afterAll } from "vitest";
 import { mcpServersSchema } from "../../activities/config/mcp-settings.ts";
 import type { ConfigChanges } from "./run-config.ts";
+import { listen } from "./listen.ts";
 
 /** A session's settings with these servers, as in `longhaul.yaml`. */
 export const withServers = (servers: object, more: ConfigChanges = {}): ConfigChanges => ({
@@ -72,13 +71,8 @@ export async function startMcpServer(
       await (era === "old" ? old(request, answer, body) : modern(request as NodeRequest, answer, body));
     })();
   });
-  await new Promise<void>((resolve) => http.listen(0, "127.0.0.1", resolve));
-  afterAll(() => {
-    http.closeAllConnections();
-    http.close();
-  });
   return {
-    url: `http://127.0.0.1:${(http.address() as AddressInfo).port}/mcp`,
+    url: `http://127.0.0.1:${await listen(http)}/mcp`,
     methods,
     bodies,
     headers: () => headers,

@@ -1,11 +1,12 @@
 /** Remote repositories for tests: bare ones on disk, and Git's own server over HTTP with basic auth. */
 import { execFileSync, spawn } from "node:child_process";
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
+import { mkdirSync, mkdtempSync, writeFileSync } from "node:fs";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { gitConfigSchema, type SessionGit } from "../../activities/config/git-settings.ts";
+import { type AtEnd, emptyFolder } from "./empty-folder.ts";
+import { listen } from "./listen.ts";
 
 const IDENTITY = {
   GIT_AUTHOR_NAME: "Ada",
@@ -47,20 +48,18 @@ export interface Remote {
     files: Readonly<Record<string, string>>,
     links?: Readonly<Record<string, string>>,
   ): string;
-  remove(): void;
 }
 
 /**
  * A repository with one commit on `main`: `acme/app.git` in its own folder.
- * @param place another name, and an existing repository in whose folder it is made
+ * @param place another name, an existing repository in whose folder it is made, and when it is removed
  */
 export function makeRemote(
   files: Readonly<Record<string, string>> = { "README.md": "# Here\n" },
-  place: { readonly name?: string; readonly beside?: Remote } = {},
+  place: { readonly name?: string; readonly beside?: Remote; readonly end?: AtEnd } = {},
 ): Remote {
   const { beside, name = "acme/app.git" } = place;
-  const root =
-    beside === undefined ? mkdtempSync(join(tmpdir(), "longhaul-remote-")) : dirname(dirname(beside.folder));
+  const root = beside === undefined ? emptyFolder(place.end) : dirname(dirname(beside.folder));
   const folder = join(root, name);
   mkdirSync(folder, { recursive: true });
   gitIn(folder, "init", "-q", "--bare", "-b", "main");
@@ -96,7 +95,6 @@ export function makeRemote(
       gitIn(work, "push", "-q", "origin", branch);
       return gitIn(work, "rev-parse", "HEAD");
     },
-    remove: () => rmSync(root, { recursive: true, force: true }),
   };
   remote.commit("main", files);
   return remote;
@@ -128,13 +126,14 @@ export async function serveGit(
   remote: Remote,
   password: string | ((given: string) => boolean),
   other?: Handler,
+  end?: AtEnd,
 ): Promise<GitServer> {
   const isRight = typeof password === "string" ? (given: string) => given === password : password;
   gitIn(remote.folder, "config", "http.receivepack", "true");
   const root = dirname(dirname(remote.folder));
   const seen = { allowed: 0, refused: 0 };
   const holds: Hold[] = [];
-  const server: Server = createServer((request, response) => {
+  const server = createServer((request, response) => {
     void (async () => {
       if (other !== undefined && (await other(request, response))) return;
       const given = Buffer.from(
@@ -168,9 +167,9 @@ export async function serveGit(
       });
     })();
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const port = await listen(server, end === undefined ? {} : { end });
   return {
-    origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    origin: `http://127.0.0.1:${port}`,
     seen,
     hold: (service, when) => {
       const [reached, dropped] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];

@@ -1,5 +1,4 @@
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { resolveConfig } from "../../client/config/config.ts";
@@ -9,6 +8,7 @@ import { systemPrompt } from "../../activities/config/system-prompt.ts";
 import { estimateText } from "../../activities/contract/tokens.ts";
 import { projectFiles } from "../../activities/config/project-files.ts";
 import type { WorkspaceFile } from "../../activities/store/workspace-pack.ts";
+import { emptyFolder } from "../support/empty-folder.ts";
 
 const skillText = (name: string, description: string) =>
   `---\nname: ${name}\ndescription: ${description}\n---\n\n# How\n`;
@@ -84,29 +84,25 @@ it("puts the operator's instructions before the project's, or in place of ours",
 });
 
 it("includes the person's own skills: listed in the prompt, files of the sandbox's root, and no link is followed", () => {
-  const folder = mkdtempSync(join(tmpdir(), "longhaul-skills-"));
-  try {
-    mkdirSync(join(folder, "mine/pdf/scripts"), { recursive: true });
-    writeFileSync(join(folder, "mine/pdf/SKILL.md"), skillText("pdf", "Fill forms"));
-    writeFileSync(join(folder, "mine/pdf/scripts/fill.sh"), "echo fill\n");
-    writeFileSync(join(folder, "mine/README.md"), "no skill\n");
-    writeFileSync(join(folder, "secret"), "secret\n");
-    symlinkSync("../../secret", join(folder, "mine/pdf/link"));
-    writeFileSync(join(folder, "own.yaml"), "skills: {folders: [mine]}\n");
-    const { run } = resolveConfig({ config: "own.yaml", setup: false }, {}, folder);
-    expect(sandboxSpec("s", run).settings?.files).toEqual({
-      "/etc/longhaul/skills/pdf/SKILL.md": skillText("pdf", "Fill forms"),
-      "/etc/longhaul/skills/pdf/scripts/fill.sh": "echo fill\n",
-    });
-    const prompt = systemPrompt({ instructions: undefined, config: run });
-    expect(prompt).toContain("- pdf (/etc/longhaul/skills/pdf/SKILL.md): Fill forms");
-    expect(prompt).toContain("read them with cat");
-    writeFileSync(join(folder, "mine/pdf/large"), "x".repeat(300_000));
-    expect(() => resolveConfig({ config: "own.yaml", setup: false }, {}, folder)).toThrow(/skills.folders/);
-    const unnamed = () => resolveConfig({ setup: false }, {}, folder);
-    writeFileSync(join(folder, "longhaul.yaml"), "skills: {folders: [mine]}\n");
-    expect(unnamed).toThrow(/skills\.folders/);
-  } finally {
-    rmSync(folder, { recursive: true });
-  }
+  const folder = emptyFolder();
+  mkdirSync(join(folder, "mine/pdf/scripts"), { recursive: true });
+  writeFileSync(join(folder, "mine/pdf/SKILL.md"), skillText("pdf", "Fill forms"));
+  writeFileSync(join(folder, "mine/pdf/scripts/fill.sh"), "echo fill\n");
+  writeFileSync(join(folder, "mine/README.md"), "no skill\n");
+  writeFileSync(join(folder, "secret"), "secret\n");
+  symlinkSync("../../secret", join(folder, "mine/pdf/link"));
+  writeFileSync(join(folder, "own.yaml"), "skills: {folders: [mine]}\n");
+  const { run } = resolveConfig({ config: "own.yaml", setup: false }, {}, folder);
+  expect(sandboxSpec("s", run).settings?.files).toEqual({
+    "/etc/longhaul/skills/pdf/SKILL.md": skillText("pdf", "Fill forms"),
+    "/etc/longhaul/skills/pdf/scripts/fill.sh": "echo fill\n",
+  });
+  const prompt = systemPrompt({ instructions: undefined, config: run });
+  expect(prompt).toContain("- pdf (/etc/longhaul/skills/pdf/SKILL.md): Fill forms");
+  expect(prompt).toContain("read them with cat");
+  writeFileSync(join(folder, "mine/pdf/large"), "x".repeat(300_000));
+  expect(() => resolveConfig({ config: "own.yaml", setup: false }, {}, folder)).toThrow(/skills.folders/);
+  const unnamed = () => resolveConfig({ setup: false }, {}, folder);
+  writeFileSync(join(folder, "longhaul.yaml"), "skills: {folders: [mine]}\n");
+  expect(unnamed).toThrow(/skills\.folders/);
 });

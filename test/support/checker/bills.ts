@@ -1,6 +1,6 @@
 /** I6: each kept answer is billed once, as the model billed it; every other request is listed as wasted. */
 import { forkedAt, metaOf, placeOf, type BillRow, type Evidence } from "./evidence.ts";
-import { countsOf, type Violation } from "./violation.ts";
+import { countsOf, type Violation, violationOf } from "./violation.ts";
 
 type Needed = Pick<Evidence, "bills" | "served" | "messages" | "events" | "kills">;
 
@@ -8,12 +8,7 @@ export function checkBills(evidence: Needed): Violation[] {
   return [...answers(evidence), ...againstModel(evidence), ...total(evidence)];
 }
 
-const violation = (where: string, expected: string, found: string): Violation => ({
-  claim: "I6",
-  where,
-  expected,
-  found,
-});
+const violation = violationOf("I6");
 
 /** Each whole answer has one kept bill, with the usage stored in the answer. */
 function answers({ bills, messages }: Needed): Violation[] {

@@ -1,6 +1,6 @@
 /** I4: every accepted message of a person is in the transcript once, in order, or is kept as undelivered. */
 import { isClosed, lastStatus, liveRows, metaOf, placeOf, type Evidence } from "./evidence.ts";
-import { countsOf, type Violation } from "./violation.ts";
+import { countsOf, type Violation, violationOf } from "./violation.ts";
 
 type Needed = Pick<Evidence, "histories" | "messages" | "parked" | "runs">;
 
@@ -26,12 +26,7 @@ export function checkGuidance(evidence: Needed): Violation[] {
   return list;
 }
 
-const violation = (where: string, expected: string, found: string): Violation => ({
-  claim: "I4",
-  where,
-  expected,
-  found,
-});
+const violation = violationOf("I4");
 
 /** A run that continues may hold messages in memory, and so may one that was ended from outside, until another follows. */
 function acceptedIds(evidence: Needed): { owed: Set<string>; order: string[] } {

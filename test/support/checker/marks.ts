@@ -4,7 +4,7 @@
  */
 import type { AssistantPart } from "../../../activities/contract/message.ts";
 import { liveRows, type Evidence } from "./evidence.ts";
-import { countsOf, type Violation } from "./violation.ts";
+import { countsOf, type Violation, violationOf } from "./violation.ts";
 
 type Needed = Pick<Evidence, "messages" | "calls" | "marks" | "events" | "session">;
 
@@ -40,12 +40,7 @@ export function checkMarks(evidence: Needed): Violation[] {
   return list;
 }
 
-const violation = (where: string, expected: string, found: string): Violation => ({
-  claim: "I3",
-  where,
-  expected,
-  found,
-});
+const violation = violationOf("I3");
 
 function markedCalls({ messages, calls }: Needed): MarkedCall[] {
   return liveRows({ messages }).flatMap((row) => {

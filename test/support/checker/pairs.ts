@@ -9,7 +9,7 @@ import {
   type Evidence,
   type MessageRow,
 } from "./evidence.ts";
-import type { Violation } from "./violation.ts";
+import { type Violation, violationOf } from "./violation.ts";
 
 type Needed = Pick<Evidence, "messages" | "calls" | "histories" | "served">;
 
@@ -17,12 +17,7 @@ export function checkPairs(evidence: Needed): Violation[] {
   return [...transcript(evidence), ...ledger(evidence), ...refusals(evidence)];
 }
 
-const violation = (where: string, expected: string, found: string): Violation => ({
-  claim: "I2",
-  where,
-  expected,
-  found,
-});
+const violation = violationOf("I2");
 
 /** The transcript alone: after an answer with calls come their results, in call order, before anything else. */
 function transcript(evidence: Needed): Violation[] {

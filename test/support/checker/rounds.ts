@@ -1,6 +1,6 @@
 /** I7: each finished compaction has one summary that is smaller than what it replaced, and its own marks. */
 import { placeOf, type Evidence, type RoundRow } from "./evidence.ts";
-import type { Violation } from "./violation.ts";
+import { type Violation, violationOf } from "./violation.ts";
 
 type Needed = Pick<Evidence, "rounds" | "messages">;
 
@@ -14,12 +14,7 @@ export function checkRounds(evidence: Needed): Violation[] {
   ];
 }
 
-const violation = (where: string, expected: string, found: string): Violation => ({
-  claim: "I7",
-  where,
-  expected,
-  found,
-});
+const violation = violationOf("I7");
 const name = (round: RoundRow) => `round ${round.round} (epoch ${round.epoch}, step ${round.step})`;
 
 function summaryOf({ messages }: Needed, round: RoundRow): Violation[] {

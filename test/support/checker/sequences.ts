@@ -1,6 +1,6 @@
 /** I1: message sequences are 1..n without hole or duplicate, one answer a step, and no step is missing. */
 import { forkedAt, isClosed, liveRows, placeOf, type Evidence, type MessageRow } from "./evidence.ts";
-import { countsOf, type Violation } from "./violation.ts";
+import { countsOf, type Violation, violationOf } from "./violation.ts";
 
 type Needed = Pick<Evidence, "messages" | "calls" | "cursor" | "bills" | "histories" | "session">;
 
@@ -8,12 +8,7 @@ export function checkSequences(evidence: Needed): Violation[] {
   return [...holes(evidence), ...duplicates(evidence), ...order(evidence), ...steps(evidence)];
 }
 
-const violation = (where: string, expected: string, found: string): Violation => ({
-  claim: "I1",
-  where,
-  expected,
-  found,
-});
+const violation = violationOf("I1");
 
 /** Every assigned sequence is a message, or is reserved for a call without a result. */
 function holes(evidence: Needed): Violation[] {

@@ -1,6 +1,6 @@
 /** I10: no secret anywhere, every stored text well-formed and free of NUL, nothing big in Temporal's history. */
 import type { Evidence } from "./evidence.ts";
-import type { Violation } from "./violation.ts";
+import { type Violation, violationOf } from "./violation.ts";
 
 type Needed = Pick<
   Evidence,
@@ -48,12 +48,7 @@ export function checkTexts(evidence: Needed): Violation[] {
   return list;
 }
 
-const violation = (where: string, expected: string, found: string): Violation => ({
-  claim: "I10",
-  where,
-  expected,
-  found,
-});
+const violation = violationOf("I10");
 
 function stored(evidence: Needed): [string, unknown][] {
   const tables = {

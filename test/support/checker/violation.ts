@@ -8,6 +8,11 @@ export interface Violation {
   readonly where: string;
 }
 
+/** What makes violations of a claim. */
+export const violationOf =
+  (claim: string) =>
+  (where: string, expected: string, found: string): Violation => ({ claim, where, expected, found });
+
 export function describeViolations(list: readonly Violation[]): string {
   return list
     .map(

@@ -1,7 +1,7 @@
 /** I11: watchers see what is stored, and each stored answer, result and message was announced once. */
 import { isDeepStrictEqual } from "node:util";
 import { forkedAt, isClosed, metaOf, placeOf, type EventRow, type Evidence } from "./evidence.ts";
-import { countsOf, type Violation } from "./violation.ts";
+import { countsOf, type Violation, violationOf } from "./violation.ts";
 
 type Needed = Pick<Evidence, "events" | "chunks" | "watched" | "messages" | "calls" | "cursor" | "histories">;
 
@@ -9,12 +9,7 @@ export function checkWatching(evidence: Needed): Violation[] {
   return [...seqs(evidence), ...announcements(evidence), ...leftovers(evidence), ...seen(evidence)];
 }
 
-const violation = (where: string, expected: string, found: string): Violation => ({
-  claim: "I11",
-  where,
-  expected,
-  found,
-});
+const violation = violationOf("I11");
 
 function seqs({ events, chunks, cursor }: Needed): Violation[] {
   const all = [...events, ...chunks].map((row) => row.seq);

@@ -1,9 +1,6 @@
 /** The real program, as a person or a script starts it. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { Client, Connection } from "@temporalio/client";
 import { inject, onTestFinished } from "vitest";
 import { findSession } from "../../../activities/store/reading.ts";
@@ -16,6 +13,7 @@ import { withServices } from "../../../client/sessions/with-session.ts";
 import type { LocalServices } from "../../../client/setup/services.ts";
 import { eventually } from "../eventually.ts";
 import { clientArgs } from "../program.ts";
+import { emptyFolder } from "../empty-folder.ts";
 
 export interface Ended {
   readonly code: number | null;
@@ -38,12 +36,7 @@ export interface Options {
   readonly cwd?: string;
 }
 
-/** A new empty folder for this test. */
-export function emptyFolder(): string {
-  const folder = mkdtempSync(join(tmpdir(), "longhaul-command-"));
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
-  return folder;
-}
+export { emptyFolder };
 
 export function starting(words: readonly string[], options: Options = {}): Started {
   return spawned(process.execPath, clientArgs(words), options);

@@ -1,9 +1,9 @@
-import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it } from "vitest";
 import { applyOnBranch } from "../../../client/workspace/apply-on-branch.ts";
 import { gitIn } from "../../support/remotes.ts";
+import { emptyFolder } from "../../support/empty-folder.ts";
 
 const PATCH = `diff --git a/a.txt b/a.txt
 --- a/a.txt
@@ -22,7 +22,7 @@ const change = { patch: PATCH, branch: "longhaul/x", message: "Do it\n\nLonghaul
 
 let folder: string;
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), "longhaul-apply-"));
+  folder = emptyFolder();
   gitIn(folder, "init", "-q", "-b", "main");
   gitIn(folder, "config", "user.name", "Ada");
   gitIn(folder, "config", "user.email", "ada@example.org");
@@ -30,7 +30,6 @@ beforeEach(() => {
   gitIn(folder, "add", "-A");
   gitIn(folder, "commit", "-q", "-m", "Begin");
 });
-afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
 const text = (name: string) => readFileSync(join(folder, name), "utf8");
 const branches = () => gitIn(folder, "branch", "--format=%(refname:short)").split("\n");
@@ -90,8 +89,7 @@ describe("a change on a new branch", () => {
   });
 
   it("is refused outside a checkout", async () => {
-    const bare = mkdtempSync(join(tmpdir(), "longhaul-none-"));
+    const bare = emptyFolder();
     await expect(applyOnBranch(bare, change)).rejects.toMatchObject({ exitCode: 5 });
-    rmSync(bare, { recursive: true });
   });
 });

@@ -1,17 +1,13 @@
 import { spawn } from "node:child_process";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, describe, expect, it } from "vitest";
 import { clientArgs } from "../../support/program.ts";
+import { emptyFolder } from "../../support/empty-folder.ts";
 
 /** Nothing listens on port 1. */
 const nowhere = { DATABASE_URL: "postgres://someone:hunter2@127.0.0.1:1/x", TEMPORAL_ADDRESS: "127.0.0.1:1" };
-let folder: string;
-beforeAll(() => {
-  folder = mkdtempSync(join(tmpdir(), "longhaul-client-"));
-});
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
+const folder = emptyFolder(afterAll);
 
 interface Outcome {
   readonly code: number | null;

@@ -1,17 +1,16 @@
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it } from "vitest";
 import { agentConfigSchema } from "../../../activities/config/agent-config.ts";
 import { resolveConfig } from "../../../client/config/config.ts";
 import { ClientError } from "../../../client/console/errors.ts";
+import { emptyFolder } from "../../support/empty-folder.ts";
 
 const key = { OPENAI_API_KEY: "sk-test" };
 let folder: string;
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), "longhaul-config-"));
+  folder = emptyFolder();
 });
-afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
 const file = (text: string, name = "longhaul.yaml") => writeFileSync(join(folder, name), text);
 

@@ -1,9 +1,9 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { resolveConfig } from "../../../client/config/config.ts";
 import { devcontainerOf, readDevcontainer } from "../../../client/config/devcontainer.ts";
+import { emptyFolder } from "../../support/empty-folder.ts";
 
 const of = (value: object | string) =>
   devcontainerOf(typeof value === "string" ? value : JSON.stringify(value), "devcontainer.json");
@@ -80,28 +80,24 @@ test("a Dockerfile and its context are paths of the workspace", () => {
 });
 
 test("its image overrides the person's, its commands run first, and the person's variables override its own", () => {
-  const folder = mkdtempSync(join(tmpdir(), "longhaul-devcontainer-"));
-  try {
-    expect(() => readDevcontainer(folder)).toThrow(/has no \.devcontainer/);
-    mkdirSync(join(folder, ".devcontainer"));
-    const given = { image: "node:24", postCreateCommand: "npm ci", remoteEnv: { A: "theirs", B: "theirs" } };
-    writeFileSync(join(folder, ".devcontainer/devcontainer.json"), JSON.stringify(given));
-    writeFileSync(
-      join(folder, "mine.yaml"),
-      "sandbox: {image: mine:1, setup: {commands: [make], optional: true}, env: {A: mine}}\n",
-    );
-    const container = readDevcontainer(folder);
-    const { sandbox } = resolveConfig(
-      { config: "mine.yaml", fromDevcontainer: container },
-      { SANDBOX_IMAGE: "env:1" },
-      folder,
-    ).run;
-    expect(sandbox).toMatchObject({
-      image: "node:24",
-      setup: { commands: ["npm ci", "make"], optional: true },
-      env: { A: "mine", B: "theirs" },
-    });
-  } finally {
-    rmSync(folder, { recursive: true });
-  }
+  const folder = emptyFolder();
+  expect(() => readDevcontainer(folder)).toThrow(/has no \.devcontainer/);
+  mkdirSync(join(folder, ".devcontainer"));
+  const given = { image: "node:24", postCreateCommand: "npm ci", remoteEnv: { A: "theirs", B: "theirs" } };
+  writeFileSync(join(folder, ".devcontainer/devcontainer.json"), JSON.stringify(given));
+  writeFileSync(
+    join(folder, "mine.yaml"),
+    "sandbox: {image: mine:1, setup: {commands: [make], optional: true}, env: {A: mine}}\n",
+  );
+  const container = readDevcontainer(folder);
+  const { sandbox } = resolveConfig(
+    { config: "mine.yaml", fromDevcontainer: container },
+    { SANDBOX_IMAGE: "env:1" },
+    folder,
+  ).run;
+  expect(sandbox).toMatchObject({
+    image: "node:24",
+    setup: { commands: ["npm ci", "make"], optional: true },
+    env: { A: "mine", B: "theirs" },
+  });
 });

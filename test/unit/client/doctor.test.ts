@@ -1,11 +1,11 @@
-import { mkdtempSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { DEFAULT_MODEL } from "../../../activities/config/default-model.ts";
 import { doctorText } from "../../../client/commands/doctor.ts";
 import { describeSettings } from "../../../client/config/config.ts";
 import { modelFinding } from "../../../client/setup/model-check.ts";
+import { emptyFolder } from "../../support/empty-folder.ts";
 
 it("doctor marks differently what works, what is missing, and what was not measured", () => {
   const text = doctorText(
@@ -29,7 +29,7 @@ it("doctor marks differently what works, what is missing, and what was not measu
 
 describe("what doctor says of the model that a session would ask", () => {
   const found = (settings: object, environment: Record<string, string> = {}) => {
-    const config = join(mkdtempSync(join(tmpdir(), "doctor-")), "longhaul.yaml");
+    const config = join(emptyFolder(), "longhaul.yaml");
     writeFileSync(config, JSON.stringify(settings));
     return modelFinding(describeSettings({ config }, environment).choice!, environment, "http://r/v1");
   };

@@ -1,13 +1,12 @@
-import { chmodSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { chmodSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { expect, it, onTestFinished } from "vitest";
+import { expect, it } from "vitest";
 import { hintWriter } from "../../../client/console/hints.ts";
 import { ownCommand } from "../../../client/setup/own-command.ts";
+import { emptyFolder } from "../../support/empty-folder.ts";
 
 function projectIn(name: string): string {
-  const folder = mkdtempSync(join(tmpdir(), "longhaul-hints-"));
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  const folder = emptyFolder();
   const project = join(folder, name);
   mkdirSync(join(project, "scripts"), { recursive: true });
   writeFileSync(join(project, "scripts", "longhaul.mjs"), "#!/usr/bin/env node\n");

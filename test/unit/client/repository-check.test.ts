@@ -1,22 +1,14 @@
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, describe, expect, it } from "vitest";
 import { gitConfigSchema, type SessionGit } from "../../../activities/config/git-settings.ts";
 import { sessionGit } from "../../../client/sessions/git-flags.ts";
 import { checkRepository } from "../../../client/setup/repository-check.ts";
-import { makeRemote, serveGit, type GitServer, type Remote } from "../../support/remotes.ts";
+import { makeRemote, serveGit } from "../../support/remotes.ts";
 
 const defaults = gitConfigSchema.parse({});
 const PATH = process.env["PATH"];
 
-let remote: Remote;
-let server: GitServer;
-beforeAll(async () => {
-  remote = makeRemote();
-  server = await serveGit(remote, "right-password");
-});
-afterAll(async () => {
-  await server.close();
-  remote.remove();
-});
+const remote = makeRemote(undefined, { end: afterAll });
+const server = await serveGit(remote, "right-password", undefined, afterAll);
 
 const check = (more: Partial<SessionGit>, environment: Readonly<Record<string, string>> = {}, setup = true) =>
   checkRepository(

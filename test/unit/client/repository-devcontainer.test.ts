@@ -1,17 +1,11 @@
-import { mkdtempSync, rmSync, symlinkSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { symlinkSync } from "node:fs";
 import { join } from "node:path";
-import { expect, it, onTestFinished } from "vitest";
+import { expect, it } from "vitest";
 import { devcontainerOfRepository } from "../../../client/setup/repository-devcontainer.ts";
 import { gitIn, makeRemote, serveGit } from "../../support/remotes.ts";
+import { emptyFolder } from "../../support/empty-folder.ts";
 
 const environment = (own: Readonly<Record<string, string>> = {}) => ({ PATH: process.env["PATH"], ...own });
-
-function remote(files: Readonly<Record<string, string>>) {
-  const made = makeRemote(files);
-  onTestFinished(() => made.remove());
-  return made;
-}
 
 const devcontainer = JSON.stringify({
   build: { dockerfile: "Dockerfile", context: ".." },
@@ -21,13 +15,12 @@ const devcontainer = JSON.stringify({
 it.each([true, false])(
   "a repository's devcontainer.json is read from a branch, a tag and a commit (trees alone: %s)",
   async (can) => {
-    const place = remote({ "README.md": "# Here\n" });
+    const place = makeRemote({ "README.md": "# Here\n" });
     const commit = place.commit("side", { ".devcontainer/devcontainer.json": devcontainer });
     gitIn(place.folder, "tag", "v1", commit);
     gitIn(place.folder, "config", "uploadpack.allowFilter", String(can));
     gitIn(place.folder, "config", "uploadpack.allowAnySHA1InWant", "true");
     const server = await serveGit(place, "password");
-    onTestFinished(() => server.close());
     const url = `${server.origin}/acme/app.git`;
     for (const ref of ["side", "v1", commit])
       expect(
@@ -41,11 +34,10 @@ it.each([true, false])(
 );
 
 it("a repository without one is wrong usage, and a link does not count", async () => {
-  const place = remote({ "real.json": devcontainer });
+  const place = makeRemote({ "real.json": devcontainer });
   const read = () => devcontainerOfRepository(place.url, undefined, environment());
   await expect(read()).rejects.toMatchObject({ exitCode: 2 });
-  const link = mkdtempSync(join(tmpdir(), "longhaul-link-"));
-  onTestFinished(() => rmSync(link, { recursive: true, force: true }));
+  const link = emptyFolder();
   gitIn(link, "clone", "-q", place.folder, ".");
   symlinkSync("real.json", join(link, ".devcontainer.json"));
   gitIn(link, "add", "-A");

@@ -3,25 +3,22 @@ import {
   existsSync,
   lstatSync,
   mkdirSync,
-  mkdtempSync,
   readFileSync,
   readlinkSync,
-  rmSync,
   symlinkSync,
   writeFileSync,
 } from "node:fs";
-import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it } from "vitest";
 import { bytesOfText } from "../../../activities/store/path-text.ts";
 import type { WorkspaceFile } from "../../../activities/store/workspace-pack.ts";
 import { diffWorkspaces } from "../../../client/workspace/workspace-diff.ts";
+import { emptyFolder } from "../../support/empty-folder.ts";
 
 let folder: string;
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), "longhaul-diff-"));
+  folder = emptyFolder();
 });
-afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
 const file = (path: string, content: string | Buffer, mode = 0o644): WorkspaceFile => ({
   kind: "file",

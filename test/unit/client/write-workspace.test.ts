@@ -3,16 +3,13 @@ import {
   existsSync,
   lstatSync,
   mkdirSync,
-  mkdtempSync,
   readdirSync,
   readFileSync,
-  rmSync,
   symlinkSync,
   writeFileSync,
 } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { WorkspaceFile } from "../../../activities/store/workspace-pack.ts";
 import { staysInside, writeWorkspace } from "../../../client/workspace/write-workspace.ts";
 import {
@@ -24,6 +21,7 @@ import {
   removeHostile,
   trappedConfig,
 } from "../../support/hostile-repositories.ts";
+import { emptyFolder } from "../../support/empty-folder.ts";
 
 /** Some dozens of Git processes, on a busy machine. */
 const TIMEOUT_MS = 60_000;
@@ -33,11 +31,10 @@ afterAll(removeHostile);
 let scratch: string;
 let target: string;
 beforeEach(() => {
-  scratch = mkdtempSync(join(tmpdir(), "longhaul-write-"));
+  scratch = emptyFolder();
   target = join(scratch, "target");
   forgetProgramsRun();
 });
-afterEach(() => rmSync(scratch, { recursive: true, force: true }));
 
 const file = (path: string, content = "x\n", mode = 0o644): WorkspaceFile => ({
   kind: "file",

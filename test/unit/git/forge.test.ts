@@ -1,23 +1,17 @@
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { describe, expect, it } from "vitest";
 import { openPullRequest } from "../../../activities/git/forge.ts";
 import { ForgeRefusal, forgeOf } from "../../../activities/git/forge-calls.ts";
 import { readPorcelain } from "../../../activities/git/push.ts";
 import { createFakeForge, type FakeForge } from "../../support/fake-forge.ts";
+import { listen } from "../../support/listen.ts";
 
 const request = { branch: "longhaul/a", into: "main", title: "Do it", body: "Done.", draft: true };
 
 async function withForge(use: (forge: FakeForge, origin: string) => Promise<void>): Promise<void> {
   const forge = createFakeForge("secret", () => ["main", "longhaul/a"]);
-  const server = createServer((asked, answer) => void forge.handle(asked, answer));
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  try {
-    await use(forge, `http://127.0.0.1:${(server.address() as AddressInfo).port}`);
-  } finally {
-    server.closeAllConnections();
-    server.close();
-  }
+  const port = await listen(createServer((asked, answer) => void forge.handle(asked, answer)));
+  await use(forge, `http://127.0.0.1:${port}`);
 }
 
 describe.each(["github", "gitlab"] as const)("a pull request on %s", (kind) => {

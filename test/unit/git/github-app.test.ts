@@ -1,8 +1,7 @@
 import { generateKeyPairSync } from "node:crypto";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it } from "vitest";
 import { gitAccessOf, type GitAccess } from "../../../activities/git/git-access.ts";
 import { lsRemote } from "../../../activities/git/remote.ts";
 import { createSanitizer } from "../../../activities/redaction/sanitizer.ts";
@@ -12,6 +11,7 @@ import { readWorkerConfig } from "../../../worker/config.ts";
 import { createFakeForge } from "../../support/fake-forge.ts";
 import { createFakeGitHubApp, type FakeGitHubApp } from "../../support/fake-github-app.ts";
 import { makeRemote, serveGit, type GitServer, type Remote } from "../../support/remotes.ts";
+import { emptyFolder } from "../../support/empty-folder.ts";
 
 const MINUTE_MS = 60_000;
 
@@ -25,15 +25,10 @@ beforeEach(async () => {
   clock = new Date();
   app = createFakeGitHubApp(() => clock);
   remote = makeRemote();
-  root = mkdtempSync(join(tmpdir(), "longhaul-app-"));
+  root = emptyFolder();
   writeFileSync(join(root, "app.pem"), app.key);
   server = await serveGit(remote, app.takes, createFakeForge(app, () => ["main"]).handle);
   url = `${server.origin}/acme/app.git`;
-});
-afterEach(async () => {
-  await server.close();
-  remote.remove();
-  rmSync(root, { recursive: true, force: true });
 });
 
 const environment = (own: Readonly<Record<string, string>> = {}) => ({
@@ -86,14 +81,10 @@ describe("the worker's GitHub App", () => {
     const other = await serveGit(remote, "all", (asked) =>
       Promise.resolve(asked.url?.startsWith("/api/") === true && expect.fail("was asked")),
     );
-    try {
-      expect(await git.tokenFor(`${other.origin}/acme/app.git`)).toBe("all");
-      expect(await git.tokenFor(`${server.origin.replace("http:", "https:")}/acme/app.git`)).toBe("all");
-      expect(git.hasToken("https://gitlab.com/acme/app")).toBe(true);
-      expect(access().hasToken("https://gitlab.com/acme/app")).toBe(false);
-    } finally {
-      await other.close();
-    }
+    expect(await git.tokenFor(`${other.origin}/acme/app.git`)).toBe("all");
+    expect(await git.tokenFor(`${server.origin.replace("http:", "https:")}/acme/app.git`)).toBe("all");
+    expect(git.hasToken("https://gitlab.com/acme/app")).toBe(true);
+    expect(access().hasToken("https://gitlab.com/acme/app")).toBe(false);
   });
 });
 

@@ -1,10 +1,8 @@
 import { execFileSync } from "node:child_process";
-import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, expect, it } from "vitest";
+import { beforeEach, expect, it } from "vitest";
 import { gitAccessOf } from "../../../activities/git/git-access.ts";
 import { fetchLfs } from "../../../activities/git/lfs.ts";
 import { lfsObjectsOf, lfsObjectsSince } from "../../../activities/git/lfs-pointers.ts";
@@ -12,17 +10,15 @@ import { lfsStoreOf, send } from "../../../activities/git/lfs-store.ts";
 import { updateMirror } from "../../../activities/git/mirror.ts";
 import { createLfsServer, pointerOf } from "../../support/lfs-server.ts";
 import { makeRemote, serveGit, type Remote } from "../../support/remotes.ts";
+import { emptyFolder } from "../../support/empty-folder.ts";
+import { listen } from "../../support/listen.ts";
 
 const { signal } = new AbortController();
 let root: string;
 let remote: Remote;
 beforeEach(() => {
-  root = mkdtempSync(join(tmpdir(), "longhaul-lfs-"));
+  root = emptyFolder();
   remote = makeRemote();
-});
-afterEach(() => {
-  remote.remove();
-  rmSync(root, { recursive: true, force: true });
 });
 
 const access = (own: Readonly<Record<string, string>> = {}) =>
@@ -47,23 +43,19 @@ it("fetches an object once, and refuses an incomplete one", async () => {
   const store = createLfsServer("password");
   store.objects.set(oid, Buffer.from("content"));
   const server = await serveGit(remote, "password", store.handle);
-  try {
-    const url = `${server.origin}/acme/app`;
-    const git = access({ LONGHAUL_GIT_TOKEN: "me:password" });
-    const mirror = await updateMirror(git, `${url}.git`);
-    const from = { base: url, url, mirror, commit };
-    store.lies = true;
-    await expect(fetchLfs(git, from, signal)).rejects.toThrow("different content");
-    store.lies = false;
-    expect(await fetchLfs(git, from, signal)).toEqual([{ oid, size: 7 }]);
-    await fetchLfs(git, from, signal);
-    expect(store.seen.filter((line) => line.startsWith("GET"))).toHaveLength(2);
-    await expect(
-      fetchLfs(access(), { ...from, mirror: await updateMirror(git, remote.url) }, signal),
-    ).rejects.toThrow(/answered 401 \(the worker's credential/);
-  } finally {
-    await server.close();
-  }
+  const url = `${server.origin}/acme/app`;
+  const git = access({ LONGHAUL_GIT_TOKEN: "me:password" });
+  const mirror = await updateMirror(git, `${url}.git`);
+  const from = { base: url, url, mirror, commit };
+  store.lies = true;
+  await expect(fetchLfs(git, from, signal)).rejects.toThrow("another content");
+  store.lies = false;
+  expect(await fetchLfs(git, from, signal)).toEqual([{ oid, size: 7 }]);
+  await fetchLfs(git, from, signal);
+  expect(store.seen.filter((line) => line.startsWith("GET"))).toHaveLength(2);
+  await expect(
+    fetchLfs(access(), { ...from, mirror: await updateMirror(git, remote.url) }, signal),
+  ).rejects.toThrow(/answered 401 \(the worker's credential/);
 });
 
 it("uses the store named by .lfsconfig only if allowed, with that host's token alone", async () => {
@@ -96,27 +88,18 @@ it("follows the store to no address inside the worker's network", async () => {
     asked.push(request.url ?? "");
     response.end("secret");
   });
-  await new Promise<void>((resolve) => inner.listen(0, "127.0.0.1", resolve));
+  const port = await listen(inner);
   const outer = createServer((request, response) => {
-    const { port } = inner.address() as AddressInfo;
     response.writeHead(302, { location: `http://127.0.0.1:${port}${request.url}` }).end();
   });
-  await new Promise<void>((resolve) => outer.listen(0, "localhost", resolve));
-  try {
-    const origin = `http://localhost:${(outer.address() as AddressInfo).port}`;
-    const url = `${origin}/acme/app`;
-    const folder = await updateMirror(access(), remote.url);
-    const from = { base: url, url, folder, commit: remote.at("main") ?? "" };
-    const store = await lfsStoreOf(access(), from, "download", signal);
-    const init = { method: "GET", signal };
-    await expect(send(store, `${origin}/x`, init)).rejects.toThrow(
-      "leads to an address that is not contacted",
-    );
-    expect(asked).toEqual([]);
-  } finally {
-    inner.close();
-    outer.close();
-  }
+  const origin = `http://localhost:${await listen(outer, { host: "localhost" })}`;
+  const url = `${origin}/acme/app`;
+  const folder = await updateMirror(access(), remote.url);
+  const from = { base: url, url, folder, commit: remote.at("main") ?? "" };
+  const store = await lfsStoreOf(access(), from, "download", signal);
+  const init = { method: "GET", signal };
+  await expect(send(store, `${origin}/x`, init)).rejects.toThrow("leads to an address that is not asked");
+  expect(asked).toEqual([]);
 });
 
 it("asks an ssh server for its store's address", async () => {

@@ -1,25 +1,21 @@
 import { execFileSync } from "node:child_process";
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, utimesSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { existsSync, mkdirSync, readdirSync, rmSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterEach, beforeEach, expect, it } from "vitest";
+import { beforeEach, expect, it } from "vitest";
 import { gitAccessOf, type GitAccess } from "../../../activities/git/git-access.ts";
 import { hasCommit, updateMirror } from "../../../activities/git/mirror.ts";
 import { removeUnusedRepositories } from "../../../activities/git/unused.ts";
 import { findStartPoint, withPack } from "../../../activities/git/start-point.ts";
 import { gitIn, makeRemote, type Remote } from "../../support/remotes.ts";
+import { emptyFolder } from "../../support/empty-folder.ts";
 
 let remote: Remote;
 let root: string;
 let access: GitAccess;
 beforeEach(() => {
   remote = makeRemote();
-  root = mkdtempSync(join(tmpdir(), "longhaul-mirror-"));
+  root = emptyFolder();
   access = gitAccessOf({ PATH: process.env["PATH"], LONGHAUL_GIT_FOLDER: root });
-});
-afterEach(() => {
-  remote.remove();
-  rmSync(root, { recursive: true, force: true });
 });
 
 const { signal } = new AbortController();

@@ -1,16 +1,6 @@
-import {
-  chmodSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  rmSync,
-  utimesSync,
-  writeFileSync,
-} from "node:fs";
-import { tmpdir } from "node:os";
+import { chmodSync, existsSync, mkdirSync, readFileSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterEach, beforeEach, expect, it } from "vitest";
+import { beforeEach, expect, it } from "vitest";
 import { gitAccessOf, type GitAccess } from "../../../activities/git/git-access.ts";
 import { updateMirror } from "../../../activities/git/mirror.ts";
 import { pushCommit } from "../../../activities/git/push.ts";
@@ -18,6 +8,7 @@ import { openRelay } from "../../../activities/git/relay.ts";
 import { removeUnusedRepositories } from "../../../activities/git/unused.ts";
 import { lsRemote } from "../../../activities/git/remote.ts";
 import { makeRemote, type Remote } from "../../support/remotes.ts";
+import { emptyFolder } from "../../support/empty-folder.ts";
 
 /** A fake ssh: runs the last argument with the user's shell, on this machine. */
 const SSH = `#!/bin/sh
@@ -32,7 +23,7 @@ let root: string;
 let access: GitAccess;
 beforeEach(() => {
   remote = makeRemote();
-  root = mkdtempSync(join(tmpdir(), "longhaul-ssh-"));
+  root = emptyFolder();
   mkdirSync(join(root, "bin"));
   writeFileSync(join(root, "bin", "ssh"), SSH);
   chmodSync(join(root, "bin", "ssh"), 0o755);
@@ -41,10 +32,6 @@ beforeEach(() => {
     LONGHAUL_GIT_FOLDER: root,
     LONGHAUL_GIT_SSH_KEY_FILE: "/keys/deploy key",
   });
-});
-afterEach(() => {
-  remote.remove();
-  rmSync(root, { recursive: true, force: true });
 });
 
 const push = { branch: "longhaul/a", allowDefaultBranch: false, abandoned: [] };

@@ -1,15 +1,13 @@
-import { mkdtempSync, rmSync } from "node:fs";
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it } from "vitest";
 import { fetchSubmodule } from "../../../activities/git/fetch-parts.ts";
 import { gitAccessOf } from "../../../activities/git/git-access.ts";
 import { refusedRemote } from "../../../activities/git/named-remote.ts";
 import { isSafePath, readEntries, resolveUrl } from "../../../activities/git/submodules.ts";
 import { makeRemote, serveGit } from "../../support/remotes.ts";
 import { isPublicAddress } from "../../../activities/config/special-addresses.ts";
+import { emptyFolder } from "../../support/empty-folder.ts";
+import { listen } from "../../support/listen.ts";
 
 it.each([
   ["https://host.test/acme/app.git", "../lib.git", "https://host.test/acme/lib.git"],
@@ -111,25 +109,18 @@ it("recognises addresses of the public internet", () => {
 
 it("a submodule's server cannot redirect the worker to another one", async () => {
   const remote = makeRemote();
-  const root = mkdtempSync(join(tmpdir(), "longhaul-submodule-"));
+  const root = emptyFolder();
   const inner = await serveGit(remote, () => true);
   const outer = createServer((request, response) => {
     response.writeHead(302, { location: `${inner.origin}${request.url}` }).end();
   });
-  await new Promise<void>((resolve) => outer.listen(0, "localhost", resolve));
-  onTestFinished(async () => {
-    outer.close();
-    await inner.close();
-    remote.remove();
-    rmSync(root, { recursive: true, force: true });
-  });
+  const port = await listen(outer, { host: "localhost" });
   const base = "http://192.0.2.1/acme/app.git";
   const access = gitAccessOf({
     PATH: process.env["PATH"],
     LONGHAUL_GIT_FOLDER: root,
     LONGHAUL_GIT_TOKEN_LOCALHOST: "own-password",
   });
-  const { port } = outer.address() as AddressInfo;
   const url = `http://localhost:${port}/acme/app.git`;
   const submodule = { name: "lib", path: "lib", url, commit: remote.at("main") ?? "" };
   const { signal } = new AbortController();

@@ -1,18 +1,17 @@
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it } from "vitest";
 import { childEnvironment, type Purpose } from "../../../client/setup/environment.ts";
 import { makePrivate } from "../../../client/setup/private-folder.ts";
 import { isAlive, launch, run } from "../../../client/setup/processes.ts";
 import { until } from "../../../worker/connect/until.ts";
 import { sources } from "../../architecture/sources.ts";
+import { emptyFolder } from "../../support/empty-folder.ts";
 
 let folder: string;
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), "longhaul-private-"));
+  folder = emptyFolder();
 });
-afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
 const ours = {
   PATH: "/bin",

@@ -1,8 +1,8 @@
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
-import { describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it } from "vitest";
 import { askWindows, serverFinding } from "../../../client/setup/model-check.ts";
 import { askServer, findLocalServers, serverNote } from "../../../client/setup/model-servers.ts";
+import { listen } from "../../support/listen.ts";
 
 /** A server with these documents only; a null one never answers. */
 async function serverWith(documents: Readonly<Record<string, unknown>>): Promise<string> {
@@ -12,12 +12,7 @@ async function serverWith(documents: Readonly<Record<string, unknown>>): Promise
     response.statusCode = document === undefined ? 404 : 200;
     response.end(JSON.stringify(document ?? {}));
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  onTestFinished(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`;
+  return `http://127.0.0.1:${await listen(server)}/v1`;
 }
 const list = (...ids: string[]) => ({ object: "list", data: ids.map((id) => ({ id })) });
 

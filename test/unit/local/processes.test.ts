@@ -1,16 +1,15 @@
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { createServer } from "node:net";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { beforeEach, expect, test } from "vitest";
 import { birthOf, endProcess, freePort, isAlive, launch } from "../../../client/setup/processes.ts";
 import { until } from "../../../worker/connect/until.ts";
+import { emptyFolder } from "../../support/empty-folder.ts";
 
 let folder: string;
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), "longhaul-test-"));
+  folder = emptyFolder();
 });
-afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
 const sleeper = (script = "setInterval(() => {}, 1000)") =>
   launch({ command: process.execPath, args: ["-e", script], log: join(folder, "log") });

@@ -1,10 +1,10 @@
 import { createServer } from "node:net";
-import { chmodSync, chownSync, mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { chmodSync, chownSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { readWorkerConfig } from "../../../worker/config.ts";
 import { dockerMissing, isPermissionDenied, probeDocker } from "../../../worker/connect/probe.ts";
+import { emptyFolder } from "../../support/empty-folder.ts";
 
 const denied = Object.assign(new Error("connect EACCES /var/run/docker.sock"), { code: "EACCES" });
 
@@ -18,7 +18,7 @@ it("reports a missing permission for a Docker socket, with the line that grants 
 });
 
 it.runIf(process.getuid?.() === 0 && process.platform === "linux")("says so of a real socket", async () => {
-  const folder = mkdtempSync(join(tmpdir(), "longhaul-socket-"));
+  const folder = emptyFolder();
   const path = join(folder, "docker.sock");
   const server = createServer().listen(path);
   await new Promise((resolve) => server.once("listening", resolve));
@@ -30,7 +30,6 @@ it.runIf(process.getuid?.() === 0 && process.platform === "linux")("says so of a
   } finally {
     process.seteuid?.(0);
     server.close();
-    rmSync(folder, { recursive: true, force: true });
   }
 });
 

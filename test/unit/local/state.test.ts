@@ -1,19 +1,18 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { beforeEach, expect, test } from "vitest";
 import { birthOf } from "../../../client/setup/processes.ts";
 import { findServices } from "../../../client/setup/services.ts";
 import { locked, readState, remember, rememberFound } from "../../../client/setup/state.ts";
+import { emptyFolder } from "../../support/empty-folder.ts";
 
 let home: string;
 const lines: string[] = [];
 const say = (line: string) => void lines.push(line);
 beforeEach(() => {
-  home = mkdtempSync(join(tmpdir(), "longhaul-test-"));
+  home = emptyFolder();
   lines.length = 0;
 });
-afterEach(() => rmSync(home, { recursive: true, force: true }));
 
 const temporal = {
   pid: 4_000_000,

@@ -1,44 +1,34 @@
 import { createHash } from "node:crypto";
-import { existsSync, mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
-import { createServer, type Server } from "node:http";
-import type { AddressInfo } from "node:net";
-import { tmpdir } from "node:os";
+import { existsSync, readFileSync, statSync } from "node:fs";
+import { createServer } from "node:http";
 import { join } from "node:path";
 import { buffer } from "node:stream/consumers";
 import { gzipSync } from "node:zlib";
 import { pack } from "tar-stream";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import { hasModule } from "../../../client/setup/temporal-binary.ts";
 import { downloadTemporal, TEMPORAL_RELEASE } from "../../../client/setup/temporal-download.ts";
+import { emptyFolder } from "../../support/empty-folder.ts";
+import { listen } from "../../support/listen.ts";
 
 const PROGRAM = "#!/bin/sh\necho temporal\n";
-const home = mkdtempSync(join(tmpdir(), "temporal-download-"));
+const home = emptyFolder(afterAll);
 const folder = join(home, "download");
-let server: Server;
-let archive: Buffer;
-
-beforeAll(async () => {
-  const entries = pack();
-  entries.entry({ name: "LICENSE" }, "free");
-  entries.entry({ name: "temporal", mode: 0o755 }, PROGRAM);
-  entries.finalize();
-  archive = gzipSync(await buffer(entries));
-  server = createServer((request, response) => {
-    if (request.url !== "/temporal_cli_1.5.1_linux_amd64.tar.gz") response.writeHead(404).end();
-    else response.end(archive);
-  });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+const entries = pack();
+entries.entry({ name: "LICENSE" }, "free");
+entries.entry({ name: "temporal", mode: 0o755 }, PROGRAM);
+entries.finalize();
+const archive = gzipSync(await buffer(entries));
+const server = createServer((request, response) => {
+  if (request.url !== "/temporal_cli_1.5.1_linux_amd64.tar.gz") response.writeHead(404).end();
+  else response.end(archive);
 });
-
-afterAll(() => {
-  server.close();
-  rmSync(home, { recursive: true, force: true });
-});
+const port = await listen(server, { end: afterAll });
 
 const fetched = (checksum: string, platform = "linux_amd64") =>
   downloadTemporal(
     {
-      address: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+      address: `http://127.0.0.1:${port}`,
       version: "1.5.1",
       checksums: { linux_amd64: checksum, linux_arm64: checksum },
     },

@@ -1,7 +1,6 @@
-import { mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it } from "vitest";
 import {
   type Catalogue,
   catalogueSchema,
@@ -12,6 +11,7 @@ import { loadCatalogue } from "../../../activities/config/catalogue/load-catalog
 import { costUsd } from "../../../activities/config/cost.ts";
 import { resolveModel } from "../../../activities/config/models.ts";
 import { DEFAULT_MODEL } from "../../../activities/config/default-model.ts";
+import { emptyFolder } from "../../support/empty-folder.ts";
 
 const file = new URL("../../../activities/config/catalogue/models.json", import.meta.url);
 const at = (day: string) => ({ catalogue: publishedCatalogue, now: Date.parse(day) });
@@ -113,8 +113,7 @@ describe("models with an end date", () => {
 
 describe("a newer file next to the catalogue", () => {
   const written = (content: unknown) => {
-    const folder = mkdtempSync(join(tmpdir(), "catalogue-"));
-    onTestFinished(() => rmSync(folder, { recursive: true }));
+    const folder = emptyFolder();
     const path = join(folder, "models.json");
     writeFileSync(path, typeof content === "string" ? content : JSON.stringify(content));
     return path;

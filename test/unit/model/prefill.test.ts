@@ -1,12 +1,11 @@
 /** A server that reads its prompt for longer than any client's default timeout: only our deadlines count. */
-import { once } from "node:events";
 import { createServer, type ServerResponse } from "node:http";
 import { createRequire } from "node:module";
-import type { AddressInfo } from "node:net";
 import { Agent, request } from "undici";
 import { expect, it, onTestFinished } from "vitest";
 import { createAiSdkModel } from "../../../activities/model/ai-sdk.ts";
 import { modelRequest } from "../../support/model-request.ts";
+import { listen } from "../../support/listen.ts";
 
 /** undici's clock for waits of a second or more: it counts its own ticks, so a test can advance it. */
 const clock = createRequire(import.meta.url)("undici/lib/util/timers.js") as { tick(ms: number): void };
@@ -37,14 +36,8 @@ async function startSilentServer() {
       else next(response);
     });
   });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  onTestFinished(() => {
-    server.closeAllConnections();
-    server.close();
-  });
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url: `http://127.0.0.1:${await listen(server)}`,
     next: () =>
       new Promise<ServerResponse>((resolve) => {
         const here = come.shift();

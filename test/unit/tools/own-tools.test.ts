@@ -1,7 +1,6 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import { callOwnTool } from "../../../activities/tools/own/call-own-tool.ts";
 import { ownToolsOf } from "../../../activities/tools/own/own-tools.ts";
@@ -9,6 +8,7 @@ import { defineTool, type ToolDefinition } from "../../../activities/tools/own/d
 import { LeaveRunning } from "../../../activities/tools/failure.ts";
 import type { ToolContext } from "../../../activities/tools/tool.ts";
 import { loadOwnTools } from "../../../worker/load-own-tools.ts";
+import { emptyFolder } from "../../support/empty-folder.ts";
 
 const base = { name: "mine", description: "Mine.", input: z.object({}), run: () => "done" };
 const of = (more: object) => ownToolsOf([{ ...base, ...more }]);
@@ -49,8 +49,7 @@ describe("a list of own tools", () => {
   });
 
   it("that cannot be loaded prevents the worker's start, with the reason and a remedy", async () => {
-    const folder = mkdtempSync(join(tmpdir(), "longhaul-tools-"));
-    onTestFinished(() => rmSync(folder, { recursive: true }));
+    const folder = emptyFolder();
     const file = join(folder, "tools.mjs");
     await expect(loadOwnTools(file)).rejects.toMatchObject({ name: "ServiceMissing" });
     writeFileSync(file, "export default [{ name: 'bash' }];");

@@ -1,10 +1,10 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, test } from "vitest";
 import { providerConfigSchema } from "../../../activities/config/model-target.ts";
 import { readWorkerConfig } from "../../../worker/config.ts";
 import { ServiceMissing } from "../../../worker/connect/service-missing.ts";
+import { emptyFolder } from "../../support/empty-folder.ts";
 
 const DATABASE_URL = "postgres://longhaul:p%40ss-word-1@127.0.0.1:5432/longhaul";
 
@@ -32,8 +32,7 @@ test("every wrong variable is listed at once", () => {
 });
 
 test("an unreadable policy, or one with an unknown rule, prevents the worker's start", () => {
-  const folder = mkdtempSync(join(tmpdir(), "longhaul-policy-"));
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  const folder = emptyFolder();
   const LONGHAUL_POLICY = join(folder, "policy.yaml");
   expect(() => readWorkerConfig({ DATABASE_URL, LONGHAUL_POLICY })).toThrow(/nothing was started[^]*ENOENT/);
   writeFileSync(LONGHAUL_POLICY, "network: [none]\nmax: {memory: lots}\n");
