@@ -7,6 +7,7 @@ import { resolveConfig } from "../../client/config/config.ts";
 import { pullWorkspace } from "../../client/workspace/pull-workspace.ts";
 import { useDatabase } from "../support/test-database.ts";
 import { emptyFolder } from "../support/empty-folder.ts";
+import { file } from "../support/workspace-file.ts";
 
 const database = useDatabase();
 let folder: string;
@@ -16,7 +17,7 @@ beforeAll(async () => {
     task: "t",
     config: resolveConfig({}, {}, "/").run,
     workspace: await packWorkspace([
-      { kind: "file", path: "sub/a.txt", mode: 0o644, bytes: Buffer.from("new") },
+      file("sub/a.txt", "new"),
       { kind: "link", path: "out", mode: 0o777, target: "/etc/passwd" },
       { kind: "link", path: "up", mode: 0o777, target: "../x" },
       { kind: "link", path: "in", mode: 0o777, target: "sub/a.txt" },

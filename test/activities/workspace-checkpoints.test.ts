@@ -17,6 +17,7 @@ import * as schema from "../../activities/store/schema/index.ts";
 import { saveWorkspace } from "../support/save-workspace.ts";
 import { useDatabase } from "../support/test-database.ts";
 import { createFakeSandbox, type FakeSandbox } from "../support/fake-sandbox.ts";
+import { file } from "../support/workspace-file.ts";
 
 const database = useDatabase(2);
 let db: Database;
@@ -38,8 +39,8 @@ async function save(step: number, epoch = 1): Promise<number | undefined> {
 async function files(atStep?: number): Promise<Record<string, string>> {
   const read = await readWorkspace(db, sessionId, atStep === undefined ? {} : { atStep });
   return Object.fromEntries(
-    (read ?? []).flatMap((file) =>
-      file.kind === "file" ? [[file.path, Buffer.from(file.bytes).toString()]] : [],
+    (read ?? []).flatMap((each) =>
+      each.kind === "file" ? [[each.path, Buffer.from(each.bytes).toString()]] : [],
     ),
   );
 }
@@ -86,9 +87,7 @@ describe("checkpoints", () => {
     const before = await latestCheckpoint(db, sessionId);
     await writeFile(join(sandbox.root, "a.txt"), "2");
     await save(2);
-    const late = await packWorkspace([
-      { kind: "file", path: "late", mode: 0o644, bytes: Buffer.from("late") },
-    ]);
+    const late = await packWorkspace([file("late", "late")]);
     expect(await saveCheckpoint(db, { sessionId, epoch: 1, step: 1, whole: true, ...late })).toBe(before?.id);
     expect(await files(1)).toEqual({ "a.txt": "1" });
   });
@@ -108,9 +107,7 @@ describe("checkpoints", () => {
   });
 
   it("start with what the client put in, at step 0", async () => {
-    const upload = await packWorkspace([
-      { kind: "file", path: "README.md", mode: 0o644, bytes: Buffer.from("# Put in") },
-    ]);
+    const upload = await packWorkspace([file("README.md", "# Put in")]);
     await saveCheckpoint(db, { sessionId, epoch: 1, step: 0, whole: true, ...upload });
     await restoreWorkspace(
       sandbox,
@@ -126,12 +123,12 @@ describe("checkpoints", () => {
   it("larger than a slice are stored and read slice by slice, and replaced as a whole", async () => {
     const contents = [randomBytes(9 * 2 ** 20), randomBytes(5 * 2 ** 20)];
     for (const bytes of contents) {
-      const pack = await packWorkspace([{ kind: "file", path: "large", mode: 0o644, bytes }]);
+      const pack = await packWorkspace([file("large", bytes)]);
       await db.transaction((tx) =>
         saveCheckpoint(tx, { sessionId, epoch: 1, step: 1, whole: true, ...pack }),
       );
-      const [file] = (await readWorkspace(db, sessionId)) ?? [];
-      expect(file?.kind === "file" && Buffer.compare(file.bytes, bytes)).toBe(0);
+      const [read] = (await readWorkspace(db, sessionId)) ?? [];
+      expect(read?.kind === "file" && Buffer.compare(read.bytes, bytes)).toBe(0);
     }
   });
 

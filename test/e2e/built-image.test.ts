@@ -5,15 +5,12 @@ import { packWorkspace } from "../../activities/store/workspace-pack.ts";
 import { useAgent } from "../support/agent-harness.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
 import { resultTexts } from "../support/stored.ts";
+import { file } from "../support/workspace-file.ts";
+import { removeSetUpImages } from "../support/set-up-images.ts";
 
 const agent = useAgent();
-const begun = Date.now();
 afterAll(() => agent.deps.sandboxHost.removeUnused());
-afterAll(async () => {
-  const images = await agent.docker.listImages({ filters: { label: ["longhaul.setup"] } });
-  for (const { RepoTags: [name] = [], Created: at } of images)
-    if (name !== undefined && at * 1_000 >= begun - 2_000) await agent.docker.getImage(name).remove();
-});
+removeSetUpImages(agent);
 
 const DOCKERFILE = `FROM ${inject("sandboxImage")} AS base
 ARG WORD=none
@@ -25,14 +22,7 @@ FROM dev AS unused
 RUN exit 9
 `;
 const files = (contents: Record<string, string>) =>
-  packWorkspace(
-    Object.entries(contents).map(([path, text]) => ({
-      kind: "file" as const,
-      path,
-      mode: 0o644,
-      bytes: Buffer.from(text),
-    })),
-  );
+  packWorkspace(Object.entries(contents).map(([path, text]) => file(path, text)));
 
 type SandboxChanges = NonNullable<ConfigChanges["sandbox"]>;
 const building = (owner: string, setup: readonly string[], more: SandboxChanges): ConfigChanges => ({

@@ -21,17 +21,17 @@ import {
   checkFamily,
   delegating,
   delegationsOf,
-  file,
   mostAtOnce,
 } from "../support/delegating.ts";
 import { eventually } from "../support/eventually.ts";
 import { startKillableSession } from "../support/killable-session.ts";
-import { resetTo, resetToStep } from "../support/reset-run.ts";
+import { resetToStep, resetTo } from "../support/reset-run.ts";
 import { call, scriptedModel, text } from "../support/scripted-model.ts";
 import { resultTexts } from "../support/stored.ts";
 import { untilCalls } from "../support/waits.ts";
 import { touch } from "../support/in-container.ts";
 import { startRunFor } from "../support/start-run.ts";
+import { file } from "../support/workspace-file.ts";
 
 const agent = useAgent();
 

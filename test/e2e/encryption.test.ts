@@ -9,7 +9,7 @@ import { eventually } from "../support/eventually.ts";
 import { startKillableSession } from "../support/killable-session.ts";
 import { untilWaiting } from "../support/questions.ts";
 import { call, scriptedModel } from "../support/scripted-model.ts";
-import { resultTexts, transcriptOf } from "../support/stored.ts";
+import { resultTexts, transcriptOf, textsIn } from "../support/stored.ts";
 import { useDatabase } from "../support/test-database.ts";
 
 const database = useDatabase(5);
@@ -90,10 +90,4 @@ async function encodedByServer(value: unknown) {
     metadata: Object.fromEntries(Object.entries(metadata).map(([name, text]) => [name, bytes(text)])),
     data: bytes(data),
   }));
-}
-
-/** Every string of a document, also in base64. */
-function textsIn(value: unknown): string[] {
-  if (typeof value === "string") return [value, Buffer.from(value, "base64").toString("latin1")];
-  return typeof value === "object" && value !== null ? Object.values(value).flatMap(textsIn) : [];
 }

@@ -5,7 +5,7 @@ import { startAgent } from "../support/agent-harness.ts";
 import { sessionRow, say } from "../support/client-services.ts";
 import { perFile } from "../support/per-file.ts";
 import { call, scriptedModel } from "../support/scripted-model.ts";
-import { resultTexts, transcriptOf } from "../support/stored.ts";
+import { resultTexts, transcriptOf, textsIn } from "../support/stored.ts";
 
 const SECRET = "SECRET-WORD";
 const agent = perFile(
@@ -38,9 +38,3 @@ it("stores only ids and codes in the history: of commands, messages, questions, 
   for (const text of texts) expect(text).not.toContain(SECRET);
   expect(texts).toContain('"step 1 · bash"');
 }, 120_000);
-
-/** Every string of a document, also in base64. */
-function textsIn(value: unknown): string[] {
-  if (typeof value === "string") return [value, Buffer.from(value, "base64").toString("utf8")];
-  return typeof value === "object" && value !== null ? Object.values(value).flatMap(textsIn) : [];
-}

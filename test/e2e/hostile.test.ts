@@ -17,6 +17,7 @@ import { call, scriptedModel, text, type ModelScript } from "../support/scripted
 import { callRows, wholeDatabase, resultTexts, wholeHistory } from "../support/stored.ts";
 import { emptyFolder } from "../support/empty-folder.ts";
 import { listen } from "../support/listen.ts";
+import { file } from "../support/workspace-file.ts";
 
 const agent = useAgent();
 
@@ -195,9 +196,7 @@ describe("a hostile repository", () => {
   it("that hides a bomb in its checkpoint is refused before it is unpacked whole", async () => {
     const { gzipSync } = await import("node:zlib");
     const { readChain } = await import("../../activities/store/workspace-pack.ts");
-    const { manifest, pack } = await packWorkspace([
-      { kind: "file", path: "a", mode: 0o644, bytes: Buffer.from("a") },
-    ]);
+    const { manifest, pack } = await packWorkspace([file("a", "a")]);
     expect((await readChain(chainOf({ manifest, pack }))).entries).toHaveLength(1);
     // A tar head that claims 4 GiB, compressed to nothing.
     const head = Buffer.alloc(512);

@@ -6,6 +6,7 @@ import { withMachine } from "../../client/registries/session-registries.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
 import { resultTexts } from "../support/stored.ts";
 import { useAgent } from "../support/agent-harness.ts";
+import { file } from "../support/workspace-file.ts";
 
 const agent = useAgent();
 
@@ -26,10 +27,7 @@ async function registriesAnswer(): Promise<boolean> {
   );
 }
 
-const file = (path: string, text: string) =>
-  ({ kind: "file", path, mode: 0o644, bytes: Buffer.from(text) }) as const;
-
-/** A project of each kind, with one dependency if its kind has a registry. */
+/** A project of each kind, with one dependency where its kind has a registry. */
 const PROJECTS = [
   file(
     "web/package.json",

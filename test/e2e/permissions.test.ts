@@ -9,6 +9,7 @@ import { questionRows, untilWaiting } from "../support/questions.ts";
 import { resetToStep } from "../support/reset-run.ts";
 import { call, scriptedModel } from "../support/scripted-model.ts";
 import { resultTexts } from "../support/stored.ts";
+import { file } from "../support/workspace-file.ts";
 
 const agent = useAgent();
 
@@ -84,7 +85,7 @@ it("plans in a read-only workspace, and carries the plan out once it is approved
     .says("Forked.");
   const session = await agent.start(script, {
     config: { plan: true },
-    workspace: await packWorkspace([{ kind: "file", path: "b.txt", mode: 0o644, bytes: Buffer.from("b\n") }]),
+    workspace: await packWorkspace([file("b.txt", "b\n")]),
   });
   const asked = await session.until("question:asked");
   expect(asked.data).toMatchObject({ id: "s2c0", kind: "plan", text: "# Write a.txt" });

@@ -7,6 +7,7 @@ import { scriptedModel } from "../support/scripted-model.ts";
 import { resultTexts } from "../support/stored.ts";
 import { runsIn } from "../support/in-container.ts";
 import { useDatabase } from "../support/test-database.ts";
+import { file } from "../support/workspace-file.ts";
 
 const database = useDatabase(20);
 
@@ -16,12 +17,11 @@ RUN sleep 4.25
 `;
 
 test("a worker killed in an image's build and in a set-up's command repeats neither, and leaves nothing", async () => {
-  const file = { kind: "file" as const, path: "Dockerfile", mode: 0o644, bytes: Buffer.from(DOCKERFILE) };
   const session = await startKillableSession(
     database,
     scriptedModel().calls("bash", { command: "cat /opt/first ~/second" }).says("Done."),
     {
-      workspace: await packWorkspace([file]),
+      workspace: await packWorkspace([file("Dockerfile", DOCKERFILE)]),
       config: {
         sandbox: {
           build: { dockerfile: "Dockerfile", context: ".", args: {} },

@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { afterAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { findSession } from "../../activities/store/sessions.ts";
 import { packWorkspace } from "../../activities/store/workspace-pack.ts";
 import { sandboxSpec } from "../../activities/sandbox/sandbox-spec.ts";
@@ -7,14 +7,11 @@ import { createSetUps } from "../../activities/workspace/set-up.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
 import { resultTexts } from "../support/stored.ts";
 import { useAgent } from "../support/agent-harness.ts";
+import { file } from "../support/workspace-file.ts";
+import { removeSetUpImages } from "../support/set-up-images.ts";
 
 const agent = useAgent();
-afterAll(async () => {
-  const images = await agent.docker.listImages({ filters: { label: ["longhaul.setup"] } });
-  for (const { RepoTags: [name] = [], Created: at } of images)
-    if (name !== undefined && at * 1_000 >= begun - 2_000) await agent.docker.getImage(name).remove();
-});
-const begun = Date.now();
+removeSetUpImages(agent);
 
 const settingUp = (commands: readonly string[], optional = false) => ({
   sandbox: { setup: { commands: [...commands], optional, keep: true, timeout: 60_000 } },
@@ -31,9 +28,7 @@ test("a project is set up before the first step, and again in the sandbox of a s
       "echo tool > ~/tool; mkdir -p node_modules; echo made > node_modules/made",
       "sleep 1; echo once >> count",
     ]),
-    workspace: await packWorkspace([
-      { kind: "file", path: "package.json", mode: 0o644, bytes: Buffer.from("{}") },
-    ]),
+    workspace: await packWorkspace([file("package.json", "{}")]),
   });
   // Another attempt on another worker follows the command that the first one began.
   await session.until("setup:started");
@@ -76,11 +71,7 @@ test("the model gets a notice of a failed optional set-up, and works", async () 
 
 test("a set-up's result is cached for the next session on the project, and for no other", async () => {
   const owner = randomBytes(8).toString("hex");
-  const packed = (text: string) =>
-    packWorkspace([
-      { kind: "file", path: "web/package.json", mode: 0o644, bytes: Buffer.from("{}") },
-      { kind: "file", path: "web/main.js", mode: 0o644, bytes: Buffer.from(text) },
-    ]);
+  const packed = (text: string) => packWorkspace([file("web/package.json", "{}"), file("web/main.js", text)]);
   const run = async (text: string, whose = owner, more = "") => {
     const script = scriptedModel()
       .calls("bash", { command: "cat ~/tool web/node_modules/a/made web/main.js; ls -A ~; ls -l ~/exe" })

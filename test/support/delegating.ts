@@ -18,9 +18,6 @@ export const delegating = (
   limits: Partial<RunConfig["limits"]> = {},
 ): ConfigChanges => ({ delegate: { ...settings, ...more }, limits });
 
-export const file = (path: string, content: string) =>
-  ({ kind: "file", path, mode: 0o644, bytes: Buffer.from(content) }) as const;
-
 /** The task that requested the newest delegate: its answer is stored, and no part of it has begun. */
 export const beforeDelegate = (events: readonly HistoryEvent[]): TaskId =>
   events.findLast(

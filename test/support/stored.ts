@@ -83,6 +83,12 @@ export async function wholeHistory(handle: Pick<WorkflowHandle, "fetchHistory">)
   });
 }
 
+/** Every string of a document, also decoded from base64. */
+export function textsIn(value: unknown): string[] {
+  if (typeof value === "string") return [value, Buffer.from(value, "base64").toString()];
+  return typeof value === "object" && value !== null ? Object.values(value).flatMap(textsIn) : [];
+}
+
 function isBufferJson(value: unknown): value is { data: number[] } {
   return typeof value === "object" && value !== null && "type" in value && value.type === "Buffer";
 }

@@ -14,20 +14,14 @@ import { bytesOfText } from "../../../activities/store/path-text.ts";
 import type { WorkspaceFile } from "../../../activities/store/workspace-pack.ts";
 import { diffWorkspaces } from "../../../client/workspace/workspace-diff.ts";
 import { emptyFolder } from "../../support/empty-folder.ts";
+import { file } from "../../support/workspace-file.ts";
 
 let folder: string;
 beforeEach(() => {
   folder = emptyFolder();
 });
 
-const file = (path: string, content: string | Buffer, mode = 0o644): WorkspaceFile => ({
-  kind: "file",
-  path,
-  mode,
-  bytes: Buffer.from(content),
-});
-
-/** The result of `git apply`, by path; undefined if the file is gone. */
+/** The result of `git apply`, by path; undefined where the file is gone. */
 function applied(
   before: readonly WorkspaceFile[],
   after: readonly WorkspaceFile[],

@@ -22,6 +22,7 @@ import {
   trappedConfig,
 } from "../../support/hostile-repositories.ts";
 import { emptyFolder } from "../../support/empty-folder.ts";
+import { file } from "../../support/workspace-file.ts";
 
 /** Some dozens of Git processes, on a busy machine. */
 const TIMEOUT_MS = 60_000;
@@ -36,12 +37,6 @@ beforeEach(() => {
   forgetProgramsRun();
 });
 
-const file = (path: string, content = "x\n", mode = 0o644): WorkspaceFile => ({
-  kind: "file",
-  path,
-  mode,
-  bytes: Buffer.from(content),
-});
 const link = (path: string, to: string): WorkspaceFile => ({ kind: "link", path, mode: 0o777, target: to });
 const folder = (path: string): WorkspaceFile => ({ kind: "folder", path, mode: 0o755 });
 
