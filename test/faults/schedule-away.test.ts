@@ -1,11 +1,9 @@
 /** A server that was down: missed starts of a schedule are caught up within its window, one at a time (B6). */
-import { NativeConnection } from "@temporalio/worker";
-import { Client, Connection } from "@temporalio/client";
 import { expect, it, onTestFinished } from "vitest";
 import { makeSchedule } from "../../client/schedules/schedules.ts";
-import { dataConverter } from "../../worker/connect/data-converter.ts";
 import { runConfig, useAgent } from "../support/agent-harness.ts";
 import { clientServices } from "../support/client-services.ts";
+import { connectTo } from "../support/connections.ts";
 import { eventually } from "../support/eventually.ts";
 import { answered, fakeActivities } from "../support/fake-activities.ts";
 import { startOwnTemporal } from "../support/own-temporal.ts";
@@ -23,12 +21,12 @@ it("catches up on an hour at most, however much was missed; a run in progress de
   const temporal = await startOwnTemporal();
   onTestFinished(() => temporal.close());
   const connect = async () => {
-    const connection = await Connection.connect({ address: temporal.address });
-    onTestFinished(() => connection.close());
-    return new Client({ connection, dataConverter });
+    const connections = await connectTo(temporal.address);
+    onTestFinished(() => connections.close());
+    return connections;
   };
   const name = "nightly";
-  const client = await connect();
+  const { client, native } = await connect();
   const taskQueue = "schedule-away";
   const services = {
     ...clientServices(agent),
@@ -48,8 +46,6 @@ it("catches up on an hour at most, however much was missed; a run in progress de
     policies: { ...schedule.policies, catchupWindow: WINDOW_MS },
   }));
   const { activities } = fakeActivities({ steps: [answered()] });
-  const native = await NativeConnection.connect({ address: temporal.address });
-  onTestFinished(() => native.close());
   const worker = await createTestWorker({ taskQueue, connection: native, activities });
   await worker.runUntil(async () => {
     const taken = async () => (await handle.describe()).info.numActionsTaken;
@@ -59,7 +55,7 @@ it("catches up on an hour at most, however much was missed; a run in progress de
     await eventually("longer than its window is over", () => Date.now() - stoppedAt > 3 * WINDOW_MS, 60_000);
     const startedAt = Date.now();
     await temporal.start();
-    const later = (await connect()).schedule.getHandle(name);
+    const later = (await connect()).client.schedule.getHandle(name);
     await eventually(
       "it starts again",
       async () => {

@@ -3,8 +3,7 @@ import { randomBytes } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { Client, Connection, type WorkflowHandle } from "@temporalio/client";
-import { NativeConnection } from "@temporalio/worker";
+import type { Client, WorkflowHandle } from "@temporalio/client";
 import Dockerode from "dockerode";
 import { inject } from "vitest";
 import type { RunConfig } from "../../activities/config/agent-config.ts";
@@ -23,7 +22,6 @@ import { toolRegistry } from "../../activities/tools/index.ts";
 import { changedConfig, configOf, type ConfigChange } from "./run-config.ts";
 import { sessionEvents, type SessionEvents } from "./session-events.ts";
 import { createTestWorker } from "./test-worker.ts";
-import { dataConverter } from "../../worker/connect/data-converter.ts";
 import type { codingAgent } from "../../workflows/index.ts";
 import { WORKFLOW_TYPE, type CodingAgentInput } from "../../workflows/messages.ts";
 import {
@@ -34,6 +32,7 @@ import {
   type Turn,
 } from "./scripted-model.ts";
 import { CANARY } from "./canary.ts";
+import { connectTo } from "./connections.ts";
 import { eventually } from "./eventually.ts";
 import { perFile } from "./per-file.ts";
 import { quietRuntime } from "./quiet-runtime.ts";
@@ -89,15 +88,11 @@ export async function startAgent(own: Partial<AgentDeps> = {}): Promise<AgentHar
   // Tests read the rows, so chunks are written as often as for a watched session.
   const announcements = hearAnnouncements(database.store);
   const notifier = createNotifier({ ...announcements, isWatched: () => true });
-  const address = inject("temporalAddress");
   const models = new Map<string, ReturnType<typeof createAiSdkModel>>();
   const sanitizer = createSanitizer([CANARY]);
   const gitFolder = mkdtempSync(join(tmpdir(), "longhaul-git-"));
-  const [native, connection] = await Promise.all([
-    NativeConnection.connect({ address }),
-    Connection.connect({ address }),
-  ]);
-  const client = new Client({ connection, dataConverter });
+  const temporal = await connectTo(inject("temporalAddress"));
+  const { client } = temporal;
   const deps: AgentDeps = {
     store: database.store,
     notifier,
@@ -126,7 +121,7 @@ export async function startAgent(own: Partial<AgentDeps> = {}): Promise<AgentHar
   };
   const worker = await createTestWorker({
     taskQueue,
-    connection: native,
+    connection: temporal.native,
     activities: createActivities(deps),
     announceStop: announcements.stop,
   });
@@ -194,7 +189,7 @@ export async function startAgent(own: Partial<AgentDeps> = {}): Promise<AgentHar
       await sandboxHost.close();
       notifier.close();
       announcements.close();
-      await Promise.all([native.close(), connection.close(), ...servers.map((server) => server.close())]);
+      await Promise.all([temporal.close(), ...servers.map((server) => server.close())]);
       rmSync(gitFolder, { recursive: true, force: true });
       await database.drop();
     },

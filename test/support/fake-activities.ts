@@ -1,4 +1,5 @@
 /** Activities for workflow tests: they return what the test sets and record their inputs. */
+import { Context } from "@temporalio/activity";
 import type {
   AgentActivities,
   CallFacts,
@@ -7,7 +8,9 @@ import type {
 } from "../../activities/contract/activities.ts";
 import type { Publication } from "../../activities/contract/delivery.ts";
 import { budgetFor } from "../../activities/contract/budget.ts";
+import type { Guidance } from "../../activities/contract/guidance.ts";
 import type { RunPolicy } from "../../activities/contract/run-policy.ts";
+import { eventually } from "./eventually.ts";
 
 const CONTEXT = { used: 1_000, estimated: false, prunable: 0 };
 const USAGE = { input: 900, output: 100, cached: 0, reasoning: 0 };
@@ -56,6 +59,17 @@ export interface FakeActivities {
   readonly asked: Asked[];
   /** Inputs of one activity, in order. */
   inputsOf<Name extends keyof AgentActivities>(name: Name): Parameters<AgentActivities[Name]>[0][];
+  /** The numbers of the steps that the model was asked for. */
+  steps(): number[];
+  /** Of each of those, whether it was to be the last. */
+  wrapUps(): boolean[];
+  /** Ids of the messages that steps brought. */
+  heard(): string[];
+  /** Ids of those that were parked. */
+  parked(): string[];
+  /** Messages of both kinds, in the order in which they were taken. */
+  taken(): Guidance[];
+  untilAsked(steps: number): Promise<void>;
 }
 
 export interface FakeOptions {
@@ -74,138 +88,138 @@ export interface FakeOptions {
 }
 
 export function fakeActivities(options: FakeOptions): FakeActivities {
-  const asked: Asked[] = [];
   let steps = 0;
   let rounds = 0;
   let calls = 0;
-  const note = (name: keyof AgentActivities, input: unknown) => void asked.push({ name, input });
-  const activities: AgentActivities = {
-    async openSession(input) {
-      note("openSession", input);
-      return {
-        policy: {
-          model: "fake/model",
-          maxSteps: options.maxSteps ?? 50,
-          budget: budgetFor(128_000, { triggerRatio: 0.8 }),
-          maxHistoryEvents: options.maxHistoryEvents ?? 3_000,
-          modelTimeoutMs: 10_000,
-          toolTimeoutMs: 10_000,
-          keepsInterrupt: true,
-          announcesQueued: true,
-          needsStop: true,
-          searchAttributes: false,
-          taskQueues: {},
-          ...options.policy,
-        },
-        epoch: 1,
-        step: input.continuedStep ?? options.step ?? 0,
-        context: CONTEXT,
-        round: 0,
-      };
-    },
-    async openSandbox(input) {
-      note("openSandbox", input);
-      return { container: "fake-sandbox" };
-    },
-    async fetchRepository(input) {
-      note("fetchRepository", input);
-      return { commit: "c0ffee", bytes: 1 };
-    },
-    async setUpSandbox(input) {
-      note("setUpSandbox", input);
-    },
-    async publish(input) {
-      note("publish", input);
-      return options.publications?.shift() ?? { outcome: "nothing", branch: "longhaul/fake" };
-    },
-    async parkGuidance(input) {
-      note("parkGuidance", input);
-    },
-    async announceQueued(input) {
-      note("announceQueued", input);
-    },
-    async modelStep(input) {
-      note("modelStep", input);
+  const { asked, activities } = noting({
+    openSession: async (input) => ({
+      policy: {
+        model: "fake/model",
+        maxSteps: options.maxSteps ?? 50,
+        budget: budgetFor(128_000, { triggerRatio: 0.8 }),
+        maxHistoryEvents: options.maxHistoryEvents ?? 3_000,
+        modelTimeoutMs: 10_000,
+        toolTimeoutMs: 10_000,
+        keepsInterrupt: true,
+        announcesQueued: true,
+        needsStop: true,
+        searchAttributes: false,
+        taskQueues: {},
+        ...options.policy,
+      },
+      epoch: 1,
+      step: input.continuedStep ?? options.step ?? 0,
+      context: CONTEXT,
+      round: 0,
+    }),
+    openSandbox: async () => ({ container: "fake-box" }),
+    fetchRepository: async () => ({ commit: "c0ffee", bytes: 1 }),
+    setUpSandbox: async () => {},
+    publish: async () => options.publications?.shift() ?? { outcome: "nothing", branch: "longhaul/fake" },
+    parkGuidance: async () => {},
+    announceQueued: async () => {},
+    async modelStep() {
       const answer = options.steps[Math.min(steps, options.steps.length - 1)];
       steps += 1;
       if (answer === undefined) throw new Error("The test has no answer.");
       return typeof answer === "function" ? answer() : answer;
     },
-    async runTool(input) {
-      note("runTool", input);
+    async runTool() {
       calls += 1;
       return { outcome: "completed", tokens: 10, ms: 1, hash: options.hashes?.[calls - 1] ?? `hash${calls}` };
     },
-    async askPerson(input) {
-      note("askPerson", input);
-      return { kind: "passed" };
-    },
-    async settleQuestion(input) {
-      note("settleQuestion", input);
-      return { kind: "allowed" };
-    },
-    async askBudget(input) {
-      note("askBudget", input);
-      return { kind: "passed" };
-    },
-    async settleBudget(input) {
-      note("settleBudget", input);
-      return {};
-    },
-    async notify(input) {
-      note("notify", input);
-    },
-    async markWaiting(input) {
-      note("markWaiting", input);
-    },
-    async openDelegate(input) {
-      note("openDelegate", input);
-      return { kind: "open", child: `fake.s${input.step}c${input.index}`, access: "read" };
-    },
-    async settleDelegate(input) {
-      note("settleDelegate", input);
-      return { kind: "settled", facts: { outcome: "completed", tokens: 10, ms: 1, hash: "settled" } };
-    },
+    askPerson: async () => ({ kind: "passed" }),
+    settleQuestion: async () => ({ kind: "allowed" }),
+    askBudget: async () => ({ kind: "passed" }),
+    settleBudget: async () => ({}),
+    notify: async () => {},
+    markWaiting: async () => {},
+    openDelegate: async (input) => ({
+      kind: "open",
+      child: `fake.s${input.step}c${input.index}`,
+      access: "read",
+    }),
+    settleDelegate: async () => ({
+      kind: "settled",
+      facts: { outcome: "completed", tokens: 10, ms: 1, hash: "settled" },
+    }),
     async summarize(input) {
-      note("summarize", input);
       const facts = options.rounds?.[rounds] ?? compactedTo(input.round);
       rounds += 1;
       return facts;
     },
-    async undoCompaction(input) {
-      note("undoCompaction", input);
-      return { kind: "undone", round: rounds, context: { ...CONTEXT, used: 100_000, estimated: true } };
+    undoCompaction: async () => ({
+      kind: "undone",
+      round: rounds,
+      context: { ...CONTEXT, used: 100_000, estimated: true },
+    }),
+    prune: async () => ({ pruned: 0, savedTokens: 0, context: CONTEXT }),
+    saveWorkspace: async () => ({ changed: 0, bytes: 0 }),
+    parkSandbox: async () => ({ changed: 0, bytes: 0 }),
+    closeSandbox: async () => ({ changed: 0, bytes: 0 }),
+    closeSession: async (input) => ({
+      status: input.status,
+      steps: input.step,
+      rounds,
+      result: "",
+      usage: { ...USAGE, calls: steps },
+    }),
+  });
+  return { activities, asked, ...seenIn(asked) };
+}
+
+/** The same activities, each of which notes what it is asked before it answers. */
+function noting(answers: AgentActivities): Pick<FakeActivities, "activities" | "asked"> {
+  const asked: Asked[] = [];
+  const noted = Object.entries(answers).map(([name, answer]: [string, (input: never) => unknown]) => [
+    name,
+    (input: never) => {
+      asked.push({ name: name as keyof AgentActivities, input });
+      return answer(input);
     },
-    async prune(input) {
-      note("prune", input);
-      return { pruned: 0, savedTokens: 0, context: CONTEXT };
-    },
-    async saveWorkspace(input) {
-      note("saveWorkspace", input);
-      return { changed: 0, bytes: 0 };
-    },
-    async parkSandbox(input) {
-      note("parkSandbox", input);
-      return { changed: 0, bytes: 0 };
-    },
-    async closeSandbox(input) {
-      note("closeSandbox", input);
-      return { changed: 0, bytes: 0 };
-    },
-    async closeSession(input) {
-      note("closeSession", input);
-      return {
-        status: input.status,
-        steps: input.step,
-        rounds,
-        result: "",
-        usage: { ...USAGE, calls: steps },
-      };
-    },
-  };
+  ]);
+  return { asked, activities: Object.fromEntries(noted) as AgentActivities };
+}
+
+function seenIn(asked: readonly Asked[]): Omit<FakeActivities, "activities" | "asked"> {
+  const inputsOf: FakeActivities["inputsOf"] = (name) =>
+    asked.filter((call) => call.name === name).map((call) => call.input) as never;
   return {
-    activities,
-    asked,
-    inputsOf: (name) => asked.filter((call) => call.name === name).map((call) => call.input) as never,
+    inputsOf,
+    steps: () => inputsOf("modelStep").map(({ step }) => step),
+    wrapUps: () => inputsOf("modelStep").map(({ wrapUp }) => wrapUp ?? false),
+    heard: () => inputsOf("modelStep").flatMap(({ guidance }) => guidance.map(({ id }) => id)),
+    parked: () => inputsOf("parkGuidance").flatMap(({ items }) => items.map(({ id }) => id)),
+    taken: () =>
+      asked.flatMap(({ name, input }) => {
+        if (name === "modelStep") return (input as { guidance: readonly Guidance[] }).guidance;
+        return name === "parkGuidance" ? (input as { items: readonly Guidance[] }).items : [];
+      }),
+    async untilAsked(steps) {
+      await eventually(`model step ${steps}`, () => inputsOf("modelStep").length >= steps);
+    },
   };
 }
+
+/** The session whose activity this is. */
+export const sessionHere = (): string => Context.current().info.workflowExecution?.workflowId ?? "";
+
+/** Waits for its cancellation, then does what `then` says. */
+export function untilStopped<T>(then: () => T | Promise<T>): () => Promise<T> {
+  return async () => {
+    const context = Context.current();
+    const beat = setInterval(() => context.heartbeat(), 50);
+    try {
+      await context.cancelled.catch(() => undefined);
+      return await then();
+    } finally {
+      clearInterval(beat);
+    }
+  };
+}
+
+export const interrupted = (): ModelStepFacts => ({
+  kind: "interrupted",
+  context: { used: 1_000, estimated: true, prunable: 0 },
+  epoch: 1,
+});

@@ -1,13 +1,13 @@
 /** The loop on a real Temporal server with scripted activities: workflow tests without anything else. */
 import { randomUUID } from "node:crypto";
-import { Client, Connection } from "@temporalio/client";
-import { NativeConnection, type Worker } from "@temporalio/worker";
+import type { Client } from "@temporalio/client";
+import type { Worker } from "@temporalio/worker";
 import { inject } from "vitest";
 import type { AgentActivities, ClosedSession } from "../../activities/contract/activities.ts";
 import type { BatchActivities } from "../../activities/contract/batch.ts";
-import { dataConverter } from "../../worker/connect/data-converter.ts";
 import type { codingAgent } from "../../workflows/index.ts";
 import type { CodingAgentInput } from "../../workflows/messages.ts";
+import { connectTo, type Connections } from "./connections.ts";
 import { fakeActivities, type FakeActivities, type FakeOptions } from "./fake-activities.ts";
 import { quietRuntime } from "./quiet-runtime.ts";
 import { createTestWorker } from "./test-worker.ts";
@@ -31,11 +31,6 @@ export interface PlayOptions extends FakeOptions {
   readonly activities?: Partial<AgentActivities>;
 }
 
-interface Connections {
-  readonly native: NativeConnection;
-  readonly client: Client;
-}
-
 // Shared by all tests of a process; they end with it.
 let connecting: Promise<Connections> | undefined;
 
@@ -44,12 +39,7 @@ export const playConnections = (): Promise<Connections> => (connecting ??= conne
 
 async function connect(): Promise<Connections> {
   quietRuntime();
-  const address = inject("temporalAddress");
-  const [native, connection] = await Promise.all([
-    NativeConnection.connect({ address }),
-    Connection.connect({ address }),
-  ]);
-  return { native, client: new Client({ connection, dataConverter }) };
+  return connectTo(inject("temporalAddress"));
 }
 
 /**

@@ -1,16 +1,10 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { Context } from "@temporalio/activity";
 import { WorkflowNotFoundError } from "@temporalio/client";
 import { describe, expect, it } from "vitest";
 import type { ModelStepFacts } from "../../activities/contract/activities.ts";
 import { eventually } from "../support/eventually.ts";
-import { answered, type FakeActivities } from "../support/fake-activities.ts";
+import { answered, sessionHere, type FakeActivities } from "../support/fake-activities.ts";
 import { play, type Handle } from "../support/play-loop.ts";
-
-const idsOf = (inputs: readonly { readonly [key: string]: unknown }[], field: string) =>
-  inputs.flatMap((input) => (input[field] as readonly { id: string }[]).map((item) => item.id));
-const heardBy = (fake: FakeActivities) => idsOf(fake.inputsOf("modelStep") as never, "guidance");
-const parkedBy = (fake: FakeActivities) => idsOf(fake.inputsOf("parkGuidance") as never, "items");
 
 /** Enough sessions that a message meets each moment of their ends; a few at once. */
 const REPEATS = { completed: 60, failed: 20 } as const;
@@ -35,7 +29,7 @@ async function race(
     await handle.result().catch(() => undefined);
   };
   const step = async () => {
-    asked.add(Context.current().info.workflowExecution?.workflowId ?? "");
+    asked.add(sessionHere());
     await sleep(40);
     return answer;
   };
@@ -53,13 +47,13 @@ describe("a message that meets the end of a run", () => {
   it("completed in that moment is heard in one more step, or refused to its sender: never taken and lost [R45]", async () => {
     const { accepted, fake } = await race(answered(), REPEATS.completed);
     expect(accepted.length).toBeGreaterThan(0);
-    expect(heardBy(fake).toSorted()).toEqual(accepted.toSorted());
+    expect(fake.heard().toSorted()).toEqual(accepted.toSorted());
   }, 240_000);
 
   it("failed in that moment is kept for the next run, or refused to its sender [R45]", async () => {
     const { accepted, fake } = await race(answered([], { finish: "content-filter" }), REPEATS.failed);
     expect(accepted.length).toBeGreaterThan(0);
-    const kept = new Set([...heardBy(fake), ...parkedBy(fake)]);
+    const kept = new Set(fake.taken().map(({ id }) => id));
     expect(accepted.filter((id) => !kept.has(id))).toEqual([]);
   }, 240_000);
 
@@ -68,6 +62,6 @@ describe("a message that meets the end of a run", () => {
       steps: [answered([], { finish: "content-filter" })],
       whileClosing: (handle) => handle.signal("guidance", { id: "late", text: "late" }),
     });
-    expect(parkedBy(fake)).toEqual(["late"]);
+    expect(fake.parked()).toEqual(["late"]);
   });
 });

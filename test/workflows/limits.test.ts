@@ -43,13 +43,7 @@ it("continues by as many steps as were given, and asks again at the next limit",
     await handle.signal("answer", "stop");
   });
   expect(value?.status).toBe("max_steps");
-  expect(fake.inputsOf("modelStep").map(({ wrapUp }) => wrapUp ?? false)).toEqual([
-    false,
-    false,
-    false,
-    false,
-    true,
-  ]);
+  expect(fake.wrapUps()).toEqual([false, false, false, false, true]);
   const [waiting] = fake.inputsOf("markWaiting");
   expect(waiting).toMatchObject({ step: 2, budget: { step: 3, id: "s3steps", used: 2, of: 2, offer: 2 } });
 });

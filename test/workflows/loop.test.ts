@@ -46,22 +46,22 @@ describe("the loop", () => {
 
   it("continues after an answer that was cut off by its length", async () => {
     const { fake } = await play({ steps: [answered([], { finish: "length" }), answered()] });
-    expect(fake.inputsOf("modelStep").map((input) => input.step)).toEqual([1, 2]);
+    expect(fake.steps()).toEqual([1, 2]);
   });
 
   it("does not take an answer that broke off for the end of the task: one more try, then a typed failure", async () => {
     const once = await play({ steps: [answered([], { finish: "error" }), answered()] });
     expect(once.value?.status).toBe("completed");
-    expect(once.fake.inputsOf("modelStep").map((input) => input.step)).toEqual([1, 2]);
+    expect(once.fake.steps()).toEqual([1, 2]);
     const twice = await play({ steps: [answered([], { finish: "other" })] });
     expect(twice.failure?.cause?.type).toBe("UnfinishedAnswer");
-    expect(twice.fake.inputsOf("modelStep").map((input) => input.step)).toEqual([1, 2]);
+    expect(twice.fake.steps()).toEqual([1, 2]);
   });
 
   it("tries an empty answer once more, then ends with a typed failure [R37]", async () => {
     const { fake, failure } = await play({ steps: [empty] });
     expect(failure?.cause?.type).toBe("EmptyAnswer");
-    expect(fake.inputsOf("modelStep").map((input) => input.step)).toEqual([1, 1]);
+    expect(fake.steps()).toEqual([1, 1]);
   });
 
   it("ends with a typed failure at a content filter [R41]", async () => {
@@ -72,12 +72,7 @@ describe("the loop", () => {
   it("takes one wrap-up step without tools at the limit", async () => {
     const { fake, value } = await play({ steps: [answered([bashCall])], maxSteps: 3 });
     expect(value?.status).toBe("max_steps");
-    expect(fake.inputsOf("modelStep").map((input) => input.wrapUp ?? false)).toEqual([
-      false,
-      false,
-      false,
-      true,
-    ]);
+    expect(fake.wrapUps()).toEqual([false, false, false, true]);
     expect(fake.inputsOf("runTool")).toHaveLength(3);
   });
 
@@ -113,7 +108,7 @@ describe("compaction", () => {
 
   it("after an overflow comes the same step again, then one without a model, then a typed end [A18]", async () => {
     const { fake, failure } = await play({ steps: [overflow] });
-    expect(fake.inputsOf("modelStep").map((input) => input.step)).toEqual([1, 1, 1]);
+    expect(fake.steps()).toEqual([1, 1, 1]);
     expect(fake.inputsOf("summarize").map((input) => input.deterministic ?? false)).toEqual([false, true]);
     expect(failure?.cause?.type).toBe("ContextOverflow");
   });
@@ -178,10 +173,9 @@ describe("guidance", () => {
       end();
     });
     expect(value?.status).toBe("completed");
-    const parked = fake.inputsOf("parkGuidance").flatMap((input) => input.items.map((item) => item.id));
-    const carried = fake.inputsOf("modelStep").flatMap((input) => input.guidance.map((item) => item.id));
-    expect(new Set([...parked, ...carried]).size).toBe(count);
-    expect(parked.length + carried.length).toBe(count);
+    const taken = fake.taken().map(({ id }) => id);
+    expect(new Set(taken).size).toBe(count);
+    expect(taken.length).toBe(count);
     expect(fake.inputsOf("modelStep").some((input) => input.parked)).toBe(true);
   });
 
@@ -197,8 +191,7 @@ describe("guidance", () => {
     });
     expect(value?.status).toBe("completed");
     expect(fake.inputsOf("openSession")).toHaveLength(2);
-    const heard = fake.inputsOf("modelStep").flatMap((input) => input.guidance.map((item) => item.id));
-    expect(heard).toEqual(["late"]);
+    expect(fake.heard()).toEqual(["late"]);
   });
 
   it("is carried over when the session continues as new", async () => {
@@ -213,11 +206,7 @@ describe("guidance", () => {
     );
     expect(value?.status).toBe("completed");
     expect(fake.inputsOf("openSession").length).toBeGreaterThanOrEqual(2);
-    expect(fake.inputsOf("modelStep").map((input) => input.step)).toEqual(
-      Array.from({ length: 12 }, (_value, index) => index + 1),
-    );
-    expect(fake.inputsOf("modelStep").flatMap((input) => input.guidance.map((item) => item.id))).toEqual([
-      "a",
-    ]);
+    expect(fake.steps()).toEqual(Array.from({ length: 12 }, (_value, index) => index + 1));
+    expect(fake.heard()).toEqual(["a"]);
   });
 });

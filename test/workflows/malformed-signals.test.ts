@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { cleanText } from "../../activities/contract/clean-text.ts";
 import type { ModelStepFacts } from "../../activities/contract/activities.ts";
 import type { Guidance } from "../../activities/contract/guidance.ts";
-import { answered, bashCall, type FakeActivities } from "../support/fake-activities.ts";
+import { answered, bashCall } from "../support/fake-activities.ts";
 import { eventually } from "../support/eventually.ts";
 import { play } from "../support/play-loop.ts";
 
@@ -17,13 +17,6 @@ beforeAll(async () => {
 });
 afterAll(() => connection.close());
 
-/** All that was taken, in order: parked messages were said before those that a step carries. */
-function taken(fake: FakeActivities): Guidance[] {
-  return fake.asked.flatMap(({ name, input }) => {
-    if (name === "parkGuidance") return [...(input as { items: readonly Guidance[] }).items];
-    return name === "modelStep" ? [...(input as { guidance: readonly Guidance[] }).guidance] : [];
-  });
-}
 const wordsOf = (items: readonly Guidance[]) =>
   items.flatMap((item) =>
     item.parts.map((part) => (part.type === "text" ? part.text : `<${part.mediaType}>`)),
@@ -36,7 +29,7 @@ async function afterSending(
   let release: (facts: ModelStepFacts) => void = () => undefined;
   const first = new Promise<ModelStepFacts>((resolve) => (release = resolve));
   return play({ steps: [() => first, answered()] }, async (handle, fake) => {
-    await eventually("the model is asked", () => fake.inputsOf("modelStep").length > 0);
+    await fake.untilAsked(1);
     const raw = client.workflow.getHandle(handle.workflowId);
     try {
       await send((name, argument) => raw.signal(name, argument), handle.workflowId);
@@ -131,7 +124,7 @@ describe("a signal from elsewhere", () => {
       await signal("nobody", { listens: true });
     });
     expect(value?.status).toBe("completed");
-    expect(taken(fake)).toEqual([]);
+    expect(fake.taken()).toEqual([]);
   });
 
   it("that cannot be decoded is dropped with a remark, and the run continues", async () => {
@@ -157,7 +150,7 @@ describe("a signal from elsewhere", () => {
       await signal("guidance", { id: "after", text: "after it" });
     });
     expect(value?.status).toBe("completed");
-    expect(wordsOf(taken(fake))).toEqual(["after it"]);
+    expect(wordsOf(fake.taken())).toEqual(["after it"]);
     expect(fake.inputsOf("summarize")).toHaveLength(1);
     expect(fake.inputsOf("undoCompaction")).toHaveLength(payloads.length);
   });
@@ -168,7 +161,7 @@ describe("a signal from elsewhere", () => {
     );
     const { fake, value } = await afterSending((signal) => signal("guidance", message));
     expect(value?.status).toBe("completed");
-    expect(taken(fake)).toEqual([
+    expect(fake.taken()).toEqual([
       { id: "__proto__", parts: [{ type: "text", text: "hello" }], queuedAt: expect.any(String) },
     ]);
     expect(({} as { polluted?: unknown }).polluted).toBeUndefined();
@@ -185,7 +178,7 @@ describe("a signal from elsewhere", () => {
     });
     expect(failure).toBeUndefined();
     expect(value?.status).toBe("completed");
-    expect(wordsOf(taken(fake)).join("")).toBe(`${cleanText(text)}after it`);
+    expect(wordsOf(fake.taken()).join("")).toBe(`${cleanText(text)}after it`);
   });
 
   it("of 5 MB is refused to its sender by the server, and the run continues", async () => {
@@ -199,6 +192,6 @@ describe("a signal from elsewhere", () => {
     });
     await once.close();
     expect(value?.status).toBe("completed");
-    expect(taken(fake).map((item) => item.id)).toEqual(["small"]);
+    expect(fake.taken().map((item) => item.id)).toEqual(["small"]);
   });
 });

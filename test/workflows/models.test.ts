@@ -55,15 +55,14 @@ describe("a session that may cost so much", () => {
     const { fake, value } = await play({ steps, policy: { maxCostUsd: 1 } });
     expect(value?.status).toBe("max_steps");
     expect(fake.inputsOf("closeSession")).toMatchObject([{ status: "max_steps", limit: "cost" }]);
-    const asked = fake.inputsOf("modelStep");
-    expect(asked.map(({ wrapUp }) => wrapUp ?? false)).toEqual([false, false, true]);
-    expect(asked[2]?.note?.text).toMatch(/may cost is reached/);
+    expect(fake.wrapUps()).toEqual([false, false, true]);
+    expect(fake.inputsOf("modelStep")[2]?.note?.text).toMatch(/may cost is reached/);
   });
 
   it("tries its last answer again if it was empty", async () => {
     const steps = [answered([bashCall], { costUsd: 2 }), empty, answered()];
     const { fake, value } = await play({ steps, policy: { maxCostUsd: 1 } });
     expect(value?.status).toBe("max_steps");
-    expect(fake.inputsOf("modelStep").map(({ wrapUp }) => wrapUp ?? false)).toEqual([false, true, true]);
+    expect(fake.wrapUps()).toEqual([false, true, true]);
   });
 });

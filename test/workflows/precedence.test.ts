@@ -1,25 +1,23 @@
 /** Priorities and turns of tenants on a server that knows them, with one slot for all activities. */
 import { Context } from "@temporalio/activity";
-import { Client, Connection, type WorkflowHandle } from "@temporalio/client";
-import { NativeConnection } from "@temporalio/worker";
+import type { WorkflowHandle } from "@temporalio/client";
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
 import type { RunConfig } from "../../activities/config/agent-config.ts";
 import { precedenceOf } from "../../activities/config/precedence.ts";
 import { workflowOptions } from "../../client/sessions/start-session.ts";
-import { dataConverter } from "../../worker/connect/data-converter.ts";
 import { SEARCH_ATTRIBUTES } from "../../worker/search-attributes.ts";
 import { WORKFLOW_TYPE } from "../../workflows/messages.ts";
 import { runConfig } from "../support/agent-harness.ts";
+import { connectTo, type Connections } from "../support/connections.ts";
 import { eventually } from "../support/eventually.ts";
-import { answered, fakeActivities } from "../support/fake-activities.ts";
+import { answered, fakeActivities, sessionHere } from "../support/fake-activities.ts";
 import { startOwnTemporal, type OwnTemporal } from "../support/own-temporal.ts";
 import { quietRuntime } from "../support/quiet-runtime.ts";
 import { createTestWorker } from "../support/test-worker.ts";
 
 let temporal: OwnTemporal;
-let native: NativeConnection;
-let client: Client;
+let connections: Connections;
 
 beforeAll(async () => {
   quietRuntime();
@@ -30,16 +28,12 @@ beforeAll(async () => {
     "matching.numTaskqueueReadPartitions=1",
     "matching.numTaskqueueWritePartitions=1",
   ]);
-  const { address } = temporal;
-  native = await NativeConnection.connect({ address });
-  const connection = await Connection.connect({ address });
-  client = new Client({ connection, dataConverter });
+  connections = await connectTo(temporal.address);
   const searchAttributes = Object.fromEntries(SEARCH_ATTRIBUTES.map((name) => [name, 2]));
-  await native.operatorService.addSearchAttributes({ namespace: "default", searchAttributes });
+  await connections.native.operatorService.addSearchAttributes({ namespace: "default", searchAttributes });
 });
 afterAll(async () => {
-  await client.connection.close();
-  await native.close();
+  await connections.close();
   await temporal.close();
 });
 
@@ -47,16 +41,16 @@ type Precedence = Pick<RunConfig, "priority" | "tenant">;
 
 /** A worker with one slot for activities, whose model answers only while its gate is open. */
 async function slowWorker() {
+  const { native, client } = connections;
   const taskQueue = `turns-${randomUUID()}`;
   const order: string[] = [];
   let places = 0;
   const waiting: (() => void)[] = [];
   const known = new Map<string, Precedence>();
-  const sessionId = () => Context.current().info.workflowExecution?.workflowId ?? "";
   const fake = fakeActivities({
     steps: [
       async () => {
-        order.push(sessionId());
+        order.push(sessionHere());
         if (places > 0) places -= 1;
         else await Promise.race([new Promise<void>((go) => waiting.push(go)), Context.current().cancelled]);
         return answered();
@@ -66,7 +60,7 @@ async function slowWorker() {
   const activities = { ...fake.activities };
   activities.openSession = async (input) => {
     const opened = await fake.activities.openSession(input);
-    const { tenant } = known.get(sessionId()) ?? {};
+    const { tenant } = known.get(sessionHere()) ?? {};
     const policy = { ...opened.policy, searchAttributes: true, ...(tenant === undefined ? {} : { tenant }) };
     return { ...opened, policy: { ...policy, takesTurns: true, modelTimeoutMs: 120_000 } };
   };

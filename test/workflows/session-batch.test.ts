@@ -14,7 +14,7 @@ import {
 import { batchStatus } from "../../activities/contract/batch-policy.ts";
 import type { SessionBatchInput } from "../../workflows/session-batch.ts";
 import { eventually } from "../support/eventually.ts";
-import { answered, fakeActivities } from "../support/fake-activities.ts";
+import { answered, fakeActivities, sessionHere } from "../support/fake-activities.ts";
 import { playConnections, workerOn } from "../support/play-loop.ts";
 
 interface Options {
@@ -48,13 +48,12 @@ async function playBatch(
     { most: 0, reasons: [] },
     [],
   ];
-  const sessionId = () => Context.current().info.workflowExecution?.workflowId ?? "";
   const fake = fakeActivities({
     steps: [
       async () => {
         const { cancelled, heartbeat } = Context.current();
         const beat = setInterval(() => heartbeat(), 50);
-        const asked = end?.(Number(sessionId().split("-").at(-1)));
+        const asked = end?.(Number(sessionHere().split("-").at(-1)));
         const how = await Promise.race([asked, cancelled]).finally(() => clearInterval(beat));
         return answered([], how === "failed" ? { finish: "content-filter" } : {});
       },
@@ -62,15 +61,15 @@ async function playBatch(
   });
   const agent = { ...fake.activities };
   agent.openSession = async (given) => {
-    running.add(sessionId());
-    begun.push(sessionId());
+    running.add(sessionHere());
+    begun.push(sessionHere());
     figures.most = Math.max(figures.most, running.size);
     return fake.activities.openSession(given);
   };
   agent.closeSession = async (given) => {
     const { status, error } = given;
-    running.delete(sessionId());
-    ended.set(sessionId(), { sessionId: sessionId(), status, ...(error ? { failure: error.type } : {}) });
+    running.delete(sessionHere());
+    ended.set(sessionHere(), { sessionId: sessionHere(), status, ...(error ? { failure: error.type } : {}) });
     return fake.activities.closeSession(given);
   };
   const now = (): BatchFigures => {

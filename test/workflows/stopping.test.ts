@@ -1,30 +1,16 @@
 import { ApplicationFailure } from "@temporalio/common";
 import { CompleteAsyncError, Context } from "@temporalio/activity";
 import { describe, expect, it } from "vitest";
-import type { ModelStepFacts } from "../../activities/contract/activities.ts";
 import { eventually } from "../support/eventually.ts";
-import { answered, bashCall, type FakeActivities } from "../support/fake-activities.ts";
+import {
+  answered,
+  bashCall,
+  interrupted,
+  untilStopped,
+  type FakeActivities,
+} from "../support/fake-activities.ts";
 import { play, playTwice, type Handle } from "../support/play-loop.ts";
 
-/** Waits for its cancellation, then does what `then` says. */
-function untilStopped<T>(then: () => T | Promise<T>): () => Promise<T> {
-  return async () => {
-    const context = Context.current();
-    const beat = setInterval(() => context.heartbeat(), 50);
-    try {
-      await context.cancelled.catch(() => undefined);
-      return await then();
-    } finally {
-      clearInterval(beat);
-    }
-  };
-}
-
-const interruptedAnswer = (): ModelStepFacts => ({
-  kind: "interrupted",
-  context: { used: 1_000, estimated: true, prunable: 0 },
-  epoch: 1,
-});
 const databaseAway = (): never => {
   throw ApplicationFailure.create({ type: "DatabaseUnavailable", message: "Postgres: away." });
 };
@@ -32,8 +18,6 @@ const unreachable = (): never => {
   throw ApplicationFailure.create({ type: "ModelUnavailable", message: "down", nextRetryDelay: 600_000 });
 };
 
-const asked = (fake: FakeActivities, count: number) =>
-  eventually(`model step ${count}`, () => fake.inputsOf("modelStep").length >= count);
 const heard = (fake: FakeActivities) =>
   fake.inputsOf("modelStep").map((input) => input.guidance.map((item) => item.id));
 const interrupt = (handle: Handle, id: string) => handle.signal("interrupt", { id, text: id });
@@ -41,28 +25,28 @@ const interrupt = (handle: Handle, id: string) => handle.signal("interrupt", { i
 describe("an interrupt", () => {
   it("keeps what waited before it, in order, and continues [case 23]", async () => {
     const { fake, value } = await play(
-      { steps: [untilStopped(interruptedAnswer), answered()] },
+      { steps: [untilStopped(interrupted), answered()] },
       async (handle, fake) => {
-        await asked(fake, 1);
+        await fake.untilAsked(1);
         await handle.signal("guidance", { id: "before", text: "before" });
         await interrupt(handle, "stop");
         await handle.signal("guidance", { id: "after", text: "after" });
       },
     );
     expect(value?.status).toBe("completed");
-    expect(heard(fake).flat()).toEqual(["before", "stop", "after"]);
+    expect(fake.heard()).toEqual(["before", "stop", "after"]);
   });
 
   it("that comes twice at once ends one step, and both messages are heard [case 23]", async () => {
     const { fake, value } = await play(
-      { steps: [untilStopped(interruptedAnswer), answered()] },
+      { steps: [untilStopped(interrupted), answered()] },
       async (handle, fake) => {
-        await asked(fake, 1);
+        await fake.untilAsked(1);
         await Promise.all([interrupt(handle, "one"), interrupt(handle, "two")]);
       },
     );
     expect(value?.status).toBe("completed");
-    expect(heard(fake).flat().toSorted()).toEqual(["one", "two"]);
+    expect(fake.heard().toSorted()).toEqual(["one", "two"]);
     expect(fake.inputsOf("modelStep").length).toBeLessThanOrEqual(3);
   });
 
@@ -71,20 +55,20 @@ describe("an interrupt", () => {
       { steps: [answered([bashCall]), unreachable, answered()] },
       async (handle, fake) => {
         await handle.signal("guidance", { id: "early", text: "early" });
-        await asked(fake, 2);
+        await fake.untilAsked(2);
         await interrupt(handle, "now");
       },
     );
     expect(value?.status).toBe("completed");
     expect(heard(fake).at(-1)).toContain("now");
-    expect(heard(fake).flat()).toContain("early");
+    expect(fake.heard()).toContain("early");
   });
 
   it("that meets a failing database is still an interrupt: the run continues", async () => {
     const { fake, value } = await play(
       { steps: [untilStopped(databaseAway), answered()] },
       async (handle, fake) => {
-        await asked(fake, 1);
+        await fake.untilAsked(1);
         await interrupt(handle, "stop");
       },
     );
@@ -97,11 +81,11 @@ describe("an interrupt", () => {
       { steps: [answered([bashCall]), answered()] },
       async (handle, fake) => {
         await interrupt(handle, "at the start");
-        await asked(fake, 1);
+        await fake.untilAsked(1);
       },
     );
     expect(value?.status).toBe("completed");
-    expect(heard(fake).flat()).toEqual(["at the start"]);
+    expect(fake.heard()).toEqual(["at the start"]);
   });
 });
 
@@ -124,7 +108,7 @@ describe("an interrupt that finds nothing to abort yet", () => {
           async () => (await handle.query<{ phase: string }>("status")).phase === "running tools",
         );
         await interrupt(handle, "stop");
-        await asked(fake, 2);
+        await fake.untilAsked(2);
         opened.resolve();
       },
     );
@@ -160,12 +144,12 @@ describe("an interrupt that finds nothing to abort yet", () => {
 
 describe("a cancel", () => {
   it.each([
-    ["in the middle of an answer", untilStopped(interruptedAnswer)],
+    ["in the middle of an answer", untilStopped(interrupted)],
     ["while a provider is waited for", unreachable],
     ["that meets a failing database", untilStopped(databaseAway)],
   ])("%s ends the run as Cancelled, its finaliser done", async (_name, step) => {
     const { fake, handle, failure } = await play({ steps: [step] }, async (handle, fake) => {
-      await asked(fake, 1);
+      await fake.untilAsked(1);
       await handle.cancel();
     });
     expect(failure?.cause?.name).toBe("CancelledFailure");
@@ -208,18 +192,16 @@ describe("a cancel", () => {
     expect(failure?.cause?.name).toBe("CancelledFailure");
     expect((await handle.describe()).status.name).toBe("CANCELLED");
     expect(fake.inputsOf("openSession")).toHaveLength(1);
-    const parked = fake.inputsOf("parkGuidance").flatMap((input) => input.items.map((item) => item.id));
-    expect(parked).toEqual(["more"]);
+    expect(fake.parked()).toEqual(["more"]);
   });
 
   it("keeps what was said and not read, for the session's next run", async () => {
     const { fake } = await play({ steps: [unreachable] }, async (handle, fake) => {
-      await asked(fake, 1);
+      await fake.untilAsked(1);
       await handle.signal("guidance", { id: "late", text: "late" });
       await handle.cancel();
     });
-    const parked = fake.inputsOf("parkGuidance").flatMap((input) => input.items.map((item) => item.id));
-    expect(parked).toEqual(["late"]);
+    expect(fake.parked()).toEqual(["late"]);
   });
 });
 
@@ -237,8 +219,7 @@ it("a message that comes while a failed run closes is kept, and its sender hears
   });
   expect(failure?.cause?.type).toBe("ModelCredentials");
   expect(reply).toEqual({ queued: true, position: 1, waitsForNextRun: true });
-  const parked = fake.inputsOf("parkGuidance").flatMap((input) => input.items.map((item) => item.id));
-  expect(parked).toEqual(["late"]);
+  expect(fake.parked()).toEqual(["late"]);
 });
 
 it("a run that could not open its session says so to the activities that close it", async () => {

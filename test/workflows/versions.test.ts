@@ -5,13 +5,12 @@
 import { randomUUID } from "node:crypto";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { Client, Connection } from "@temporalio/client";
-import { NativeConnection, type Worker } from "@temporalio/worker";
+import type { Worker } from "@temporalio/worker";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { AgentActivities } from "../../activities/contract/activities.ts";
 import { cacheFolder } from "../../client/setup/temporal-binary.ts";
-import { dataConverter } from "../../worker/connect/data-converter.ts";
 import { answerQuestionUpdate, statusQuery, WORKFLOW_TYPE } from "../../workflows/messages.ts";
+import { connectTo, type Connections } from "../support/connections.ts";
 import { eventually } from "../support/eventually.ts";
 import { answered, bashCall, fakeActivities } from "../support/fake-activities.ts";
 import { quietRuntime } from "../support/quiet-runtime.ts";
@@ -27,23 +26,18 @@ describe.skipIf(!isBuilt)(
   { timeout: 240_000 },
   () => {
     let temporal: PostgresTemporal;
-    let native: NativeConnection;
-    let client: Client;
+    let connections: Connections;
 
     beforeAll(async () => {
       quietRuntime();
       temporal = await startPostgresTemporal({ durable: false, say: () => undefined });
-      native = await NativeConnection.connect({ address: temporal.address });
-      client = new Client({
-        connection: await Connection.connect({ address: temporal.address }),
-        dataConverter,
-      });
+      connections = await connectTo(temporal.address);
     }, 300_000);
     afterAll(async () => {
-      await client?.connection.close();
-      await native?.close();
+      await connections?.close();
       await temporal?.close();
     });
+    const workflows = () => connections.client.workflow;
 
     /** A queue and a deployment of their own, and workers of versions on them. */
     function fleet() {
@@ -57,11 +51,12 @@ describe.skipIf(!isBuilt)(
             LONGHAUL_BUILD_ID: build,
             LONGHAUL_VERSIONING: "pinned",
           };
-          const worker = await createTestWorker({ taskQueue, connection: native, activities, environment });
+          const connection = connections.native;
+          const worker = await createTestWorker({ taskQueue, connection, activities, environment });
           running.push({ worker, run: worker.run() });
         },
         start: () =>
-          client.workflow.start(WORKFLOW_TYPE, { workflowId: `v-${randomUUID()}`, taskQueue, args: [{}] }),
+          workflows().start(WORKFLOW_TYPE, { workflowId: `v-${randomUUID()}`, taskQueue, args: [{}] }),
         close: async () => {
           for (const { worker } of running) worker.shutdown();
           await Promise.all(running.map(({ run }) => run));
@@ -101,7 +96,7 @@ describe.skipIf(!isBuilt)(
       });
       try {
         await worker("v1", agents[0]!.activities);
-        await makeCurrent(client, deployment, "v1");
+        await makeCurrent(connections.client, deployment, "v1");
         // The others are answered in the moment in which they move.
         const all = await Promise.all(Array.from({ length: 6 }, start));
         const [slow, ...quick] = all;
@@ -114,10 +109,10 @@ describe.skipIf(!isBuilt)(
         const waits = async (session: Started) => (await viewOf(session)).status === "waiting";
         await eventually("all wait", async () => (await Promise.all(all.map(waits))).every(Boolean), 60_000);
         await worker("v2", agents[1]!.activities);
-        await makeCurrent(client, deployment, "v2");
-        const nudge = ({ workflowId }: Started) => client.workflow.getHandle(workflowId).signal("nudge");
+        await makeCurrent(connections.client, deployment, "v2");
+        const nudge = ({ workflowId }: Started) => workflows().getHandle(workflowId).signal("nudge");
         const answer = ({ workflowId }: Started) =>
-          client.workflow
+          workflows()
             .getHandle(workflowId)
             .executeUpdate(answerQuestionUpdate, { args: [{ text: "This." }] });
         await eventually(
@@ -136,7 +131,7 @@ describe.skipIf(!isBuilt)(
         );
         await answer(slow);
         for (const { workflowId } of all)
-          expect(await client.workflow.getHandle(workflowId).result()).toMatchObject({ status: "completed" });
+          expect(await workflows().getHandle(workflowId).result()).toMatchObject({ status: "completed" });
         // Each answer counts once, and nothing was done again.
         expect(settled.map((what) => what.slice(3))).toEqual(
           Array.from({ length: 6 }, () => "q1-1 answered"),
@@ -150,9 +145,9 @@ describe.skipIf(!isBuilt)(
     });
 
     type Started = Awaited<ReturnType<ReturnType<typeof fleet>["start"]>>;
-    const viewOf = ({ workflowId }: Started) => client.workflow.getHandle(workflowId).query(statusQuery);
+    const viewOf = ({ workflowId }: Started) => workflows().getHandle(workflowId).query(statusQuery);
     const buildOf = async ({ workflowId }: Started) => {
-      const { raw } = await client.workflow.getHandle(workflowId).describe();
+      const { raw } = await workflows().getHandle(workflowId).describe();
       return raw.workflowExecutionInfo?.versioningInfo?.deploymentVersion?.buildId;
     };
 
@@ -174,16 +169,16 @@ describe.skipIf(!isBuilt)(
       });
       try {
         await worker("v1", agents[0]!);
-        await makeCurrent(client, deployment, "v1");
+        await makeCurrent(connections.client, deployment, "v1");
         const handle = await start();
         await eventually("the first step is under way", () => asked.length > 0, 60_000);
         await worker("v2", agents[1]!);
-        await makeCurrent(client, deployment, "v2");
+        await makeCurrent(connections.client, deployment, "v2");
         const { workflowId } = handle;
-        expect(await client.workflow.getHandle(workflowId).result()).toMatchObject({ status: "completed" });
+        expect(await workflows().getHandle(workflowId).result()).toMatchObject({ status: "completed" });
         const steps = Array.from({ length: last() }, (_, index) => index + 1);
         expect(asked).toEqual(steps.map((step) => `${step > last() - 2 ? "v2" : "v1"} step ${step}`));
-        const { runId } = await client.workflow.getHandle(workflowId).describe();
+        const { runId } = await workflows().getHandle(workflowId).describe();
         expect(runId).not.toBe(handle.firstExecutionRunId);
         expect(await buildOf(handle)).toBe("v2");
       } finally {
