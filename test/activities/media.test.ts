@@ -7,7 +7,7 @@ import { saveBlob } from "../../activities/store/blobs.ts";
 import { blobs, sessions } from "../../activities/store/schema/index.ts";
 import { loadView } from "../../activities/store/load-view.ts";
 import type { ParsedRequest, WirePart } from "../support/model-server/wire.ts";
-import { startDirectAgent, type DirectAgent, type DirectAgentOptions } from "../support/direct-agent.ts";
+import { openDirectAgent, type DirectAgentOptions } from "../support/direct-agent.ts";
 import { bigPng, DOT_PNG, png } from "../support/images.ts";
 import { call, scriptedModel, text, thought, type ModelScript } from "../support/scripted-model.ts";
 import { wordsOf } from "../support/scripted-summaries.ts";
@@ -16,11 +16,8 @@ import { useDatabase } from "../support/test-database.ts";
 
 const database = useDatabase();
 
-async function start(script: ModelScript, options: DirectAgentOptions = {}): Promise<DirectAgent> {
-  const agent = await startDirectAgent(database, script, options);
-  await agent.perform("openSession", { chain: agent.runId });
-  return agent;
-}
+const start = (script: ModelScript, options?: DirectAgentOptions) =>
+  openDirectAgent(database, script, options);
 
 /** Images of a request, with the kind of item they stand in. */
 function imagesOf(request: ParsedRequest | undefined): { readonly in: string; readonly part: WirePart }[] {

@@ -2,10 +2,7 @@ import { describe, expect, it } from "vitest";
 import { perTest } from "../support/per-file.ts";
 import { scriptedModel, startScriptedModel } from "../support/scripted-model.ts";
 
-const server = perTest(
-  () => startScriptedModel({ parts: [{ type: "text", text: "ok" }] }),
-  (model) => model.close(),
-);
+const server = perTest(() => startScriptedModel({ parts: [{ type: "text", text: "ok" }] }));
 
 async function post(path: string, body: unknown, baseUrl = server.baseUrl): Promise<number> {
   const response = await fetch(`${baseUrl}${path}`, {

@@ -2,13 +2,11 @@ import { describe, expect, it } from "vitest";
 import { perTest } from "../support/per-file.ts";
 import { startScriptedModel } from "../support/scripted-model.ts";
 
-const server = perTest(
-  () =>
-    startScriptedModel(
-      { parts: [{ type: "text", text: "ok" }] },
-      { models: { "text-only": { window: 1_000 } }, apiKey: "right" },
-    ),
-  (model) => model.close(),
+const server = perTest(() =>
+  startScriptedModel(
+    { parts: [{ type: "text", text: "ok" }] },
+    { models: { "text-only": { window: 1_000 } }, apiKey: "right" },
+  ),
 );
 
 interface Refused {

@@ -4,7 +4,7 @@ import type { UserPart } from "../../activities/contract/message.ts";
 import type { EventData } from "../../activities/store/event.ts";
 import { createSessionMemory } from "../../activities/store/session-memory.ts";
 import { saveOutputPart } from "../../activities/store/tool-calls.ts";
-import { startDirectAgent, type DirectAgent, type DirectAgentOptions } from "../support/direct-agent.ts";
+import { openDirectAgent, type DirectAgentOptions } from "../support/direct-agent.ts";
 import { DOT_PNG } from "../support/images.ts";
 import { call, scriptedModel, type ModelScript } from "../support/scripted-model.ts";
 import { transcriptOf } from "../support/stored.ts";
@@ -13,11 +13,8 @@ import { wordsAsked } from "../support/scripted-summaries.ts";
 
 const database = useDatabase();
 
-async function start(script: ModelScript, options: DirectAgentOptions = {}): Promise<DirectAgent> {
-  const agent = await startDirectAgent(database, script, options);
-  await agent.perform("openSession", { chain: agent.runId });
-  return agent;
-}
+const start = (script: ModelScript, options?: DirectAgentOptions) =>
+  openDirectAgent(database, script, options);
 
 const AT = "2026-11-21T10:00:00.000Z";
 const text = (value: string): UserPart => ({ type: "text", text: value });

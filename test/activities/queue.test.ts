@@ -4,7 +4,7 @@ import type { UserPart } from "../../activities/contract/message.ts";
 import type { Guidance } from "../../activities/contract/guidance.ts";
 import { queuedMessage } from "../../activities/contract/queued-message.ts";
 import { saveBlob } from "../../activities/store/blobs.ts";
-import { guidance, startDirectAgent, type DirectAgent } from "../support/direct-agent.ts";
+import { guidance, openDirectAgent, type DirectAgent } from "../support/direct-agent.ts";
 import { DOT_PNG } from "../support/images.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
 import { transcriptOf } from "../support/stored.ts";
@@ -13,12 +13,10 @@ import { wordsAsked } from "../support/scripted-summaries.ts";
 
 const database = useDatabase();
 
-async function start(answers = 3): Promise<DirectAgent> {
+function start(answers = 3): Promise<DirectAgent> {
   const script = scriptedModel();
   for (let step = 1; step <= answers; step++) script.says(`Answer ${step}.`);
-  const agent = await startDirectAgent(database, script);
-  await agent.perform("openSession", { chain: agent.runId });
-  return agent;
+  return openDirectAgent(database, script);
 }
 
 const text = (value: string): UserPart => ({ type: "text", text: value });

@@ -7,7 +7,7 @@ import { createActivities } from "../../activities/index.ts";
 import { boxes, toolCalls } from "../../activities/store/schema/index.ts";
 import { countParked } from "../../activities/store/guidance.ts";
 import { findSession } from "../../activities/store/sessions.ts";
-import { guidance, startDirectAgent, type DirectAgent } from "../support/direct-agent.ts";
+import { guidance, openDirectAgent } from "../support/direct-agent.ts";
 import { eventually } from "../support/eventually.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
 import { callRows, resultTexts, transcriptOf } from "../support/stored.ts";
@@ -15,11 +15,7 @@ import { useDatabase } from "../support/test-database.ts";
 
 const database = useDatabase(8);
 
-async function start(script = scriptedModel().says("Done.")): Promise<DirectAgent> {
-  const agent = await startDirectAgent(database, script);
-  await agent.perform("openSession", { chain: agent.runId });
-  return agent;
-}
+const start = (script = scriptedModel().says("Done.")) => openDirectAgent(database, script);
 
 it("a run that another has taken over from neither delivers nor parks what was said", async () => {
   const agent = await start();

@@ -1,12 +1,9 @@
-import { beforeAll, expect, test } from "vitest";
-import type { CommandState, Sandbox } from "../../activities/sandbox/sandbox.ts";
-import { bash, useTestSandboxes, newId, waitUntil } from "../support/test-sandboxes.ts";
+import { expect, test } from "vitest";
+import type { CommandState } from "../../activities/sandbox/sandbox.ts";
+import { bash, useSandbox, useTestSandboxes, newId, waitUntil } from "../support/test-sandboxes.ts";
 
 const sandboxes = useTestSandboxes();
-let sandbox: Sandbox;
-beforeAll(async () => {
-  sandbox = await sandboxes.host.open(sandboxes.spec());
-});
+const sandbox = useSandbox(sandboxes);
 
 /** Processes of the tools' uid, apart from those of the question itself. */
 async function leftOver(pattern: string): Promise<string> {

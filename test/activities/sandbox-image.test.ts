@@ -1,13 +1,9 @@
 import { randomBytes } from "node:crypto";
-import { beforeAll, expect, test } from "vitest";
-import type { Sandbox } from "../../activities/sandbox/sandbox.ts";
-import { bash, useTestSandboxes } from "../support/test-sandboxes.ts";
+import { expect, test } from "vitest";
+import { bash, useSandbox, useTestSandboxes } from "../support/test-sandboxes.ts";
 
 const sandboxes = useTestSandboxes();
-let sandbox: Sandbox;
-beforeAll(async () => {
-  sandbox = await sandboxes.host.open(sandboxes.spec({ memoryBytes: 1_024 * 2 ** 20 }));
-});
+const sandbox = useSandbox(sandboxes, { memoryBytes: 1_024 * 2 ** 20 });
 
 test("the default image has what the system prompt says", async () => {
   const { out: said } = await bash(

@@ -1,16 +1,12 @@
-import { beforeAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { createSanitizer } from "../../activities/redaction/sanitizer.ts";
-import type { Sandbox } from "../../activities/sandbox/sandbox.ts";
 import type { InvokedTool } from "../../activities/tools/invoke.ts";
 import { DOT_PNG } from "../support/images.ts";
-import { bash, useTestSandboxes, newId, waitUntil } from "../support/test-sandboxes.ts";
+import { bash, useSandbox, useTestSandboxes, newId, waitUntil } from "../support/test-sandboxes.ts";
 import { callTool, createFakeMemory } from "../support/tool-context.ts";
 
 const sandboxes = useTestSandboxes();
-let sandbox: Sandbox;
-beforeAll(async () => {
-  sandbox = await sandboxes.host.open(sandboxes.spec());
-});
+const sandbox = useSandbox(sandboxes);
 
 const { clean } = createSanitizer([]);
 const call = (name: string, input: object): Promise<InvokedTool> =>

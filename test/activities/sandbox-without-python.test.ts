@@ -5,13 +5,12 @@ import { buffer } from "node:stream/consumers";
 import Dockerode from "dockerode";
 import { pack } from "tar-stream";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { createTestSandboxes, type TestSandboxes } from "../support/test-sandboxes.ts";
+import { useTestSandboxes } from "../support/test-sandboxes.ts";
 
 const docker = new Dockerode();
 const image = `longhaul-without-python-${randomBytes(3).toString("hex")}`;
-let sandboxes: TestSandboxes;
+const sandboxes = useTestSandboxes();
 beforeAll(async () => {
-  sandboxes = createTestSandboxes();
   const tar = pack();
   tar.entry({ name: "workspace", type: "directory", mode: 0o777 });
   tar.finalize();
@@ -20,10 +19,7 @@ beforeAll(async () => {
     made.on("end", resolve).on("error", reject).resume();
   });
 });
-afterAll(async () => {
-  await sandboxes.dispose();
-  await docker.getImage(image).remove({ force: true });
-});
+afterAll(() => docker.getImage(image).remove({ force: true }));
 
 it("an image without Python is refused by name, and nothing is tried again", async () => {
   await expect(sandboxes.host.open(sandboxes.spec({ image }))).rejects.toMatchObject({

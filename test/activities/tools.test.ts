@@ -1,19 +1,14 @@
 import { setImmediate } from "node:timers/promises";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
-import { beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { createSanitizer } from "../../activities/redaction/sanitizer.ts";
-import type { Sandbox } from "../../activities/sandbox/sandbox.ts";
 import type { InvokedTool } from "../../activities/tools/invoke.ts";
-import { useTestSandboxes, waitUntil } from "../support/test-sandboxes.ts";
+import { useSandbox, useTestSandboxes, waitUntil } from "../support/test-sandboxes.ts";
 import { callTool } from "../support/tool-context.ts";
 
 const sandboxes = useTestSandboxes();
-let sandbox: Sandbox;
-
-beforeAll(async () => {
-  sandbox = await sandboxes.host.open(sandboxes.spec());
-});
+const sandbox = useSandbox(sandboxes);
 
 const call = (
   name: string,

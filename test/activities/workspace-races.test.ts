@@ -2,18 +2,13 @@
  * Saves in parallel with programs that never rest, in real sandboxes: files rewritten, renamed, removed and made all the time while two
  * workers save at once. What is restored in the end is what is there in the end; what was never touched is in every save.
  */
-import { randomUUID } from "node:crypto";
 import { expect, it } from "vitest";
 import type { Sandbox } from "../../activities/sandbox/sandbox.ts";
 import { restoreWorkspace } from "../../activities/workspace/workspace.ts";
-import { saveSandbox } from "../../activities/workspace/save-files.ts";
-import type { AgentDeps } from "../../activities/runtime/deps.ts";
 import { checkpointChain, latestCheckpoint, readWorkspace } from "../../activities/store/checkpoints.ts";
 import { recordSandbox } from "../../activities/store/sandboxes.ts";
-import { createSession, findSession, type Session } from "../../activities/store/sessions.ts";
-import type { SessionSandboxes } from "../../activities/workspace/session-sandbox.ts";
-import { runConfig } from "../support/agent-harness.ts";
 import { bash, useTestSandboxes } from "../support/test-sandboxes.ts";
+import { newSessionIn, saveOf } from "../support/session-in-sandbox.ts";
 import { useDatabase } from "../support/test-database.ts";
 
 const ROUNDS = 5;
@@ -22,25 +17,8 @@ const STILL = 200;
 const sandboxes = useTestSandboxes();
 const database = useDatabase(6);
 
-async function newSession(sandbox: Sandbox): Promise<Session> {
-  const id = randomUUID();
-  const { db } = database.store;
-  await createSession(database.store, { id, task: "Race.", config: runConfig() });
-  await recordSandbox(db, id, { ...sandbox.identity, taskQueue: undefined, savedStep: 0 });
-  const session = await findSession(db, id);
-  if (!session) throw new Error("No session.");
-  return session;
-}
-
-function saver(sandbox: Sandbox): (session: Session, step: number) => Promise<{ readonly changed: number }> {
-  const deps = { store: database.store, notifier: { wake: () => undefined } } as unknown as AgentDeps;
-  const open: SessionSandboxes = {
-    open: async () => ({ sandbox, workspace: "adopted" }),
-    find: async () => sandbox,
-    forget: () => undefined,
-  };
-  return (session, step) => saveSandbox(deps, open, session, step);
-}
+const newSession = (sandbox: Sandbox) => newSessionIn(sandbox, database.store);
+const saver = (sandbox: Sandbox) => saveOf(sandbox, database.store);
 
 const WRITERS = `
   mkdir -p still moving; for i in $(seq ${STILL}); do echo "still $i" > still/$i; done; touch ready

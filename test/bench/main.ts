@@ -20,6 +20,7 @@ import { measureWake } from "./groups/wake.ts";
 import { measureWorkspace } from "./groups/workspace.ts";
 import { type BenchOptions, readOptions, USAGE } from "./options.ts";
 import { measureScale } from "./scale/scale.ts";
+import { onSignal } from "./stand/on-signal.ts";
 import { bringUpStand } from "./stand/stand.ts";
 import { type Figure, renderTable, verdictOf } from "./table.ts";
 
@@ -113,7 +114,7 @@ async function onStand(
 ): Promise<void> {
   say("bringing up Temporal, Postgres, Docker, the model and two workers on free ports");
   const coming = bringUpStand(say);
-  // Also while it is being brought up: what is there by then is ended.
+  // Tells what was measured so far. Also while it is being brought up: what is there by then is ended.
   const stop = onSignal(async () => {
     tell(taken, options);
     await coming.then(
@@ -182,17 +183,6 @@ function tell({ figures, failures, notes }: Taken, { json }: BenchOptions): void
   if (json === undefined) return;
   const verdicts = figures.map((figure) => ({ ...figure, verdict: verdictOf(figure) }));
   writeFileSync(json, `${JSON.stringify({ machine, figures: verdicts, failures }, null, 2)}\n`);
-}
-
-/** Ctrl-C tells what was measured so far, and ends what was brought up. */
-function onSignal(end: () => Promise<void>): () => void {
-  const listener = () => {
-    // Calls in flight fail as what they call goes away.
-    process.on("uncaughtException", () => undefined);
-    void end().finally(() => process.exit(130));
-  };
-  process.once("SIGINT", listener).once("SIGTERM", listener);
-  return () => process.off("SIGINT", listener).off("SIGTERM", listener);
 }
 
 try {

@@ -6,10 +6,10 @@ import { call, text } from "../support/scripted-model.ts";
 import {
   isSummaryRequest,
   longSession,
-  noisyStep,
   says,
   wordsOf,
   wordsAsked,
+  noisySteps,
 } from "../support/scripted-summaries.ts";
 import { resultTexts, roundsOf, billsOf } from "../support/stored.ts";
 
@@ -20,8 +20,6 @@ const inWindow = (contextWindow: number, more: Partial<RunConfig> = {}) => ({
   config: { contextWindow, maxOutput: 1_000, ...more },
 });
 const serving = (window: number) => ({ "gpt-4o": { window, maxOutput: 1_000 } });
-const steps = (from: number, to: number) =>
-  Array.from({ length: to - from + 1 }, (_, place) => noisyStep(from + place));
 const stepRequests = ({ model }: RunningSession) =>
   model.requests.filter((request) => !isSummaryRequest(request));
 
@@ -30,7 +28,7 @@ describe("a task longer than its window", () => {
     const script = longSession({
       steps: [
         { parts: [call("bash", { command: "echo FACT-1 is plum" })] },
-        ...steps(2, 38),
+        ...noisySteps(2, 38),
         { parts: [call("search_history", { query: "FACT-1 is" })] },
         says("The importer is built."),
       ],
@@ -60,7 +58,7 @@ describe("a task longer than its window", () => {
   });
 
   it("learns from the provider's refusal that its window is smaller than configured, and repeats the step [A18]", async () => {
-    const script = longSession({ steps: [...steps(1, 12), says("It fitted after all.")] });
+    const script = longSession({ steps: [...noisySteps(1, 12), says("It fitted after all.")] });
     const session = await agent.start(script, {
       task: TASK,
       served: serving(10_000),
@@ -85,7 +83,7 @@ describe("a task longer than its window", () => {
 
   it("continues with a summary made without a model if the model's are invalid", async () => {
     const script = longSession({
-      steps: [...steps(1, 14), says("Done.")],
+      steps: [...noisySteps(1, 14), says("Done.")],
       summary: () => ({ parts: [text("Sure! What would you like me to summarise?")] }),
     });
     const session = await agent.start(script, {
@@ -108,7 +106,11 @@ describe("a task longer than its window", () => {
 describe("a compaction that a person requests", () => {
   it("runs before the next step, and keeps the facts that they name in view", async () => {
     const script = longSession({
-      steps: [...steps(1, 6), { parts: [call("bash", { command: "sleep 3; echo slept" })] }, says("Done.")],
+      steps: [
+        ...noisySteps(1, 6),
+        { parts: [call("bash", { command: "sleep 3; echo slept" })] },
+        says("Done."),
+      ],
     });
     const session = await agent.start(script, {
       task: TASK,

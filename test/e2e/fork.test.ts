@@ -8,7 +8,7 @@ import { type RunningSession, useAgent } from "../support/agent-harness.ts";
 import { clientServices, sessionRow } from "../support/client-services.ts";
 import { eventually } from "../support/eventually.ts";
 import { call, scriptedModel, type ModelScript } from "../support/scripted-model.ts";
-import { longSession, noisyStep, says, wordsAsked } from "../support/scripted-summaries.ts";
+import { longSession, says, wordsAsked, noisySteps } from "../support/scripted-summaries.ts";
 import { callRows, resultTexts, transcriptOf, wholeDatabase, roundsOf } from "../support/stored.ts";
 
 const agent = useAgent();
@@ -72,7 +72,7 @@ it("a fork continues from before a step, with its conversation, its files and it
 });
 
 it("it copies the compactions up to there and no later one; a fork of everything, and of a fork, continues at the end", async () => {
-  const noisy = Array.from({ length: 12 }, (_, place) => noisyStep(place + 1, 80));
+  const noisy = noisySteps(1, 12, 80);
   const script = longSession({
     steps: [...noisy, says("One."), says("Two."), says("Three."), says("Four.")],
   });

@@ -8,10 +8,7 @@ import { call, scriptedModel } from "../support/scripted-model.ts";
 import { resultTexts, transcriptOf, textsIn } from "../support/stored.ts";
 
 const SECRET = "SECRET-WORD";
-const agent = perFile(
-  () => startAgent({ idsOnly: true }),
-  (made) => made.close(),
-);
+const agent = perFile(() => startAgent({ idsOnly: true }));
 
 it("stores only ids and codes in the history: of commands, messages, questions, answers and failures", async () => {
   vi.stubEnv("LONGHAUL_HISTORY", "ids");

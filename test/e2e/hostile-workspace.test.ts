@@ -12,22 +12,17 @@ import { join } from "node:path";
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import { promisify } from "node:util";
 import { afterAll, describe, expect, it } from "vitest";
-import type { AgentDeps } from "../../activities/runtime/deps.ts";
 import type { Sandbox } from "../../activities/sandbox/sandbox.ts";
 import { restoreWorkspace } from "../../activities/workspace/workspace.ts";
-import { saveSandbox } from "../../activities/workspace/save-files.ts";
-import type { SessionSandboxes } from "../../activities/workspace/session-sandbox.ts";
-import { recordSandbox } from "../../activities/store/sandboxes.ts";
 import { checkpointChain, latestCheckpoint, readWorkspace } from "../../activities/store/checkpoints.ts";
-import { createSession, findSession, type Session } from "../../activities/store/sessions.ts";
 import { gather } from "../../client/commands/report.ts";
 import { reportPage } from "../../client/report/report-page.ts";
 import { diffWorkspaces } from "../../client/workspace/workspace-diff.ts";
 import { writeWorkspace } from "../../client/workspace/write-workspace.ts";
-import { runConfig } from "../support/agent-harness.ts";
 import { HASH, HOSTILE, MARKER, TOOLS } from "../support/hostile-workspaces.ts";
 import { useTestSandboxes } from "../support/test-sandboxes.ts";
 import { saveWorkspace } from "../support/save-workspace.ts";
+import { newSessionIn, saveOf } from "../support/session-in-sandbox.ts";
 import { useDatabase } from "../support/test-database.ts";
 
 const sandboxes = useTestSandboxes();
@@ -44,18 +39,19 @@ describe("a hostile workspace of", () => {
         sandboxes.host.open(sandboxes.spec()),
         sandboxes.host.open(sandboxes.spec()),
       ]);
-      const session = await newSession(sandbox);
+      const session = await newSessionIn(sandbox, database.store);
+      const saveFiles = saveOf(sandbox, database.store);
       await python(sandbox, TOOLS + hostile.fill);
       if (hostile.beside !== undefined)
         await sandbox.start({ id: "beside", argv: ["python3", "-c", TOOLS + hostile.beside] });
-      const save = await measured(() => saveSandbox(depsOf(), holding(sandbox), session, 1));
+      const save = await measured(() => saveFiles(session, 1));
       if (hostile.beside !== undefined) {
         await python(sandbox, `open("/tmp/stop", "w")`);
         expect(await sandbox.wait("beside", { timeoutMs: 20_000 })).toMatchObject({
           kind: "exited",
           exitCode: 0,
         });
-        await saveSandbox(depsOf(), holding(sandbox), session, 2);
+        await saveFiles(session, 2);
       }
       const { db } = database.store;
       const latest = await latestCheckpoint(db, session.id);
@@ -144,24 +140,6 @@ async function python(sandbox: Sandbox, program: string): Promise<string> {
     );
   return Buffer.from(await sandbox.read(id, "out", 0, 1_000)).toString();
 }
-
-async function newSession(sandbox: Sandbox): Promise<Session> {
-  const id = randomUUID();
-  const { db } = database.store;
-  await createSession(database.store, { id, task: "Break it.", config: runConfig() });
-  await recordSandbox(db, id, { ...sandbox.identity, taskQueue: undefined, savedStep: 0 });
-  const session = await findSession(db, id);
-  if (!session) throw new Error("No session.");
-  return session;
-}
-
-const depsOf = (): AgentDeps =>
-  ({ store: database.store, notifier: { wake: () => undefined } }) as unknown as AgentDeps;
-const holding = (sandbox: Sandbox): SessionSandboxes => ({
-  open: async () => ({ sandbox, workspace: "adopted" }),
-  find: async () => sandbox,
-  forget: () => undefined,
-});
 
 interface Measured<T> {
   readonly result: T;

@@ -26,15 +26,13 @@ const program = {
   env: { GIVEN: "${LONGHAUL_MCP_KEY}" },
 };
 
-const agent = perFile(
-  () =>
-    startAgent({
-      mcp: createMcp({
-        ...mcpAccessOf({ PATH: process.env["PATH"], LONGHAUL_MCP_KEY: "a key", OPENAI_API_KEY: "another" }),
-        programs: { own: workerProgramSchema.parse(program) },
-      }),
+const agent = perFile(() =>
+  startAgent({
+    mcp: createMcp({
+      ...mcpAccessOf({ PATH: process.env["PATH"], LONGHAUL_MCP_KEY: "a key", OPENAI_API_KEY: "another" }),
+      programs: { own: workerProgramSchema.parse(program) },
     }),
-  (made) => made.close(),
+  }),
 );
 
 test("a session uses the servers in the worker's policy, with the listed variables of the environment, and nothing is left", async () => {

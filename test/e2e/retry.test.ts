@@ -13,7 +13,14 @@ import { sessionRow, retry } from "../support/client-services.ts";
 import { eventually } from "../support/eventually.ts";
 import { resetToStep } from "../support/reset-run.ts";
 import { scriptedModel, text, type ModelScript } from "../support/scripted-model.ts";
-import { longSession, noisyStep, says, wordsAsked, timesAsked } from "../support/scripted-summaries.ts";
+import {
+  longSession,
+  noisyStep,
+  says,
+  wordsAsked,
+  timesAsked,
+  noisySteps,
+} from "../support/scripted-summaries.ts";
 import { callRows, resultTexts, transcriptOf, roundsOf } from "../support/stored.ts";
 
 const agent = useAgent();
@@ -176,7 +183,7 @@ describe.concurrent("retry of a session that runs", () => {
 
 describe.concurrent("retry across what shapes a session", () => {
   it("undoes a compaction, so that its messages are in view again", async () => {
-    const noisy = Array.from({ length: 12 }, (_, place) => noisyStep(place + 1, 80));
+    const noisy = noisySteps(1, 12, 80);
     const again = [noisyStep(101, 20), says("The second line.")];
     const script = longSession({ steps: [...noisy, says("The first line."), ...again] });
     const session = await agent.start(script, {

@@ -13,10 +13,10 @@ import {
   goodSummary,
   isSummaryRequest,
   longSession,
-  noisyStep,
   says,
   wordsOf,
   wordsAsked,
+  noisySteps,
 } from "../support/scripted-summaries.ts";
 import { roundsOf, transcriptOf } from "../support/stored.ts";
 
@@ -31,8 +31,7 @@ const inSmallWindow = (strategy: StrategyName, options: RunConfig["context"]["op
   served: { "gpt-4o": { window: WINDOW, maxOutput: 1_000 } },
   config: { contextWindow: WINDOW, maxOutput: 1_000, context: { strategy, options } },
 });
-const steps = (from: number, to: number) =>
-  Array.from({ length: to - from + 1 }, (_, place) => noisyStep(from + place, 100));
+const steps = (from: number, to: number) => noisySteps(from, to, 100);
 
 /** The distinguishing effect of each. */
 describe.concurrent("a task longer than its window", () => {

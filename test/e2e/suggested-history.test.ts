@@ -13,9 +13,8 @@ const SUGGESTED_EVENTS = 60;
 const STEPS = 16;
 
 const database = useDatabase(5);
-const temporal = perFile(
-  () => startOwnTemporal([`limit.historyCount.suggestContinueAsNew=${SUGGESTED_EVENTS}`]),
-  (made) => made.close(),
+const temporal = perFile(() =>
+  startOwnTemporal([`limit.historyCount.suggestContinueAsNew=${SUGGESTED_EVENTS}`]),
 );
 
 it("is followed at the next boundary, long before our own cap: each run is short, every step runs once", async () => {

@@ -13,10 +13,10 @@ import { call, scriptedModel, text } from "../support/scripted-model.ts";
 import {
   isSummaryRequest,
   longSession,
-  noisyStep,
   says,
   wordsAsked,
   timesAsked,
+  noisySteps,
 } from "../support/scripted-summaries.ts";
 import { untilItRuns } from "../support/lost-sandbox.ts";
 import { resultTexts } from "../support/stored.ts";
@@ -27,10 +27,7 @@ import { playConnections } from "../support/play-loop.ts";
 import { perFile } from "../support/per-file.ts";
 
 const agent = useAgent();
-const holds = perFile(
-  () => createRowHolds(agent.database),
-  (made) => made.close(),
-);
+const holds = perFile(() => createRowHolds(agent.database));
 
 const store = () => agent.database.store;
 const hasBox = ({ id }: RunningSession) => isThere(agent.docker.getContainer(`longhaul-${id}`));
@@ -111,7 +108,7 @@ it("a session whose run was terminated continues with its newest files, in the s
 });
 
 it("a run terminated during a summary leaves no sandbox, an ended session, and all waiting messages [R58]", async () => {
-  const noisy = [1, 2, 3, 4].map((step) => noisyStep(step, 80));
+  const noisy = noisySteps(1, 4, 80);
   const script = longSession({
     steps: [...noisy, { parts: [call("bash", { command: "sleep 2" })] }, says(HEARD)],
     summary: () => ({ beforeHeaders: "hang" }),

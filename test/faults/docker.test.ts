@@ -15,10 +15,7 @@ const reason = noOwnDocker();
 describe.skipIf(reason !== undefined)(
   `a Docker engine${reason === undefined ? "" : ` (skipped: ${reason})`}`,
   () => {
-    const engine = perFile(
-      () => startOwnDocker(inject("sandboxImage")),
-      (docker) => docker.close(),
-    );
+    const engine = perFile(() => startOwnDocker(inject("sandboxImage")));
     const database = useDatabase();
 
     it.each([

@@ -19,10 +19,7 @@ describe.skipIf(reason !== undefined)(
   `of two Docker hosts${reason === undefined ? "" : ` (skipped: ${reason})`}`,
   () => {
     const second = new Dockerode();
-    const first = perFile(
-      () => startOwnDocker(inject("sandboxImage")),
-      (docker) => docker.close(),
-    );
+    const first = perFile(() => startOwnDocker(inject("sandboxImage")));
     const database = useDatabase();
 
     async function start(script: ModelScript, maxHistoryEvents?: number): Promise<KillableSession> {

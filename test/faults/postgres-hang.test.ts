@@ -8,7 +8,7 @@ import { startOwnPostgres } from "../support/own-postgres.ts";
 import { untilPending } from "../support/waits.ts";
 import { perTest } from "../support/per-file.ts";
 
-const postgres = perTest(startOwnPostgres, (made) => made.close());
+const postgres = perTest(startOwnPostgres);
 
 describe("a worker whose Postgres hangs", () => {
   it("abandons its connections, says so in the Web UI, retries, and continues when Postgres answers; every step is stored once [R17] [R24] [invariant 13]", async () => {

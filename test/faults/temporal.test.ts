@@ -14,10 +14,7 @@ import { untilCalls } from "../support/waits.ts";
 /** Downtime: past the end of the command, so that its result finds no server. */
 const AWAY_MS = 15_000;
 
-const temporal = perFile(
-  () => startOwnTemporal(),
-  (server) => server.close(),
-);
+const temporal = perFile(() => startOwnTemporal());
 const database = useDatabase();
 
 describe("a Temporal server that goes away during a tool", () => {

@@ -198,10 +198,7 @@ export async function startAgent(own: Partial<AgentDeps> = {}): Promise<AgentHar
 
 /** One agent for all tests of a file. */
 export function useAgent(heartbeatMs?: number): AgentHarness {
-  return perFile(
-    () => startAgent(heartbeatMs === undefined ? {} : { heartbeatMs }),
-    (agent) => agent.close(),
-  );
+  return perFile(() => startAgent(heartbeatMs === undefined ? {} : { heartbeatMs }));
 }
 
 /** Without a network: a guarded network needs one more container for each sandbox and has its own tests. */

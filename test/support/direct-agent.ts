@@ -95,6 +95,13 @@ export async function startDirectAgent(
   return agent;
 }
 
+/** The same, its session open. */
+export async function openDirectAgent(...its: Parameters<typeof createDirectAgent>): Promise<DirectAgent> {
+  const agent = await startDirectAgent(...its);
+  await agent.perform("openSession", { chain: agent.runId });
+  return agent;
+}
+
 /** A session in a window of 32k tokens on the Responses wire, unless `config` says otherwise. The caller closes it. */
 export async function createDirectAgent(
   database: TestDatabase,

@@ -3,16 +3,23 @@ import { afterAll, afterEach, beforeAll, beforeEach } from "vitest";
 
 type Make<T> = () => Promise<T>;
 type End<T> = (made: T) => Promise<void>;
+interface Closable {
+  close(): Promise<void>;
+}
+interface Keep {
+  <T extends Closable>(make: Make<T>): T;
+  <T extends object>(make: Make<T>, end: End<T>): T;
+}
+
+const closed = (one: object) => (one as Closable).close();
 
 /** Made before the first test of the file or `describe`, closed after the last. Its fields exist once the tests run. */
-export function perFile<T extends object>(make: Make<T>, end: End<T>): T {
-  return made(beforeAll, afterAll, make, end);
-}
+export const perFile: Keep = <T extends object>(make: Make<T>, end: End<T> = closed): T =>
+  made(beforeAll, afterAll, make, end);
 
 /** Made before each test, closed after it. */
-export function perTest<T extends object>(make: Make<T>, end: End<T>): T {
-  return made(beforeEach, afterEach, make, end);
-}
+export const perTest: Keep = <T extends object>(make: Make<T>, end: End<T> = closed): T =>
+  made(beforeEach, afterEach, make, end);
 
 function made<T extends object>(
   before: typeof beforeAll | typeof beforeEach,

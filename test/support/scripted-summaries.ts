@@ -54,4 +54,8 @@ export function noisyStep(step: number, lines = 60): Reply {
   return { parts: [call("bash", { command })] };
 }
 
+/** Such steps, from one number to another. */
+export const noisySteps = (from: number, to: number, lines?: number): Reply[] =>
+  Array.from({ length: to - from + 1 }, (_, place) => noisyStep(from + place, lines));
+
 export const says = (words: string): Reply => ({ parts: [text(words)] });

@@ -6,6 +6,7 @@ import { createDockerHost, type DockerHostOptions } from "../../activities/sandb
 import type { CommandState, Sandbox } from "../../activities/sandbox/sandbox.ts";
 import type { SandboxHost } from "../../activities/sandbox/sandbox-host.ts";
 import type { SandboxSpec } from "../../activities/sandbox/spec.ts";
+import { eventually } from "./eventually.ts";
 import { perFile } from "./per-file.ts";
 
 export interface TestSandboxes {
@@ -84,6 +85,13 @@ export function useTestSandboxes(egress?: DockerHostOptions["egress"]): TestSand
   );
 }
 
+/** One sandbox for all tests of a file. */
+export const useSandbox = (sandboxes: TestSandboxes, changes?: Partial<SandboxSpec>): Sandbox =>
+  perFile(
+    () => sandboxes.host.open(sandboxes.spec(changes)),
+    async () => {},
+  );
+
 let commands = 0;
 
 /** A new unique id. */
@@ -128,9 +136,5 @@ export async function waitUntil(
   what: string,
   timeoutMs = 5_000,
 ): Promise<void> {
-  const end = Date.now() + timeoutMs;
-  while (!(await condition())) {
-    if (Date.now() > end) throw new Error(`after ${timeoutMs} ms still not: ${what}`);
-    await new Promise((resolve) => setTimeout(resolve, 20));
-  }
+  await eventually(what, condition, timeoutMs);
 }

@@ -2,6 +2,7 @@
 import { cpus } from "node:os";
 import type { BenchOptions } from "../options.ts";
 import { median, quantile, slope } from "../stats.ts";
+import { onSignal } from "../stand/on-signal.ts";
 import type { Figure, Goal } from "../table.ts";
 import { type Level, measureLevel, type Measured } from "./level.ts";
 import { bringUpScale } from "./stand.ts";
@@ -136,14 +137,4 @@ function growthOf(measured: Measured): Figure {
     n: settled.length,
     note: `from ${at(0)} to ${at(-1)} in ${((measured.seconds * 0.9) / 60).toFixed(0)} minutes`,
   };
-}
-
-function onSignal(end: () => Promise<void>): () => void {
-  const listener = () => {
-    // Calls in flight fail as what they call goes away.
-    process.on("uncaughtException", () => undefined);
-    void end().finally(() => process.exit(130));
-  };
-  process.once("SIGINT", listener).once("SIGTERM", listener);
-  return () => process.off("SIGINT", listener).off("SIGTERM", listener);
 }

@@ -6,15 +6,13 @@ import { call, scriptedModel, startScriptedModel, text, thought } from "../../su
 const models = {
   gemini: { window: 1_000, maxOutput: 8_000, input: ["text", "image"], signatures: true },
 } as const;
-const server = perTest(
-  () =>
-    startScriptedModel(
-      scriptedModel()
-        .answers(thought("Look first."), text("So."), call("run", { path: "a" }), call("run", { path: "b" }))
-        .forever({ parts: [text("ok")] }),
-      { models, dialect: "gemini" },
-    ),
-  (model) => model.close(),
+const server = perTest(() =>
+  startScriptedModel(
+    scriptedModel()
+      .answers(thought("Look first."), text("So."), call("run", { path: "a" }), call("run", { path: "b" }))
+      .forever({ parts: [text("ok")] }),
+    { models, dialect: "gemini" },
+  ),
 );
 
 type Body = Record<string, unknown>;

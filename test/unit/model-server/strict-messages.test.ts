@@ -6,15 +6,13 @@ import { call, scriptedModel, startScriptedModel, text, thought } from "../../su
 const models = {
   claude: { window: 1_000, maxOutput: 8_000, input: ["text", "image"], reasoning: true },
 } as const;
-const server = perTest(
-  () =>
-    startScriptedModel(
-      scriptedModel()
-        .answers(thought("Look first."), text("So."), call("run", { path: "a" }))
-        .forever({ parts: [text("ok")] }),
-      { models, dialect: "anthropic" },
-    ),
-  (model) => model.close(),
+const server = perTest(() =>
+  startScriptedModel(
+    scriptedModel()
+      .answers(thought("Look first."), text("So."), call("run", { path: "a" }))
+      .forever({ parts: [text("ok")] }),
+    { models, dialect: "anthropic" },
+  ),
 );
 
 type Body = Record<string, unknown>;

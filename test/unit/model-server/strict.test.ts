@@ -3,9 +3,8 @@ import { DOT_PNG } from "../../support/images.ts";
 import { perTest } from "../../support/per-file.ts";
 import { startScriptedModel, text, thought } from "../../support/scripted-model.ts";
 
-const server = perTest(
-  () => startScriptedModel({ parts: [{ type: "text", text: "ok" }] }, { dialect: "openai" }),
-  (model) => model.close(),
+const server = perTest(() =>
+  startScriptedModel({ parts: [{ type: "text", text: "ok" }] }, { dialect: "openai" }),
 );
 
 type Body = Record<string, unknown>;
@@ -203,10 +202,7 @@ describe("the strict server refuses on the chat wire", () => {
 });
 
 describe("reasoning on the Responses wire", () => {
-  const thinker = perTest(
-    () => startScriptedModel({ parts: [thought("Hmm."), text("ok")] }),
-    (model) => model.close(),
-  );
+  const thinker = perTest(() => startScriptedModel({ parts: [thought("Hmm."), text("ok")] }));
   const ask = async (more: Body): Promise<Body | undefined> => {
     const response = await fetch(`${thinker.baseUrl}/responses`, {
       method: "POST",
