@@ -59,9 +59,8 @@ describe("a cancel", () => {
     expect(Date.now() - asked).toBeLessThan(20_000);
   });
 
-  it("follows its own run, and says so if another replaced that", async () => {
-    const like = await agent.start(scriptedModel().says("It lends its model."));
-    await like.result();
+  it("follows its own run, and says so where another replaced that", async () => {
+    const like = await agent.run(scriptedModel().says("It lends its model."));
     const { id } = agent.adopt(`${like.id}-replaced`, like);
     await createSession(agent.database.store, { id, task: "Do it.", config: runConfig() });
     const options = { workflowId: id, taskQueue: `${agent.taskQueue}-unserved`, args: [{}] };

@@ -116,7 +116,7 @@ describe("a delegate", () => {
   it("waits for its place, and files are merged in the order of the calls [D6]", async () => {
     const tasks = [0, 1, 2, 3, 4, 5].map((n) => delegateCall(`Task ${n}.`, n < 2 ? { access: "write" } : {}));
     const write = (n: number) => [call("write_file", { path: "same.txt", content: `of ${n}` })];
-    const session = await agent.start(
+    const session = await agent.run(
       bySession({
         "": [tasks, [call("bash", { command: "cat same.txt" })], [text("Done.")]],
         ".s1c0": [[call("bash", { command: "sleep 2" })], write(0), [text("Answer 0.")]],
@@ -128,7 +128,6 @@ describe("a delegate", () => {
       }),
       { config: delegating({ maxConcurrent: 2 }) },
     );
-    await session.result();
     expect(await mostAtOnce(session.handle)).toBe(2);
     const texts = await resultTexts(agent.database.store, session.id);
     expect(texts.slice(0, 6).map((each) => /Answer \d/.exec(each)?.[0])).toEqual(

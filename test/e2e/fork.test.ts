@@ -38,8 +38,7 @@ it("a fork continues from before a step, with its conversation, its files and it
     .calls("bash", { command: "ls; cat file-2.txt" })
     .calls("read_output", { handle: "s1c0" })
     .says("The fork is done.");
-  const session = await agent.start(script);
-  await session.result();
+  const session = await agent.run(script);
   const before = await rowsOf(session);
   const forked = await fork(session, 3, "Take the other way.");
   expect(await forked.result()).toMatchObject({ result: "The fork is done.", steps: 5 });
@@ -76,11 +75,10 @@ it("it copies the compactions up to there and no later one; a fork of everything
   const script = longSession({
     steps: [...noisy, says("One."), says("Two."), says("Three."), says("Four.")],
   });
-  const session = await agent.start(script, {
+  const session = await agent.run(script, {
     served: { "gpt-4o": { window: 16_000, maxOutput: 1_000 } },
     config: { contextWindow: 16_000, maxOutput: 1_000 },
   });
-  await session.result();
   const rounds = await roundsOf(store(), session.id);
   const step = rounds[0]?.step ?? 0;
   const early = await fork(session, step - 1, "Say so at once.");
@@ -99,8 +97,7 @@ it("it copies the compactions up to there and no later one; a fork of everything
 it("copies a chain of files once, onto itself", async () => {
   const script = scriptedModel();
   for (const step of [1, 2, 3]) writes(script, step);
-  const session = await agent.start(script.says("Done.").calls("bash", { command: "ls" }).says("Forked."));
-  await session.result();
+  const session = await agent.run(script.says("Done.").calls("bash", { command: "ls" }).says("Forked."));
   const forked = await fork(session, 5, "List them.");
   await forked.result();
   expect((await resultTexts(store(), forked.id)).at(-1)).toBe("file-1.txt\nfile-2.txt\nfile-3.txt");

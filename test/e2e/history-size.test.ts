@@ -13,8 +13,7 @@ it("is at most 2.2 KB over 50 steps, whatever the tools print, even 50 MB [A14] 
   for (let step = 0; step < steps; step += 1)
     script.calls("bash", { command: `head -c ${printed(step)} /dev/zero | tr '\\0' x; echo ${step}` });
   script.says("Done.");
-  const session = await agent.start(script);
-  await session.result();
+  const session = await agent.run(script);
   const { workflowExecutionInfo: info } = (await session.handle.describe()).raw;
   const bytes = Number(info?.historySizeBytes);
   const perStep = bytes / (steps + 1);

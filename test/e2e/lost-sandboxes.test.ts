@@ -114,7 +114,7 @@ describe.concurrent("a sandbox that is lost during a command", () => {
 
 describe("a file that is too large to be saved", () => {
   it("is reported once to the model and to the person", async () => {
-    const session = await agent.start(
+    const session = await agent.run(
       scriptedModel()
         .answers(bash("truncate -s 65M big.bin; echo one > small.txt"))
         .answers(bash("sleep 2; echo two > small.txt"))
@@ -122,7 +122,6 @@ describe("a file that is too large to be saved", () => {
         .says("Done."),
       offline,
     );
-    await session.handle.result();
     expect(await noticesOf(agent.database.store, session.id)).toEqual([
       expect.stringContaining('Not in the saved workspace: "big.bin" (65 MiB).'),
     ]);

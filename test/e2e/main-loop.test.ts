@@ -40,8 +40,7 @@ describe("the main loop", () => {
   });
 
   it("leaves no container behind", async () => {
-    const session = await agent.start(scriptedModel().calls("bash", { command: "true" }).says("Done."));
-    await session.result();
+    const session = await agent.run(scriptedModel().calls("bash", { command: "true" }).says("Done."));
     const left = await agent.docker.listContainers({
       all: true,
       filters: { label: [`longhaul.session=${session.id}`] },
@@ -58,8 +57,7 @@ describe("the main loop", () => {
         call("bash", { command: "echo third" }),
       )
       .says("Done.");
-    const session = await agent.start(script);
-    await session.result();
+    const session = await agent.run(script);
     const results = (await transcript(session.id))
       .filter((row) => row.role === "tool")
       .map((row) => JSON.stringify(row.content));
@@ -79,8 +77,7 @@ describe("the main loop", () => {
         call("read_file", { path: "order.txt" }),
       )
       .says("Done.");
-    const session = await agent.start(script, { config: { parallelCalls: false } });
-    await session.result();
+    const session = await agent.run(script, { config: { parallelCalls: false } });
     const read = (await transcript(session.id)).findLast((row) => row.role === "tool");
     expect(JSON.stringify(read?.content)).toMatch(/first.*second/);
   });
@@ -128,8 +125,7 @@ describe("the main loop", () => {
     const script = scriptedModel()
       .calls("bash", { command: `env; cat /proc/1/environ 2>&1; echo ${encoded} | base64 -d` })
       .says("Done.");
-    const session = await agent.start(script, { task: "Look around." });
-    await session.result();
+    const session = await agent.run(script, { task: "Look around." });
     const rows = await transcript(session.id);
     expect(JSON.stringify(rows.filter((row) => row.role === "tool"))).not.toContain(CANARY);
     const history = JSON.stringify(await session.handle.fetchHistory());

@@ -100,8 +100,7 @@ it("runs in the worker with access to the sandbox; killed in mid-call it is unkn
 it("obeys plan mode, and is absent for a session that began without it", async () => {
   const { ownToolsOf } = await import("../../activities/tools/own/own-tools.ts");
   const { z } = await import("zod");
-  const before = await agent.start(scriptedModel().says("Hello.").calls("look", {}).says("There is none."));
-  await before.result();
+  const before = await agent.run(scriptedModel().says("Hello.").calls("look", {}).says("There is none."));
   const tool = (name: string, readOnly: boolean) => ({
     name,
     description: `${name}.`,
@@ -111,11 +110,10 @@ it("obeys plan mode, and is absent for a session that began without it", async (
   });
   Object.assign(agent.deps, { ownTools: ownToolsOf([tool("look", true), tool("change", false)]) });
   onTestFinished(() => void Object.assign(agent.deps, { ownTools: undefined }));
-  const planning = await agent.start(
+  const planning = await agent.run(
     scriptedModel().answers(call("look", {}), call("change", {})).says("Looked."),
     { config: { plan: true } },
   );
-  await planning.result();
   expect(await resultTexts(agent.database.store, planning.id)).toEqual([
     "look was run",
     expect.stringMatching(/^There is no tool "change"/),

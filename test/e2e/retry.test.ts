@@ -49,8 +49,7 @@ function fourSteps(): ModelScript {
 describe.concurrent("retry of a session that has ended", () => {
   it("restores the model's view of that moment, with its files, and adds a note [A12] [R59]", async () => {
     const script = fourSteps().calls("bash", { command: "ls; cat file-2.txt" }).says("Done again.");
-    const session = await agent.start(script);
-    await session.result();
+    const session = await agent.run(script);
     const retried = await retry(agent, session.id, 3);
     expect(retried).toMatchObject({ step: 3, epoch: 2 });
     expect(await resultOf(session.id)).toMatchObject({ result: "Done again." });
@@ -67,8 +66,7 @@ describe.concurrent("retry of a session that has ended", () => {
   it("goes back from a retried line, also further [A12]", async () => {
     const script = fourSteps();
     writes(script, 5).says("The second line is done.").calls("bash", { command: "ls" }).says("The third.");
-    const session = await agent.start(script);
-    await session.result();
+    const session = await agent.run(script);
     await retry(agent, session.id, 4);
     await resultOf(session.id);
     const retried = await retry(agent, session.id, 2);
@@ -104,9 +102,8 @@ describe.concurrent("retry of a session that has ended", () => {
     expect(wordsAsked(session.model)).not.toContain("I begin");
   });
 
-  it("is refused if there is no such step, or none at all", async () => {
-    const session = await agent.start(scriptedModel().says("Done."));
-    await session.result();
+  it("is refused where there is no such step, or none at all", async () => {
+    const session = await agent.run(scriptedModel().says("Done."));
     await expect(retry(agent, session.id, 4)).rejects.toMatchObject({
       exitCode: exitCodes.usage,
       message: expect.stringContaining("no step 4"),
@@ -186,11 +183,10 @@ describe.concurrent("retry across what shapes a session", () => {
     const noisy = noisySteps(1, 12, 80);
     const again = [noisyStep(101, 20), says("The second line.")];
     const script = longSession({ steps: [...noisy, says("The first line."), ...again] });
-    const session = await agent.start(script, {
+    const session = await agent.run(script, {
       served: { "gpt-4o": { window: 16_000, maxOutput: 1_000 } },
       config: { contextWindow: 16_000, maxOutput: 1_000 },
     });
-    await session.result();
     const rounds = () => roundsOf(store(), session.id);
     const [first] = await rounds();
     const step = (first?.step ?? 0) - 1;
@@ -213,8 +209,7 @@ describe.concurrent("retry across what shapes a session", () => {
     const script = scriptedModel();
     for (let step = 1; step <= 12; step += 1) writes(script, step);
     script.says("The first line.").calls("bash", { command: "ls" }).says("The second line.");
-    const session = await agent.start(script, { config: { limits: { maxHistoryEvents: 50 } } });
-    await session.result();
+    const session = await agent.run(script, { config: { limits: { maxHistoryEvents: 50 } } });
     const newest = (await agent.client.workflow.getHandle(session.id).describe()).runId;
     const retried = await retry(agent, session.id, 3);
     expect(retried.fromRun).not.toBe(newest);
@@ -225,8 +220,7 @@ describe.concurrent("retry across what shapes a session", () => {
 
   it("does the same as a reset in Temporal's Web UI", async () => {
     const script = fourSteps().says("By hand.");
-    const session = await agent.start(script);
-    await session.result();
+    const session = await agent.run(script);
     const runId = await resetToStep(agent.client, session.id, 3);
     await agent.client.workflow.getHandle(session.id, runId).result();
     const [byHand, { requests }] = [await liveRows(session.id), session.model];

@@ -36,8 +36,7 @@ it("a message to an ended session, cancelled before its run began, only waits: n
     .says("The first task is done.")
     .calls("bash", { command: "cat kept.txt" })
     .says("The second task is done.");
-  const session = await agent.start(script);
-  await session.result();
+  const session = await agent.run(script);
   const rows = await transcriptOf(agent.database.store, session.id);
   const before = await findSession(agent.database.store.db, session.id);
   const taskQueue = newQueue();
@@ -58,8 +57,7 @@ it("a message to an ended session, cancelled before its run began, only waits: n
 });
 
 it("a new session that is cancelled before its run began is cancelled, and can be resumed", async () => {
-  const like = await agent.start(scriptedModel().says("It lends its model.").says("Done."));
-  await like.result();
+  const like = await agent.run(scriptedModel().says("It lends its model.").says("Done."));
   const made = agent.adopt(`${like.id}-new`, like);
   await createSession(agent.database.store, { id: made.id, task: "Do it.", config: runConfig() });
   const taskQueue = newQueue();
@@ -75,8 +73,7 @@ it("a new session that is cancelled before its run began is cancelled, and can b
 });
 
 it("of two retries at once, the one whose run was replaced does not claim the session", async () => {
-  const like = await agent.start(scriptedModel().says("It lends its model.").says("One.").says("Two."));
-  await like.result();
+  const like = await agent.run(scriptedModel().says("It lends its model.").says("One.").says("Two."));
   const made = agent.adopt(`${like.id}-two`, like);
   await createSession(agent.database.store, { id: made.id, task: "Do it.", config: runConfig() });
   const taskQueue = newQueue();

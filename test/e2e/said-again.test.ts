@@ -27,8 +27,7 @@ const runIdOf = async (session: RunningSession) => (await current(session).descr
 describe("messages to a completed session", () => {
   it("are delivered again after a retry from a step before them, whose run does not know them", async () => {
     const script = scriptedModel().says("One.").says("Two.").says("Three.").says("Four.");
-    const session = await agent.start(script);
-    await session.result();
+    const session = await agent.run(script);
     await sayIn(session, "mark-a");
     await resultOf(session);
     await sayIn(session, "mark-b");
@@ -44,8 +43,7 @@ describe("messages to a completed session", () => {
 
   it("are delivered again after a reset of the earlier run in the Web UI", async () => {
     const script = scriptedModel().says("One.").says("Two.").says("Three.");
-    const session = await agent.start(script);
-    await session.result();
+    const session = await agent.run(script);
     const first = await runIdOf(session);
     await sayIn(session, "mark-a");
     await resultOf(session);
@@ -57,8 +55,7 @@ describe("messages to a completed session", () => {
 
   it("are not delivered again if messages are dropped, now or later", async () => {
     const script = scriptedModel().says("One.").says("Two.").says("Three.").says("Four.");
-    const session = await agent.start(script);
-    await session.result();
+    const session = await agent.run(script);
     await sayIn(session, "mark-a");
     await resultOf(session);
     await retry(agent, session.id, 1, { dropMessages: true });
@@ -74,8 +71,7 @@ describe("messages to a completed session", () => {
 describe("messages to an ended session whose new run has not yet asked the model", () => {
   async function saidAndNotHeard(): Promise<RunningSession> {
     const script = scriptedModel().says("One.").says("Two.").says("Three.");
-    const session = await agent.start(script);
-    await session.result();
+    const session = await agent.run(script);
     await tellNobody(session);
     return session;
   }
@@ -124,9 +120,8 @@ describe("messages that waited in a terminated run", () => {
     expect(await waiting(session)).toEqual([]);
   });
 
-  it("are delivered by the next message's run if the terminated one had not even begun", async () => {
-    const session = await agent.start(scriptedModel().says("One.").says("Two."));
-    await session.result();
+  it("are delivered by the next message's run where the terminated one had not even begun", async () => {
+    const session = await agent.run(scriptedModel().says("One.").says("Two."));
     await tellNobody(session);
     await current(session).terminate("by hand");
     await sayIn(session, "mark-b");

@@ -34,8 +34,7 @@ async function prepared(
       return { parts: [text("I have heard the task.")] };
     })
     .forever({ parts: [text("I have heard you.")] });
-  const like = await agent.start(script);
-  await like.result();
+  const like = await agent.run(script);
   return { like, made: agent.adopt(`${like.id}-${name}`, like), release: gate.resolve };
 }
 

@@ -50,6 +50,8 @@ export interface AgentHarness {
   readonly deps: AgentDeps;
   /** Starts a session with its own scripted model. */
   start(script: ModelScript | Turn, options?: StartOptions): Promise<RunningSession>;
+  /** The same to the end of its run. @throws WorkflowFailedError where the run fails */
+  run(script: ModelScript | Turn, options?: StartOptions): Promise<RunningSession>;
   /** Wraps a session that something else starts, such as a fork; it uses the model of an existing session. */
   adopt(id: string, like: RunningSession): RunningSession;
   close(): Promise<void>;
@@ -128,12 +130,17 @@ export async function startAgent(own: Partial<AgentDeps> = {}): Promise<AgentHar
   const running = worker.run();
   const servers: ScriptedModelServer[] = [];
   const sessions: string[] = [];
-  return {
+  const agent: AgentHarness = {
     database,
     client,
     docker,
     taskQueue,
     deps,
+    async run(script, options) {
+      const session = await agent.start(script, options);
+      await session.result();
+      return session;
+    },
     async start(script, options = {}) {
       const id = `test-${randomBytes(5).toString("hex")}`;
       const model = await startScriptedModel(script, {
@@ -194,6 +201,7 @@ export async function startAgent(own: Partial<AgentDeps> = {}): Promise<AgentHar
       await database.drop();
     },
   };
+  return agent;
 }
 
 /** One agent for all tests of a file. */
