@@ -1,4 +1,4 @@
-/** An answer that does not come to its end within limits.modelTimeout. */
+/** An answer that does not end within limits.modelTimeout. */
 import { expect, it } from "vitest";
 import { agentConfigSchema } from "../../activities/config/agent-config.ts";
 import { modelDeadlines } from "../../activities/config/run-policy.ts";

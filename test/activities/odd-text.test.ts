@@ -72,7 +72,7 @@ it("files inside a message are taken as what they are, or words say why they wer
   const kinds = user?.type === "message" ? user.parts.map((part) => part.type) : [];
   expect(kinds).toEqual(["text", "image", "text", "text", "text", "text", "text"]);
   const words = wordsAsked(agent.model, 0);
-  for (const said of ["notes", "no PNG", "links are not fetched", "names a stored file", "is not base64"])
+  for (const said of ["notes", "not a PNG", "links are not fetched", "names a stored file", "is not base64"])
     expect(words).toContain(said);
 });
 

@@ -106,8 +106,8 @@ describe("messages that wait", () => {
     ];
     await agent.perform("announceQueued", { step: 0, messages });
     await agent.perform("announceQueued", { step: 0, messages });
-    const told = await agent.dataOf("message:queued");
-    expect(told).toMatchObject([
+    const announced = await agent.dataOf("message:queued");
+    expect(announced).toMatchObject([
       { id: "a", position: 1 },
       { id: "b", position: 2, by: "ann", excerpt: expect.stringMatching(/^Read this first\. And on\./) },
     ]);

@@ -59,7 +59,7 @@ describe("a cancel", () => {
     expect(Date.now() - asked).toBeLessThan(20_000);
   });
 
-  it("follows its own run, and says so where another replaced that", async () => {
+  it("follows its own run, and says so if another replaced that", async () => {
     const like = await agent.run(scriptedModel().says("It lends its model."));
     const { id } = agent.adopt(`${like.id}-replaced`, like);
     await createSession(agent.database.store, { id, task: "Do it.", config: runConfig() });

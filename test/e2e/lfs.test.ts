@@ -85,7 +85,7 @@ it("a store that has not what it should, or sends something else, ends the sessi
   const empty = await start(url, scriptedModel().says("Never."));
   await expect(empty.result()).rejects.toThrow();
   const ends = async (session: RunningSession) => JSON.stringify(await session.dataOf("session:ended"));
-  expect(await ends(lied)).toMatch(/RepositoryUnavailable.*another content/);
+  expect(await ends(lied)).toMatch(/RepositoryUnavailable.*different content/);
   expect(await ends(empty)).toMatch(/RepositoryUnavailable.*does not have the object.*Leave git.lfs out/);
   expect([...lied.model.requests, ...empty.model.requests]).toEqual([]);
 });

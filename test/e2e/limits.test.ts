@@ -100,7 +100,7 @@ it("survives its worker; stop ends as without a question, and a message then ask
   await checkSession(session.place, session, { kills: 1 });
 });
 
-it("resumed at the limit of cost, ends before it pays where nobody may be asked, and keeps the message", async () => {
+it("resumed at the limit of cost, ends before it pays if no one may be asked, and keeps the message", async () => {
   for (const onLimit of ["stop", "ask"] as const) {
     if (onLimit === "ask") underPolicy(agent, { max: { costUsd: 1 } });
     const script = steps(1).says("That is all.").with({ usage }).says("Never.");

@@ -17,7 +17,7 @@ const agent = useAgent();
 const parking = (servers: object) =>
   withServers(servers, { questions: { mode: "ask", parkAfter: 200, maxOpen: 8 } });
 
-const boxOf = (id: string) => agent.docker.getContainer(`longhaul-${id}`);
+const containerOf = (id: string) => agent.docker.getContainer(`longhaul-${id}`);
 
 test("the answer continues the call of a server elsewhere, and the next step has its files", async () => {
   let calls = 0;
@@ -47,7 +47,7 @@ test("the answer continues the call of a server elsewhere, and the next step has
     { config: parking({ github: { url: server.url } }) },
   );
   await session.until("sandbox:parked");
-  expect(await isThere(boxOf(session.id))).toBe(false);
+  expect(await isThere(containerOf(session.id))).toBe(false);
   await session.handle.executeUpdate("answerQuestion", { args: [{ question: "s2c0q1", text: "beta" }] });
   expect(await session.result()).toMatchObject({ status: "completed", result: "Done." });
   const [, created, read] = await resultTexts(agent.database.store, session.id);
@@ -67,11 +67,11 @@ test("the answer continues the call of a program that went with its sandbox", as
   );
   await untilWaiting(agent.database.store, session);
   await session.until("sandbox:parked");
-  expect(await isThere(boxOf(session.id))).toBe(false);
+  expect(await isThere(containerOf(session.id))).toBe(false);
   await session.handle.executeUpdate("answerQuestion", { args: [{ question: "s1c0q1", text: "this" }] });
   // The program holds its result until it finds this.
   await eventually("its new sandbox lets it answer", () =>
-    touch(boxOf(session.id), "/tmp/answered").then(
+    touch(containerOf(session.id), "/tmp/answered").then(
       () => true,
       () => false,
     ),

@@ -139,7 +139,7 @@ describe("requests at once", () => {
     expect(Math.max(...attempts)).toBeGreaterThan(3);
   });
 
-  it("of a killed worker are released after a minute; no session waits for ever [T4]", async () => {
+  it("of a killed worker are released after a minute; no session waits forever [T4]", async () => {
     const config = { rate: { concurrent: 1 } };
     const lost = await startKillableSession(
       database,

@@ -27,7 +27,7 @@ async function registriesAnswer(): Promise<boolean> {
   );
 }
 
-/** A project of each kind, with one dependency where its kind has a registry. */
+/** A project of each kind, with one dependency if its kind has a registry. */
 const PROJECTS = [
   file(
     "web/package.json",

@@ -35,7 +35,7 @@ const config = () => {
 /** A session with a run that no worker serves. */
 async function running(id: string) {
   await createSession(database.store, { id, task: "Wait.", config: config() });
-  const taskQueue = `nobody-${randomBytes(4).toString("hex")}`;
+  const taskQueue = `unserved-${randomBytes(4).toString("hex")}`;
   return startRun((await playConnections()).client, id, taskQueue);
 }
 

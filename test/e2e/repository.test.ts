@@ -150,11 +150,11 @@ describe.concurrent("a session on a repository", () => {
     const branch = `longhaul/${session.id}`;
     expect(place.at(branch)).toBeUndefined();
 
-    const told: string[] = [];
+    const output: string[] = [];
     const deliver = async (order: DeliveryOrder) =>
-      deliverSession(clientServices(agent), await sessionRow(agent, session.id), order, quietOutput(told));
+      deliverSession(clientServices(agent), await sessionRow(agent, session.id), order, quietOutput(output));
     expect(await deliver({ push: true, pr: "none" })).toBe(0);
-    expect(told.join("")).toBe(`${branch} ${place.at(branch)}\n`);
+    expect(output.join("")).toBe(`${branch} ${place.at(branch)}\n`);
 
     // A person opened it between our check and our creation: 422, and then it is found.
     gitIn(place.folder, "branch", "-f", "unrelated", "main");

@@ -102,7 +102,7 @@ describe.concurrent("retry of a session that has ended", () => {
     expect(wordsAsked(session.model)).not.toContain("I begin");
   });
 
-  it("is refused where there is no such step, or none at all", async () => {
+  it("is refused if there is no such step, or none at all", async () => {
     const session = await agent.run(scriptedModel().says("Done."));
     await expect(retry(agent, session.id, 4)).rejects.toMatchObject({
       exitCode: exitCodes.usage,

@@ -120,7 +120,7 @@ describe("messages that waited in a terminated run", () => {
     expect(await waiting(session)).toEqual([]);
   });
 
-  it("are delivered by the next message's run where the terminated one had not even begun", async () => {
+  it("are delivered by the next message's run if the terminated one had not even begun", async () => {
     const session = await agent.run(scriptedModel().says("One.").says("Two."));
     await tellNobody(session);
     await current(session).terminate("by hand");

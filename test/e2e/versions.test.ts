@@ -150,9 +150,9 @@ describe.skipIf(!existsSync(join(cacheFolder(), `temporal-server-v${SERVER_VERSI
         "once",
       ]);
       expect(session.model.log).toHaveLength(3);
-      const told = (await session.events()).map(({ type }) => type);
-      expect(told.filter((type) => type === "question:asked")).toHaveLength(1);
-      expect(told.filter((type) => type === "question:answered")).toHaveLength(1);
+      const types = (await session.events()).map(({ type }) => type);
+      expect(types.filter((type) => type === "question:asked")).toHaveLength(1);
+      expect(types.filter((type) => type === "question:answered")).toHaveLength(1);
       await checkSession(session.place, session);
     });
   },

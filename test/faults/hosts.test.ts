@@ -1,4 +1,4 @@
-/** Two Docker hosts, each with a worker and its own queue; the first one, this file's own engine, dies for good. */
+/** Two Docker hosts, each with a worker and its own queue; the first one, this file's own engine, dies permanently. */
 import Dockerode from "dockerode";
 import { describe, expect, inject, it } from "vitest";
 import { eventually } from "../support/eventually.ts";
@@ -40,7 +40,7 @@ describe.skipIf(reason !== undefined)(
       });
     const running = (docker: Dockerode, { id }: KillableSession, text: string) =>
       eventually(`"${text}" runs`, () => runsIn(docker.getContainer(`longhaul-${id}`), text), BUSY_MS);
-    const boxesOn = async (docker: Dockerode, { id }: KillableSession) =>
+    const resourcesOn = async (docker: Dockerode, { id }: KillableSession) =>
       (await docker.listContainers({ all: true, filters: { label: [`longhaul.session=${id}`] } })).length +
       ((await docker.listVolumes({ filters: { label: [`longhaul.session=${id}`] } })).Volumes ?? []).length;
 
@@ -88,7 +88,7 @@ describe.skipIf(reason !== undefined)(
         async () => (await resourcesOn(first.docker, session)) === 0,
         BUSY_MS,
       );
-      expect(await boxesOn(second, session)).toBe(2);
+      expect(await resourcesOn(second, session)).toBe(2);
       await touch(second.getContainer(`longhaul-${session.id}`), "/workspace/go");
       expect(await session.handle.result()).toMatchObject({ status: "completed", steps: 4 });
       const [, slept, looked] = await resultTexts(database.store, session.id);

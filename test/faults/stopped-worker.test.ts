@@ -74,8 +74,8 @@ describe("a worker that is stopped past its heartbeat, and resumes when another 
     expect(counted).toBe("line");
     const rows = await transcriptOf(database.store, session.id);
     expect(rows.filter((row) => row.step === 1 && row.slot === "tool:0")).toHaveLength(1);
-    const told = (await session.events()).filter((event) => event.type === "llm:tool-result");
-    expect(told.map((event) => event.step)).toEqual([1, 2]);
+    const toolResults = (await session.events()).filter((event) => event.type === "llm:tool-result");
+    expect(toolResults.map((event) => event.step)).toEqual([1, 2]);
     expect(session.model.log).toHaveLength(3);
     await checkSession(session.place, session);
   });

@@ -122,9 +122,9 @@ export async function runCrashMatrix(points: readonly CrashPoint[]): Promise<Cra
     };
     return { session, row, asked: () => asked };
   };
-  const boxOf = (id: string) => docker.getContainer(`longhaul-${id}`);
-  const letGo = (id: string) => touch(boxOf(id), GO_FILE);
-  const waits = (id: string) => runsIn(boxOf(id), `until [ -e ${GO_FILE}`);
+  const containerOf = (id: string) => docker.getContainer(`longhaul-${id}`);
+  const letGo = (id: string) => touch(containerOf(id), GO_FILE);
+  const waits = (id: string) => runsIn(containerOf(id), `until [ -e ${GO_FILE}`);
 
   const crashed = new Map<string, CrashedSession>();
   const held: Held[] = [];

@@ -21,7 +21,7 @@ beforeEach(() => {
   folder = emptyFolder();
 });
 
-/** The result of `git apply`, by path; undefined where the file is gone. */
+/** The result of `git apply`, by path; undefined if the file is gone. */
 function applied(
   before: readonly WorkspaceFile[],
   after: readonly WorkspaceFile[],

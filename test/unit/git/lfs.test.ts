@@ -48,7 +48,7 @@ it("fetches an object once, and refuses an incomplete one", async () => {
   const mirror = await updateMirror(git, `${url}.git`);
   const from = { base: url, url, mirror, commit };
   store.lies = true;
-  await expect(fetchLfs(git, from, signal)).rejects.toThrow("another content");
+  await expect(fetchLfs(git, from, signal)).rejects.toThrow("different content");
   store.lies = false;
   expect(await fetchLfs(git, from, signal)).toEqual([{ oid, size: 7 }]);
   await fetchLfs(git, from, signal);
