@@ -46,7 +46,7 @@ it("asks at the cost limit, continues by the granted amount, and never beyond th
   await untilWaiting(agent.database.store, session);
   expect(session.model.requests).toHaveLength(2);
   const services = clientServices(agent);
-  await expect(sendAnswer(services, session.id, { text: "$2" })).rejects.toThrow("$1.80 more at most");
+  await expect(sendAnswer(services, session.id, { text: "$2" })).rejects.toThrow("at most $1.80 more");
   expect(await sendAnswer(services, session.id, { text: "$1.50", by: "ann" })).toMatchObject({
     question: "s3cost",
     acknowledged: true,
