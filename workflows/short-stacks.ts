@@ -6,4 +6,4 @@
  */
 const LINES = 4;
 
-Error.stackTraceLimit = LINES;
+Object.assign(Error, { stackTraceLimit: LINES });

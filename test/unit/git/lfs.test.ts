@@ -98,7 +98,7 @@ it("follows the store to no address inside the worker's network", async () => {
   const from = { base: url, url, folder, commit: remote.at("main") ?? "" };
   const store = await lfsStoreOf(access(), from, "download", signal);
   const init = { method: "GET", signal };
-  await expect(send(store, `${origin}/x`, init)).rejects.toThrow("leads to an address that is not asked");
+  await expect(send(store, `${origin}/x`, init)).rejects.toThrow("leads to an address that is not contacted");
   expect(asked).toEqual([]);
 });
 
