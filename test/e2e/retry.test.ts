@@ -55,7 +55,7 @@ describe.concurrent("retry of a session that has ended", () => {
     expect(await resultOf(session.id)).toMatchObject({ result: "Done again." });
     const { requests } = session.model;
     expect(conversation(requests[5])).toEqual(conversation(requests[2]));
-    expect(wordsAsked(session.model, 5)).toContain("taken back to this point");
+    expect(wordsAsked(session.model, 5)).toContain("went back to this point");
     expect((await resultTexts(store(), session.id)).at(-1)).toBe("file-1.txt\nfile-2.txt\nof step 2");
     expect(await session.dataOf("session:started")).toEqual([
       expect.objectContaining({ continued: false }),
