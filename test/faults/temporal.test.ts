@@ -18,7 +18,7 @@ const temporal = perFile(() => startOwnTemporal());
 const database = useDatabase();
 
 describe("a Temporal server that goes away during a tool", () => {
-  it("costs neither the tool's result nor the run nor the worker, and `loses neither the tool's result nor the run nor the worker, and `watch` shows it to the end [R18] [A27]` shows it to the end [R18] [A27]", async () => {
+  it("costs neither the tool's result nor the run nor the worker, and `watch` shows it to the end [R18] [A27]", async () => {
     const script = scriptedModel()
       .calls("bash", { command: "echo line >> n.txt; sleep 6; echo done" })
       .calls("bash", { command: "cat n.txt" })
