@@ -50,10 +50,9 @@ export async function takeOver(
   at: Standpoint,
 ): Promise<Taken | "superseded"> {
   for (let tries = 0; tries < MAX_TRIES; tries += 1) {
-    const [inCharge, known] = await Promise.all([
-      runInCharge(store.db, run.sessionId),
-      isKnown(store.db, run),
-    ]);
+    // In this order: another activity of the same run may take the session over between the two.
+    const known = await isKnown(store.db, run);
+    const inCharge = await runInCharge(store.db, run.sessionId);
     if (known && inCharge !== run.runId) return "superseded";
     // Not while the row is held: histories may be long, and Temporal away.
     const [isCurrent, unkept] =

@@ -1,10 +1,11 @@
 /** What activities write is their run's to write, and writers of one session do not wait for each other forever. */
-import { eq } from "drizzle-orm";
+import { eq, type SQL } from "drizzle-orm";
 import pg from "pg";
 import { expect, it, onTestFinished } from "vitest";
 import { deliverGuidance } from "../../activities/step/deliver-guidance.ts";
 import { createActivities } from "../../activities/index.ts";
-import { boxes, toolCalls } from "../../activities/store/schema/index.ts";
+import { takeOver } from "../../activities/store/runs.ts";
+import { boxes, type runs, toolCalls } from "../../activities/store/schema/index.ts";
 import { countParked } from "../../activities/store/guidance.ts";
 import { findSession } from "../../activities/store/sessions.ts";
 import { guidance, openDirectAgent } from "../support/direct-agent.ts";
@@ -37,6 +38,34 @@ it("a run that another has taken over from neither delivers nor parks what was s
   await expect(delivery).rejects.toMatchObject(superseded);
   expect(await countParked(database.store.db, agent.id)).toBe(0);
   expect((await transcriptOf(database.store, agent.id)).map((row) => row.kind)).toEqual(["task"]);
+});
+
+it("two activities of a new run may enter at once: the second is not taken for one of an older run", async () => {
+  const agent = await start();
+  const { store, sessionRuns } = agent.deps;
+  const run = { sessionId: agent.id, runId: "run-2" };
+  const at = { step: 1, phase: "model" } as const;
+  const enter = (db: typeof store.db) => takeOver({ store: { db }, sessionRuns }, run, at);
+  let selects = 0;
+  // The first activity is through between what the second one reads and what it reads next.
+  const between = new Proxy(store.db, {
+    get(db, key) {
+      const value: unknown = Reflect.get(db, key, db);
+      if (typeof value !== "function") return value;
+      if (key !== "select") return value.bind(db);
+      return (columns: { runId: typeof runs.runId }) => ({
+        from: (table: typeof runs) => ({
+          where: async (condition: SQL) => {
+            selects += 1;
+            if (selects === 2) await enter(db);
+            return db.select(columns).from(table).where(condition);
+          },
+        }),
+      });
+    },
+  });
+  expect(await enter(between)).toEqual({ epoch: 1, wentBack: false });
+  expect(selects).toBeGreaterThanOrEqual(2);
 });
 
 it("a run that never opened its session leaves it as it is, whatever it is closed with", async () => {
