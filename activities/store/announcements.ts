@@ -32,19 +32,20 @@ export function hearAnnouncements(store: Store): Announcements {
   let closed = false;
   let end: (() => void) | undefined;
 
-  const onCall = (channel: string, payload: string) => {
-    if (channel === STOP_CHANNEL) return stops.call(payload);
-    const key = Number(payload);
-    watched?.set(key, ++announced);
-    begins.call(key);
-  };
   const open = async (): Promise<void> => {
-    const connection = await dedicated(store, onLost, onCall);
+    const known = new Map<number, number>();
+    const connection = await dedicated(store, onLost, (channel, payload) => {
+      if (channel === STOP_CHANNEL) return stops.call(payload);
+      const key = Number(payload);
+      known.set(key, ++announced);
+      begins.call(key);
+    });
     try {
       await connection.client.query(`listen ${WATCHED_CHANNEL}`);
       await connection.client.query(`listen ${STOP_CHANNEL}`);
-      watched = new Map();
-      for (const key of await watchedKeys(connection.client)) watched.set(key, ++announced);
+      for (const key of await watchedKeys(connection.client)) known.set(key, ++announced);
+      // Not before: until all are known, any session may be watched.
+      watched = known;
     } catch (error) {
       watched = undefined;
       connection.end();

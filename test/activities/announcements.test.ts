@@ -1,4 +1,5 @@
 /** What workers know of those who watch, and what they tell each other. */
+import { randomUUID } from "node:crypto";
 import { expect, it, onTestFinished } from "vitest";
 import { hearAnnouncements, type Announcements } from "../../activities/store/announcements.ts";
 import { listen, wakeWatchers } from "../../activities/store/watching.ts";
@@ -18,7 +19,7 @@ async function hearing(): Promise<Announcements> {
 
 it("a session is watched from when someone listens until the last of them is gone, however that came", async () => {
   const [one, other] = [await hearing(), await hearing()];
-  const id = "watched";
+  const id = randomUUID();
   const begun: string[] = [];
   one.onWatched(id, () => begun.push(id));
   let woken = 0;
@@ -65,6 +66,30 @@ it("a session is watched from when someone listens until the last of them is gon
     return !one.isWatched(id);
   });
   alone();
+});
+
+it("any session may be watched until those that are watched have been read", async () => {
+  const reads = Promise.withResolvers<undefined>();
+  let isReading = false;
+  const connect = async () => {
+    const client = await database.store.pool.connect();
+    const query = client.query.bind(client);
+    client.query = (async (text: string, values: unknown[]) => {
+      if (text.includes("pg_locks")) {
+        isReading = true;
+        await reads.promise;
+      }
+      return query(text, values);
+    }) as typeof client.query;
+    return client;
+  };
+  const pool = Object.assign(Object.create(database.store.pool), { connect });
+  const announcements = hearAnnouncements({ ...database.store, pool });
+  onTestFinished(() => announcements.close());
+  await eventually("it reads", () => isReading);
+  expect(announcements.isWatched("a")).toBe(true);
+  reads.resolve(undefined);
+  await eventually("it has read", () => !announcements.isWatched("a"));
 });
 
 it("a stop reaches all workers, and one whose connection was lost hears again", async () => {
