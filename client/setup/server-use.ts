@@ -7,7 +7,8 @@ import { withTimeout } from "../../worker/connect/with-timeout.ts";
 import { WORKFLOW_TYPE } from "../../workflows/messages.ts";
 import { pollersOf } from "./task-queue.ts";
 
-const ASK_MS = 3_000;
+/** Of connecting. Source: ours, of a machine that has much else to do. */
+const CONNECT_MS = 10_000;
 /** How many runs are checked, newest first, for queues of other installations. */
 const LOOKED_AT = 500;
 const NAMED = 5;
@@ -15,8 +16,14 @@ const NAMED = 5;
 export interface ServerUse {
   /** Sessions of this installation whose runs are open. */
   readonly running: readonly string[];
-  /** Other installations' task queues with open runs or a worker. */
-  readonly others: readonly { readonly queue: string; readonly running: number }[];
+  /** Other installations' task queues with open runs or a worker; also those of which the server did not say whether one polls. */
+  readonly others: readonly OtherUse[];
+}
+
+interface OtherUse {
+  readonly queue: string;
+  readonly running: number;
+  readonly isUnsure?: boolean;
 }
 
 /** Undefined if the server does not answer. */
@@ -27,7 +34,10 @@ export async function serverUse(server: {
   const { connection: options, namespace } = temporalConnection(server.temporalAddress);
   let connection: Connection | undefined;
   try {
-    connection = await withTimeout(Connection.connect({ ...options, connectTimeout: ASK_MS }), ASK_MS);
+    connection = await withTimeout(
+      Connection.connect({ ...options, connectTimeout: CONNECT_MS }),
+      CONNECT_MS,
+    );
     const client = temporalClient({ connection, namespace }, codecKeysOf(process.env["LONGHAUL_CODEC_KEYS"]));
     const runs: { id: string; queue: string; isOpen: boolean }[] = [];
     const listed = client.workflow.list({ query: `WorkflowType = '${WORKFLOW_TYPE}'` });
@@ -36,12 +46,13 @@ export async function serverUse(server: {
       if (runs.length === LOOKED_AT) break;
     }
     const open = (queue: string) => runs.filter((run) => run.queue === queue && run.isOpen);
-    const others = [];
+    const others: OtherUse[] = [];
     for (const queue of new Set(runs.map((run) => run.queue))) {
       if (queue === server.taskQueue) continue;
       const running = open(queue).length;
-      if (running > 0 || (await pollersOf(connection, namespace, queue)).length > 0)
-        others.push({ queue, running });
+      const pollers = running > 0 ? [] : await pollersOf(connection, namespace, queue).catch(() => undefined);
+      if (pollers === undefined) others.push({ queue, running, isUnsure: true });
+      else if (running > 0 || pollers.length > 0) others.push({ queue, running });
     }
     return { running: open(server.taskQueue).map(({ id }) => id), others };
   } catch {
@@ -58,15 +69,17 @@ export function describeUse(
 ): string[] {
   const named = running.slice(0, NAMED).join(", ");
   const more = running.length > NAMED ? ` and ${running.length - NAMED} more` : "";
-  const queues = others
-    .map(
-      ({ queue, running: count }) =>
-        `${queue} (${count === 0 ? "a worker, no open task" : `open tasks: ${count}`})`,
-    )
-    .join(", ");
+  const queues = others.map((other) => `${other.queue} (${useOf(other)})`).join(", ");
   const open = `Not finished: ${named}${more}. Nothing is lost; \`longhaul up --detach\` or any command continues it.`;
   const temporal = all
     ? `Temporal also ends for another installation, because of --all: ${queues}.`
     : `Temporal stays up: another installation uses it, ${queues}. End it anyway: longhaul down --all`;
   return [...(running.length === 0 ? [] : [open]), ...(shared ? [temporal] : [])];
+}
+
+function useOf({ running, isUnsure }: OtherUse): string {
+  if (running > 0) return `open tasks: ${running}`;
+  return isUnsure === true
+    ? "no open task; Temporal does not say whether it has a worker"
+    : "a worker, no open task";
 }

@@ -96,6 +96,8 @@ export async function down(options: LocalOptions & { readonly all: boolean }): P
   const ours = readState(home).services;
   const use = Object.keys(ours).length === 0 ? undefined : await serverUse(services);
   const shared = ours.temporal !== undefined && use !== undefined && use.others.length > 0;
+  if (ours.temporal !== undefined && use === undefined)
+    say("Temporal does not answer, so which tasks are not finished is not known. Nothing of them is lost.");
   for (const line of use === undefined ? [] : describeUse(use, { shared, all: options.all })) say(line);
   const { ended } = await bringDown({ home, say, keep: shared && !options.all ? ["temporal"] : [] });
   say(
