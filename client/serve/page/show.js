@@ -111,57 +111,8 @@ class Log {
         return this.call(step, data);
       case "llm:tool-result":
         return this.result(step, data);
-      case "llm:error":
-        this.endLive();
-        this.note(
-          `${data.class}: ${data.message}${data.final ? "" : " – tried again"}`,
-          data.final ? "bad" : "warn",
-        );
-        return;
-      case "llm:throttled":
-        return this.note(`waits for the model: its ${data.limit} is used up`, "warn");
-      case "llm:switched":
-        return this.note(`model: ${data.from} → ${data.to}`);
-      case "context:compressing":
-        return this.note(`⇣ compacting ${count(data.tokensBefore)} tokens …`);
-      case "context:compressed":
-        return this.note(
-          data.status === "applied" || data.tokensAfter < data.tokensBefore
-            ? `⇣ compacted: ${count(data.tokensBefore)} → ${count(data.tokensAfter)} tokens, ${data.messages} messages`
-            : `⇣ not compacted: ${data.reason ?? data.status}`,
-        );
-      case "context:pruned":
-        return this.note(
-          `✂ ${data.prunedCount} old tool results left out, ${count(data.savedTokens)} tokens saved`,
-        );
       case "message:dequeued":
         return this.add(make("div", "person", data.text));
-      case "message:withdrawn":
-        return this.note("✉ a message was taken back");
-      case "sandbox:lost":
-        return this.note(`sandbox lost: ${data.message}`, "warn");
-      case "egress:denied":
-        return this.note(`not reached: ${data.host}:${data.port} (${data.reason})`, "warn");
-      case "question:asked":
-        // The agent's own question stands in its call.
-        if (data.kind !== "ask") this.note(`? ${data.text}`, "warn");
-        return;
-      case "question:answered":
-        return this.note(
-          `→ ${data.how}${data.excerpt ? `: ${data.excerpt}` : ""}${data.by ? ` (${data.by})` : ""}`,
-        );
-      case "question:expired":
-        return this.note(`→ no answer came; the default was taken: ${data.default}`);
-      case "question:withdrawn":
-        return this.note(`→ the question was withdrawn (${data.reason})`);
-      case "delegate:started":
-        return this.note(`⇢ ${data.childId} works on: ${data.about}`);
-      case "delegate:ended":
-        return this.note(`⇠ ${data.childId} is ${data.status}${appliedFiles(data.applied.length)}`);
-      case "git:pushed":
-        return this.note(`pushed ${data.commits} commits to ${data.branch}`);
-      case "git:pull-request":
-        return this.note(`pull request: ${data.url}`);
       case "session:ended":
         this.endLive();
         this.add(
@@ -175,6 +126,9 @@ class Log {
         );
         return;
     }
+    if (type === "llm:error") this.endLive();
+    const [text, kind] = NOTES[type]?.(data) ?? [];
+    if (text !== undefined) this.note(text, kind);
   }
 
   chunk({ chunkType, text }, attempt) {
@@ -232,8 +186,6 @@ function folded(title, text) {
   part.append(make("summary", "faint", title), make("div", "note words", text));
   return part;
 }
-
-const appliedFiles = (files) => (files === 0 ? "" : `; ${files} ${files === 1 ? "file" : "files"} applied`);
 
 const count = (tokens) =>
   tokens >= 1000 ? `${(tokens / 1000).toFixed(tokens >= 100000 ? 0 : 1)}k` : String(tokens);

@@ -34,9 +34,11 @@ export async function openBrowser(): Promise<Browser> {
   onTestFinished(closers.close);
   onTestFinished(async ({ task: { result } }) => {
     if (result?.state !== "fail") return;
-    for (const page of browser.contexts().flatMap((context) => context.pages()))
+    for (const page of browser.contexts().flatMap((context) => context.pages())) {
+      await page.evaluate('for (const part of document.querySelectorAll("details")) part.open = true');
       for (const error of result.errors ?? [])
         error.message += `\n${page.url()} shows:\n${await page.innerText("body")}`;
+    }
   });
   const browser = await chromium.launch({
     executablePath: browserPath ?? "",

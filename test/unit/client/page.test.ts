@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { Script } from "node:vm";
 import { expect, test } from "vitest";
+import { eventData } from "../../../activities/store/event-data.ts";
 import { readPage } from "../../../client/serve/page.ts";
 
 test("the page's script and style are complete, and the policy allows exactly them", () => {
@@ -13,4 +14,24 @@ test("the page's script and style are complete, and the policy allows exactly th
     expect(text.length).toBeGreaterThan(1_000);
     expect(policy).toContain(`'sha256-${createHash("sha256").update(text).digest("base64")}'`);
   }
+});
+
+test("an event is a line of the page's log, a part of it, or left out on purpose", () => {
+  const [, script = ""] = /<script>([^]*?)<\/script>/.exec(readPage().html) ?? [];
+  const [, notes = ""] = /\nconst NOTES = \{\n([^]*?)\n\};/.exec(script) ?? [];
+  const shown = [
+    ...notes.matchAll(/^ {2}"([a-z:-]+)":/gm),
+    ...script.matchAll(/^ +case "([a-z]+:[a-z-]+)":/gm),
+  ];
+  const leftOut = [
+    "llm:thinking",
+    // Shown as the queue.
+    "message:queued",
+    "sandbox:adopted",
+    "sandbox:left",
+    "sandbox:removed",
+    "sandbox:saved",
+  ];
+  const known = new Set([...shown.map(([, type]) => type), ...leftOut]);
+  expect(known).toEqual(new Set(Object.keys(eventData)));
 });

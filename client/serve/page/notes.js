@@ -1,0 +1,70 @@
+// Events that are one line of a session's log.
+"use strict";
+
+const fileNames = (files) => files.map(({ path }) => path).join(", ");
+const seconds = (ms) => `${(ms / 1000).toFixed(1)} s`;
+
+/** By type: the line, and its look, from the event's data. One without a line is undefined. */
+const NOTES = {
+  "llm:error": ({ class: kind, message, final }) => [
+    `${kind}: ${message}${final ? "" : " – tried again"}`,
+    final ? "bad" : "warn",
+  ],
+  "llm:throttled": ({ limit }) => [`waits for the model: its ${limit} is used up`, "warn"],
+  "llm:switched": ({ from, to }) => [`model: ${from} → ${to}`],
+  "llm:unsupported-input": ({ message }) => [message, "warn"],
+  "limit:near": ({ used, max }) => [
+    `$${used.toFixed(2)} of the $${max.toFixed(2)} that this session may cost`,
+    "warn",
+  ],
+  "context:compressing": ({ tokensBefore }) => [`⇣ compacting ${count(tokensBefore)} tokens …`],
+  "context:compressed": ({ status, round, tokensBefore, tokensAfter, messages, reason }) => {
+    const sizes = `${count(tokensBefore)} → ${count(tokensAfter)} tokens`;
+    if (status === "undone") return [`⇡ round ${round} undone: ${sizes}`];
+    if (status !== "compacted") return [`⇣ not compacted: ${reason ?? status}`, "warn"];
+    return [`⇣ compacted: ${sizes}, ${messages} messages`];
+  },
+  "context:pruned": ({ prunedCount, savedTokens }) => [
+    `✂ ${prunedCount} old tool results left out, ${count(savedTokens)} tokens saved`,
+  ],
+  "message:withdrawn": () => ["✉ a message was taken back"],
+  "sandbox:created": ({ gaps }) => gaps && [`sandbox not isolated as configured: ${gaps.join("; ")}`, "warn"],
+  "sandbox:lost": ({ message }) => [`sandbox lost: ${message}`, "warn"],
+  "sandbox:left-out": ({ files }) => [`not saved as they are now: ${fileNames(files)}`, "warn"],
+  "sandbox:saves-full": () => ["saved files take all that the session may store", "warn"],
+  "sandbox:parked": () => ["the sandbox is saved and removed until the answer comes"],
+  "sandbox:not-closed": ({ message }) => [message, "warn"],
+  "setup:started": ({ commands }) => [`sets up: ${commands.join("; ")}`],
+  "setup:built": ({ kept, durationMs }) => [
+    kept === "made" ? `image built, ${seconds(durationMs)}` : "image: an earlier build is used",
+  ],
+  "setup:ended": ({ status, durationMs, command, output }) =>
+    status === "done"
+      ? [`set up, ${seconds(durationMs)}`]
+      : [`set-up failed${command ? `: ${command}` : ""}\n${output}`, "bad"],
+  "egress:denied": ({ host, port, reason }) => [`not reached: ${host}:${port} (${reason})`, "warn"],
+  "egress:allowed": ({ domain, by }) => [`network: ${domain} is allowed (${by})`],
+  // The agent's own question stands in its call.
+  "question:asked": ({ kind, text }) => (kind === "ask" ? undefined : [`? ${text}`, "warn"]),
+  "question:answered": ({ how, excerpt, by }) => [
+    `→ ${how}${excerpt ? `: ${excerpt}` : ""}${by ? ` (${by})` : ""}`,
+  ],
+  "question:expired": (data) => [`→ no answer came; the default was taken: ${data.default}`],
+  "question:withdrawn": ({ reason }) => [`→ the question was withdrawn (${reason})`],
+  "delegate:started": ({ childId, about }) => [`⇢ ${childId} works on: ${about}`],
+  "delegate:ended": ({ childId, status, applied }) => [
+    `⇠ ${childId} is ${status}${applied.length === 0 ? "" : `; ${applied.length} ${applied.length === 1 ? "file" : "files"} applied`}`,
+  ],
+  "git:fetched": ({ url, ref, branch }) => [`cloned ${url} at ${ref}, on ${branch}`],
+  "git:pushed": ({ commits, branch }) => [`pushed ${commits} commits to ${branch}`],
+  "git:refused": ({ branch, reason }) => [`not pushed to ${branch}: ${reason}`, "warn"],
+  "git:pull-request": ({ url }) => [`pull request: ${url}`],
+  "git:left-out": ({ files }) => [`not in the last commit: ${fileNames(files)}`, "warn"],
+  "mcp:connected": ({ server, tools }) => [`${server}: ${tools} ${tools === 1 ? "tool" : "tools"}`],
+  "mcp:login-needed": ({ command }) => [`→ ${command}`, "warn"],
+  "mcp:changed": ({ server }) => [`${server} changed its tools`],
+  "mcp:failed": ({ server, message }) => [`MCP server ${server}: ${message}`, "warn"],
+  "person:acted": ({ by, action }) => [`▸ ${by}: ${action}`],
+  "instructions:loaded": ({ path }) => [`${path} is shown`],
+  "skill:opened": ({ name }) => [`skill ${name}`],
+};
