@@ -1,10 +1,9 @@
 /** Who uses a Temporal server: what `down` reports before it ends one. */
 import { Connection } from "@temporalio/client";
-import { codecKeysOf } from "../../worker/connect/codec.ts";
+import { type ListedRun, listRuns } from "../../worker/connect/list-runs.ts";
 import { temporalClient } from "../../worker/connect/temporal-client.ts";
 import { temporalConnection } from "../../worker/connect/temporal-connection.ts";
 import { withTimeout } from "../../worker/connect/with-timeout.ts";
-import { WORKFLOW_TYPE } from "../../workflows/messages.ts";
 import { pollersOf } from "./task-queue.ts";
 
 /** Of connecting. Source: ours, of a machine that has much else to do. */
@@ -38,23 +37,19 @@ export async function serverUse(server: {
       Connection.connect({ ...options, connectTimeout: CONNECT_MS }),
       CONNECT_MS,
     );
-    const client = temporalClient({ connection, namespace }, codecKeysOf(process.env["LONGHAUL_CODEC_KEYS"]));
-    const runs: { id: string; queue: string; isOpen: boolean }[] = [];
-    const listed = client.workflow.list({ query: `WorkflowType = '${WORKFLOW_TYPE}'` });
-    for await (const { workflowId, taskQueue, status } of listed) {
-      runs.push({ id: workflowId, queue: taskQueue, isOpen: status.name === "RUNNING" });
-      if (runs.length === LOOKED_AT) break;
-    }
-    const open = (queue: string) => runs.filter((run) => run.queue === queue && run.isOpen);
+    const client = temporalClient({ connection, namespace });
+    const runs: ListedRun[] = [];
+    for await (const run of listRuns(client, { only: "all" })) if (runs.push(run) === LOOKED_AT) break;
+    const open = (queue: string) => runs.filter((run) => run.taskQueue === queue && run.isRunning);
     const others: OtherUse[] = [];
-    for (const queue of new Set(runs.map((run) => run.queue))) {
+    for (const queue of new Set(runs.map((run) => run.taskQueue))) {
       if (queue === server.taskQueue) continue;
       const running = open(queue).length;
       const pollers = running > 0 ? [] : await pollersOf(connection, namespace, queue).catch(() => undefined);
       if (pollers === undefined) others.push({ queue, running, isUnsure: true });
       else if (running > 0 || pollers.length > 0) others.push({ queue, running });
     }
-    return { running: open(server.taskQueue).map(({ id }) => id), others };
+    return { running: open(server.taskQueue).map(({ workflowId }) => workflowId), others };
   } catch {
     return undefined;
   } finally {

@@ -1,8 +1,7 @@
 /** Which sessions run, asked of Temporal at once for all of them. */
 import type { Client } from "@temporalio/client";
+import { listRuns } from "./list-runs.ts";
 
-/** A page of the list; the server's own limit. */
-const PAGE_SIZE = 1_000;
 /** For all pages. Source: ours; 10,000 sessions are ten pages. */
 const LIST_MS = 30_000;
 
@@ -13,11 +12,9 @@ const LIST_MS = 30_000;
  */
 export async function listedAsRunning(client: Client): Promise<ReadonlySet<string>> {
   const ids = new Set<string>();
-  const query = "WorkflowType = 'codingAgent' and ExecutionStatus = 'Running'";
   try {
     await client.withAbortSignal(AbortSignal.timeout(LIST_MS), async () => {
-      for await (const { workflowId } of client.workflow.list({ query, pageSize: PAGE_SIZE }))
-        ids.add(workflowId);
+      for await (const { workflowId } of listRuns(client, { only: "running" })) ids.add(workflowId);
     });
     return ids;
   } catch {

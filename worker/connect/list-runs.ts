@@ -1,0 +1,38 @@
+/** Sessions' runs as Temporal lists them, without what each carries: others' may be encrypted with keys that we lack. */
+import type { Client } from "@temporalio/client";
+import { WORKFLOW_TYPE } from "../../workflows/messages.ts";
+
+/** The server's own limit. */
+const PAGE_SIZE = 1_000;
+/** temporal.api.enums.v1.WorkflowExecutionStatus */
+const RUNNING = 1;
+
+export interface ListedRun {
+  readonly workflowId: string;
+  readonly taskQueue: string;
+  readonly isRunning: boolean;
+}
+
+/** Newest first. The list lags behind by moments. @param only those that run */
+export async function* listRuns(
+  { workflowService, options: { namespace } }: Client,
+  { only }: { readonly only: "running" | "all" },
+): AsyncGenerator<ListedRun> {
+  const query = `WorkflowType = '${WORKFLOW_TYPE}'${only === "all" ? "" : " and ExecutionStatus = 'Running'"}`;
+  let nextPageToken: Uint8Array | undefined;
+  do {
+    const page = await workflowService.listWorkflowExecutions({
+      namespace,
+      query,
+      pageSize: PAGE_SIZE,
+      ...(nextPageToken && { nextPageToken }),
+    });
+    for (const { execution, taskQueue, status } of page.executions)
+      yield {
+        workflowId: execution?.workflowId ?? "",
+        taskQueue: taskQueue ?? "",
+        isRunning: Number(status) === RUNNING,
+      };
+    nextPageToken = page.nextPageToken;
+  } while (nextPageToken !== undefined && nextPageToken.length > 0);
+}
