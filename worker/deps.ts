@@ -6,7 +6,6 @@ import type { Sanitizer } from "../activities/redaction/sanitizer.ts";
 import type { AgentDeps } from "../activities/index.ts";
 import { createMcp } from "../activities/mcp/load-mcp.ts";
 import { endOrphans } from "../activities/mcp/orphan-programs.ts";
-import { endSaves } from "../activities/workspace/counted-save.ts";
 import { createAiSdkModel } from "../activities/model/ai-sdk.ts";
 import { currentModelFacts } from "../activities/config/catalogue/load-catalogue.ts";
 import { resolveRun } from "../activities/config/resolve-run.ts";
@@ -26,9 +25,6 @@ import type { TelemetrySettings } from "./telemetry/settings.ts";
 import type { Logger } from "./logger.ts";
 import { loadOwnTools } from "./load-own-tools.ts";
 import { hasSearchAttributes } from "./search-attributes.ts";
-
-/** Source: ours; the time that saves need to learn that the sandboxes are closed. */
-const SAVES_MS = 1_000;
 
 export interface BoundDeps {
   readonly deps: AgentDeps;
@@ -69,8 +65,6 @@ export async function bindDeps(
     await telemetry?.close();
     await mcp.close();
     await sandboxHost.close();
-    // Those in progress fail with the host.
-    await endSaves(store.db, SAVES_MS).catch(() => undefined);
     announcements.close();
     await store.close();
   };

@@ -8,6 +8,7 @@ import { createSanitizer } from "../activities/redaction/sanitizer.ts";
 import { connectDocker } from "../activities/sandbox/docker/connect-docker.ts";
 import { runcOf } from "../activities/sandbox/docker/known-escapes.ts";
 import { createActivities } from "../activities/index.ts";
+import { countNoMoreSaves } from "../activities/workspace/counted-save.ts";
 import { loadWorkflowBundle } from "./bundle.ts";
 import { holdLease } from "../activities/store/worker-lease.ts";
 import type { WorkerConfig } from "./config.ts";
@@ -98,9 +99,11 @@ export async function runWorker(config: WorkerConfig): Promise<void> {
     announceStop,
   };
   try {
-    await pollUntilStopped(config, logger, outdated.signal, () =>
-      Promise.all(workerOptions(common).map((each) => Worker.create(each))),
-    );
+    await pollUntilStopped(config, logger, {
+      outdated: outdated.signal,
+      onStop: () => countNoMoreSaves(deps.store.db),
+      create: () => Promise.all(workerOptions(common).map((each) => Worker.create(each))),
+    });
   } finally {
     if (config.readyFile !== undefined) rmSync(config.readyFile, { force: true });
     // One that hangs keeps neither the others nor the process.
@@ -156,13 +159,23 @@ async function connect(
 async function pollUntilStopped(
   config: WorkerConfig,
   logger: Logger,
-  outdated: AbortSignal,
-  create: () => Promise<Worker[]>,
+  {
+    outdated,
+    onStop,
+    create,
+  }: {
+    readonly outdated: AbortSignal;
+    readonly onStop: () => Promise<void>;
+    readonly create: () => Promise<Worker[]>;
+  },
 ): Promise<void> {
   const stop = new AbortController();
   const onSignal = (signal: NodeJS.Signals) => {
     logger.info({ signal }, "draining: running activities may end, others go to another worker");
     stop.abort();
+    onStop().catch((error: unknown) =>
+      logger.warn({ reason: reasonOf(error) }, "saves in progress stay counted until they end"),
+    );
   };
   for (const signal of STOP_SIGNALS) process.on(signal, onSignal);
   const noMore = AbortSignal.any([stop.signal, outdated]);

@@ -13,40 +13,35 @@ const MAX_TRIES = 60;
 
 /** @throws PoisonedSession (fatal) if too many workers were lost while they saved this session; what `save` throws */
 export async function countedSave<T>(db: Queryable, sessionId: string, save: () => Promise<T>): Promise<T> {
-  const endTurn = await begin(db, sessionId);
-  const { promise: ended, resolve: end } = Promise.withResolvers<void>();
-  const own = { db, sessionId, ended };
+  if (ending.has(db)) return save();
+  const own = { db, sessionId };
   underWay.add(own);
+  let endTurn: (() => void) | undefined;
   try {
+    endTurn = await begin(db, sessionId);
+    if (ending.has(db)) await forgetSavesBegun(db, sessionId);
     return await save();
   } finally {
-    endTurn();
-    await forgetSavesBegun(db, sessionId).catch(() => void forgetLater(db, sessionId));
+    endTurn?.();
+    if (endTurn !== undefined)
+      await forgetSavesBegun(db, sessionId).catch(() => void forgetLater(db, sessionId));
     underWay.delete(own);
-    end();
   }
 }
 
 /** Saves of this process. */
-const underWay = new Set<{
-  readonly db: Queryable;
-  readonly sessionId: string;
-  readonly ended: Promise<void>;
-}>();
+const underWay = new Set<{ readonly db: Queryable; readonly sessionId: string }>();
+/** The databases of workers that were asked to end. */
+const ending = new WeakSet<Queryable>();
 
 /**
- * For a worker that ends in good order: no save that it leaves behind was lost. One rolling deploy ends two workers in a row.
- * @param timeoutMs how long saves in progress are waited for
+ * For a worker that was asked to end: whatever ends its saves from now on is not theirs. It may be killed before it has drained,
+ * and one rolling deploy ends two workers in a row.
  */
-export async function endSaves(db: Queryable, timeoutMs: number): Promise<void> {
+export async function countNoMoreSaves(db: Queryable): Promise<void> {
+  ending.add(db);
   const own = [...underWay].filter((save) => save.db === db);
-  if (own.length === 0) return;
-  await Promise.race([
-    Promise.all(own.map(({ ended }) => ended)),
-    sleep(timeoutMs, undefined, { ref: false }),
-  ]);
-  const left = own.filter((save) => underWay.has(save));
-  await Promise.all(left.map(({ sessionId }) => forgetSavesBegun(db, sessionId)));
+  await Promise.all(own.map(({ sessionId }) => forgetSavesBegun(db, sessionId)));
 }
 
 /** @throws PoisonedSession (fatal) */

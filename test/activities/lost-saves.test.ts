@@ -1,6 +1,7 @@
 /** A save in parallel with the next step that ends its worker: no activity tells of it, so it is counted before it begins. */
-import { expect, it } from "vitest";
-import { endSaves } from "../../activities/workspace/counted-save.ts";
+import { expect, it, onTestFinished } from "vitest";
+import { openStore } from "../../activities/store/db.ts";
+import { countNoMoreSaves } from "../../activities/workspace/counted-save.ts";
 import { findSandbox } from "../../activities/store/sandboxes.ts";
 import type { DirectAgent } from "../support/direct-agent.ts";
 import { bash, close, newEngine, otherWorker, resume, saved, startOn } from "../support/engine-session.ts";
@@ -17,65 +18,78 @@ const untilBegun = (agent: DirectAgent, count: number) =>
 
 const writing = (text: string) => bash(`echo ${text} >> log.txt`);
 
-it("after three workers that were lost while they saved, a fourth neither opens nor saves; what a person says continues it", async () => {
+it("after five workers that were lost while they saved, a sixth neither opens nor saves; what a person says continues it", async () => {
   const engine = newEngine();
-  const script = scriptedModel().answers(writing("1")).answers(writing("2")).answers(writing("3"));
-  const agent = await startOn(database, script.answers(writing("4")).answers(writing("5")), engine);
+  const script = ["1", "2", "3", "4", "5", "6", "7"].reduce(
+    (all, text) => all.answers(writing(text)),
+    scriptedModel(),
+  );
+  const agent = await startOn(database, script, engine);
   await agent.perform("openSession", { chain: agent.runId });
   // A worker that is lost never finishes its save.
   engine.beforeProgram = () => new Promise(() => undefined);
   await agent.step(1);
   await untilBegun(agent, 1);
-  for (const step of [2, 3]) {
+  for (const step of [2, 3, 4, 5]) {
     const next = otherWorker(agent);
     await next.perform("modelStep", { step, guidance: [] });
     await next.perform("runTool", { step, index: 0 });
     await untilBegun(agent, step);
   }
 
-  const fourth = otherWorker(agent);
-  await fourth.perform("modelStep", { step: 4, guidance: [] });
+  const sixth = otherWorker(agent);
+  await sixth.perform("modelStep", { step: 6, guidance: [] });
   const refused = { type: "PoisonedSession", nonRetryable: true };
-  await expect(fourth.perform("runTool", { step: 4, index: 0 })).rejects.toMatchObject({
+  await expect(sixth.perform("runTool", { step: 6, index: 0 })).rejects.toMatchObject({
     ...refused,
     message: expect.stringMatching(
-      /3 workers in a row were lost.*as last saved.*send a message to continue/s,
+      /5 workers in a row were lost.*as last saved.*send a message to continue/s,
     ),
   });
-  await expect(fourth.perform("closeSandbox", { step: 4 })).rejects.toMatchObject(refused);
-  expect(await savesBegun(agent)).toBe(3);
+  await expect(sixth.perform("closeSandbox", { step: 6 })).rejects.toMatchObject(refused);
+  expect(await savesBegun(agent)).toBe(5);
   expect(engine.fake(agent.id)).toBeDefined();
-  await fourth.perform("closeSession", { step: 4, status: "failed" });
+  await sixth.perform("closeSession", { step: 6, status: "failed" });
 
   engine.beforeProgram = async () => {};
   const step = await resume(agent, "run-2");
   expect(await savesBegun(agent)).toBe(0);
-  const fifth = otherWorker(agent);
-  await fifth.perform("modelStep", { step, guidance: [] });
-  await fifth.perform("runTool", { step, index: 0 });
-  await close(agent, step, fifth);
-  expect(await saved(agent)).toEqual({ "log.txt": "1\n2\n3\n5\n" });
+  const seventh = otherWorker(agent);
+  await seventh.perform("modelStep", { step, guidance: [] });
+  await seventh.perform("runTool", { step, index: 0 });
+  await close(agent, step, seventh);
+  expect(await saved(agent)).toEqual({ "log.txt": "1\n2\n3\n4\n5\n7\n" });
 });
 
-it("a worker that ends in order in the middle of a save is not lost: after two of them in a row saving continues", async () => {
+it("no save counts of a worker that was asked to end, before or after it was", async () => {
   const engine = newEngine();
-  const script = scriptedModel().answers(writing("1")).answers(writing("2")).answers(writing("3"));
+  const script = ["1", "2", "3"].reduce((all, text) => all.answers(writing(text)), scriptedModel());
   const agent = await startOn(database, script, engine);
   await agent.perform("openSession", { chain: agent.runId });
-  engine.beforeProgram = () => new Promise(() => undefined);
-  let worker: ReturnType<typeof otherWorker> = agent;
-  for (const step of [1, 2]) {
-    await worker.perform("modelStep", { step, guidance: [] });
-    await worker.perform("runTool", { step, index: 0 });
-    await untilBegun(agent, 1);
-    await endSaves(database.store.db, 10);
-    expect(await savesBegun(agent)).toBe(0);
-    worker = otherWorker(agent);
-  }
+  let saves = 0;
+  engine.beforeProgram = () => {
+    saves += 1;
+    return new Promise(() => undefined);
+  };
+  const store = openStore({ url: database.url, maxConnections: 5 });
+  onTestFinished(() => store.close());
+  const ending = otherWorker(agent, { store });
+  await ending.perform("modelStep", { step: 1, guidance: [] });
+  await ending.perform("runTool", { step: 1, index: 0 });
+  await untilBegun(agent, 1);
+  await countNoMoreSaves(store.db);
+  expect(await savesBegun(agent)).toBe(0);
+  const alsoEnding = otherWorker(agent, { store });
+  await alsoEnding.perform("modelStep", { step: 2, guidance: [] });
+  await alsoEnding.perform("runTool", { step: 2, index: 0 });
+  await eventually("it saves again", () => saves === 2);
+  expect(await savesBegun(agent)).toBe(0);
+
   engine.beforeProgram = async () => {};
-  await worker.perform("modelStep", { step: 3, guidance: [] });
-  await worker.perform("runTool", { step: 3, index: 0 });
-  await close(agent, 3, worker);
+  const next = otherWorker(agent);
+  await next.perform("modelStep", { step: 3, guidance: [] });
+  await next.perform("runTool", { step: 3, index: 0 });
+  await close(agent, 3, next);
   expect(await saved(agent)).toEqual({ "log.txt": "1\n2\n3\n" });
 });
 
