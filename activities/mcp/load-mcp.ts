@@ -1,4 +1,5 @@
 /** MCP servers behind a library that is loaded when it is first needed. */
+import { loadPart } from "../contract/load-part.ts";
 import type { Store } from "../store/db.ts";
 import type { McpAccess } from "./access.ts";
 import type { Mcp } from "./mcp.ts";
@@ -7,7 +8,9 @@ import type { Mcp } from "./mcp.ts";
 export function createMcp(access: McpAccess, store?: Pick<Store, "db">): Mcp {
   let loaded: Promise<Mcp> | undefined;
   const load = () =>
-    (loaded ??= import("./create-mcp.ts").then(({ createLoadedMcp }) => createLoadedMcp(access, store)));
+    (loaded ??= loadPart(import("./create-mcp.ts")).then(({ createLoadedMcp }) =>
+      createLoadedMcp(access, store),
+    ));
   return {
     list: async (...given) => (await load()).list(...given),
     call: async (...given) => (await load()).call(...given),

@@ -1,27 +1,30 @@
 import { spawn } from "node:child_process";
+import { randomBytes } from "node:crypto";
 import { once } from "node:events";
-import { cpSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { expect, inject, onTestFinished, test } from "vitest";
 import { eventually } from "../support/eventually.ts";
-import { emptyFolder, temporal } from "../support/commands/longhaul.ts";
+import { cloneProject } from "../support/clone-project.ts";
+import { temporal } from "../support/commands/longhaul.ts";
+import { clientArgs } from "../support/program.ts";
 import { openStore } from "../../activities/store/db.ts";
 import { createSession } from "../../activities/store/sessions.ts";
 import { ownPostgresUrl } from "../../client/setup/postgres.ts";
 import { directConfig } from "../support/direct-agent.ts";
 import { birthOf } from "../../client/setup/processes.ts";
 import { readState } from "../../client/setup/state.ts";
+import { listRuns } from "../../worker/connect/list-runs.ts";
+import { temporalClient } from "../../worker/connect/temporal-client.ts";
 
-const project = fileURLToPath(new URL("../..", import.meta.url));
-const SOURCES = /^(activities|client|scripts|worker|workflows|docs)$|^(package(-lock)?|tsconfig)\.json$/;
-
-/** Its own clone: `up` and `down` keep state in the project's folder. */
+/** Its own clone: `up` and `down` keep state in the project's folder. What a failed test leaves there is ended. */
 function clone(): string {
-  const folder = emptyFolder();
-  for (const name of readdirSync(project).filter((each) => SOURCES.test(each)))
-    cpSync(join(project, name), join(folder, name), { recursive: true });
-  symlinkSync(join(project, "node_modules"), join(folder, "node_modules"));
+  const folder = cloneProject();
+  // Before the folder goes: a worker that has lost its files would take other tests' work.
+  onTestFinished(async () => {
+    for (const { pid, born } of Object.values(stateOf(folder)))
+      if ((await birthOf(pid)) === born) process.kill(pid, "SIGKILL");
+  });
   return folder;
 }
 
@@ -33,15 +36,11 @@ function stateOf(folder: string) {
 function start(folder: string, words: readonly string[], own: Readonly<Record<string, string>> = {}) {
   let err = "";
   const { OPENAI_API_KEY: key, OPENAI_BASE_URL: url, ...rest } = inject("commandsEnvironment");
-  const child = spawn(
-    process.execPath,
-    ["--import", join(folder, "scripts", "quick-start.mjs"), join(folder, "client", "main.ts"), ...words],
-    {
-      cwd: folder,
-      env: { PATH: process.env["PATH"], ...rest, OPENAI_API_KEY: key, OPENAI_BASE_URL: url, ...own },
-      stdio: ["ignore", "pipe", "pipe"],
-    },
-  );
+  const child = spawn(process.execPath, clientArgs(words, folder), {
+    cwd: folder,
+    env: { PATH: process.env["PATH"], ...rest, OPENAI_API_KEY: key, OPENAI_BASE_URL: url, ...own },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
   child.stderr.setEncoding("utf8").on("data", (text: string) => (err += text));
   child.stdout.setEncoding("utf8").on("data", (text: string) => (err += text));
   onTestFinished(() => void child.kill("SIGKILL"));
@@ -51,7 +50,9 @@ function start(folder: string, words: readonly string[], own: Readonly<Record<st
 
 test("up shows its worker's log until Ctrl-C ends what it started; down then says that nothing runs", async () => {
   const folder = clone();
-  const up = start(folder, ["up"]);
+  // On its own queue: the other tests' sessions are for the worker that stays.
+  const own = { LONGHAUL_TASK_QUEUE: `up-${process.pid}` };
+  const up = start(folder, ["up"], own);
   await eventually("it is up", () => up.err().includes("Everything is running"), 110_000);
   const worker = stateOf(folder).worker;
   up.child.kill("SIGINT");
@@ -63,7 +64,7 @@ test("up shows its worker's log until Ctrl-C ends what it started; down then say
   });
   expect(err).toContain("Stopped: worker.");
   expect(await birthOf(worker?.pid ?? 0)).toBeUndefined();
-  const down = await start(folder, ["down"]).ended;
+  const down = await start(folder, ["down"], own).ended;
   expect(down.code).toBe(0);
   expect(down.err).toContain("Nothing started by longhaul was running.");
 });
@@ -136,14 +137,24 @@ test("down lists unfinished tasks, and keeps a Temporal that another installatio
   );
   const client = await temporal();
   const queues = { mine: `mine-${pid}`, theirs: `theirs-${pid}` };
-  for (const [id, taskQueue] of Object.entries(queues)) {
-    const handle = await client.workflow.start("codingAgent", { workflowId: `${id}-${pid}`, taskQueue });
+  // What the other installation's run carries is encrypted with its own key.
+  const key = { id: "theirs", key: randomBytes(32) };
+  const clients = {
+    mine: client,
+    theirs: temporalClient({ connection: client.connection, namespace: "default" }, [key]),
+  };
+  for (const [id, each] of Object.entries(clients)) {
+    const handle = await each.workflow.start("codingAgent", {
+      workflowId: `${id}-${pid}`,
+      taskQueue: `${id}-${pid}`,
+      memo: { name: id },
+    });
     onTestFinished(() => void handle.terminate("the test is over").catch(() => undefined));
   }
   const own = { LONGHAUL_TASK_QUEUE: queues.mine };
   await eventually("both are listed", async () => {
     let count = 0;
-    for await (const run of client.workflow.list({ query: "ExecutionStatus = 'Running'" }))
+    for await (const run of listRuns(client, { only: "running" }))
       if (Object.values(queues).includes(run.taskQueue)) count += 1;
     return count === 2;
   });

@@ -1,12 +1,21 @@
 /** How tests start the real program: like `npx longhaul`, which keeps compiled code from one start to the next. */
-import { fileURLToPath } from "node:url";
+import { join } from "node:path";
+import { fileURLToPath, pathToFileURL } from "node:url";
 
-const QUICK_START = new URL("../../scripts/quick-start.mjs", import.meta.url).href;
-const CLIENT = fileURLToPath(new URL("../../client/main.ts", import.meta.url));
-const WORKER = fileURLToPath(new URL("../../worker/main.ts", import.meta.url));
+/** Where this project is. */
+export const PROJECT = fileURLToPath(new URL("../..", import.meta.url));
 
-/** Node's arguments for the client. */
-export const clientArgs = (words: readonly string[]) => ["--import", QUICK_START, CLIENT, ...words];
+const started = (folder: string, program: string) => [
+  "--import",
+  pathToFileURL(join(folder, "scripts", "quick-start.mjs")).href,
+  join(folder, program),
+];
+
+/** Node's arguments for the client. @param folder of the project, or of a clone of it */
+export const clientArgs = (words: readonly string[], folder = PROJECT) => [
+  ...started(folder, "client/main.ts"),
+  ...words,
+];
 
 /** Node's arguments for the worker. */
-export const workerArgs = () => ["--import", QUICK_START, WORKER];
+export const workerArgs = (folder = PROJECT) => started(folder, "worker/main.ts");

@@ -28,6 +28,8 @@ export interface WorkerProcess {
 }
 
 export interface WorkerProcessOptions {
+  /** A clone of the project that it runs from; default: this project. */
+  readonly clone?: string;
   /** Its standard error goes there and not to `log()`. */
   readonly logFile?: string;
   /** Default in a temporary folder. */
@@ -43,7 +45,7 @@ export async function startWorkerProcess(
   const readyFile = options.readyFile ?? join(folder, "ready");
   const logFile = options.logFile === undefined ? undefined : openSync(options.logFile, "a");
   let log = "";
-  const child = spawn(process.execPath, workerArgs(), {
+  const child = spawn(process.execPath, workerArgs(options.clone), {
     // Only the variables that any process has: a test's own settings must not decide.
     env: {
       PATH: process.env["PATH"],

@@ -1,0 +1,16 @@
+/** The project as a person has it who cloned it, without what a run leaves. */
+import { cpSync, readdirSync, symlinkSync } from "node:fs";
+import { join } from "node:path";
+import { emptyFolder } from "./empty-folder.ts";
+import { PROJECT } from "./program.ts";
+
+const SOURCES = /^(activities|client|scripts|worker|workflows|docs)$|^(package(-lock)?|tsconfig)\.json$/;
+
+/** For one test. @returns its folder */
+export function cloneProject(): string {
+  const folder = emptyFolder();
+  for (const name of readdirSync(PROJECT).filter((each) => SOURCES.test(each)))
+    cpSync(join(PROJECT, name), join(folder, name), { recursive: true });
+  symlinkSync(join(PROJECT, "node_modules"), join(folder, "node_modules"));
+  return folder;
+}
