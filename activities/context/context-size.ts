@@ -8,12 +8,12 @@ export type Measure = Omit<SizeInput, "rows">;
 
 /** @param prefix measured size of system prompt and tools */
 export function measureOf(
-  { config, learnt }: Pick<Session, "config" | "learnt">,
+  { config, tokenRatio }: Pick<Session, "config" | "tokenRatio">,
   prefix: { readonly tokens: number },
 ): Measure {
   return {
     prefixTokens: prefix.tokens,
-    ratio: learnt?.ratio ?? 1,
+    ratio: tokenRatio?.ratio ?? 1,
     windowTokens: config.contextWindow,
     pruneProtectTokens: config.context.options.pruneProtect,
     model: config.model,

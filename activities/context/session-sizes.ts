@@ -17,11 +17,11 @@ export async function sessionSizes(
   if (ids.length === 0) return new Map();
   const [known, views] = await Promise.all([loadSettings(db, ids), loadViewSizes(db, ids)]);
   const sizes = new Map<string, NextInputEstimate>();
-  for (const { id, config, learnt, ...prompt } of known) {
+  for (const { id, config, tokenRatio, ...prompt } of known) {
     const parsed = runConfigSchema.safeParse(config);
     if (!parsed.success) continue;
     const prefix = prefixOf({ system: promptOf(prompt, parsed.data), config: parsed.data });
-    const measure = measureOf({ config: parsed.data, learnt }, prefix);
+    const measure = measureOf({ config: parsed.data, tokenRatio }, prefix);
     sizes.set(id, requestSize({ rows: views.get(id) ?? [], ...measure }).next);
   }
   return sizes;

@@ -75,7 +75,7 @@ async function openSession(
   const takesTools = toolsToTake(session, input.continuedStep === undefined);
   const prefix = prefixOf(session, deps.tools);
   const policy = runPolicyOf(session.config, prefix.tokens, {
-    prefix: prefixShares(prefix, session.learnt?.ratio),
+    prefix: prefixShares(prefix, session.tokenRatio?.ratio),
     searchAttributes: deps.searchAttributes,
     ...(await gitOf(db, session)),
     ...queuesOf(deps),

@@ -12,5 +12,5 @@ export async function withAskedModel(
 ): Promise<Session> {
   const config = withFallback(session.config, fallback);
   if (config === session.config) return session;
-  return { ...session, config, learnt: await loadRatio(store.db, config.model) };
+  return { ...session, config, tokenRatio: await loadRatio(store.db, config.model) };
 }

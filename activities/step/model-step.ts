@@ -79,7 +79,7 @@ async function modelStep(
       ? {
           model,
           budget,
-          prefix: prefixShares(prefix, session.learnt?.ratio),
+          prefix: prefixShares(prefix, session.tokenRatio?.ratio),
           ...(input.takeTools ? { takesTools: false as const } : {}),
         }
       : {}),
@@ -111,9 +111,18 @@ async function takeStep(
 ): Promise<StepOutcome> {
   const { db } = deps.store;
   const rows = await loadAnswered(deps, scope, session, input.step);
-  const { learnt } = session;
+  const { tokenRatio } = session;
   const measure = measureOf(session, prefix);
-  const step = { deps, scope, session, input, size: viewSize({ rows, ...measure }), measure, rows, learnt };
+  const step = {
+    deps,
+    scope,
+    session,
+    input,
+    size: viewSize({ rows, ...measure }),
+    measure,
+    rows,
+    tokenRatio,
+  };
 
   const paid = rows.find((row) => row.step === input.step && row.slot === "assistant");
   if (paid) return answerFacts(step, paid);

@@ -16,5 +16,5 @@ export interface StepContext {
   readonly rows: readonly StoredMessage[];
   readonly size: ViewSize;
   readonly measure: Measure;
-  readonly learnt: TokenRatio | undefined;
+  readonly tokenRatio: TokenRatio | undefined;
 }

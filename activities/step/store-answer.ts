@@ -109,11 +109,11 @@ export async function storeAnswer(step: StepContext, answer: ModelAnswer): Promi
   reportCall(step, bill, session.config, { "gen_ai.output.messages": text });
   deps.notifier.wake(session.id);
   // A wrap-up may be asked without the tools that the estimate counts: some servers take no other refusal of calls.
-  const learnt = input.wrapUp
-    ? step.learnt
-    : await learnFrom(deps.store.db, session.config.model, step.learnt, size.pureTokens, believed);
+  const tokenRatio = input.wrapUp
+    ? step.tokenRatio
+    : await learnFrom(deps.store.db, session.config.model, step.tokenRatio, size.pureTokens, believed);
   // What comes from now on is estimated by what this bill has taught, here as in every display.
-  const measure = { ...step.measure, ratio: learnt?.ratio ?? step.measure.ratio };
+  const measure = { ...step.measure, ratio: tokenRatio?.ratio ?? step.measure.ratio };
   return {
     ...facts(step, calls, answer.finish, usage, nextContext({ ...step, measure }, row)),
     ...(await mismatchOf(step, content, answer.finish)),

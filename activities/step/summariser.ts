@@ -30,7 +30,7 @@ export interface SummariserDeps {
   readonly session: Session;
   readonly step: number;
   /** The ratio of the summariser's count to ours. */
-  readonly learnt: TokenRatio | undefined;
+  readonly tokenRatio: TokenRatio | undefined;
   /** Takes a write that has to be done before the round is, and that nothing else waits for. */
   readonly later: (write: Promise<unknown>) => void;
 }
@@ -50,7 +50,14 @@ const PATIENT_ATTEMPTS = 3;
  * @throws SummariserOverflow, SummariserUnavailable; a retryable ModelUnavailable in the first attempts; on abort
  *   the signal's reason
  */
-export function createSummariser({ deps, scope, session, step, learnt, later }: SummariserDeps): Summarise {
+export function createSummariser({
+  deps,
+  scope,
+  session,
+  step,
+  tokenRatio,
+  later,
+}: SummariserDeps): Summarise {
   const { config } = session;
   const target = summariserOf(config);
   const { model, maxOutput } = target;
@@ -104,7 +111,7 @@ export function createSummariser({ deps, scope, session, step, learnt, later }: 
       throw translated(error, scope.attempt - scope.waits);
     }
     later(bill(request, answer));
-    later(learnFrom(deps.store.db, model, learnt, request.tokens, answer.usage));
+    later(learnFrom(deps.store.db, model, tokenRatio, request.tokens, answer.usage));
     return rawAnswer(answer, (text) => deps.sanitizer.clean(text));
   };
 }

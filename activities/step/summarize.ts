@@ -49,7 +49,7 @@ async function summarize(
   const [entered, [rows, rounds]] = await enterReading(deps, scope, at, read);
   holdToModels(deps, entered);
   const session = await withAskedModel(deps, entered, input.fallback);
-  const learnt = await learntOfSummariser(deps, session);
+  const tokenRatio = await ratioOfSummariser(deps, session);
   const { config } = session;
   const prefix = prefixOf(session, deps.tools);
   const budget = budgetOf(config, prefix.tokens);
@@ -71,27 +71,27 @@ async function summarize(
     trigger: input.trigger,
     prefixTokens: prefix.tokens,
     targetTokens: targetTokens(input, budget, measure, prefix.tokens + tokensOf(rows)),
-    ...summariserFigures(config, learnt),
+    ...summariserFigures(config, tokenRatio),
     focus: input.focus === undefined ? undefined : deps.sanitizer.clean(input.focus),
     options: config.context.options,
     deterministic: input.deterministic === true || inflatedLately(rounds, input),
   };
-  return finishCompaction(round, await compactWith(round, compaction, learnt));
+  return finishCompaction(round, await compactWith(round, compaction, tokenRatio));
 }
 
-function learntOfSummariser(
+function ratioOfSummariser(
   deps: AgentDeps,
-  { config, learnt }: Session,
+  { config, tokenRatio }: Session,
 ): Promise<TokenRatio | undefined> | TokenRatio | undefined {
   const { model } = summariserOf(config);
-  return model === config.model ? learnt : loadRatio(deps.store.db, model);
+  return model === config.model ? tokenRatio : loadRatio(deps.store.db, model);
 }
 
 /** What a session's summariser takes and gives: its window by our count, which its own bills have corrected. */
-function summariserFigures(config: RunConfig, learnt: TokenRatio | undefined) {
+function summariserFigures(config: RunConfig, tokenRatio: TokenRatio | undefined) {
   const { contextWindow, maxOutput } = summariserOf(config);
   return {
-    summariserWindowTokens: Math.floor(contextWindow / Math.max(1, learnt?.ratio ?? 1)),
+    summariserWindowTokens: Math.floor(contextWindow / Math.max(1, tokenRatio?.ratio ?? 1)),
     summariserMaxOutput: maxOutput,
   };
 }
@@ -131,14 +131,14 @@ function targetTokens(
 async function compactWith(
   round: CompactionContext,
   compaction: CompactionInput,
-  learnt: TokenRatio | undefined,
+  tokenRatio: TokenRatio | undefined,
 ): Promise<Compaction> {
   const { scope, strategy, input } = round;
   const later = (write: Promise<unknown>) => {
     write.catch(() => undefined);
     round.writes.push(write);
   };
-  const ask = createSummariser({ ...round, step: input.step, learnt, later });
+  const ask = createSummariser({ ...round, step: input.step, tokenRatio, later });
   let announced: Promise<void> | undefined;
   const summarise: Summarise = async (request) => {
     // In parallel with the first request; its outcome is reported later. An earlier attempt that only waited has announced it.

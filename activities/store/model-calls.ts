@@ -207,11 +207,11 @@ export async function loadRatio(db: Queryable, model: string): Promise<TokenRati
   return row;
 }
 
-async function saveRatio(db: Queryable, model: string, learnt: TokenRatio): Promise<void> {
-  const set = { ...learnt, updatedAt: sql`now()` };
+async function saveRatio(db: Queryable, model: string, tokenRatio: TokenRatio): Promise<void> {
+  const set = { ...tokenRatio, updatedAt: sql`now()` };
   await db
     .insert(tokenRatios)
-    .values({ model, ...learnt })
+    .values({ model, ...tokenRatio })
     .onConflictDoUpdate({ target: tokenRatios.model, set });
 }
 
@@ -226,13 +226,14 @@ const RATIO_STEP = 0.01;
 export async function learnFrom(
   db: Queryable,
   model: string,
-  learnt: TokenRatio | undefined,
+  tokenRatio: TokenRatio | undefined,
   estimatedTokens: number,
   usage: StepUsage | undefined,
 ): Promise<TokenRatio | undefined> {
-  if (!usage) return learnt;
-  const next = learnRatio(learnt, estimatedTokens, usage.input);
-  if (learnt && Math.abs(next.ratio - learnt.ratio) < RATIO_STEP * learnt.ratio) return learnt;
+  if (!usage) return tokenRatio;
+  const next = learnRatio(tokenRatio, estimatedTokens, usage.input);
+  if (tokenRatio && Math.abs(next.ratio - tokenRatio.ratio) < RATIO_STEP * tokenRatio.ratio)
+    return tokenRatio;
   await saveRatio(db, model, next);
   return next;
 }

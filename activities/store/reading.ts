@@ -277,7 +277,7 @@ export interface SessionSettings {
   readonly prompt: string | null;
   /** If no prompt is stored: what one is made of. */
   readonly instructions: string | null;
-  readonly learnt: TokenRatio | undefined;
+  readonly tokenRatio: TokenRatio | undefined;
 }
 
 export async function loadSettings(db: Queryable, ids: readonly string[]): Promise<SessionSettings[]> {
@@ -294,6 +294,6 @@ export async function loadSettings(db: Queryable, ids: readonly string[]): Promi
     .where(inArray(sessions.id, [...ids]));
   return rows.map(({ ratio, samples, ...row }) => ({
     ...row,
-    learnt: ratio === null || samples === null ? undefined : { ratio, samples },
+    tokenRatio: ratio === null || samples === null ? undefined : { ratio, samples },
   }));
 }

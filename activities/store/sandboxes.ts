@@ -2,7 +2,7 @@
 import { and, eq, gt, isNull, lt, max, or, sql } from "drizzle-orm";
 import type { Queryable } from "./db.ts";
 import { prepared } from "./prepared.ts";
-import { boxes, sessions, toolCalls } from "./schema/index.ts";
+import { sandboxes, sessions, toolCalls } from "./schema/index.ts";
 
 /** Which sandbox it is: another volume, container or life of its processes is another sandbox. */
 export interface SandboxIdentity {
@@ -15,10 +15,10 @@ export interface SandboxIdentity {
   readonly image?: string | null | undefined;
 }
 
-export type SandboxRow = typeof boxes.$inferSelect;
+export type SandboxRow = typeof sandboxes.$inferSelect;
 
 export async function findSandbox(db: Queryable, sessionId: string): Promise<SandboxRow | undefined> {
-  const [row] = await db.select().from(boxes).where(eq(boxes.sessionId, sessionId));
+  const [row] = await db.select().from(sandboxes).where(eq(sandboxes.sessionId, sessionId));
   return row;
 }
 
@@ -65,9 +65,9 @@ export async function recordSandbox(
   const place = { host, volume, container, boot, taskQueue, image, closedRun: null };
   const set = savedStep === undefined ? place : { ...place, savedStep };
   await db
-    .insert(boxes)
+    .insert(sandboxes)
     .values({ sessionId, ...set })
-    .onConflictDoUpdate({ target: boxes.sessionId, set });
+    .onConflictDoUpdate({ target: sandboxes.sessionId, set });
 }
 
 /** Stands for the run in a sandbox's row, so that the same run opens it again. */
@@ -79,9 +79,9 @@ export const PARKED = "parked";
  */
 export async function markClosed(db: Queryable, sessionId: string, closedRun: string): Promise<void> {
   await db
-    .insert(boxes)
+    .insert(sandboxes)
     .values({ sessionId, host: "", volume: "", container: "", boot: "", closedRun })
-    .onConflictDoUpdate({ target: boxes.sessionId, set: { closedRun } });
+    .onConflictDoUpdate({ target: sandboxes.sessionId, set: { closedRun } });
 }
 
 /** Whether this is still the sandbox with the session's files, in the same life of its processes, for this run. */
@@ -97,16 +97,16 @@ export async function isCurrentSandbox(
 /** Asked before and after each call. */
 const currentQuery = prepared((db) =>
   db
-    .select({ id: boxes.sessionId })
-    .from(boxes)
-    .innerJoin(sessions, eq(sessions.id, boxes.sessionId))
+    .select({ id: sandboxes.sessionId })
+    .from(sandboxes)
+    .innerJoin(sessions, eq(sessions.id, sandboxes.sessionId))
     .where(
       and(
-        eq(boxes.sessionId, sql.placeholder("id")),
-        eq(boxes.volume, sql.placeholder("volume")),
-        eq(boxes.container, sql.placeholder("container")),
-        eq(boxes.boot, sql.placeholder("boot")),
-        isNull(boxes.closedRun),
+        eq(sandboxes.sessionId, sql.placeholder("id")),
+        eq(sandboxes.volume, sql.placeholder("volume")),
+        eq(sandboxes.container, sql.placeholder("container")),
+        eq(sandboxes.boot, sql.placeholder("boot")),
+        isNull(sandboxes.closedRun),
         eq(sessions.restoreWorkspace, false),
         sql`${sessions.runId} is not distinct from ${sql.placeholder("runId")}`,
       ),
@@ -117,25 +117,25 @@ const currentQuery = prepared((db) =>
 /** Appends to the notice for the next step boundary. */
 export async function addNotice(db: Queryable, sessionId: string, text: string): Promise<void> {
   await db
-    .update(boxes)
-    .set({ notice: sql`concat_ws(E'\n', ${boxes.notice}, ${text}::text)` })
-    .where(eq(boxes.sessionId, sessionId));
+    .update(sandboxes)
+    .set({ notice: sql`concat_ws(E'\n', ${sandboxes.notice}, ${text}::text)` })
+    .where(eq(sandboxes.sessionId, sessionId));
 }
 
 /** Replaces the pending notice. */
 export async function setNotice(db: Queryable, sessionId: string, text: string): Promise<void> {
-  await db.update(boxes).set({ notice: text }).where(eq(boxes.sessionId, sessionId));
+  await db.update(sandboxes).set({ notice: text }).where(eq(sandboxes.sessionId, sessionId));
 }
 
 /** Takes the pending notice, once: in the transaction that stores it for the model. */
 export async function takeNotice(db: Queryable, sessionId: string): Promise<string | undefined> {
   const [row] = await db
-    .select({ notice: boxes.notice })
-    .from(boxes)
-    .where(eq(boxes.sessionId, sessionId))
+    .select({ notice: sandboxes.notice })
+    .from(sandboxes)
+    .where(eq(sandboxes.sessionId, sessionId))
     .for("update");
   if (row?.notice == null) return undefined;
-  await db.update(boxes).set({ notice: null }).where(eq(boxes.sessionId, sessionId));
+  await db.update(sandboxes).set({ notice: null }).where(eq(sandboxes.sessionId, sessionId));
   return row.notice;
 }
 
@@ -149,12 +149,15 @@ export async function beginSave(db: Queryable, sessionId: string, limit: number)
 
 const beginQuery = prepared((db) =>
   db
-    .update(boxes)
-    .set({ savesBegun: sql`${boxes.savesBegun} + 1` })
+    .update(sandboxes)
+    .set({ savesBegun: sql`${sandboxes.savesBegun} + 1` })
     .where(
-      and(eq(boxes.sessionId, sql.placeholder("sessionId")), lt(boxes.savesBegun, sql.placeholder("limit"))),
+      and(
+        eq(sandboxes.sessionId, sql.placeholder("sessionId")),
+        lt(sandboxes.savesBegun, sql.placeholder("limit")),
+      ),
     )
-    .returning({ id: boxes.sessionId })
+    .returning({ id: sandboxes.sessionId })
     .prepare("begin_save"),
 );
 
@@ -165,18 +168,20 @@ export async function forgetSavesBegun(db: Queryable, sessionId: string): Promis
 
 const forgetQuery = prepared((db) =>
   db
-    .update(boxes)
+    .update(sandboxes)
     .set({ savesBegun: 0 })
-    .where(and(eq(boxes.sessionId, sql.placeholder("sessionId")), gt(boxes.savesBegun, 0)))
+    .where(and(eq(sandboxes.sessionId, sql.placeholder("sessionId")), gt(sandboxes.savesBegun, 0)))
     .prepare("forget_saves_begun"),
 );
 
 /** All calls up to `step` are over and the files they left are in a checkpoint. */
 export async function markSaved(db: Queryable, sessionId: string, step: number): Promise<void> {
   await db
-    .update(boxes)
+    .update(sandboxes)
     .set({ savedStep: step, savesBegun: 0 })
-    .where(and(eq(boxes.sessionId, sessionId), or(isNull(boxes.savedStep), lt(boxes.savedStep, step))));
+    .where(
+      and(eq(sandboxes.sessionId, sessionId), or(isNull(sandboxes.savedStep), lt(sandboxes.savedStep, step))),
+    );
 }
 
 /** As `markSaved`, in one statement, if the session still has that epoch and that sandbox. */
@@ -190,14 +195,14 @@ export async function markUnchanged(
 
 const unchangedQuery = prepared((db) =>
   db
-    .update(boxes)
+    .update(sandboxes)
     .set({ savedStep: sql`${sql.placeholder("step")}`, savesBegun: 0 })
     .where(
       and(
-        eq(boxes.sessionId, sql.placeholder("sessionId")),
-        eq(boxes.volume, sql.placeholder("volume")),
-        lt(sql`coalesce(${boxes.savedStep}, -1)`, sql.placeholder("step")),
-        sql`exists (select 1 from sessions as s where s.id = ${boxes.sessionId} and s.epoch = ${sql.placeholder("epoch")})`,
+        eq(sandboxes.sessionId, sql.placeholder("sessionId")),
+        eq(sandboxes.volume, sql.placeholder("volume")),
+        lt(sql`coalesce(${sandboxes.savedStep}, -1)`, sql.placeholder("step")),
+        sql`exists (select 1 from sessions as s where s.id = ${sandboxes.sessionId} and s.epoch = ${sql.placeholder("epoch")})`,
       ),
     )
     .prepare("mark_unchanged"),
@@ -209,7 +214,7 @@ export async function keepLeftOut(
   sessionId: string,
   leftOut: SandboxRow["leftOut"],
 ): Promise<void> {
-  await db.update(boxes).set({ leftOut }).where(eq(boxes.sessionId, sessionId));
+  await db.update(sandboxes).set({ leftOut }).where(eq(sandboxes.sessionId, sessionId));
 }
 
 /** The newest step of the live line that has begun a call which may change files; undefined if none has. */

@@ -12,7 +12,7 @@ import { loadCatalogues } from "./mcp.ts";
 import { prepared } from "./prepared.ts";
 import { configOf, configText } from "./stored-config.ts";
 import { promptColumns, promptOf, promptRow, SYSTEM_SEQUENCE } from "./stored-prompt.ts";
-import { boxes, checkpoints, cursors, sessions, storedMessages, tokenRatios } from "./schema/index.ts";
+import { sandboxes, checkpoints, cursors, sessions, storedMessages, tokenRatios } from "./schema/index.ts";
 
 export interface NewSession {
   readonly id: string;
@@ -63,7 +63,7 @@ export interface Session {
   /** Of a delegate: no call of its parent waits for it any more. */
   readonly isOrphan: boolean;
   /** The ratio of its model's real count to our estimate, as learned over all sessions. */
-  readonly learnt: TokenRatio | undefined;
+  readonly tokenRatio: TokenRatio | undefined;
   /** Tools of the MCP servers that it has; absent if it has none. */
   readonly catalogues?: readonly McpCatalogue[];
 }
@@ -124,16 +124,16 @@ const sessionQuery = prepared((db) =>
       ...promptColumns,
       ratio: tokenRatios.ratio,
       samples: tokenRatios.samples,
-      queue: boxes.taskQueue,
+      queue: sandboxes.taskQueue,
       isOrphan,
-      hasNotice: sql<boolean>`${boxes.notice} is not null`,
+      hasNotice: sql<boolean>`${sandboxes.notice} is not null`,
       isApproved: sql<boolean>`exists (select 1 from questions as q
         where q.session_id = ${sessions.id} and q.kind = 'plan' and q.status = 'answered')`,
       hasWaiting: sql<boolean>`exists (select 1 from guidance as g
         where g.session_id = ${sessions.id} and g.delivered_sequence is null and not g.dropped)`,
     })
     .from(sessions)
-    .leftJoin(boxes, eq(boxes.sessionId, sessions.id))
+    .leftJoin(sandboxes, eq(sandboxes.sessionId, sessions.id))
     .leftJoin(tokenRatios, sql`${tokenRatios.model} = ${sessions.config}->>'model'`)
     .where(eq(sessions.id, sql.placeholder("id")))
     .prepare("find_session"),
@@ -163,7 +163,7 @@ export async function findSession(db: Queryable, id: string): Promise<Session | 
     owner: row.owner ?? undefined,
     parentId: row.parentId ?? undefined,
     isOrphan: found.isOrphan,
-    learnt: ratio === null || samples === null ? undefined : { ratio, samples },
+    tokenRatio: ratio === null || samples === null ? undefined : { ratio, samples },
     ...(config.mcpServers === undefined && config.ownTools !== true
       ? {}
       : { catalogues: await loadCatalogues(db, id) }),

@@ -3,7 +3,7 @@ import { and, asc, eq, getTableColumns, inArray, isNull, ne, type Placeholder, s
 import type { ToolOutcome } from "../contract/message.ts";
 import type { Queryable } from "./db.ts";
 import { prepared } from "./prepared.ts";
-import { boxes, storedMessages, toolCalls, toolOutputs } from "./schema/index.ts";
+import { sandboxes, storedMessages, toolCalls, toolOutputs } from "./schema/index.ts";
 
 export type LedgerRow = typeof toolCalls.$inferSelect;
 
@@ -67,7 +67,7 @@ export async function claimCall(
     if (!before) return undefined;
     const isOpen = before.status === "pending" || before.status === "running";
     if (!isOpen || isReadOnly(before.name)) return { before, fence: before.fence };
-    const sandbox = sql`(select ${boxes.container} from ${boxes} where ${boxes.sessionId} = ${sessionId})`;
+    const sandbox = sql`(select ${sandboxes.container} from ${sandboxes} where ${sandboxes.sessionId} = ${sessionId})`;
     const [row] = await db
       .update(toolCalls)
       .set({

@@ -5,7 +5,7 @@ import { expect, it, onTestFinished } from "vitest";
 import { deliverGuidance } from "../../activities/step/deliver-guidance.ts";
 import { createActivities } from "../../activities/index.ts";
 import { takeOver } from "../../activities/store/runs.ts";
-import { boxes, type runs, toolCalls } from "../../activities/store/schema/index.ts";
+import { sandboxes, type runs, toolCalls } from "../../activities/store/schema/index.ts";
 import { countParked } from "../../activities/store/guidance.ts";
 import { findSession } from "../../activities/store/sessions.ts";
 import { guidance, openDirectAgent } from "../support/direct-agent.ts";
@@ -151,7 +151,7 @@ it("who opens a sandbox locks the session before its sandbox, as who saves one d
   await client.query("update boxes set saved_step = 0 where session_id = $1", [agent.id]);
   await client.query("commit");
   await opening;
-  const [row] = await database.store.db.select().from(boxes).where(eq(boxes.sessionId, agent.id));
+  const [row] = await database.store.db.select().from(sandboxes).where(eq(sandboxes.sessionId, agent.id));
   expect(row).toMatchObject({ savedStep: 0 });
 });
 

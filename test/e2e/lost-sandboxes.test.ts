@@ -1,7 +1,7 @@
 /** Sandboxes that are killed, removed or stopped from outside during a command. */
 import { eq } from "drizzle-orm";
 import { describe, expect, it } from "vitest";
-import { boxes, checkpoints } from "../../activities/store/schema/index.ts";
+import { sandboxes, checkpoints } from "../../activities/store/schema/index.ts";
 import { eventually, type StartOptions, useAgent } from "../support/agent-harness.ts";
 import { removeAll, untilItRuns } from "../support/lost-sandbox.ts";
 import { call, scriptedModel } from "../support/scripted-model.ts";
@@ -75,7 +75,7 @@ describe.concurrent("a sandbox that is lost during a command", () => {
     await untilStepSaved(agent.database.store, session.id, 1);
     const { db } = agent.database.store;
     await db.delete(checkpoints).where(eq(checkpoints.sessionId, session.id));
-    await db.update(boxes).set({ savedStep: null }).where(eq(boxes.sessionId, session.id));
+    await db.update(sandboxes).set({ savedStep: null }).where(eq(sandboxes.sessionId, session.id));
     await removeAll(agent, session);
     await expect(session.handle.result()).rejects.toMatchObject({
       cause: {

@@ -1,7 +1,7 @@
 /** A worker that is killed repeatedly at random moments of its work. */
 import { eq } from "drizzle-orm";
 import { expect, it } from "vitest";
-import { boxes } from "../../activities/store/schema/index.ts";
+import { sandboxes } from "../../activities/store/schema/index.ts";
 import { checkSession } from "../support/checker/check-session.ts";
 import { eventually } from "../support/eventually.ts";
 import { startKillableSession } from "../support/killable-session.ts";
@@ -18,9 +18,9 @@ const database = useDatabase(10);
 
 async function isSaved(sessionId: string): Promise<boolean> {
   const [row] = await database.store.db
-    .select({ begun: boxes.savesBegun })
-    .from(boxes)
-    .where(eq(boxes.sessionId, sessionId));
+    .select({ begun: sandboxes.savesBegun })
+    .from(sandboxes)
+    .where(eq(sandboxes.sessionId, sessionId));
   return (row?.begun ?? 0) === 0;
 }
 

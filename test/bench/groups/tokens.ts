@@ -43,7 +43,7 @@ export async function measureTokens(): Promise<Figure[]> {
       note: `${off < 0 ? "under" : "over"} the ${actual} tokens of o200k; texts the sketch was not made on`,
     };
   });
-  const { errors, pureErrors, ms, tokens, learnt } = converse(texts);
+  const { errors, pureErrors, ms, tokens, tokenRatio } = converse(texts);
   return [
     {
       name: "next prompt against its bill, median",
@@ -66,7 +66,7 @@ export async function measureTokens(): Promise<Figure[]> {
       unit: "%",
       n: pureErrors.length,
       goal: { of: "value", atMost: 5 },
-      note: `p95 ${quantile(pureErrors, 0.95).toFixed(2)} %; with the model's ratio, learnt to be ${learnt.toFixed(3)}`,
+      note: `p95 ${quantile(pureErrors, 0.95).toFixed(2)} %; with the model's ratio, learnt to be ${tokenRatio.toFixed(3)}`,
     },
     ...pure,
     {
@@ -87,7 +87,7 @@ interface Conversation {
   readonly ms: number[];
   readonly tokens: number;
   /** Actual / estimated in the end. */
-  readonly learnt: number;
+  readonly tokenRatio: number;
 }
 
 /** Bills each request with a real tokenizer, as the strict model server does, and compares what was foreseen. */
@@ -103,11 +103,11 @@ function converse(texts: Texts): Conversation {
   const request = { tools, system } as unknown as ParsedRequest;
   const random = createRandom(11);
   let rows: StoredMessage[] = rowsOf([user(`Build the importer.\n${piece(texts.prose, random, 2_000)}`)]);
-  let learnt: TokenRatio | undefined;
+  let tokenRatio: TokenRatio | undefined;
   const out = { errors: [] as number[], pureErrors: [] as number[], ms: [] as number[] };
   let actual = 0;
   for (let step = 1; step <= STEPS; step += 1) {
-    const ratio = learnt?.ratio ?? 1;
+    const ratio = tokenRatio?.ratio ?? 1;
     const measure = { prefixTokens: prefix.tokens, ratio, windowTokens: WINDOW_TOKENS };
     const size = viewSize({ rows, ...measure });
     actual = biller.measure({ ...request, items: rows.flatMap(itemsOf) }).tokens;
@@ -115,7 +115,7 @@ function converse(texts: Texts): Conversation {
       out.errors.push(Math.abs(size.next.tokens / actual - 1) * 100);
       out.pureErrors.push(Math.abs((size.pureTokens * ratio) / actual - 1) * 100);
     }
-    learnt = learnRatio(learnt, size.pureTokens, actual);
+    tokenRatio = learnRatio(tokenRatio, size.pureTokens, actual);
     const messages = stepMessages(texts, step, random);
     const output = itemsOf(messages[0] as StoredMessage).reduce(
       (sum, item) => sum + outputOf(item, biller),
@@ -128,7 +128,7 @@ function converse(texts: Texts): Conversation {
     const [answer, ...results] = added;
     rows = [...rows, { ...(answer as StoredMessage), usage: { input: actual, output } }, ...results];
   }
-  return { ...out, tokens: actual, learnt: learnt?.ratio ?? 1 };
+  return { ...out, tokens: actual, tokenRatio: tokenRatio?.ratio ?? 1 };
 }
 
 const SHARES: readonly (readonly [HeldOutKind, number])[] = [

@@ -139,10 +139,10 @@ describe("estimatedNextInput", () => {
 
 describe("learnRatio", () => {
   it("reaches the true ratio within some calls and stays there", () => {
-    let learnt = learnRatio(undefined, 1_000, 1_200);
-    for (let call = 0; call < 20; call++) learnt = learnRatio(learnt, 1_000, 1_200);
-    expect(learnt.ratio).toBeCloseTo(1.2, 5);
-    expect(learnt.samples).toBe(21);
+    let tokenRatio = learnRatio(undefined, 1_000, 1_200);
+    for (let call = 0; call < 20; call++) tokenRatio = learnRatio(tokenRatio, 1_000, 1_200);
+    expect(tokenRatio.ratio).toBeCloseTo(1.2, 5);
+    expect(tokenRatio.samples).toBe(21);
   });
 
   it("ignores one absurd sample, and unusable ones", () => {
@@ -161,22 +161,22 @@ describe("learnRatio", () => {
 
   it("learns nothing from a server that cuts requests silently, so that compaction still starts [S11]", () => {
     const [window, kept] = [32_000, 4_096];
-    let learnt = { ratio: 1, samples: 0 };
+    let tokenRatio = { ratio: 1, samples: 0 };
     let due = false;
     for (let counted = 1_000; counted < 1.5 * window && !due; counted += 500) {
       const bill = { input: Math.min(counted, kept), output: 100 };
-      learnt = learnRatio(learnt, counted, bill.input);
-      const next = { bill, newTokens: 400, pureTokens: counted + 500, ratio: learnt.ratio };
+      tokenRatio = learnRatio(tokenRatio, counted, bill.input);
+      const next = { bill, newTokens: 400, pureTokens: counted + 500, ratio: tokenRatio.ratio };
       due = estimatedNextInput(next).tokens > 0.8 * window;
     }
-    expect(learnt.ratio).toBeGreaterThan(0.7);
+    expect(tokenRatio.ratio).toBeGreaterThan(0.7);
     expect(due).toBe(true);
   });
 
   it("always stays within 0.5 and 2", () => {
     fc.assert(
       fc.property(fc.array(fc.tuple(fc.double(), fc.double()), { maxLength: 40 }), (samplesOf) => {
-        const { ratio } = samplesOf.reduce((learnt, [e, a]) => learnRatio(learnt, e, a), {
+        const { ratio } = samplesOf.reduce((tokenRatio, [e, a]) => learnRatio(tokenRatio, e, a), {
           ratio: 1,
           samples: 0,
         });
