@@ -1,4 +1,5 @@
 /** A session whose last answer must be JSON by a schema: the schema, and how an answer is checked against it. */
+import { loadPart } from "../contract/load-part.ts";
 import { z } from "zod";
 import { shorten } from "../contract/cut-text.ts";
 
@@ -38,7 +39,7 @@ export async function checkAnswer(schema: OutputSchema, text: string): Promise<C
 
 // The MCP library brings a whole validator for all dialects. A new one each time: it would keep every schema that it ever saw.
 async function validatorOf(schema: OutputSchema) {
-  const { AjvJsonSchemaValidator } = await import("@modelcontextprotocol/client/validators/ajv");
+  const { AjvJsonSchemaValidator } = await loadPart(import("@modelcontextprotocol/client/validators/ajv"));
   return new AjvJsonSchemaValidator().getValidator(schema);
 }
 

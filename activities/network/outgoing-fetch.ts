@@ -3,6 +3,7 @@
  * limits but ours, and the proxy that HTTP_PROXY, HTTPS_PROXY and NO_PROXY name. Certificates of NODE_EXTRA_CA_CERTS are
  * Node's own matter.
  */
+import { loadPart } from "../contract/load-part.ts";
 
 export type Fetch = typeof globalThis.fetch;
 
@@ -13,7 +14,7 @@ export interface Outgoing {
 
 /** Reads the environment's proxies once. Its idle connections keep no process alive. */
 export async function createOutgoing(): Promise<Outgoing> {
-  const { Agent, EnvHttpProxyAgent, fetch } = await import("undici");
+  const { Agent, EnvHttpProxyAgent, fetch } = await loadPart(import("undici"));
   const limits = { headersTimeout: 0, bodyTimeout: 0, connectTimeout: 0 };
   const [direct, proxied] = [new Agent(limits), new EnvHttpProxyAgent(limits)];
   // The same interface as Node's own, whose types are those of an older undici.

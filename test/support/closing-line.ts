@@ -30,8 +30,9 @@ export class ClosingLine implements Reporter {
     for (const module of modules) {
       let failed = 0;
       for (const test of module.children.allTests()) {
-        const { state } = test.result();
-        if (test.diagnostic()?.flaky === true) flaky.push(`  ${module.relativeModuleId} > ${test.fullName}`);
+        const { state, errors: thrown = [] } = test.result();
+        if (test.diagnostic()?.flaky === true)
+          flaky.push(`  ${module.relativeModuleId} > ${test.fullName}`, ...thrown.map(firstTry));
         if (state === "failed") failed += 1;
         else if (state === "passed") count.passed += 1;
         else count.skipped += 1;
@@ -50,6 +51,16 @@ export class ClosingLine implements Reporter {
 }
 
 const SHOWN_FILES = 10;
+
+/** Why the first try failed: a machine that is too busy, or a fault that comes and goes. */
+function firstTry({ message, stacks }: SerializedError): string {
+  const [at] = stacks ?? [];
+  const place = at === undefined ? "" : ` (line ${at.line})`;
+  return message.replaceAll(/^/gm, "    ").slice(0, MAX_MESSAGE_CHARS) + place;
+}
+
+/** With a page's text or a log in it, a message is long. */
+const MAX_MESSAGE_CHARS = 1_500;
 
 /** A line for each of the ten slowest, slowest first. */
 export function slowestFiles(files: readonly { readonly file: string; readonly ms: number }[]): string[] {
