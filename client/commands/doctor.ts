@@ -30,16 +30,12 @@ export function doctorCommand(command: Command, output: Output) {
         ...own.settings,
       ],
     };
-    if (flags.json === true) output.json({ ...diagnosis, checks: diagnosis.checks.map(withOldName) }, 2);
+    if (flags.json === true) output.json(diagnosis, 2);
     else output.result(`${output.hints(doctorText(diagnosis, output.style))}\n`);
     if (!own.check.ok) return exitCodes.usage;
     return checks.every(({ ok }) => ok) ? exitCodes.completed : exitCodes.missing;
   };
 }
-
-/** The older name of the fix, which scripts read. */
-const withOldName = ({ fix, ...check }: Diagnosis["checks"][number]) =>
-  fix === undefined ? check : { ...check, fix, mend: fix };
 
 export function doctorText({ checks, settings }: Diagnosis, style: Style): string {
   const width = Math.max(
