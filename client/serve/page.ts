@@ -12,7 +12,9 @@ const part = (name: string) => readFileSync(new URL(`./page/${name}`, import.met
 
 export function readPage(): Page {
   const style = [part("page.css"), part("session.css")].join("\n");
-  const script = ["show.js", "notes.js", "controls.js", "many.js", "page.js"].map(part).join("\n");
+  const script = ["show.js", "notes.js", "controls.js", "many.js", "page.js", "start.js"]
+    .map(part)
+    .join("\n");
   const html = part("page.html")
     // The hashes cover everything between the tags.
     .replace(/(?<=<style>)[^<]*/, () => style)

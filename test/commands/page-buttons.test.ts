@@ -115,4 +115,28 @@ describe.skipIf(browserPath === undefined)(`in a browser${noBrowser}`, () => {
     expect(await tooWide(page)).toEqual([]);
     expect(errors, faults()).toEqual([]);
   });
+
+  test("a task is started, and one that is refused says why and keeps what was written", async () => {
+    const [{ url, faults }, browser] = await Promise.all([serving(), openBrowser()]);
+    const { page, errors } = await lookAt(browser, url, PHONE);
+    await page.click("#new");
+    await page.fill("#task", "say: Started on a phone.");
+    await page.fill("#repo", "ftp://example.test/a.git");
+    await page.click("#begin");
+    await page.locator("#refused", { hasText: "A repository's address has the form" }).waitFor();
+    expect(await tooWide(page)).toEqual([]);
+    await page.fill("#repo", "");
+    await page.click("#begin");
+    await page.locator("#log .outcome", { hasText: "completed" }).waitFor();
+    expect(await page.locator("#log .words").allTextContents()).toEqual(["Started on a phone."]);
+
+    await page.click("#back");
+    await page.click("#new");
+    expect(await page.inputValue("#task")).toBe("");
+    // The browser notes the one start that was refused.
+    expect(
+      errors.filter((error) => !error.includes("status of 4")),
+      faults(),
+    ).toEqual([]);
+  });
 });

@@ -35,8 +35,10 @@ const isUnanswered = (error) => error instanceof TypeError || error.name === "Ti
 const hasEnded = (status) => status !== "active" && status !== "waiting";
 
 function tell(error) {
-  $("problem").textContent = error?.message ?? "";
-  $("problem").hidden = error === undefined;
+  for (const place of [$("problem"), $("refused")]) {
+    place.textContent = error?.message ?? "";
+    place.hidden = error === undefined;
+  }
 }
 
 /** Does what a button asks for; it cannot be pressed again meanwhile. */
@@ -114,6 +116,7 @@ function closeSession() {
   open = undefined;
   document.body.classList.remove("open");
   $("session").hidden = true;
+  $("start").hidden = true;
   $("empty").hidden = false;
   $("connection").textContent = "";
 }
