@@ -42,7 +42,7 @@ export function sessionGit(
   if (flags.workspace !== undefined)
     throw usageError("--repo and --workspace exclude each other: a session starts from one of them.");
   const address = repositoryAddress(repo);
-  if ("wrong" in address) throw usageError(`--repo: ${address.wrong}`);
+  if ("wrong" in address) throw usageError(address.wrong);
   for (const [name, value, schema] of [
     ["branch", branch, branchName],
     ["ref", ref, refName],

@@ -14,7 +14,7 @@ export async function devcontainerOfRepository(
   environment: Environment = process.env,
 ): Promise<Devcontainer> {
   const address = repositoryAddress(repo);
-  if ("wrong" in address) throw usageError(`--repo: ${address.wrong}`);
+  if ("wrong" in address) throw usageError(address.wrong);
   const found = await peekFile(gitAccessOf(environment), address.url, { ref, paths: PLACES });
   if (found === undefined)
     throw usageError(

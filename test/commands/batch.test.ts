@@ -73,7 +73,7 @@ test("a bad line is named with its reason, and nothing starts", async () => {
   const bad = await longhaul(["batch", file], { cwd });
   expect(bad).toMatchObject({ code: 2, out: "" });
   expect(bad.err).toMatch(
-    /2 lines .*nothing was.*\n.*bad-\w+\.jsonl:2: .*not-there.*\n.*bad-\w+\.jsonl:3: --repo: /,
+    /2 lines .*nothing was.*\n.*bad-\w+\.jsonl:2: .*not-there.*\n.*bad-\w+\.jsonl:3: The repository's address /,
   );
   expect((await longhaul(["batch", "status", `bad-${RUN}`])).code).toBe(5);
 });
