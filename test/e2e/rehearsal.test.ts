@@ -41,7 +41,8 @@ describe("the flashcard application", () => {
       expect(rounds.filter((round) => round.status === "compacted").length).toBeGreaterThanOrEqual(3);
       // Each step of the script came once, in order, and every failure was intended.
       const answers = await answersOf(store, session.id);
-      expect(JSON.stringify(answers.map((row) => row.content))).not.toContain("not what the script expects");
+      const said = JSON.stringify(answers.map((row) => row.content));
+      expect(said.match(/not what the script expects.{0,300}/g)).toBeNull();
       const results = await resultTexts(store, session.id);
       expect(results.findLast((text) => text.includes(" pass "))).toMatch(/pass 63\nℹ fail 0\n/);
       const calls = await billsOf(store, session.id);
