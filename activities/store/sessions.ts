@@ -12,7 +12,7 @@ import { loadCatalogues } from "./mcp.ts";
 import { prepared } from "./prepared.ts";
 import { configOf, configText } from "./stored-config.ts";
 import { promptColumns, promptOf, promptRow, SYSTEM_SEQUENCE } from "./stored-prompt.ts";
-import { sandboxes, checkpoints, cursors, sessions, storedMessages, tokenRatios } from "./schema/index.ts";
+import { checkpoints, cursors, sandboxes, sessions, storedMessages, tokenRatios } from "./schema/index.ts";
 
 export interface NewSession {
   readonly id: string;

@@ -31,29 +31,33 @@ export async function serverUse(server: {
   readonly taskQueue: string;
 }): Promise<ServerUse | undefined> {
   const { connection: options, namespace } = temporalConnection(server.temporalAddress);
-  let connection: Connection | undefined;
+  let opened: Connection | undefined;
   try {
-    connection = await withTimeout(
+    const connection = await withTimeout(
       Connection.connect({ ...options, connectTimeout: CONNECT_MS }),
       CONNECT_MS,
     );
+    opened = connection;
     const client = temporalClient({ connection, namespace });
     const runs: ListedRun[] = [];
-    for await (const run of listRuns(client, { only: "all" })) if (runs.push(run) === LOOKED_AT) break;
+    for await (const run of listRuns(client, "all")) if (runs.push(run) === LOOKED_AT) break;
     const open = (queue: string) => runs.filter((run) => run.taskQueue === queue && run.isRunning);
-    const others: OtherUse[] = [];
-    for (const queue of new Set(runs.map((run) => run.taskQueue))) {
-      if (queue === server.taskQueue) continue;
-      const running = open(queue).length;
-      const pollers = running > 0 ? [] : await pollersOf(connection, namespace, queue).catch(() => undefined);
-      if (pollers === undefined) others.push({ queue, running, isUnsure: true });
-      else if (running > 0 || pollers.length > 0) others.push({ queue, running });
-    }
-    return { running: open(server.taskQueue).map(({ workflowId }) => workflowId), others };
+    const queues = [...new Set(runs.map((run) => run.taskQueue))].filter((name) => name !== server.taskQueue);
+    // All at once: one that does not answer costs its time limit once.
+    const uses = await Promise.all(
+      queues.map(async (queue): Promise<OtherUse[]> => {
+        const running = open(queue).length;
+        if (running > 0) return [{ queue, running }];
+        const pollers = await pollersOf(connection, namespace, queue).catch(() => undefined);
+        if (pollers === undefined) return [{ queue, running, isUnsure: true }];
+        return pollers.length > 0 ? [{ queue, running }] : [];
+      }),
+    );
+    return { running: open(server.taskQueue).map(({ workflowId }) => workflowId), others: uses.flat() };
   } catch {
     return undefined;
   } finally {
-    await connection?.close().catch(() => {});
+    await opened?.close().catch(() => {});
   }
 }
 

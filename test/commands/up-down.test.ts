@@ -154,7 +154,7 @@ test("down lists unfinished tasks, and keeps a Temporal that another installatio
   const own = { LONGHAUL_TASK_QUEUE: queues.mine };
   await eventually("both are listed", async () => {
     let count = 0;
-    for await (const run of listRuns(client, { only: "running" }))
+    for await (const run of listRuns(client, "running"))
       if (Object.values(queues).includes(run.taskQueue)) count += 1;
     return count === 2;
   });

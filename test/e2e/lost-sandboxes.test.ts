@@ -1,7 +1,7 @@
 /** Sandboxes that are killed, removed or stopped from outside during a command. */
 import { eq } from "drizzle-orm";
 import { describe, expect, it } from "vitest";
-import { sandboxes, checkpoints } from "../../activities/store/schema/index.ts";
+import { checkpoints, sandboxes } from "../../activities/store/schema/index.ts";
 import { eventually, type StartOptions, useAgent } from "../support/agent-harness.ts";
 import { removeAll, untilItRuns } from "../support/lost-sandbox.ts";
 import { call, scriptedModel } from "../support/scripted-model.ts";

@@ -13,12 +13,12 @@ export interface ListedRun {
   readonly isRunning: boolean;
 }
 
-/** Newest first. The list lags behind by moments. @param only those that run */
+/** Newest first. The list lags behind by moments. */
 export async function* listRuns(
   { workflowService, options: { namespace } }: Client,
-  { only }: { readonly only: "running" | "all" },
+  which: "running" | "all",
 ): AsyncGenerator<ListedRun> {
-  const query = `WorkflowType = '${WORKFLOW_TYPE}'${only === "all" ? "" : " and ExecutionStatus = 'Running'"}`;
+  const query = `WorkflowType = '${WORKFLOW_TYPE}'${which === "all" ? "" : " and ExecutionStatus = 'Running'"}`;
   let nextPageToken: Uint8Array | undefined;
   do {
     const page = await workflowService.listWorkflowExecutions({

@@ -14,7 +14,7 @@ export async function listedAsRunning(client: Client): Promise<ReadonlySet<strin
   const ids = new Set<string>();
   try {
     await client.withAbortSignal(AbortSignal.timeout(LIST_MS), async () => {
-      for await (const { workflowId } of listRuns(client, { only: "running" })) ids.add(workflowId);
+      for await (const { workflowId } of listRuns(client, "running")) ids.add(workflowId);
     });
     return ids;
   } catch {

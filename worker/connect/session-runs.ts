@@ -15,7 +15,7 @@ interface KnownRun {
   readonly startedMs: number;
 }
 
-interface ListedRun extends KnownRun {
+interface OtherRun extends KnownRun {
   /** By the list, which may lag behind. */
   readonly isRunning: boolean;
 }
@@ -53,7 +53,7 @@ export function temporalRuns(client: Client, clean: (text: string) => string): S
   async function unkept(sessionId: string, { inCharge, asking, ending }: UnkeptRuns): Promise<Guidance[]> {
     const [before, all] = await Promise.all([
       inCharge === undefined ? undefined : known(sessionId, inCharge),
-      listRuns(client, sessionId, ending),
+      runsOf(client, sessionId, ending),
     ]);
     const others = all.filter(({ runId }) => runId !== inCharge && runId !== asking);
     // Ended runs are listed once; only possibly running ones are asked for again.
@@ -87,8 +87,8 @@ async function whereFound<T>(answer: Promise<T>): Promise<T | undefined> {
 }
 
 /** By Temporal's list, which may lag behind by a moment, and the run that the caller knows of. */
-async function listRuns(client: Client, sessionId: string, known: string | undefined): Promise<ListedRun[]> {
-  const found = new Map<string, ListedRun>();
+async function runsOf(client: Client, sessionId: string, known: string | undefined): Promise<OtherRun[]> {
+  const found = new Map<string, OtherRun>();
   if (known !== undefined) found.set(known, { runId: known, isRunning: true, isKept: true, startedMs: 0 });
   const query = `WorkflowId = '${sessionId.replaceAll(/['\\]/g, "\\$&")}'`;
   for await (const run of client.workflow.list({ query })) {

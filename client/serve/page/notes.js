@@ -28,7 +28,13 @@ const NOTES = {
     `✂ ${prunedCount} old tool results left out, ${count(savedTokens)} tokens saved`,
   ],
   "message:withdrawn": () => ["✉ a message was taken back"],
-  "sandbox:created": ({ gaps }) => gaps && [`sandbox not isolated as configured: ${gaps.join("; ")}`, "warn"],
+  "sandbox:created": ({ gaps, network }) => {
+    if (gaps) return [`sandbox not isolated as configured: ${gaps.join("; ")}`, "warn"];
+    return (
+      network?.why &&
+      network.reach !== "allowed" && [`the sandbox can reach private addresses: ${network.why}`, "warn"]
+    );
+  },
   "sandbox:lost": ({ message }) => [`sandbox lost: ${message}`, "warn"],
   "sandbox:left-out": ({ files }) => [`not saved as they are now: ${fileNames(files)}`, "warn"],
   "sandbox:saves-full": () => ["saved files take all that the session may store", "warn"],
@@ -42,7 +48,10 @@ const NOTES = {
     status === "done"
       ? [`set up, ${seconds(durationMs)}`]
       : [`set-up failed${command ? `: ${command}` : ""}\n${output}`, "bad"],
-  "egress:denied": ({ host, port, reason }) => [`not reached: ${host}:${port} (${reason})`, "warn"],
+  "egress:denied": ({ host, port, reason, allow }) => [
+    `not reached: ${host}:${port} (${reason})${allow ? `; to allow it: ${allow}` : ""}`,
+    "warn",
+  ],
   "egress:allowed": ({ domain, by }) => [`network: ${domain} is allowed (${by})`],
   // The agent's own question stands in its call.
   "question:asked": ({ kind, text }) => (kind === "ask" ? undefined : [`? ${text}`, "warn"]),

@@ -106,6 +106,10 @@ class Log {
         if (data.reasoning) this.add(folded("thought", data.reasoning));
         this.said = data.content;
         if (data.content) this.add(make("div", "words", data.content));
+        if (data.usageDoubtful)
+          this.note("the server's token counts contradict ours: they are not used", "warn");
+        if (data.summaryRefused)
+          this.note("the provider does not show this account what the model thinks", "warn");
         return;
       case "llm:tool-call":
         return this.call(step, data);
