@@ -30,10 +30,8 @@ const NOTES = {
   "message:withdrawn": () => ["✉ a message was taken back"],
   "sandbox:created": ({ gaps, network }) => {
     if (gaps) return [`sandbox not isolated as configured: ${gaps.join("; ")}`, "warn"];
-    return (
-      network?.why &&
-      network.reach !== "allowed" && [`the sandbox can reach private addresses: ${network.why}`, "warn"]
-    );
+    if (!network?.why || network.reach === "allowed") return undefined;
+    return [`the sandbox can reach private addresses: ${network.why}`, "warn"];
   },
   "sandbox:lost": ({ message }) => [`sandbox lost: ${message}`, "warn"],
   "sandbox:left-out": ({ files }) => [`not saved as they are now: ${fileNames(files)}`, "warn"],

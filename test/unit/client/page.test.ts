@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { Script } from "node:vm";
+import { runInNewContext, Script } from "node:vm";
 import { expect, test } from "vitest";
 import { eventData } from "../../../activities/store/event-data.ts";
 import { readPage } from "../../../client/serve/page.ts";
@@ -34,4 +34,15 @@ test("an event is a line of the page's log, a part of it, or left out on purpose
   ];
   const known = new Set([...shown.map(([, type]) => type), ...leftOut]);
   expect(known).toEqual(new Set(Object.keys(eventData)));
+});
+
+test("a new sandbox is a line only if it is not as it was asked for", () => {
+  const [, script = ""] = /<script>([^]*?)<\/script>/.exec(readPage().html) ?? [];
+  const [notes = ""] = /const NOTES = \{\n[^]*?\n\};/.exec(script) ?? [];
+  const line = (data: object) =>
+    runInNewContext(`${notes} JSON.stringify(NOTES["sandbox:created"](${JSON.stringify(data)}))`) as unknown;
+  expect(line({})).toBeUndefined();
+  expect(line({ network: { reach: "allowed", why: "asked for" } })).toBeUndefined();
+  expect(line({ network: { reach: "open", why: "no rules" } })).toContain("private addresses: no rules");
+  expect(line({ gaps: ["no quota"] })).toContain("not isolated as configured: no quota");
 });
