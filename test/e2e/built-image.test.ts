@@ -64,7 +64,7 @@ test("a sandbox's image is built from the workspace's Dockerfile, once for the s
   };
   const first = await run("one");
   expect(first.data.kept).toBe("made");
-  expect(first.data.output).toContain("Successfully tagged");
+  expect(first.data.output).toContain("Successfully built");
   expect(first.result).toBe(
     "as 0: given\nlo\nyes\n./.dockerignore\n./Dockerfile\n./keep.log\n./src/main.js\ntool",
   );

@@ -1,13 +1,23 @@
-import { afterAll } from "vitest";
+import { afterAll, beforeAll } from "vitest";
+import { keptName } from "../../activities/sandbox/docker/set-up-images.ts";
+import type { KeptSetUps } from "../../activities/sandbox/kept-set-ups.ts";
 import type { AgentHarness } from "./agent-harness.ts";
 
-/** After the tests of a file, removes the images that their sessions' set-ups made. */
+/** After the tests of a file, removes the images that their sessions' set-ups made, and no other file's. */
 export function removeSetUpImages(agent: AgentHarness): void {
-  const begun = Date.now();
+  const keys = new Set<string>();
+  beforeAll(() => {
+    const host = agent.deps.sandboxHost as { setUps: KeptSetUps };
+    const { setUps } = host;
+    host.setUps = {
+      ...setUps,
+      keep: (spec, key) => setUps.keep(spec, keys.add(key) && key),
+      build: (spec, key, ...more) => setUps.build(spec, keys.add(key) && key, ...more),
+    };
+  });
   afterAll(async () => {
-    const { docker } = agent;
-    const images = await docker.listImages({ filters: { label: ["longhaul.setup"] } });
-    for (const { RepoTags: [name] = [], Created: at } of images)
-      if (name !== undefined && at * 1_000 >= begun - 2_000) await docker.getImage(name).remove();
+    const names = [...keys].map(keptName);
+    // One that failed is not there.
+    await Promise.allSettled(names.map((name) => agent.docker.getImage(name).remove({ force: true })));
   });
 }

@@ -12,7 +12,7 @@ import { statusOf, unavailable, unless } from "./docker-errors.ts";
 import { egressEnvironment } from "./egress-place.ts";
 import { sandboxName } from "./profile.ts";
 import { runOnce } from "./run-once.ts";
-import { keptLabels, keptName } from "./set-up-images.ts";
+import { keptLabels, nameKept } from "./set-up-images.ts";
 
 /** The engine counts CPU time in periods of this many microseconds. Source: its default. */
 const CPU_PERIOD = 100_000;
@@ -36,9 +36,9 @@ export async function buildImage(
   const abort = AbortSignal.any([signal, AbortSignal.timeout(order.timeoutMs)]);
   let output = "";
   let error: string | undefined;
+  let imageId: string | undefined;
   try {
     const answer = await docker.buildImage(context, {
-      t: keptName(key),
       dockerfile: order.dockerfile,
       buildargs: { ...(spec.network === "listed" ? proxies() : {}), ...order.args },
       ...(order.target === undefined ? {} : { target: order.target }),
@@ -55,6 +55,7 @@ export async function buildImage(
     for await (const message of messages(answer)) {
       output = cutTail(output + (message.stream ?? ""), MAX_OUTPUT_CHARS);
       error ??= message.error;
+      imageId = message.aux?.ID ?? imageId;
     }
   } catch (thrown) {
     signal.throwIfAborted();
@@ -66,15 +67,21 @@ export async function buildImage(
   } finally {
     context.destroy();
   }
-  error ??= await shortcomingOf(docker, keptName(key));
-  return error === undefined ? { output } : { output, failed: error };
+  if (error !== undefined || imageId === undefined)
+    return { output, failed: error ?? "the build ended without an image" };
+  const built = imageId;
+  const failed = await shortcomingOf(docker, built);
+  if (failed !== undefined) return { output, failed };
+  // Only now: a worker that is killed before it has looked leaves nothing that a session gets.
+  await unless([], () => nameKept(docker, built, key));
+  return { output };
 }
 
 /** What every image needs: docs/sandbox.md. */
 const LOOK =
   'import shutil; print(*[name for name in ("bash", "sort", "tee") if shutil.which(name) is None])';
 
-/** Removes an image that no sandbox can be made from. @returns what it lacks */
+/** Removes an image that no sandbox can be made from; if it cannot now, the cleaning up does. @returns what it lacks */
 async function shortcomingOf(docker: Dockerode, image: string): Promise<string | undefined> {
   const lacks = await runOnce(docker, {
     Image: image,
@@ -87,7 +94,8 @@ async function shortcomingOf(docker: Dockerode, image: string): Promise<string |
     return "python3";
   });
   if (lacks.trim() === "") return undefined;
-  await unless([404, 409], () => docker.getImage(image).remove());
+  // By force: the container that looked may not be removed yet.
+  await unless([404, 409], () => docker.getImage(image).remove({ force: true }));
   return `the image has no ${lacks.trim()}, which a sandbox needs: docs/sandbox.md lists what an image needs`;
 }
 
@@ -101,6 +109,8 @@ const proxies = (): Record<string, string> =>
 interface Message {
   readonly stream?: string;
   readonly error?: string;
+  /** Of the image, at the end. */
+  readonly aux?: { readonly ID?: string };
 }
 
 /** One a line of JSON. */

@@ -14,6 +14,8 @@ const REPOSITORY = "longhaul-setup";
 const MAX_AGE_MS = 7 * 24 * 3_600_000;
 /** On one host, at most 2 GiB each. */
 const MAX_IMAGES = 10;
+/** For one without a name, which a newer one replaced or a build left; longer than any build takes. */
+const MAX_UNNAMED_AGE_MS = 24 * 3_600_000;
 
 export const keptName = (key: string): string => `${REPOSITORY}:${key}`;
 
@@ -30,7 +32,7 @@ export async function findKept(
   const labels: Record<string, string> = kept?.Config.Labels ?? {};
   const fits =
     base !== undefined && labels[MADE_FROM_LABEL] === spec.image && labels[MADE_FROM_ID_LABEL] === base.Id;
-  return fits && !isOld(labels[KEPT_LABEL]) ? name : undefined;
+  return fits && !isOlder(labels[KEPT_LABEL], MAX_AGE_MS) ? name : undefined;
 }
 
 /** By which it is found again, and taken for the sandbox of a session that has this image. */
@@ -51,15 +53,23 @@ export async function keepAs(docker: Dockerode, spec: SandboxSpec, key: string):
   await container.commit({ repo: REPOSITORY, tag: key, pause: false, changes });
 }
 
+/** Gives a built image the name by which `findKept` finds it. */
+export async function nameKept(docker: Dockerode, imageId: string, key: string): Promise<void> {
+  await docker.getImage(imageId).tag({ repo: REPOSITORY, tag: key });
+}
+
 /** Removes those that are old, and the oldest of too many. One that a sandbox runs on stays. @returns a line for each */
 export async function removeOldKept(docker: Dockerode): Promise<string[]> {
   const images = (await unless([], () => docker.listImages({ filters: { label: [KEPT_LABEL] } }))) ?? [];
   const byAge = images.toSorted((a, b) => (madeAt(b) < madeAt(a) ? -1 : 1));
+  const named = byAge.filter((image) => nameOf(image)?.startsWith(`${REPOSITORY}:`) === true);
+  const surplus = named.filter((image, at) => at >= MAX_IMAGES || isOlder(madeAt(image), MAX_AGE_MS));
+  const unnamed = byAge.filter(
+    (image) => nameOf(image) === undefined && isOlder(madeAt(image), MAX_UNNAMED_AGE_MS),
+  );
   const removed: string[] = [];
-  for (const [at, image] of byAge.entries()) {
-    const [name] = image.RepoTags ?? [];
-    if (name?.startsWith(`${REPOSITORY}:`) !== true) continue;
-    if (at < MAX_IMAGES && !isOld(madeAt(image))) continue;
+  for (const image of [...surplus, ...unnamed]) {
+    const name = nameOf(image) ?? image.Id;
     // 409: in use.
     if ((await unless([404, 409], () => docker.getImage(name).remove())) === undefined) continue;
     removed.push(`removed ${name}, which kept what a project's set-up made`);
@@ -67,7 +77,11 @@ export async function removeOldKept(docker: Dockerode): Promise<string[]> {
   return removed;
 }
 
+/** An engine before version 25 calls an image without a name `<none>:<none>`. */
+const nameOf = ({ RepoTags: names }: Dockerode.ImageInfo): string | undefined =>
+  (names ?? []).find((name) => !name.startsWith("<none>"));
+
 const madeAt = (image: Dockerode.ImageInfo): string => image.Labels?.[KEPT_LABEL] ?? "";
 
-const isOld = (madeAtText: string | undefined): boolean =>
-  !(Date.now() - Date.parse(madeAtText ?? "") < MAX_AGE_MS);
+const isOlder = (madeAtText: string | undefined, ageMs: number): boolean =>
+  !(Date.now() - Date.parse(madeAtText ?? "") < ageMs);
