@@ -61,9 +61,8 @@ test("what a build left without a name goes after a day, and not before", async 
   const old = await left(2 * DAY_MS);
   const fresh = await left(60_000);
   onTestFinished(() => docker.getImage(fresh).remove({ force: true }) as Promise<void>);
-  expect(await sandboxes.host.removeUnused()).toContainEqual(
-    expect.stringContaining(old.slice("sha256:".length)),
-  );
+  // Another file's worker may have done it before.
+  await sandboxes.host.removeUnused();
   await expect(docker.getImage(old).inspect()).rejects.toMatchObject({ statusCode: 404 });
   await docker.getImage(fresh).inspect();
 });
