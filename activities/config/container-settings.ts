@@ -2,7 +2,10 @@
 import { z } from "zod";
 
 export const containerSchema = z.object({
-  name: z.string().min(1).max(200),
+  name: z
+    .string()
+    .max(200)
+    .regex(/^[A-Za-z0-9][A-Za-z0-9_.-]*$/, "the name or id of a container"),
   /** The engine's id of the one that was meant, if the client could see it: another of its name is not taken. */
   id: z.string().optional(),
   /** The folder to work in, absolute. */

@@ -36,8 +36,16 @@ const variables = z.record(
   z.string(),
 );
 
+/** Host and port, path, tag and digest; or an id. Source: the grammar of the distribution project's `reference` package. */
+const IMAGE_NAME =
+  /^([A-Za-z0-9][A-Za-z0-9.-]*(:\d+)?\/)?[a-z0-9]+([._-]+[a-z0-9]+)*(\/[a-z0-9]+([._-]+[a-z0-9]+)*)*(:\w[\w.-]{0,127})?(@sha256:[0-9a-f]{64})?$/;
+const image = z
+  .string()
+  .max(500)
+  .regex(IMAGE_NAME, "the name of an image, such as node:24 or registry.example.com/tools/rust:1.90");
+
 export const sandboxConfigSchema = z.strictObject({
-  image: z.string().default(DEFAULT_IMAGE),
+  image: image.default(DEFAULT_IMAGE),
   /** Source: requirement D4 (bridge). `none` closes it; `listed` lets `domains` through. */
   network: z.enum(NETWORKS).default("bridge"),
   /** With `listed`: host names, `*.name` for those below one, groups. */

@@ -214,10 +214,11 @@ export function clientSanitizer(environment: Environment = process.env): Sanitiz
   return createSanitizer(secretsOf(environment));
 }
 
+/** @throws ClientError (usage) for a value that no file gives, with where it comes from: a file's are checked before */
 function overlaid(file: ConfigFile, flags: ConfigFlags, environment: Environment): AgentConfig {
   const model = flags.model ?? setting(environment, "LONGHAUL_MODEL") ?? file.model;
   const sandbox = withSandboxFlags(file.sandbox, flags);
-  return agentConfigSchema.parse({
+  const parsed = agentConfigSchema.safeParse({
     ...file,
     ...(model === undefined ? {} : { model }),
     sandbox: {
@@ -229,6 +230,12 @@ function overlaid(file: ConfigFile, flags: ConfigFlags, environment: Environment
     limits: { ...file.limits, ...limitFlags(flags) },
     ...(flags.questions === undefined ? {} : { questions: { ...file.questions, mode: flags.questions } }),
   });
+  if (parsed.success) return parsed.data;
+  const [issue] = parsed.error.issues;
+  const name = issue?.path.join(".") ?? "";
+  const image = flags.fromDevcontainer?.image === undefined ? "SANDBOX_IMAGE" : "devcontainer.json";
+  const source = name === "sandbox.image" ? image : "a flag or a variable";
+  throw usageError(`The value of ${name} that ${source} sets is not valid: ${issue?.message}`);
 }
 
 function limitFlags({ maxSteps, maxCost, deadline }: ConfigFlags) {

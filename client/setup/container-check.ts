@@ -1,5 +1,5 @@
 /** `--container`: whether a session can work in the container, before anything is started. */
-import type { AttachedContainer } from "../../activities/config/container-settings.ts";
+import { type AttachedContainer, containerSchema } from "../../activities/config/container-settings.ts";
 import { reasonOf } from "../../activities/contract/reason-of.ts";
 import { lacksPython, usableContainer } from "../../activities/sandbox/docker/attached.ts";
 import { connectDocker } from "../../activities/sandbox/docker/connect-docker.ts";
@@ -14,6 +14,8 @@ const TIMEOUT_MS = 8_000;
  * @throws ClientError (missing) if there is no such running container or it is unusable; (usage)
  */
 export async function checkContainer(name: string, folder: string | undefined): Promise<AttachedContainer> {
+  if (!containerSchema.shape.name.safeParse(name).success)
+    throw usageError(`"${name}" is not the name or id of a container.`);
   const docker = connectDocker();
   const found = await withTimeout(usableContainer(docker, { name }), TIMEOUT_MS).catch((error: unknown) => {
     // The worker may have another engine, and checks by itself.

@@ -25,7 +25,7 @@ test.each<[string, object, Asked, Asked]>([
     "images",
     { images: ["longhaul-sandbox:*", "r.example.com/a@sha256:12*"] },
     { sandbox: { image: "longhaul-sandbox.evil:4" } },
-    { sandbox: { image: "r.example.com/a@sha256:1234" } },
+    { sandbox: { image: `r.example.com/a@sha256:${"1234".repeat(16)}` } },
   ],
   ["runtimes", { runtimes: ["runsc"] }, {}, { sandbox: { runtime: "runsc" } }],
   ["networks", { networks: ["none"] }, { sandbox: { network: "listed" } }, { sandbox: { network: "none" } }],

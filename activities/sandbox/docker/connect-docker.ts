@@ -25,6 +25,7 @@ export function connectDocker(
   const dial = modem.dial.bind(modem);
   // The library's own timeout counts silence, and so would end idle streams.
   const send = (request: Request, answered: Answered) => {
+    if (!isPlain(request.path)) return answered(notPlain(request.path));
     // An upload (an image, by the set-up) is answered only when it is complete.
     if (request.file !== undefined) return dial(request, answered);
     const late = new AbortController();
@@ -50,6 +51,20 @@ export function connectDocker(
   };
   return docker;
 }
+
+/**
+ * The engine redirects a path with an empty segment or dots in it, and the library takes the start of where to for a host: an
+ * error that nothing catches. No name that is checked has them; this holds for any that is not.
+ */
+const isPlain = (path = ""): boolean =>
+  !path
+    .split("?", 1)[0]
+    ?.split("/")
+    .slice(1)
+    .some((segment) => ["", ".", ".."].includes(segment));
+
+const notPlain = (path: string | undefined): Error =>
+  Object.assign(new Error(`${path} is no path of the Docker engine's API`), { statusCode: 400 });
 
 const CREATE = "/containers/create?";
 

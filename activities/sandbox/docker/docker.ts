@@ -20,7 +20,7 @@ import {
   type Surroundings,
 } from "./profile.ts";
 import { findKept, keepAs, removeOldKept } from "./set-up-images.ts";
-import { refused, unguarded, withoutGuard, withoutPython } from "./refusals.ts";
+import { impossible, refused, unguarded, withoutGuard, withoutPython } from "./refusals.ts";
 import { linkTo, type SandboxLink } from "./sandbox-link.ts";
 import { labelledSessions, removeSandbox, volumeIdentity } from "./docker-containers.ts";
 import type { Sandbox } from "../sandbox.ts";
@@ -270,6 +270,7 @@ async function createContainer(
   try {
     return await docker.createContainer(options);
   } catch (error) {
+    if (statusOf(error) === 400) throw impossible(error);
     if (statusOf(error) !== 404) throw error;
     throw fatal(
       "ImageMissing",

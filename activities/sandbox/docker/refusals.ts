@@ -1,5 +1,6 @@
 /** Why a sandbox is not used: failures that say what was kept and what to do. Pure. */
 import { fatal } from "../../contract/failures.ts";
+import { reasonOf } from "../../contract/reason-of.ts";
 import type { SandboxSpec } from "../spec.ts";
 import { sandboxName } from "./profile.ts";
 
@@ -26,6 +27,16 @@ export function withoutGuard(guardImage: string): Error {
     "ImageMissing",
     `the image ${guardImage} does not exist on this Docker host, and the sandbox's firewall is loaded from it, so nothing was run; ` +
       "its files are kept. Build it (npm start does), or set LONGHAUL_GUARD_IMAGE to an image with python3 and nft",
+  );
+}
+
+/** What the engine says with 400 it says again at the next attempt: an unknown runtime, a limit that it does not take. */
+export function impossible(error: unknown): Error {
+  return fatal(
+    "SandboxRefused",
+    `the Docker engine cannot make the sandbox as it is configured: ${reasonOf(error)}; nothing was run, and its files are kept. ` +
+      "Change its settings (sandbox.image, .runtime, .memory, .cpus, .pids), or the engine",
+    error,
   );
 }
 

@@ -125,16 +125,23 @@ function figuresOf(measured: Measured): Figure[] {
   ];
 }
 
-/** Whether the worker's memory grows, after the first tenth of the time. */
+/**
+ * Whether the worker's memory grows, after the first tenth of the time. A line through a saw's teeth says little by itself:
+ * garbage is collected rarely, and histories grow until their runs continue as new. Hence the highest and lowest of both halves, too.
+ */
 function growthOf(measured: Measured): Figure {
   const settled = measured.resident.slice(Math.floor(measured.resident.length / 10));
   const perSecond = slope(settled.map(({ atSeconds, bytes }) => ({ x: atSeconds, y: bytes / MB })));
-  const at = (place: number) => `${((settled.at(place)?.bytes ?? 0) / MB).toFixed(0)} MB`;
+  const middle = Math.floor(settled.length / 2);
+  const range = (part: Measured["resident"]) => {
+    const held = part.map(({ bytes }) => bytes / MB);
+    return `${Math.min(...held).toFixed(0)} to ${Math.max(...held).toFixed(0)} MB`;
+  };
   return {
     name: `${nameOf(measured)}: growth of the worker's memory`,
     value: perSecond * 3_600,
     unit: "MB/h",
     n: settled.length,
-    note: `from ${at(0)} to ${at(-1)} in ${((measured.seconds * 0.9) / 60).toFixed(0)} minutes`,
+    note: `${range(settled.slice(0, middle))} in the first half of ${((measured.seconds * 0.9) / 60).toFixed(0)} minutes, ${range(settled.slice(middle))} in the second`,
   };
 }

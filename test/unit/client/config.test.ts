@@ -2,7 +2,7 @@ import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
 import { agentConfigSchema } from "../../../activities/config/agent-config.ts";
-import { resolveConfig } from "../../../client/config/config.ts";
+import { describeSettings, resolveConfig } from "../../../client/config/config.ts";
 import { ClientError } from "../../../client/console/errors.ts";
 import { emptyFolder } from "../../support/empty-folder.ts";
 
@@ -238,3 +238,10 @@ function thrownBy(work: () => unknown): ClientError {
   }
   throw new Error("nothing was thrown");
 }
+
+it("says where a value comes from that no file gives and that is not valid", () => {
+  const wrong = thrownBy(() => resolveConfig({}, { ...key, SANDBOX_IMAGE: "My Tools" }, folder));
+  expect(wrong.exitCode).toBe(2);
+  expect(wrong.message).toContain("The value of sandbox.image that SANDBOX_IMAGE sets is not valid");
+  expect(describeSettings({}, { ...key, SANDBOX_IMAGE: "My Tools" }, folder).check.ok).toBe(false);
+});
