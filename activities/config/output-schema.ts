@@ -1,7 +1,7 @@
 /** A session whose last answer must be JSON by a schema: the schema, and how an answer is checked against it. */
 import { z } from "zod";
 import { shorten } from "../contract/cut-text.ts";
-import { loadPart } from "../contract/load-part.ts";
+import { loadPart } from "../process/load-part.ts";
 
 /** A JSON Schema: 2020-12 if it does not say, 2019-09, draft 7 or 6. */
 export const outputSchemaSchema = z.record(z.string(), z.unknown());

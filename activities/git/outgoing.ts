@@ -1,5 +1,5 @@
 /** The way out to forges and stores: through the environment's proxies, as git itself goes. */
-import { createOutgoing, type Fetch, type Outgoing } from "../network/outgoing-fetch.ts";
+import { createOutgoing, type Fetch, type Outgoing } from "../process/outgoing-fetch.ts";
 
 let made: Promise<Outgoing> | undefined;
 

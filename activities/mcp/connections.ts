@@ -1,6 +1,6 @@
 /** Connections of the worker to servers, over HTTP or to programs of its own: one for each session and server, while it is used. */
 import { StreamableHTTPClientTransport, type Client } from "@modelcontextprotocol/client";
-import { createOutgoing, type Outgoing } from "../network/outgoing-fetch.ts";
+import { createOutgoing, type Outgoing } from "../process/outgoing-fetch.ts";
 import { headersFor, type McpAccess } from "./access.ts";
 import type { Logins } from "./logins.ts";
 import type { ServerOf } from "./mcp.ts";

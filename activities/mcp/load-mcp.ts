@@ -1,5 +1,5 @@
 /** MCP servers behind a library that is loaded when it is first needed. */
-import { loadPart } from "../contract/load-part.ts";
+import { loadPart } from "../process/load-part.ts";
 import type { Store } from "../store/db.ts";
 import type { McpAccess } from "./access.ts";
 import type { Mcp } from "./mcp.ts";

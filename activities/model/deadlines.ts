@@ -1,6 +1,6 @@
 /** How long a provider may keep silent: the limits, as its place and its model want them. Pure. */
 import type { Deadlines } from "../config/run-policy.ts";
-import { isLoopback } from "../network/outgoing-fetch.ts";
+import { isLoopback } from "../process/outgoing-fetch.ts";
 import type { Endpoint } from "./endpoint.ts";
 import type { ModelRequest } from "./model.ts";
 import { isThinking } from "./request/wire-rules.ts";

@@ -1,5 +1,5 @@
 /** The way to a provider: what is done to a request and its answer on the wire. */
-import { createOutgoing, type Fetch } from "../network/outgoing-fetch.ts";
+import { createOutgoing, type Fetch } from "../process/outgoing-fetch.ts";
 import type { Endpoint } from "./endpoint.ts";
 import { gatheredBody, type Gathering } from "./gathered-body.ts";
 

@@ -46,6 +46,15 @@ test("files that the documents name are there", () => {
   expect(missing).toEqual([]);
 });
 
+test("ARCHITECTURE.md says what each room is for", () => {
+  const text = textOf("ARCHITECTURE.md");
+  const rooms = sources(/^(activities|worker|client)\/[^/]+\/[^/]+\.ts$/).map(
+    ({ path }) => path.split("/")[1],
+  );
+  expect(new Set(rooms).size).toBeGreaterThan(20);
+  expect([...new Set(rooms)].filter((room) => !text.includes(`\`${room}/`))).toEqual([]);
+});
+
 test(`AGENTS.md has at most ${MAX_AGENTS_LINES} lines`, () => {
   expect(textOf("AGENTS.md").split("\n").length).toBeLessThanOrEqual(MAX_AGENTS_LINES);
 });

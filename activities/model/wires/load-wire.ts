@@ -1,6 +1,6 @@
 /** The wire of an API: each is loaded when it is first named. */
 import type { Api } from "../../config/model-target.ts";
-import { loadPart } from "../../contract/load-part.ts";
+import { loadPart } from "../../process/load-part.ts";
 import type { Wire } from "./wire.ts";
 
 const LOADERS: Readonly<Record<Api, () => Promise<Wire>>> = {

@@ -3,7 +3,7 @@ import type { ProviderModel } from "../provider-model.ts";
 import type { ModelTarget } from "../../config/model-target.ts";
 import type { Endpoint } from "../endpoint.ts";
 import type { ModelRequest } from "../model.ts";
-import type { Fetch } from "../../network/outgoing-fetch.ts";
+import type { Fetch } from "../../process/outgoing-fetch.ts";
 import type { Reading } from "../stream-events.ts";
 import type { WireRules } from "../request/wire-rules.ts";
 import type { KeptReasoning } from "./chat-stream.ts";

@@ -3,7 +3,7 @@
  * limits but ours, and the proxy that HTTP_PROXY, HTTPS_PROXY and NO_PROXY name. Certificates of NODE_EXTRA_CA_CERTS are
  * Node's own matter.
  */
-import { loadPart } from "../contract/load-part.ts";
+import { loadPart } from "./load-part.ts";
 
 export type Fetch = typeof globalThis.fetch;
 
