@@ -5,6 +5,7 @@
  */
 import { z } from "zod";
 import { containerSchema } from "./container-settings.ts";
+import { MAX_WAIT_MS, timerMs, waitMs } from "./durations.ts";
 import { delegateConfigSchema, sessionDelegateSchema } from "./delegate-settings.ts";
 import { gitConfigSchema, sessionGitSchema } from "./git-settings.ts";
 import { outputSchemaSchema } from "./output-schema.ts";
@@ -21,22 +22,18 @@ const MAX_OWN_PROMPT_CHARS = 20_000;
 
 /** Less is not enough for a step. Source: ours. */
 const MIN_DEADLINE_MS = 10_000;
-/** Source: ours, a year. */
-const MAX_DEADLINE_MS = 365 * 86_400_000;
 
 const tokens = z.number().int().positive();
-const ms = z.number().int().positive();
-
 const count = z.number().int().positive();
 const toolLimitsSchema = z.strictObject({
-  maxTimeout: ms.optional(),
+  maxTimeout: timerMs.optional(),
   maxChars: count.optional(),
   maxLines: count.optional(),
   maxLineChars: count.optional(),
   maxMatches: count.optional(),
 });
 export const toolConfigSchema = z.strictObject({
-  timeout: ms.optional(),
+  timeout: timerMs.optional(),
   limits: toolLimitsSchema.optional(),
 });
 export type ToolConfig = z.infer<typeof toolConfigSchema>;
@@ -51,14 +48,17 @@ const parallelSchema = z.union([z.boolean(), z.literal("read-only")]);
 export const toolsConfigSchema = z.strictObject({
   parallel: parallelSchema.optional(),
   bash: z
-    .strictObject({ timeout: ms.optional(), limits: pick({ maxTimeout: true, maxChars: true }).optional() })
+    .strictObject({
+      timeout: timerMs.optional(),
+      limits: pick({ maxTimeout: true, maxChars: true }).optional(),
+    })
     .optional(),
   bash_output: charsOnly,
   kill_process: charsOnly,
   // The timeout is that of the search for lines far into a large file.
   read_file: z
     .strictObject({
-      timeout: ms.optional(),
+      timeout: timerMs.optional(),
       limits: pick({ maxChars: true, maxLines: true, maxLineChars: true }).optional(),
     })
     .optional(),
@@ -69,11 +69,14 @@ export const toolsConfigSchema = z.strictObject({
     .strictObject({ limits: pick({ maxChars: true, maxMatches: true }).optional() })
     .optional(),
   glob_files: z
-    .strictObject({ timeout: ms.optional(), limits: pick({ maxChars: true, maxMatches: true }).optional() })
+    .strictObject({
+      timeout: timerMs.optional(),
+      limits: pick({ maxChars: true, maxMatches: true }).optional(),
+    })
     .optional(),
   grep_content: z
     .strictObject({
-      timeout: ms.optional(),
+      timeout: timerMs.optional(),
       limits: pick({ maxChars: true, maxLineChars: true, maxMatches: true }).optional(),
     })
     .optional(),
@@ -91,10 +94,10 @@ const limitsConfigSchema = z.strictObject({
   maxSteps: z.number().int().positive().default(500),
   /** Continue as new past this many events; the server itself suggests it at 4,096. Source: survey of durable engines, 1b. */
   maxHistoryEvents: z.number().int().min(50).default(3_000),
-  modelTimeout: ms.default(600_000),
-  connectTimeout: ms.default(30_000),
-  firstTokenTimeout: ms.default(180_000),
-  silenceTimeout: ms.default(90_000),
+  modelTimeout: timerMs.default(600_000),
+  connectTimeout: timerMs.default(30_000),
+  firstTokenTimeout: timerMs.default(180_000),
+  silenceTimeout: timerMs.default(90_000),
   /** USD that a session may cost; then it ends after a wrap-up step. Default: no limit. */
   maxCostUsd: z.number().positive().optional(),
   /** Saved files of a session in Postgres; beyond it only the newest are kept. Source: ours, sixteen of the largest saves. */
@@ -102,11 +105,11 @@ const limitsConfigSchema = z.strictObject({
   /** At `maxCostUsd` and `maxSteps`: the run ends, or a person is asked whether it may continue. */
   onLimit: z.enum(["stop", "ask"]).default("stop"),
   /** How long a run may take, in ms, also while it waits; then it ends after a last answer. Default: no limit. */
-  deadline: z.number().int().min(MIN_DEADLINE_MS).max(MAX_DEADLINE_MS).optional(),
+  deadline: z.number().int().min(MIN_DEADLINE_MS).max(MAX_WAIT_MS).optional(),
   /** So long before the deadline that last answer is asked for, in ms; a quarter of the deadline at most. Source: ours, two minutes. */
-  wrapUp: ms.default(120_000),
+  wrapUp: waitMs.default(120_000),
   /** How long a model of `fallback` works before the session's own is asked again, in ms. Source: ours, ten minutes. */
-  returnAfter: ms.default(600_000),
+  returnAfter: waitMs.default(600_000),
 });
 
 const contextConfigSchema = z.strictObject({

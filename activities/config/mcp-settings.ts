@@ -1,7 +1,6 @@
 /** MCP servers as `longhaul.yaml` names them. Pure. */
 import { z } from "zod";
-
-const ms = z.number().int().positive();
+import { timerMs } from "./durations.ts";
 
 /** Part of tool names, of a variable's name and of a process's id. Two underscores part a server from its tool. */
 const NAME = /^(?!.*__)[A-Za-z0-9](?:[A-Za-z0-9_-]{0,30}[A-Za-z0-9])?$/;
@@ -29,11 +28,11 @@ const serverSchema = z
     scopes: z.array(z.string().min(1)).optional(),
     enabled: z.boolean().default(true),
     /** How long a call may go without a sign of life. Source: the protocol's own libraries, 60 s. */
-    timeout: ms.default(60_000),
+    timeout: timerMs.default(60_000),
     /** How long a call may take altogether. Source: bash's limit, ten minutes. */
-    maxTimeout: ms.default(600_000),
+    maxTimeout: timerMs.default(600_000),
     /** Until it has listed its tools; a program may have to be installed first. Source: people's complaints about less. */
-    startTimeout: ms.default(30_000),
+    startTimeout: timerMs.default(30_000),
     /** Tools that are offered, by name; `!name` takes away, and the last pattern that fits decides. */
     tools: z.array(z.string().min(1)).default(["*"]),
     /** Tools that change nothing: after a crash they are called again. */

@@ -1,9 +1,9 @@
 /** What a person says of providers and models, and what a session keeps of it. Schemas alone. */
 import { z } from "zod";
+import { timerMs } from "./durations.ts";
 import { modelRateSchema } from "./model-rate.ts";
 
 const tokens = z.number().int().positive();
-const ms = z.number().int().positive();
 
 /** OpenAI's Responses and chat completions, Anthropic's messages, Google's generateContent. */
 const apis = ["responses", "chat", "messages", "gemini"] as const;
@@ -47,9 +47,9 @@ const wireOptionsSchema = z.strictObject({
 export type WireOptions = z.infer<typeof wireOptionsSchema>;
 
 const timeoutsSchema = z.strictObject({
-  connect: ms.optional(),
-  firstToken: ms.optional(),
-  silence: ms.optional(),
+  connect: timerMs.optional(),
+  firstToken: timerMs.optional(),
+  silence: timerMs.optional(),
 });
 
 /** `providers.<name>` of longhaul.yaml. */

@@ -1,7 +1,6 @@
 /** Whether and how long people are asked. */
 import { z } from "zod";
-
-const ms = z.number().int().positive();
+import { waitMs } from "./durations.ts";
 
 export const QUESTION_MODES = ["ask", "default", "deny"] as const;
 
@@ -11,9 +10,9 @@ export const questionsSchema = z.strictObject({
   /** `default`: no one is asked, the model's own default is used; `deny`: the model cannot ask either. */
   mode: z.enum(QUESTION_MODES).default("ask"),
   /** Time in ms after which a question with a default is answered with it. Default: never. */
-  defaultAfter: ms.optional(),
+  defaultAfter: waitMs.optional(),
   /** Time in ms with only open questions after which the sandbox is saved and removed until the answer. */
-  parkAfter: ms.default(600_000),
+  parkAfter: waitMs.default(600_000),
   /** Questions of one step. Source: ours; other agents take one to four. */
   maxOpen: z.number().int().min(1).max(100).default(8),
 });

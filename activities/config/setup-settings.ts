@@ -1,5 +1,6 @@
 /** Commands that prepare a project in each new sandbox, before the agent's first step. */
 import { z } from "zod";
+import { timerMs } from "./durations.ts";
 import type { ImageBuild } from "./build-settings.ts";
 
 /** Source: ours, a cold installation of a large project with a build. */
@@ -17,7 +18,7 @@ const setupSchema = z.strictObject({
   /** Whether what they made is kept on the host, for the person's next sessions on this project. */
   keep: z.boolean().default(true),
   /** Of each command, in ms. */
-  timeout: z.number().int().positive().default(DEFAULT_TIMEOUT_MS),
+  timeout: timerMs.default(DEFAULT_TIMEOUT_MS),
 });
 
 /** As it is written: the commands alone, or with what else there is to say. */
