@@ -1,7 +1,9 @@
 /** A session whose last answer must be JSON by a schema: the schema, and how an answer is checked against it. */
+import { runInNewContext } from "node:vm";
 import { z } from "zod";
 import { shorten } from "../contract/cut-text.ts";
 import { loadPart } from "../process/load-part.ts";
+import { reasonOf } from "../contract/reason-of.ts";
 
 /** A JSON Schema: 2020-12 if it does not say, 2019-09, draft 7 or 6. */
 export const outputSchemaSchema = z.record(z.string(), z.unknown());
@@ -11,6 +13,8 @@ export type OutputSchema = z.infer<typeof outputSchemaSchema>;
 export const MAX_SCHEMA_CHARS = 32_768;
 /** Of what is wrong with an answer: it crosses the workflow. Source: ours, some ten errors. */
 const MAX_WHY_CHARS = 600;
+/** Of the worker's one thread: a pattern or references can keep it busy for ever. Source: ours, real answers take some ms. */
+const MAX_CHECK_MS = 1_000;
 
 export type CheckedAnswer =
   | { readonly ok: true; readonly value: unknown }
@@ -25,23 +29,33 @@ export async function schemaTrouble(schema: OutputSchema): Promise<string | unde
     await validatorOf(schema);
     return undefined;
   } catch (error) {
-    return shorten(error instanceof Error ? error.message : String(error), MAX_WHY_CHARS);
+    return shorten(reasonOf(error), MAX_WHY_CHARS);
   }
 }
 
+/** Never fails: a schema by which nothing can be checked is one that no answer fits. */
 export async function checkAnswer(schema: OutputSchema, text: string): Promise<CheckedAnswer> {
   const json = readJson(text);
   if (!json.ok) return json;
-  const validate = await validatorOf(schema);
-  const { valid, errorMessage = "" } = validate(json.value);
-  return valid ? json : { ok: false, why: shorten(errorMessage, MAX_WHY_CHARS) };
+  try {
+    const validate = await validatorOf(schema);
+    const { valid, errorMessage = "" } = inTime(() => validate(json.value));
+    return valid ? json : { ok: false, why: shorten(errorMessage, MAX_WHY_CHARS) };
+  } catch (error) {
+    return { ok: false, why: shorten(`it cannot be checked: ${reasonOf(error)}`, MAX_WHY_CHARS) };
+  }
 }
 
 // The MCP library brings a whole validator for all dialects. A new one each time: it would keep every schema that it ever saw.
 async function validatorOf(schema: OutputSchema) {
   const { AjvJsonSchemaValidator } = await loadPart(import("@modelcontextprotocol/client/validators/ajv"));
-  return new AjvJsonSchemaValidator().getValidator(schema);
+  // A keyword of the validator alone: its verdict would be a promise, and nothing would catch its refusal.
+  const { $async: _, ...standard } = schema;
+  return inTime(() => new AjvJsonSchemaValidator().getValidator(standard));
 }
+
+/** @throws Error if it takes too long, however busy it is */
+const inTime = <T>(work: () => T): T => runInNewContext("work()", { work }, { timeout: MAX_CHECK_MS }) as T;
 
 /** Many models put JSON into a code fence, whatever they were asked. */
 const FENCED = /^```(?:json)?\s*\n([\s\S]*?)\n?```$/;

@@ -68,3 +68,27 @@ it("a missing file, or one without a schema, is refused by its name", async () =
     message: expect.stringContaining("/nowhere/schema.json") as string,
   });
 });
+
+describe("a schema that would keep or end its worker", () => {
+  const doubled = Object.fromEntries(
+    Array.from({ length: 40 }, (_, at) => [
+      `d${at + 1}`,
+      { allOf: [{ $ref: `#/$defs/d${at}` }, { $ref: `#/$defs/d${at}` }] },
+    ]),
+  );
+  it.each<[string, Record<string, unknown>, unknown]>([
+    ["a pattern that backtracks", { pattern: "^(a+)+$" }, `${"a".repeat(50)}!`],
+    ["references that double", { $defs: { d0: { type: "number" }, ...doubled }, $ref: "#/$defs/d40" }, 1],
+    ["a reference to itself", { $ref: "#" }, 1],
+    ["a reference that is not there", { $ref: "https://example.com/a.json" }, 1],
+    ["no schema at all", { type: "nonsense" }, 1],
+  ])("is one that no answer fits: %s", async (_what, schema, value) => {
+    const checked = await checkAnswer(schema, JSON.stringify(value));
+    expect(checked).toMatchObject({ ok: false, why: expect.stringContaining("it cannot be checked: ") });
+  });
+
+  it("gives its verdict at once, also if it asks for a promise", async () => {
+    const checked = await checkAnswer({ $async: true, type: "string" }, "1");
+    expect(checked).toEqual({ ok: false, why: "data must be string" });
+  });
+});
