@@ -1,6 +1,7 @@
 /** MCP servers as `longhaul.yaml` names them. Pure. */
 import { z } from "zod";
 import { timerMs } from "./durations.ts";
+import { fitsPattern } from "./star-pattern.ts";
 
 /** Part of tool names, of a variable's name and of a process's id. Two underscores part a server from its tool. */
 const NAME = /^(?!.*__)[A-Za-z0-9](?:[A-Za-z0-9_-]{0,30}[A-Za-z0-9])?$/;
@@ -110,11 +111,6 @@ export const isRemote = ({ url, where }: Pick<McpServer, "url" | "where">): bool
 
 /** Whether the last pattern that matches a name includes it; `*` matches any characters, `!` excludes. */
 export function isListed(patterns: readonly string[], name: string): boolean {
-  const last = patterns.findLast((pattern) => fits(pattern.replace(/^!/, ""), name));
+  const last = patterns.findLast((pattern) => fitsPattern(pattern.replace(/^!/, ""), name));
   return last !== undefined && !last.startsWith("!");
-}
-
-function fits(pattern: string, name: string): boolean {
-  const parts = pattern.split("*").map((part) => part.replaceAll(/[\\^$.|?+()[\]{}]/g, "\\$&"));
-  return new RegExp(`^${parts.join(".*")}$`, "s").test(name);
 }

@@ -11,6 +11,7 @@ import { LAST_PRIORITY, prioritySchema, USUAL_PRIORITY } from "./precedence.ts";
 import { listedRegistries } from "./registry-settings.ts";
 import { workerProgramSchema } from "./mcp-settings.ts";
 import { megabytes, NETWORKS, sizeSchema } from "./sandbox-settings.ts";
+import { fitsPattern } from "./star-pattern.ts";
 
 const names = z.array(z.string().min(1));
 const days = z.number().positive();
@@ -57,7 +58,7 @@ export type OperatorPolicy = z.infer<typeof operatorPolicySchema>;
 
 /** What the operator lets all sessions together ask of a model; undefined means anything. @param model `provider/model` */
 export function rateOf(policy: OperatorPolicy | undefined, model: string): ModelRate | undefined {
-  return Object.entries(policy?.rates ?? {}).find(([pattern]) => matches(pattern, model))?.[1];
+  return Object.entries(policy?.rates ?? {}).find(([pattern]) => fitsPattern(pattern, model))?.[1];
 }
 
 interface Refusal {
@@ -80,7 +81,7 @@ export function policyRefusal(
   const { images, runtimes, networks, allow, max } = policy;
   const runtime = sandbox.runtime ?? "default";
   return (
-    outside("images", "sandbox.image", sandbox.image, images, matches) ??
+    outside("images", "sandbox.image", sandbox.image, images, fitsPattern) ??
     outside("runtimes", "sandbox.runtime", runtime, runtimes) ??
     outside("networks", "sandbox.network", sandbox.network, networks) ??
     addressRefusal(allow, sandbox) ??
@@ -113,7 +114,7 @@ export function modelRefusal(
     const named = ["model", "models"].find((field) => target.body?.[field] !== undefined);
     if (named !== undefined)
       return { rule: "models", why: `models.${target.model}.body.${named} would ask for another model` };
-    const refusal = outside("models", "a model", askedName(target), models, matches);
+    const refusal = outside("models", "a model", askedName(target), models, fitsPattern);
     if (refusal !== undefined) return refusal;
   }
   return undefined;
@@ -137,7 +138,7 @@ function askedName({
 function mcpRefusal({ mcp }: OperatorPolicy, { mcpServers = {} }: RunConfig): Refusal | undefined {
   for (const [name, { url }] of Object.entries(mcpServers)) {
     const asked = url === undefined ? name : new URL(url).host;
-    const refusal = outside("mcp", `mcpServers.${name}`, asked, mcp, matches);
+    const refusal = outside("mcp", `mcpServers.${name}`, asked, mcp, fitsPattern);
     if (refusal !== undefined) return refusal;
   }
   return undefined;
@@ -147,7 +148,7 @@ function precedenceRefusal(
   { tenants, max }: OperatorPolicy,
   { priority = USUAL_PRIORITY, tenant = "not set" }: Pick<RunConfig, "priority" | "tenant">,
 ): Refusal | undefined {
-  const refusal = outside("tenants", "tenant", tenant, tenants, matches);
+  const refusal = outside("tenants", "tenant", tenant, tenants, fitsPattern);
   if (refusal !== undefined) return refusal;
   if (max.priority === undefined || priority >= max.priority) return undefined;
   const may = max.priority === LAST_PRIORITY ? `${LAST_PRIORITY}` : `${max.priority} to ${LAST_PRIORITY}`;
@@ -196,10 +197,4 @@ function addressRefusal(
   return registry === undefined
     ? undefined
     : outside("allow", "a registry of sandbox.registries", registry, allowed);
-}
-
-/** Whether a pattern, whose `*` is any text, is all of a name. */
-function matches(pattern: string, name: string): boolean {
-  const source = pattern.split("*").map((part) => part.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"));
-  return new RegExp(`^${source.join(".*")}$`, "s").test(name);
 }

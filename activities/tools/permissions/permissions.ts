@@ -3,6 +3,7 @@
  * and if none does the call runs. A convenience: the protection is the sandbox, not a pattern. Pure.
  */
 import type { Grant } from "../../store/questions.ts";
+import { fitsPattern } from "../../config/star-pattern.ts";
 import { workspacePath } from "../paths.ts";
 import { touchedFiles } from "../touched-folders.ts";
 import { shellCommands, UNKNOWN } from "./shell-commands.ts";
@@ -113,26 +114,34 @@ function possibly(pattern: string, text: string): boolean {
   return endings(pattern).some((one) => fits(one, text, true));
 }
 
-/** Goes over the text once, with all places of the pattern that it may have reached: time grows with both, not faster. */
+/** @param isAnything whether what the shell fills in counts as any text */
 function fits(pattern: string, text: string, isAnything: boolean): boolean {
-  let reached = new Set(behindGaps(pattern, 0));
-  for (const char of text) {
-    const next = new Set<number>();
-    for (const place of reached) {
-      if (char === UNKNOWN && isAnything)
-        for (let later = place; later <= pattern.length; later += 1) next.add(later);
-      else if (pattern[place] === "*") next.add(place);
-      else if (pattern[place] === char) next.add(place + 1);
-    }
-    reached = new Set([...next].flatMap((place) => behindGaps(pattern, place)));
-    if (reached.size === 0) return false;
-  }
-  return reached.has(pattern.length);
+  return isAnything && text.includes(UNKNOWN) ? mayFit(pattern, text) : fitsPattern(pattern, text);
 }
 
-/** The place, and those behind the gaps there, which may be empty. */
-function behindGaps(pattern: string, place: number): number[] {
-  const places = [place];
-  for (let next = place; pattern[next] === "*"; next += 1) places.push(next + 1);
-  return places;
+/** Goes over the text once, with all places of the pattern that it may have reached: time grows with both, not faster. */
+function mayFit(pattern: string, text: string): boolean {
+  let reached = new Uint8Array(pattern.length + 1);
+  reached[0] = 1;
+  for (const char of text.split("")) {
+    passGaps(pattern, reached);
+    const next = new Uint8Array(pattern.length + 1);
+    if (char === UNKNOWN) next.fill(1, reached.indexOf(1));
+    else
+      for (let place = reached.indexOf(1); place < pattern.length; place += 1) {
+        if (reached[place] === 0) continue;
+        if (pattern[place] === "*") next[place] = 1;
+        else if (pattern[place] === char) next[place + 1] = 1;
+      }
+    if (!next.includes(1)) return false;
+    reached = next;
+  }
+  passGaps(pattern, reached);
+  return reached.at(-1) === 1;
+}
+
+/** A gap may be empty: the place behind it is reached as well. */
+function passGaps(pattern: string, reached: Uint8Array): void {
+  for (let place = 0; place < pattern.length; place += 1)
+    if (reached[place] === 1 && pattern[place] === "*") reached[place + 1] = 1;
 }
