@@ -1,6 +1,7 @@
 /** MCP servers as `longhaul.yaml` names them. Pure. */
 import { z } from "zod";
 import { timerMs } from "./durations.ts";
+import { headersSchema, httpAddress } from "./http-settings.ts";
 import { fitsPattern } from "./star-pattern.ts";
 
 /** Part of tool names, of a variable's name and of a process's id. Two underscores part a server from its tool. */
@@ -20,9 +21,9 @@ const serverSchema = z
     /** `worker`: the program of its name in the policy file of the worker. */
     where: z.enum(["sandbox", "worker"]).optional(),
     /** A server that the worker asks. */
-    url: z.url({ protocol: /^https?$/ }).optional(),
+    url: httpAddress.optional(),
     /** `${LONGHAUL_MCP_…}` is filled in by the worker, so that no session holds a secret. */
-    headers: z.record(z.string(), z.string()).optional(),
+    headers: headersSchema.optional(),
     /** `token`: the worker's LONGHAUL_MCP_<NAME>_TOKEN; `oauth`: a person's login; default: the token if there is one. */
     auth: z.enum(["none", "token", "oauth"]).optional(),
     /** What a login asks for; default: what the server says. */

@@ -1,6 +1,7 @@
 /** What a person says of providers and models, and what a session keeps of it. Schemas alone. */
 import { z } from "zod";
 import { timerMs } from "./durations.ts";
+import { headerName, headersSchema, httpAddress } from "./http-settings.ts";
 import { modelRateSchema } from "./model-rate.ts";
 
 const tokens = z.number().int().positive();
@@ -55,11 +56,11 @@ const timeoutsSchema = z.strictObject({
 /** `providers.<name>` of longhaul.yaml. */
 export const providerConfigSchema = z.strictObject({
   api: z.enum(apis).optional(),
-  baseUrl: z.url({ protocol: /^https?$/ }).optional(),
+  baseUrl: httpAddress.optional(),
   keyEnv: keyName.optional(),
-  headers: z.record(z.string(), z.string()).optional(),
+  headers: headersSchema.optional(),
   /** Header → variable of the worker that has its value. */
-  headersEnv: z.record(z.string(), keyName).optional(),
+  headersEnv: z.record(headerName, keyName).optional(),
   /** Added to each address, such as Azure's `api-version`. */
   query: z.record(z.string(), z.string()).optional(),
   /** Instead of `limits.connectTimeout` and its like, in ms. */

@@ -1,0 +1,39 @@
+/** Addresses and headers that requests can be made with: fetch throws for others, at each attempt. */
+import { z } from "zod";
+
+/** Of mail, terminals and the like: no request is sent to them. Source: the Fetch Standard, port blocking. */
+const BLOCKED_PORTS = new Set(
+  (
+    "0 1 7 9 11 13 15 17 19 20 21 22 23 25 37 42 43 53 69 77 79 87 95 101 102 103 104 109 110 111 113 115 117 119 123 135 137 " +
+    "139 143 161 179 389 427 465 512 513 514 515 526 530 531 532 540 548 554 556 563 587 601 636 989 990 993 995 1719 1720 1723 " +
+    "2049 3659 4045 4190 5060 5061 6000 6566 6665 6666 6667 6668 6669 6679 6697 10080"
+  ).split(" "),
+);
+
+export const httpAddress = z
+  .url({ protocol: /^https?$/ })
+  .refine((text) => {
+    const { username, password } = URL.parse(text) ?? {};
+    return !username && !password;
+  }, "an address without a name or password in it: those belong into a header")
+  .refine(
+    (text) => !BLOCKED_PORTS.has(URL.parse(text)?.port ?? ""),
+    "an address with another port: no request is sent to this one",
+  );
+
+/** Those that HTTP itself sets: undici takes no others. */
+const TAKEN = ["connection", "content-length", "expect", "keep-alive", "transfer-encoding", "upgrade"];
+
+/** Source: RFC 9110, 5.1 (a token). */
+export const headerName = z
+  .string()
+  .regex(/^[A-Za-z0-9!#$%&'*+.^_`|~-]+$/, "the name of a header")
+  .refine((name) => !TAKEN.includes(name.toLowerCase()), "a header that is not set by HTTP itself");
+
+/** Source: RFC 9110, 5.5. */
+export const headersSchema = z.record(
+  headerName,
+  z
+    .string()
+    .regex(/^[\t -~\u0080-\u00ff]*$/, "a header's value: one line, without characters beyond Latin-1"),
+);
