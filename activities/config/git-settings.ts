@@ -39,7 +39,7 @@ export const gitConfigSchema = z.strictObject({
   /** The most that one push takes out of a sandbox. */
   maxBundle: z
     .string()
-    .regex(/^\d+(m|g)$/, "a number with m or g, such as 512m")
+    .regex(/^\d{1,7}(m|g)$/, "a number with m or g, such as 512m")
     .default("512m"),
   forge: z.enum(["auto", "github", "gitlab"]).default("auto"),
 });

@@ -6,7 +6,8 @@ import { domainProblem } from "./egress-domains.ts";
 import { isPrefix } from "./ip-prefix.ts";
 import { setupSettingsSchema } from "./setup-settings.ts";
 
-export const sizeSchema = z.string().regex(/^\d+(m|g)$/, "a number with m or g, such as 2g");
+/** More digits would not fit into the 64 bits of the engine and the kernel. */
+export const sizeSchema = z.string().regex(/^\d{1,7}(m|g)$/, "a number with m or g, such as 2g");
 
 export const megabytes = (size: string): number => Number.parseInt(size) * (size.endsWith("g") ? 1_024 : 1);
 
@@ -44,6 +45,11 @@ const image = z
   .max(500)
   .regex(IMAGE_NAME, "the name of an image, such as node:24 or registry.example.com/tools/rust:1.90");
 
+/** Source: the Docker engine, which refuses less. */
+const MIN_CPUS = 0.01;
+/** Source: the kernel, PID_MAX_LIMIT. */
+const MAX_PIDS = 4_194_304;
+
 export const sandboxConfigSchema = z.strictObject({
   image: image.default(DEFAULT_IMAGE),
   /** Source: requirement D4 (bridge). `none` closes it; `listed` lets `domains` through. */
@@ -56,10 +62,11 @@ export const sandboxConfigSchema = z.strictObject({
   allow: z.array(z.string().refine(isPrefix, "an IP address, or a prefix such as 10.1.0.0/16")).default([]),
   /** `required`: no sandbox on the bridge unless it is shut off from private addresses; `best-effort`: then a warning. */
   guard: z.enum(["required", "best-effort"]).default("required"),
-  memory: sizeSchema.default("2g"),
-  cpus: z.number().positive().default(2),
+  /** To the engine 0 would mean no limit, and so would parts of a processor that round to it. */
+  memory: sizeSchema.refine((size) => megabytes(size) > 0, "more than 0").default("2g"),
+  cpus: z.number().min(MIN_CPUS).default(2),
   /** Source: survey of reliability, S6 (256–512). */
-  pids: z.number().int().min(16).default(512),
+  pids: z.number().int().min(16).max(MAX_PIDS).default(512),
   /** Of workspace, home and all else that tools can write to, together. Source: ours, ten times the largest checkpoint. */
   disk: sizeSchema.default("10g"),
   /** This much of the host's disk stays free, whatever fills it. */

@@ -17,10 +17,15 @@ export const skillsSchema = z.strictObject({
   folders: z.array(z.string().min(1)).default([]),
 });
 
+/** As the client finds them: root writes these files into the sandbox. */
+const sharedPath = z
+  .string()
+  .regex(/^((?!\.)[\w.-]{1,100}\/){1,5}(?!\.)[\w.-]{1,100}$/, "a path below the folder");
+
 /** What a session keeps: the client has read those folders at its start. */
 export const sessionSkillsSchema = skillsSchema.partial({ folders: true }).extend({
   /** Path below the skills' folder, such as `pdf/SKILL.md`. */
-  shared: z.array(z.object({ path: z.string(), text: z.string() })).optional(),
+  shared: z.array(z.object({ path: sharedPath, text: z.string() })).optional(),
 });
 export type SessionSkills = z.infer<typeof sessionSkillsSchema>;
 
