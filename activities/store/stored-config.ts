@@ -1,7 +1,9 @@
 /** A session's settings as its row has them. */
 import { sql } from "drizzle-orm";
 import { runConfigSchema, type RunConfig } from "../config/agent-config.ts";
+import { cleanText } from "../contract/clean-text.ts";
 import { retryable } from "../contract/failures.ts";
+import { cleanDeep } from "../redaction/clean-deep.ts";
 import { sessions } from "./schema/index.ts";
 
 /** The settings as `configOf` takes them. */
@@ -21,7 +23,8 @@ const MAX_CHECKED = 500;
 export function configOf(id: string, text: string): RunConfig {
   const known = checked.get(text);
   if (known !== undefined) return known;
-  const parsed = runConfigSchema.safeParse(JSON.parse(text));
+  // A program that wrote the row itself may have left in it what no text column, variable or header takes.
+  const parsed = runConfigSchema.safeParse(cleanDeep(JSON.parse(text), cleanText));
   if (parsed.success) {
     if (checked.size >= MAX_CHECKED) checked.clear();
     checked.set(text, parsed.data);
