@@ -1,11 +1,11 @@
 /** `longhaul allow ID DOMAIN`: one more name for a session's sandbox with `network: listed`. */
 import type { Command } from "commander";
-import { runConfigSchema } from "../../activities/config/agent-config.ts";
 import { domainProblem } from "../../activities/config/egress-domains.ts";
 import { allowDomain } from "../../activities/store/egress.ts";
 import { wakeWatchers } from "../../activities/store/watching.ts";
 import { notPossible, usageError } from "../console/errors.ts";
 import type { Output } from "../console/output.ts";
+import { settingsOf } from "../sessions/settings-of.ts";
 import { SESSION, withSession } from "../sessions/with-session.ts";
 
 export function allowCommand(command: Command, output: Output) {
@@ -17,7 +17,7 @@ export function allowCommand(command: Command, output: Output) {
     if (problem !== undefined) throw usageError(`${domain} cannot be allowed: ${problem}.`);
     return withSession(reference, async ({ store, user }, row) => {
       const { id } = row;
-      const { network } = runConfigSchema.parse(row.config).sandbox;
+      const { network } = settingsOf(row).sandbox;
       if (network !== "listed") {
         throw notPossible(
           network === "none"

@@ -1,12 +1,12 @@
 /** `longhaul say ID MESSAGE`: guidance for a session that runs; one that has ended resumes with it. */
 import type { Command } from "commander";
-import { runConfigSchema } from "../../activities/config/agent-config.ts";
 import { switchModel } from "../../activities/store/switch-model.ts";
 import { usageError } from "../console/errors.ts";
 import { notShown, readAttachments } from "../sessions/images.ts";
 import type { Output } from "../console/output.ts";
 import { collect, resolveAsking } from "../sessions/run-options.ts";
 import { isMessageId, sendGuidance, type Sent } from "../sessions/send-guidance.ts";
+import { settingsOf } from "../sessions/settings-of.ts";
 import { processStdin, readMessage } from "../sessions/task-input.ts";
 import { SESSION, requireSession, withWorkingSession } from "../sessions/with-session.ts";
 
@@ -38,11 +38,13 @@ export function sayCommand(command: Command, output: Output) {
     await withWorkingSession(reference, async (services, found) => {
       const sessionId = found.id;
       let row = found;
+      // Nothing is changed in a session that cannot continue.
+      settingsOf(found);
       if (model !== undefined && (await switchModel(services.store, sessionId, model))) {
         output.note(`${sessionId} continues with ${model.model}.\n`);
         row = await requireSession(services, sessionId);
       }
-      for (const line of notShown(attachments, runConfigSchema.parse(row.config))) output.note(`${line}\n`);
+      for (const line of notShown(attachments, settingsOf(row))) output.note(`${line}\n`);
       const sent = await sendGuidance(services, row, { id: flags.id, text, attachments });
       if (flags.json === true) output.json({ id: sessionId, ...sent });
       else if (sent.queued) output.result(`queued, position ${sent.position}\n`);

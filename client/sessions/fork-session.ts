@@ -1,6 +1,5 @@
 /** A new session that continues from an earlier point of another, which is not changed. */
 import { randomUUID } from "node:crypto";
-import { runConfigSchema } from "../../activities/config/agent-config.ts";
 import type { Guidance } from "../../activities/contract/guidance.ts";
 import { senderOf } from "../../activities/contract/person-name.ts";
 import { forkSession as copySession } from "../../activities/store/fork.ts";
@@ -13,6 +12,7 @@ import { awaitSaves } from "./await-saves.ts";
 import { requireStep } from "./retry-session.ts";
 import { partsOf } from "./send-guidance.ts";
 import { createSessionId } from "./session-id.ts";
+import { settingsOf } from "./settings-of.ts";
 import { workflowOptions } from "./start-session.ts";
 
 export interface ForkOrder {
@@ -29,6 +29,7 @@ export interface ForkOrder {
  */
 export async function forkSession(services: Services, row: SessionRow, order: ForkOrder): Promise<string> {
   const { store } = services;
+  const config = settingsOf(row);
   const client = await services.temporal.client();
   const last = await lastStep(store.db, row.id);
   const beforeStep = order.fromStep ?? last + 1;
@@ -37,10 +38,7 @@ export async function forkSession(services: Services, row: SessionRow, order: Fo
   await awaitSaves(store.db, row.id);
   const id = await copy(services, row.id, beforeStep, order.id);
   await client.workflow.start(WORKFLOW_TYPE, {
-    ...workflowOptions(services.taskQueue, id, {
-      task: row.task,
-      config: runConfigSchema.parse(row.config),
-    }),
+    ...workflowOptions(services.taskQueue, id, { task: row.task, config }),
     args: [(guidance.length === 0 ? {} : { guidance }) satisfies CodingAgentInput],
   });
   return id;

@@ -1,7 +1,6 @@
 /** A message for a session: queued if it runs, and the first of a new run if it has ended. */
 import { randomUUID } from "node:crypto";
 import { WithStartWorkflowOperation, WorkflowUpdateFailedError } from "@temporalio/client";
-import { runConfigSchema } from "../../activities/config/agent-config.ts";
 import { senderOf } from "../../activities/contract/person-name.ts";
 import type { UserPart } from "../../activities/contract/message.ts";
 import { excerptOf, type QueuedMessage } from "../../activities/contract/queued-message.ts";
@@ -24,6 +23,7 @@ import { withTimeout } from "../../worker/connect/with-timeout.ts";
 import { notPossible } from "../console/errors.ts";
 import { cleanAttachment, type Attachment } from "./images.ts";
 import { idsOnly } from "../setup/services.ts";
+import { settingsOf } from "./settings-of.ts";
 import { workflowOptions } from "./start-session.ts";
 
 /** Longer text is stored as a blob: a signal stays small. Source: invariant 1, messages.ts. */
@@ -73,7 +73,7 @@ export async function sendGuidance(services: Services, row: SessionRow, given: N
   const start = {
     ...workflowOptions(services.taskQueue, row.id, {
       task: row.task,
-      config: runConfigSchema.parse(row.config),
+      config: settingsOf(row),
     }),
     args: [{}] satisfies [CodingAgentInput],
     workflowIdConflictPolicy: "USE_EXISTING" as const,

@@ -1,6 +1,5 @@
 /** A delivery after the end: starts the session's workflow for that alone, since the worker has the credentials. */
 import { WorkflowExecutionAlreadyStartedError } from "@temporalio/client";
-import { runConfigSchema } from "../../activities/config/agent-config.ts";
 import { limitOf } from "../../activities/contract/limits.ts";
 import type { DeliveryOrder } from "../../activities/contract/delivery.ts";
 import { readEvents } from "../../activities/store/events.ts";
@@ -11,6 +10,7 @@ import type { Services } from "../connect/connection.ts";
 import { exitCodes, notPossible, type ExitCode } from "../console/errors.ts";
 import type { Output } from "../console/output.ts";
 import { watchSession } from "./watch-session.ts";
+import { settingsOf } from "../sessions/settings-of.ts";
 import { hasEnded, workflowOptions } from "../sessions/start-session.ts";
 
 /**
@@ -25,7 +25,7 @@ export async function deliverSession(
 ): Promise<ExitCode> {
   const { id } = row;
   const { db } = services.store;
-  const config = runConfigSchema.parse(row.config);
+  const config = settingsOf(row);
   if (config.repository === undefined)
     throw notPossible(
       `${id} works on no repository: there is nothing to push to.`,
