@@ -4,7 +4,7 @@
  */
 import { inflateSync } from "node:zlib";
 import { sql } from "drizzle-orm";
-import { mediaSize, type MediaSize } from "../contract/media-size.ts";
+import { MAX_STREAM_BYTES, mediaSize, type MediaSize } from "../contract/media-size.ts";
 import type { FilePart } from "../contract/message.ts";
 import type { Queryable } from "./db.ts";
 
@@ -33,13 +33,10 @@ export async function saveBlob(
   };
 }
 
-/** Of an object stream of a PDF, which holds some hundred small dictionaries. */
-const MAX_INFLATED_BYTES = 8 * 1024 * 1024;
-
 function sizeOf(bytes: Uint8Array, mediaType: string): MediaSize {
   return mediaSize(bytes, mediaType, (compressed) => {
     try {
-      return inflateSync(compressed, { maxOutputLength: MAX_INFLATED_BYTES });
+      return inflateSync(compressed, { maxOutputLength: MAX_STREAM_BYTES });
     } catch {
       return undefined;
     }

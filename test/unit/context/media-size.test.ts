@@ -2,7 +2,7 @@
 import { deflateSync, inflateSync } from "node:zlib";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { mediaSize } from "../../../activities/contract/media-size.ts";
+import { MAX_STREAM_BYTES, mediaSize } from "../../../activities/contract/media-size.ts";
 import { png } from "../../support/images.ts";
 
 const inflate = (bytes: Uint8Array) => {
@@ -60,5 +60,23 @@ describe("the pages of a PDF", () => {
 
   it("are unknown if the file is encrypted or damaged", () => {
     expect(sizeOf(latin("%PDF-1.5\n/ObjStm stream\nnonsense"), "application/pdf")).toEqual({});
+  });
+
+  it("are looked for no longer than a while, whatever the file holds", () => {
+    let inflated = 0;
+    const most = (bytes: Uint8Array) => {
+      inflated += 1;
+      return inflate(bytes);
+    };
+    const stream = Buffer.concat([
+      latin("/ObjStm /ObjStm /ObjStm stream\n"),
+      deflateSync(Buffer.alloc(MAX_STREAM_BYTES)),
+    ]);
+    mediaSize(stream, "application/pdf", most);
+    expect(inflated).toBe(1);
+    mediaSize(Buffer.concat(Array.from({ length: 50 }, () => stream)), "application/pdf", most);
+    expect(inflated).toBeLessThan(20);
+    mediaSize(latin("/ObjStm stream nonsense ".repeat(50)), "application/pdf", most);
+    expect(inflated).toBeLessThan(40);
   });
 });
