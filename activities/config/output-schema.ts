@@ -58,7 +58,7 @@ async function validatorOf(schema: OutputSchema) {
 const inTime = <T>(work: () => T): T => runInNewContext("work()", { work }, { timeout: MAX_CHECK_MS }) as T;
 
 /** Many models put JSON into a code fence, whatever they were asked. */
-const FENCED = /^```(?:json)?\s*\n([\s\S]*?)\n?```$/;
+const FENCED = /^```(?:json)?[^\S\n]*\n([\s\S]*?)\n?```$/;
 
 function readJson(text: string): CheckedAnswer {
   const trimmed = text.trim();

@@ -92,3 +92,9 @@ describe("a schema that would keep or end its worker", () => {
     expect(checked).toEqual({ ok: false, why: "data must be string" });
   });
 });
+
+it("an answer of empty lines in a fence is looked at in no time", async () => {
+  const begun = performance.now();
+  expect((await checkAnswer({}, `\`\`\`${"\n".repeat(100_000)}x`)).ok).toBe(false);
+  expect(performance.now() - begun).toBeLessThan(1_000);
+});
