@@ -1,9 +1,9 @@
 /** Files attached to a task or a message. */
-import { readFile } from "node:fs/promises";
+import { readFile, stat } from "node:fs/promises";
 import { basename, extname } from "node:path";
 import { cutChars } from "../../activities/contract/cut-text.ts";
 import { imageTypeOf, isPdf } from "../../activities/contract/image-type.ts";
-import { usageError, unreadable } from "../console/errors.ts";
+import { ClientError, usageError, unreadable } from "../console/errors.ts";
 import { oneLine } from "../console/format.ts";
 
 const EXTENSIONS = [".png", ".jpg", ".jpeg", ".gif", ".webp", ".pdf"];
@@ -42,18 +42,31 @@ export async function readAttachments(paths: readonly string[]): Promise<Attachm
   for (const path of paths) {
     if (!EXTENSIONS.includes(extname(path).toLowerCase()))
       throw usageError(`--image: ${path} is not one of ${EXTENSIONS.join(", ")}.`);
-    const bytes = await readFile(path).catch((error: unknown) => {
-      throw unreadable(`--image: ${path}`, error);
+    const called = `--image: ${path}`;
+    const bytes = await readRegular(path, called).catch((error: unknown) => {
+      throw error instanceof ClientError ? error : unreadable(called, error);
     });
-    all.push(attachmentOf(basename(path), bytes, `--image: ${path}`));
+    all.push(attachmentOf(basename(path), bytes, called));
   }
   return all;
 }
 
+/** A pipe would be waited for, and a device has no end. */
+async function readRegular(path: string, called: string): Promise<Uint8Array> {
+  const found = await stat(path);
+  if (!found.isFile() && !found.isDirectory()) throw usageError(`${called} is not a regular file.`);
+  if (found.isFile()) requireSize(called, found.size);
+  return readFile(path);
+}
+
+function requireSize(called: string, size: number): void {
+  if (size === 0 || size > MAX_IMAGE_BYTES)
+    throw usageError(`${called} has ${size} bytes; it must have 1 to ${MAX_IMAGE_BYTES}.`);
+}
+
 /** @param called its name in an error. @throws ClientError (usage) for content that is not an image or PDF, or larger than 8 MiB */
 export function attachmentOf(filename: string, bytes: Uint8Array, called = filename): Attachment {
-  if (bytes.length === 0 || bytes.length > MAX_IMAGE_BYTES)
-    throw usageError(`${called} has ${bytes.length} bytes; it must have 1 to ${MAX_IMAGE_BYTES}.`);
+  requireSize(called, bytes.length);
   // The provider would refuse the whole request for it.
   const mediaType = imageTypeOf(bytes) ?? (isPdf(bytes) ? "application/pdf" : undefined);
   if (mediaType === undefined)
