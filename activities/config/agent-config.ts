@@ -159,7 +159,7 @@ const instructionsSchema = z.strictObject({
 });
 
 export const agentConfigSchema = z.strictObject({
-  model: z.string().optional(),
+  model: z.string().regex(/\S/, "the name of a model, such as openai/gpt-6.1-sol").optional(),
   models: z.record(z.string(), modelConfigSchema).default({}),
   providers: z.record(z.string().regex(/^[a-z0-9][a-z0-9_.-]*$/i), providerConfigSchema).default({}),
   context: contextConfigSchema.prefault({}),

@@ -233,9 +233,14 @@ function overlaid(file: ConfigFile, flags: ConfigFlags, environment: Environment
   if (parsed.success) return parsed.data;
   const [issue] = parsed.error.issues;
   const name = issue?.path.join(".") ?? "";
-  const image = flags.fromDevcontainer?.image === undefined ? "SANDBOX_IMAGE" : "devcontainer.json";
-  const source = name === "sandbox.image" ? image : "a flag or a variable";
-  throw usageError(`The value of ${name} that ${source} sets is not valid: ${issue?.message}`);
+  throw usageError(`The value of ${name} that ${sourceOf(name, flags)} sets is not valid: ${issue?.message}`);
+}
+
+function sourceOf(name: string, { fromDevcontainer }: ConfigFlags): string {
+  if (name === "sandbox.image")
+    return fromDevcontainer?.image === undefined ? "SANDBOX_IMAGE" : "devcontainer.json";
+  const isProjects = /^sandbox\.(setup|env|build)\b/.test(name);
+  return isProjects && fromDevcontainer !== undefined ? "devcontainer.json" : "a flag or a variable";
 }
 
 function limitFlags({ maxSteps, maxCost, deadline }: ConfigFlags) {

@@ -102,10 +102,13 @@ export function withSettingFlags(command: Command): Command {
     .option("--no-setup", "start no services or worker: they run elsewhere (or LONGHAUL_NO_SETUP=1)");
 }
 
+/** Of an integer column of Postgres. */
+const MAX_INTEGER = 2 ** 31 - 1;
+
 export function positiveInteger(text: string): number {
   const value = Number(text);
-  if (!Number.isSafeInteger(value) || value < 1)
-    throw new InvalidArgumentError("Expected a positive integer.");
+  if (!Number.isInteger(value) || value < 1 || value > MAX_INTEGER)
+    throw new InvalidArgumentError(`Expected a positive integer up to ${MAX_INTEGER}.`);
   return value;
 }
 

@@ -48,7 +48,7 @@ describe("the command line", { timeout: 60_000 }, () => {
     expect(verb).toMatchObject({ code: 2, out: "" });
     expect(verb.err).toContain("Did you mean status?");
     expect(steps).toMatchObject({ code: 2, out: "" });
-    expect(steps.err).toContain("Expected a positive integer.");
+    expect(steps.err).toContain("Expected a positive integer up to");
     expect(id).toMatchObject({ code: 2, out: "" });
     expect(empty).toMatchObject({ code: 2, out: "" });
   });

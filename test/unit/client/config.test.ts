@@ -244,4 +244,9 @@ it("says where a value comes from that no file gives and that is not valid", () 
   expect(wrong.exitCode).toBe(2);
   expect(wrong.message).toContain("The value of sandbox.image that SANDBOX_IMAGE sets is not valid");
   expect(describeSettings({}, { ...key, SANDBOX_IMAGE: "My Tools" }, folder).check.ok).toBe(false);
+  const fromDevcontainer = { image: "a", build: undefined, setup: ["x".repeat(10_001)], env: {}, notes: [] };
+  const long = thrownBy(() => resolveConfig({ fromDevcontainer }, key, folder));
+  expect(long.message).toContain("sandbox.setup.commands.0 that devcontainer.json sets");
+  const none = thrownBy(() => resolveConfig({ model: " " }, key, folder));
+  expect(none.message).toContain("The value of model that a flag or a variable sets is not valid");
 });
