@@ -16,6 +16,9 @@ export const refName = z
   .max(200)
   .refine((name) => BRANCH.test(name), "a branch, tag or commit");
 
+/** Git takes blanks and these away, and makes no commit if nothing is left. Source: its `ident.c`. */
+const AUTHOR = /[^\s\p{Cc}.,:;<>"\\']/u;
+
 export const gitConfigSchema = z.strictObject({
   /** What the session's work is pushed to; `{id}` is the session's. */
   branch: branchName.default("longhaul/{id}"),
@@ -24,7 +27,7 @@ export const gitConfigSchema = z.strictObject({
   pr: z.enum(["none", "draft", "ready"]).default("none"),
   author: z
     .strictObject({
-      name: z.string().min(1).max(100).default("Longhaul"),
+      name: z.string().max(100).regex(AUTHOR, "a name with a letter or digit").default("Longhaul"),
       email: z.string().min(1).max(200).default("longhaul@localhost"),
     })
     .prefault({}),
