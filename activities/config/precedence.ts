@@ -13,14 +13,16 @@ export const tenantSchema = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/
   error: "begins with a letter or digit and has at most 64 letters, digits, dots, dashes and underscores",
 });
 
-/** Options for starting a run of the session; undefined if its settings have none. */
-export function precedenceOf({
-  priority,
-  tenant,
-}: {
+/**
+ * Options for starting a run of the session; undefined if its settings have none. What Temporal would refuse is left out, whoever
+ * stored it: a workflow that starts sessions would fail its task for ever.
+ */
+export function precedenceOf(settings: {
   readonly priority?: number | undefined;
   readonly tenant?: string | undefined;
 }): Precedence | undefined {
+  const { data: priority } = prioritySchema.safeParse(settings.priority);
+  const { data: tenant } = tenantSchema.safeParse(settings.tenant);
   if (priority === undefined && tenant === undefined) return undefined;
   return {
     ...(priority === undefined ? {} : { priorityKey: priority }),
