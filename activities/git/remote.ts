@@ -51,6 +51,13 @@ export function troubleOf(url: string, { err, trouble }: Pick<GitResult, "err" |
       message: "Git is not installed, so no repository can be cloned.",
       fix: "Install it where the worker runs: apt-get install git",
     };
+  // A client that does not check may have stored it; git speaks no other protocol here.
+  if ("wrong" in address)
+    return {
+      kind: "unknown",
+      message: address.wrong.replace(/\.$/, ""),
+      fix: "Start the task again with another --repo.",
+    };
   const said = lastWords(err);
   const token =
     "url" in address && address.kind === "ssh" ? "LONGHAUL_GIT_SSH_KEY_FILE" : "LONGHAUL_GIT_TOKEN";

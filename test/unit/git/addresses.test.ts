@@ -97,3 +97,8 @@ it("lets a failed command throw GitFailed, and runs git without hooks", async ()
   await expect(git(access, ["rev-parse", "HEAD"], { cwd: "/" })).rejects.toThrow(GitFailed);
   expect(await git(access, ["config", "--get", "core.hooksPath"])).toBe("/dev/null");
 });
+
+it("an address that no client should have stored is not tried again", () => {
+  const err = "fatal: transport 'ext' not allowed";
+  expect(troubleOf("ext::sh -c id", { err })).toMatchObject({ kind: "unknown" });
+});
