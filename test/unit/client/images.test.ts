@@ -1,5 +1,4 @@
-import { execFileSync } from "node:child_process";
-import { truncateSync, writeFileSync } from "node:fs";
+import { mkdirSync, symlinkSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, expect, it } from "vitest";
 import { readAttachments } from "../../../client/sessions/images.ts";
@@ -8,9 +7,9 @@ import { emptyFolder } from "../../support/empty-folder.ts";
 const folder = emptyFolder(afterAll);
 const at = (name: string) => join(folder, name);
 
-it("waits for no pipe that is named as an image", async () => {
-  execFileSync("mkfifo", [at("pipe.png")]);
-  await expect(readAttachments([at("pipe.png")])).rejects.toThrow(/pipe\.png is not a regular file/);
+it("reads no device and waits for no pipe that is named as an image", async () => {
+  symlinkSync("/dev/null", at("device.png"));
+  await expect(readAttachments([at("device.png")])).rejects.toThrow(/device\.png is not a regular file/);
 });
 
 it("reads no file that is too large", async () => {
@@ -29,7 +28,7 @@ it.each([
 });
 
 it("says which is a folder, or missing", async () => {
-  execFileSync("mkdir", [at("folder.png")]);
+  mkdirSync(at("folder.png"));
   await expect(readAttachments([at("folder.png")])).rejects.toThrow(/is a folder/);
   await expect(readAttachments([at("gone.png")])).rejects.toThrow(/does not exist/);
 });
