@@ -30,9 +30,9 @@ export function configOf(id: string, text: string): RunConfig {
     checked.set(text, parsed.data);
     return parsed.data;
   }
-  const names = parsed.error.issues.map(({ path }) => path.join("."));
+  const names = [...new Set(parsed.error.issues.map(({ path }) => path.join(".")))].join(", ");
   throw retryable(
     "WorkerOutdated",
-    `This version does not know what session ${id} has for ${[...new Set(names)].join(", ")}; a newer worker takes it over. Replace the old workers.`,
+    `This version does not know what session ${id} has for ${names}; a newer worker takes it over. Replace the old workers; if there is none, start the task again with other settings.`,
   );
 }
