@@ -63,7 +63,7 @@ export const sandboxConfigSchema = z.strictObject({
   /** `required`: no sandbox on the bridge unless it is shut off from private addresses; `best-effort`: then a warning. */
   guard: z.enum(["required", "best-effort"]).default("required"),
   /** To the engine 0 would mean no limit, and so would parts of a processor that round to it. */
-  memory: sizeSchema.refine((size) => megabytes(size) > 0, "more than 0").default("2g"),
+  memory: sizeSchema.refine((size) => megabytes(size) !== 0, "more than 0").default("2g"),
   cpus: z.number().min(MIN_CPUS).default(2),
   /** Source: survey of reliability, S6 (256–512). */
   pids: z.number().int().min(16).max(MAX_PIDS).default(512),
