@@ -5,6 +5,8 @@ import { isEmptyMessage } from "./guidance-limits.ts";
 import { cutChars } from "./cut-text.ts";
 import type { UserPart } from "./message.ts";
 
+/** Parts that could not be read are named one by one up to here; the others are counted. Source: ours. */
+const MAX_NOTES = 20;
 /** Of one item, as JSON: an activity's input that carries it stays far below the 64 KB guard. */
 export const MAX_ITEM_BYTES = 16_000;
 const MAX_NAME_CHARS = 200;
@@ -25,7 +27,20 @@ export function partsOf(message: unknown): readonly UserPart[] | undefined {
   const sent: readonly unknown[] = Array.isArray(given) ? given : [given];
   const known = sent.map(partOf);
   if (known.every((part) => part === undefined) && isEmptyMessage(words)) return undefined;
-  return [...words, ...known.map((part, index) => part ?? notUnderstood(sent[index]))];
+  return [...words, ...withNotes(sent, known)];
+}
+
+/** A signal of 2 MB may have a million of them, whose notes would be more than a workflow's task can hold. */
+function withNotes(sent: readonly unknown[], known: readonly (UserPart | undefined)[]): UserPart[] {
+  let left = 0;
+  const parts = known.flatMap((part, index) => {
+    if (part !== undefined) return [part];
+    left += 1;
+    return left > MAX_NOTES ? [] : [notUnderstood(sent[index])];
+  });
+  if (left > MAX_NOTES)
+    parts.push(textPart(`[${left - MAX_NOTES} more parts could not be read and were left out.]`));
+  return parts;
 }
 
 const textPart = (text: string): UserPart => ({ type: "text", text: cleanText(text) });

@@ -51,6 +51,16 @@ describe("a person's message", () => {
     expect(other).toMatchObject({ text: expect.stringMatching(/^\[A part came/) as string });
   });
 
+  it("names the first of many unreadable parts and counts the rest, however many came", () => {
+    const parts = partsOf({ text: "look", parts: Array.from({ length: 900_000 }, () => 7) }) ?? [];
+    expect(parts).toHaveLength(22);
+    expect(parts.at(-1)).toEqual({
+      type: "text",
+      text: "[899980 more parts could not be read and were left out.]",
+    });
+    expect(bytesOf(itemsOf("a", parts, AT))).toBeLessThan(MAX_ITEM_BYTES);
+  });
+
   it("is cleaned in every field with text: texts, ids, names, media types", () => {
     const odd = "a\0b\ud83d\u001b[31m";
     const file = { type: "file", mediaType: `image/${odd}`, data: `@blob:${odd}`, filename: odd };
