@@ -5,8 +5,7 @@
 import { ApplicationFailure } from "@temporalio/common";
 import type { WorkflowInterceptors } from "@temporalio/workflow";
 import { Undecodable } from "../activities/contract/undecodable.ts";
-import { partsOf } from "../activities/contract/guidance-items.ts";
-import type { CodingAgentInput } from "./messages.ts";
+import { startRefusal } from "./start-refusal.ts";
 
 /** Of this run: each has its own instance of the module. */
 let remark: ((text: string) => void) | undefined;
@@ -44,26 +43,4 @@ export function interceptors(): WorkflowInterceptors {
       },
     ],
   };
-}
-
-/** Why a start's argument cannot be one of ours; undefined if it can. Pure. */
-export function startRefusal(input: unknown): string | undefined {
-  if (input === undefined) return undefined;
-  if (input instanceof Undecodable) return `its argument could not be decoded (${input.description})`;
-  if (typeof input !== "object" || input === null || Array.isArray(input))
-    return "its argument is not an object";
-  const { task, guidance, carried } = input as { readonly [Name in keyof CodingAgentInput]: unknown };
-  if (task !== undefined && typeof task !== "string") return "its task is not a text";
-  if (guidance !== undefined && !(Array.isArray(guidance) && guidance.every(isItem)))
-    return "its guidance is not a list of messages";
-  if (carried !== undefined && (typeof carried !== "object" || carried === null))
-    return "what it carries over is not an object";
-  return undefined;
-}
-
-function isItem(item: unknown): boolean {
-  if (typeof item !== "object" || item === null || !("id" in item) || !("parts" in item)) return false;
-  return (
-    typeof item.id === "string" && Array.isArray(item.parts) && partsOf({ parts: item.parts }) !== undefined
-  );
 }

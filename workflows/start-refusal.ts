@@ -1,0 +1,119 @@
+/**
+ * Whether a run's input has the shape that its code takes for granted: what is wrong there would throw in the middle of the
+ * workflow, whose task the server then repeats forever. Pure.
+ */
+import { Undecodable } from "../activities/contract/undecodable.ts";
+import { partsOf } from "../activities/contract/guidance-items.ts";
+import type { CarriedState, CodingAgentInput } from "./messages.ts";
+
+type Fits = (value: unknown) => boolean;
+
+const isText: Fits = (value) => typeof value === "string";
+/** JSON writes what is no finite number as null. */
+const isNumber: Fits = (value) => typeof value === "number" || value === null;
+const isFlag: Fits = (value) => typeof value === "boolean";
+const isTime: Fits = (value) => isNumber(value) && !Number.isNaN(new Date(Number(value)).getTime());
+const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+const isListOf =
+  (fits: Fits): Fits =>
+  (value) =>
+    Array.isArray(value) && value.every(fits);
+/** Fields that are absent fit. */
+const isObjectOf =
+  (shape: Readonly<Record<string, Fits>>): Fits =>
+  (value) =>
+    isObject(value) && misfit(value, shape) === undefined;
+
+function misfit(
+  value: Readonly<Record<string, unknown>>,
+  shape: Readonly<Record<string, Fits>>,
+): string | undefined {
+  return Object.keys(shape).find((name) => value[name] !== undefined && shape[name]?.(value[name]) === false);
+}
+
+const isPart: Fits = (part) =>
+  isObject(part) &&
+  (part["type"] === "text"
+    ? isText(part["text"])
+    : part["type"] === "file" && isText(part["data"]) && isText(part["mediaType"]));
+
+const isItem: Fits = (item) =>
+  isObject(item) &&
+  isText(item["id"]) &&
+  isListOf(isPart)(item["parts"]) &&
+  partsOf({ parts: item["parts"] }) !== undefined &&
+  !Number.isNaN(Date.parse(String(item["queuedAt"])));
+
+const isOutcome: Fits = (outcome) =>
+  isObject(outcome) &&
+  ["completed", "failed", "cancelled", "max_steps"].includes(String(outcome["status"])) &&
+  (outcome["error"] === undefined ||
+    (isObject(outcome["error"]) && isText(outcome["error"]["type"]) && isText(outcome["error"]["message"])));
+
+/** What runs carry by continuing as new: each of its fields, so that none is forgotten. */
+const CARRIED: Readonly<Record<keyof CarriedState, Fits>> = {
+  queue: isListOf(isItem),
+  parked: isNumber,
+  seenIds: isListOf(isText),
+  step: isNumber,
+  steps: isNumber,
+  moreSteps: isNumber,
+  endsAtLimit: isFlag,
+  round: isNumber,
+  breaker: isNumber,
+  futile: isNumber,
+  roundStep: isNumber,
+  recentCalls: isListOf(isText),
+  nudged: isFlag,
+  nudge: isFlag,
+  compacted: isFlag,
+  overflows: isNumber,
+  emptyAnswers: isNumber,
+  unfinished: isNumber,
+  mismatches: isNumber,
+  mismatch: isText,
+  costUsd: isNumber,
+  fallback: isObjectOf({ index: isNumber, sinceMs: isNumber }),
+  switched: isText,
+  pushedAtMs: isNumber,
+  delivered: isText,
+  waitingCalls: isListOf(
+    (waiting) => isObject(waiting) && isNumber(waiting["index"]) && isObject(waiting["call"]),
+  ),
+  interrupting: isFlag,
+  leftVersion: isText,
+  deadlineAtMs: isTime,
+  compactRequest: isObjectOf({ focus: isText }),
+  undoRequests: isListOf(isText),
+  context: isObjectOf({ used: isNumber, estimated: isFlag, prunable: isNumber }),
+  usage: isObjectOf({
+    input: isNumber,
+    output: isNumber,
+    cached: isNumber,
+    reasoning: isNumber,
+    calls: isNumber,
+  }),
+};
+
+/** Why a start's argument cannot be one of ours, in words for who sent it; undefined if it can. */
+export function startRefusal(input: unknown): string | undefined {
+  if (input === undefined) return undefined;
+  if (input instanceof Undecodable) return `its argument could not be decoded (${input.description})`;
+  if (!isObject(input)) return "its argument is not an object";
+  const { task, schedule, guidance, deliver, carried } = input as {
+    readonly [Name in keyof CodingAgentInput]: unknown;
+  };
+  if (task !== undefined && !isText(task)) return "its task is not a text";
+  if (schedule !== undefined && !isText(schedule)) return "its schedule is not a name";
+  if (guidance !== undefined && !isListOf(isItem)(guidance)) return "its guidance is not a list of messages";
+  if (
+    deliver !== undefined &&
+    !(isObject(deliver) && isObject(deliver["order"]) && isOutcome(deliver["outcome"]))
+  )
+    return "what it is to deliver is not an order";
+  if (carried === undefined) return undefined;
+  if (!isObject(carried)) return "what it carries over is not an object";
+  const wrong = misfit(carried, CARRIED);
+  return wrong === undefined ? undefined : `what it carries over has a wrong ${wrong}`;
+}
