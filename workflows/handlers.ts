@@ -21,6 +21,7 @@ import {
   undoCompactionSignal,
   withdrawMessageUpdate,
   type CompactRequest,
+  type WithdrawnMessage,
 } from "./messages.ts";
 import { sessionView } from "./presentation.ts";
 import { announceQueued } from "./queued-announcements.ts";
@@ -31,6 +32,9 @@ const SHOWN_EACH = 20;
 const SHOWN_EVERY = 100;
 /** Of what a person wants a summary to keep in view. */
 const MAX_FOCUS_CHARS = 2_000;
+
+/** Source: ours; as long as the longest of our own. */
+const MAX_REMARK_CHARS = 500;
 
 type Take = (message: unknown) => boolean;
 
@@ -51,7 +55,8 @@ export function setHandlers(run: Run): void {
 }
 
 function showRemark(run: Run, text: string): void {
-  run.state.remark = text;
+  // It may quote what was sent, and the details are one payload.
+  run.state.remark = cutChars(text, MAX_REMARK_CHARS);
   showDetails(run);
 }
 
@@ -125,15 +130,17 @@ function setWithdrawHandler(run: Run): void {
   setHandler(
     withdrawMessageUpdate,
     ({ id, parked }) => {
-      if (parked) inbox.parked = Math.max(0, inbox.parked - 1);
+      if (parked === true) inbox.parked = Math.max(0, inbox.parked - 1);
       else withdraw(inbox, id);
       showDetails(run);
     },
     {
       description:
         'Take a message back that waits: `{"id": "…"}` as `queue` has it. Refused once the agent reads it.',
-      validator: ({ id, parked }) => {
-        if (!parked && !inbox.queue.some((item) => item.id === id))
+      // Whatever was typed: in the Web UI also nothing at all.
+      validator: (message: WithdrawnMessage | null | undefined) => {
+        const { id, parked } = message ?? {};
+        if (parked !== true && !inbox.queue.some((item) => item.id === id))
           throw ApplicationFailure.nonRetryable(
             "This message is not waiting: the agent has it already, or there is none with this id.",
             "GuidanceRefused",

@@ -135,15 +135,19 @@ function messageOf(message: unknown): AnswerMessage | undefined {
   if (![question, text, action, by].every(isText)) return undefined;
   if (!isText(option) && typeof option !== "number") return undefined;
   return {
-    ...(question === undefined ? {} : { question: question as string }),
+    ...(question === undefined ? {} : { question: nameOf(question as string) }),
     ...(text === undefined || text === "" ? {} : { text: textOf(text as string) }),
     ...(option === undefined ? {} : { option: option as number | string }),
-    ...(action === undefined ? {} : { action: action as NonNullable<AnswerMessage["action"]> }),
+    ...(action === undefined
+      ? {}
+      : { action: nameOf(action as string) as NonNullable<AnswerMessage["action"]> }),
     ...(by === undefined ? {} : { by: cutChars(cleanText(by as string), 100) }),
   };
 }
 
 const textOf = (text: string) => cleanText(text).trim();
+/** Refusals quote it. */
+const nameOf = (name: string) => cutChars(cleanText(name), 80);
 
 type Said = Exclude<Settlement, { readonly how: "defaulted" | "withdrawn" }>;
 

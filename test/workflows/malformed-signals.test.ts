@@ -81,6 +81,8 @@ describe("a start from elsewhere", () => {
     ["an argument that cannot be decoded", { encoding: "json/protobuf", data: "{}" }],
     ["null", { encoding: "json/plain", data: "null" }],
     ["messages that are none", { encoding: "json/plain", data: '{"guidance":[{"id":"a"}]}' }],
+    ["an order that is none", { encoding: "json/plain", data: '{"deliver":{}}' }],
+    ["state that no run leaves", { encoding: "json/plain", data: '{"carried":{"queue":7}}' }],
   ])("with %s fails at once, in words", async (_name, payload) => {
     const workflowId = `loop-${randomUUID()}`;
     await play({ steps: [answered()] }, async (handle) => {
@@ -181,6 +183,14 @@ describe("a signal from elsewhere", () => {
     expect(wordsOf(fake.taken()).join("")).toBe(`${cleanText(text)}after it`);
   });
 
+  it("of a million unreadable parts is taken, its words first", async () => {
+    const { fake, value } = await afterSending((signal) =>
+      signal("guidance", { text: "hello", parts: Array.from({ length: 900_000 }, () => 7) }),
+    );
+    expect(value?.status).toBe("completed");
+    expect(wordsOf(fake.taken())[0]).toBe("hello");
+  });
+
   it("of 5 MB is refused to its sender by the server, and the run continues", async () => {
     // Without the client's own retries, of which a refusal for its size has many.
     const once = await Connection.connect({ address: inject("temporalAddress"), interceptors: [] });
@@ -193,5 +203,20 @@ describe("a signal from elsewhere", () => {
     await once.close();
     expect(value?.status).toBe("completed");
     expect(fake.taken().map((item) => item.id)).toEqual(["small"]);
+  });
+});
+
+describe("an update from elsewhere", () => {
+  it("that takes back nothing is refused in words, whatever was sent", async () => {
+    const { value } = await afterSending(async (_signal, id) => {
+      const handle = client.workflow.getHandle(id);
+      for (const sent of [[], [null], [7], [{}], [{ parked: "yes" }]])
+        await expect(
+          handle.executeUpdate("withdrawMessage", { args: sent as [unknown] }),
+        ).rejects.toMatchObject({
+          cause: { type: "GuidanceRefused", message: expect.stringContaining("not waiting") as string },
+        });
+    });
+    expect(value?.status).toBe("completed");
   });
 });

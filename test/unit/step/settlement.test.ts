@@ -8,6 +8,14 @@ const approval = { id: "s1c1", kind: "approval" as const };
 const plan = { id: "s1c2", kind: "plan" as const };
 
 describe("an answer's meaning", () => {
+  it("quotes little of what was sent", () => {
+    const long = `${"x".repeat(1_000_000)}\0`;
+    for (const message of [{ question: long }, { option: long }, { action: long }, { text: long }]) {
+      const answer = readAnswer([choice], message);
+      expect(answer.ok ? "" : answer.reason).toMatch(/^.{1,200}$/);
+    }
+  });
+
   it.each<[name: string, open: Parameters<typeof readAnswer>[0], message: unknown, settlement: Settlement]>([
     ["words", [ask], { text: " 8080 " }, { how: "answered", text: "8080" }],
     ["a bare string", [ask], "8080", { how: "answered", text: "8080" }],
