@@ -81,9 +81,13 @@ export function readMore(
   const limit = limitOf(options);
   const amount = moreOf(limit, answer);
   if (amount === undefined) return undefined;
-  return amount > most
-    ? { ok: false, reason: `the operator allows the session at most ${amountText(limit, most)} more` }
-    : { ok: true, text: `another ${amountText(limit, amount)}` };
+  if (amount > most)
+    return { ok: false, reason: `the operator allows the session at most ${amountText(limit, most)} more` };
+  const text = `another ${amountText(limit, amount)}`;
+  // An amount that cannot be read again would end the session that it was to continue.
+  return moreOf(limit, text) === undefined
+    ? { ok: false, reason: "the amount is too small or too large to be given" }
+    : { ok: true, text };
 }
 
 /** The limit after an extension, which is counted from the current use. */

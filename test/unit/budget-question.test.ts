@@ -40,6 +40,9 @@ describe("a question about a limit", () => {
       expect(readAnswer([cost], answer)).toMatchObject({ ok: false });
     for (const answer of ["$5", "0 steps", "1.5 steps"])
       expect(readAnswer([steps], answer)).toMatchObject({ ok: false });
+    const unlimited = { ...cost, most: Infinity };
+    for (const answer of ["$0.00001", `$${"9".repeat(400)}`, `$1${"0".repeat(22)}`])
+      expect(textOf(unlimited, answer)).toBe("the amount is too small or too large to be given");
     expect(textOf(cost, "2.50")).toContain('2 stop; or give an amount such as "$2.50"');
     expect(textOf(steps, "more")).toContain('an amount such as "20 steps"');
   });
