@@ -37,7 +37,9 @@ export function trustedUsage(
   windowTokens: number,
 ): StepUsage | undefined {
   if (reported === undefined) return undefined;
-  const { input, output, cached, cacheWrite, reasoning } = figuresOf(reported);
+  const figures = figuresOf(reported);
+  const [input, output] = [whole(figures.input), whole(figures.output)];
+  const { cached, cacheWrite, reasoning } = figures;
   const limit = ABSURD_WINDOWS * windowTokens;
   if (!isCount(input) || !isCount(output) || input === 0) return undefined;
   if (input > limit || output > limit) return undefined;
@@ -136,6 +138,9 @@ function isCount(value: unknown): value is number {
 }
 
 /** A part of a figure is never more than the figure. */
-function part(value: number | undefined, whole: number): number {
-  return isCount(value) ? Math.min(value, whole) : 0;
+function part(value: number | undefined, all: number): number {
+  return isCount(value) ? Math.min(Math.round(value), all) : 0;
 }
+
+/** There are servers that estimate, and say 12.5; tokens are stored as integers. */
+const whole = (value: number | undefined) => (isCount(value) ? Math.round(value) : undefined);

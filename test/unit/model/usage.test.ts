@@ -43,6 +43,23 @@ describe("usage [R43]", () => {
     expect(trustedUsage(usage, 128_000)).toBeUndefined();
   });
 
+  it("counts whole tokens, as they are stored, also of a server that estimates", () => {
+    const estimate = {
+      inputTokens: 812.4,
+      outputTokens: 12.5,
+      inputTokenDetails: { cacheReadTokens: 100.6, cacheWriteTokens: 3.2 },
+      outputTokenDetails: { reasoningTokens: 2.5 },
+    };
+    expect(trustedUsage(estimate, 128_000)).toEqual({
+      input: 812,
+      output: 13,
+      cached: 101,
+      cacheWrite: 3,
+      reasoning: 3,
+    });
+    expect(trustedUsage({ inputTokens: 0.3, outputTokens: 1 }, 128_000)).toBeUndefined();
+  });
+
   it("accepts exactly ten windows", () => {
     expect(trustedUsage({ inputTokens: 1_280_000, outputTokens: 7 }, 128_000)?.input).toBe(1_280_000);
   });
