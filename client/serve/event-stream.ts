@@ -18,10 +18,11 @@ export async function streamEvents(
   query: URLSearchParams,
 ): Promise<void> {
   const from = parse(seq, request.headers["last-event-id"] ?? query.get("from") ?? undefined);
+  const left = new AbortController();
+  // Heard from the beginning: one who leaves at once would be followed to the session's end.
+  response.on("close", () => left.abort());
   // An unknown session is reported as a status.
   const { id } = await stream.client.status(stream.id);
-  const left = new AbortController();
-  response.on("close", () => left.abort());
   const signal = AbortSignal.any([left.signal, stream.ended]);
   response.writeHead(200, { ...HEADERS, "content-type": "text/event-stream; charset=utf-8" });
   response.flushHeaders();
