@@ -1,4 +1,5 @@
 /** Finds the session that a person means: by its id, a prefix of its id, or the newest one. */
+import { cleanText } from "../../activities/contract/clean-text.ts";
 import { nearest } from "../../activities/contract/nearest.ts";
 import { findDeleted } from "../../activities/store/delete-session.ts";
 import { findSession, idsWithPrefix, listSessions, type SessionRow } from "../../activities/store/reading.ts";
@@ -18,7 +19,9 @@ const NAMED = 6;
  * A whole id wins over ids that begin with it.
  * @throws ClientError (impossible) if none or several match
  */
-export async function findByReference(db: Store["db"], reference: string): Promise<SessionRow> {
+export async function findByReference(db: Store["db"], given: string): Promise<SessionRow> {
+  // Postgres refuses NUL, and no id has it.
+  const reference = cleanText(given);
   if (reference === LAST) return newest(db);
   const exact = await findSession(db, reference);
   if (exact !== undefined) return exact;

@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { networkInterfaces } from "node:os";
+import { cleanText } from "../../activities/contract/clean-text.ts";
 import type { Longhaul } from "../library/types.ts";
 import { streamEvents } from "./event-stream.ts";
 import { bearerOf, refuseOrigin, type Guard, type Refusal } from "./guard.ts";
@@ -75,7 +76,11 @@ interface Context extends Pick<Serving, "clientOf" | "onFault"> {
 async function answer(context: Context, request: IncomingMessage, response: ServerResponse): Promise<void> {
   const refused = refuseOrigin(context.guard, request.headers);
   if (refused !== undefined) return refuse(response, refused);
-  const { pathname, searchParams } = new URL(request.url ?? "/", "http://server");
+  // Some targets are no address, such as `//`.
+  const target = URL.parse(request.url ?? "/", "http://server");
+  if (target === null)
+    return refuse(response, { status: 400, message: "The request's target is not a path." });
+  const { pathname, searchParams } = target;
   if (pathname === "/" && request.method === "GET") return sendPage(response, context.page);
   const bearer = bearerOf(context.guard, request.headers);
   if ("status" in bearer) return refuse(response, bearer);
@@ -122,9 +127,10 @@ async function call(
   sendJson(response, route.status ?? 200, await route.run({ client, user, request, query, names }));
 }
 
+/** As it is stored: no name has characters that Postgres refuses. */
 function decoded(text: string): string {
   try {
-    return decodeURIComponent(text);
+    return cleanText(decodeURIComponent(text));
   } catch {
     return text;
   }

@@ -1,4 +1,6 @@
 import { request } from "node:http";
+import { connect } from "node:net";
+import { text } from "node:stream/consumers";
 import { expect, onTestFinished, test } from "vitest";
 import { begin, finished, starting, untilStatus } from "../support/commands/longhaul.ts";
 import { eventually } from "../support/eventually.ts";
@@ -54,6 +56,14 @@ function statusWith(
   );
   sent.on("error", reject).end();
   return promise;
+}
+
+/** With a target that no client's own parser would let through. */
+async function rawStatus({ url }: Served, target: string): Promise<number> {
+  const { host, hostname, port } = new URL(url);
+  const socket = connect(Number(port), hostname);
+  socket.end(`GET ${target} HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`);
+  return Number(/^HTTP\/1.1 (\d+)/.exec(await text(socket))?.[1]);
 }
 
 interface Heard {
@@ -115,7 +125,16 @@ test("no request gets in without the token, by another host name or from another
   const call = api(served);
   expect((await call("GET", "nothing")).status).toBe(404);
   expect((await call("DELETE", "sessions")).status).toBe(405);
-  expect((await call("GET", "sessions/no-such-session")).status).toBe(404);
+  for (const path of [
+    "sessions/no-such-session",
+    "sessions/a%00b",
+    "sessions/a%00b/events",
+    "sessions?parent=%00",
+  ])
+    expect((await call("GET", path)).status).toBe(404);
+  expect((await call("GET", "batches/a%00b")).status).toBe(409);
+  // Which are no addresses.
+  for (const target of ["//", "http://["]) expect(await rawStatus(served, target)).toBe(400);
   const form = await fetch(`${served.url}/v1/sessions`, {
     method: "POST",
     headers: { authorization: `Bearer ${served.token}`, "content-type": "text/plain" },
