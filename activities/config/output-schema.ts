@@ -11,6 +11,8 @@ export type OutputSchema = z.infer<typeof outputSchemaSchema>;
 
 /** Maximum length of a schema as JSON: it is part of the system prompt. Source: ours, some 8,000 tokens. */
 export const MAX_SCHEMA_CHARS = 32_768;
+/** Whoever reads it goes into each level. Source: ours; providers take five to ten. */
+const MAX_SCHEMA_LEVELS = 100;
 /** Of what is wrong with an answer: it crosses the workflow. Source: ours, some ten errors. */
 const MAX_WHY_CHARS = 600;
 /** Of the worker's one thread: a pattern or references can keep it busy for ever. Source: ours, real answers take some ms. */
@@ -23,6 +25,7 @@ export type CheckedAnswer =
 
 /** What is wrong with a schema itself; undefined if answers can be checked by it. */
 export async function schemaTrouble(schema: OutputSchema): Promise<string | undefined> {
+  if (isDeeper(schema, MAX_SCHEMA_LEVELS)) return `it is nested more than ${MAX_SCHEMA_LEVELS} levels deep`;
   const chars = JSON.stringify(schema).length;
   if (chars > MAX_SCHEMA_CHARS) return `it has ${chars} characters; at most ${MAX_SCHEMA_CHARS} are taken`;
   try {
@@ -31,6 +34,11 @@ export async function schemaTrouble(schema: OutputSchema): Promise<string | unde
   } catch (error) {
     return shorten(reasonOf(error), MAX_WHY_CHARS);
   }
+}
+
+function isDeeper(value: unknown, levels: number): boolean {
+  if (typeof value !== "object" || value === null) return false;
+  return levels === 0 || Object.values(value).some((each) => isDeeper(each, levels - 1));
 }
 
 /** Never fails: a schema by which nothing can be checked is one that no answer fits. */

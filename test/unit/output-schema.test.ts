@@ -57,6 +57,8 @@ it.each([
   [{ $ref: "https://example.com/other.json" }],
   [{ $schema: "http://json-schema.org/draft-04/schema#" }],
   [{ description: "x".repeat(MAX_SCHEMA_CHARS) }],
+  [{ enum: JSON.parse("[".repeat(200) + "]".repeat(200)) as unknown }],
+  [{ enum: JSON.parse("[".repeat(500_000) + "]".repeat(500_000)) as unknown }],
 ])("an unusable schema is refused before anything starts", async (bad) => {
   expect(await schemaTrouble(bad)).toEqual(expect.any(String));
   await expect(readOutputSchema(bad)).rejects.toMatchObject({ exitCode: 2 });
