@@ -7,6 +7,7 @@ import {
   workflowInfo,
   upsertSearchAttributes,
 } from "@temporalio/workflow";
+import { cutChars } from "../activities/contract/cut-text.ts";
 import { pruneDue } from "../activities/contract/prune-due.ts";
 import { mismatchNote } from "../activities/contract/output-mismatch.ts";
 import { LOOP_WARNING_TEXT } from "../activities/contract/stuck.ts";
@@ -266,10 +267,14 @@ export async function pruneOld(run: Run, policy: RunPolicy): Promise<void> {
 }
 
 /** Each upsert costs an event, so only when the session's status changes. */
+/** Source: ours; the databases that clusters keep them in take 255. */
+const MAX_MODEL_CHARS = 200;
+
 export function setSearchAttributes(run: Run, status: SessionStatus): void {
   upsertSearchAttributes({
     AgentPhase: [status],
-    AgentModel: [run.policy?.model ?? ""],
+    // Temporal ends a run with more than 2 KB in one of them, without another word.
+    AgentModel: [cutChars(run.policy?.model ?? "", MAX_MODEL_CHARS)],
     ...(status === "active" ? {} : { AgentOutcome: [status] }),
     ...(run.policy?.tenant === undefined ? {} : { AgentTenant: [run.policy.tenant] }),
   });

@@ -8,6 +8,8 @@ import {
   publishedCatalogue,
   shutdownNote,
 } from "./catalogue/catalogue.ts";
+import { cleanText } from "../contract/clean-text.ts";
+import { cutChars } from "../contract/cut-text.ts";
 import { editDistance } from "../contract/nearest.ts";
 import type { ModelTarget } from "./model-target.ts";
 import { type Environment, findProvider, fullModelName, hasCompatibleServer } from "./providers.ts";
@@ -91,6 +93,7 @@ export function resolveModel(
 ): ModelResolution {
   const written = name.trim();
   const model = fullModelName(written);
+  if (!isModelName(model)) return { ok: false, message: noModelName(written), nearest: [] };
   const known = findModel(model, facts.catalogue);
   const config = Object.entries(models).find(([key]) => fullModelName(key) === model)?.[1] ?? {};
   const nearest = () =>
@@ -216,3 +219,12 @@ function nearestModels(model: string, names: readonly string[]): string[] {
     .slice(0, 3)
     .map(({ name }) => name);
 }
+
+/** Of the whole name. Source: ours; the ARNs of Bedrock have up to 150. */
+const MAX_NAME_CHARS = 200;
+
+const isModelName = (model: string): boolean =>
+  model.length <= MAX_NAME_CHARS && /^[^/]+\/.+$/.test(model) && cleanText(model) === model;
+
+const noModelName = (written: string): string =>
+  `${JSON.stringify(cutChars(written, 80))} cannot be a model: its name is provider/model, of at most ${MAX_NAME_CHARS} characters.`;

@@ -69,6 +69,16 @@ describe("resolving a model [U21]", () => {
     expect(resolveModel("openai/gpt-4.1", {})).toMatchObject({ model: { modelName: "gpt-4.1" } });
   });
 
+  it.each(["openai/", "", "/x", "a\0b", "x\ny", "x".repeat(300)])(
+    "refuses %j, which names no model",
+    (name) => {
+      expect(resolveModel(name, {})).toMatchObject({
+        ok: false,
+        message: expect.stringMatching(/^.{1,200}cannot be a model/) as string,
+      });
+    },
+  );
+
   it("takes OpenAI's own address in OPENAI_BASE_URL for OpenAI, which knows no prefixes", () => {
     for (const url of ["https://api.openai.com/v1", "https://eu.api.openai.com/v1/"]) {
       const environment = { OPENAI_BASE_URL: url };
