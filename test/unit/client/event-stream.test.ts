@@ -14,10 +14,13 @@ it("is not followed for a client that left before its session was found", async 
       return { id };
     },
     // Ends as the library's do, when its signal is aborted.
-    async *events(_id: string, { signal }: { readonly signal?: AbortSignal } = {}) {
-      followed.resolve(signal);
-      if (signal !== undefined && !signal.aborted) await once(signal, "abort");
-    },
+    events: (_id: string, { signal }: { readonly signal?: AbortSignal } = {}) => ({
+      async next() {
+        followed.resolve(signal);
+        if (signal !== undefined && !signal.aborted) await once(signal, "abort");
+        return { done: true, value: undefined };
+      },
+    }),
   } as unknown as Longhaul;
   const ended = new AbortController();
   onTestFinished(() => ended.abort());
