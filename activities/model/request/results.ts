@@ -76,7 +76,9 @@ function toToolResult(
 
 /** A name no provider refuses: models sometimes add stray tokens to one, and it is sent back with the history. */
 export function safeToolName(name: string): string {
-  return cutChars(name.replaceAll(/[^a-zA-Z0-9_-]/g, "_"), 64) || "unknown";
+  const safe = cutChars(name.replaceAll(/[^a-zA-Z0-9_-]/g, "_"), 64);
+  // The SDK looks names up in an object: that of one of JavaScript's own properties comes out as no text.
+  return safe === "" || safe in {} ? "unknown" : safe;
 }
 
 /**

@@ -124,6 +124,16 @@ describe("messages for the AI SDK", () => {
       { toolName: "bash__channel__x", input: { invalid_arguments: '{"command": "l' } },
     ]);
   });
+
+  it.each(["constructor", "__proto__", "toString", ""])("do not contain the tool name %j", (toolName) => {
+    const call: AssistantPart = { type: "tool-call", toolCallId: "a", toolName, input: {} };
+    const result = { type: "tool-result", toolCallId: "a", toolName, outcome: "error", text: "no" } as const;
+    const messages = toModelMessages([assistant(call), { role: "tool", content: [result] }], responses);
+    expect(messages.map(({ content }) => content)).toMatchObject([
+      [{ toolName: "unknown" }],
+      [{ toolName: "unknown" }],
+    ]);
+  });
 });
 
 describe("a server's message format", () => {
