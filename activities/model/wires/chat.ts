@@ -3,6 +3,7 @@
  * OpenAI would not, and what OpenAI itself wants instead is two names in the rules.
  */
 import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
+import { cacheKeyOf } from "../request/cache-key.ts";
 import { COMPATIBLE_KEY } from "../request/reasoning.ts";
 import { toChatBody } from "./chat-body.ts";
 import { ChatStream } from "./chat-stream.ts";
@@ -30,7 +31,7 @@ function settingsOf({ request, endpoint, rules, fetch }: WireCall): WireSettings
     model: provider.chatModel(endpoint.modelId),
     providerOptions: options(COMPATIBLE_KEY, {
       ...(target.verbosity === undefined ? {} : { textVerbosity: target.verbosity }),
-      ...(rules.cacheKey ? { prompt_cache_key: request.cacheKey } : {}),
+      ...(rules.cacheKey ? { prompt_cache_key: cacheKeyOf(request.cacheKey) } : {}),
       ...(rules.cacheKey && target.cache === "24h" ? { prompt_cache_retention: "24h" } : {}),
     }),
   };

@@ -1,5 +1,6 @@
 /** OpenAI's Responses, at OpenAI, Azure and servers that speak it. */
 import { createOpenAI } from "@ai-sdk/openai";
+import { cacheKeyOf } from "../request/cache-key.ts";
 import { isThinking } from "../request/wire-rules.ts";
 import { repairResponsesEvent, responsesPiece } from "./responses-stream.ts";
 import { NO_KEY, options, summaryOf, type Wire, type WireCall, type WireSettings } from "./wire.ts";
@@ -25,7 +26,7 @@ function settingsOf({ request, endpoint, rules, fetch }: WireCall): WireSettings
       reasoningSummary: summaryOf(target),
       ...(isThinking(target) ? { forceReasoning: true } : {}),
       ...(target.verbosity === undefined ? {} : { textVerbosity: target.verbosity }),
-      ...(rules.cacheKey ? { promptCacheKey: request.cacheKey } : {}),
+      ...(rules.cacheKey ? { promptCacheKey: cacheKeyOf(request.cacheKey) } : {}),
       ...(rules.cacheKey && target.cache === "24h" ? { promptCacheRetention: "24h" } : {}),
       ...(request.tools.length > 0 ? { parallelToolCalls: true } : {}),
     }),
