@@ -1,3 +1,4 @@
+import { Script } from "node:vm";
 import { z } from "zod";
 import { runOnPath } from "./sandbox-program.ts";
 import { failure } from "./failure.ts";
@@ -53,6 +54,8 @@ async function run(given: z.infer<typeof input>, context: ToolContext): Promise<
   const name = showName(where.relative);
   if (end.exitCode === 95) return failure(`${name} is not a folder.`);
   const found = namesOf(end.out.toString("utf8"), pattern);
+  if (found === undefined)
+    return failure("The pattern is not a glob, or has too many stars to be matched: use fewer of them.");
   if (found.length === 0) {
     return { text: `No file matches ${showName(pattern)}${where.relative === "." ? "" : ` in ${name}`}.` };
   }
@@ -64,18 +67,33 @@ async function run(given: z.infer<typeof input>, context: ToolContext): Promise<
   return { text: lines.join("\n") };
 }
 
-function namesOf(out: string, pattern: string): string[] {
+/** A pattern with many stars may take longer than the world lasts, and the worker would do nothing else. Source: ours. */
+const MAX_MATCH_MS = 1_000;
+const MATCH = new Script("rows.filter(({ name }) => matches.test(name))");
+
+/** @returns undefined if the pattern cannot be matched */
+function namesOf(out: string, pattern: string): string[] | undefined {
   const [source, ...rows] = out.split("\0");
   // The last element is empty, or a name that was cut at the limit.
   rows.pop();
   if (source === "rg") return rows.map((row) => row.replace(/^\.\//, ""));
-  const matches = globToRegExp(pattern);
-  return rows
-    .map((row) => {
-      const tab = row.indexOf("\t");
-      return { at: Number(row.slice(0, tab)), name: row.slice(tab + 1) };
-    })
-    .filter(({ name }) => matches.test(name))
-    .toSorted((left, right) => right.at - left.at)
+  const files = rows.map((row) => {
+    const tab = row.indexOf("\t");
+    return { at: Number(row.slice(0, tab)), name: row.slice(tab + 1) };
+  });
+  return matching(files, pattern)
+    ?.toSorted((left, right) => right.at - left.at)
     .map(({ name }) => name);
+}
+
+function matching<Row extends { readonly name: string }>(
+  rows: readonly Row[],
+  pattern: string,
+): Row[] | undefined {
+  try {
+    const matches = globToRegExp(pattern);
+    return MATCH.runInNewContext({ rows, matches }, { timeout: MAX_MATCH_MS }) as Row[];
+  } catch {
+    return undefined;
+  }
 }

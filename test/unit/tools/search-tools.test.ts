@@ -58,6 +58,17 @@ describe("glob_files and grep_content without ripgrep", () => {
   });
 });
 
+describe("a glob without ripgrep", () => {
+  it.each([`${"*a".repeat(8)}*b`, "[z-a]"])(
+    "%s is given up instead of keeping the worker busy",
+    async (pattern) => {
+      await put("a".repeat(60), "");
+      const { text } = await callTool(sandbox, "glob_files", { pattern });
+      expect(text).toContain("use fewer of them");
+    },
+  );
+});
+
 describe("globToRegExp", () => {
   it.each([
     ["*.ts", "a/b/c.ts", true],
