@@ -83,13 +83,20 @@ export function answerValue(
   const value = valueOf(schema, words.trim());
   if (value === undefined) return { problem: "it is not one of the choices" };
   try {
-    const read = z.fromJSONSchema(schema as Parameters<typeof z.fromJSONSchema>[0]).safeParse(value);
+    const read = z.fromJSONSchema(withoutPatterns(schema)).safeParse(value);
     if (read.success) return { value };
     return { problem: shorten(read.error.issues.map(({ message }) => message).join("; "), 300) };
   } catch {
     // A schema that the library does not know is the server's own to check.
     return { value };
   }
+}
+
+/** A server's regular expression may take forever, and would stop the worker: the server checks it itself. */
+function withoutPatterns(schema: FieldSchema): Parameters<typeof z.fromJSONSchema>[0] {
+  return JSON.parse(
+    JSON.stringify(schema, (key, value: unknown) => (key === "pattern" ? undefined : value)),
+  ) as Parameters<typeof z.fromJSONSchema>[0];
 }
 
 function valueOf(schema: FieldSchema, words: string): unknown {

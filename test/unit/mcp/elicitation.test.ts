@@ -101,3 +101,10 @@ test.each<[FieldSchema, string, unknown]>([
 ])("%j takes %j as %j", (schema, words, value) => {
   expect(answerValue(schema, words)).toEqual(value);
 });
+
+test("a server's own regular expression is left to the server: it may keep the worker busy for good", () => {
+  const schema: FieldSchema = { type: "string", minLength: 2, pattern: "^(a+)+$" };
+  const words = `${"a".repeat(40)}!`;
+  expect(answerValue(schema, words)).toEqual({ value: words });
+  expect(answerValue(schema, "a")).toHaveProperty("problem");
+});
