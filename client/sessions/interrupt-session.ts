@@ -46,8 +46,11 @@ export async function interruptSession(
 ): Promise<Interrupted> {
   const { db } = services.store;
   const since = await databaseNow(db);
+  // Without words it would be announced, and wait forever: the run takes no empty message.
   const message =
-    text === undefined ? undefined : { id: randomUUID(), text, ...senderOf({ by: services.user }) };
+    text === undefined || text.trim() === ""
+      ? undefined
+      : { id: randomUUID(), text, ...senderOf({ by: services.user }) };
   const acknowledged = await withRunning(services, row, async (handle) => {
     await handle.signal(interruptSignal, message);
     await recordAction(services, row, "interrupt");
@@ -55,7 +58,8 @@ export async function interruptSession(
     let view: SessionView | undefined;
     const hasStopped = async () => {
       view = await withTimeout(handle.query(statusQuery), REPLY_MS).catch(() => undefined);
-      return view?.interrupting !== true;
+      // A run that has ended meanwhile says so for good.
+      return view?.interrupting !== true || (view.status !== "active" && view.status !== "waiting");
     };
     await until(hasStopped, MAX_WAIT_MS, POLL_MS);
     return view !== undefined;

@@ -2,7 +2,7 @@ import { request } from "node:http";
 import { connect } from "node:net";
 import { text } from "node:stream/consumers";
 import { expect, onTestFinished, test } from "vitest";
-import { begin, finished, starting, untilStatus } from "../support/commands/longhaul.ts";
+import { begin, starting, untilStatus } from "../support/commands/longhaul.ts";
 import { eventually } from "../support/eventually.ts";
 import { bigPng } from "../support/images.ts";
 
@@ -190,7 +190,12 @@ test("a running session is interrupted and cancelled, and a message is taken bac
   await untilStatus(id, ({ step }) => step === 2);
   expect((await call("POST", `sessions/${id}/cancel`, {})).status).toBe(200);
   expect((await call("GET", `sessions/${id}`)).body).toMatchObject({ status: "cancelled" });
-  const done = await finished("say: Done.");
+  const done = await begin("run: sleep 100\nsay: Done.");
+  await untilStatus(done, ({ step }) => step === 1);
+  // No words are no message.
+  expect((await call("POST", `sessions/${done}/interrupt`, { text: " " })).status).toBe(200);
+  await untilStatus(done, ({ status }) => status === "completed");
+  expect((await call("GET", `sessions/${done}`)).body).toMatchObject({ queue: [] });
   expect((await call("POST", `sessions/${done}/interrupt`, {})).status).toBe(409);
 });
 
