@@ -1,6 +1,6 @@
 /** What fetch throws for, whoever is asked: it would be tried again as if the network were away. */
 import { expect, it } from "vitest";
-import { createOutgoing } from "../../activities/network/outgoing-fetch.ts";
+import { createOutgoing } from "../../activities/process/outgoing-fetch.ts";
 import { mcpServersSchema } from "../../activities/config/mcp-settings.ts";
 import { providerConfigSchema } from "../../activities/config/model-target.ts";
 
