@@ -266,10 +266,10 @@ export async function pruneOld(run: Run, policy: RunPolicy): Promise<void> {
   applyPrune(state, await perform("prune", optionsOf(run), "prune old tool results", { step: state.step }));
 }
 
-/** Each upsert costs an event, so only when the session's status changes. */
-/** Source: ours; the databases that clusters keep them in take 255. */
+/** Source: ours; the databases that clusters keep search attributes in take 255. */
 const MAX_MODEL_CHARS = 200;
 
+/** Each upsert costs an event, so only when the session's status changes. */
 export function setSearchAttributes(run: Run, status: SessionStatus): void {
   upsertSearchAttributes({
     AgentPhase: [status],
