@@ -65,7 +65,7 @@ test("mcp lists the servers and tests one of them; without a required one a run 
   });
   expect((await longhaul(["mcp", "test", "other", ...flags], { cwd })).code).toBe(2);
 
-  write({ gone: { url: "http://127.0.0.1:1/mcp", required: true } });
+  write({ gone: { url: "http://127.0.0.1:2/mcp", required: true } });
   const run = await longhaul(["run", ...flags, "say: Never."], { cwd });
   expect(run).toMatchObject({ code: 4, out: "" });
   expect(run.err).toContain("MCP server gone");

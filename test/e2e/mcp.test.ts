@@ -43,7 +43,7 @@ test("a server's tools are offered, called and answered for each protocol revisi
       config: withServers({
         fresh: { url: fresh.url, tools: ["*", "!drop"] },
         old: { url: old.url, tools: ["add"] },
-        away: { url: "http://127.0.0.1:1/mcp" },
+        away: { url: "http://127.0.0.1:2/mcp" },
       }),
     },
   );

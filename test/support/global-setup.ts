@@ -1,5 +1,6 @@
 /** Runs once for each project that needs services; the projects of one run share them. */
 import type { TestProject } from "vitest/node";
+import { DEFAULT_IMAGE } from "../../activities/config/default-image.ts";
 import { ensureWorkflowBundle } from "../../worker/bundle.ts";
 import type { LocalServices, Need } from "../../client/setup/services.ts";
 import {
@@ -73,7 +74,7 @@ async function provideAll(project: TestProject, run: Run): Promise<void> {
     "dockerHost",
     need.includes("docker") ? (services.dockerHost ?? "") : "tcp://not-needed.invalid:0",
   );
-  project.provide("sandboxImage", services.sandboxImage ?? "");
+  project.provide("sandboxImage", services.sandboxImage ?? DEFAULT_IMAGE);
   if (need.includes("temporal")) project.provide("workflowBundle", (await ensureWorkflowBundle()).codePath);
 }
 
