@@ -1,5 +1,6 @@
 /** Git in and out: the settings, and the addresses that are taken. Pure. */
 import { z } from "zod";
+import { sizeSchema } from "./sizes.ts";
 
 /** What `git check-ref-format` takes of a branch. */
 const BRANCH =
@@ -40,10 +41,7 @@ export const gitConfigSchema = z.strictObject({
   /** Whether `branch` may be the remote's default branch. */
   allowDefaultBranch: z.boolean().default(false),
   /** The most that one push takes out of a sandbox. */
-  maxBundle: z
-    .string()
-    .regex(/^\d{1,7}(m|g)$/, "a number with m or g, such as 512m")
-    .default("512m"),
+  maxBundle: sizeSchema.default("512m"),
   forge: z.enum(["auto", "github", "gitlab"]).default("auto"),
 });
 export type GitConfig = z.infer<typeof gitConfigSchema>;

@@ -10,7 +10,8 @@ import { fullModelName, usualAddress } from "./providers.ts";
 import { LAST_PRIORITY, prioritySchema, USUAL_PRIORITY } from "./precedence.ts";
 import { listedRegistries } from "./registry-settings.ts";
 import { workerProgramSchema } from "./mcp-settings.ts";
-import { megabytes, NETWORKS, sizeSchema } from "./sandbox-settings.ts";
+import { NETWORKS } from "./sandbox-settings.ts";
+import { megabytes, sizeSchema } from "./sizes.ts";
 import { fitsPattern } from "./star-pattern.ts";
 
 const names = z.array(z.string().min(1));

@@ -1,7 +1,7 @@
 /** A session whose last answer must be JSON by a schema: the schema, and how an answer is checked against it. */
-import { runInNewContext } from "node:vm";
 import { z } from "zod";
 import { shorten } from "../contract/cut-text.ts";
+import { inTime } from "../process/in-time.ts";
 import { loadPart } from "../process/load-part.ts";
 import { reasonOf } from "../contract/reason-of.ts";
 
@@ -15,8 +15,6 @@ export const MAX_SCHEMA_CHARS = 32_768;
 const MAX_SCHEMA_LEVELS = 100;
 /** Of what is wrong with an answer: it crosses the workflow. Source: ours, some ten errors. */
 const MAX_WHY_CHARS = 600;
-/** Of the worker's one thread: a pattern or references can keep it busy for ever. Source: ours, real answers take some ms. */
-const MAX_CHECK_MS = 1_000;
 
 export type CheckedAnswer =
   | { readonly ok: true; readonly value: unknown }
@@ -61,9 +59,6 @@ async function validatorOf(schema: OutputSchema) {
   const { $async: _, ...standard } = schema;
   return inTime(() => new AjvJsonSchemaValidator().getValidator(standard));
 }
-
-/** @throws Error if it takes too long, however busy it is */
-const inTime = <T>(work: () => T): T => runInNewContext("work()", { work }, { timeout: MAX_CHECK_MS }) as T;
 
 /** Many models put JSON into a code fence, whatever they were asked. */
 const FENCED = /^```(?:json)?[^\S\n]*\n([\s\S]*?)\n?```$/;

@@ -15,7 +15,7 @@ export const tenantSchema = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/
 
 /**
  * Options for starting a run of the session; undefined if its settings have none. What Temporal would refuse is left out, whoever
- * stored it: a workflow that starts sessions would fail its task for ever.
+ * stored it: a workflow that starts sessions would fail its task forever.
  */
 export function precedenceOf(settings: {
   readonly priority?: number | undefined;

@@ -5,11 +5,7 @@ import { DEFAULT_IMAGE } from "./default-image.ts";
 import { domainProblem } from "./egress-domains.ts";
 import { isPrefix } from "./ip-prefix.ts";
 import { setupSettingsSchema } from "./setup-settings.ts";
-
-/** More digits would not fit into the 64 bits of the engine and the kernel. */
-export const sizeSchema = z.string().regex(/^\d{1,7}(m|g)$/, "a number with m or g, such as 2g");
-
-export const megabytes = (size: string): number => Number.parseInt(size) * (size.endsWith("g") ? 1_024 : 1);
+import { megabytes, sizeSchema } from "./sizes.ts";
 
 export const NETWORKS = ["bridge", "none", "listed"] as const;
 

@@ -1,6 +1,6 @@
 /** Patterns of names whose `*` is any text. Pure. */
 
-/** Whether a pattern is all of a name. Without a regular expression: one with many `*` would take for ever. */
+/** Whether a pattern is all of a name. Without a regular expression: one with many `*` would take forever. */
 export function fitsPattern(pattern: string, name: string): boolean {
   const [start = "", ...rest] = pattern.split("*");
   const end = rest.pop();

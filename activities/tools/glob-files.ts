@@ -1,5 +1,5 @@
-import { Script } from "node:vm";
 import { z } from "zod";
+import { inTime } from "../process/in-time.ts";
 import { runOnPath } from "./sandbox-program.ts";
 import { failure } from "./failure.ts";
 import { globToRegExp } from "./glob-pattern.ts";
@@ -67,10 +67,6 @@ async function run(given: z.infer<typeof input>, context: ToolContext): Promise<
   return { text: lines.join("\n") };
 }
 
-/** A pattern with many stars may take longer than the world lasts, and the worker would do nothing else. Source: ours. */
-const MAX_MATCH_MS = 1_000;
-const MATCH = new Script("rows.filter(({ name }) => matches.test(name))");
-
 /** @returns undefined if the pattern cannot be matched */
 function namesOf(out: string, pattern: string): string[] | undefined {
   const [source, ...rows] = out.split("\0");
@@ -91,8 +87,9 @@ function matching<Row extends { readonly name: string }>(
   pattern: string,
 ): Row[] | undefined {
   try {
+    // One with many stars may take longer than the world lasts.
     const matches = globToRegExp(pattern);
-    return MATCH.runInNewContext({ rows, matches }, { timeout: MAX_MATCH_MS }) as Row[];
+    return inTime(() => rows.filter(({ name }) => matches.test(name)));
   } catch {
     return undefined;
   }

@@ -2,7 +2,7 @@
  * How much a session's saves may take in Postgres (`limits.maxSaved`). Once they take that, a save takes the place of the one
  * before: the newest files are kept whatever happens, and what can no longer be gone back to is some steps in between.
  */
-import { megabytes } from "../config/sandbox-settings.ts";
+import { megabytes } from "../config/sizes.ts";
 import type { Checkpoint } from "../store/checkpoints.ts";
 import type { Queryable } from "../store/db.ts";
 import type { NewEvent } from "../store/event.ts";

@@ -3,7 +3,7 @@
  * a cloned repository, so it may only narrow what the person's own settings allow. Pure.
  */
 import type { AgentConfig } from "../../activities/config/agent-config.ts";
-import { megabytes } from "../../activities/config/sandbox-settings.ts";
+import { megabytes } from "../../activities/config/sizes.ts";
 import type { ConfigFile } from "./config-file.ts";
 
 export type SettingPath = readonly string[];

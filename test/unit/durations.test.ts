@@ -1,4 +1,4 @@
-/** Times that no timer takes: Node would fire it at once, and Temporal would refuse the workflow's for ever. */
+/** Times that no timer takes: Node would fire it at once, and Temporal would refuse the workflow's forever. */
 import { expect, it } from "vitest";
 import { agentConfigSchema } from "../../activities/config/agent-config.ts";
 
