@@ -1,11 +1,11 @@
 /** The tools of a session's MCP servers among the worker's own. Pure. */
-import { createHash } from "node:crypto";
 import { z } from "zod";
 import type { RunConfig } from "../config/agent-config.ts";
 import { isListed, isRemote, type McpServer } from "../config/mcp-settings.ts";
-import { cutChars } from "../contract/cut-text.ts";
 import type { McpCatalogue, McpToolEntry } from "../contract/mcp.ts";
 import { estimateTools } from "../contract/tokens.ts";
+import { acceptedName } from "./accepted-name.ts";
+import { acceptedSchema } from "./accepted-schema.ts";
 import { failure } from "./failure.ts";
 import { createToolRegistry, toolSpec, type ToolRegistry } from "./index.ts";
 import { oneLine } from "./paths.ts";
@@ -13,20 +13,14 @@ import { OWN_TOOLS, ownTool } from "./own/own-tools.ts";
 import { searchTools } from "./search-tools.ts";
 import { typedTool, type Tool } from "./tool.ts";
 
-/** Of a tool's name. Source: providers take 64. */
-const MAX_NAME_CHARS = 64;
-const HASH_CHARS = 8;
 /** Share of the window above which the servers' descriptions are behind a search. Source: ours; people report servers that fill half of it. */
 const MAX_SHARE = 0.1;
+/** Of servers' tools beside ours and those that are found later. Source: ours; OpenAI and Groq take 128 in all. */
+const MAX_SHOWN = 80;
 
 /** The name under which the model calls a server's tool: `server__tool`, with a hash if it does not fit. */
-export function mcpToolName(server: string, tool: string): string {
-  const name = `${server}__${tool}`;
-  const clean = name.replaceAll(/[^A-Za-z0-9_-]/g, "_");
-  if (clean === name && name.length <= MAX_NAME_CHARS) return name;
-  const hash = createHash("sha256").update(name).digest("hex").slice(0, HASH_CHARS);
-  return `${cutChars(clean, MAX_NAME_CHARS - HASH_CHARS - 1)}_${hash}`;
-}
+export const mcpToolName = (server: string, tool: string): string =>
+  acceptedName(`${server}__${tool}`, /[^A-Za-z0-9_-]/g);
 
 /** Registries by what they were made of: the same tools are the same object. */
 const made = new WeakMap<ToolRegistry, Map<string, ToolRegistry>>();
@@ -100,12 +94,12 @@ function behindSearch<Server extends ServerTools>(
   const auto = sized
     .filter(({ server }) => server.settings.expose === "auto")
     .toSorted((a, b) => a.tokens - b.tokens);
-  let sum = auto.reduce((total, { tokens }) => total + tokens, 0);
-  while (sum > maxTokens) {
+  const isTooMuch = () =>
+    auto.reduce((sum, { tokens }) => sum + tokens, 0) > maxTokens ||
+    auto.reduce((sum, { server }) => sum + server.tools.length, 0) > MAX_SHOWN;
+  while (isTooMuch()) {
     const largest = auto.pop();
-    if (largest === undefined) break;
-    searched.add(largest.server);
-    sum -= largest.tokens;
+    if (largest !== undefined) searched.add(largest.server);
   }
   return searched;
 }
@@ -124,11 +118,12 @@ function mcpTool(server: string, settings: McpServer, entry: McpToolEntry): Tool
   const isReadOnly =
     isListed(settings.readOnly, entry.name) || (settings.trustHints && hints?.readOnly === true);
   const isRepeatable = isReadOnly || (settings.trustHints && hints?.idempotent === true);
+  const { inputSchema, original } = acceptedSchema(entry.inputSchema);
   return typedTool({
     name: mcpToolName(server, entry.name),
     description: entry.description,
     input,
-    inputSchema: { properties: {}, ...entry.inputSchema, type: "object" },
+    inputSchema,
     readOnly: isRepeatable,
     // What may be repeated may change something nevertheless.
     onlyReads: isReadOnly,
@@ -137,7 +132,7 @@ function mcpTool(server: string, settings: McpServer, entry: McpToolEntry): Tool
     server,
     about: (given) => oneLine(firstWords(given), 60),
     run: async (given, context) =>
-      (await context.mcp?.call({ server, entry, isRepeatable }, given, context)) ??
+      (await context.mcp?.call({ server, entry, isRepeatable }, original(given), context)) ??
       failure("This worker does not call MCP servers. Do without this tool."),
   });
 }

@@ -8,6 +8,7 @@ import { isObject } from "./fields.ts";
 import { checkGemini } from "./gemini/check-gemini.ts";
 import { checkMessages } from "./messages/check-messages.ts";
 import { Refusal } from "./refusal.ts";
+import { schemaProblem } from "./schema-problem.ts";
 import type { ParsedRequest, ServedModel, WireItem } from "./wire.ts";
 
 type Request = Omit<ParsedRequest, "inputTokens">;
@@ -57,7 +58,9 @@ function checkTools(request: Request): void {
       );
     seen.add(tool.name);
     const problem =
-      schemaProblem(tool.schema, []) ?? (tool.strict === true ? strictProblem(tool.schema, []) : undefined);
+      rootProblem(tool.schema) ??
+      schemaProblem(tool.schema, true) ??
+      (tool.strict === true ? strictProblem(tool.schema, []) : undefined);
     if (problem !== undefined) {
       throw new Refusal(
         400,
@@ -69,22 +72,14 @@ function checkTools(request: Request): void {
   });
 }
 
-function schemaProblem(schema: unknown, context: readonly string[]): string | undefined {
-  const at = `In context=(${context.map((one) => `'${one}'`).join(", ")})`;
-  if (!isObject(schema))
-    return `${at}, ${JSON.stringify(schema) ?? "None"} is not of type 'object', 'boolean'.`;
-  if (context.length === 0 && schema["type"] !== "object") {
+/** What OpenAI wants of the whole. */
+function rootProblem(schema: unknown): string | undefined {
+  if (!isObject(schema)) return undefined;
+  if (schema["type"] !== "object")
     return `schema must be a JSON Schema of 'type: "object"', got 'type: "${typeof schema["type"] === "string" ? schema["type"] : "None"}"'.`;
-  }
-  if (schema["type"] === "array" && schema["items"] === undefined)
-    return `${at}, array schema missing items.`;
-  const properties = schema["properties"];
-  if (properties !== undefined && !isObject(properties)) return `${at}, properties is not an object.`;
-  for (const [name, one] of Object.entries(properties ?? {})) {
-    const problem = schemaProblem(one, [...context, "properties", name]);
-    if (problem !== undefined) return problem;
-  }
-  return undefined;
+  return ["oneOf", "anyOf", "allOf", "enum", "not"].some((keyword) => schema[keyword] !== undefined)
+    ? "schema must have type 'object' and not have 'oneOf'/'anyOf'/'allOf'/'enum'/'not' at the top level."
+    : undefined;
 }
 
 /** A strict schema names every property as required and allows no others. */

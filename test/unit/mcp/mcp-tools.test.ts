@@ -69,6 +69,17 @@ describe("a session's tools", () => {
     expect(readOnly({ trustHints: true })).toEqual([false, true]);
   });
 
+  it("are behind a search if they are more than providers take, however large the window", () => {
+    const many = Array.from({ length: 100 }, (_, place) => entry(`tool_${place}`));
+    const both = [catalogue("big", many), catalogue("small", tools)];
+    const given = session({ big: { url }, small: { url } }, both, 1_000_000);
+    expect(added(withMcpTools(toolRegistry, given))).toEqual([
+      "small__get_one",
+      "small__drop",
+      "search_tools",
+    ]);
+  });
+
   it("are behind a search if they take more than a tenth of the window, and are found in order [M6]", () => {
     const many = Array.from({ length: 80 }, (_, place) => entry(`tool_${place}`, "words ".repeat(250)));
     const servers = { big: { url }, small: { url } };

@@ -1,6 +1,7 @@
 /** What Anthropic refuses. Pure. Source: its error texts, quoted in public issues (claude-code, inspect_ai, opencode). */
 import { isOurEncryption } from "../encrypted-reasoning.ts";
 import { isObject, type Json } from "../fields.ts";
+import { schemaProblem } from "../schema-problem.ts";
 import type { ParsedRequest, ServedModel } from "../wire.ts";
 import { blocksOf, invalid } from "./parse-messages.ts";
 
@@ -42,6 +43,7 @@ const BLOCK_FIELDS: Readonly<Record<string, readonly string[]>> = {
 };
 const MAX_CACHE_MARKS = 4;
 const ID = /^[a-zA-Z0-9_-]+$/;
+const PROPERTY_NAME = /^[a-zA-Z0-9_.-]{1,64}$/;
 const TOOL_NAME = /^[a-zA-Z0-9_-]{1,128}$/;
 
 /** @throws Refusal */
@@ -95,6 +97,7 @@ function checkTools({ raw, tools }: Request): void {
     if (!isObject(tool.schema)) throw invalid(`tools.${index}.custom.input_schema: Field required`);
     if (tool.schema["type"] !== "object")
       throw invalid(`tools.${index}.custom.input_schema.type: Input should be 'object'`);
+    checkInputSchema(tool.schema, `tools.${index}.custom.input_schema`);
   });
   const choice = raw["tool_choice"];
   if (choice === undefined) return;
@@ -104,6 +107,18 @@ function checkTools({ raw, tools }: Request): void {
       "tool_choice: Input tag does not match any of the expected tags: 'auto', 'any', 'none', 'tool'",
     );
   if (tools.length === 0) throw invalid("tool_choice may only be specified while providing tools.");
+}
+
+function checkInputSchema(schema: Json, at: string): void {
+  if (["oneOf", "allOf", "anyOf"].some((keyword) => schema[keyword] !== undefined))
+    throw invalid(`${at}: input_schema does not support oneOf, allOf, or anyOf at the top level`);
+  const { properties = {} } = schema;
+  if (isObject(properties) && !Object.keys(properties).every((name) => PROPERTY_NAME.test(name)))
+    throw invalid(`${at}.properties: Property keys should match pattern '${PROPERTY_NAME.source}'`);
+  if (schemaProblem(schema, false) !== undefined)
+    throw invalid(
+      `${at}: JSON schema is invalid. It must match JSON Schema draft 2020-12 (https://json-schema.org/draft/2020-12).`,
+    );
 }
 
 function countMarks(value: unknown): number {

@@ -1,0 +1,112 @@
+import { expect, it } from "vitest";
+import { acceptedSchema } from "../../../activities/tools/accepted-schema.ts";
+
+const text = { type: "string" };
+const shown = (schema: Record<string, unknown>) => acceptedSchema(schema).inputSchema;
+const withOne = (one: unknown) => ({ type: "object", properties: { one } });
+
+it("leaves a schema as it is that every provider takes", () => {
+  const schema = {
+    type: "object",
+    properties: {
+      path: { type: "string", pattern: "^/", description: "Where." },
+      tags: { type: "array", items: { enum: ["a", "b"] } },
+      shape: { oneOf: [{ type: "null" }, { $ref: "#/$defs/shape" }] },
+    },
+    required: ["path"],
+    additionalProperties: false,
+    $defs: { shape: { type: "object", properties: { of: text } } },
+  };
+  expect(shown(schema)).toEqual(schema);
+});
+
+it.each([
+  ["no arguments", {}, { type: "object", properties: {} }],
+  ["another type", { type: "string" }, { type: "object", properties: {} }],
+  ["properties that are none", { properties: ["a"] }, { type: "object", properties: {} }],
+  [
+    "required among the properties",
+    { properties: { coin: text, required: ["coin"] } },
+    { type: "object", properties: { coin: text } },
+  ],
+  ["a list of anything", withOne({ type: "array" }), withOne({ type: "array", items: {} })],
+  [
+    "a list or nothing",
+    withOne({ type: ["array", "null"] }),
+    withOne({ type: ["array", "null"], items: {} }),
+  ],
+  [
+    "a list in a list",
+    withOne({ type: "array", items: { type: "array" } }),
+    withOne({ type: "array", items: { type: "array", items: {} } }),
+  ],
+  [
+    "a tuple of older drafts",
+    withOne({ type: "array", items: [text, { type: "number" }] }),
+    withOne({ type: "array", items: { anyOf: [text, { type: "number" }] } }),
+  ],
+  ["required as a flag", withOne({ ...text, required: true }), withOne(text)],
+  [
+    "bounds of older drafts",
+    withOne({ type: "number", minimum: 0, exclusiveMinimum: true }),
+    withOne({ type: "number", minimum: 0 }),
+  ],
+  ["a type of no draft", withOne({ type: "str", description: "A." }), withOne({ description: "A." })],
+  ["an empty choice", withOne({ type: "string", enum: [] }), withOne(text)],
+])("mends what providers refuse: %s", (_what, given, expected) => {
+  expect(shown(given)).toEqual(expected);
+});
+
+it("shows the arguments of all alternatives, and requires what each of them does", () => {
+  const move = {
+    type: "object",
+    properties: { kind: { const: "move" }, to: text },
+    required: ["kind", "to"],
+  };
+  const drop = { type: "object", properties: { kind: { const: "drop" } }, required: ["kind"] };
+  expect(shown({ anyOf: [move, drop], properties: { id: text }, required: ["id"] })).toEqual({
+    type: "object",
+    properties: { id: text, kind: { anyOf: [{ const: "move" }, { const: "drop" }] }, to: text },
+    required: ["id", "kind"],
+  });
+  expect(
+    shown({
+      type: "object",
+      properties: { a: text, b: text },
+      oneOf: [{ required: ["a"] }, { required: ["b"] }],
+    }),
+  ).toEqual({ type: "object", properties: { a: text, b: text } });
+  expect(shown({ $ref: "#/definitions/all", definitions: { all: { allOf: [move, drop] } } })).toMatchObject({
+    properties: { to: text },
+    required: ["kind", "to"],
+  });
+});
+
+it("renames arguments that Anthropic refuses, and gives them their own names when the tool is called", () => {
+  const { inputSchema, original } = acceptedSchema({
+    properties: { "StartTime<": text, "StartTime>": text, "filter[a]": text, id: text, 項目: text },
+    required: ["StartTime<", "id"],
+  });
+  const names = Object.keys(inputSchema["properties"] as object);
+  expect(new Set(names).size).toBe(5);
+  for (const name of names) expect(name).toMatch(/^[a-zA-Z0-9_.-]{1,64}$/);
+  expect(inputSchema["required"]).toEqual([names[0], "id"]);
+  const given = Object.fromEntries(names.map((name, place) => [name, place]));
+  expect(original({ ...given, other: 1 })).toEqual({
+    "StartTime<": 0,
+    "StartTime>": 1,
+    "filter[a]": 2,
+    id: 3,
+    項目: 4,
+    other: 1,
+  });
+});
+
+it("reads schemas that refer to themselves or are nested without end", () => {
+  expect(shown({ $ref: "#/$defs/a", $defs: { a: { allOf: [{ $ref: "#/$defs/a" }] } } })).toMatchObject({
+    type: "object",
+  });
+  let deep: Record<string, unknown> = text;
+  for (let level = 0; level < 5_000; level += 1) deep = { not: deep };
+  expect(JSON.stringify(shown(withOne(deep))).length).toBeLessThan(1_000);
+});
