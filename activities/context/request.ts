@@ -1,6 +1,7 @@
 /** From rows to a request: the view, blobs inserted, media that the model does not accept replaced by text. */
 import type { RunConfig } from "../config/agent-config.ts";
-import type { FilePart, Message, StoredMessage, ToolResultPart } from "../contract/message.ts";
+import type { FilePart, Message, StoredMessage } from "../contract/message.ts";
+import { filesOf, withFiles } from "../contract/message-files.ts";
 import { estimateText, estimateTools } from "../contract/tokens.ts";
 import { buildView } from "../transcript/view.ts";
 import { blobId, loadBlobs } from "../store/blobs.ts";
@@ -104,7 +105,7 @@ export async function buildMessages(
     }
   }
   const messages =
-    files.length === 0 ? view.messages : view.messages.map((message) => expand(message, shown));
+    files.length === 0 ? view.messages : view.messages.map((message) => withFiles(message, shown));
   return { messages, unsupported: [...unsupported], repairs: view.repairs.length };
 }
 
@@ -136,31 +137,4 @@ function leftOut({ filename, mediaType }: FilePart): string {
 function accepts(input: RunConfig["input"], mediaType: string): boolean {
   if (mediaType.startsWith("image/")) return input.includes("image");
   return mediaType === "application/pdf" && input.includes("pdf");
-}
-
-function filesOf(message: Message): FilePart[] {
-  if (message.role === "user") return message.content.filter((part) => part.type === "file");
-  return message.role === "tool" ? [...(message.content[0].files ?? [])] : [];
-}
-
-function expand(message: Message, shown: ReadonlyMap<FilePart, FilePart | string>): Message {
-  if (message.role === "user") {
-    const content = message.content.map((part) => {
-      const as = part.type === "file" ? shown.get(part) : undefined;
-      if (as === undefined) return part;
-      return typeof as === "string" ? ({ type: "text", text: as } as const) : as;
-    });
-    return { role: "user", content };
-  }
-  if (message.role !== "tool" || !message.content[0].files) return message;
-  const { files, ...result } = message.content[0];
-  const kept: FilePart[] = [];
-  let text = result.text;
-  for (const file of files) {
-    const as = shown.get(file) ?? file;
-    if (typeof as === "string") text += `\n${as}`;
-    else kept.push(as);
-  }
-  const content: ToolResultPart = { ...result, text, ...(kept.length > 0 ? { files: kept } : {}) };
-  return { role: "tool", content: [content] };
 }

@@ -46,4 +46,6 @@ export interface ToolSpec {
   readonly description: string;
   /** JSON schema of the input. */
   readonly inputSchema: Record<string, unknown>;
+  /** Of an MCP server or the operator: if the provider refuses it, it is asked without. */
+  readonly isForeign?: true;
 }

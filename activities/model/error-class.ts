@@ -23,7 +23,8 @@ export function classOfError(facts: ErrorFacts, nearWindow = false): ModelErrorC
   if (facts.malformed) return "malformed";
   // Groq: the model wrote a call that its server cannot read; the next try may be better.
   if (/tool_use_failed/.test(said)) return "malformed";
-  if (needsJinja(facts) || /jinja exception/i.test(text)) return "rejected";
+  // llama.cpp says both with 500.
+  if (needsJinja(facts) || /jinja exception|image input is not supported/i.test(text)) return "rejected";
   if (/\bmodel_not_found\b|unexpected endpoint or method|model not exist|is not a valid model id/i.test(said))
     return "not-found";
   if (status === undefined) return classOfCode(code);

@@ -53,6 +53,10 @@ export interface ModelAnswer {
   readonly tier?: string;
   /** A summary of its thoughts was wanted, and the provider does not give one to this account. */
   readonly summaryRefused?: true;
+  /** Names of tools that the provider refused, and was asked without. */
+  readonly refusedTools?: readonly string[];
+  /** Files that the provider refused just now, and was asked without; `why` is its own word. */
+  readonly refusedFiles?: readonly { readonly mediaType: string; readonly why: string }[];
   readonly firstTokenMs: number;
   readonly durationMs: number;
 }

@@ -1,7 +1,7 @@
 /** A bill that is not believed: it is noted, nothing is calculated from it, and people are informed once a session. */
 import { log } from "@temporalio/activity";
 import type { ModelAnswer } from "../model/model.ts";
-import { wasReported } from "../store/events.ts";
+import { wasReported } from "../store/reported.ts";
 import { recentCalls } from "../store/reading.ts";
 import { areDoubtful, isSuspicious, JUDGED_CALLS } from "../transcript/doubtful-bills.ts";
 import type { StepContext } from "./step-context.ts";

@@ -3,7 +3,7 @@ import { and, eq, sql } from "drizzle-orm";
 import type { EventData, NewEvent, SessionEvent } from "./event.ts";
 import type { Announcements } from "./announcements.ts";
 import type { Queryable, Store } from "./db.ts";
-import { events, streamChunks } from "./schema/index.ts";
+import { streamChunks } from "./schema/index.ts";
 
 /**
  * Wake-ups are gathered this long: NOTIFY takes a lock over the whole database at commit, and inside the writing
@@ -72,26 +72,6 @@ from c, json_array_elements(c.chunks) with ordinality as t(chunk, place)`;
  */
 export async function appendChunks(store: Pick<Store, "pool">, answers: readonly Pieces[]): Promise<void> {
   await store.pool.query({ name: "append_chunks", text: APPEND_CHUNKS, values: [JSON.stringify(answers)] });
-}
-
-/** Whether an answer's one-time notice was already stored for this session, such as that token counts are implausible. */
-export async function wasReported(
-  db: Queryable,
-  sessionId: string,
-  what: "usageDoubtful" | "summaryRefused",
-): Promise<boolean> {
-  const found = await db
-    .select({ seq: events.seq })
-    .from(events)
-    .where(
-      and(
-        eq(events.sessionId, sessionId),
-        eq(events.type, "llm:response"),
-        sql`${events.data}->>${what} = 'true'`,
-      ),
-    )
-    .limit(1);
-  return found.length > 0;
 }
 
 /** Pieces of steps whose answers are stored: some may have come later, from a worker that was thought dead. */

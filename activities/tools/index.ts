@@ -61,8 +61,13 @@ export function toolSpecs(registry: ToolRegistry = toolRegistry): ToolSpec[] {
 }
 
 export function toolSpec(tool: Tool): ToolSpec {
-  const { name, description } = tool;
-  return { name, description, inputSchema: tool.inputSchema ?? inputSchemaOf(tool) };
+  const { name, description, server, isOwn } = tool;
+  return {
+    name,
+    description,
+    inputSchema: tool.inputSchema ?? inputSchemaOf(tool),
+    ...(server === undefined && isOwn !== true ? {} : { isForeign: true }),
+  };
 }
 
 function inputSchemaOf(tool: Tool): Record<string, unknown> {

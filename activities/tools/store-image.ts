@@ -1,11 +1,14 @@
 /** An image on its way to the model. */
 import type { FilePart } from "../contract/message.ts";
 import { imageTypeOf } from "../contract/image-type.ts";
+import { mediaSize } from "../contract/media-size.ts";
 import { withoutMetadata } from "./image-metadata.ts";
 import type { ToolContext } from "./tool.ts";
 
-/** Largest image that is shown. Source: providers take 5 to 20 MB; Cline allows 6 MB. */
-export const MAX_IMAGE_BYTES = 5_000_000;
+/** Largest image that is shown. Source: Anthropic takes 5 MiB of base64, which are 3.93 MB of bytes; others take more. */
+export const MAX_IMAGE_BYTES = 3_900_000;
+/** Of its longer side. Source: Anthropic's refusal, "exceed max allowed size: 8000 pixels"; others shrink it themselves. */
+const MAX_PIXELS = 8_000;
 
 /** Stores an image without the text next to its picture. @returns why not, if it is not shown */
 export async function storeImage(
@@ -15,6 +18,9 @@ export async function storeImage(
 ): Promise<FilePart | string> {
   const mediaType = imageTypeOf(bytes);
   if (mediaType === undefined) return `${name} changed while it was read. Try again.`;
+  const { width = 0, height = 0 } = mediaSize(bytes, mediaType, () => undefined);
+  if (Math.max(width, height) > MAX_PIXELS)
+    return `${name} is ${width} × ${height} pixels; at most ${MAX_PIXELS} on a side can be shown. Make a smaller one first, with bash.`;
   // Data next to the picture is text that neither the model nor a mask could see.
   const picture = withoutMetadata(bytes, mediaType);
   if (picture === undefined)

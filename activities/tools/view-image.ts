@@ -13,7 +13,8 @@ const CHUNK_BYTES = 1_048_576;
 
 export const viewImage = typedTool({
   name: "view_image",
-  description: "Shows you an image file of the workspace: PNG, JPEG, GIF or WebP, at most 5 MB.",
+  description:
+    "Shows you an image file of the workspace: PNG, JPEG, GIF or WebP, at most 3.9 MB and 8,000 pixels on a side.",
   input,
   readOnly: true,
   about: (given) => oneLine(given.path, 60),

@@ -5,7 +5,7 @@ import type { Command } from "commander";
 import { prefixOf } from "../../activities/context/request.ts";
 import { budgetOf } from "../../activities/config/run-policy.ts";
 import { readWorkspace } from "../../activities/store/checkpoints.ts";
-import { wasReported } from "../../activities/store/events.ts";
+import { wasReported } from "../../activities/store/reported.ts";
 import { readWhole } from "../../activities/store/reading.ts";
 import { traceOf } from "../../activities/store/traces.ts";
 import { findSession } from "../../activities/store/sessions.ts";

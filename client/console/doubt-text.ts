@@ -1,9 +1,19 @@
 /** Messages to people about a provider's faults. */
 import { tokens } from "./format.ts";
 
+/** Of one line. Source: ours. */
+const MAX_NAMES = 5;
+
 /** Source: OpenAI's refusal, which asks for verification. */
 export const REFUSED_SUMMARY =
   "The provider does not show this account what the model thinks (OpenAI shows it to verified organizations only). The session continues without it; models.<id>.reasoning: {summary: none} no longer asks for it.";
+
+/** @param names of tools whose schemas the provider refuses */
+export function refusedText(names: readonly string[]): string {
+  const shown = names.slice(0, MAX_NAMES).join(", ");
+  const more = names.length > MAX_NAMES ? ` and ${names.length - MAX_NAMES} more` : "";
+  return `The provider refuses the schema of ${shown}${more}, so the model goes without. mcpServers.<name>.tools: ["*", "!tool"] no longer offers a tool; who wrote it can mend its schema.`;
+}
 
 /** Where a provider's token counts are implausible. @param billedTokens of the newest request; undefined if unknown */
 export function doubtText(billedTokens?: number): string {

@@ -5,7 +5,7 @@
  */
 import type { EventData, SessionEvent } from "../../activities/store/event.ts";
 import type { Style } from "../console/output.ts";
-import { doubtText, REFUSED_SUMMARY } from "../console/doubt-text.ts";
+import { doubtText, refusedText, REFUSED_SUMMARY } from "../console/doubt-text.ts";
 import { contextText, dollars, duration, oneLine, plural, tokens } from "../console/format.ts";
 import {
   changedTools,
@@ -174,6 +174,7 @@ export class Renderer {
       this.#lastText = data.content;
       if (data.usageDoubtful) this.#warn(`! ${doubtText(data.tokenUsage.input)}`);
       if (data.summaryRefused) this.#warn(`! ${REFUSED_SUMMARY}`);
+      if (data.refusedTools) this.#warn(`! ${refusedText(data.refusedTools)}`);
       this.#words.reset();
     },
     "llm:tool-call": () => undefined,

@@ -1,6 +1,6 @@
 /** A session's state for `status`: from Postgres, and from its workflow if that answers soon. */
 import { shorten } from "../../activities/contract/cut-text.ts";
-import { wasReported } from "../../activities/store/events.ts";
+import { wasReported } from "../../activities/store/reported.ts";
 import { listQuestions } from "../../activities/store/questions.ts";
 import { listSessions, readFigures, type SessionRow } from "../../activities/store/reading.ts";
 import { deliveryOf, findRepository, listPublications } from "../../activities/store/repositories.ts";

@@ -104,6 +104,28 @@ describe.each(["responses", "chat"] as const)("on the %s wire", (api) => {
     expect(JSON.stringify(row?.content)).toContain("@blob:");
   });
 
+  it("an image that the provider refuses is described to the model, once and for all, and reported", async () => {
+    const damaged = png(300, 200, [20, 120, 200]);
+    // In the pixels' stream, whose length stays: only who draws it notices.
+    damaged.fill(0xff, 45, 50);
+    const script = scriptedModel()
+      .calls("view_image", { path: "shot.png" })
+      .calls("view_image", { path: "dot.png" })
+      .says("It is damaged.");
+    const agent = await start(script, { config: { api } });
+    await agent.sandbox.files.write("shot.png", damaged);
+    await agent.sandbox.files.write("dot.png", DOT_PNG);
+    for (const step of [1, 2, 3]) await agent.step(step);
+    expect(agent.model.log.map(({ status }) => status)).toEqual([200, 400, 200, 200]);
+    const [, second, third] = agent.model.requests;
+    expect(second && wordsOf(second)).toContain("(image/png) is not shown. openai refuses the request (400)");
+    expect(imagesOf(third).map(({ part }) => part.type === "image" && part.bytes)).toEqual([DOT_PNG.length]);
+    expect(await agent.dataOf("llm:unsupported-input")).toEqual([
+      { mediaType: "image/png", message: expect.stringContaining("does not represent a valid image") },
+    ]);
+    expect(await agent.dataOf("llm:error")).toEqual([]);
+  });
+
   it("reasoning is stored, and goes back if the wire has a place for it", async () => {
     const script = scriptedModel()
       .answers(thought("The file comes first."), text("I read it."), call("read_file", { path: "a.txt" }))

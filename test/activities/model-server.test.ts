@@ -1,7 +1,9 @@
 import { describe, expect, it } from "vitest";
+import { DOT_PNG } from "../support/images.ts";
 import { perTest } from "../support/per-file.ts";
 import { startScriptedModel } from "../support/scripted-model.ts";
 
+const DOT = `data:image/png;base64,${DOT_PNG.toString("base64")}`;
 const server = perTest(() =>
   startScriptedModel(
     { parts: [{ type: "text", text: "ok" }] },
@@ -140,7 +142,7 @@ describe("what the model server refuses, as the real one does", () => {
         {
           role: "tool",
           tool_call_id: "a",
-          content: [{ type: "image_url", image_url: { url: "data:image/png;base64,iVBORw0KGgo=" } }],
+          content: [{ type: "image_url", image_url: { url: DOT } }],
         },
       ],
       "only allowed for messages with role 'user'",
@@ -223,7 +225,7 @@ describe("what the model server refuses, as the real one does", () => {
   it("an image for a model that takes none", async () => {
     const image = {
       role: "user",
-      content: [{ type: "input_image", image_url: "data:image/png;base64,iVBORw0KGgo=", detail: "auto" }],
+      content: [{ type: "input_image", image_url: DOT, detail: "auto" }],
     };
     expect((await responses([image], { model: "text-only" })).error.message).toContain(
       "image_url is only supported",

@@ -110,6 +110,11 @@ class Log {
           this.note("the server's token counts contradict ours: they are not used", "warn");
         if (data.summaryRefused)
           this.note("the provider does not show this account what the model thinks", "warn");
+        if (data.refusedTools)
+          this.note(
+            `the provider refuses these tools, the model goes without: ${data.refusedTools.join(", ")}`,
+            "warn",
+          );
         return;
       case "llm:tool-call":
         return this.call(step, data);

@@ -1,4 +1,5 @@
 /** Reads the fields of a body, with the real service's errors. Pure. */
+import { inflateSync } from "node:zlib";
 import { Refusal } from "./refusal.ts";
 import type { WirePart } from "./wire.ts";
 
@@ -33,6 +34,22 @@ export function imageTypeOf(base64: string): string | undefined {
   return IMAGE_SIGNATURES.find(([, signature]) => signature.test(head))?.[0];
 }
 
+/** Whether it cannot be drawn, although it begins like an image: of a PNG, whether its pixels can be read. */
+export function isDamaged(base64: string): boolean {
+  if (imageTypeOf(base64) !== "image/png") return false;
+  const bytes = Buffer.from(base64, "base64");
+  const pixels: Buffer[] = [];
+  for (let at = 8; at + 8 <= bytes.length; at += bytes.readUInt32BE(at) + 12)
+    if (bytes.toString("latin1", at + 4, at + 8) === "IDAT")
+      pixels.push(bytes.subarray(at + 8, at + 8 + bytes.readUInt32BE(at)));
+  try {
+    inflateSync(Buffer.concat(pixels));
+    return false;
+  } catch {
+    return true;
+  }
+}
+
 /** An image or file from its `data:` URL (or its plain URL). */
 export function media(type: "image" | "file", url: unknown, path: string): WirePart {
   const value = text(url, path);
@@ -58,7 +75,7 @@ export function media(type: "image" | "file", url: unknown, path: string): WireP
       path,
     );
   }
-  if (type === "image" && imageTypeOf(base64) === undefined) {
+  if (type === "image" && (imageTypeOf(base64) === undefined || isDamaged(base64))) {
     throw new Refusal(
       400,
       "The image data you provided does not represent a valid image. Please check your input and try again with one of the following image formats: ['image/jpeg', 'image/png', 'image/gif', 'image/webp'].",

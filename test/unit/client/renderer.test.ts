@@ -78,6 +78,10 @@ describe("Renderer", () => {
     expect(text()).toMatch(/! The server counts 10 tokens, .* npx longhaul doctor shows the server's window/);
     event("llm:response", 2, { ...response("Well.", 0.02), summaryRefused: true });
     expect(text()).toMatch(/! The provider does not show this account what the model thinks/);
+    event("llm:response", 3, { ...response("Well.", 0.02), refusedTools: ["a__one", "a__two"] });
+    expect(text()).toContain(
+      "! The provider refuses the schema of a__one, a__two, so the model goes without.",
+    );
   });
 
   it("reports when a sandbox can reach more than configured, and only there", () => {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { createSanitizer } from "../../../activities/redaction/sanitizer.ts";
 import { wordsOf } from "../../../activities/tools/search-history.ts";
-import { DOT_PNG } from "../../support/images.ts";
+import { DOT_PNG, png as picture } from "../../support/images.ts";
 import { callTool, createFakeMemory, useFakeSandbox, putFile } from "../../support/tool-context.ts";
 
 const sandbox = useFakeSandbox();
@@ -14,7 +14,7 @@ describe("view_image, todo, read_output and search_history", () => {
     const memory = createFakeMemory();
     await put("shot.dat", png);
     await put("fake.png", "text");
-    await put("big.gif", Buffer.concat([Buffer.from("GIF89a"), Buffer.alloc(5_000_000)]));
+    await put("big.gif", Buffer.concat([Buffer.from("GIF89a"), Buffer.alloc(3_900_000)]));
     const shown = await callTool(sandbox, "view_image", { path: "shot.dat" }, { memory });
     expect(shown.files).toEqual([
       { type: "file", mediaType: "image/png", data: expect.stringMatching(/^@blob:[0-9a-f]{64}$/) },
@@ -23,7 +23,11 @@ describe("view_image, todo, read_output and search_history", () => {
     await put("cut.png", png.subarray(0, 40));
     expect((await callTool(sandbox, "view_image", { path: "cut.png" })).text).toContain("damaged");
     expect((await callTool(sandbox, "view_image", { path: "fake.png" })).text).toContain("not a PNG");
-    expect((await callTool(sandbox, "view_image", { path: "big.gif" })).text).toContain("at most 5.0 MB");
+    expect((await callTool(sandbox, "view_image", { path: "big.gif" })).text).toContain("at most 3.9 MB");
+    await put("long.png", picture(1, 8_001, [0, 0, 0]));
+    expect((await callTool(sandbox, "view_image", { path: "long.png" })).text).toContain(
+      "is 1 × 8001 pixels",
+    );
   });
 
   it("shows no image whose bytes contain a secret", async () => {

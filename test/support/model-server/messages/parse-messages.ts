@@ -1,7 +1,10 @@
 /** POST /v1/messages to the neutral form. Pure. @throws Refusal if the body is not what the format allows */
-import { imageTypeOf, isObject, type Json } from "../fields.ts";
+import { imageTypeOf, isDamaged, isObject, type Json } from "../fields.ts";
 import { Refusal } from "../refusal.ts";
 import type { WireItem, WirePart, WireTool } from "../wire.ts";
+
+/** Of one image, as base64. */
+const MAX_IMAGE_CHARS = 5 * 1024 * 1024;
 
 /** The content of an Anthropic request; check-messages.ts checks the order. */
 export interface MessagesConversation {
@@ -99,7 +102,9 @@ function checkImage(data: string, mediaType: string, path: string): void {
     throw invalid(`${at}.media_type: Input should be 'image/jpeg', 'image/png', 'image/gif' or 'image/webp'`);
   }
   const found = imageTypeOf(data);
-  if (found === undefined) throw invalid("Could not process image");
+  if (found === undefined || isDamaged(data)) throw invalid("Could not process image");
+  if (data.length > MAX_IMAGE_CHARS)
+    throw invalid(`${at}: image exceeds 5 MB maximum: ${data.length} bytes > ${MAX_IMAGE_CHARS} bytes`);
   if (found !== mediaType) {
     throw invalid(
       `${at}.data: Image does not match the provided media type ${mediaType}. The image appears to be a ${found} image`,

@@ -1,14 +1,15 @@
 /** Providers that do not show what a model thinks: asked again without, and not for a summary again for a while. */
-import type { Endpoint } from "./endpoint.ts";
-import { readErrorFacts } from "./error-facts.ts";
-import { ModelError, type ModelAnswer, type ModelRequest } from "./model.ts";
-import { summaryOf } from "./wires/wire.ts";
+import type { Endpoint } from "../endpoint.ts";
+import { readErrorFacts } from "../error-facts.ts";
+import { ModelError, type ModelAnswer, type ModelRequest } from "../model.ts";
+import { summaryOf } from "../wires/wire.ts";
+import { RefusalMemory } from "./memory.ts";
 
 /** Source: OpenAI's refusal, "If you just verified, it can take up to 15 minutes for access to propagate." */
-const REMEMBERED_MS = 15 * 60_000;
+const KEPT_MS = 15 * 60_000;
 
 export class SummaryRefusals {
-  readonly #until = new Map<string, number>();
+  readonly #memory = new RefusalMemory(KEPT_MS);
 
   /**
    * Asks once more, without a summary of the thoughts, if the provider refuses a request for that alone.
@@ -16,18 +17,17 @@ export class SummaryRefusals {
    */
   async ask(
     request: ModelRequest,
-    { baseUrl = "", modelId }: Endpoint,
+    endpoint: Endpoint,
     ask: (request: ModelRequest) => Promise<ModelAnswer>,
   ): Promise<ModelAnswer> {
     if (summaryOf(request.target) === null) return ask(request);
-    const place = `${baseUrl} ${modelId}`;
-    if ((this.#until.get(place) ?? 0) <= performance.now()) {
+    if (this.#memory.why(endpoint, "summary") === undefined) {
       try {
         return await ask(request);
       } catch (error) {
         if (!isRefusedSummary(error)) throw error;
+        this.#memory.add(endpoint, "summary", error.message);
       }
-      this.#until.set(place, performance.now() + REMEMBERED_MS);
     }
     return { ...(await ask(withoutSummary(request))), summaryRefused: true };
   }
@@ -38,7 +38,7 @@ function withoutSummary({ target, ...request }: ModelRequest): ModelRequest {
 }
 
 /** OpenAI's words to organisations that are not verified; routers pass the words on and lose the parameter's name. */
-function isRefusedSummary(error: unknown): boolean {
+function isRefusedSummary(error: unknown): error is ModelError {
   if (!(error instanceof ModelError) || error.class !== "rejected") return false;
   const { param, text } = readErrorFacts(error.cause);
   return param === "reasoning.summary" || /verified to generate reasoning summar/i.test(text);

@@ -1,0 +1,35 @@
+/** The files in a message. Pure. */
+import type { FilePart, Message, ToolResultPart } from "./message.ts";
+
+export function filesOf(message: Message): FilePart[] {
+  if (message.role === "user") return message.content.filter((part) => part.type === "file");
+  return message.role === "tool" ? [...(message.content[0].files ?? [])] : [];
+}
+
+/** @param shown what stands in a file's place: another, or words; files that it does not have stay */
+export function withFiles(message: Message, shown: ReadonlyMap<FilePart, FilePart | string>): Message {
+  if (message.role === "user") {
+    const content = message.content.map((part) => {
+      const as = part.type === "file" ? shown.get(part) : undefined;
+      if (as === undefined) return part;
+      return typeof as === "string" ? ({ type: "text", text: as } as const) : as;
+    });
+    return { role: "user", content };
+  }
+  return message.role === "tool"
+    ? { role: "tool", content: [resultWith(message.content[0], shown)] }
+    : message;
+}
+
+function resultWith(result: ToolResultPart, shown: ReadonlyMap<FilePart, FilePart | string>): ToolResultPart {
+  if (!result.files) return result;
+  const { files, ...rest } = result;
+  const kept: FilePart[] = [];
+  let text = rest.text;
+  for (const file of files) {
+    const as = shown.get(file) ?? file;
+    if (typeof as === "string") text += `\n${as}`;
+    else kept.push(as);
+  }
+  return { ...rest, text, ...(kept.length > 0 ? { files: kept } : {}) };
+}

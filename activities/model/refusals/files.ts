@@ -1,0 +1,82 @@
+/** Images and PDFs that a provider refuses, and the whole request with them, as long as they are in view: it is asked again without. */
+import { shorten } from "../../contract/cut-text.ts";
+import type { FilePart } from "../../contract/message.ts";
+import { filesOf, withFiles } from "../../contract/message-files.ts";
+import type { Endpoint } from "../endpoint.ts";
+import { readErrorFacts } from "../error-facts.ts";
+import { ModelError, type ModelAnswer, type ModelRequest } from "../model.ts";
+import { RefusalMemory } from "./memory.ts";
+import { suspectsOf } from "./suspect-files.ts";
+
+/** After it a file is tried again: a refused request costs nothing but its time. Source: ours. */
+const KEPT_MS = 3_600_000;
+/** Of the provider's words, which stand in the file's place. */
+const MAX_WHY_CHARS = 300;
+
+export class FileRefusals {
+  readonly #memory = new RefusalMemory(KEPT_MS);
+
+  /**
+   * Asks with words in the place of those files that the provider refuses or refused lately.
+   * @throws whatever `ask` throws otherwise
+   */
+  async ask(
+    request: ModelRequest,
+    endpoint: Endpoint,
+    ask: (request: ModelRequest) => Promise<ModelAnswer>,
+  ): Promise<ModelAnswer> {
+    const files = request.messages.flatMap(filesOf);
+    if (files.length === 0) return ask(request);
+    const refused = new Map<FilePart, string>();
+    for (const file of files) {
+      const why = this.#memory.why(endpoint, file.data);
+      if (why !== undefined) refused.set(file, why);
+    }
+    const refusal = await firstRefusal(() => ask(without(request, refused)));
+    if ("answer" in refusal) return refusal.answer;
+    const left = files.filter((file) => !refused.has(file));
+    for (const suspects of suspectsOf(refusal.text, left)) {
+      const isSuspect = ({ data }: FilePart) => suspects.some((file) => file.data === data);
+      const guess = new Map([
+        ...refused,
+        ...left.filter(isSuspect).map((file) => [file, refusal.why] as const),
+      ]);
+      const next = await firstRefusal(() => ask(without(request, guess)));
+      if (!("answer" in next)) continue;
+      for (const { data } of suspects) this.#memory.add(endpoint, data, refusal.why);
+      const news = suspects.map(({ mediaType }) => ({ mediaType, why: refusal.why }));
+      return { ...next.answer, refusedFiles: news };
+    }
+    throw refusal.error;
+  }
+}
+
+type Asked =
+  | { readonly answer: ModelAnswer }
+  | { readonly error: ModelError; readonly why: string; readonly text: string };
+
+/** @throws what is not about a file */
+async function firstRefusal(ask: () => Promise<ModelAnswer>): Promise<Asked> {
+  try {
+    return { answer: await ask() };
+  } catch (error) {
+    if (!(error instanceof ModelError) || !["rejected", "not-found"].includes(error.class)) throw error;
+    const { text, code, param = "" } = readErrorFacts(error.cause);
+    if (
+      !/image|picture|\bpdfs?\b|\bdocuments?\b|\bmedia\b|\bfiles?\b|vision/i.test(`${text} ${code} ${param}`)
+    )
+      throw error;
+    return { error, why: shorten(error.message, MAX_WHY_CHARS), text };
+  }
+}
+
+function without(request: ModelRequest, refused: ReadonlyMap<FilePart, string>): ModelRequest {
+  if (refused.size === 0) return request;
+  const words = new Map(
+    [...refused].map(([file, why]) => [
+      file,
+      `[${file.filename ?? "A file"} (${file.mediaType}) is not shown. ${why}]`,
+    ]),
+  );
+  return { ...request, messages: request.messages.map((message) => withFiles(message, words)) };
+}

@@ -1,0 +1,32 @@
+/** What providers refused lately, for this process: by who refused it and what it was. */
+import { createHash } from "node:crypto";
+import type { Endpoint } from "../endpoint.ts";
+
+type Place = Pick<Endpoint, "baseUrl" | "modelId">;
+
+export class RefusalMemory {
+  readonly #keptMs: number;
+  readonly #known = new Map<string, { readonly untilMs: number; readonly why: string }>();
+
+  /** @param keptMs after which what was refused is tried again */
+  constructor(keptMs: number) {
+    this.#keptMs = keptMs;
+  }
+
+  /** @returns why it was refused; undefined if it was not, or not lately */
+  why(place: Place, what: string): string | undefined {
+    // Nearly always: nothing is hashed.
+    if (this.#known.size === 0) return undefined;
+    const found = this.#known.get(keyOf(place, what));
+    return found !== undefined && found.untilMs > performance.now() ? found.why : undefined;
+  }
+
+  add(place: Place, what: string, why: string): void {
+    const now = performance.now();
+    for (const [key, { untilMs }] of this.#known) if (untilMs <= now) this.#known.delete(key);
+    this.#known.set(keyOf(place, what), { untilMs: now + this.#keptMs, why });
+  }
+}
+
+const keyOf = ({ baseUrl = "", modelId }: Place, what: string): string =>
+  createHash("sha256").update(`${baseUrl}\n${modelId}\n${what}`).digest("base64");

@@ -1,0 +1,27 @@
+/** What a provider refuses and the session does without: reported to people once a session. */
+import type { ModelAnswer } from "../model/model.ts";
+import type { NewEvent } from "../store/event.ts";
+import { reportedTools, wasReported } from "../store/reported.ts";
+import type { StepContext } from "./step-context.ts";
+
+export async function refusalNews(
+  { deps, session }: StepContext,
+  { summaryRefused, refusedTools = [] }: ModelAnswer,
+) {
+  const { db } = deps.store;
+  const isNews = summaryRefused === true && !(await wasReported(db, session.id, "summaryRefused"));
+  const known = refusedTools.length === 0 ? [] : await reportedTools(db, session.id);
+  const tools = refusedTools.filter((name) => !known.includes(name));
+  return {
+    ...(isNews ? { summaryRefused } : {}),
+    ...(tools.length === 0 ? {} : { refusedTools: tools }),
+  };
+}
+
+/** Each time, since each is another file. */
+export const refusedFiles = (step: number, { refusedFiles: files = [] }: ModelAnswer): NewEvent[] =>
+  files.map(({ mediaType, why }) => ({
+    type: "llm:unsupported-input",
+    step,
+    data: { mediaType, message: `${why} The model was informed in text.` },
+  }));

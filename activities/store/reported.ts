@@ -1,0 +1,30 @@
+/** What people were already told of a session once: in the events of its answers. */
+import { and, eq, sql } from "drizzle-orm";
+import type { Queryable } from "./db.ts";
+import { events } from "./schema/index.ts";
+
+/** Whether an answer's one-time notice was already stored for this session, such as that token counts are implausible. */
+export async function wasReported(
+  db: Queryable,
+  sessionId: string,
+  what: "usageDoubtful" | "summaryRefused",
+): Promise<boolean> {
+  const found = await db
+    .select({ seq: events.seq })
+    .from(events)
+    .where(and(isAnswerOf(sessionId), sql`${events.data}->>${what} = 'true'`))
+    .limit(1);
+  return found.length > 0;
+}
+
+/** Names of the tools that were reported as refused by a provider. */
+export async function reportedTools(db: Queryable, sessionId: string): Promise<string[]> {
+  const found = await db
+    .select({ names: sql<string[]>`${events.data}->'refusedTools'` })
+    .from(events)
+    .where(and(isAnswerOf(sessionId), sql`${events.data}->'refusedTools' is not null`));
+  return found.flatMap(({ names }) => names);
+}
+
+const isAnswerOf = (sessionId: string) =>
+  and(eq(events.sessionId, sessionId), eq(events.type, "llm:response"));

@@ -1,0 +1,136 @@
+import { expect, it } from "vitest";
+import type { FilePart, Message } from "../../../activities/contract/message.ts";
+import { filesOf } from "../../../activities/contract/message-files.ts";
+import type { Endpoint } from "../../../activities/model/endpoint.ts";
+import { ModelError, type ModelAnswer, type ModelErrorClass } from "../../../activities/model/model.ts";
+import { FileRefusals } from "../../../activities/model/refusals/files.ts";
+import { modelRequest } from "../../support/model-request.ts";
+
+const picture = (name: string, more: Partial<FilePart> = {}): FilePart => ({
+  type: "file",
+  mediaType: "image/png",
+  data: `data:image/png;base64,${name}`,
+  filename: name,
+  ...more,
+});
+const user = (...files: readonly FilePart[]): Message => ({ role: "user", content: files });
+const result = (...files: readonly FilePart[]): Message => ({
+  role: "tool",
+  content: [
+    {
+      type: "tool-result",
+      toolCallId: "c",
+      toolName: "view_image",
+      outcome: "completed",
+      text: "Here.",
+      files,
+    },
+  ],
+});
+const endpoint: Endpoint = {
+  modelId: "m",
+  apiKey: "k",
+  baseUrl: "https://x.example",
+  headers: {},
+  query: {},
+};
+const answer: ModelAnswer = { content: [], finish: "stop", usage: undefined, firstTokenMs: 1, durationMs: 1 };
+
+const refusal = (message: string, kind: ModelErrorClass = "rejected") =>
+  new ModelError(`x refuses the request (400): ${message}`, {
+    class: kind,
+    cause: { statusCode: 400, responseBody: JSON.stringify({ error: { message } }) },
+  });
+
+/** A provider that refuses requests with these files. */
+function provider(isBad: (files: readonly FilePart[]) => boolean, words: string) {
+  const refusals = new FileRefusals();
+  const asked: string[][] = [];
+  let shown: readonly Message[] = [];
+  const ask = (messages: readonly Message[]) =>
+    refusals.ask(modelRequest({ messages }), endpoint, (request) => {
+      const files = request.messages.flatMap(filesOf);
+      asked.push(files.map(({ filename = "" }) => filename));
+      shown = request.messages;
+      return isBad(files) ? Promise.reject(refusal(words)) : Promise.resolve(answer);
+    });
+  return { ask, asked, shown: () => shown };
+}
+
+const holds = (name: string) => (files: readonly FilePart[]) =>
+  files.some(({ filename }) => filename === name);
+
+it("shows words in the place of the newest image, and of it alone, from then on", async () => {
+  const damaged = provider(holds("b"), "Could not process image");
+  const messages = [user(picture("a")), result(picture("b"))];
+  expect((await damaged.ask(messages)).refusedFiles).toEqual([
+    { mediaType: "image/png", why: "x refuses the request (400): Could not process image" },
+  ]);
+  expect(damaged.asked).toEqual([["a", "b"], ["a"]]);
+  expect(damaged.shown()[1]?.content[0]).toMatchObject({
+    text: "Here.\n[b (image/png) is not shown. x refuses the request (400): Could not process image]",
+  });
+  expect(await damaged.ask([...messages, result(picture("c"))])).toEqual(answer);
+  expect(damaged.asked.at(-1)).toEqual(["a", "c"]);
+});
+
+it("looks for one among several, and the same image twice is one", async () => {
+  const damaged = provider(holds("a"), "Provided image is not valid.");
+  await damaged.ask([user(picture("a"), picture("b")), result(picture("c"))]);
+  expect(damaged.asked).toEqual([
+    ["a", "b", "c"],
+    ["a", "b"],
+    ["a", "c"],
+    ["b", "c"],
+  ]);
+  const twice = provider(holds("a"), "Could not process image");
+  await twice.ask([user(picture("a")), result(picture("a"))]);
+  expect(twice.asked).toEqual([["a", "a"], []]);
+});
+
+it.each([
+  [
+    "pixels",
+    "messages.7.content.2.image.source.base64.data: At least one of the image dimensions exceed max allowed size: 8000 pixels",
+    picture("a", { width: 100, height: 9_000 }),
+  ],
+  [
+    "bytes",
+    "messages.58.content.2.image.source.base64: image exceeds 5 MB maximum: 600 bytes > 500 bytes",
+    picture("a", { data: `data:image/png;base64,${"x".repeat(600)}` }),
+  ],
+  ["their number", "At most 5 image(s) may be provided in one request.", picture("a")],
+])("leaves out at once what is beyond a limit of %s", async (_what, words, first) => {
+  const strict = provider(holds("a"), words);
+  const others = ["b", "c", "d", "e", "f"];
+  await strict.ask([user(first), result(...others.map((name) => picture(name, { width: 10, height: 10 })))]);
+  expect(strict.asked).toEqual([["a", ...others], others]);
+});
+
+it("leaves out all if the model takes none", async () => {
+  const blind = provider((files) => files.length > 0, "No endpoints found that support image input");
+  const names = ["a", "b", "c", "d", "e", "f"];
+  await blind.ask([user(...names.map((name) => picture(name)))]);
+  expect(blind.asked.at(-1)).toEqual([]);
+  await blind.ask([user(...names.map((name) => picture(name)))]);
+  expect(blind.asked).toHaveLength(7);
+});
+
+it.each([
+  ["another refusal", refusal("Invalid value: 'x'.")],
+  ["a limit of the rate", refusal("Too many images a minute", "rate-limit")],
+])("hands on %s after one request", async (_what, error) => {
+  let count = 0;
+  const asked = new FileRefusals().ask(modelRequest({ messages: [user(picture("a"))] }), endpoint, () => {
+    count += 1;
+    return Promise.reject(error);
+  });
+  await expect(asked).rejects.toBe(error);
+  expect(count).toBe(1);
+});
+
+it("fails with the first refusal if no file is its reason", async () => {
+  const strict = provider(() => true, "The image is fine, but not the rest.");
+  await expect(strict.ask([user(picture("a"), picture("b"))])).rejects.toMatchObject({ class: "rejected" });
+  expect(strict.asked).toEqual([["a", "b"], ["a"], ["b"], []]);
+});
