@@ -9,8 +9,9 @@ import {
 import { cutChars } from "../contract/cut-text.ts";
 import type { McpServer } from "../config/mcp-settings.ts";
 import type { McpToolEntry } from "../contract/mcp.ts";
+import { admitAnswers } from "./answers.ts";
 import { McpFailure } from "./mcp-failure.ts";
-import { admitTasks, TASKS } from "./task-answers.ts";
+import { TASKS } from "./task-answers.ts";
 
 const CLIENT = { name: "longhaul", version: "1" };
 
@@ -73,22 +74,23 @@ export async function listTools(
     goodUntil.set(client, performance.now() + ttlMs);
   if (tools.length > MAX_TOOLS)
     throw new McpFailure(`it lists ${tools.length} tools; at most ${MAX_TOOLS} are taken`);
-  const names = tools.map(({ name }) => name);
-  const twice = names.find((name, place) => names.indexOf(name) !== place);
-  if (twice !== undefined) throw new McpFailure(`it lists two tools of the name ${twice}`);
-  const entries = tools.map(({ name, title, description, inputSchema, annotations }): McpToolEntry => {
-    const hints = {
-      ...(annotations?.readOnlyHint === undefined ? {} : { readOnly: annotations.readOnlyHint }),
-      ...(annotations?.idempotentHint === undefined ? {} : { idempotent: annotations.idempotentHint }),
-      ...(annotations?.destructiveHint === undefined ? {} : { destructive: annotations.destructiveHint }),
-    };
-    return {
-      name,
-      description: cutChars(description ?? title ?? name, MAX_DESCRIPTION_CHARS),
-      inputSchema: boundedSchema(inputSchema),
-      ...(Object.keys(hints).length === 0 ? {} : { hints }),
-    };
-  });
+  // Of two of one name, the server can only mean one.
+  const byName = new Map(tools.toReversed().map((tool) => [tool.name, tool]));
+  const entries = [...byName.values()].map(
+    ({ name, title, description, inputSchema, annotations }): McpToolEntry => {
+      const hints = {
+        ...(annotations?.readOnlyHint === undefined ? {} : { readOnly: annotations.readOnlyHint }),
+        ...(annotations?.idempotentHint === undefined ? {} : { idempotent: annotations.idempotentHint }),
+        ...(annotations?.destructiveHint === undefined ? {} : { destructive: annotations.destructiveHint }),
+      };
+      return {
+        name,
+        description: cutChars(description ?? title ?? name, MAX_DESCRIPTION_CHARS),
+        inputSchema: boundedSchema(inputSchema),
+        ...(Object.keys(hints).length === 0 ? {} : { hints }),
+      };
+    },
+  );
   return {
     era: client.getNegotiatedProtocolVersion() ?? "",
     tools: entries.toSorted((a, b) => (a.name < b.name ? -1 : 1)),
@@ -157,7 +159,7 @@ export async function connected(
   options: NonNullable<Parameters<Client["connect"]>[1]>,
 ): Promise<Client> {
   try {
-    await client.connect(admitTasks(transport), options);
+    await client.connect(admitAnswers(transport), options);
     return client;
   } catch (error) {
     await client.close().catch(() => undefined);

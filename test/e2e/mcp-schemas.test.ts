@@ -59,3 +59,46 @@ test.each(["new", "old"] as const)(
     expect(await session.dataOf("llm:error")).toEqual([]);
   },
 );
+
+const PROGRAM = `
+import json, sys
+
+TOOLS = [
+    {"name": "either", "inputSchema": {"anyOf": [{"properties": {"id": {"type": "string"}}}, {"required": ["name"]}]}},
+    {"name": "bare", "title": 7, "annotations": {"readOnlyHint": "yes", "title": 8}},
+    {"name": "listed", "inputSchema": {"type": "object", "properties": [], "required": "id"}, "outputSchema": {"type": "string"}},
+    {"name": "bare", "description": "A second one of this name."},
+    {"description": "Has no name.", "inputSchema": {"type": "object"}},
+    "no tool",
+]
+for line in sys.stdin:
+    request = json.loads(line)
+    if request.get("id") is None:
+        continue
+    method, params = request["method"], request.get("params", {})
+    if method == "initialize":
+        result = {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": {"name": "odd", "version": "1"}}
+    elif method == "tools/list":
+        result = {"tools": TOOLS}
+    else:
+        said = params.get("name") + json.dumps(params.get("arguments"))
+        result = {"content": [{"type": "text", "text": said}], "structuredContent": {"not": "a string"}}
+    print(json.dumps({"jsonrpc": "2.0", "id": request["id"], "result": result}), flush=True)
+`;
+
+test("a server whose list is not as the protocol says is used as far as it can be", async () => {
+  const session = await agent.start(
+    scriptedModel()
+      .answers(call("odd__either", { id: "a" }), call("odd__bare", {}), call("odd__listed", { any: 1 }))
+      .says("Done."),
+    { config: withServers({ odd: { command: "python3", args: ["-c", PROGRAM] } }) },
+  );
+  expect(await session.result()).toMatchObject({ status: "completed" });
+  expect(await session.dataOf("mcp:connected")).toMatchObject([{ server: "odd", tools: 3 }]);
+  const texts = await resultTexts(agent.database.store, session.id);
+  expect(texts.map((text) => text.split("\n")[0])).toEqual([
+    'either{"id": "a"}',
+    "bare{}",
+    'listed{"any": 1}',
+  ]);
+});

@@ -1,0 +1,41 @@
+/**
+ * A server's tools as the protocol's client reads them. It refuses the whole list for one that is not as the protocol says, such as
+ * a schema of alternatives without `type: object`. Also without schemas of results: the client refuses a result that does not
+ * fit its own, and the model reads it anyway. Pure.
+ */
+type Json = Readonly<Record<string, unknown>>;
+
+const isObject = (value: unknown): value is Json =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
+export function readableTools(tools: readonly unknown[]): Json[] {
+  return tools.filter(isObject).flatMap((tool) => {
+    const { name, title, description, inputSchema, annotations } = tool;
+    // It could not be called.
+    if (typeof name !== "string") return [];
+    return [
+      {
+        name,
+        ...(typeof title === "string" ? { title } : {}),
+        ...(typeof description === "string" ? { description } : {}),
+        inputSchema: objectSchema(inputSchema),
+        ...(isObject(annotations) ? { annotations: flagsOf(annotations) } : {}),
+      },
+    ];
+  });
+}
+
+function objectSchema(schema: unknown): Json {
+  if (!isObject(schema)) return { type: "object" };
+  const { properties, required, $schema, ...rest } = schema;
+  return {
+    ...rest,
+    ...(typeof $schema === "string" ? { $schema } : {}),
+    ...(isObject(properties) ? { properties } : {}),
+    ...(Array.isArray(required) && required.every((one) => typeof one === "string") ? { required } : {}),
+    type: "object",
+  };
+}
+
+const flagsOf = (annotations: Json): Json =>
+  Object.fromEntries(Object.entries(annotations).filter(([, value]) => typeof value === "boolean"));
