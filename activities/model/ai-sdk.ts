@@ -14,6 +14,7 @@ import { createNetwork, type Network } from "./provider-fetch.ts";
 import { toModelError } from "./to-model-error.ts";
 import { FileRefusals } from "./refusals/files.ts";
 import { SummaryRefusals } from "./refusals/summaries.ts";
+import { ThoughtRefusals } from "./refusals/thoughts.ts";
 import { ToolRefusals } from "./refusals/tools.ts";
 import { toModelMessages } from "./request/to-model-messages.ts";
 import { reportedCostUsd, reportedUsage, trustedUsage } from "./usage.ts";
@@ -39,7 +40,7 @@ export interface AiSdkModel extends Model {
 
 /** The model port. Holds no connection: nothing needs closing. */
 export function createAiSdkModel(options: AiSdkOptions): AiSdkModel {
-  const refusals = [new ToolRefusals(), new FileRefusals(), new SummaryRefusals()];
+  const refusals = [new ToolRefusals(), new FileRefusals(), new ThoughtRefusals(), new SummaryRefusals()];
   let loading: Promise<Network> | undefined;
   const load = () => (loading ??= createNetwork());
   return {

@@ -55,6 +55,8 @@ export interface ModelAnswer {
   readonly summaryRefused?: true;
   /** Names of tools that the provider refused, and was asked without. */
   readonly refusedTools?: readonly string[];
+  /** Why the provider refused just now what it gave with earlier answers, such as encrypted thoughts: it was asked without. */
+  readonly refusedThoughts?: string;
   /** Files that the provider refused just now, and was asked without; `why` is its own word. */
   readonly refusedFiles?: readonly { readonly mediaType: string; readonly why: string }[];
   readonly firstTokenMs: number;

@@ -25,3 +25,17 @@ export const refusedFiles = (step: number, { refusedFiles: files = [] }: ModelAn
     step,
     data: { mediaType, message: `${why} The model was informed in text.` },
   }));
+
+export const refusedThoughts = (step: number, { refusedThoughts: why }: ModelAnswer): NewEvent[] =>
+  why === undefined
+    ? []
+    : [
+        {
+          type: "llm:unsupported-input",
+          step,
+          data: {
+            mediaType: "thoughts",
+            message: `${why} It continues without the model's earlier thoughts.`,
+          },
+        },
+      ];

@@ -25,7 +25,7 @@ import { boundedInput } from "../store/call-events.ts";
 import { reportCall } from "../runtime/telemetry/report.ts";
 import { doubtOf } from "./doubtful-bill.ts";
 import { mismatchOf } from "./output-mismatch.ts";
-import { refusalNews, refusedFiles } from "./refusal-news.ts";
+import { refusalNews, refusedFiles, refusedThoughts } from "./refusal-news.ts";
 import { costFacts, nearLimit, spentWith, withLost } from "./spent.ts";
 import type { StepContext } from "./step-context.ts";
 import { uniqueCallIds } from "./unique-call-ids.ts";
@@ -74,6 +74,7 @@ export async function storeAnswer(step: StepContext, answer: ModelAnswer): Promi
     bill,
     events: [
       ...refusedFiles(input.step, answer),
+      ...refusedThoughts(input.step, answer),
       {
         type: "llm:response",
         step: input.step,

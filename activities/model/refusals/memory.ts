@@ -13,6 +13,10 @@ export class RefusalMemory {
     this.#keptMs = keptMs;
   }
 
+  get isEmpty(): boolean {
+    return this.#known.size === 0;
+  }
+
   /** @returns why it was refused; undefined if it was not, or not lately */
   why(place: Place, what: string): string | undefined {
     // Nearly always: nothing is hashed.

@@ -64,7 +64,7 @@ function usable(
   rules: WireRules,
 ): Set<AssistantPart> {
   const last = parts.findLastIndex(
-    (part) => part.type !== "reasoning" && !(part.type === "text" && part.text === ""),
+    (part) => part.type !== "reasoning" && !(part.type === "text" && isBlank(part.text)),
   );
   const own = parts.filter(
     (part, index): part is ReasoningPart =>
@@ -122,6 +122,9 @@ export function dataFor(
   const origin = originOf(providerOptions ? { providerOptions } : {});
   return origin === undefined || origin === model ? providerOptions : undefined;
 }
+
+/** Anthropic refuses a request with a text of blanks alone, wherever it stands. */
+export const isBlank = (text: string): boolean => text.trim() === "";
 
 function isFilled(value: unknown): boolean {
   return typeof value === "string" && value !== "";

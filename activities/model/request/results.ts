@@ -3,6 +3,7 @@ import { cutChars } from "../../contract/cut-text.ts";
 import type { FilePart, ToolResultPart, UserPart } from "../../contract/message.ts";
 import type { ModelTarget } from "../../config/model-target.ts";
 import type { ProviderMessage } from "../provider-model.ts";
+import { isBlank } from "./reasoning.ts";
 import type { WireRules } from "./wire-rules.ts";
 
 type ImageDetail = ModelTarget["imageDetail"];
@@ -86,7 +87,7 @@ export function safeToolName(name: string): string {
  * text in JSON, which costs tokens for every escaped line break.
  */
 function resultText(result: ToolResultPart): string {
-  const text = result.text === "" ? "(no output)" : result.text;
+  const text = isBlank(result.text) ? "(no output)" : result.text;
   switch (result.outcome) {
     case "completed":
       return text;

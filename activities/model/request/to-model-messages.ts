@@ -2,7 +2,7 @@
 import type { AssistantPart, Message, ReasoningPart, ToolResultPart } from "../../contract/message.ts";
 import type { ModelTarget } from "../../config/model-target.ts";
 import { callIds } from "./call-ids.ts";
-import { COMPATIBLE_KEY, dataFor, reasoningFields, reasoningToSend } from "./reasoning.ts";
+import { COMPATIBLE_KEY, dataFor, isBlank, reasoningFields, reasoningToSend } from "./reasoning.ts";
 import { safeToolName, toToolMessages, toUserPart } from "./results.ts";
 import type { ProviderMessage } from "../provider-model.ts";
 import { cacheMark, rulesOf, type WireRules } from "./wire-rules.ts";
@@ -13,6 +13,8 @@ export type RequestTarget = Pick<
 >;
 type SdkAssistant = Extract<ProviderMessage, { role: "assistant" }>;
 
+/** What stands for words that are none. */
+const EMPTY = { type: "text", text: "(empty)" } as const;
 /** What the user says if a request would end with the assistant's own words. */
 const GO_ON = "Continue.";
 /** What the assistant says if the user may not speak right after results. */
@@ -28,7 +30,10 @@ export function toModelMessages(messages: readonly Message[], target: RequestTar
   for (let index = 0; index < messages.length; index += 1) {
     const message = messages[index];
     if (message?.role === "user") {
-      const content = message.content.map((part) => toUserPart(part, target.imageDetail));
+      const said = message.content.filter((part) => part.type !== "text" || !isBlank(part.text));
+      const content = (said.length === 0 ? [EMPTY] : said).map((part) =>
+        toUserPart(part, target.imageDetail),
+      );
       sent.push({ role: "user", content });
     }
     if (message?.role === "assistant") {
@@ -78,7 +83,7 @@ function toAssistant(
         toolName: safeToolName(plain.toolName),
         input: safeInput(plain.input),
       });
-    } else if (plain.text !== "") content.push({ ...plain, ...kept });
+    } else if (!isBlank(plain.text)) content.push({ ...plain, ...kept });
   }
   if (content.length === 0) return [];
   const calls = content.some((part) => part.type === "tool-call");

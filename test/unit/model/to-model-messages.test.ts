@@ -52,7 +52,21 @@ describe("messages for the AI SDK", () => {
   });
 
   it("never sends an empty result", () => {
-    expect(JSON.stringify(toModelMessages([result("a", "")], chat))).toContain("(no output)");
+    for (const text of ["", " \n"])
+      expect(JSON.stringify(toModelMessages([result("a", text)], chat))).toContain("(no output)");
+  });
+
+  it("sends no text of blanks, which Anthropic refuses", () => {
+    const blank = { type: "text", text: "\n\n" } as const;
+    const call = { type: "tool-call", toolCallId: "a", toolName: "bash", input: {} } as const;
+    const history: Message[] = [
+      { role: "user", content: [blank, { type: "text", text: "Look." }] },
+      assistant(blank, call),
+      result("a", "x"),
+      { role: "user", content: [blank] },
+    ];
+    const texts = [...JSON.stringify(toModelMessages(history, chat)).matchAll(/"text":"([^"]*)"/g)];
+    expect(texts.map(([, text]) => text)).toEqual(["Look.", "(empty)"]);
   });
 
   it("puts a result's image into the result on the Responses wire", () => {
