@@ -13,6 +13,7 @@ import { type Endpoint, endpointOf } from "./endpoint.ts";
 import { createNetwork, type Network } from "./provider-fetch.ts";
 import { toModelError } from "./to-model-error.ts";
 import { FileRefusals } from "./refusals/files.ts";
+import { OutputRefusals } from "./refusals/output.ts";
 import { SummaryRefusals } from "./refusals/summaries.ts";
 import { ThoughtRefusals } from "./refusals/thoughts.ts";
 import { ToolRefusals } from "./refusals/tools.ts";
@@ -40,7 +41,13 @@ export interface AiSdkModel extends Model {
 
 /** The model port. Holds no connection: nothing needs closing. */
 export function createAiSdkModel(options: AiSdkOptions): AiSdkModel {
-  const refusals = [new ToolRefusals(), new FileRefusals(), new ThoughtRefusals(), new SummaryRefusals()];
+  const refusals = [
+    new ToolRefusals(),
+    new FileRefusals(),
+    new ThoughtRefusals(),
+    new OutputRefusals(),
+    new SummaryRefusals(),
+  ];
   let loading: Promise<Network> | undefined;
   const load = () => (loading ??= createNetwork());
   return {
