@@ -163,6 +163,12 @@ export const overflowPatterns: readonly OverflowPattern[] = [
       "Invalid 'input[3].output': string too long. Expected a string with maximum length 10485760, but got a string with length 12000000 instead.",
   },
   {
+    // OpenAI counts messages too, which a large window may hold more of.
+    pattern: /'(?:messages|input)': array too long/i,
+    example:
+      "Invalid 'messages': array too long. Expected an array with maximum length 2048, but got an array with length 2051 instead.",
+  },
+  {
     // A request larger than a whole minute's allowance never fits, however long one waits.
     pattern: /input or output tokens must be reduced/i,
     example:
