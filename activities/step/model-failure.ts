@@ -31,6 +31,10 @@ export function failureOf(error: ModelError, isLast: boolean): ModelFailure {
         "The conversation is kept: correct the key and send a message to resume.",
       );
     case "rejected":
+      return end(
+        "ModelRejected",
+        'The conversation is kept. If it is refused for something in it, continue with another model (longhaul say ID "go on" --model …), or go back to before that (longhaul retry ID --from-step N).',
+      );
     case "not-found":
     case "overflow":
       return end("ModelRejected", "The conversation is kept.");
