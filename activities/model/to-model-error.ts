@@ -43,17 +43,19 @@ function wording(kind: ModelErrorClass, facts: ErrorFacts, context: ErrorContext
   const status = facts.status === undefined ? "" : ` (${facts.status})`;
   const said =
     shorten(mask(facts.text).toWellFormed(), MAX_PROVIDER_CHARS) || (facts.network ?? "no text came with it");
+  // A sentence of ours follows.
+  const clause = said.replace(/\.$/, "");
   const text: Record<ModelErrorClass, string> = {
     overflow: `The request does not fit the context window of ${model}${status}: ${said}`,
     "rate-limit": `${provider} limits the rate of requests${status}: ${said}`,
-    unavailable: `${provider} could not be reached or did not answer${status}: ${said}. Check ${address} and the network if it stays so.`,
+    unavailable: `${provider} could not be reached or did not answer${status}: ${clause}. Check ${address} and the network if it stays so.`,
     silent: said,
     "too-long": said,
     malformed: `${provider} sent an answer that cannot be read${status}: ${said}`,
     rejected: rejected(provider, `${status}: ${said}`, facts),
-    quota: `The account at ${provider} has no credit left${status}: ${said}. Add credit, or set ${key} to a key of another account, and resume.`,
-    credentials: `${provider} refuses the credentials${status}: ${said}. Set ${key} to a valid key for ${address} and resume.`,
-    "not-found": `${provider} does not know what was asked for${status}: ${said}. Check the model's name (${askedFor(context)}) and ${address}${
+    quota: `The account at ${provider} has no credit left${status}: ${clause}. Add credit, or set ${key} to a key of another account, and resume.`,
+    credentials: `${provider} refuses the credentials${status}: ${clause}. Set ${key} to a valid key for ${address} and resume.`,
+    "not-found": `${provider} does not know what was asked for${status}: ${clause}. Check the model's name (${askedFor(context)}) and ${address}${
       api === "responses"
         ? `; if the server speaks chat completions only, set models.${model}.api: chat in longhaul.yaml`
         : ""

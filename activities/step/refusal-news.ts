@@ -23,7 +23,7 @@ export const refusedFiles = (step: number, { refusedFiles: files = [] }: ModelAn
   files.map(({ mediaType, why }) => ({
     type: "llm:unsupported-input",
     step,
-    data: { mediaType, message: `${why} The model was informed in text.` },
+    data: { mediaType, message: `The model does not see an ${mediaType}: ${why}` },
   }));
 
 export const refusedThoughts = (step: number, { refusedThoughts: why }: ModelAnswer): NewEvent[] =>
@@ -35,7 +35,7 @@ export const refusedThoughts = (step: number, { refusedThoughts: why }: ModelAns
           step,
           data: {
             mediaType: "thoughts",
-            message: `${why} It continues without the model's earlier thoughts.`,
+            message: `The model continues without its earlier thoughts: ${why}`,
           },
         },
       ];

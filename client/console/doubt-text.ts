@@ -12,7 +12,7 @@ export const REFUSED_SUMMARY =
 export function refusedText(names: readonly string[]): string {
   const shown = names.slice(0, MAX_NAMES).join(", ");
   const more = names.length > MAX_NAMES ? ` and ${names.length - MAX_NAMES} more` : "";
-  return `The provider refuses the schema of ${shown}${more}, so the model goes without. mcpServers.<name>.tools: ["*", "!tool"] no longer offers a tool; who wrote it can mend its schema.`;
+  return `The provider refuses the schema of ${shown}${more}, so the model goes without. Whoever wrote it can correct that.`;
 }
 
 /** Where a provider's token counts are implausible. @param billedTokens of the newest request; undefined if unknown */

@@ -17,6 +17,11 @@ const apiError = (statusCode: number | undefined, message: string, more: Record<
     ...more,
   });
 
+it.each([401, 402, 404, 503])("%i: the provider's sentence ends once before ours", (status) => {
+  const { message } = toModelError(apiError(status, "It does not exist."), context);
+  expect(message).toMatch(/: It does not exist\. [A-Z]/);
+});
+
 describe("provider errors by class [case 12] [A19] [R31]", () => {
   it.each([
     [400, "Invalid value", "rejected"],
