@@ -1,7 +1,7 @@
 /** Where a tool's schema is none of draft 2020-12, as far as tools get it wrong, in the words of OpenAI's validator. Pure. */
 import { isObject, type Json } from "./fields.ts";
 
-const TYPES = ["array", "boolean", "integer", "null", "number", "object", "string"];
+const TYPES: readonly unknown[] = ["array", "boolean", "integer", "null", "number", "object", "string"];
 const MAPS = ["properties", "patternProperties", "$defs", "definitions", "dependentSchemas"];
 const LISTS = ["allOf", "anyOf", "oneOf", "prefixItems"];
 const SINGLE = ["additionalProperties", "contains", "items", "not", "propertyNames"];
@@ -17,7 +17,7 @@ export function schemaProblem(
   if (!isObject(schema))
     return `${at}, ${JSON.stringify(schema) ?? "None"} is not of type 'object', 'boolean'.`;
   const types: readonly unknown[] = [schema["type"] ?? []].flat();
-  const unknown = types.find((type) => !TYPES.includes(String(type)));
+  const unknown = types.find((type) => !TYPES.includes(type));
   if (unknown !== undefined)
     return `${at}, ${JSON.stringify(unknown)} is not valid under any of the given schemas.`;
   if (needsItems && types.includes("array") && schema["items"] === undefined)

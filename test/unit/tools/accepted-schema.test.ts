@@ -1,5 +1,7 @@
+import fc from "fast-check";
 import { expect, it } from "vitest";
 import { acceptedSchema } from "../../../activities/tools/accepted-schema.ts";
+import { schemaProblem } from "../../support/model-server/schema-problem.ts";
 
 const text = { type: "string" };
 const shown = (schema: Record<string, unknown>) => acceptedSchema(schema).inputSchema;
@@ -53,6 +55,29 @@ it.each([
   ],
   ["a type of no draft", withOne({ type: "str", description: "A." }), withOne({ description: "A." })],
   ["an empty choice", withOne({ type: "string", enum: [] }), withOne(text)],
+  [
+    "values of the wrong kind",
+    withOne({ ...text, description: null, minLength: "1", maxLength: null, examples: "a", title: ["A"] }),
+    withOne(text),
+  ],
+  ["a type that is no word", withOne({ type: { toString: 1, valueOf: 1 } }), withOne({})],
+  ["a type in two lists", withOne({ type: [["object"]] }), withOne({})],
+  ["the same twice", withOne({ type: ["null", "null"] }), withOne({ type: ["null"] })],
+  [
+    "what requires nothing",
+    withOne({ properties: { a: text }, required: ["a", "a", "b"] }),
+    withOne({ properties: { a: text }, required: ["a"] }),
+  ],
+  [
+    "references to nothing",
+    withOne({ anyOf: [{ $ref: "#/$defs/gone" }, { $ref: "other.json" }, { $ref: 1 }] }),
+    withOne({ anyOf: [{}, {}, {}] }),
+  ],
+  [
+    "a name and dialect of its own",
+    withOne({ ...text, $schema: "http://json-schema.org/draft-07/schema#", $id: "x" }),
+    withOne(text),
+  ],
 ])("mends what providers refuse: %s", (_what, given, expected) => {
   expect(shown(given)).toEqual(expected);
 });
@@ -82,6 +107,23 @@ it("shows the arguments of all alternatives, and requires what each of them does
   });
 });
 
+it("keeps a reference to what is there, and none to what moved", () => {
+  const list = { type: "array", items: text };
+  const kept = {
+    type: "object",
+    properties: { one: list, two: { $ref: "#/properties/one/items" }, three: { $ref: "#/$defs/a~1%C3%A4" } },
+    $defs: { "a/ä": text },
+  };
+  expect(shown(kept)).toEqual(kept);
+  expect(
+    shown({ anyOf: [{ properties: { one: list, two: { $ref: "#/anyOf/0/properties/one" } } }] }),
+  ).toEqual({ type: "object", properties: { one: list, two: {} } });
+  expect(shown({ properties: { "1<": list, two: { $ref: "#/properties/1<" } } })).toHaveProperty(
+    "properties.two",
+    {},
+  );
+});
+
 it("renames arguments that Anthropic refuses, and gives them their own names when the tool is called", () => {
   const { inputSchema, original } = acceptedSchema({
     properties: { "StartTime<": text, "StartTime>": text, "filter[a]": text, id: text, 項目: text },
@@ -109,4 +151,61 @@ it("reads schemas that refer to themselves or are nested without end", () => {
   let deep: Record<string, unknown> = text;
   for (let level = 0; level < 5_000; level += 1) deep = { not: deep };
   expect(JSON.stringify(shown(withOne(deep))).length).toBeLessThan(1_000);
+});
+
+/** Schemas as every provider takes them: arguments are objects, lists of something, alternatives or anything. */
+const valid = fc.letrec<{ one: Record<string, unknown>; map: object }>((tie) => ({
+  map: fc.dictionary(
+    fc.constantFrom("a", "type", "items", "properties", "required", "__proto__", "$ref"),
+    tie("one"),
+    {
+      maxKeys: 3,
+    },
+  ),
+  one: fc.oneof(
+    { maxDepth: 4 },
+    fc.constantFrom(
+      {},
+      text,
+      { type: ["integer", "null"], minimum: 0 },
+      { enum: [1, null] },
+      { $ref: "#/$defs/a" },
+    ),
+    fc.record({ type: fc.constant("array"), items: tie("one") }),
+    fc.record({ type: fc.constant("object"), properties: tie("map"), additionalProperties: tie("one") }),
+    fc.record({ anyOf: fc.array(tie("one"), { minLength: 1, maxLength: 2 }), description: fc.string() }),
+    fc.record({ not: tie("one"), default: fc.jsonValue() }),
+  ),
+}));
+
+it("leaves any schema as it is that every provider takes", () => {
+  fc.assert(
+    fc.property(valid.map, (properties) => {
+      const schema = { ...withOne({ properties }), $defs: { a: text } };
+      expect(shown(schema)).toEqual(schema);
+    }),
+  );
+});
+
+const KEYWORDS =
+  "type properties required items anyOf oneOf allOf not $ref $defs enum additionalProperties exclusiveMinimum".split(
+    " ",
+  );
+
+it("makes of whatever a server lists what OpenAI takes", () => {
+  const whatever = fc.letrec<{ one: unknown }>((tie) => ({
+    one: fc.oneof(
+      { maxDepth: 5 },
+      fc.constantFrom("object", "array", "any", "#/$defs/a", "#", true, null, 1),
+      fc.array(tie("one"), { maxLength: 3 }),
+      fc.dictionary(fc.constantFrom(...KEYWORDS, "a", "__proto__"), tie("one"), { maxKeys: 5 }),
+    ),
+  })).one;
+  fc.assert(
+    fc.property(fc.dictionary(fc.constantFrom(...KEYWORDS), whatever), (schema) => {
+      const { type, allOf, anyOf, oneOf, ...rest } = shown(schema);
+      expect([type, allOf, anyOf, oneOf]).toEqual(["object", undefined, undefined, undefined]);
+      expect(schemaProblem(rest, true)).toBeUndefined();
+    }),
+  );
 });

@@ -1,0 +1,140 @@
+/** A foreign JSON schema without what is none of draft 2020-12, which providers check it against. Pure. */
+
+export type Schema = Readonly<Record<string, unknown>>;
+
+/** Of schemas in each other; what lies deeper is any value. Source: ours; providers take five to ten. */
+const MAX_LEVELS = 32;
+
+const TYPES = new Set<unknown>(["array", "boolean", "integer", "null", "number", "object", "string"]);
+const MAPS = new Set(["properties", "patternProperties", "$defs", "definitions", "dependentSchemas"]);
+const LISTS = new Set(["allOf", "anyOf", "oneOf", "prefixItems"]);
+const SINGLE = new Set([
+  "additionalProperties",
+  "contains",
+  "else",
+  "if",
+  "items",
+  "not",
+  "propertyNames",
+  "then",
+  "unevaluatedItems",
+  "unevaluatedProperties",
+]);
+const isText = (value: unknown) => typeof value === "string";
+const isFlag = (value: unknown) => typeof value === "boolean";
+// Older drafts have flags in the place of two of them: whether the other bound counts itself.
+const isNumber = (value: unknown) => typeof value === "number";
+const isCount = (value: unknown) => Number.isInteger(value) && Number(value) >= 0;
+const isFilled = (value: unknown) => Array.isArray(value) && value.length > 0;
+const VALUES = new Map([
+  ...["$comment", "description", "format", "pattern", "title"].map((keyword) => [keyword, isText] as const),
+  ...["deprecated", "readOnly", "uniqueItems", "writeOnly"].map((keyword) => [keyword, isFlag] as const),
+  ...["exclusiveMaximum", "exclusiveMinimum", "maximum", "minimum"].map(
+    (keyword) => [keyword, isNumber] as const,
+  ),
+  ...["Contains", "Items", "Length", "Properties"].flatMap((of) => [
+    [`max${of}`, isCount] as const,
+    [`min${of}`, isCount] as const,
+  ]),
+  ["multipleOf", (value: unknown) => isNumber(value) && Number(value) > 0],
+  ["enum", isFilled],
+  ["examples", Array.isArray],
+]);
+/** Of documents that refer to each other; a tool's schema stands alone. */
+const OF_DOCUMENTS = new Set([
+  "$anchor",
+  "$dynamicAnchor",
+  "$dynamicRef",
+  "$id",
+  "$recursiveAnchor",
+  "$recursiveRef",
+  "$schema",
+  "$vocabulary",
+]);
+/** With them, what a schema requires may be described elsewhere. */
+const COMBINING = ["$ref", "allOf", "anyOf", "oneOf"];
+
+/** Without what is no JSON schema, and with what an array lacks. */
+export const cleanSchema = (schema: Schema): Schema => clean(schema, MAX_LEVELS, schema);
+
+function clean(schema: Schema, levels: number, root: Schema): Schema {
+  if (levels === 0) return {};
+  const cleaned = (value: unknown) => (isMap(value) ? clean(value, levels - 1, root) : value);
+  const entries = Object.entries(schema).flatMap(([keyword, value]) => {
+    const kept = keywordOf(keyword, value, { cleaned, root });
+    return kept === undefined ? [] : [[keyword, kept] as const];
+  });
+  const known: Schema = Object.fromEntries(entries);
+  const { properties, required } = known;
+  return {
+    ...known,
+    ...(isArray(known) && known["items"] === undefined ? { items: {} } : {}),
+    ...(isMap(properties) && Array.isArray(required) && !COMBINING.some((keyword) => keyword in known)
+      ? { required: required.filter((name) => Object.hasOwn(properties, String(name))) }
+      : {}),
+  };
+}
+
+const isArray = ({ type }: Schema) => type === "array" || (Array.isArray(type) && type.includes("array"));
+
+interface Cleaning {
+  readonly cleaned: (value: unknown) => unknown;
+  readonly root: Schema;
+}
+
+/** @returns undefined if a provider would refuse it */
+function keywordOf(keyword: string, value: unknown, { cleaned, root }: Cleaning): unknown {
+  const schemas = (list: readonly unknown[]) => list.filter(isSchema).map(cleaned);
+  if (OF_DOCUMENTS.has(keyword)) return undefined;
+  if (MAPS.has(keyword)) {
+    const known = isMap(value) ? Object.entries(value).filter(([, one]) => isSchema(one)) : undefined;
+    return known && Object.fromEntries(known.map(([name, one]) => [name, cleaned(one)]));
+  }
+  if (LISTS.has(keyword)) return Array.isArray(value) && value.some(isSchema) ? schemas(value) : undefined;
+  // A list of them is of older drafts: one for each place.
+  if (keyword === "items" && Array.isArray(value))
+    return value.some(isSchema) ? { anyOf: schemas(value) } : {};
+  if (SINGLE.has(keyword)) return isSchema(value) ? cleaned(value) : undefined;
+  switch (keyword) {
+    case "$ref":
+      return isSchema(referenced(value, root)) ? value : undefined;
+    case "type":
+      return typeOf(value);
+    case "required":
+      return Array.isArray(value) ? different(value.filter((name) => typeof name === "string")) : undefined;
+    default:
+      return VALUES.get(keyword)?.(value) === false ? undefined : value;
+  }
+}
+
+function typeOf(value: unknown): unknown {
+  if (!Array.isArray(value)) return TYPES.has(value) ? value : undefined;
+  const known = different(value.filter((one) => TYPES.has(one)));
+  return known.length === 0 ? undefined : known;
+}
+
+export const isMap = (value: unknown): value is Schema =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+const isSchema = (value: unknown): boolean => isMap(value) || typeof value === "boolean";
+
+export const different = <Value>(values: readonly Value[]): Value[] => [
+  ...new Map(values.map((value) => [JSON.stringify(value), value])).values(),
+];
+
+/** What `#/a/b` names, of the schema itself; undefined if there is no such thing. */
+export function referenced(ref: unknown, root: Schema): unknown {
+  if (typeof ref !== "string" || !/^#(?:\/|$)/.test(ref)) return undefined;
+  const names = ref.split("/").slice(1);
+  return names.reduce<unknown>((at, name) => {
+    const own = decoded(name).replaceAll("~1", "/").replaceAll("~0", "~");
+    return typeof at === "object" && at !== null && Object.hasOwn(at, own) ? (at as Schema)[own] : undefined;
+  }, root);
+}
+
+function decoded(name: string): string {
+  try {
+    return decodeURIComponent(name);
+  } catch {
+    return name;
+  }
+}
