@@ -3,48 +3,62 @@
  * not know. Source: its reference of `Schema`; public reports (models of Gemini behind chat completions). Pure.
  */
 
-/** Keywords whose absence changes nothing of what we check ourselves when a call comes. */
-const UNKNOWN = new Set([
-  "$schema",
-  "$id",
-  "$ref",
-  "$defs",
-  "additionalProperties",
-  "exclusiveMinimum",
-  "exclusiveMaximum",
-  "multipleOf",
-  "const",
-  "propertyNames",
-  "patternProperties",
+/** Source: Google's reference, Schema; those that have schemas in them are handled apart. */
+const KNOWN = new Set([
+  "default",
+  "description",
+  "example",
+  "format",
+  "maxItems",
+  "maxLength",
+  "maxProperties",
+  "maximum",
+  "minItems",
+  "minLength",
+  "minProperties",
+  "minimum",
+  "nullable",
+  "pattern",
+  "required",
+  "title",
+  "type",
 ]);
 
-export function toGoogleSchema(schema: unknown): unknown {
-  if (Array.isArray(schema)) return schema.map(toGoogleSchema);
-  if (typeof schema !== "object" || schema === null) return schema;
-  const { properties, ...rest } = schema as Record<string, unknown>;
-  const bounds = boundsOf(rest);
-  const known = Object.entries(rest).filter(([keyword]) => !UNKNOWN.has(keyword));
+type Fields = Readonly<Record<string, unknown>>;
+
+export function toGoogleSchema(schema: unknown): Record<string, unknown> {
+  if (!isFields(schema)) return {};
+  const { properties, items, enum: values, const: only, oneOf, anyOf = oneOf } = schema;
+  const { type, ...known } = Object.fromEntries(Object.entries(schema).filter(([name]) => KNOWN.has(name)));
+  const kinds = [type ?? []].flat().filter((one) => one !== "null");
+  const isNullable = Array.isArray(type) && type.includes("null");
+  const choices = [values ?? only ?? []].flat();
   return {
-    ...Object.fromEntries(known.map(([keyword, value]) => [keyword, toGoogleSchema(value)])),
-    ...bounds,
-    // The names here are a tool's own, whatever they are.
-    ...(typeof properties === "object" && properties !== null
-      ? {
-          properties: Object.fromEntries(
-            Object.entries(properties).map(([name, value]) => [name, toGoogleSchema(value)]),
-          ),
-        }
-      : {}),
+    ...known,
+    // It takes one of them alone.
+    ...(kinds.length === 1 ? { type: kinds[0] } : {}),
+    ...(isNullable ? { nullable: true } : {}),
+    ...boundsOf(schema),
+    ...(choices.length > 0 && choices.every((one) => typeof one === "string") ? { enum: choices } : {}),
+    ...(items === undefined ? {} : { items: toGoogleSchema(items) }),
+    ...(Array.isArray(anyOf) ? { anyOf: anyOf.map(toGoogleSchema) } : {}),
+    ...(isFields(properties) ? { properties: mapped(properties) } : {}),
   };
 }
 
+const isFields = (value: unknown): value is Fields =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
+/** The names here are a tool's own, whatever they are. */
+const mapped = (properties: Fields) =>
+  Object.fromEntries(Object.entries(properties).map(([name, value]) => [name, toGoogleSchema(value)]));
+
 /** `> 0` of whole numbers is `>= 1`; of others the bound itself is let through, and our own check refuses it. */
-function boundsOf(schema: Record<string, unknown>): Record<string, unknown> {
+function boundsOf(schema: Fields): Record<string, unknown> {
   const step = schema["type"] === "integer" ? 1 : 0;
-  const { exclusiveMinimum: above, exclusiveMaximum: below, const: only } = schema;
+  const { exclusiveMinimum: above, exclusiveMaximum: below } = schema;
   return {
     ...(typeof above === "number" ? { minimum: above + step } : {}),
     ...(typeof below === "number" ? { maximum: below - step } : {}),
-    ...(typeof only === "string" ? { enum: [only] } : {}),
   };
 }

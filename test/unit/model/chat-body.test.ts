@@ -64,3 +64,28 @@ it("a schema for Google's compatible endpoint omits keywords that it refuses, an
     },
   });
 });
+
+it("a schema for Google's compatible endpoint has one type, texts to choose from, and only what it knows", () => {
+  const one = { $ref: "#/$defs/a", description: "One." };
+  expect(
+    toGoogleSchema({
+      type: "object",
+      properties: {
+        limit: { type: ["integer", "null"], enum: [1, 2] },
+        either: { type: ["boolean", "string"], uniqueItems: true },
+        choice: { oneOf: [{ type: "string", enum: ["a"] }, one] },
+        any: true,
+        pair: { type: "array", prefixItems: [one], items: false },
+      },
+    }),
+  ).toEqual({
+    type: "object",
+    properties: {
+      limit: { type: "integer", nullable: true },
+      either: {},
+      choice: { anyOf: [{ type: "string", enum: ["a"] }, { description: "One." }] },
+      any: {},
+      pair: { type: "array", items: {} },
+    },
+  });
+});
