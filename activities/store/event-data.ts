@@ -43,7 +43,7 @@ export const eventData = {
     usageDoubtful: yes.optional(),
     /** The provider hides the model's thoughts from this account; the session continues without. Once a session. */
     summaryRefused: yes.optional(),
-    /** Tools of MCP servers or the operator whose schemas the provider refuses: the model has the others. Each once a session. */
+    /** Tools of MCP servers or the operator that the provider refuses: the model has the others. Each once a session. */
     refusedTools: z.array(text).optional(),
     /** The size of the next request after this answer, in tokens. */
     contextUsed: number,

@@ -8,11 +8,11 @@ const MAX_NAMES = 5;
 export const REFUSED_SUMMARY =
   "The provider does not show this account what the model thinks (OpenAI shows it to verified organizations only). The session continues without it; models.<id>.reasoning: {summary: none} no longer asks for it.";
 
-/** @param names of tools whose schemas the provider refuses */
+/** @param names of tools that the provider refuses */
 export function refusedText(names: readonly string[]): string {
   const shown = names.slice(0, MAX_NAMES).join(", ");
   const more = names.length > MAX_NAMES ? ` and ${names.length - MAX_NAMES} more` : "";
-  return `The provider refuses the schema of ${shown}${more}, so the model goes without. Whoever wrote it can correct that.`;
+  return `The provider refuses requests with ${shown}${more}, for a schema among them or their number. The model goes without.`;
 }
 
 /** Where a provider's token counts are implausible. @param billedTokens of the newest request; undefined if unknown */

@@ -1,0 +1,60 @@
+/** Which foreign tools of a request a provider's refusal may be about. Our own are never left out: no session works without them. Pure. */
+import type { ToolSpec } from "../../contract/tools.ts";
+import type { ErrorFacts } from "../error-facts.ts";
+import { isVague } from "./vague.ts";
+
+/** Of servers whose tools are left out one after the other. Source: ours. */
+const ONE_BY_ONE = 4;
+
+export interface Suspects {
+  /** Those that the refusal names. */
+  readonly named: readonly ToolSpec[];
+  /** If it names none: sets to try without, all of them last; none is empty. */
+  readonly guesses: readonly (readonly ToolSpec[])[];
+}
+
+const NONE: Suspects = { named: [], guesses: [] };
+
+/** @param tools in the order of the request */
+export function suspectTools({ text, param = "" }: ErrorFacts, tools: readonly ToolSpec[]): Suspects {
+  const name = NAMED.exec(text)?.[1];
+  if (name !== undefined) return { ...NONE, named: foreign(tools.filter((tool) => tool.name === name)) };
+  const inText = placesIn(text);
+  const places = inText.length > 0 ? inText : placesIn(param);
+  if (places.length > 0) return { ...NONE, named: foreign(tools.filter((_, at) => places.includes(at))) };
+  const most = TOO_MANY.exec(text)?.[1];
+  // The first of them: the last are those that a search has just found.
+  if (most !== undefined)
+    return { ...NONE, named: foreign(tools).slice(0, Math.max(0, tools.length - Number(most))) };
+  const all = foreign(tools);
+  if (all.length === 0 || !(ABOUT_TOOLS.test(text) || isVague(text))) return NONE;
+  const servers = [...Map.groupBy(all, serverOf).values()];
+  const single = servers.length > 1 && !isVague(text) ? servers.slice(0, ONE_BY_ONE) : [];
+  return { named: [], guesses: [...single, all] };
+}
+
+const foreign = (tools: readonly ToolSpec[]) => tools.filter(({ isForeign }) => isForeign === true);
+const serverOf = ({ name }: ToolSpec): string => (name.includes("__") ? (name.split("__")[0] ?? "") : "");
+
+/** Source: OpenAI, "Invalid schema for function 'x'"; Groq, "invalid JSON schema for tool x"; Google, "FunctionDeclaration 'x' in the request exceeds…". */
+const NAMED = /(?:schema for (?:function|tool) ['"`]?|FunctionDeclaration ['"`])([\w-]+)/i;
+
+/** Source: OpenAI, "Invalid 'tools': array too long. Expected an array with maximum length 128"; Groq, "maximum number of items is 128". */
+const TOO_MANY = /\btools\b.*?maximum (?:length|number of items)(?: is)? (\d+)/i;
+
+/**
+ * Source: Moonshot, "tools.function.parameters is not a valid moonshot flavored json schema"; Google, "A FunctionDeclaration in the
+ * request exceeds the maximum allowed nesting depth", "reference to undefined schema at properties.x", "The specified schema produces
+ * a constraint that has too many states"; llama.cpp, "JSON schema conversion failed", "failed to parse grammar".
+ */
+const ABOUT_TOOLS = /\btools\b|function_?declaration|\bschemas?\b|\bgrammar\b/i;
+
+/**
+ * Source: reports on MCP tools. OpenAI: `tools[85].parameters` (as `param`); Anthropic: "tools.134.custom.input_schema…"; Bedrock:
+ * "toolConfig.tools.26.toolSpec…"; Google, of each: "tools[0].function_declarations[12].parameters…"; Groq: "tools[3].function.parameters".
+ */
+function placesIn(text: string): number[] {
+  const google = [...text.matchAll(/function_?declarations\[(\d+)\]/gi)];
+  const found = google.length > 0 ? google : [...text.matchAll(/\btools(?:\[|\.)(\d+)(?:\]|\.)/g)];
+  return found.map(([, place]) => Number(place));
+}
