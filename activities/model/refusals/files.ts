@@ -7,6 +7,7 @@ import { readErrorFacts } from "../error-facts.ts";
 import { ModelError, type ModelAnswer, type ModelRequest } from "../model.ts";
 import { RefusalMemory } from "./memory.ts";
 import { suspectsOf } from "./suspect-files.ts";
+import { isVague } from "./vague.ts";
 
 /** After it a file is tried again: a refused request costs nothing but its time. Source: ours. */
 const KEPT_MS = 3_600_000;
@@ -55,17 +56,19 @@ type Asked =
   | { readonly answer: ModelAnswer }
   | { readonly error: ModelError; readonly why: string; readonly text: string };
 
+const ABOUT_FILES = /image|picture|\bpdfs?\b|\bdocuments?\b|\bmedia\b|\bfiles?\b|\bvision\b/i;
+
 /** @throws what is not about a file */
 async function firstRefusal(ask: () => Promise<ModelAnswer>): Promise<Asked> {
   try {
     return { answer: await ask() };
   } catch (error) {
-    if (!(error instanceof ModelError) || !["rejected", "not-found"].includes(error.class)) throw error;
+    if (!(error instanceof ModelError)) throw error;
     const { text, code, param = "" } = readErrorFacts(error.cause);
-    if (
-      !/image|picture|\bpdfs?\b|\bdocuments?\b|\bmedia\b|\bfiles?\b|vision/i.test(`${text} ${code} ${param}`)
-    )
-      throw error;
+    const isAbout = ABOUT_FILES.test(`${text} ${code} ${param}`) || isVague(text);
+    // A proxy's limit of bytes: files are most of them.
+    const isRefusal = error.status === 413 || (isAbout && ["rejected", "not-found"].includes(error.class));
+    if (!isRefusal) throw error;
     return { error, why: shorten(error.message, MAX_WHY_CHARS), text };
   }
 }

@@ -36,14 +36,16 @@ const endpoint: Endpoint = {
 };
 const answer: ModelAnswer = { content: [], finish: "stop", usage: undefined, firstTokenMs: 1, durationMs: 1 };
 
-const refusal = (message: string, kind: ModelErrorClass = "rejected") =>
+const refusal = (message: string, kind: ModelErrorClass = "rejected", status = 400) =>
   new ModelError(`x refuses the request (400): ${message}`, {
     class: kind,
-    cause: { statusCode: 400, responseBody: JSON.stringify({ error: { message } }) },
+    status,
+    cause: { statusCode: status, responseBody: JSON.stringify({ error: { message } }) },
   });
 
 /** A provider that refuses requests with these files. */
-function provider(isBad: (files: readonly FilePart[]) => boolean, words: string) {
+function provider(isBad: (files: readonly FilePart[]) => boolean, words: string, status = 400) {
+  const kind = status === 413 ? "overflow" : "rejected";
   const refusals = new FileRefusals();
   const asked: string[][] = [];
   let shown: readonly Message[] = [];
@@ -52,7 +54,7 @@ function provider(isBad: (files: readonly FilePart[]) => boolean, words: string)
       const files = request.messages.flatMap(filesOf);
       asked.push(files.map(({ filename = "" }) => filename));
       shown = request.messages;
-      return isBad(files) ? Promise.reject(refusal(words)) : Promise.resolve(answer);
+      return isBad(files) ? Promise.reject(refusal(words, kind, status)) : Promise.resolve(answer);
     });
   return { ask, asked, shown: () => shown };
 }
@@ -99,12 +101,49 @@ it.each([
     "messages.58.content.2.image.source.base64: image exceeds 5 MB maximum: 600 bytes > 500 bytes",
     picture("a", { data: `data:image/png;base64,${"x".repeat(600)}` }),
   ],
-  ["their number", "At most 5 image(s) may be provided in one request.", picture("a")],
 ])("leaves out at once what is beyond a limit of %s", async (_what, words, first) => {
+  await expectLeftOut(words, first);
+});
+
+it.each([
+  "At most 5 image(s) may be provided in one request.",
+  "Too many images in request. Max is 5.",
+  "request contains 6 images, exceeding the maximum of 5 allowed per request",
+  "too many images and documents: 6 + 0 > 5",
+  "Too much media: 0 document pages + 6 images > 5",
+  "You set image=5 (or defaulted to 1) in `--limit-mm-per-prompt`, but passed 6 image items in the same prompt.",
+])("leaves out the oldest at once if they are too many: %s", async (words) => {
+  await expectLeftOut(words, picture("a"));
+});
+
+async function expectLeftOut(words: string, first: FilePart) {
   const strict = provider(holds("a"), words);
   const others = ["b", "c", "d", "e", "f"];
   await strict.ask([user(first), result(...others.map((name) => picture(name, { width: 10, height: 10 })))]);
   expect(strict.asked).toEqual([["a", ...others], others]);
+}
+
+it("counts no PDF among the images", async () => {
+  const strict = provider(holds("a"), "At most 1 image(s) may be provided in one request.");
+  const pdf = picture("p", { mediaType: "application/pdf" });
+  await strict.ask([user(pdf, picture("a")), result(picture("b"))]);
+  expect(strict.asked).toEqual([
+    ["p", "a", "b"],
+    ["p", "b"],
+  ]);
+});
+
+it("tries the newest and all if the refusal says nothing, and one by one if the whole is too large", async () => {
+  const messages = [user(picture("a"), picture("b")), result(picture("c"))];
+  const silent = provider(holds("b"), "Request contains an invalid argument.");
+  await silent.ask(messages);
+  expect(silent.asked).toEqual([["a", "b", "c"], ["a", "b"], []]);
+  const small = provider((files) => files.length > 2, "", 413);
+  await small.ask(messages);
+  expect(small.asked).toEqual([
+    ["a", "b", "c"],
+    ["a", "b"],
+  ]);
 });
 
 it("leaves out all if the model takes none", async () => {
@@ -118,6 +157,7 @@ it("leaves out all if the model takes none", async () => {
 
 it.each([
   ["another refusal", refusal("Invalid value: 'x'.")],
+  ["words that only look so", refusal("This model needs provisioned throughput.")],
   ["a limit of the rate", refusal("Too many images a minute", "rate-limit")],
 ])("hands on %s after one request", async (_what, error) => {
   let count = 0;
