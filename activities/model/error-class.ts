@@ -23,8 +23,7 @@ export function classOfError(facts: ErrorFacts, nearWindow = false): ModelErrorC
   if (facts.malformed) return "malformed";
   // Groq: the model wrote a call that its server cannot read; the next try may be better.
   if (/tool_use_failed/.test(said)) return "malformed";
-  // llama.cpp says both with 500.
-  if (needsJinja(facts) || /jinja exception|image input is not supported/i.test(text)) return "rejected";
+  if (needsJinja(facts) || LOCAL_REFUSAL.test(text)) return "rejected";
   if (/\bmodel_not_found\b|unexpected endpoint or method|model not exist|is not a valid model id/i.test(said))
     return "not-found";
   if (status === undefined) return classOfCode(code);
@@ -34,6 +33,10 @@ export function classOfError(facts: ErrorFacts, nearWindow = false): ModelErrorC
   if (status === 408 || status === 409 || status === 425) return "unavailable";
   return status >= 400 && status < 500 ? "rejected" : "unavailable";
 }
+
+/** What llama.cpp, Ollama and LM Studio say with 500 or in mid-stream, and would again: of templates, images and tools' schemas. */
+const LOCAL_REFUSAL =
+  /jinja exception|images? input is not supported|required for image input|failed to process inputs|unsupported content part type|does not support images|JSON schema conversion failed|failed to parse grammar|unable to generate parser/i;
 
 /**
  * Whether the account is used up: providers answer 429, 400, 402 or 403, and no waiting helps. Google says "exceeded

@@ -41,6 +41,10 @@ describe("provider errors by class [case 12] [A19] [R31]", () => {
     [503, "overloaded", "unavailable"],
     [529, "overloaded", "unavailable"],
     [400, "maximum context length is 128000 tokens", "overflow"],
+    [500, "JSON schema conversion failed: Unrecognized schema: {}", "rejected"],
+    [500, 'Failed to parse messages: Unsupported content part type: "image_url"', "rejected"],
+    [500, "failed to process inputs: this model is missing data required for image input", "rejected"],
+    [undefined, "Failed to initialize samplers: failed to parse grammar", "rejected"],
   ])("%i '%s' is %s", (status, message, kind) => {
     const error = toModelError(apiError(status, message), context);
     expect(error).toMatchObject({ class: kind, status });
