@@ -57,8 +57,12 @@ export interface ModelAnswer {
   readonly refusedTools?: readonly string[];
   /** Why the provider refused just now what it gave with earlier answers, such as encrypted thoughts: it was asked without. */
   readonly refusedThoughts?: string;
-  /** Files that the provider refused just now, and was asked without; `why` is its own word. */
-  readonly refusedFiles?: readonly { readonly mediaType: string; readonly why: string }[];
+  /** Files that the provider refused, just now if they are new, and was asked without; `why` is its own word. */
+  readonly refusedFiles?: readonly {
+    readonly mediaType: string;
+    readonly why: string;
+    readonly isNew: boolean;
+  }[];
   readonly firstTokenMs: number;
   readonly durationMs: number;
 }

@@ -18,13 +18,15 @@ export async function refusalNews(
   };
 }
 
-/** Each time, since each is another file. */
+/** Each once, since each is another file. */
 export const refusedFiles = (step: number, { refusedFiles: files = [] }: ModelAnswer): NewEvent[] =>
-  files.map(({ mediaType, why }) => ({
-    type: "llm:unsupported-input",
-    step,
-    data: { mediaType, message: `The model does not see an ${mediaType}: ${why}` },
-  }));
+  files
+    .filter(({ isNew }) => isNew)
+    .map(({ mediaType, why }) => ({
+      type: "llm:unsupported-input",
+      step,
+      data: { mediaType, message: `The model does not see an ${mediaType}: ${why}` },
+    }));
 
 export const refusedThoughts = (step: number, { refusedThoughts: why }: ModelAnswer): NewEvent[] =>
   why === undefined
@@ -39,3 +41,7 @@ export const refusedThoughts = (step: number, { refusedThoughts: why }: ModelAns
           },
         },
       ];
+
+/** Whether it is for less than was estimated: such a bill says nothing of how a model counts. */
+export const wasAskedForLess = ({ refusedTools, refusedFiles: files, refusedThoughts: why }: ModelAnswer): boolean =>
+  [refusedTools, files, why].some((one) => one !== undefined);

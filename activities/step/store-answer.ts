@@ -25,7 +25,7 @@ import { boundedInput } from "../store/call-events.ts";
 import { reportCall } from "../runtime/telemetry/report.ts";
 import { doubtOf } from "./doubtful-bill.ts";
 import { mismatchOf } from "./output-mismatch.ts";
-import { refusalNews, refusedFiles, refusedThoughts } from "./refusal-news.ts";
+import { refusalNews, refusedFiles, refusedThoughts, wasAskedForLess } from "./refusal-news.ts";
 import { costFacts, nearLimit, spentWith, withLost } from "./spent.ts";
 import type { StepContext } from "./step-context.ts";
 import { uniqueCallIds } from "./unique-call-ids.ts";
@@ -111,9 +111,10 @@ export async function storeAnswer(step: StepContext, answer: ModelAnswer): Promi
   reportCall(step, bill, session.config, { "gen_ai.output.messages": text });
   deps.notifier.wake(session.id);
   // A wrap-up may be asked without the tools that the estimate counts: some servers take no other refusal of calls.
-  const tokenRatio = input.wrapUp
-    ? step.tokenRatio
-    : await learnFrom(deps.store.db, session.config.model, step.tokenRatio, size.pureTokens, believed);
+  const tokenRatio =
+    input.wrapUp || wasAskedForLess(answer)
+      ? step.tokenRatio
+      : await learnFrom(deps.store.db, session.config.model, step.tokenRatio, size.pureTokens, believed);
   // What comes from now on is estimated by what this bill has taught, here as in every display.
   const measure = { ...step.measure, ratio: tokenRatio?.ratio ?? step.measure.ratio };
   return {

@@ -5,6 +5,7 @@ import type { RunConfig } from "../../activities/config/agent-config.ts";
 import { buildMessages } from "../../activities/context/request.ts";
 import { saveBlob } from "../../activities/store/blobs.ts";
 import { blobs, sessions } from "../../activities/store/schema/index.ts";
+import { loadRatio } from "../../activities/store/model-calls.ts";
 import { loadView } from "../../activities/store/load-view.ts";
 import type { ParsedRequest, WirePart } from "../support/model-server/wire.ts";
 import { openDirectAgent, type DirectAgentOptions } from "../support/direct-agent.ts";
@@ -105,7 +106,7 @@ describe.each(["responses", "chat"] as const)("on the %s wire", (api) => {
   });
 
   it("an image that the provider refuses is described to the model, once and for all, and reported", async () => {
-    const damaged = png(300, 200, [20, 120, 200]);
+    const damaged = png(2_000, 2_000, [20, 120, 200]);
     // In the pixels' stream, whose length stays: only who draws it notices.
     damaged.fill(0xff, 45, 50);
     const script = scriptedModel()
@@ -115,7 +116,11 @@ describe.each(["responses", "chat"] as const)("on the %s wire", (api) => {
     const agent = await start(script, { config: { api } });
     await agent.sandbox.files.write("shot.png", damaged);
     await agent.sandbox.files.write("dot.png", DOT_PNG);
-    for (const step of [1, 2, 3]) await agent.step(step);
+    await agent.step(1);
+    const { db } = database.store;
+    const learnt = await loadRatio(db, "openai/gpt-4o");
+    for (const step of [2, 3]) await agent.step(step);
+    expect(await loadRatio(db, "openai/gpt-4o")).toEqual(learnt);
     expect(agent.model.log.map(({ status }) => status)).toEqual([200, 400, 200, 200]);
     const [, second, third] = agent.model.requests;
     expect(second && wordsOf(second)).toContain("(image/png) is not shown. openai refuses the request (400)");

@@ -34,7 +34,7 @@ export class FileRefusals {
       if (why !== undefined) refused.set(file, why);
     }
     const refusal = await firstRefusal(() => ask(without(request, refused)));
-    if ("answer" in refusal) return refusal.answer;
+    if ("answer" in refusal) return { ...refusal.answer, ...leftOut(refused) };
     const left = files.filter((file) => !refused.has(file));
     for (const suspects of suspectsOf(refusal.text, left)) {
       const isSuspect = ({ data }: FilePart) => suspects.some((file) => file.data === data);
@@ -45,11 +45,22 @@ export class FileRefusals {
       const next = await firstRefusal(() => ask(without(request, guess)));
       if (!("answer" in next)) continue;
       for (const { data } of suspects) this.#memory.add(endpoint, data, refusal.why);
-      const news = suspects.map(({ mediaType }) => ({ mediaType, why: refusal.why }));
-      return { ...next.answer, refusedFiles: news };
+      return { ...next.answer, ...leftOut(guess, isSuspect) };
     }
     throw refusal.error;
   }
+}
+
+/** Each file once, however often it is in view. */
+function leftOut(
+  refused: ReadonlyMap<FilePart, string>,
+  isNew: (file: FilePart) => boolean = () => false,
+): Pick<ModelAnswer, "refusedFiles"> {
+  if (refused.size === 0) return {};
+  const byData = new Map(
+    [...refused].map(([file, why]) => [file.data, { mediaType: file.mediaType, why, isNew: isNew(file) }]),
+  );
+  return { refusedFiles: [...byData.values()] };
 }
 
 type Asked =

@@ -66,13 +66,15 @@ it("shows words in the place of the newest image, and of it alone, from then on"
   const damaged = provider(holds("b"), "Could not process image");
   const messages = [user(picture("a")), result(picture("b"))];
   expect((await damaged.ask(messages)).refusedFiles).toEqual([
-    { mediaType: "image/png", why: "x refuses the request (400): Could not process image" },
+    { mediaType: "image/png", why: "x refuses the request (400): Could not process image", isNew: true },
   ]);
   expect(damaged.asked).toEqual([["a", "b"], ["a"]]);
   expect(damaged.shown()[1]?.content[0]).toMatchObject({
     text: "Here.\n[b (image/png) is not shown. x refuses the request (400): Could not process image]",
   });
-  expect(await damaged.ask([...messages, result(picture("c"))])).toEqual(answer);
+  expect((await damaged.ask([...messages, result(picture("c"))])).refusedFiles).toMatchObject([
+    { isNew: false },
+  ]);
   expect(damaged.asked.at(-1)).toEqual(["a", "c"]);
 });
 
@@ -86,7 +88,8 @@ it("looks for one among several, and the same image twice is one", async () => {
     ["b", "c"],
   ]);
   const twice = provider(holds("a"), "Could not process image");
-  await twice.ask([user(picture("a")), result(picture("a"))]);
+  const { refusedFiles } = await twice.ask([user(picture("a")), result(picture("a"))]);
+  expect(refusedFiles).toHaveLength(1);
   expect(twice.asked).toEqual([["a", "a"], []]);
 });
 
