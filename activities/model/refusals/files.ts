@@ -67,7 +67,7 @@ type Asked =
   | { readonly answer: ModelAnswer }
   | { readonly error: ModelError; readonly why: string; readonly text: string };
 
-const ABOUT_FILES = /image|picture|\bpdfs?\b|\bdocuments?\b|\bmedia\b|\bfiles?\b|\bvision\b/i;
+const ABOUT_FILES = /image|inline_data|picture|\bpdfs?\b|\bdocuments?\b|\bmedia\b|\bfiles?\b|\bvision\b/i;
 
 /** @throws what is not about a file */
 async function firstRefusal(ask: () => Promise<ModelAnswer>): Promise<Asked> {

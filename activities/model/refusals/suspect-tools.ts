@@ -36,8 +36,11 @@ export function suspectTools({ text, param = "" }: ErrorFacts, tools: readonly T
 const foreign = (tools: readonly ToolSpec[]) => tools.filter(({ isForeign }) => isForeign === true);
 const serverOf = ({ name }: ToolSpec): string => (name.includes("__") ? (name.split("__")[0] ?? "") : "");
 
-/** Source: OpenAI, "Invalid schema for function 'x'"; Groq, "invalid JSON schema for tool x"; Google, "FunctionDeclaration 'x' in the request exceeds…". */
-const NAMED = /(?:schema for (?:function|tool) ['"`]?|FunctionDeclaration ['"`])([\w-]+)/i;
+/**
+ * Source: OpenAI, "Invalid schema for function 'x'"; Groq, "invalid JSON schema for tool x"; Google, "FunctionDeclaration 'x' in the
+ * request exceeds…", "Unable to submit request because `x` functionDeclaration `parameters.y` schema didn't specify…".
+ */
+const NAMED = /(?:schema for (?:function|tool) ['"`]?|FunctionDeclaration ['"]|because `)([\w-]+)/i;
 
 /** Source: OpenAI, "Invalid 'tools': array too long. Expected an array with maximum length 128"; Groq, "maximum number of items is 128". */
 const TOO_MANY = /\btools\b.*?maximum (?:length|number of items)(?: is)? (\d+)/i;

@@ -62,6 +62,10 @@ it.each([
     "FunctionDeclaration 'docs__2' in the request exceeds the maximum allowed nesting depth.",
   ],
   [
+    "Vertex AI",
+    "Unable to submit request because `docs__2` functionDeclaration `parameters.level` schema didn't specify the schema type field.",
+  ],
+  [
     "Bedrock",
     "The value at toolConfig.tools.2.toolSpec.inputSchema.json.type must be one of the following: object.",
   ],
