@@ -3,6 +3,7 @@ import { createHash } from "node:crypto";
 import { z } from "zod";
 import type { McpCatalogue, McpToolEntry } from "../../contract/mcp.ts";
 import { reasonOf } from "../../contract/reason-of.ts";
+import { acceptedSchema } from "../accepted-schema.ts";
 import { findTool, toolRegistry } from "../index.ts";
 import { oneLine } from "../paths.ts";
 import { SEARCH_TOOLS } from "../search-tools.ts";
@@ -101,7 +102,8 @@ function schemaOf(which: string, input: z.ZodType): Record<string, unknown> {
 const input = z.record(z.string(), z.unknown());
 
 /** A tool as a session has it: the worker that takes the call runs it, if it has it. */
-export function ownTool({ name, description, inputSchema, hints }: McpToolEntry): Tool {
+export function ownTool({ name, description, hints, ...entry }: McpToolEntry): Tool {
+  const { inputSchema, original } = acceptedSchema(entry.inputSchema);
   return typedTool({
     name,
     description,
@@ -111,7 +113,7 @@ export function ownTool({ name, description, inputSchema, hints }: McpToolEntry)
     readOnly: hints?.readOnly === true,
     about: (given) => oneLine(JSON.stringify(given), 60),
     run: async (given, context) =>
-      context.own?.(name, given, context) ?? {
+      context.own?.(name, original(given), context) ?? {
         text: `This worker has no tool ${name} (LONGHAUL_TOOLS). The call was not made: go on without it, or say that it is missing.`,
         isError: true,
       },

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import { callOwnTool } from "../../../activities/tools/own/call-own-tool.ts";
-import { ownToolsOf } from "../../../activities/tools/own/own-tools.ts";
+import { ownTool, ownToolsOf } from "../../../activities/tools/own/own-tools.ts";
 import { defineTool, type ToolDefinition } from "../../../activities/tools/own/define-tool.ts";
 import { LeaveRunning } from "../../../activities/tools/failure.ts";
 import type { ToolContext } from "../../../activities/tools/tool.ts";
@@ -25,6 +25,21 @@ describe("a list of own tools", () => {
         inputSchema: { type: "object", properties: { title: { description: "The title" } } },
       },
     ]);
+  });
+
+  it("is offered with schemas that providers take, and called by its own names", async () => {
+    const input = z.object({ pair: z.tuple([z.string(), z.number()]), "from<": z.string() });
+    const [entry] = of({ input }).catalogue.tools;
+    if (entry === undefined) throw new Error("there is no tool");
+    const tool = ownTool(entry);
+    const { properties } = tool.inputSchema as { properties: Record<string, object> };
+    expect(properties["pair"]).toMatchObject({ prefixItems: [{}, {}], items: {} });
+    const [, from = ""] = Object.keys(properties);
+    expect(from).toMatch(/^from__[0-9a-f]{8}$/);
+    const own = (_name: string, given: object) => Promise.resolve({ text: JSON.stringify(given) });
+    expect(await tool.run({ [from]: "today" }, { own } as unknown as ToolContext)).toEqual({
+      text: '{"from<":"today"}',
+    });
   });
 
   it.each([
