@@ -159,6 +159,7 @@ async function askOnce(
       api: request.target.api,
       provider: request.target.provider,
       nearWindow: (request.estimatedTokens ?? 0) >= NEAR_WINDOW * request.target.contextWindow,
+      heard: firstTokenAt !== undefined,
       mask: asking.mask,
       now: Date.now(),
     });

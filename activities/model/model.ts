@@ -90,7 +90,14 @@ export interface ModelErrorFields {
   readonly status?: number;
   /** What the provider asked to be waited. */
   readonly retryAfterMs?: number;
+  /** Something of an answer was heard before. */
+  readonly heard?: boolean | undefined;
   readonly cause?: unknown;
+}
+
+/** Whether the request as such was refused, so that another may be taken. What was heard of an answer cannot be taken back. */
+export function isRefusal(error: unknown): error is ModelError {
+  return error instanceof ModelError && !error.heard && ["rejected", "not-found"].includes(error.class);
 }
 
 export class ModelError extends Error {
@@ -98,6 +105,7 @@ export class ModelError extends Error {
   readonly class: ModelErrorClass;
   readonly status: number | undefined;
   readonly retryAfterMs: number | undefined;
+  readonly heard: boolean;
 
   /** @param message the provider's text, masked and at most 1,000 characters */
   constructor(message: string, fields: ModelErrorFields) {
@@ -105,5 +113,6 @@ export class ModelError extends Error {
     this.class = fields.class;
     this.status = fields.status;
     this.retryAfterMs = fields.retryAfterMs;
+    this.heard = fields.heard === true;
   }
 }

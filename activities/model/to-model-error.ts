@@ -18,6 +18,8 @@ export interface ErrorContext {
   readonly provider?: Provider | undefined;
   /** Whether the request is, by our count, about as large as the model's window. */
   readonly nearWindow?: boolean | undefined;
+  /** Whether something of an answer was heard before. */
+  readonly heard?: boolean | undefined;
   /** Takes secrets out of a text. */
   readonly mask: (text: string) => string;
   readonly now: number;
@@ -33,6 +35,7 @@ export function toModelError(error: unknown, context: ErrorContext): ModelError 
     class: kind,
     ...(facts.status === undefined ? {} : { status: facts.status }),
     ...(wait === undefined ? {} : { retryAfterMs: wait }),
+    heard: context.heard,
     cause: error,
   });
 }

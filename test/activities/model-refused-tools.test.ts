@@ -4,7 +4,8 @@ import type { ToolSpec } from "../../activities/contract/tools.ts";
 import { createAiSdkModel } from "../../activities/model/ai-sdk.ts";
 import type { ModelAnswer } from "../../activities/model/model.ts";
 import { modelRequest, play, type RequestParts } from "../support/model-request.ts";
-import { scriptedModel } from "../support/scripted-model.ts";
+import type { ReplyPart } from "../support/model-server/wire.ts";
+import { scriptedModel, text } from "../support/scripted-model.ts";
 
 const environment = {
   OPENAI_API_KEY: "sk-test-secret",
@@ -29,11 +30,12 @@ const WIRES = {
   messages: { api: "messages", model: "anthropic/claude-sonnet-5", provider: "anthropic" },
 } as const;
 
-async function asking(wire: keyof typeof WIRES, answers: number) {
+async function asking(wire: keyof typeof WIRES, answers: number, ...last: readonly ReplyPart[]) {
   const { provider, model, api } = WIRES[wire];
   const modelName = model.split("/")[1] ?? "";
   const script = scriptedModel();
   for (let one = 0; one < answers; one += 1) script.says("Hi.");
+  if (last.length > 0) script.answers(...last);
   const server = await play(script, { dialect: provider, models: { [modelName]: served } });
   const keyEnv = `${provider.toUpperCase()}_API_KEY`;
   const place = { name: provider, baseUrl: server.baseUrl, keyEnv };
@@ -77,4 +79,15 @@ it("says nothing of tools that are taken, and leaves other refusals alone", asyn
   expect(await ask([tool("docs__good", plain, foreign)])).not.toHaveProperty("refusedTools");
   await expect(ask([tool("docs good", plain)])).rejects.toMatchObject({ class: "rejected" });
   expect(statuses()).toEqual([200, 400]);
+});
+
+it("is not asked again after the first words of an answer", async () => {
+  const error = {
+    type: "error",
+    code: "invalid_prompt",
+    message: "The grammar of its tools is too large.",
+  } as const;
+  const { ask, statuses } = await asking("responses", 0, text("Well,"), error);
+  await expect(ask([tool("docs__good", plain, foreign)])).rejects.toMatchObject({ class: "rejected" });
+  expect(statuses()).toEqual([200]);
 });

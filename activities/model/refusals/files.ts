@@ -4,7 +4,7 @@ import type { FilePart } from "../../contract/message.ts";
 import { filesOf, withFiles } from "../../contract/message-files.ts";
 import type { Endpoint } from "../endpoint.ts";
 import { readErrorFacts } from "../error-facts.ts";
-import { ModelError, type ModelAnswer, type ModelRequest } from "../model.ts";
+import { isRefusal, ModelError, type ModelAnswer, type ModelRequest } from "../model.ts";
 import { RefusalMemory } from "./memory.ts";
 import { suspectsOf } from "./suspect-files.ts";
 import { isVague } from "./vague.ts";
@@ -74,12 +74,11 @@ async function firstRefusal(ask: () => Promise<ModelAnswer>): Promise<Asked> {
   try {
     return { answer: await ask() };
   } catch (error) {
-    if (!(error instanceof ModelError)) throw error;
-    const { text, code, param = "" } = readErrorFacts(error.cause);
-    const isAbout = ABOUT_FILES.test(`${text} ${code} ${param}`) || isVague(text);
     // A proxy's limit of bytes: files are most of them.
-    const isRefusal = error.status === 413 || (isAbout && ["rejected", "not-found"].includes(error.class));
-    if (!isRefusal) throw error;
+    const isTooLarge = error instanceof ModelError && error.status === 413;
+    if (!isTooLarge && !isRefusal(error)) throw error;
+    const { text, code, param = "" } = readErrorFacts(error.cause);
+    if (!isTooLarge && !ABOUT_FILES.test(`${text} ${code} ${param}`) && !isVague(text)) throw error;
     return { error, why: shorten(error.message, MAX_WHY_CHARS), text };
   }
 }

@@ -2,7 +2,7 @@
 import type { ToolSpec } from "../../contract/tools.ts";
 import type { Endpoint } from "../endpoint.ts";
 import { readErrorFacts } from "../error-facts.ts";
-import { ModelError, type ModelAnswer, type ModelRequest } from "../model.ts";
+import { isRefusal, type ModelAnswer, type ModelError, type ModelRequest } from "../model.ts";
 import { RefusalMemory } from "./memory.ts";
 import { suspectTools } from "./suspect-tools.ts";
 
@@ -56,7 +56,7 @@ async function refusalOf(ask: () => Promise<ModelAnswer>): Promise<ModelError | 
   try {
     return { answer: await ask() };
   } catch (error) {
-    if (error instanceof ModelError && error.class === "rejected") return error;
+    if (isRefusal(error)) return error;
     throw error;
   }
 }
