@@ -60,6 +60,7 @@ export interface ModelAnswer {
   /** Files that the provider refused, just now if they are new, and was asked without; `why` is its own word. */
   readonly refusedFiles?: readonly {
     readonly mediaType: string;
+    readonly filename?: string | undefined;
     readonly why: string;
     readonly isNew: boolean;
   }[];

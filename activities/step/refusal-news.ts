@@ -22,10 +22,13 @@ export async function refusalNews(
 export const refusedFiles = (step: number, { refusedFiles: files = [] }: ModelAnswer): NewEvent[] =>
   files
     .filter(({ isNew }) => isNew)
-    .map(({ mediaType, why }) => ({
+    .map(({ mediaType, filename = "a file", why }) => ({
       type: "llm:unsupported-input",
       step,
-      data: { mediaType, message: `The model does not see an ${mediaType}: ${why}` },
+      data: {
+        mediaType,
+        message: `The model is not shown ${filename} (${mediaType}), and has words in its place: ${why}`,
+      },
     }));
 
 export const refusedThoughts = (step: number, { refusedThoughts: why }: ModelAnswer): NewEvent[] =>

@@ -58,7 +58,10 @@ function leftOut(
 ): Pick<ModelAnswer, "refusedFiles"> {
   if (refused.size === 0) return {};
   const byData = new Map(
-    [...refused].map(([file, why]) => [file.data, { mediaType: file.mediaType, why, isNew: isNew(file) }]),
+    [...refused].map(([file, why]) => {
+      const { data, mediaType, filename } = file;
+      return [data, { mediaType, filename, why, isNew: isNew(file) }];
+    }),
   );
   return { refusedFiles: [...byData.values()] };
 }

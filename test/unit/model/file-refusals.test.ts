@@ -66,7 +66,12 @@ it("shows words in the place of the newest image, and of it alone, from then on"
   const damaged = provider(holds("b"), "Could not process image");
   const messages = [user(picture("a")), result(picture("b"))];
   expect((await damaged.ask(messages)).refusedFiles).toEqual([
-    { mediaType: "image/png", why: "x refuses the request (400): Could not process image", isNew: true },
+    {
+      mediaType: "image/png",
+      filename: "b",
+      why: "x refuses the request (400): Could not process image",
+      isNew: true,
+    },
   ]);
   expect(damaged.asked).toEqual([["a", "b"], ["a"]]);
   expect(damaged.shown()[1]?.content[0]).toMatchObject({
