@@ -12,12 +12,12 @@ export interface AcceptedSchema {
   readonly original: (given: Record<string, unknown>) => Record<string, unknown>;
 }
 
-/** Schemas that become one at the top: `$ref` and `allOf` in each other could be without end. Source: ours. */
+/** Schemas that become one at the top. Source: ours. */
 const MAX_PARTS = 200;
 
 export function acceptedSchema(given: Schema): AcceptedSchema {
   const whole = cleanSchema(given);
-  const one = merged(whole, whole, { parts: MAX_PARTS });
+  const one = merged(whole, { root: whole, within: new Set(), left: { parts: MAX_PARTS } });
   const named = asMap(one["properties"]);
   const owners = new Map(Object.keys(named).map((name) => [keyOf(name), name]));
   const original = (args: Record<string, unknown>) =>
@@ -37,13 +37,22 @@ const keyOf = (name: string): string => acceptedName(name, /[^a-zA-Z0-9_.-]/g);
 
 const asMap = (value: unknown): Schema => (isMap(value) ? value : {});
 
+interface Place {
+  readonly root: Schema;
+  /** Those that it stands in, through references also itself. */
+  readonly within: ReadonlySet<Schema>;
+  readonly left: { parts: number };
+}
+
 /** The arguments of all alternatives, since none may stand at the top; what only some of them want is optional. */
-function merged(schema: Schema, root: Schema, left: { parts: number }): Schema {
+function merged(schema: Schema, place: Place): Schema {
+  const { root, within, left } = place;
   const { $ref, allOf, anyOf, oneOf, enum: _values, const: _value, not: _not, ...rest } = schema;
   left.parts -= 1;
-  if (left.parts < 0) return rest;
+  if (left.parts < 0 || within.has(schema)) return rest;
+  const inside = { ...place, within: new Set([...within, schema]) };
   const of = (list: unknown) =>
-    (Array.isArray(list) ? list : []).filter(isMap).map((one) => merged(one, root, left));
+    (Array.isArray(list) ? list : []).filter(isMap).map((one) => merged(one, inside));
   const all = [...of([referenced($ref, root)]), ...of(allOf)];
   const alternatives = [of(anyOf), of(oneOf)];
   const properties = new Map<string, unknown[]>();

@@ -148,6 +148,11 @@ it("reads schemas that refer to themselves or are nested without end", () => {
   expect(shown({ $ref: "#/$defs/a", $defs: { a: { allOf: [{ $ref: "#/$defs/a" }] } } })).toMatchObject({
     type: "object",
   });
+  const itself = { allOf: [{ $ref: "#/$defs/a" }], properties: { a: text } };
+  const after = { allOf: [{ allOf: [{ properties: { b: text } }] }] };
+  expect(shown({ allOf: [{ $ref: "#/$defs/a" }, after], $defs: { a: itself } })).toMatchObject({
+    properties: { a: text, b: text },
+  });
   let deep: Record<string, unknown> = text;
   for (let level = 0; level < 5_000; level += 1) deep = { not: deep };
   expect(JSON.stringify(shown(withOne(deep))).length).toBeLessThan(1_000);
