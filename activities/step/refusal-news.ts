@@ -1,8 +1,14 @@
 /** What a provider refuses and the session does without: reported to people once a session. */
 import type { ModelAnswer } from "../model/model.ts";
 import type { NewEvent } from "../store/event.ts";
-import { reportedTools, wasReported } from "../store/reported.ts";
+import { reportedFiles, reportedTools, wasReported } from "../store/reported.ts";
 import type { StepContext } from "./step-context.ts";
+
+interface NewsContext {
+  readonly deps: { readonly store: Pick<StepContext["deps"]["store"], "db"> };
+  readonly session: Pick<StepContext["session"], "id">;
+  readonly input: Pick<StepContext["input"], "step">;
+}
 
 export async function refusalNews(
   { deps, session }: StepContext,
@@ -18,18 +24,18 @@ export async function refusalNews(
   };
 }
 
-/** Each once, since each is another file. */
-export const refusedFiles = (step: number, { refusedFiles: files = [] }: ModelAnswer): NewEvent[] =>
-  files
-    .filter(({ isNew }) => isNew)
-    .map(({ mediaType, filename = "a file", why }) => ({
-      type: "llm:unsupported-input",
-      step,
-      data: {
-        mediaType,
-        message: `The model is not shown ${filename} (${mediaType}), and has words in its place: ${why}`,
-      },
-    }));
+/** A file that was refused just now, or to another session lately: on its way through a fork, or its answer was empty. */
+export async function refusedFiles(
+  { deps, session, input }: NewsContext,
+  { refusedFiles: files = [] }: Pick<ModelAnswer, "refusedFiles">,
+): Promise<NewEvent[]> {
+  const known = files.every(({ isNew }) => isNew) ? [] : await reportedFiles(deps.store.db, session.id);
+  return files.flatMap(({ mediaType, filename = "a file", why, isNew }) => {
+    const message = `The model is not shown ${filename} (${mediaType}), and has words in its place: ${why}`;
+    if (!isNew && known.includes(message)) return [];
+    return [{ type: "llm:unsupported-input", step: input.step, data: { mediaType, message } }];
+  });
+}
 
 export const refusedThoughts = (step: number, { refusedThoughts: why }: ModelAnswer): NewEvent[] =>
   why === undefined

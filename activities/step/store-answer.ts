@@ -73,7 +73,7 @@ export async function storeAnswer(step: StepContext, answer: ModelAnswer): Promi
     ...(servers === undefined ? {} : { servers }),
     bill,
     events: [
-      ...refusedFiles(input.step, answer),
+      ...(await refusedFiles(step, answer)),
       ...refusedThoughts(input.step, answer),
       {
         type: "llm:response",

@@ -26,5 +26,14 @@ export async function reportedTools(db: Queryable, sessionId: string): Promise<s
   return found.flatMap(({ names }) => names);
 }
 
+/** What people were informed of files that the model is not shown. */
+export async function reportedFiles(db: Queryable, sessionId: string): Promise<string[]> {
+  const found = await db
+    .select({ message: sql<string>`${events.data}->>'message'` })
+    .from(events)
+    .where(and(eq(events.sessionId, sessionId), eq(events.type, "llm:unsupported-input")));
+  return found.map(({ message }) => message);
+}
+
 const isAnswerOf = (sessionId: string) =>
   and(eq(events.sessionId, sessionId), eq(events.type, "llm:response"));
