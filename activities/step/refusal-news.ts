@@ -52,5 +52,8 @@ export const refusedThoughts = (step: number, { refusedThoughts: why }: ModelAns
       ];
 
 /** Whether it is for less than was estimated: such a bill says nothing of how a model counts. */
-export const wasAskedForLess = ({ refusedTools, refusedFiles: files, refusedThoughts: why }: ModelAnswer): boolean =>
-  [refusedTools, files, why].some((one) => one !== undefined);
+export const wasAskedForLess = ({
+  refusedTools,
+  refusedFiles: files,
+  refusedThoughts: why,
+}: ModelAnswer): boolean => [refusedTools, files, why].some((one) => one !== undefined);
