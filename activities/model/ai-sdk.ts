@@ -12,11 +12,7 @@ import { deadlinesOf } from "./deadlines.ts";
 import { type Endpoint, endpointOf } from "./endpoint.ts";
 import { createNetwork, type Network } from "./provider-fetch.ts";
 import { toModelError } from "./to-model-error.ts";
-import { FileRefusals } from "./refusals/files.ts";
-import { OutputRefusals } from "./refusals/output.ts";
-import { SummaryRefusals } from "./refusals/summaries.ts";
-import { ThoughtRefusals } from "./refusals/thoughts.ts";
-import { ToolRefusals } from "./refusals/tools.ts";
+import { createWithoutRefused } from "./refusals/without-refused.ts";
 import { toModelMessages } from "./request/to-model-messages.ts";
 import { reportedCostUsd, reportedUsage, trustedUsage } from "./usage.ts";
 import { Watchdog } from "./watchdog.ts";
@@ -41,13 +37,7 @@ export interface AiSdkModel extends Model {
 
 /** The model port. Holds no connection: nothing needs closing. */
 export function createAiSdkModel(options: AiSdkOptions): AiSdkModel {
-  const refusals = [
-    new ToolRefusals(),
-    new FileRefusals(),
-    new ThoughtRefusals(),
-    new OutputRefusals(),
-    new SummaryRefusals(),
-  ];
+  const withoutRefused = createWithoutRefused();
   let loading: Promise<Network> | undefined;
   const load = () => (loading ??= createNetwork());
   return {
@@ -58,10 +48,7 @@ export function createAiSdkModel(options: AiSdkOptions): AiSdkModel {
       const [network, wire] = await Promise.all([load(), loadWire(request.target.api)]);
       signal.throwIfAborted();
       const asking = { wire, network, endpoint, mask: options.mask };
-      const ask = refusals.reduce<Ask>(
-        (next, refusal) => (one) => refusal.ask(one, endpoint, next),
-        (one) => askOnce({ ...asking, request: one }, onDelta, signal),
-      );
+      const ask = withoutRefused(endpoint, (one) => askOnce({ ...asking, request: one }, onDelta, signal));
       return ask(request);
     },
   };
@@ -69,8 +56,6 @@ export function createAiSdkModel(options: AiSdkOptions): AiSdkModel {
 
 /** From this share of the window on, by our count, an empty refusal means that the request does not fit. Source: ours. */
 const NEAR_WINDOW = 0.8;
-
-type Ask = (request: ModelRequest) => Promise<ModelAnswer>;
 
 interface Asking {
   readonly wire: Wire;

@@ -5,27 +5,17 @@ import { filesOf, withFiles } from "../../contract/message-files.ts";
 import type { Endpoint } from "../endpoint.ts";
 import { readErrorFacts } from "../error-facts.ts";
 import { isRefusal, ModelError, type ModelAnswer, type ModelRequest } from "../model.ts";
-import { RefusalMemory } from "./memory.ts";
+import { type Ask, RefusalMemory, type Refusals } from "./memory.ts";
 import { suspectsOf } from "./suspect-files.ts";
 import { isVague } from "./vague.ts";
 
-/** After it a file is tried again: a refused request costs nothing but its time. Source: ours. */
-const KEPT_MS = 3_600_000;
 /** Of the provider's words, which stand in the file's place. */
 const MAX_WHY_CHARS = 300;
 
-export class FileRefusals {
-  readonly #memory = new RefusalMemory(KEPT_MS);
+export class FileRefusals implements Refusals {
+  readonly #memory = new RefusalMemory();
 
-  /**
-   * Asks with words in the place of those files that the provider refuses or refused lately.
-   * @throws whatever `ask` throws otherwise
-   */
-  async ask(
-    request: ModelRequest,
-    endpoint: Endpoint,
-    ask: (request: ModelRequest) => Promise<ModelAnswer>,
-  ): Promise<ModelAnswer> {
+  async ask(request: ModelRequest, endpoint: Endpoint, ask: Ask): Promise<ModelAnswer> {
     const files = request.messages.flatMap(filesOf);
     if (files.length === 0) return ask(request);
     const refused = new Map<FilePart, string>();

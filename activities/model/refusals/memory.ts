@@ -1,6 +1,21 @@
 /** What providers refused lately, for this process: by who refused it and what it was. */
 import { createHash } from "node:crypto";
 import type { Endpoint } from "../endpoint.ts";
+import type { ModelAnswer, ModelRequest } from "../model.ts";
+
+export type Ask = (request: ModelRequest) => Promise<ModelAnswer>;
+
+/** Parts of one kind that a provider refuses, and the whole request with them. */
+export interface Refusals {
+  /**
+   * Asks without those that the provider refuses or refused lately.
+   * @throws whatever `ask` throws otherwise
+   */
+  ask(request: ModelRequest, endpoint: Endpoint, ask: Ask): Promise<ModelAnswer>;
+}
+
+/** After it what was refused is tried again: a refused request costs nothing but its time. Source: ours. */
+const AN_HOUR_MS = 3_600_000;
 
 type Place = Pick<Endpoint, "baseUrl" | "modelId">;
 
@@ -8,8 +23,7 @@ export class RefusalMemory {
   readonly #keptMs: number;
   readonly #known = new Map<string, { readonly untilMs: number; readonly why: string }>();
 
-  /** @param keptMs after which what was refused is tried again */
-  constructor(keptMs: number) {
+  constructor(keptMs = AN_HOUR_MS) {
     this.#keptMs = keptMs;
   }
 

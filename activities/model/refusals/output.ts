@@ -1,24 +1,13 @@
 /** Models that write less than they are assumed to: asked again for as much as their provider says. */
 import type { Endpoint } from "../endpoint.ts";
 import { readErrorFacts } from "../error-facts.ts";
-import { ModelError, type ModelAnswer, type ModelRequest } from "../model.ts";
-import { RefusalMemory } from "./memory.ts";
+import { isRefusal, type ModelAnswer, type ModelRequest } from "../model.ts";
+import { type Ask, RefusalMemory, type Refusals } from "./memory.ts";
 
-/** After it more is tried again: a refused request costs nothing but its time. Source: ours. */
-const KEPT_MS = 3_600_000;
+export class OutputRefusals implements Refusals {
+  readonly #memory = new RefusalMemory();
 
-export class OutputRefusals {
-  readonly #memory = new RefusalMemory(KEPT_MS);
-
-  /**
-   * Asks once more, for a shorter answer, if the provider refuses a request for the length of its answer.
-   * @throws whatever `ask` throws otherwise
-   */
-  async ask(
-    request: ModelRequest,
-    endpoint: Endpoint,
-    ask: (request: ModelRequest) => Promise<ModelAnswer>,
-  ): Promise<ModelAnswer> {
+  async ask(request: ModelRequest, endpoint: Endpoint, ask: Ask): Promise<ModelAnswer> {
     const known = Number(this.#memory.why(endpoint, "output") ?? Infinity);
     const asked = { ...request, maxOutputTokens: Math.min(request.maxOutputTokens, known) };
     try {
@@ -40,7 +29,7 @@ export class OutputRefusals {
  * equal to `8192`".
  */
 function mostTokens(error: unknown, askedTokens: number): number | undefined {
-  if (!(error instanceof ModelError) || error.class !== "rejected") return undefined;
+  if (!isRefusal(error)) return undefined;
   const { text, param = "" } = readErrorFacts(error.cause);
   if (!/max_?(?:completion_?|output_?|new_?)?tokens/i.test(`${text} ${param}`)) return undefined;
   const numbers = [...text.matchAll(/\b\d+\b/g)].map(([digits]) => Number(digits));

@@ -1,25 +1,17 @@
 /** Providers that do not show what a model thinks: asked again without, and not for a summary again for a while. */
 import type { Endpoint } from "../endpoint.ts";
 import { readErrorFacts } from "../error-facts.ts";
-import { ModelError, type ModelAnswer, type ModelRequest } from "../model.ts";
+import { isRefusal, type ModelAnswer, type ModelError, type ModelRequest } from "../model.ts";
 import { summaryOf } from "../wires/wire.ts";
-import { RefusalMemory } from "./memory.ts";
+import { type Ask, RefusalMemory, type Refusals } from "./memory.ts";
 
 /** Source: OpenAI's refusal, "If you just verified, it can take up to 15 minutes for access to propagate." */
 const KEPT_MS = 15 * 60_000;
 
-export class SummaryRefusals {
+export class SummaryRefusals implements Refusals {
   readonly #memory = new RefusalMemory(KEPT_MS);
 
-  /**
-   * Asks once more, without a summary of the thoughts, if the provider refuses a request for that alone.
-   * @throws whatever `ask` throws otherwise
-   */
-  async ask(
-    request: ModelRequest,
-    endpoint: Endpoint,
-    ask: (request: ModelRequest) => Promise<ModelAnswer>,
-  ): Promise<ModelAnswer> {
+  async ask(request: ModelRequest, endpoint: Endpoint, ask: Ask): Promise<ModelAnswer> {
     if (summaryOf(request.target) === null) return ask(request);
     if (this.#memory.why(endpoint, "summary") === undefined) {
       try {
@@ -39,7 +31,7 @@ function withoutSummary({ target, ...request }: ModelRequest): ModelRequest {
 
 /** OpenAI's words to organisations that are not verified; routers pass the words on and lose the parameter's name. */
 function isRefusedSummary(error: unknown): error is ModelError {
-  if (!(error instanceof ModelError) || error.class !== "rejected") return false;
+  if (!isRefusal(error)) return false;
   const { param, text } = readErrorFacts(error.cause);
   return param === "reasoning.summary" || /verified to generate reasoning summar/i.test(text);
 }

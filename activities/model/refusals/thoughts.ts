@@ -6,28 +6,18 @@ import { shorten } from "../../contract/cut-text.ts";
 import type { Message } from "../../contract/message.ts";
 import type { Endpoint } from "../endpoint.ts";
 import { readErrorFacts } from "../error-facts.ts";
-import { ModelError, type ModelAnswer, type ModelRequest } from "../model.ts";
-import { RefusalMemory } from "./memory.ts";
+import { isRefusal, type ModelAnswer, type ModelError, type ModelRequest } from "../model.ts";
+import { type Ask, RefusalMemory, type Refusals } from "./memory.ts";
 
-/** After it they are sent again: a refused request costs nothing but its time. Source: ours. */
-const KEPT_MS = 3_600_000;
 /** Of the provider's words. */
 const MAX_WHY_CHARS = 300;
 
 type Answer = Extract<Message, { readonly role: "assistant" }>;
 
-export class ThoughtRefusals {
-  readonly #memory = new RefusalMemory(KEPT_MS);
+export class ThoughtRefusals implements Refusals {
+  readonly #memory = new RefusalMemory();
 
-  /**
-   * Asks once more, with the answers so far as if another model had given them, if the provider refuses what it gave with them.
-   * @throws whatever `ask` throws otherwise
-   */
-  async ask(
-    request: ModelRequest,
-    endpoint: Endpoint,
-    ask: (request: ModelRequest) => Promise<ModelAnswer>,
-  ): Promise<ModelAnswer> {
+  async ask(request: ModelRequest, endpoint: Endpoint, ask: Ask): Promise<ModelAnswer> {
     const isRefused = (answer: Answer) => this.#memory.why(endpoint, dataOf(answer)) !== undefined;
     const messages = this.#memory.isEmpty ? request.messages : without(request.messages, isRefused);
     try {
@@ -66,7 +56,7 @@ function without(messages: readonly Message[], isRefused: (answer: Answer) => bo
  * … cannot be modified"; Google: "Thought signature is not valid".
  */
 function isAboutThoughts(error: unknown): error is ModelError {
-  if (!(error instanceof ModelError) || !["rejected", "not-found"].includes(error.class)) return false;
+  if (!isRefusal(error)) return false;
   const { text, code } = readErrorFacts(error.cause);
   return /encrypted.?content|signature|\b(?:rs|fc|msg)_\w+|\bthinking\b|'reasoning'/i.test(`${text} ${code}`);
 }

@@ -3,29 +3,22 @@ import type { ToolSpec } from "../../contract/tools.ts";
 import type { Endpoint } from "../endpoint.ts";
 import { readErrorFacts } from "../error-facts.ts";
 import { isRefusal, type ModelAnswer, type ModelError, type ModelRequest } from "../model.ts";
-import { RefusalMemory } from "./memory.ts";
+import { type Ask, RefusalMemory, type Refusals } from "./memory.ts";
 import { suspectTools } from "./suspect-tools.ts";
 
-/** After it a tool is tried again: a refused request costs nothing but its time. Source: ours. */
-const KEPT_MS = 3_600_000;
+export class ToolRefusals implements Refusals {
+  readonly #memory = new RefusalMemory();
 
-type Ask = (request: ModelRequest) => Promise<ModelAnswer>;
-
-export class ToolRefusals {
-  readonly #memory = new RefusalMemory(KEPT_MS);
-
-  /**
-   * Asks without those foreign tools that the provider refuses or refused lately.
-   * @throws whatever `ask` throws otherwise
-   */
   async ask(request: ModelRequest, endpoint: Endpoint, ask: Ask): Promise<ModelAnswer> {
     const remember = (tools: readonly ToolSpec[], error: unknown) => {
       for (const tool of tools) this.#memory.add(endpoint, textOf(tool), String(error));
     };
     for (;;) {
-      const out = request.tools.filter(
-        (tool) => tool.isForeign === true && this.#memory.why(endpoint, textOf(tool)) !== undefined,
-      );
+      const out = this.#memory.isEmpty
+        ? []
+        : request.tools.filter(
+            (tool) => tool.isForeign === true && this.#memory.why(endpoint, textOf(tool)) !== undefined,
+          );
       const asked = await refusalOf(() => askWithout(request, out, ask));
       if ("answer" in asked) return asked.answer;
       const left = request.tools.filter((tool) => !out.includes(tool));

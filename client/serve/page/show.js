@@ -37,6 +37,8 @@ function patchPart(patch) {
   return part;
 }
 
+const firstNames = (names) => names.slice(0, 5).join(", ") + (names.length > 5 ? " …" : "");
+
 const marked = (text, mark) =>
   text
     .split("\n")
@@ -112,7 +114,7 @@ class Log {
           this.note("the provider does not show this account what the model thinks", "warn");
         if (data.refusedTools)
           this.note(
-            `the provider refuses these tools, the model goes without: ${data.refusedTools.join(", ")}`,
+            `the provider refuses requests with ${firstNames(data.refusedTools)}: the model goes without`,
             "warn",
           );
         return;

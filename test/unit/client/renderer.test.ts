@@ -80,7 +80,7 @@ describe("Renderer", () => {
     expect(text()).toMatch(/! The provider does not show this account what the model thinks/);
     event("llm:response", 3, { ...response("Well.", 0.02), refusedTools: ["a__one", "a__two"] });
     expect(text()).toContain(
-      "! The provider refuses requests with a__one, a__two: for a schema among them or for their number.",
+      "! The provider refuses requests with a__one, a__two, for a schema among them or their number.",
     );
   });
 

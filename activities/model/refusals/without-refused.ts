@@ -1,0 +1,21 @@
+import type { Endpoint } from "../endpoint.ts";
+import { FileRefusals } from "./files.ts";
+import type { Ask, Refusals } from "./memory.ts";
+import { OutputRefusals } from "./output.ts";
+import { SummaryRefusals } from "./summaries.ts";
+import { ThoughtRefusals } from "./thoughts.ts";
+import { ToolRefusals } from "./tools.ts";
+
+/** @returns a way to ask a provider without what it refuses, which remembers that for this process */
+export function createWithoutRefused(): (endpoint: Endpoint, ask: Ask) => Ask {
+  // Around each other: the first sees each refusal before the others.
+  const kinds: readonly Refusals[] = [
+    new ToolRefusals(),
+    new FileRefusals(),
+    new ThoughtRefusals(),
+    new OutputRefusals(),
+    new SummaryRefusals(),
+  ];
+  return (endpoint, ask) =>
+    kinds.reduce<Ask>((next, kind) => (request) => kind.ask(request, endpoint, next), ask);
+}
