@@ -109,8 +109,10 @@ async function untilQueued({ letOther }: Awaited<ReturnType<typeof slowWorker>>,
     "its step is in the queue",
     async () => {
       const { raw } = await session.describe();
-      if (raw.pendingActivities?.some(({ activityType }) => activityType?.name === "modelStep")) return true;
-      letOther(session.workflowId);
+      const pending = raw.pendingActivities ?? [];
+      if (pending.some(({ activityType }) => activityType?.name === "modelStep")) return true;
+      // Only while it waits for a turn: what its workflow takes is no other's.
+      if (pending.length > 0) letOther(session.workflowId);
       return false;
     },
     60_000,
