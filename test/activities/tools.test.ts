@@ -96,7 +96,8 @@ describe("bash in the sandbox", () => {
       length += piece.length;
     }
     expect(length).toBe(20_000_011);
-    expect((await heldBytes()) - before).toBeLessThan(4 * 2 ** 20);
+    // The engine's connection lets go of its last buffers some turns later.
+    await waitUntil(async () => (await heldBytes()) - before < 4 * 2 ** 20, "nothing of it is held");
     expect(result.whole).toBeDefined();
   });
 
