@@ -1,4 +1,4 @@
-/** What people were already told of a session once: in the events of its answers. */
+/** What people were already informed of once in a session, by its events. */
 import { and, eq, sql } from "drizzle-orm";
 import type { Queryable } from "./db.ts";
 import { events } from "./schema/index.ts";

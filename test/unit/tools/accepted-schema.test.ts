@@ -78,7 +78,7 @@ it.each([
     withOne({ ...text, $schema: "http://json-schema.org/draft-07/schema#", $id: "x" }),
     withOne(text),
   ],
-])("mends what providers refuse: %s", (_what, given, expected) => {
+])("corrects what providers refuse: %s", (_what, given, expected) => {
   expect(shown(given)).toEqual(expected);
 });
 
