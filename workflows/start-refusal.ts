@@ -3,6 +3,7 @@
  * workflow, whose task the server then repeats forever. Pure.
  */
 import { Undecodable } from "../activities/contract/undecodable.ts";
+import { isJsonObject } from "../activities/contract/json-object.ts";
 import { partsOf } from "../activities/contract/guidance-items.ts";
 import type { CarriedState, CodingAgentInput } from "./messages.ts";
 
@@ -13,8 +14,6 @@ const isText: Fits = (value) => typeof value === "string";
 const isNumber: Fits = (value) => typeof value === "number" || value === null;
 const isFlag: Fits = (value) => typeof value === "boolean";
 const isTime: Fits = (value) => isNumber(value) && !Number.isNaN(new Date(Number(value)).getTime());
-const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
 const isListOf =
   (fits: Fits): Fits =>
   (value) =>
@@ -23,7 +22,7 @@ const isListOf =
 const isObjectOf =
   (shape: Readonly<Record<string, Fits>>): Fits =>
   (value) =>
-    isObject(value) && misfit(value, shape) === undefined;
+    isJsonObject(value) && misfit(value, shape) === undefined;
 
 function misfit(
   value: Readonly<Record<string, unknown>>,
@@ -33,23 +32,25 @@ function misfit(
 }
 
 const isPart: Fits = (part) =>
-  isObject(part) &&
+  isJsonObject(part) &&
   (part["type"] === "text"
     ? isText(part["text"])
     : part["type"] === "file" && isText(part["data"]) && isText(part["mediaType"]));
 
 const isItem: Fits = (item) =>
-  isObject(item) &&
+  isJsonObject(item) &&
   isText(item["id"]) &&
   isListOf(isPart)(item["parts"]) &&
   partsOf({ parts: item["parts"] }) !== undefined &&
   !Number.isNaN(Date.parse(String(item["queuedAt"])));
 
 const isOutcome: Fits = (outcome) =>
-  isObject(outcome) &&
+  isJsonObject(outcome) &&
   ["completed", "failed", "cancelled", "max_steps"].includes(String(outcome["status"])) &&
   (outcome["error"] === undefined ||
-    (isObject(outcome["error"]) && isText(outcome["error"]["type"]) && isText(outcome["error"]["message"])));
+    (isJsonObject(outcome["error"]) &&
+      isText(outcome["error"]["type"]) &&
+      isText(outcome["error"]["message"])));
 
 /** What runs carry by continuing as new: each of its fields, so that none is forgotten. */
 const CARRIED: Readonly<Record<keyof CarriedState, Fits>> = {
@@ -79,7 +80,7 @@ const CARRIED: Readonly<Record<keyof CarriedState, Fits>> = {
   pushedAtMs: isNumber,
   delivered: isText,
   waitingCalls: isListOf(
-    (waiting) => isObject(waiting) && isNumber(waiting["index"]) && isObject(waiting["call"]),
+    (waiting) => isJsonObject(waiting) && isNumber(waiting["index"]) && isJsonObject(waiting["call"]),
   ),
   interrupting: isFlag,
   leftVersion: isText,
@@ -100,7 +101,7 @@ const CARRIED: Readonly<Record<keyof CarriedState, Fits>> = {
 export function startRefusal(input: unknown): string | undefined {
   if (input === undefined) return undefined;
   if (input instanceof Undecodable) return `its argument could not be decoded (${input.description})`;
-  if (!isObject(input)) return "its argument is not an object";
+  if (!isJsonObject(input)) return "its argument is not an object";
   const { task, schedule, guidance, deliver, carried } = input as {
     readonly [Name in keyof CodingAgentInput]: unknown;
   };
@@ -109,11 +110,11 @@ export function startRefusal(input: unknown): string | undefined {
   if (guidance !== undefined && !isListOf(isItem)(guidance)) return "its guidance is not a list of messages";
   if (
     deliver !== undefined &&
-    !(isObject(deliver) && isObject(deliver["order"]) && isOutcome(deliver["outcome"]))
+    !(isJsonObject(deliver) && isJsonObject(deliver["order"]) && isOutcome(deliver["outcome"]))
   )
     return "what it is to deliver is not an order";
   if (carried === undefined) return undefined;
-  if (!isObject(carried)) return "what it carries over is not an object";
+  if (!isJsonObject(carried)) return "what it carries over is not an object";
   const wrong = misfit(carried, CARRIED);
   return wrong === undefined ? undefined : `what it carries over has a wrong ${wrong}`;
 }

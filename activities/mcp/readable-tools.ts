@@ -3,13 +3,10 @@
  * a schema of alternatives without `type: object`. Also without schemas of results: the client refuses a result that does not
  * fit its own, and the model reads it anyway. Pure.
  */
-type Json = Readonly<Record<string, unknown>>;
+import { isJsonObject, type JsonObject } from "../contract/json-object.ts";
 
-const isObject = (value: unknown): value is Json =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
-
-export function readableTools(tools: readonly unknown[]): Json[] {
-  return tools.filter(isObject).flatMap((tool) => {
+export function readableTools(tools: readonly unknown[]): JsonObject[] {
+  return tools.filter(isJsonObject).flatMap((tool) => {
     const { name, title, description, inputSchema, annotations } = tool;
     // It could not be called.
     if (typeof name !== "string") return [];
@@ -19,23 +16,23 @@ export function readableTools(tools: readonly unknown[]): Json[] {
         ...(typeof title === "string" ? { title } : {}),
         ...(typeof description === "string" ? { description } : {}),
         inputSchema: objectSchema(inputSchema),
-        ...(isObject(annotations) ? { annotations: flagsOf(annotations) } : {}),
+        ...(isJsonObject(annotations) ? { annotations: flagsOf(annotations) } : {}),
       },
     ];
   });
 }
 
-function objectSchema(schema: unknown): Json {
-  if (!isObject(schema)) return { type: "object" };
+function objectSchema(schema: unknown): JsonObject {
+  if (!isJsonObject(schema)) return { type: "object" };
   const { properties, required, $schema, ...rest } = schema;
   return {
     ...rest,
     ...(typeof $schema === "string" ? { $schema } : {}),
-    ...(isObject(properties) ? { properties } : {}),
+    ...(isJsonObject(properties) ? { properties } : {}),
     ...(Array.isArray(required) && required.every((one) => typeof one === "string") ? { required } : {}),
     type: "object",
   };
 }
 
-const flagsOf = (annotations: Json): Json =>
+const flagsOf = (annotations: JsonObject): JsonObject =>
   Object.fromEntries(Object.entries(annotations).filter(([, value]) => typeof value === "boolean"));

@@ -55,17 +55,20 @@ export interface ModelAnswer {
   readonly summaryRefused?: true;
   /** Names of tools that the provider refused, and was asked without. */
   readonly refusedTools?: readonly string[];
-  /** Why the provider refused just now what it gave with earlier answers, such as encrypted thoughts: it was asked without. */
-  readonly refusedThoughts?: string;
-  /** Files that the provider refused, just now if they are new, and was asked without; `why` is its own word. */
-  readonly refusedFiles?: readonly {
-    readonly mediaType: string;
-    readonly filename?: string | undefined;
-    readonly why: string;
-    readonly isNew: boolean;
-  }[];
+  /** What of the conversation the provider refused, and was asked without. */
+  readonly refusedParts?: readonly RefusedPart[];
   readonly firstTokenMs: number;
   readonly durationMs: number;
+}
+
+export interface RefusedPart {
+  /** A file's; `thoughts` are what the provider alone can read of earlier answers. */
+  readonly mediaType: string;
+  readonly filename?: string | undefined;
+  /** The provider's own words. */
+  readonly why: string;
+  /** It was refused just now, and not lately. */
+  readonly isNew: boolean;
 }
 
 /**

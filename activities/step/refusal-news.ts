@@ -1,7 +1,7 @@
 /** What a provider refuses and the session does without: reported to people once a session. */
-import type { ModelAnswer } from "../model/model.ts";
+import type { ModelAnswer, RefusedPart } from "../model/model.ts";
 import type { NewEvent } from "../store/event.ts";
-import { reportedFiles, reportedTools, wasReported } from "../store/reported.ts";
+import { reportedParts, reportedTools, wasReported } from "../store/reported.ts";
 import type { StepContext } from "./step-context.ts";
 
 interface NewsContext {
@@ -24,36 +24,30 @@ export async function refusalNews(
   };
 }
 
-/** A file that was refused just now, or to another session lately: on its way through a fork, or its answer was empty. */
-export async function refusedFiles(
+/** A part that was refused just now, or to another session lately: on its way through a fork, or its answer was empty. */
+export async function refusedParts(
   { deps, session, input }: NewsContext,
-  { refusedFiles: files = [] }: Pick<ModelAnswer, "refusedFiles">,
+  { refusedParts: parts = [] }: Pick<ModelAnswer, "refusedParts">,
 ): Promise<NewEvent[]> {
-  const known = files.every(({ isNew }) => isNew) ? [] : await reportedFiles(deps.store.db, session.id);
-  return files.flatMap(({ mediaType, filename = "a file", why, isNew }) => {
-    const message = `The model is not shown ${filename} (${mediaType}), and has words in its place: ${why}`;
-    if (!isNew && known.includes(message)) return [];
-    return [{ type: "llm:unsupported-input", step: input.step, data: { mediaType, message } }];
+  const known = parts.every(({ isNew }) => isNew) ? [] : await reportedParts(deps.store.db, session.id);
+  return parts.flatMap((part) => {
+    const message = textOf(part);
+    if (!part.isNew && known.includes(message)) return [];
+    return [
+      {
+        type: "llm:unsupported-input",
+        step: input.step,
+        data: { mediaType: part.mediaType, message },
+      },
+    ];
   });
 }
 
-export const refusedThoughts = (step: number, { refusedThoughts: why }: ModelAnswer): NewEvent[] =>
-  why === undefined
-    ? []
-    : [
-        {
-          type: "llm:unsupported-input",
-          step,
-          data: {
-            mediaType: "thoughts",
-            message: `The model continues without its earlier thoughts: ${why}`,
-          },
-        },
-      ];
+const textOf = ({ mediaType, filename = "a file", why }: RefusedPart): string =>
+  mediaType === "thoughts"
+    ? `The model continues without its earlier thoughts: ${why}`
+    : `The model is not shown ${filename} (${mediaType}), and has words in its place: ${why}`;
 
 /** Whether it is for less than was estimated: such a bill says nothing of how a model counts. */
-export const wasAskedForLess = ({
-  refusedTools,
-  refusedFiles: files,
-  refusedThoughts: why,
-}: ModelAnswer): boolean => [refusedTools, files, why].some((one) => one !== undefined);
+export const wasAskedForLess = ({ refusedTools, refusedParts: parts }: ModelAnswer): boolean =>
+  refusedTools !== undefined || parts !== undefined;

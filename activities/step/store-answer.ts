@@ -25,7 +25,7 @@ import { boundedInput } from "../store/call-events.ts";
 import { reportCall } from "../runtime/telemetry/report.ts";
 import { doubtOf } from "./doubtful-bill.ts";
 import { mismatchOf } from "./output-mismatch.ts";
-import { refusalNews, refusedFiles, refusedThoughts, wasAskedForLess } from "./refusal-news.ts";
+import { refusalNews, refusedParts, wasAskedForLess } from "./refusal-news.ts";
 import { costFacts, nearLimit, spentWith, withLost } from "./spent.ts";
 import type { StepContext } from "./step-context.ts";
 import { uniqueCallIds } from "./unique-call-ids.ts";
@@ -73,8 +73,7 @@ export async function storeAnswer(step: StepContext, answer: ModelAnswer): Promi
     ...(servers === undefined ? {} : { servers }),
     bill,
     events: [
-      ...(await refusedFiles(step, answer)),
-      ...refusedThoughts(input.step, answer),
+      ...(await refusedParts(step, answer)),
       {
         type: "llm:response",
         step: input.step,

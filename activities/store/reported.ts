@@ -26,8 +26,8 @@ export async function reportedTools(db: Queryable, sessionId: string): Promise<s
   return found.flatMap(({ names }) => names);
 }
 
-/** What people were informed of files that the model is not shown. */
-export async function reportedFiles(db: Queryable, sessionId: string): Promise<string[]> {
+/** What people were informed of parts of the conversation that the model goes without. */
+export async function reportedParts(db: Queryable, sessionId: string): Promise<string[]> {
   const found = await db
     .select({ message: sql<string>`${events.data}->>'message'` })
     .from(events)

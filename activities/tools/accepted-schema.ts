@@ -3,8 +3,9 @@
  * changed only says less; the tool's owner checks the arguments. Source: OpenAI's, Anthropic's and Google's errors in reports on
  * MCP tools. Pure.
  */
+import { isJsonObject, type JsonObject } from "../contract/json-object.ts";
 import { acceptedName } from "./accepted-name.ts";
-import { cleanSchema, different, isMap, referenced, type Schema } from "./clean-schema.ts";
+import { cleanSchema, different, referenced } from "./clean-schema.ts";
 
 export interface AcceptedSchema {
   readonly inputSchema: Record<string, unknown>;
@@ -15,7 +16,7 @@ export interface AcceptedSchema {
 /** Schemas that become one at the top. Source: ours. */
 const MAX_PARTS = 200;
 
-export function acceptedSchema(given: Schema): AcceptedSchema {
+export function acceptedSchema(given: JsonObject): AcceptedSchema {
   const whole = cleanSchema(given);
   const one = merged(whole, { root: whole, within: new Set(), left: { parts: MAX_PARTS } });
   const named = asMap(one["properties"]);
@@ -35,24 +36,24 @@ export function acceptedSchema(given: Schema): AcceptedSchema {
 /** Source: Anthropic's refusal, "Property keys should match pattern '^[a-zA-Z0-9_.-]{1,64}$'". */
 const keyOf = (name: string): string => acceptedName(name, /[^a-zA-Z0-9_.-]/g);
 
-const asMap = (value: unknown): Schema => (isMap(value) ? value : {});
+const asMap = (value: unknown): JsonObject => (isJsonObject(value) ? value : {});
 
 interface Place {
-  readonly root: Schema;
+  readonly root: JsonObject;
   /** Those that it stands in, through references also itself. */
-  readonly within: ReadonlySet<Schema>;
+  readonly within: ReadonlySet<JsonObject>;
   readonly left: { parts: number };
 }
 
 /** The arguments of all alternatives, since none may stand at the top; what only some of them want is optional. */
-function merged(schema: Schema, place: Place): Schema {
+function merged(schema: JsonObject, place: Place): JsonObject {
   const { root, within, left } = place;
   const { $ref, allOf, anyOf, oneOf, enum: _values, const: _value, not: _not, ...rest } = schema;
   left.parts -= 1;
   if (left.parts < 0 || within.has(schema)) return rest;
   const inside = { ...place, within: new Set([...within, schema]) };
   const of = (list: unknown) =>
-    (Array.isArray(list) ? list : []).filter(isMap).map((one) => merged(one, inside));
+    (Array.isArray(list) ? list : []).filter(isJsonObject).map((one) => merged(one, inside));
   const all = [...of([referenced($ref, root)]), ...of(allOf)];
   const alternatives = [of(anyOf), of(oneOf)];
   const properties = new Map<string, unknown[]>();
@@ -77,4 +78,5 @@ function anyOfThem(values: readonly unknown[]): unknown {
   return others.length === 0 ? first : { anyOf: [first, ...others] };
 }
 
-const requiredOf = ({ required }: Schema): readonly unknown[] => (Array.isArray(required) ? required : []);
+const requiredOf = ({ required }: JsonObject): readonly unknown[] =>
+  Array.isArray(required) ? required : [];

@@ -1,6 +1,6 @@
 /** A foreign JSON schema without what is none of draft 2020-12, which providers check it against. Pure. */
 
-export type Schema = Readonly<Record<string, unknown>>;
+import { isJsonObject, type JsonObject } from "../contract/json-object.ts";
 
 /** Of schemas in each other; what lies deeper is any value. Source: ours; providers take five to ten. */
 const MAX_LEVELS = 32;
@@ -55,31 +55,31 @@ const OF_DOCUMENTS = new Set([
 const COMBINING = ["$ref", "allOf", "anyOf", "oneOf"];
 
 /** Without what is no JSON schema, and with what an array lacks. */
-export const cleanSchema = (schema: Schema): Schema => clean(schema, MAX_LEVELS, schema);
+export const cleanSchema = (schema: JsonObject): JsonObject => clean(schema, MAX_LEVELS, schema);
 
-function clean(schema: Schema, levels: number, root: Schema): Schema {
+function clean(schema: JsonObject, levels: number, root: JsonObject): JsonObject {
   if (levels === 0) return {};
-  const cleaned = (value: unknown) => (isMap(value) ? clean(value, levels - 1, root) : value);
+  const cleaned = (value: unknown) => (isJsonObject(value) ? clean(value, levels - 1, root) : value);
   const entries = Object.entries(schema).flatMap(([keyword, value]) => {
     const kept = keywordOf(keyword, value, { cleaned, root });
     return kept === undefined ? [] : [[keyword, kept] as const];
   });
-  const known: Schema = Object.fromEntries(entries);
+  const known: JsonObject = Object.fromEntries(entries);
   const { properties, required } = known;
   return {
     ...known,
     ...(isArray(known) && known["items"] === undefined ? { items: {} } : {}),
-    ...(isMap(properties) && Array.isArray(required) && !COMBINING.some((keyword) => keyword in known)
+    ...(isJsonObject(properties) && Array.isArray(required) && !COMBINING.some((keyword) => keyword in known)
       ? { required: required.filter((name) => Object.hasOwn(properties, String(name))) }
       : {}),
   };
 }
 
-const isArray = ({ type }: Schema) => type === "array" || (Array.isArray(type) && type.includes("array"));
+const isArray = ({ type }: JsonObject) => type === "array" || (Array.isArray(type) && type.includes("array"));
 
 interface Cleaning {
   readonly cleaned: (value: unknown) => unknown;
-  readonly root: Schema;
+  readonly root: JsonObject;
 }
 
 /** @returns undefined if a provider would refuse it */
@@ -87,7 +87,7 @@ function keywordOf(keyword: string, value: unknown, { cleaned, root }: Cleaning)
   const schemas = (list: readonly unknown[]) => list.filter(isSchema).map(cleaned);
   if (OF_DOCUMENTS.has(keyword)) return undefined;
   if (MAPS.has(keyword)) {
-    const known = isMap(value) ? Object.entries(value).filter(([, one]) => isSchema(one)) : undefined;
+    const known = isJsonObject(value) ? Object.entries(value).filter(([, one]) => isSchema(one)) : undefined;
     return known && Object.fromEntries(known.map(([name, one]) => [name, cleaned(one)]));
   }
   if (LISTS.has(keyword)) return Array.isArray(value) && value.some(isSchema) ? schemas(value) : undefined;
@@ -113,21 +113,21 @@ function typeOf(value: unknown): unknown {
   return known.length === 0 ? undefined : known;
 }
 
-export const isMap = (value: unknown): value is Schema =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
-const isSchema = (value: unknown): boolean => isMap(value) || typeof value === "boolean";
+const isSchema = (value: unknown): boolean => isJsonObject(value) || typeof value === "boolean";
 
 export const different = <Value>(values: readonly Value[]): Value[] => [
   ...new Map(values.map((value) => [JSON.stringify(value), value])).values(),
 ];
 
 /** What `#/a/b` names, of the schema itself; undefined if there is no such thing. */
-export function referenced(ref: unknown, root: Schema): unknown {
+export function referenced(ref: unknown, root: JsonObject): unknown {
   if (typeof ref !== "string" || !/^#(?:\/|$)/.test(ref)) return undefined;
   const names = ref.split("/").slice(1);
   return names.reduce<unknown>((at, name) => {
     const own = decoded(name).replaceAll("~1", "/").replaceAll("~0", "~");
-    return typeof at === "object" && at !== null && Object.hasOwn(at, own) ? (at as Schema)[own] : undefined;
+    return typeof at === "object" && at !== null && Object.hasOwn(at, own)
+      ? (at as JsonObject)[own]
+      : undefined;
   }, root);
 }
 

@@ -3,7 +3,7 @@ import { eq } from "drizzle-orm";
 import { describe, expect, it } from "vitest";
 import type { RunConfig } from "../../activities/config/agent-config.ts";
 import { buildMessages } from "../../activities/context/request.ts";
-import { refusedFiles } from "../../activities/step/refusal-news.ts";
+import { refusedParts } from "../../activities/step/refusal-news.ts";
 import { saveBlob } from "../../activities/store/blobs.ts";
 import { blobs, sessions } from "../../activities/store/schema/index.ts";
 import { loadRatio } from "../../activities/store/model-calls.ts";
@@ -139,9 +139,9 @@ describe.each(["responses", "chat"] as const)("on the %s wire", (api) => {
     const [event] = await agent.dataOf("llm:unsupported-input");
     const { message } = event as { message: string };
     const why = message.slice(message.indexOf("openai refuses"));
-    const answer = { refusedFiles: [{ mediaType: "image/png", why, isNew: false }] };
+    const answer = { refusedParts: [{ mediaType: "image/png", why, isNew: false }] };
     const news = (id: string) =>
-      refusedFiles({ deps: { store: database.store }, session: { id }, input: { step: 4 } }, answer);
+      refusedParts({ deps: { store: database.store }, session: { id }, input: { step: 4 } }, answer);
     expect(await news(agent.id)).toEqual([]);
     expect(await news("fork")).toMatchObject([{ step: 4, data: { message } }]);
   });

@@ -64,10 +64,11 @@ it.each(["responses", "messages", "gemini"] as const)(
     const first = await ask();
     const turn = [assistant(...unreadable(first.content)), toolResult(idOf(first), "a.txt")];
     const second = await ask(turn);
-    expect(second.refusedThoughts).toMatch(/refuses the request \(400\): .*(verified|signature)/i);
+    const why = expect.stringMatching(/refuses the request \(400\): .*(verified|signature)/i);
+    expect(second.refusedParts).toEqual([{ mediaType: "thoughts", why, isNew: true }]);
     expect(server.log.map(({ status }) => status)).toEqual([200, 400, 200]);
     const third = await ask([...turn, assistant(...second.content), toolResult(idOf(second), "/workspace")]);
-    expect(third).not.toHaveProperty("refusedThoughts");
+    expect(third.refusedParts).toEqual([{ mediaType: "thoughts", why, isNew: false }]);
     expect(server.log.map(({ status }) => status)).toEqual([200, 400, 200, 200]);
     const sent = JSON.stringify(server.requests.at(-1)?.raw);
     expect(sent).toMatch(/encrypted_content|ignature/);

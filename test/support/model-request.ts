@@ -1,6 +1,7 @@
 /** Requests for tests of the model adapter: what a step would send, with short deadlines. */
 import type { AssistantPart, Message, ToolResultPart } from "../../activities/contract/message.ts";
 import { createAiSdkModel } from "../../activities/model/ai-sdk.ts";
+import type { Endpoint } from "../../activities/model/endpoint.ts";
 import type { ModelTarget } from "../../activities/config/model-target.ts";
 import type { ModelAnswer, ModelDelta, ModelRequest } from "../../activities/model/model.ts";
 import type { ToolSpec } from "../../activities/contract/tools.ts";
@@ -95,3 +96,19 @@ export async function ask(
   const answer = await model.ask(modelRequest(request), (delta) => deltas.push(delta), signal);
   return { answer, deltas };
 }
+
+/** Whom a request goes to, and what comes back, where neither matters. */
+export const someEndpoint: Endpoint = {
+  modelId: "m",
+  apiKey: "k",
+  baseUrl: "https://x.example",
+  headers: {},
+  query: {},
+};
+export const someAnswer: ModelAnswer = {
+  content: [],
+  finish: "stop",
+  usage: undefined,
+  firstTokenMs: 1,
+  durationMs: 1,
+};

@@ -45,7 +45,7 @@ export class FileRefusals implements Refusals {
 function leftOut(
   refused: ReadonlyMap<FilePart, string>,
   isNew: (file: FilePart) => boolean = () => false,
-): Pick<ModelAnswer, "refusedFiles"> {
+): Pick<ModelAnswer, "refusedParts"> {
   if (refused.size === 0) return {};
   const byData = new Map(
     [...refused].map(([file, why]) => {
@@ -53,7 +53,7 @@ function leftOut(
       return [data, { mediaType, filename, why, isNew: isNew(file) }];
     }),
   );
-  return { refusedFiles: [...byData.values()] };
+  return { refusedParts: [...byData.values()] };
 }
 
 type Asked =

@@ -19,9 +19,9 @@ const AN_HOUR_MS = 3_600_000;
 
 type Place = Pick<Endpoint, "baseUrl" | "modelId">;
 
-export class RefusalMemory {
+export class RefusalMemory<Why = string> {
   readonly #keptMs: number;
-  readonly #known = new Map<string, { readonly untilMs: number; readonly why: string }>();
+  readonly #known = new Map<string, { readonly untilMs: number; readonly why: Why }>();
 
   constructor(keptMs = AN_HOUR_MS) {
     this.#keptMs = keptMs;
@@ -32,14 +32,14 @@ export class RefusalMemory {
   }
 
   /** @returns why it was refused; undefined if it was not, or not lately */
-  why(place: Place, what: string): string | undefined {
+  why(place: Place, what: string): Why | undefined {
     // Nearly always: nothing is hashed.
     if (this.#known.size === 0) return undefined;
     const found = this.#known.get(keyOf(place, what));
     return found !== undefined && found.untilMs > performance.now() ? found.why : undefined;
   }
 
-  add(place: Place, what: string, why: string): void {
+  add(place: Place, what: string, why: Why): void {
     const now = performance.now();
     for (const [key, { untilMs }] of this.#known) if (untilMs <= now) this.#known.delete(key);
     this.#known.set(keyOf(place, what), { untilMs: now + this.#keptMs, why });

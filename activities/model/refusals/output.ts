@@ -5,17 +5,17 @@ import { isRefusal, type ModelAnswer, type ModelRequest } from "../model.ts";
 import { type Ask, RefusalMemory, type Refusals } from "./memory.ts";
 
 export class OutputRefusals implements Refusals {
-  readonly #memory = new RefusalMemory();
+  readonly #memory = new RefusalMemory<number>();
 
   async ask(request: ModelRequest, endpoint: Endpoint, ask: Ask): Promise<ModelAnswer> {
-    const known = Number(this.#memory.why(endpoint, "output") ?? Infinity);
+    const known = this.#memory.why(endpoint, "output") ?? Infinity;
     const asked = { ...request, maxOutputTokens: Math.min(request.maxOutputTokens, known) };
     try {
       return await ask(asked);
     } catch (error) {
       const most = mostTokens(error, asked.maxOutputTokens);
       if (most === undefined) throw error;
-      this.#memory.add(endpoint, "output", String(most));
+      this.#memory.add(endpoint, "output", most);
       return ask({ ...asked, maxOutputTokens: most });
     }
   }

@@ -6,7 +6,13 @@ import { shorten } from "../../contract/cut-text.ts";
 import type { Message } from "../../contract/message.ts";
 import type { Endpoint } from "../endpoint.ts";
 import { readErrorFacts } from "../error-facts.ts";
-import { isRefusal, type ModelAnswer, type ModelError, type ModelRequest } from "../model.ts";
+import {
+  isRefusal,
+  type ModelAnswer,
+  type ModelError,
+  type ModelRequest,
+  type RefusedPart,
+} from "../model.ts";
 import { type Ask, RefusalMemory, type Refusals } from "./memory.ts";
 
 /** Of the provider's words. */
@@ -18,31 +24,42 @@ export class ThoughtRefusals implements Refusals {
   readonly #memory = new RefusalMemory();
 
   async ask(request: ModelRequest, endpoint: Endpoint, ask: Ask): Promise<ModelAnswer> {
-    const isRefused = (answer: Answer) => this.#memory.why(endpoint, dataOf(answer)) !== undefined;
-    const messages = this.#memory.isEmpty ? request.messages : without(request.messages, isRefused);
+    const { messages } = request;
+    const answers = messages.filter(hasData);
+    const refused = new Map<Message, string>();
+    for (const answer of this.#memory.isEmpty ? [] : answers) {
+      const why = this.#memory.why(endpoint, dataOf(answer));
+      if (why !== undefined) refused.set(answer, why);
+    }
     try {
-      return await ask({ ...request, messages });
+      const given = await ask({ ...request, messages: without(messages, refused) });
+      const [why] = refused.values();
+      return why === undefined ? given : leftOut(given, { why, isNew: false });
     } catch (error) {
-      const given = messages.filter((message): message is Answer => hasData(message));
-      if (given.length === 0 || !isAboutThoughts(error)) throw error;
-      const answer = await ask({ ...request, messages: without(messages, () => true) });
+      if (refused.size === answers.length || !isAboutThoughts(error)) throw error;
       const why = shorten(error.message, MAX_WHY_CHARS);
-      for (const one of given) this.#memory.add(endpoint, dataOf(one), why);
-      return { ...answer, refusedThoughts: why };
+      const given = await ask({ ...request, messages: without(messages, new Set(answers)) });
+      for (const answer of answers) this.#memory.add(endpoint, dataOf(answer), why);
+      return leftOut(given, { why, isNew: true });
     }
   }
 }
 
-const hasData = (message: Message): boolean =>
+const leftOut = (answer: ModelAnswer, of: Pick<RefusedPart, "why" | "isNew">): ModelAnswer => ({
+  ...answer,
+  refusedParts: [...(answer.refusedParts ?? []), { mediaType: "thoughts", ...of }],
+});
+
+const hasData = (message: Message): message is Answer =>
   message.role === "assistant" &&
   message.content.some(({ type, providerOptions }) => type === "reasoning" || providerOptions !== undefined);
 
 const dataOf = ({ content }: Answer): string =>
   JSON.stringify(content.map(({ providerOptions }) => providerOptions));
 
-function without(messages: readonly Message[], isRefused: (answer: Answer) => boolean): Message[] {
+function without(messages: readonly Message[], refused: { has(message: Message): boolean }): Message[] {
   return messages.map((message) => {
-    if (message.role !== "assistant" || !hasData(message) || !isRefused(message)) return message;
+    if (message.role !== "assistant" || !refused.has(message)) return message;
     const content = message.content
       .filter(({ type }) => type !== "reasoning")
       .map(({ providerOptions: _unreadable, ...part }) => part);

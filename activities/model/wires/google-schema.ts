@@ -2,6 +2,7 @@
  * A tool's schema in the subset that Google's compatible endpoint reads; it refuses the whole request for a keyword it does
  * not know. Source: its reference of `Schema`; public reports (models of Gemini behind chat completions). Pure.
  */
+import { isJsonObject, type JsonObject } from "../../contract/json-object.ts";
 
 /** Source: Google's reference, Schema; those that have schemas in them are handled apart. */
 const KNOWN = new Set([
@@ -24,10 +25,8 @@ const KNOWN = new Set([
   "type",
 ]);
 
-type Fields = Readonly<Record<string, unknown>>;
-
 export function toGoogleSchema(schema: unknown): Record<string, unknown> {
-  if (!isFields(schema)) return {};
+  if (!isJsonObject(schema)) return {};
   const { properties, items, enum: values, const: only, oneOf, anyOf = oneOf } = schema;
   const { type, ...known } = Object.fromEntries(Object.entries(schema).filter(([name]) => KNOWN.has(name)));
   const kinds = [type ?? []].flat().filter((one) => one !== "null");
@@ -42,19 +41,16 @@ export function toGoogleSchema(schema: unknown): Record<string, unknown> {
     ...(choices.length > 0 && choices.every((one) => typeof one === "string") ? { enum: choices } : {}),
     ...(items === undefined ? {} : { items: toGoogleSchema(items) }),
     ...(Array.isArray(anyOf) ? { anyOf: anyOf.map(toGoogleSchema) } : {}),
-    ...(isFields(properties) ? { properties: mapped(properties) } : {}),
+    ...(isJsonObject(properties) ? { properties: mapped(properties) } : {}),
   };
 }
 
-const isFields = (value: unknown): value is Fields =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
-
 /** The names here are a tool's own, whatever they are. */
-const mapped = (properties: Fields) =>
+const mapped = (properties: JsonObject) =>
   Object.fromEntries(Object.entries(properties).map(([name, value]) => [name, toGoogleSchema(value)]));
 
 /** `> 0` of whole numbers is `>= 1`; of others the bound itself is let through, and our own check refuses it. */
-function boundsOf(schema: Fields): Record<string, unknown> {
+function boundsOf(schema: JsonObject): Record<string, unknown> {
   const step = schema["type"] === "integer" ? 1 : 0;
   const { exclusiveMinimum: above, exclusiveMaximum: below } = schema;
   return {

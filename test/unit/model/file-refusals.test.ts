@@ -1,10 +1,9 @@
 import { expect, it } from "vitest";
 import type { FilePart, Message } from "../../../activities/contract/message.ts";
 import { filesOf } from "../../../activities/contract/message-files.ts";
-import type { Endpoint } from "../../../activities/model/endpoint.ts";
-import { ModelError, type ModelAnswer, type ModelErrorClass } from "../../../activities/model/model.ts";
+import { ModelError, type ModelErrorClass } from "../../../activities/model/model.ts";
 import { FileRefusals } from "../../../activities/model/refusals/files.ts";
-import { modelRequest } from "../../support/model-request.ts";
+import { modelRequest, someAnswer as answer, someEndpoint as endpoint } from "../../support/model-request.ts";
 
 const picture = (name: string, more: Partial<FilePart> = {}): FilePart => ({
   type: "file",
@@ -27,15 +26,6 @@ const result = (...files: readonly FilePart[]): Message => ({
     },
   ],
 });
-const endpoint: Endpoint = {
-  modelId: "m",
-  apiKey: "k",
-  baseUrl: "https://x.example",
-  headers: {},
-  query: {},
-};
-const answer: ModelAnswer = { content: [], finish: "stop", usage: undefined, firstTokenMs: 1, durationMs: 1 };
-
 const refusal = (message: string, kind: ModelErrorClass = "rejected", status = 400) =>
   new ModelError(`x refuses the request (400): ${message}`, {
     class: kind,
@@ -65,7 +55,7 @@ const holds = (name: string) => (files: readonly FilePart[]) =>
 it("shows words in the place of the newest image, and of it alone, from then on", async () => {
   const damaged = provider(holds("b"), "Could not process image");
   const messages = [user(picture("a")), result(picture("b"))];
-  expect((await damaged.ask(messages)).refusedFiles).toEqual([
+  expect((await damaged.ask(messages)).refusedParts).toEqual([
     {
       mediaType: "image/png",
       filename: "b",
@@ -77,7 +67,7 @@ it("shows words in the place of the newest image, and of it alone, from then on"
   expect(damaged.shown()[1]?.content[0]).toMatchObject({
     text: "Here.\n[b (image/png) is not shown. x refuses the request (400): Could not process image]",
   });
-  expect((await damaged.ask([...messages, result(picture("c"))])).refusedFiles).toMatchObject([
+  expect((await damaged.ask([...messages, result(picture("c"))])).refusedParts).toMatchObject([
     { isNew: false },
   ]);
   expect(damaged.asked.at(-1)).toEqual(["a", "c"]);
@@ -93,8 +83,8 @@ it("looks for one among several, and the same image twice is one", async () => {
     ["b", "c"],
   ]);
   const twice = provider(holds("a"), "Could not process image");
-  const { refusedFiles } = await twice.ask([user(picture("a")), result(picture("a"))]);
-  expect(refusedFiles).toHaveLength(1);
+  const { refusedParts } = await twice.ask([user(picture("a")), result(picture("a"))]);
+  expect(refusedParts).toHaveLength(1);
   expect(twice.asked).toEqual([["a", "a"], []]);
 });
 

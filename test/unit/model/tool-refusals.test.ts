@@ -1,9 +1,8 @@
 import { expect, it } from "vitest";
 import type { ToolSpec } from "../../../activities/contract/tools.ts";
-import type { Endpoint } from "../../../activities/model/endpoint.ts";
-import { ModelError, type ModelAnswer, type ModelRequest } from "../../../activities/model/model.ts";
+import { ModelError, type ModelRequest } from "../../../activities/model/model.ts";
 import { ToolRefusals } from "../../../activities/model/refusals/tools.ts";
-import { modelRequest } from "../../support/model-request.ts";
+import { modelRequest, someAnswer as answer, someEndpoint as endpoint } from "../../support/model-request.ts";
 
 const offered: readonly ToolSpec[] = Array.from({ length: 6 }, (_, place) => ({
   name: place === 0 ? "bash" : `docs__${place}`,
@@ -11,15 +10,6 @@ const offered: readonly ToolSpec[] = Array.from({ length: 6 }, (_, place) => ({
   inputSchema: { type: "object", properties: {} },
   ...(place === 0 ? {} : { isForeign: true }),
 }));
-const endpoint: Endpoint = {
-  modelId: "m",
-  apiKey: "k",
-  baseUrl: "https://x.example",
-  headers: {},
-  query: {},
-};
-const answer: ModelAnswer = { content: [], finish: "stop", usage: undefined, firstTokenMs: 1, durationMs: 1 };
-
 const refusal = (message: string, param?: string) =>
   new ModelError(message, {
     class: "rejected",
