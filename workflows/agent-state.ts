@@ -99,54 +99,64 @@ export type Phase =
 
 const SHOWN_CALLS = 5;
 
-export function createState(input: CodingAgentInput): AgentState {
-  const carried: CarriedState | undefined = input.carried;
+/** What passes from run to run under its own name, as it is in a session's first run. */
+const FIRST = {
+  step: 0,
+  steps: 0,
+  moreSteps: 0,
+  endsAtLimit: false,
+  context: { used: 0, estimated: true, prunable: 0 },
+  round: 0,
+  breaker: 0,
+  futile: 0,
+  roundStep: 0,
+  compacted: false,
+  compactRequest: undefined,
+  overflows: 0,
+  emptyAnswers: 0,
+  unfinished: 0,
+  mismatches: 0,
+  mismatch: undefined,
+  usage: { input: 0, output: 0, cached: 0, reasoning: 0, calls: 0 },
+  costUsd: 0,
+  deadlineAtMs: undefined,
+  fallback: undefined,
+  switched: undefined,
+  waitingCalls: [],
+  leftVersion: undefined,
+  pushedAtMs: 0,
+  delivered: undefined,
+} satisfies Partial<AgentState>;
+
+/** What each run begins with anew. */
+const EACH_RUN = {
+  phase: "opening",
+  epoch: 1,
+  cacheExpired: false,
+  deadline: undefined,
+  lastCalls: [],
+  sandbox: undefined,
+  remark: undefined,
+} satisfies Partial<AgentState>;
+
+export function createState({ carried, guidance = [] }: CodingAgentInput): AgentState {
+  const { queue, parked, seenIds, recentCalls, undoRequests, nudged, nudge, interrupting, ...same } =
+    carried ?? NOTHING_CARRIED;
   return {
-    phase: "opening",
-    inbox: createInbox(
-      carried?.queue ?? input.guidance ?? [],
-      carried?.parked ?? 0,
-      carried?.seenIds ?? (input.guidance ?? []).map((item) => item.id),
-    ),
-    step: carried?.step ?? 0,
-    steps: carried?.steps ?? 0,
-    moreSteps: carried?.moreSteps ?? 0,
-    endsAtLimit: carried?.endsAtLimit ?? false,
-    epoch: 1,
-    context: carried?.context ?? { used: 0, estimated: true, prunable: 0 },
-    round: carried?.round ?? 0,
-    cacheExpired: false,
-    breaker: carried?.breaker ?? 0,
-    futile: carried?.futile ?? 0,
-    roundStep: carried?.roundStep ?? 0,
-    compacted: carried?.compacted ?? false,
-    compactRequest: carried?.compactRequest,
-    undoRequests: [...(carried?.undoRequests ?? [])],
-    interrupting: carried?.interrupting ?? false,
-    beginsInterruptible: carried?.interrupting !== undefined,
-    recentCalls: [...(carried?.recentCalls ?? [])],
-    loopWarned: carried?.nudged ?? false,
-    loopWarningDue: carried?.nudge ?? false,
-    overflows: carried?.overflows ?? 0,
-    emptyAnswers: carried?.emptyAnswers ?? 0,
-    unfinished: carried?.unfinished ?? 0,
-    mismatches: carried?.mismatches ?? 0,
-    mismatch: carried?.mismatch,
-    usage: carried?.usage ?? { input: 0, output: 0, cached: 0, reasoning: 0, calls: 0 },
-    costUsd: carried?.costUsd ?? 0,
-    deadlineAtMs: carried?.deadlineAtMs,
-    deadline: undefined,
-    fallback: carried?.fallback,
-    switched: carried?.switched,
-    lastCalls: [],
-    sandbox: undefined,
-    waitingCalls: carried?.waitingCalls ?? [],
-    leftVersion: carried?.leftVersion,
-    pushedAtMs: carried?.pushedAtMs ?? 0,
-    delivered: carried?.delivered,
-    remark: undefined,
+    ...EACH_RUN,
+    ...FIRST,
+    ...same,
+    inbox: createInbox(queue ?? guidance, parked ?? 0, seenIds ?? guidance.map(({ id }) => id)),
+    recentCalls: [...(recentCalls ?? [])],
+    undoRequests: [...(undoRequests ?? [])],
+    loopWarned: nudged ?? false,
+    loopWarningDue: nudge ?? false,
+    interrupting: interrupting ?? false,
+    beginsInterruptible: interrupting !== undefined,
   };
 }
+
+const NOTHING_CARRIED: Partial<CarriedState> = {};
 
 export function applyOpened(state: AgentState, session: OpenedSession): void {
   state.step = session.step;
@@ -187,11 +197,6 @@ export function applyStep(state: AgentState, facts: ModelStepFacts): void {
   // The model that steps in has not answered yet.
   if (facts.kind === "answered" || (facts.kind === "unavailable" && facts.reason === "used-up"))
     state.emptyAnswers = 0;
-}
-
-export function applyMismatch(state: AgentState, why: string): void {
-  state.mismatches += 1;
-  state.mismatch = why;
 }
 
 export function applyToolResult(state: AgentState, call: CallFacts, facts: ToolFacts): void {
@@ -237,39 +242,25 @@ export function applyPrune(state: AgentState, facts: PruneFacts): void {
   state.context = facts.context;
 }
 
-/** What the next run of this session is given. */
+/** What the next run of this session is given. What never changed is left out. */
 export function carry(state: AgentState): CarriedState {
+  const { step, steps, round, breaker, context, usage, undoRequests } = state;
+  const names = Object.keys(FIRST) as (keyof typeof FIRST)[];
+  const changed = names.filter((name) => name !== "waitingCalls" && state[name] !== FIRST[name]);
   return {
+    ...Object.fromEntries(changed.map((name) => [name, state[name]])),
     queue: state.inbox.queue,
     parked: state.inbox.parked,
     seenIds: latestIds(state.inbox),
-    step: state.step,
-    steps: state.steps,
-    ...(state.moreSteps > 0 ? { moreSteps: state.moreSteps } : {}),
-    ...(state.endsAtLimit ? { endsAtLimit: true } : {}),
-    round: state.round,
-    breaker: state.breaker,
-    ...(state.futile > 0 ? { futile: state.futile } : {}),
-    ...(state.roundStep > 0 ? { roundStep: state.roundStep } : {}),
+    step,
+    steps,
+    round,
+    breaker,
+    context,
+    usage,
     recentCalls: state.recentCalls.slice(-20),
     nudged: state.loopWarned,
     ...(state.loopWarningDue ? { nudge: true } : {}),
-    ...(state.compacted ? { compacted: true } : {}),
-    ...(state.overflows > 0 ? { overflows: state.overflows } : {}),
-    ...(state.emptyAnswers > 0 ? { emptyAnswers: state.emptyAnswers } : {}),
-    ...(state.unfinished > 0 ? { unfinished: state.unfinished } : {}),
-    ...(state.mismatches > 0 ? { mismatches: state.mismatches } : {}),
-    ...(state.mismatch === undefined ? {} : { mismatch: state.mismatch }),
-    ...(state.costUsd > 0 ? { costUsd: state.costUsd } : {}),
-    ...(state.deadlineAtMs === undefined ? {} : { deadlineAtMs: state.deadlineAtMs }),
-    ...(state.fallback ? { fallback: state.fallback } : {}),
-    ...(state.switched ? { switched: state.switched } : {}),
-    ...(state.compactRequest ? { compactRequest: state.compactRequest } : {}),
-    ...(state.undoRequests.length > 0 ? { undoRequests: state.undoRequests } : {}),
-    ...(state.leftVersion === undefined ? {} : { leftVersion: state.leftVersion }),
-    ...(state.pushedAtMs > 0 ? { pushedAtMs: state.pushedAtMs } : {}),
-    ...(state.delivered === undefined ? {} : { delivered: state.delivered }),
-    context: state.context,
-    usage: state.usage,
+    ...(undoRequests.length > 0 ? { undoRequests } : {}),
   };
 }

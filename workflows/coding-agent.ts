@@ -2,7 +2,7 @@
 import { CancellationScope, CancelledFailure, continueAsNew, workflowInfo } from "@temporalio/workflow";
 import type { BudgetLimit } from "../activities/contract/budget-question.ts";
 import type { ClosedSession } from "../activities/contract/activities.ts";
-import { applyMismatch, applyOpened, applyStep, carry, createState } from "./agent-state.ts";
+import { applyOpened, applyStep, carry, createState } from "./agent-state.ts";
 import { close, keepWaiting } from "./closing.ts";
 import { watchDeadline } from "./deadline.ts";
 import { fetchRepository, pushSaves } from "./delivery.ts";
@@ -13,7 +13,14 @@ import { limitToAsk, mayGoOn } from "./limits.ts";
 import { setUpSandbox } from "./set-up.ts";
 import { announceStop } from "./stops.ts";
 import { returnIfDue, stepIn } from "./fallback.ts";
-import { afterOverflow, afterStep, compactionDue, continueDue, limitReached } from "./loop-policy.ts";
+import {
+  afterOverflow,
+  afterStep,
+  applyMove,
+  compactionDue,
+  continueDue,
+  limitReached,
+} from "./loop-policy.ts";
 import { carryWaiting, MovesOn, type WaitingCall } from "./asking.ts";
 import { givenPrecedence } from "../activities/contract/precedence.ts";
 import type { RunPolicy } from "../activities/contract/run-policy.ts";
@@ -111,10 +118,9 @@ async function loop(run: Run, first: NonNullable<Run["policy"]>): Promise<Outcom
     if (answer.kind === "answered" && limit) return { status: "max_steps", limit };
     if (answer.kind === "unavailable") stepIn(state, Date.now());
     const next = afterStep(state, answer, policy);
-    if (answer.kind === "answered") state.unfinished = next.kind === "unfinished" ? state.unfinished + 1 : 0;
+    applyMove(state, answer, next);
     if (next.kind === "completed") return { status: "completed" };
     if (next.kind === "failed") return failed(next.type, next.message);
-    if (next.kind === "mismatch") applyMismatch(state, next.why);
     if (next.kind !== "run tools") continue;
 
     const stuck = await finishStep(

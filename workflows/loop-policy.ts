@@ -77,6 +77,14 @@ export function afterStep(state: AgentState, step: ModelStepFacts, policy: RunPo
   return { kind: "again" };
 }
 
+/** Counts answers that were not finished, or not what the session's schema asks for. */
+export function applyMove(state: AgentState, step: ModelStepFacts, next: NextMove): void {
+  if (step.kind === "answered") state.unfinished = next.kind === "unfinished" ? state.unfinished + 1 : 0;
+  if (next.kind !== "mismatch") return;
+  state.mismatches += 1;
+  state.mismatch = next.why;
+}
+
 /** The calls of a step in the groups that run one after another, each group at once; with their places in the answer. */
 export function callGroups(calls: readonly CallFacts[]): (readonly [CallFacts, number])[][] {
   const groups: (readonly [CallFacts, number])[][] = [];

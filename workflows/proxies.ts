@@ -41,27 +41,24 @@ const retry = (maximumAttempts: number, maximumIntervalMs = MINUTE_MS) => ({
   maximumAttempts,
 });
 
+type OptionsPolicy = Pick<
+  RunPolicy,
+  | "modelTimeoutMs"
+  | "toolTimeoutMs"
+  | "taskQueues"
+  | "heartbeatTimeoutMs"
+  | "hostTimeoutMs"
+  | "setupTimeoutMs"
+  | "takesTurns"
+>;
+
 /** Options by activity; queues and the model's and tools' own timeouts come with the policy. */
-export function activityOptions(
-  policy: Pick<
-    RunPolicy,
-    | "modelTimeoutMs"
-    | "toolTimeoutMs"
-    | "taskQueues"
-    | "heartbeatTimeoutMs"
-    | "hostTimeoutMs"
-    | "setupTimeoutMs"
-    | "takesTurns"
-  >,
-  sandboxQueue: string | undefined,
-) {
+export function activityOptions(policy: OptionsPolicy, sandboxQueue: string | undefined) {
   const common = {
     ...COMMON,
     heartbeatTimeout: policy.heartbeatTimeoutMs ?? HEARTBEAT_TIMEOUT_MS,
     ...(policy.takesTurns ? { allowEagerDispatch: false } : {}),
   };
-  const models = queue(policy.taskQueues.models);
-  const admin = queue(policy.taskQueues.admin);
   // Of a host's own queue: if no worker takes the call, the host is gone. Never retried by the server.
   const host = {
     ...queue(sandboxQueue),
@@ -69,62 +66,52 @@ export function activityOptions(
       ? {}
       : { scheduleToStartTimeout: policy.hostTimeoutMs ?? HOST_TIMEOUT_MS }),
   };
+  const onHost = (timeoutMs: number, attempts = AWAY_ATTEMPTS) => ({
+    ...common,
+    ...host,
+    startToCloseTimeout: timeoutMs,
+    retry: retry(attempts),
+  });
+  const brief = {
+    ...common,
+    ...queue(policy.taskQueues.admin),
+    startToCloseTimeout: MINUTE_MS,
+    retry: retry(AWAY_ATTEMPTS),
+  };
+  const model = { ...common, ...queue(policy.taskQueues.models), startToCloseTimeout: policy.modelTimeoutMs };
   return {
     // Longer than a restore may take.
-    openSandbox: { ...common, ...host, startToCloseTimeout: 6 * MINUTE_MS, retry: retry(8) },
+    openSandbox: onHost(6 * MINUTE_MS, 8),
     // Besides the commands: opening the sandbox, and taking or keeping what they made.
-    setUpSandbox: {
-      ...common,
-      ...host,
-      startToCloseTimeout: (policy.setupTimeoutMs ?? 0) + 10 * MINUTE_MS,
-      retry: retry(8),
-    },
+    setUpSandbox: onHost((policy.setupTimeoutMs ?? 0) + 10 * MINUTE_MS, 8),
     // A first clone of a large repository; a remote that is away is given up by the activity itself.
-    fetchRepository: { ...common, ...host, startToCloseTimeout: 60 * MINUTE_MS, retry: retry(8) },
-    publish: { ...common, ...host, startToCloseTimeout: 30 * MINUTE_MS, retry: retry(AWAY_ATTEMPTS) },
-    parkGuidance: { ...common, ...admin, startToCloseTimeout: MINUTE_MS, retry: retry(AWAY_ATTEMPTS) },
-    announceQueued: { ...common, ...admin, startToCloseTimeout: MINUTE_MS, retry: retry(AWAY_ATTEMPTS) },
+    fetchRepository: onHost(60 * MINUTE_MS, 8),
+    publish: onHost(30 * MINUTE_MS),
+    parkGuidance: brief,
+    announceQueued: brief,
     // A provider that is away for an hour is waited for (MODEL_ATTEMPTS); refusals are not retried at all.
-    modelStep: {
-      ...common,
-      ...models,
-      startToCloseTimeout: policy.modelTimeoutMs,
-      retry: retry(WAITING_ATTEMPTS, 2 * MINUTE_MS),
-    },
-    runTool: {
-      ...common,
-      ...host,
-      startToCloseTimeout: policy.toolTimeoutMs,
-      retry: retry(AWAY_ATTEMPTS * 3, 15_000),
-    },
-    askPerson: { ...common, ...admin, startToCloseTimeout: MINUTE_MS, retry: retry(AWAY_ATTEMPTS) },
-    settleQuestion: { ...common, ...admin, startToCloseTimeout: MINUTE_MS, retry: retry(AWAY_ATTEMPTS) },
-    askBudget: { ...common, ...admin, startToCloseTimeout: MINUTE_MS, retry: retry(AWAY_ATTEMPTS) },
-    settleBudget: { ...common, ...admin, startToCloseTimeout: MINUTE_MS, retry: retry(AWAY_ATTEMPTS) },
-    notify: { ...common, ...admin, startToCloseTimeout: MINUTE_MS, retry: retry(AWAY_ATTEMPTS) },
-    markWaiting: { ...common, ...admin, startToCloseTimeout: MINUTE_MS, retry: retry(AWAY_ATTEMPTS) },
+    modelStep: { ...model, retry: retry(WAITING_ATTEMPTS, 2 * MINUTE_MS) },
+    runTool: { ...onHost(policy.toolTimeoutMs), retry: retry(AWAY_ATTEMPTS * 3, 15_000) },
+    askPerson: brief,
+    settleQuestion: brief,
+    askBudget: brief,
+    settleBudget: brief,
+    notify: brief,
+    markWaiting: brief,
     // A save of the workspace, as the delegate's first files; its files are few.
-    openDelegate: { ...common, ...host, startToCloseTimeout: 6 * MINUTE_MS, retry: retry(AWAY_ATTEMPTS) },
-    settleDelegate: { ...common, ...host, startToCloseTimeout: 10 * MINUTE_MS, retry: retry(AWAY_ATTEMPTS) },
-    summarize: {
-      ...common,
-      ...models,
-      startToCloseTimeout: policy.modelTimeoutMs,
-      retry: retry(WAITING_ATTEMPTS),
-    },
-    undoCompaction: { ...common, ...admin, startToCloseTimeout: MINUTE_MS, retry: retry(AWAY_ATTEMPTS) },
-    prune: { ...common, ...admin, startToCloseTimeout: MINUTE_MS, retry: retry(AWAY_ATTEMPTS) },
-    saveWorkspace: { ...common, ...host, startToCloseTimeout: 5 * MINUTE_MS, retry: retry(AWAY_ATTEMPTS) },
-    parkSandbox: { ...common, ...host, startToCloseTimeout: 5 * MINUTE_MS, retry: retry(AWAY_ATTEMPTS) },
+    openDelegate: onHost(6 * MINUTE_MS),
+    settleDelegate: onHost(10 * MINUTE_MS),
+    summarize: { ...model, retry: retry(WAITING_ATTEMPTS) },
+    undoCompaction: brief,
+    prune: brief,
+    saveWorkspace: onHost(5 * MINUTE_MS),
+    parkSandbox: onHost(5 * MINUTE_MS),
     // A host that is gone must not keep the run from ending; nor an engine that is away: the activity itself gives up.
     closeSandbox: {
-      ...common,
-      ...host,
+      ...onHost(5 * MINUTE_MS),
       scheduleToStartTimeout: Math.min(MINUTE_MS, policy.hostTimeoutMs ?? MINUTE_MS),
-      startToCloseTimeout: 5 * MINUTE_MS,
-      retry: retry(AWAY_ATTEMPTS),
     },
-    closeSession: { ...common, ...admin, startToCloseTimeout: MINUTE_MS, retry: retry(AWAY_ATTEMPTS) },
+    closeSession: brief,
   } satisfies Record<Exclude<keyof AgentActivities, "openSession">, ActivityOptions>;
 }
 
