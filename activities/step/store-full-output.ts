@@ -22,7 +22,7 @@ export async function keepWhole(
   if ((await storedOutputBytes(db, sessionId, handle)) >= maxStoredBytes) {
     const most = Math.ceil(maxStoredBytes / 2 ** 20);
     const note = `[This output was not kept: this session's outputs take ${most} MiB, which is all that a session may store. Write long outputs to a file instead.]`;
-    await saveOutputPart(db, sessionId, handle, 0, 0, note);
+    await saveOutputPart(db, { sessionId, handle, part: 0, offset: 0, content: note });
     return;
   }
   const sanitizer = deps.sanitizer.stream();
@@ -30,7 +30,7 @@ export async function keepWhole(
   let offset = 0;
   const save = async (content: string) => {
     if (content === "") return;
-    await saveOutputPart(db, sessionId, handle, part, offset, content);
+    await saveOutputPart(db, { sessionId, handle, part, offset, content });
     part += 1;
     offset += content.length;
   };

@@ -24,77 +24,90 @@ export interface Announcements {
 
 /** Listens on a connection of its own, and on another one if that is lost. */
 export function hearAnnouncements(store: Store): Announcements {
-  /** Keys of watched sessions, with the number of the announcement; undefined while not connected. */
-  let watched: Map<number, number> | undefined;
-  let announced = 0;
-  const begins = new Callbacks<number>();
-  const stops = new Callbacks<string>();
-  let closed = false;
-  let end: (() => void) | undefined;
+  return new HeardAnnouncements(store);
+}
 
-  const open = async (): Promise<void> => {
+class HeardAnnouncements implements Announcements {
+  readonly #store: Store;
+  readonly #begins = new Callbacks<number>();
+  readonly #stops = new Callbacks<string>();
+  /** Keys of watched sessions, with the number of the announcement; undefined while not connected. */
+  #watched: Map<number, number> | undefined;
+  #announced = 0;
+  #isClosed = false;
+  #end: (() => void) | undefined;
+
+  constructor(store: Store) {
+    this.#store = store;
+    void this.#reconnect();
+  }
+
+  readonly isWatched = (sessionId: string): boolean => this.#watched?.has(watchKey(sessionId)) ?? true;
+
+  async wake(sessionIds: readonly string[]): Promise<void> {
+    const asOf = this.#announced;
+    const keys = [...new Set(sessionIds.map(watchKey))];
+    const values = [keys, keys.map(channelOf), WATCH_CLASS];
+    const { rows } = await this.#store.pool.query<{ key: number }>(WAKE, values);
+    const heard = new Set(rows.map(({ key }) => key));
+    for (const key of keys)
+      if (!heard.has(key) && (this.#watched?.get(key) ?? Infinity) <= asOf) this.#watched?.delete(key);
+  }
+
+  readonly onWatched = (sessionId: string, begun: () => void): (() => void) =>
+    this.#begins.add(watchKey(sessionId), begun);
+
+  readonly stop = (sessionId: string): void => {
+    this.#stops.call(sessionId);
+    this.#store.pool.query("select pg_notify($1, $2)", [STOP_CHANNEL, sessionId]).catch(() => undefined);
+  };
+
+  onStop(sessionId: string, stopped: () => void): () => void {
+    return this.#stops.add(sessionId, stopped);
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    this.#end?.();
+  }
+
+  async #connect(): Promise<void> {
     const known = new Map<number, number>();
-    const connection = await dedicated(store, onLost, (channel, payload) => {
-      if (channel === STOP_CHANNEL) return stops.call(payload);
-      const key = Number(payload);
-      known.set(key, ++announced);
-      begins.call(key);
+    const begin = (key: number) => known.set(key, ++this.#announced);
+    const onLost = () => {
+      this.#watched = undefined;
+      this.#end = undefined;
+      void this.#reconnect();
+    };
+    const { client, end } = await dedicated(this.#store, onLost, (channel, payload) => {
+      if (channel === STOP_CHANNEL) return this.#stops.call(payload);
+      begin(Number(payload));
+      this.#begins.call(Number(payload));
     });
     try {
-      await connection.client.query(`listen ${WATCHED_CHANNEL}`);
-      await connection.client.query(`listen ${STOP_CHANNEL}`);
-      for (const key of await watchedKeys(connection.client)) known.set(key, ++announced);
+      await client.query(`listen ${WATCHED_CHANNEL}`);
+      await client.query(`listen ${STOP_CHANNEL}`);
+      for (const key of await watchedKeys(client)) begin(key);
       // Not before: until all are known, any session may be watched.
-      watched = known;
+      this.#watched = known;
     } catch (error) {
-      watched = undefined;
-      connection.end();
+      this.#watched = undefined;
+      end();
       throw error;
     }
-    if (closed) connection.end();
-    else end = connection.end;
-  };
-  const reopen = async () => {
-    while (!closed) {
+    if (this.#isClosed) end();
+    else this.#end = end;
+  }
+
+  async #reconnect(): Promise<void> {
+    while (!this.#isClosed) {
       try {
-        return await open();
+        return await this.#connect();
       } catch {
         await sleep(RECONNECT_MS, undefined, { ref: false });
       }
     }
-  };
-  const onLost = () => {
-    watched = undefined;
-    end = undefined;
-    void reopen();
-  };
-  void reopen();
-
-  return {
-    isWatched: (sessionId) => watched?.has(watchKey(sessionId)) ?? true,
-    async wake(sessionIds) {
-      const asOf = announced;
-      const keys = [...new Set(sessionIds.map(watchKey))];
-      const { rows } = await store.pool.query<{ key: number }>(WAKE, [
-        keys,
-        keys.map(channelOf),
-        WATCH_CLASS,
-      ]);
-      const heard = new Set(rows.map(({ key }) => key));
-      for (const key of keys)
-        if (!heard.has(key) && (watched?.get(key) ?? Infinity) <= asOf) watched?.delete(key);
-    },
-    onWatched: (sessionId, begun) => begins.add(watchKey(sessionId), begun),
-    stop(sessionId) {
-      stops.call(sessionId);
-      store.pool.query("select pg_notify($1, $2)", [STOP_CHANNEL, sessionId]).catch(() => undefined);
-    },
-    onStop: (sessionId, stopped) => stops.add(sessionId, stopped),
-    close() {
-      closed = true;
-      end?.();
-    },
-  };
+  }
 }
 
 /** A session whose lock is free has no watcher: nothing is sent then, and the lock is released at once. */

@@ -138,7 +138,9 @@ export interface Notifier {
 }
 
 /** Nothing is sent for unwatched sessions. */
-export function createNotifier(announcements: Announcements): Notifier {
+export function createNotifier(
+  announcements: Pick<Announcements, "wake" | "isWatched" | "onWatched">,
+): Notifier {
   const waiting = new Set<string>();
   let timer: NodeJS.Timeout | undefined;
   const flush = () => {

@@ -4,6 +4,7 @@ import { estimateMessage } from "../contract/tokens.ts";
 import type { Message } from "../contract/message.ts";
 import type { Store } from "./db.ts";
 import { filesAsOf } from "./saved-bytes.ts";
+import { outputHandle } from "./tool-calls.ts";
 import { insertMessage, takeSequences } from "./transcript.ts";
 
 export interface Fork {
@@ -26,56 +27,17 @@ export type Forked =
  * Rows keep their epochs and sequences, so that handles in the text lead to the same outputs.
  */
 export async function forkSession(store: Pick<Store, "db">, fork: Fork): Promise<Forked> {
-  const { from, to, beforeStep } = fork;
+  const { from, to } = fork;
   return store.db.transaction(
     async (tx): Promise<Forked> => {
-      const open = await tx.execute<{ step: number | null }>(sql`
-        select max(step) as step from tool_calls where session_id = ${from} and superseded_epoch is null
-        and step < ${beforeStep} and status in ('pending', 'running')`);
-      const unfinished = open.rows[0]?.step;
-      if (unfinished !== undefined && unfinished !== null) return { kind: "unfinished", step: unfinished };
+      const step = await unfinishedStep(tx, fork);
+      if (step !== null) return { kind: "unfinished", step };
       const made = await tx.execute(sql`
         insert into sessions (id, task, config, instructions, epoch, owner)
         select ${to}, task, config, instructions, epoch, owner from sessions where id = ${from} on conflict do nothing`);
       if (made.rowCount === 0) return { kind: "taken" };
-      // A round made at the very step that is left out is made again when it is due.
-      await tx.execute(sql`
-        insert into compaction_events (session_id, epoch, step, round, trigger, strategy, status, reason, attempts,
-          tokens_before, tokens_after, from_sequence, to_sequence, summary_content, replaced, duration_ms, created_at)
-        select ${to}, epoch, step, round, trigger, strategy, status, reason, attempts,
-          tokens_before, tokens_after, from_sequence, to_sequence, summary_content, replaced, duration_ms, created_at
-        from compaction_events where session_id = ${from} and superseded_epoch is null and step < ${beforeStep} order by id`);
-      await tx.execute(sql`
-        insert into stored_messages (session_id, sequence, position, epoch, step, slot, role, kind, content, meta, token_count,
-          pruned_step, created_at)
-        select ${to}, sequence, position, epoch, step, slot, role, kind, content, meta, token_count,
-          case when pruned_step < ${beforeStep} then pruned_step end, created_at
-        from stored_messages where session_id = ${from} and superseded_epoch is null and step < ${beforeStep} order by id`);
-      await tx.execute(sql`
-        insert into tool_calls (session_id, epoch, step, index, call_id, name, sequence, status, fence, container,
-          exit_code, truncated, started_at, finished_at)
-        select ${to}, epoch, step, index, call_id, name, sequence, status, fence, container, exit_code, truncated,
-          started_at, finished_at
-        from tool_calls where session_id = ${from} and superseded_epoch is null and step < ${beforeStep}`);
-      await tx.execute(sql`
-        insert into tool_outputs (session_id, handle, part, "offset", content)
-        select ${to}, handle, part, "offset", content from tool_outputs where session_id = ${from} and handle in (
-          select case when epoch = 1 then '' else 'e' || epoch end || 's' || step || 'c' || index
-          from tool_calls where session_id = ${to})`);
-      // So that a reset of the new session can say again what it has of them.
-      await tx.execute(sql`
-        insert into guidance (session_id, id, parts, queued_at, said_by, delivered_sequence)
-        select ${to}, id, parts, queued_at, said_by, delivered_sequence from guidance where session_id = ${from}
-        and delivered_sequence in (select sequence from stored_messages where session_id = ${to}) order by ordinal`);
-      await tx.execute(sql`
-        insert into egress_rules (session_id, epoch, step, domain, by) select ${to}, epoch, step, domain, by
-        from egress_rules where session_id = ${from} and superseded_epoch is null and step < ${beforeStep} order by id`);
-      // A plan that a person has approved by then is approved.
-      await tx.execute(sql`
-        insert into questions (session_id, epoch, id, step, call_index, kind, text, input_hash, asked_at, status, answer,
-          answered_by, answered_at)
-        select ${to}, epoch, id, step, call_index, kind, text, input_hash, asked_at, status, answer, answered_by, answered_at
-        from questions where session_id = ${from} and kind = 'plan' and status = 'answered' and step < ${beforeStep}`);
+      await copyConversation(tx, fork);
+      await copyDecisions(tx, fork);
       await copyFiles(tx, fork);
       // Each session has a branch of its own; what was delivered was the other's.
       await tx.execute(sql`
@@ -85,7 +47,7 @@ export async function forkSession(store: Pick<Store, "db">, fork: Fork): Promise
         insert into cursors (session_id, message_sequence) select ${to}, greatest(
           coalesce((select max(sequence) from stored_messages where session_id = ${to}), 0),
           coalesce((select max(sequence) from tool_calls where session_id = ${to}), 0))`);
-      await tellModel(tx, fork);
+      await informModel(tx, fork);
       return { kind: "forked" };
     },
     { isolationLevel: "repeatable read" },
@@ -93,6 +55,57 @@ export async function forkSession(store: Pick<Store, "db">, fork: Fork): Promise
 }
 
 type Transaction = Parameters<Parameters<Store["db"]["transaction"]>[0]>[0];
+
+/** The last step to be taken along that has calls which still run; null if none has. */
+async function unfinishedStep(tx: Transaction, { from, beforeStep }: Fork): Promise<number | null> {
+  const { rows } = await tx.execute<{ step: number | null }>(sql`
+    select max(step) as step from tool_calls where session_id = ${from} and superseded_epoch is null
+    and step < ${beforeStep} and status in ('pending', 'running')`);
+  return rows[0]?.step ?? null;
+}
+
+async function copyConversation(tx: Transaction, { from, to, beforeStep }: Fork): Promise<void> {
+  // A round made at the very step that is left out is made again when it is due.
+  await tx.execute(sql`
+    insert into compaction_events (session_id, epoch, step, round, trigger, strategy, status, reason, attempts,
+      tokens_before, tokens_after, from_sequence, to_sequence, summary_content, replaced, duration_ms, created_at)
+    select ${to}, epoch, step, round, trigger, strategy, status, reason, attempts,
+      tokens_before, tokens_after, from_sequence, to_sequence, summary_content, replaced, duration_ms, created_at
+    from compaction_events where session_id = ${from} and superseded_epoch is null and step < ${beforeStep} order by id`);
+  await tx.execute(sql`
+    insert into stored_messages (session_id, sequence, position, epoch, step, slot, role, kind, content, meta, token_count,
+      pruned_step, created_at)
+    select ${to}, sequence, position, epoch, step, slot, role, kind, content, meta, token_count,
+      case when pruned_step < ${beforeStep} then pruned_step end, created_at
+    from stored_messages where session_id = ${from} and superseded_epoch is null and step < ${beforeStep} order by id`);
+  await tx.execute(sql`
+    insert into tool_calls (session_id, epoch, step, index, call_id, name, sequence, status, fence, container,
+      exit_code, truncated, started_at, finished_at)
+    select ${to}, epoch, step, index, call_id, name, sequence, status, fence, container, exit_code, truncated,
+      started_at, finished_at
+    from tool_calls where session_id = ${from} and superseded_epoch is null and step < ${beforeStep}`);
+  await tx.execute(sql`
+    insert into tool_outputs (session_id, handle, part, "offset", content)
+    select ${to}, handle, part, "offset", content from tool_outputs where session_id = ${from} and handle in (
+      select ${outputHandle("c")} from tool_calls c where session_id = ${to})`);
+  // So that a reset of the new session can say again what it has of them.
+  await tx.execute(sql`
+    insert into guidance (session_id, id, parts, queued_at, said_by, delivered_sequence)
+    select ${to}, id, parts, queued_at, said_by, delivered_sequence from guidance where session_id = ${from}
+    and delivered_sequence in (select sequence from stored_messages where session_id = ${to}) order by ordinal`);
+}
+
+/** What people allowed and approved by then. */
+async function copyDecisions(tx: Transaction, { from, to, beforeStep }: Fork): Promise<void> {
+  await tx.execute(sql`
+    insert into egress_rules (session_id, epoch, step, domain, by) select ${to}, epoch, step, domain, by
+    from egress_rules where session_id = ${from} and superseded_epoch is null and step < ${beforeStep} order by id`);
+  await tx.execute(sql`
+    insert into questions (session_id, epoch, id, step, call_index, kind, text, input_hash, asked_at, status, answer,
+      answered_by, answered_at)
+    select ${to}, epoch, id, step, call_index, kind, text, input_hash, asked_at, status, answer, answered_by, answered_at
+    from questions where session_id = ${from} and kind = 'plan' and status = 'answered' and step < ${beforeStep}`);
+}
 
 /** The newest files of the steps that are taken along, and those put in at the start, with all they are built on; what a delegate's
  * are built on is its parent's, and shared. */
@@ -117,7 +130,7 @@ async function copyFiles(tx: Transaction, { from, to, beforeStep }: Fork): Promi
     order by c.id`);
 }
 
-async function tellModel(tx: Transaction, { from, to, beforeStep }: Fork): Promise<void> {
+async function informModel(tx: Transaction, { from, to, beforeStep }: Fork): Promise<void> {
   const filesAre = await filesAsOf(tx, from, beforeStep);
   const text = `[This conversation continues from an earlier point of session ${from}. The files in /workspace are ${filesAre}; processes that were started are not there.]`;
   const message: Message = { role: "user", content: [{ type: "text", text }] };

@@ -171,18 +171,18 @@ export async function loadBill(db: Queryable, sessionId: string): Promise<Sessio
   return sessionBill(row);
 }
 
-/** Everything a session was billed, kept and wasted. As float8: a sum of tokens passes 2^31, and is exact below 2^53. */
+/** As float8: a sum of tokens passes 2^31, and is exact below 2^53. */
+export const usageColumns = {
+  input: sql<number>`coalesce(sum(${modelCalls.inputTokens}), 0)::float8`,
+  output: sql<number>`coalesce(sum(${modelCalls.outputTokens}), 0)::float8`,
+  cached: sql<number>`coalesce(sum(${modelCalls.cachedTokens}), 0)::float8`,
+  reasoning: sql<number>`coalesce(sum(${modelCalls.reasoningTokens}), 0)::float8`,
+  calls: sql<number>`count(*)::int`,
+};
+
+/** Everything a session was billed, kept and wasted. */
 export async function totalUsage(db: Queryable, sessionId: string): Promise<StepUsage & { calls: number }> {
-  const [row] = await db
-    .select({
-      input: sql<number>`coalesce(sum(${modelCalls.inputTokens}), 0)::float8`,
-      output: sql<number>`coalesce(sum(${modelCalls.outputTokens}), 0)::float8`,
-      cached: sql<number>`coalesce(sum(${modelCalls.cachedTokens}), 0)::float8`,
-      reasoning: sql<number>`coalesce(sum(${modelCalls.reasoningTokens}), 0)::float8`,
-      calls: sql<number>`count(*)::int`,
-    })
-    .from(modelCalls)
-    .where(eq(modelCalls.sessionId, sessionId));
+  const [row] = await db.select(usageColumns).from(modelCalls).where(eq(modelCalls.sessionId, sessionId));
   return row ?? { input: 0, output: 0, cached: 0, reasoning: 0, calls: 0 };
 }
 

@@ -6,7 +6,7 @@ import type { TokenRatio } from "../contract/tokens.ts";
 import type { Database, Queryable } from "./db.ts";
 import { hasWaitingDelegate } from "./delegations.ts";
 import type { EventType } from "./event.ts";
-import { costColumns, sessionBill } from "./model-calls.ts";
+import { costColumns, sessionBill, usageColumns } from "./model-calls.ts";
 import {
   compactionEvents,
   cursors,
@@ -127,64 +127,60 @@ export async function readFigures(
   ids: readonly string[],
 ): Promise<Map<string, SessionFigures>> {
   if (ids.length === 0) return new Map();
-  const list = [...ids];
-  const usage = await db
-    .select({
-      id: modelCalls.sessionId,
-      input: sql<number>`coalesce(sum(${modelCalls.inputTokens}), 0)::float8`,
-      cached: sql<number>`coalesce(sum(${modelCalls.cachedTokens}), 0)::float8`,
-      output: sql<number>`coalesce(sum(${modelCalls.outputTokens}), 0)::float8`,
-      reasoning: sql<number>`coalesce(sum(${modelCalls.reasoningTokens}), 0)::float8`,
-      calls: sql<number>`count(*)::int`,
-      ...costColumns,
-    })
+  const usage = byId(await usageRows(db, ids));
+  const steps = byId(await stepRows(db, ids));
+  const begun = byId(await latestSteps(db, ids));
+  const rounds = byId(await roundRows(db, ids));
+  const cursor = byId(await cursorRows(db, ids));
+  const figures = (id: string): SessionFigures => {
+    const used = usage.get(id);
+    const { input = 0, cached = 0, output = 0, reasoning = 0, calls = 0 } = used ?? {};
+    return {
+      step: Math.max(steps.get(id)?.step ?? 0, begun.get(id)?.step ?? 0),
+      compactionRounds: rounds.get(id)?.rounds ?? 0,
+      usage: { input, cached, output, reasoning, calls },
+      bill: sessionBill(used),
+      lastSeq: cursor.get(id)?.seq ?? 0,
+    };
+  };
+  return new Map(ids.map((id) => [id, figures(id)]));
+}
+
+const byId = <Row extends { readonly id: string }>(rows: readonly Row[]): ReadonlyMap<string, Row> =>
+  new Map(rows.map((row) => [row.id, row]));
+
+const usageRows = (db: Database, ids: readonly string[]) =>
+  db
+    .select({ id: modelCalls.sessionId, ...usageColumns, ...costColumns })
     .from(modelCalls)
-    .where(inArray(modelCalls.sessionId, list))
+    .where(inArray(modelCalls.sessionId, [...ids]))
     .groupBy(modelCalls.sessionId);
-  const steps = await db
+
+const stepRows = (db: Database, ids: readonly string[]) =>
+  db
     .select({ id: storedMessages.sessionId, step: sql<number>`max(${storedMessages.step})::int` })
     .from(storedMessages)
-    .where(and(inArray(storedMessages.sessionId, list), isNull(storedMessages.supersededEpoch)))
+    .where(and(inArray(storedMessages.sessionId, [...ids]), isNull(storedMessages.supersededEpoch)))
     .groupBy(storedMessages.sessionId);
-  const rounds = await db
+
+const roundRows = (db: Database, ids: readonly string[]) =>
+  db
     .select({ id: compactionEvents.sessionId, rounds: sql<number>`max(${compactionEvents.round})::int` })
     .from(compactionEvents)
     .where(
       and(
-        inArray(compactionEvents.sessionId, list),
+        inArray(compactionEvents.sessionId, [...ids]),
         eq(compactionEvents.status, "compacted"),
         isNull(compactionEvents.supersededEpoch),
       ),
     )
     .groupBy(compactionEvents.sessionId);
-  const seqs = await db
+
+const cursorRows = (db: Database, ids: readonly string[]) =>
+  db
     .select({ id: cursors.sessionId, seq: cursors.eventSeq })
     .from(cursors)
-    .where(inArray(cursors.sessionId, list));
-  const begun = await latestSteps(db, list);
-  const find = <Row extends { id: string }>(rows: Row[], id: string) => rows.find((row) => row.id === id);
-  return new Map(
-    ids.map((id): [string, SessionFigures] => {
-      const used = find(usage, id);
-      return [
-        id,
-        {
-          step: Math.max(find(steps, id)?.step ?? 0, find(begun, id)?.step ?? 0),
-          compactionRounds: find(rounds, id)?.rounds ?? 0,
-          usage: {
-            input: used?.input ?? 0,
-            cached: used?.cached ?? 0,
-            output: used?.output ?? 0,
-            reasoning: used?.reasoning ?? 0,
-            calls: used?.calls ?? 0,
-          },
-          bill: sessionBill(used),
-          lastSeq: find(seqs, id)?.seq ?? 0,
-        },
-      ];
-    }),
-  );
-}
+    .where(inArray(cursors.sessionId, [...ids]));
 
 /** The step of the live line that was begun last, of each session: looked for from its newest event back. */
 async function latestSteps(db: Database, ids: readonly string[]): Promise<{ id: string; step: number }[]> {

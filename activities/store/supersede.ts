@@ -61,7 +61,7 @@ export async function supersede(tx: Queryable, id: string, epoch: number, at: St
   if (messages + rounds + saved + calls + settled + delegated === 0) return false;
   await supersedeQuestions(tx, id, epoch, at);
   await mark(sql`permission_grants`, sql`step >= ${at.step}`);
-  if (at.phase === "model") await tellModel(tx, id, epoch, at.step);
+  if (at.phase === "model") await informModel(tx, id, epoch, at.step);
   return true;
 }
 
@@ -127,7 +127,7 @@ async function supersedeQuestions(tx: Queryable, id: string, epoch: number, at: 
     where session_id = ${id} and epoch < ${epoch} and step >= ${at.step} and status <> 'superseded'`);
 }
 
-async function tellModel(tx: Queryable, id: string, epoch: number, step: number): Promise<void> {
+async function informModel(tx: Queryable, id: string, epoch: number, step: number): Promise<void> {
   const text = resetNotice(await filesAsOf(tx, id, step));
   const message: Message = { role: "user", content: [{ type: "text", text }] };
   await insertMessage(tx, id, await takeSequences(tx, id, 1), {

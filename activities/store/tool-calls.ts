@@ -142,16 +142,15 @@ export async function resultOf(
   return row;
 }
 
-/** Appends a piece of a whole output. Idempotent by part, so that a second attempt writes the same again. */
-export async function saveOutputPart(
-  db: Queryable,
-  sessionId: string,
-  handle: string,
-  part: number,
-  offset: number,
-  content: string,
-): Promise<void> {
-  await db.insert(toolOutputs).values({ sessionId, handle, part, offset, content }).onConflictDoNothing();
+/** A piece of a whole output, from `offset` on, in characters. */
+export type OutputPart = Pick<
+  typeof toolOutputs.$inferInsert,
+  "sessionId" | "handle" | "part" | "offset" | "content"
+>;
+
+/** Appends a piece. Idempotent by part, so that a second attempt writes the same again. */
+export async function saveOutputPart(db: Queryable, part: OutputPart): Promise<void> {
+  await db.insert(toolOutputs).values(part).onConflictDoNothing();
 }
 
 /** What the whole outputs of a session take in the database, except this one's: read from their heads, not their texts. */

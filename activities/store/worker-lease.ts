@@ -43,8 +43,7 @@ export interface WorkerLease {
   close(): Promise<void>;
 }
 
-/** Takes a lease; if the connection breaks, it is taken again as soon as Postgres answers. */
-export async function holdLease(options: {
+export interface LeaseOptions {
   readonly url: string;
   readonly identity: string;
   readonly namespace: string;
@@ -52,100 +51,123 @@ export async function holdLease(options: {
   readonly frozenMs: number;
   /** Default 10 s. */
   readonly settlingMs?: number;
-}): Promise<WorkerLease> {
-  const { identity, namespace, frozenMs, settlingMs = SETTLING_MS } = options;
-  let settledAt = 0;
-  let id: number | undefined;
-  let client: pg.Client | undefined;
-  let closed = false;
+}
 
-  const open = async (): Promise<pg.Client> => {
-    const next = new pg.Client({
-      connectionString: options.url,
+/** Takes a lease; if the connection breaks, it is taken again as soon as Postgres answers. */
+export async function holdLease(options: LeaseOptions): Promise<WorkerLease> {
+  const lease = new HeldLease(options);
+  await lease.begin();
+  return lease;
+}
+
+class HeldLease implements WorkerLease {
+  readonly #options: LeaseOptions;
+  readonly #settlingMs: number;
+  #settledAt = 0;
+  #id: number | undefined;
+  #client: pg.Client | undefined;
+  #speaking: NodeJS.Timeout | undefined;
+  #isClosed = false;
+
+  constructor(options: LeaseOptions) {
+    this.#options = options;
+    this.#settlingMs = options.settlingMs ?? SETTLING_MS;
+  }
+
+  async begin(): Promise<void> {
+    this.#client = await this.#connect();
+    const speak = () => void this.#client?.query("select 1").catch(() => undefined);
+    // Also while this worker frees another's work, however long that takes.
+    this.#speaking = setInterval(speak, this.#options.frozenMs / 3);
+  }
+
+  async missing(): Promise<readonly LostWorker[]> {
+    if (this.#client === undefined) return [];
+    this.#speaking?.refresh();
+    const { namespace, frozenMs } = this.#options;
+    const values = [this.#id, namespace, LOCK_CLASS, frozenMs, this.#settlingMs];
+    const { rows } = await this.#client.query<LostWorker>(MISSING, values);
+    return performance.now() < this.#settledAt ? [] : rows;
+  }
+
+  async settle(lost: LostWorker, work: () => Promise<void>): Promise<boolean> {
+    const client = this.#client;
+    if (client === undefined) return false;
+    const lock = [lost.frozen ? FREEING_CLASS : LOCK_CLASS, lost.id];
+    const { rows } = await client.query<{ taken: boolean }>(
+      "select pg_try_advisory_lock($1, $2) as taken",
+      lock,
+    );
+    if (!rows[0]?.taken) return false;
+    try {
+      const open = await client.query("select 1 from workers where id = $1 and ended_at is null", [lost.id]);
+      if (open.rowCount === 0) return false;
+      await work();
+      if (!lost.frozen) await client.query(END, [lost.id]);
+      return true;
+    } finally {
+      await client.query("select pg_advisory_unlock($1, $2)", lock).catch(() => undefined);
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    clearInterval(this.#speaking);
+    await this.#client?.query(END, [this.#id]).catch(() => undefined);
+    await this.#client?.end().catch(() => undefined);
+  }
+
+  async #connect(): Promise<pg.Client> {
+    const client = new pg.Client({
+      connectionString: this.#options.url,
       connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
       application_name: "longhaul-lease",
       keepAlive: true,
       options: KEEPALIVE,
     });
-    next.on("error", () => lost(next));
-    next.on("end", () => lost(next));
-    await next.connect();
+    const onEnd = () => {
+      if (this.#client !== client || this.#isClosed) return;
+      this.#client = undefined;
+      void this.#reconnect();
+    };
+    client.on("error", onEnd);
+    client.on("end", onEnd);
+    await client.connect();
     try {
-      const held = id === undefined ? undefined : await next.query(HOLD_AGAIN, [id, LOCK_CLASS]);
-      // Others took it for gone in the meantime: from here on it is another worker.
-      if (!held?.rows[0]?.held) {
-        const { rows } = await next.query<{ id: number }>(
-          "insert into workers (identity, namespace) values ($1, $2) returning id",
-          [identity, namespace],
-        );
-        id = rows[0]?.id ?? 0;
-        await next.query("select pg_advisory_lock($1, $2)", [LOCK_CLASS, id]);
-      }
+      await this.#take(client);
     } catch (error) {
-      await next.end().catch(() => undefined);
+      await client.end().catch(() => undefined);
       throw error;
     }
-    return next;
-  };
-  const lost = (gone: pg.Client) => {
-    if (client !== gone || closed) return;
-    client = undefined;
-    void reopen();
-  };
-  const reopen = async () => {
-    while (!closed && client === undefined) {
+    return client;
+  }
+
+  async #take(client: pg.Client): Promise<void> {
+    const held = this.#id === undefined ? undefined : await client.query(HOLD_AGAIN, [this.#id, LOCK_CLASS]);
+    if (held?.rows[0]?.held) return;
+    // Others took it for gone in the meantime: from here on it is another worker.
+    const { identity, namespace } = this.#options;
+    const { rows } = await client.query<{ id: number }>(
+      "insert into workers (identity, namespace) values ($1, $2) returning id",
+      [identity, namespace],
+    );
+    this.#id = rows[0]?.id ?? 0;
+    await client.query("select pg_advisory_lock($1, $2)", [LOCK_CLASS, this.#id]);
+  }
+
+  async #reconnect(): Promise<void> {
+    while (!this.#isClosed && this.#client === undefined) {
       try {
-        client = await open();
-        settledAt = performance.now() + settlingMs;
+        this.#client = await this.#connect();
+        this.#settledAt = performance.now() + this.#settlingMs;
       } catch {
         await sleep(RECONNECT_MS);
       }
     }
-  };
-  client = await open();
-  // Also while this worker frees another's work, however long that takes.
-  const speaking = setInterval(() => void client?.query("select 1").catch(() => undefined), frozenMs / 3);
-
-  return {
-    async missing() {
-      if (client === undefined) return [];
-      speaking.refresh();
-      const { rows } = await client.query<LostWorker>(MISSING, [
-        id,
-        namespace,
-        LOCK_CLASS,
-        frozenMs,
-        settlingMs,
-      ]);
-      return performance.now() < settledAt ? [] : rows;
-    },
-    async settle(gone, work) {
-      const mine = client;
-      if (mine === undefined) return false;
-      const lock = [gone.frozen ? FREEING_CLASS : LOCK_CLASS, gone.id];
-      const { rows } = await mine.query<{ taken: boolean }>(
-        "select pg_try_advisory_lock($1, $2) as taken",
-        lock,
-      );
-      if (!rows[0]?.taken) return false;
-      try {
-        const open = await mine.query("select 1 from workers where id = $1 and ended_at is null", [gone.id]);
-        if (open.rowCount === 0) return false;
-        await work();
-        if (!gone.frozen) await mine.query("update workers set ended_at = now() where id = $1", [gone.id]);
-        return true;
-      } finally {
-        await mine.query("select pg_advisory_unlock($1, $2)", lock).catch(() => undefined);
-      }
-    },
-    async close() {
-      closed = true;
-      clearInterval(speaking);
-      await client?.query("update workers set ended_at = now() where id = $1", [id]).catch(() => undefined);
-      await client?.end().catch(() => undefined);
-    },
-  };
+  }
 }
+
+const END = "update workers set ended_at = now() where id = $1";
 
 const HOLD_AGAIN = `select pg_try_advisory_lock($2, $1)
   and exists (select 1 from workers where id = $1 and ended_at is null) as held`;

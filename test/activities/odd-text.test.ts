@@ -102,7 +102,7 @@ it("pages of a stored output part no character and lose none, wherever its piece
   const pieces = ["a😀", "é😀😀", "b"];
   let offset = 0;
   for (const [part, piece] of pieces.entries()) {
-    await saveOutputPart(db, agent.id, "s1c0", part, offset, piece);
+    await saveOutputPart(db, { sessionId: agent.id, handle: "s1c0", part, offset, content: piece });
     offset += piece.length;
   }
   const memory = createSessionMemory(db, agent.id);

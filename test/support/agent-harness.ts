@@ -89,7 +89,11 @@ export async function startAgent(own: Partial<AgentDeps> = {}): Promise<AgentHar
   const sandboxHost = createDockerHost({ docker, name: "test" });
   // Tests read the rows, so chunks are written as often as for a watched session.
   const announcements = hearAnnouncements(database.store);
-  const notifier = createNotifier({ ...announcements, isWatched: () => true });
+  const notifier = createNotifier({
+    wake: (sessionIds) => announcements.wake(sessionIds),
+    onWatched: announcements.onWatched,
+    isWatched: () => true,
+  });
   const models = new Map<string, ReturnType<typeof createAiSdkModel>>();
   const sanitizer = createSanitizer([CANARY]);
   const gitFolder = mkdtempSync(join(tmpdir(), "longhaul-git-"));
