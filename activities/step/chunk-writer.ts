@@ -9,13 +9,6 @@ import { WrittenCall } from "./written-call.ts";
 /** While someone watches. Source: survey of durable engines, D16 (50–100 ms); watchers should see a piece within 300 ms. */
 const WATCHED_GATHER_MS = 60;
 
-export interface ChunkWriter {
-  /** Never throws and never waits. */
-  push(delta: ModelDelta): void;
-  /** Writes what is left for those who watch. Pieces that could not be written are lost to them, not to the transcript. */
-  end(): Promise<void>;
-}
-
 interface WriterDeps {
   readonly store: Store;
   readonly notifier: Notifier;
@@ -24,73 +17,103 @@ interface WriterDeps {
   readonly batch: ChunkBatch;
 }
 
-export function createChunkWriter(
-  { store, notifier, sanitizer, batch }: WriterDeps,
-  { model, ...at }: WaitingPieces["at"] & { readonly model: string },
-): ChunkWriter {
-  const { sessionId, epoch, step, attempt } = at;
-  const streams = { text: sanitizer.stream(), reasoning: sanitizer.stream() };
-  let call: WrittenCall | undefined;
-  let chunks: ChunkRow[] = [];
-  let timer: NodeJS.Timeout | undefined;
-  const waiting: WaitingPieces = {
-    at,
-    take() {
-      clearTimeout(timer);
-      timer = undefined;
-      const taken = chunks;
-      chunks = [];
-      return taken;
-    },
-    writing: Promise.resolve(),
-  };
-  const wake = () => notifier.wake(sessionId);
-  const flush = () => {
-    batch.write([waiting]);
-    void waiting.writing.then(wake);
-  };
-  const add = (chunkType: ChunkRow["chunkType"], text: string) => {
+type Place = WaitingPieces["at"] & { readonly model: string };
+
+export class ChunkWriter implements WaitingPieces {
+  readonly at: WaitingPieces["at"];
+  /** Resolves when what was taken is written. */
+  writing: Promise<void> = Promise.resolve();
+  readonly #deps: WriterDeps;
+  readonly #model: string;
+  readonly #streams: Readonly<Record<"text" | "reasoning", ReturnType<Sanitizer["stream"]>>>;
+  readonly #stopHearing: () => void;
+  #call: WrittenCall | undefined;
+  #chunks: ChunkRow[] = [];
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(deps: WriterDeps, { model, ...at }: Place) {
+    this.#deps = deps;
+    this.#model = model;
+    this.at = at;
+    this.#streams = { text: deps.sanitizer.stream(), reasoning: deps.sanitizer.stream() };
+    // Anyone who begins to watch sees at once what there is.
+    this.#stopHearing = deps.notifier.onWatched(at.sessionId, () => {
+      if (this.#chunks.length > 0) this.#flush();
+    });
+  }
+
+  /** Never throws and never waits. */
+  push(delta: ModelDelta): void {
+    switch (delta.type) {
+      case "text":
+      case "reasoning":
+        return this.#add(delta.type, this.#streams[delta.type].push(delta.text));
+      case "tool-call":
+        this.#addAll(this.#call?.end());
+        this.#call = new WrittenCall(delta.toolName, this.#deps.sanitizer);
+        return;
+      case "tool-input":
+        return this.#addAll(this.#call?.push(delta.text));
+      case "thinking":
+        return this.#reportThinking();
+    }
+  }
+
+  /** Writes what is left for those who watch. Pieces that could not be written are lost to them, not to the transcript. */
+  async end(): Promise<void> {
+    this.#addAll(this.#call?.end());
+    this.#add("reasoning", this.#streams.reasoning.end());
+    this.#add("text", this.#streams.text.end());
+    this.#stopHearing();
+    clearTimeout(this.#timer);
+    this.#deps.batch.remove(this);
+    // The answer follows at once, and no one would read them before it.
+    if (this.#chunks.length > 0 && this.#isWatched()) this.#flush();
+    await this.writing;
+  }
+
+  /** For the batch. */
+  take(): readonly ChunkRow[] {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    const taken = this.#chunks;
+    this.#chunks = [];
+    return taken;
+  }
+
+  #isWatched(): boolean {
+    return this.#deps.notifier.isWatched(this.at.sessionId);
+  }
+
+  readonly #wake = (): void => this.#deps.notifier.wake(this.at.sessionId);
+
+  #flush(): void {
+    this.#deps.batch.write([this]);
+    void this.writing.then(this.#wake);
+  }
+
+  #addAll(list: readonly ChunkRow[] = []): void {
+    for (const { chunkType, text } of list) this.#add(chunkType, text);
+  }
+
+  #add(chunkType: ChunkRow["chunkType"], text: string): void {
     if (text === "") return;
-    const last = chunks.at(-1);
+    const last = this.#chunks.at(-1);
     if (last !== undefined && last.chunkType === chunkType && chunkType !== "tool-name")
-      chunks[chunks.length - 1] = { chunkType, text: last.text + text };
-    else chunks.push({ chunkType, text });
-    if (notifier.isWatched(sessionId)) timer ??= setTimeout(flush, WATCHED_GATHER_MS);
-    else batch.add(waiting);
-  };
-  // Anyone who begins to watch sees at once what there is.
-  const stopHearing = notifier.onWatched(sessionId, () => {
-    if (chunks.length > 0) flush();
-  });
-  const addAll = (list: readonly ChunkRow[] = []) => {
-    for (const { chunkType, text } of list) add(chunkType, text);
-  };
-  const hidden = { type: "llm:thinking", step, attempt, data: { model, hidden: true } } as const;
-  return {
-    push(delta) {
-      if (delta.type === "text" || delta.type === "reasoning")
-        add(delta.type, streams[delta.type].push(delta.text));
-      if (delta.type === "tool-call") {
-        addAll(call?.end());
-        call = new WrittenCall(delta.toolName, sanitizer);
-      }
-      if (delta.type === "tool-input") addAll(call?.push(delta.text));
-      // Rare: at most once in each 5 s without a piece.
-      if (delta.type === "thinking")
-        waiting.writing = waiting.writing
-          .then(() => appendEvents(store.db, sessionId, epoch, [hidden]))
-          .then(wake, () => undefined);
-    },
-    async end() {
-      addAll(call?.end());
-      add("reasoning", streams.reasoning.end());
-      add("text", streams.text.end());
-      stopHearing();
-      clearTimeout(timer);
-      batch.remove(waiting);
-      // The answer follows at once, and no one would read them before it.
-      if (chunks.length > 0 && notifier.isWatched(sessionId)) flush();
-      await waiting.writing;
-    },
-  };
+      this.#chunks[this.#chunks.length - 1] = { chunkType, text: last.text + text };
+    else this.#chunks.push({ chunkType, text });
+    if (this.#isWatched()) this.#timer ??= setTimeout(() => this.#flush(), WATCHED_GATHER_MS);
+    else this.#deps.batch.add(this);
+  }
+
+  /** Rare: at most once in each 5 s without a piece. */
+  #reportThinking(): void {
+    const { sessionId, epoch, step, attempt } = this.at;
+    const data = { model: this.#model, hidden: true } as const;
+    this.writing = this.writing
+      .then(() =>
+        appendEvents(this.#deps.store.db, sessionId, epoch, [{ type: "llm:thinking", step, attempt, data }]),
+      )
+      .then(this.#wake, () => undefined);
+  }
 }

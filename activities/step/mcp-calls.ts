@@ -1,5 +1,7 @@
 /** What a tool call may ask of the session's MCP servers. */
 import { randomUUID } from "node:crypto";
+import type { McpServer } from "../config/mcp-settings.ts";
+import type { McpCatalogue } from "../contract/mcp.ts";
 import { retryable } from "../contract/failures.ts";
 import { readState, writeState, type CallState } from "../mcp/call-state.ts";
 import { questionId } from "../tools/permissions/approval.ts";
@@ -15,65 +17,41 @@ import type { ListedTools } from "../mcp/mcp.ts";
 import { noteListed } from "./changed-tools.ts";
 import { connectedFacts } from "./server-tools.ts";
 
-export function mcpCalls(
-  {
-    mcp,
-    store,
-    notifier,
-    sanitizer,
-    telemetry,
-  }: Pick<AgentDeps, "mcp" | "store" | "notifier" | "sanitizer" | "telemetry">,
-  session: Session,
-  { row, fence, runId }: { readonly row: LedgerRow; readonly fence: number; readonly runId: string },
-): McpCalls | undefined {
+type McpDeps = Pick<AgentDeps, "mcp" | "store" | "notifier" | "sanitizer" | "telemetry">;
+
+/** The attempt that has the tool call. */
+interface Holder {
+  readonly row: LedgerRow;
+  readonly fence: number;
+  readonly runId: string;
+}
+
+export function mcpCalls(deps: McpDeps, session: Session, holder: Holder): McpCalls | undefined {
+  const { mcp, store } = deps;
   if (mcp === undefined) return undefined;
   return {
-    async call({ server: name, entry, isRepeatable }, input, context) {
+    async call({ server: name, ...tool }, input, context) {
       const settings = session.config.mcpServers?.[name];
       const catalogue = session.catalogues?.find(({ server }) => server === name);
       if (settings === undefined || catalogue === undefined)
         return { text: `The session has no server ${name}.`, isError: true };
-      if (catalogue.next?.removed.includes(entry.name) === true)
+      if (catalogue.next?.removed.includes(tool.entry.name) === true)
         return {
-          text: `The server ${name} does not offer ${entry.name} any more: it changed its tools, and the call was not made.`,
+          text: `The server ${name} does not offer ${tool.entry.name} any more: it changed its tools, and the call was not made.`,
           isError: true,
         };
-      const state = readState(row.mcpState);
-      const call = {
-        server: { sessionId: session.id, name, settings },
-        era: catalogue.era,
-        entry,
-        input,
-        isRepeatable,
-        state,
-        task: row.mcpTask ?? undefined,
-        answers:
-          state.asked === undefined
-            ? new Map()
-            : await serverAnswers(store.db, { ...row, epoch: session.epoch }),
-        attempt: randomUUID(),
-        traceparent:
-          telemetry &&
-          traceparentOf(await traceOf(store.db, session, runId), callSpanId(session.id, runId, callKey(row))),
-        questionId: (number: number) => `${questionId(row)}q${number}`,
-        keepState: async (next: CallState, task?: string) => {
-          if (!(await noteMcpState(store.db, row, fence, { state: writeState(next), task })))
-            throw retryable(
-              "CallTaken",
-              "Another attempt has claimed this call; this one sent nothing more. It is tried again.",
-            );
+      const ofServer = { server: { sessionId: session.id, name, settings }, era: catalogue.era };
+      const ofCall = await heldCall(deps, session, holder);
+      return mcp.call(
+        {
+          ...ofServer,
+          ...tool,
+          input,
+          ...ofCall,
+          ...serverNews(deps, session, holder, { settings, catalogue }),
         },
-        onListed: (listed: ListedTools) =>
-          noteListed({ store, notifier, sanitizer }, session, catalogue, { ...listed, step: row.step }),
-        onReconnected: async () => {
-          const data = connectedFacts(name, settings, catalogue);
-          await appendEvents(store.db, session.id, session.epoch, [
-            { type: "mcp:connected", step: row.step, data },
-          ]);
-          notifier.wake(session.id);
-        },
-      };
-      return mcp.call(call, context);
+        context,
+      );
     },
     async keepFound(found) {
       const servers = [...new Set(found.map(({ server }) => server))];
@@ -81,6 +59,47 @@ export function mcpCalls(
         const names = found.filter((each) => each.server === server).map(({ name }) => name);
         await keepFound(store.db, session.id, server, names);
       }
+    },
+  };
+}
+
+/** What the ledger knows of a call, and how it keeps more. */
+async function heldCall({ store, telemetry }: McpDeps, session: Session, { row, fence, runId }: Holder) {
+  const state = readState(row.mcpState);
+  return {
+    state,
+    task: row.mcpTask ?? undefined,
+    answers:
+      state.asked === undefined ? new Map() : await serverAnswers(store.db, { ...row, epoch: session.epoch }),
+    attempt: randomUUID(),
+    traceparent:
+      telemetry &&
+      traceparentOf(await traceOf(store.db, session, runId), callSpanId(session.id, runId, callKey(row))),
+    questionId: (number: number) => `${questionId(row)}q${number}`,
+    keepState: async (next: CallState, task?: string) => {
+      if (!(await noteMcpState(store.db, row, fence, { state: writeState(next), task })))
+        throw retryable(
+          "CallTaken",
+          "Another attempt has claimed this call; this one sent nothing more. It is tried again.",
+        );
+    },
+  };
+}
+
+/** What a server says of itself meanwhile. */
+function serverNews(
+  { store, notifier, sanitizer }: McpDeps,
+  session: Session,
+  { row: { step } }: Holder,
+  { settings, catalogue }: { readonly settings: McpServer; readonly catalogue: McpCatalogue },
+) {
+  return {
+    onListed: (listed: ListedTools) =>
+      noteListed({ store, notifier, sanitizer }, session, catalogue, { ...listed, step }),
+    onReconnected: async () => {
+      const data = connectedFacts(catalogue.server, settings, catalogue);
+      await appendEvents(store.db, session.id, session.epoch, [{ type: "mcp:connected", step, data }]);
+      notifier.wake(session.id);
     },
   };
 }

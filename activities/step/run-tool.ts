@@ -38,19 +38,11 @@ import { withFallback } from "../config/asked-model.ts";
 import { toolLimitsOf } from "../config/run-policy.ts";
 import { findTool } from "../tools/index.ts";
 import { sessionTools } from "../tools/session-tools.ts";
-import { LeaveRunning } from "../tools/failure.ts";
 import type { ServerAsks } from "../tools/tool.ts";
 import { mcpCalls } from "./mcp-calls.ts";
 import { ownCalls } from "./own-calls.ts";
+import { interrupted, stopOfCall } from "./stopped-call.ts";
 import { invokeTool, type InvokedTool } from "../tools/invoke.ts";
-
-/**
- * A stopped call ends in the sandbox in less than half a second. After this long the sandbox does not answer, and the
- * call is not waited for any more. Ten times that, for a busy machine.
- */
-const STOP_GRACE_MS = 5_000;
-const UNCONFIRMED =
-  "The user stopped this call, and the sandbox has not confirmed that it ended. Look at what it has done before you repeat it.";
 
 export function createRunTool(deps: AgentDeps, sandboxes: SessionSandboxes, saves: BackgroundSaves) {
   const notesFor = createFolderNotes(deps);
@@ -124,37 +116,22 @@ interface CallInHand {
 
 type Invoked = InvokedTool & Pick<ToolFacts, "asksForDomains">;
 
+interface CallToRun extends CallInHand {
+  readonly fence: number;
+  readonly resumed: boolean;
+  /** Resolves when no save is in progress. */
+  readonly saved: Promise<void>;
+}
+
 async function invoke(
   deps: AgentDeps,
   sandboxes: SessionSandboxes,
   scope: ActivityScope,
-  {
-    session,
-    call,
-    row,
-    fence,
-    resumed,
-    saved,
-  }: CallInHand & { fence: number; resumed: boolean; saved: Promise<void> },
+  { session, call, row, fence, resumed, saved }: CallToRun,
 ): Promise<Invoked> {
   const tools = sessionTools(deps.tools, session);
   const tool = findTool(tools, call.toolName);
-  // Only a person's stop ends the command; for a deploy or a pause it runs on, and the next attempt follows it.
-  const stop = new AbortController();
-  const unconfirmed = Promise.withResolvers<InvokedTool>();
-  const detached = new Promise<never>((_resolve, reject) => {
-    const onAbort = () => {
-      if (scope.stoppedByPerson()) {
-        stop.abort(scope.signal.reason);
-        setTimeout(() => unconfirmed.resolve(interrupted(UNCONFIRMED)), STOP_GRACE_MS).unref();
-      } else {
-        stop.abort(new LeaveRunning());
-        scope.stopped().catch(reject);
-      }
-    };
-    if (scope.signal.aborted) onAbort();
-    scope.signal.addEventListener("abort", onAbort, { once: true });
-  });
+  const { signal, stopped } = stopOfCall(scope);
   const egress = watchEgress(deps, session, row.step);
   const context = {
     callKey: callKey(row),
@@ -162,13 +139,13 @@ async function invoke(
     claimedIn: row.container ?? undefined,
     // Not while a save is in progress, which would get half of what a call changes. A stop is heard while either is waited for.
     sandbox: async () => {
-      await abortable(saved, stop.signal);
-      const { sandbox } = await sandboxes.open(session, row.step, stop.signal);
+      await abortable(saved, signal);
+      const { sandbox } = await sandboxes.open(session, row.step, signal);
       await egress.begin(sandbox);
       return sandbox;
     },
     limits: toolLimitsOf(session.config, tool?.name ?? call.toolName),
-    signal: stop.signal,
+    signal,
     memory: createSessionMemory(deps.store.db, session.id),
     maskWindow: (text: string, from: number, to: number) => deps.sanitizer.maskWindow(text, from, to),
     mcp: mcpCalls(deps, session, { row, fence, runId: scope.runId }),
@@ -183,9 +160,9 @@ async function invoke(
     return interrupted("The user stopped this call before it finished.");
   });
   try {
-    const result = await Promise.race([running, detached, unconfirmed.promise]);
+    const result = await Promise.race([running, stopped]);
     // The person who stopped it does not wait for that.
-    const note = stop.signal.aborted ? undefined : await egress.end();
+    const note = signal.aborted ? undefined : await egress.end();
     if (note === undefined) return result;
     const asks = session.config.sandbox.askForDomains === true && egress.asks;
     return { ...result, text: `${result.text}\n${note}`, ...(asks ? { asksForDomains: true as const } : {}) };
@@ -206,14 +183,6 @@ function waitsFor({ idsOnly }: AgentDeps, { server, questions }: ServerAsks): To
   };
   return { outcome: "error", tokens: 0, ms: 0, hash: "", serverAsks };
 }
-
-const interrupted = (text: string): InvokedTool => ({
-  outcome: "interrupted",
-  text,
-  files: [],
-  exitCode: undefined,
-  truncated: false,
-});
 
 interface Finished extends CallInHand {
   readonly fence: number;

@@ -42,24 +42,18 @@ export async function storeAnswer(step: StepContext, answer: ModelAnswer): Promi
   const calls = callsOf(content);
   const message = { role: "assistant", content } as const;
   const tokens = estimateMessage(message);
-  const text = answerText(content);
-  const reasoning = content.map((part) => (part.type === "reasoning" ? part.text : "")).join("");
   const usage = answer.usage ?? NO_USAGE;
   const doubt = await doubtOf(step, answer);
   const believed = doubt.isDoubtful ? undefined : answer.usage;
   const row = { ...message, usage: believed, tokens };
-  const context = nextContext(step, row);
-  const bill: ModelCallRow = {
-    ...billOf(step),
-    status: "kept",
-    finish: answer.finish,
-    usage: answer.usage,
-    costUsd: answerCostUsd(session.config, answer),
-    firstTokenMs: answer.firstTokenMs,
-    durationMs: answer.durationMs,
-  };
+  const bill = keptBill(step, answer);
   const spent = await spentWith(step, bill.costUsd ?? 0);
   const servers = serversOf(step, calls);
+  const response = responseEvent(step, { content, context: nextContext(step, row), answer, bill });
+  const news = {
+    ...(doubt.isNews ? { usageDoubtful: true as const } : {}),
+    ...(await refusalNews(step, answer)),
+  };
   const stored = await commitAnswer(deps.store.pool, {
     runId: scope.runId,
     content,
@@ -74,40 +68,13 @@ export async function storeAnswer(step: StepContext, answer: ModelAnswer): Promi
     bill,
     events: [
       ...(await refusedParts(step, answer)),
-      {
-        type: "llm:response",
-        step: input.step,
-        data: {
-          content: text,
-          reasoning: cutChars(reasoning, 2_000),
-          finish: answer.finish,
-          tokenUsage: usage,
-          contextUsed: context.used,
-          contextEstimated: context.estimated,
-          contextLimit: step.measure.windowTokens,
-          ...(doubt.isNews ? { usageDoubtful: true } : {}),
-          ...(await refusalNews(step, answer)),
-          costUsd: bill.costUsd ?? null,
-          durationMs: Math.round(answer.durationMs),
-          ...whoGave(session.config),
-        },
-      },
+      { ...response, data: { ...response.data, ...news } },
       ...nearLimit(step, spent),
-      ...calls.map((call, index) => ({
-        type: "llm:tool-call" as const,
-        step: input.step,
-        data: {
-          callId: call.toolCallId,
-          index,
-          name: call.toolName,
-          about: aboutOf(step, call),
-          ...boundedInput(call.input),
-        },
-      })),
+      ...calls.map((call, index) => callEvent(step, call, index)),
     ],
   });
   if (!stored) throw superseded("the answer of this attempt was dropped");
-  reportCall(step, bill, session.config, { "gen_ai.output.messages": text });
+  reportCall(step, bill, session.config, { "gen_ai.output.messages": answerText(content) });
   deps.notifier.wake(session.id);
   // A wrap-up may be asked without the tools that the estimate counts: some servers take no other refusal of calls.
   const tokenRatio =
@@ -123,8 +90,52 @@ export async function storeAnswer(step: StepContext, answer: ModelAnswer): Promi
   };
 }
 
-function whoGave({ model, provider }: StepContext["session"]["config"]) {
-  return { model, ...(provider === undefined ? {} : { provider: provider.name }) };
+function keptBill(step: StepContext, answer: ModelAnswer): ModelCallRow {
+  const { finish, usage, firstTokenMs, durationMs } = answer;
+  const costUsd = answerCostUsd(step.session.config, answer);
+  return { ...billOf(step), status: "kept", finish, usage, costUsd, firstTokenMs, durationMs };
+}
+
+interface Response {
+  readonly content: readonly AssistantPart[];
+  /** The next request's size. */
+  readonly context: ContextSize;
+  readonly answer: Pick<ModelAnswer, "usage" | "durationMs"> & { readonly finish: string };
+  readonly bill: Pick<ModelCallRow, "costUsd">;
+}
+
+function responseEvent(
+  { input, measure, session }: StepContext,
+  { content, context, answer, bill }: Response,
+): Extract<NewEvent, { type: "llm:response" }> {
+  const reasoning = content.map((part) => (part.type === "reasoning" ? part.text : "")).join("");
+  const { model, provider } = session.config;
+  return {
+    type: "llm:response",
+    step: input.step,
+    data: {
+      content: answerText(content),
+      reasoning: cutChars(reasoning, 2_000),
+      finish: answer.finish,
+      tokenUsage: answer.usage ?? NO_USAGE,
+      contextUsed: context.used,
+      contextEstimated: context.estimated,
+      contextLimit: measure.windowTokens,
+      costUsd: bill.costUsd ?? null,
+      durationMs: Math.round(answer.durationMs),
+      model,
+      ...(provider === undefined ? {} : { provider: provider.name }),
+    },
+  };
+}
+
+function callEvent(step: StepContext, call: ToolCallPart, index: number): NewEvent {
+  const { toolCallId: callId, toolName: name } = call;
+  return {
+    type: "llm:tool-call",
+    step: step.input.step,
+    data: { callId, index, name, about: aboutOf(step, call), ...boundedInput(call.input) },
+  };
 }
 
 /** What is the same in every bill of a step. */
@@ -167,7 +178,8 @@ export async function keepInterrupted(
 ): Promise<ContextSize> {
   const { deps, session, input } = step;
   const text = `${deps.sanitizer.clean(said)}${INTERRUPTED}`;
-  const message = { role: "assistant", content: [{ type: "text", text }] } as const;
+  const content = [{ type: "text", text }] as const;
+  const message = { role: "assistant", content } as const;
   const tokens = estimateMessage(message);
   const wasSaid = said.trim() !== "";
   const context = wasSaid ? nextContext(step, { ...message, tokens }) : sizeFacts(step.size);
@@ -190,36 +202,14 @@ export async function keepInterrupted(
       } as const;
       await insertPartialAnswer(tx, session.id, { ...row, meta: { finish: "interrupted" } });
       // Its pieces are gone with that: anyone who watches from now on reads it here.
-      await appendEvents(tx, session.id, session.epoch, [interruptedResponse(step, text, context)]);
+      const answer = { finish: "interrupted", usage: undefined, durationMs: 0 };
+      const response = responseEvent(step, { content, context, answer, bill: { costUsd: null } });
+      await appendEvents(tx, session.id, session.epoch, [{ ...response, attempt: step.scope.attempt }]);
     }
     await recordCall(tx, bill);
   });
   reportCall(step, bill, session.config);
   return context;
-}
-
-function interruptedResponse(
-  { input, scope, measure, session }: StepContext,
-  text: string,
-  context: ContextSize,
-): NewEvent {
-  return {
-    type: "llm:response",
-    step: input.step,
-    attempt: scope.attempt,
-    data: {
-      content: text,
-      reasoning: "",
-      finish: "interrupted",
-      tokenUsage: NO_USAGE,
-      contextUsed: context.used,
-      contextEstimated: context.estimated,
-      contextLimit: measure.windowTokens,
-      costUsd: null,
-      durationMs: 0,
-      ...whoGave(session.config),
-    },
-  };
 }
 
 async function write(step: StepContext, body: (tx: Queryable) => Promise<void>): Promise<void> {

@@ -50,41 +50,14 @@ const PATIENT_ATTEMPTS = 3;
  * @throws SummariserOverflow, SummariserUnavailable; a retryable ModelUnavailable in the first attempts; on abort
  *   the signal's reason
  */
-export function createSummariser({
-  deps,
-  scope,
-  session,
-  step,
-  tokenRatio,
-  later,
-}: SummariserDeps): Summarise {
-  const { config } = session;
-  const target = summariserOf(config);
-  const { model, maxOutput } = target;
-  const bill = (request: SummaryRequest, answer: ModelAnswer | undefined, error?: string) => {
-    const call: ModelCallRow = {
-      sessionId: session.id,
-      epoch: session.epoch,
-      step,
-      attempt: scope.attempt,
-      purpose: "summary",
-      model,
-      status: answer === undefined ? "wasted" : "kept",
-      estimatedInput: request.tokens,
-      estimatePure: true,
-      usage: answer?.usage,
-      costUsd: answerCostUsd(target, answer),
-      ...(answer === undefined
-        ? {}
-        : { finish: answer.finish, firstTokenMs: answer.firstTokenMs, durationMs: answer.durationMs }),
-      ...(error === undefined ? {} : { error: cutChars(deps.sanitizer.clean(error), 1_000) }),
-    };
-    reportCall({ deps, scope, session }, call, target);
-    return recordCall(deps.store.db, call);
-  };
+export function createSummariser(summariser: SummariserDeps): Summarise {
+  const { deps, scope, session, step, tokenRatio, later } = summariser;
+  const target = summariserOf(session.config);
+  const bill = (request: SummaryRequest, answer: ModelAnswer | undefined, error?: string) =>
+    recordBill(summariser, target, { request, answer, error });
   return async (request) => {
     let answer: ModelAnswer;
-    const maxOutputTokens = Math.min(request.maxOutputTokens, maxOutput);
+    const maxOutputTokens = Math.min(request.maxOutputTokens, target.maxOutput);
     const tokens = request.tokens + maxOutputTokens;
     const settle = await holdToRate({ deps, scope, session, step }, target, tokens);
     try {
@@ -96,7 +69,7 @@ export function createSummariser({
           tools: [],
           maxOutputTokens,
           cacheKey: session.id,
-          deadlines: modelDeadlines(config, scope.elapsedMs()),
+          deadlines: modelDeadlines(session.config, scope.elapsedMs()),
         },
         () => undefined,
         scope.signal,
@@ -111,9 +84,42 @@ export function createSummariser({
       throw translated(error, scope.attempt - scope.waits);
     }
     later(bill(request, answer));
-    later(learnFrom(deps.store.db, model, tokenRatio, request.tokens, answer.usage));
+    later(learnFrom(deps.store.db, target.model, tokenRatio, request.tokens, answer.usage));
     return rawAnswer(answer, (text) => deps.sanitizer.clean(text));
   };
+}
+
+interface SummaryCall {
+  readonly request: SummaryRequest;
+  /** Absent if the request failed, or was aborted. */
+  readonly answer: ModelAnswer | undefined;
+  readonly error: string | undefined;
+}
+
+function recordBill(
+  { deps, scope, session, step }: SummariserDeps,
+  target: ModelTarget,
+  { request, answer, error }: SummaryCall,
+): Promise<void> {
+  const call: ModelCallRow = {
+    sessionId: session.id,
+    epoch: session.epoch,
+    step,
+    attempt: scope.attempt,
+    purpose: "summary",
+    model: target.model,
+    status: answer === undefined ? "wasted" : "kept",
+    estimatedInput: request.tokens,
+    estimatePure: true,
+    usage: answer?.usage,
+    costUsd: answerCostUsd(target, answer),
+    ...(answer === undefined
+      ? {}
+      : { finish: answer.finish, firstTokenMs: answer.firstTokenMs, durationMs: answer.durationMs }),
+    ...(error === undefined ? {} : { error: cutChars(deps.sanitizer.clean(error), 1_000) }),
+  };
+  reportCall({ deps, scope, session }, call, target);
+  return recordCall(deps.store.db, call);
 }
 
 function translated(error: ModelError, attempt: number): Error {

@@ -3,7 +3,7 @@ import { and, asc, eq } from "drizzle-orm";
 import { describe, expect, it } from "vitest";
 import type { RunConfig } from "../../activities/config/agent-config.ts";
 import { ChunkBatch } from "../../activities/step/chunk-batch.ts";
-import { createChunkWriter } from "../../activities/step/chunk-writer.ts";
+import { ChunkWriter } from "../../activities/step/chunk-writer.ts";
 import { loadBill } from "../../activities/store/model-calls.ts";
 import { modelCalls } from "../../activities/store/schema/index.ts";
 import { appendChunks, appendEvents, readEvents } from "../../activities/store/events.ts";
@@ -183,7 +183,7 @@ describe("hidden thinking", () => {
   it("is shown to watchers while it continues", async () => {
     const agent = await startDirectAgent(database, scriptedModel());
     const batch = new ChunkBatch((answers) => appendChunks(database.store, answers));
-    const writer = createChunkWriter(
+    const writer = new ChunkWriter(
       { ...agent.deps, batch },
       {
         sessionId: agent.id,

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { createSanitizer } from "../../../activities/redaction/sanitizer.ts";
 import { ChunkBatch } from "../../../activities/step/chunk-batch.ts";
-import { createChunkWriter } from "../../../activities/step/chunk-writer.ts";
+import { ChunkWriter } from "../../../activities/step/chunk-writer.ts";
 import type { Store } from "../../../activities/store/db.ts";
 import type { Notifier, Pieces } from "../../../activities/store/events.ts";
 
@@ -26,7 +26,7 @@ function worker(isWatched: boolean) {
   return {
     writes,
     writer: (sessionId: string, attempt = 1) =>
-      createChunkWriter(deps, { sessionId, epoch: 1, step: 1, attempt, model: "m" }),
+      new ChunkWriter(deps, { sessionId, epoch: 1, step: 1, attempt, model: "m" }),
     begin: () => begins.forEach((begun) => begun()),
     textOf: (sessionId: string) =>
       writes
@@ -37,7 +37,7 @@ function worker(isWatched: boolean) {
   };
 }
 
-type Writer = ReturnType<typeof createChunkWriter>;
+type Writer = ChunkWriter;
 
 /** 40 tokens a second to each. */
 async function stream(writers: readonly Writer[], seconds: number) {

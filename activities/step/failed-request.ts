@@ -1,0 +1,45 @@
+/** What follows a request that brought no answer: a stop, another attempt, another model, a compaction, or the end. */
+import type { StepOutcome } from "../contract/activities.ts";
+import { sizeFacts } from "../context/context-size.ts";
+import { ModelError } from "../model/model.ts";
+import { failureOf, mayStepIn } from "./model-failure.ts";
+import { keepInterrupted } from "./store-answer.ts";
+import type { StepContext } from "./step-context.ts";
+import { emitEvents } from "./step-events.ts";
+import { estimatedCostUsd, failedAlike, recordWasted } from "./wasted-call.ts";
+
+/** What arrived of the answer. */
+export interface Received {
+  text: string;
+  reasoning: string;
+}
+
+/**
+ * Stores what was said until then and the request's bill, and reports the failure to watchers.
+ * @throws the failure that the activity ends or is tried again with; an error that is none of the model's as it is
+ */
+export async function afterFailure(
+  step: StepContext,
+  error: unknown,
+  { text, reasoning }: Received,
+): Promise<StepOutcome> {
+  const { scope, session, input } = step;
+  const { epoch } = session;
+  const all = text + reasoning;
+  if (scope.signal.aborted) {
+    if (!scope.stoppedByPerson()) return scope.stopped();
+    const context = await keepInterrupted(step, text, estimatedCostUsd(step, all));
+    return { kind: "interrupted", context, epoch };
+  }
+  if (!(error instanceof ModelError)) throw error;
+  const isLast = await failedAlike(step, error.class);
+  await recordWasted(step, error.message, { finish: error.class, said: all });
+  if (error.class === "overflow")
+    return { kind: "overflow", by: "provider", context: sizeFacts(step.size), epoch };
+  const { failure, message, retryInMs, final } = failureOf(error, isLast);
+  const data = { class: error.class, message, retryInMs, final };
+  await emitEvents(step, [{ type: "llm:error", step: input.step, attempt: scope.attempt, data }]);
+  if (input.hasFallback === true && mayStepIn({ final }, scope.attempt - scope.waits))
+    return { kind: "unavailable", reason: error.class, epoch };
+  throw failure;
+}

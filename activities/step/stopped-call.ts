@@ -1,0 +1,44 @@
+/** How a tool call learns that it must stop, and its result if a person stopped it. */
+import type { ActivityScope } from "../runtime/activity-scope.ts";
+import { LeaveRunning } from "../tools/failure.ts";
+import type { InvokedTool } from "../tools/invoke.ts";
+
+/**
+ * A stopped call ends in the sandbox in less than half a second. After this long the sandbox does not answer, and the
+ * call is not waited for any more. Ten times that, for a busy machine.
+ */
+const STOP_GRACE_MS = 5_000;
+const UNCONFIRMED =
+  "The user stopped this call, and the sandbox has not confirmed that it ended. Look at what it has done before you repeat it.";
+
+/**
+ * Only a person's stop ends the command; for a deploy or a pause it runs on, and the next attempt follows it.
+ * @returns `stopped` settles if the call is not waited for any more: rejects with the cancellation if the command runs on
+ */
+export function stopOfCall(scope: ActivityScope): {
+  readonly signal: AbortSignal;
+  readonly stopped: Promise<InvokedTool>;
+} {
+  const stop = new AbortController();
+  const { promise: stopped, resolve, reject } = Promise.withResolvers<InvokedTool>();
+  const onAbort = () => {
+    if (scope.stoppedByPerson()) {
+      stop.abort(scope.signal.reason);
+      setTimeout(() => resolve(interrupted(UNCONFIRMED)), STOP_GRACE_MS).unref();
+    } else {
+      stop.abort(new LeaveRunning());
+      scope.stopped().catch(reject);
+    }
+  };
+  if (scope.signal.aborted) onAbort();
+  scope.signal.addEventListener("abort", onAbort, { once: true });
+  return { signal: stop.signal, stopped };
+}
+
+export const interrupted = (text: string): InvokedTool => ({
+  outcome: "interrupted",
+  text,
+  files: [],
+  exitCode: undefined,
+  truncated: false,
+});

@@ -1,0 +1,154 @@
+/** A step's request and its answer: from the view in Postgres to the stored answer. */
+import type { Budget } from "../contract/budget.ts";
+import type { StoredMessage } from "../contract/message.ts";
+import type { StepOutcome } from "../contract/activities.ts";
+import { modelDeadlines } from "../config/run-policy.ts";
+import { measureOf, sizeFacts } from "../context/context-size.ts";
+import { type BuiltMessages, buildMessages, type Prefix } from "../context/request.ts";
+import type { ModelAnswer } from "../model/model.ts";
+import type { AgentDeps } from "../runtime/deps.ts";
+import type { ActivityScope } from "../runtime/activity-scope.ts";
+import { interruptOpenCalls } from "../runtime/interrupt-open-calls.ts";
+import { loadView } from "../store/load-view.ts";
+import type { Session } from "../store/sessions.ts";
+import { tellSwitch } from "../store/switch-model.ts";
+import { callsOf, lockRun } from "../store/transcript.ts";
+import { viewSize } from "../transcript/size.ts";
+import type { ChunkBatch } from "./chunk-batch.ts";
+import { ChunkWriter } from "./chunk-writer.ts";
+import { emptyAnswer, roomFor, type Room } from "./empty-answer.ts";
+import { endTasks } from "./end-tasks.ts";
+import { afterFailure, type Received } from "./failed-request.ts";
+import { holdToRate } from "./hold-to-rate.ts";
+import { answerFacts, storeAnswer } from "./store-answer.ts";
+import type { StepContext } from "./step-context.ts";
+import { emitEvents, eventsOfRequest } from "./step-events.ts";
+import { thoughtInVain } from "./wasted-call.ts";
+
+/** While no one watches. Source: ours; ten pieces of 40 tokens a second, and a quarter of what a crash may take in any case. */
+const UNWATCHED_GATHER_MS = 250;
+
+export interface StepRequest {
+  readonly prefix: Prefix;
+  readonly budget: Budget;
+  /** Of this worker. */
+  readonly batch: ChunkBatch;
+}
+
+/** @throws what the activity's retries are for, and Superseded (fatal) */
+export async function takeStep(
+  base: Pick<StepContext, "deps" | "scope" | "session" | "input">,
+  request: StepRequest,
+): Promise<StepOutcome> {
+  const { deps, scope, session, input } = base;
+  const { prefix, budget } = request;
+  const rows = await loadAnswered(deps, scope, session, input.step);
+  const measure = measureOf(session, prefix);
+  const { tokenRatio } = session;
+  const step: StepContext = { ...base, rows, measure, tokenRatio, size: viewSize({ rows, ...measure }) };
+
+  const paid = rows.find((row) => row.step === input.step && row.slot === "assistant");
+  if (paid) return answerFacts(step, paid);
+  const context = sizeFacts(step.size);
+  if (context.used > budget.limitTokens)
+    return { kind: "overflow", by: "estimate", context, epoch: session.epoch };
+
+  const built = await buildMessages(deps.store.db, rows, session.config.input, session.config.model);
+  await reportSwitch(step);
+  const room = roomFor(session.config, budget, context.used, await thoughtInVain(step));
+  const answered = await ask(step, { ...request, built, room });
+  if ("outcome" in answered) return answered.outcome;
+  const { answer } = answered;
+  if (answer.content.every((part) => part.type === "reasoning"))
+    return emptyAnswer(step, { answer, room, budget });
+  return storeAnswer(step, answer);
+}
+
+async function reportSwitch({ deps, session, input }: StepContext): Promise<void> {
+  const { model } = session.config;
+  if (input.switched === undefined || input.model === undefined || input.model === model) return;
+  const data = { from: input.model, to: model, reason: input.switched };
+  await tellSwitch(deps.store, session, input.step, data);
+}
+
+/** Asks the model, while watchers read along. @returns what follows instead if it gave no answer */
+async function ask(
+  step: StepContext,
+  {
+    prefix,
+    budget,
+    batch,
+    built,
+    room,
+  }: StepRequest & { readonly built: BuiltMessages; readonly room: Room },
+): Promise<{ readonly answer: ModelAnswer } | { readonly outcome: StepOutcome }> {
+  const { deps, scope, session, input } = step;
+  const { config } = session;
+  const { used } = sizeFacts(step.size);
+  const rate = { deps, scope, session, step: input.step };
+  const settle = await holdToRate(rate, config, used + room.tokens);
+  // In parallel with the request, not before it.
+  const announced = emitEvents(step, eventsOfRequest(step, budget.triggerTokens, built.unsupported));
+  announced.catch(() => undefined);
+  const at = { sessionId: session.id, epoch: session.epoch, step: input.step, attempt: scope.attempt };
+  const chunks = new ChunkWriter({ ...deps, batch }, { ...at, model: config.model });
+  const received: Received = { text: "", reasoning: "" };
+  let answer: ModelAnswer;
+  try {
+    answer = await deps.model.ask(
+      {
+        target: config,
+        system: prefix.system,
+        messages: built.messages,
+        tools: prefix.tools,
+        ...(input.wrapUp ? { noCalls: true } : {}),
+        maxOutputTokens: room.tokens,
+        cacheKey: session.id,
+        deadlines: modelDeadlines(config, scope.elapsedMs()),
+        estimatedTokens: used,
+        gatherMs: () => (deps.notifier.isWatched(session.id) ? 0 : UNWATCHED_GATHER_MS),
+      },
+      (delta) => {
+        if (delta.type === "text" || delta.type === "reasoning") received[delta.type] += delta.text;
+        if (delta.type === "tool-call") scope.note(`asks for ${deps.sanitizer.clean(delta.toolName)}`);
+        if (delta.type === "thinking") scope.note("the model's thinking is hidden; the provider is alive");
+        chunks.push(delta);
+      },
+      scope.signal,
+    );
+    await settle(answer.usage);
+  } catch (error) {
+    await Promise.all([chunks.end(), settle()]);
+    return { outcome: await afterFailure(step, error, received) };
+  }
+  await Promise.all([announced, chunks.end()]);
+  return { answer };
+}
+
+/** The view, in which each call has a result: those that an interrupt kept from beginning get theirs here. */
+async function loadAnswered(
+  deps: Pick<AgentDeps, "store" | "mcp">,
+  { runId }: ActivityScope,
+  session: Session,
+  step: number,
+): Promise<StoredMessage[]> {
+  const { store } = deps;
+  const { id: sessionId, epoch } = session;
+  const rows = await loadView(store.db, sessionId);
+  if (!hasOpenCalls(rows, step)) return rows;
+  const stopped = await store.db.transaction(async (tx) =>
+    (await lockRun(tx, sessionId, runId)) ? interruptOpenCalls(tx, sessionId, epoch) : [],
+  );
+  endTasks(deps, session, stopped);
+  return loadView(store.db, sessionId);
+}
+
+/** Of the newest answer before this step: earlier ones were looked at in their turn. */
+function hasOpenCalls(rows: readonly StoredMessage[], step: number): boolean {
+  const last = rows.findLast((row) => row.role === "assistant");
+  if (last?.role !== "assistant" || last.step >= step) return false;
+  const results = rows.flatMap((row) => (row.role === "tool" ? row.content : []));
+  return callsOf(last.content).some(
+    ({ toolCallId }) => !results.some((result) => result.toolCallId === toolCallId),
+  );
+}
