@@ -142,26 +142,12 @@ interface TaskQueues {
   readonly modelCallsPerSecond: number | undefined;
 }
 
+type Environment = Readonly<Record<string, string | undefined>>;
+
 /** @throws ServiceMissing if DATABASE_URL is not set or a GitHub App's key cannot be used, Error that names each wrong variable, or what is wrong with the policy */
-export function readWorkerConfig(
-  environment: Readonly<Record<string, string | undefined>> = process.env,
-): WorkerConfig {
-  if (!environment["DATABASE_URL"]) {
-    throw new ServiceMissing({
-      service: "Postgres",
-      address: "DATABASE_URL",
-      problem: "has no address",
-      reason: "DATABASE_URL is not set",
-      fix: "Set it to postgres://user:password@host:5432/database, or use `longhaul up`, which brings up its own.",
-    });
-  }
-  const result = schema.safeParse(environment);
-  if (!result.success) {
-    const wrong = result.error.issues.map((issue) => `${issue.path.join(".")}: ${issue.message}`);
-    throw new Error(`The worker's environment is wrong; nothing was started.\n${wrong.join("\n")}`);
-  }
+export function readWorkerConfig(environment: Environment = process.env): WorkerConfig {
+  const e = parsed(environment);
   checkGitHubApp(environment);
-  const e = result.data;
   const workflows = e.LONGHAUL_TASK_QUEUE;
   return {
     databaseUrl: e.DATABASE_URL,
@@ -213,7 +199,25 @@ export function readWorkerConfig(
   };
 }
 
-function checkGitHubApp(environment: Readonly<Record<string, string | undefined>>): void {
+function parsed(environment: Environment): z.infer<typeof schema> {
+  if (!environment["DATABASE_URL"]) {
+    throw new ServiceMissing({
+      service: "Postgres",
+      address: "DATABASE_URL",
+      problem: "has no address",
+      reason: "DATABASE_URL is not set",
+      fix: "Set it to postgres://user:password@host:5432/database, or use `longhaul up`, which brings up its own.",
+    });
+  }
+  const result = schema.safeParse(environment);
+  if (!result.success) {
+    const wrong = result.error.issues.map((issue) => `${issue.path.join(".")}: ${issue.message}`);
+    throw new Error(`The worker's environment is wrong; nothing was started.\n${wrong.join("\n")}`);
+  }
+  return result.data;
+}
+
+function checkGitHubApp(environment: Environment): void {
   const settings = gitHubAppSettings(environment);
   const wrong = settings && gitHubAppTrouble(settings);
   if (wrong === undefined) return;

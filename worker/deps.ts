@@ -31,17 +31,66 @@ export interface BoundDeps {
   close(): Promise<void>;
 }
 
+interface Tools {
+  readonly connection: NativeConnection;
+  readonly namespace: string;
+  readonly sanitizer: Sanitizer;
+  readonly logger: Logger;
+}
+
 /** Opens everything; applies migrations. What fails closes what was opened. */
-export async function bindDeps(
-  config: WorkerConfig,
-  tools: {
-    readonly connection: NativeConnection;
-    readonly namespace: string;
-    readonly sanitizer: Sanitizer;
-    readonly logger: Logger;
-  },
-): Promise<BoundDeps> {
-  const { sanitizer, logger } = tools;
+export async function bindDeps(config: WorkerConfig, tools: Tools): Promise<BoundDeps> {
+  const { connection, namespace, sanitizer, logger } = tools;
+  const opened = await open(config, logger);
+  const { store, announcements, sandboxHost, mcp, telemetry, ownTools } = opened;
+  try {
+    const [searchAttributes] = await Promise.all([
+      hasSearchAttributes(connection, namespace, logger),
+      migrateStore(store),
+    ]);
+    if (await hasNewerTables(store.db))
+      logger.warn(
+        "this worker is older than the database; if its tables do not match, it takes no more work",
+      );
+    const model = createAiSdkModel({ environment: config.providers, mask: (text) => sanitizer.clean(text) });
+    // Loading the SDK takes 0.3 s: it is over before the first task asks for it.
+    model.warm().catch((error: unknown) => logger.error({ err: error }, "the model SDK does not load"));
+    const temporal = temporalClient({ connection, namespace }, config.codecKeys);
+    const deps = {
+      store,
+      notifier: createNotifier(announcements),
+      announcements,
+      model,
+      sandboxHost,
+      sessionRuns: temporalRuns(temporal, sanitizer.clean),
+      sanitizer,
+      tools: toolRegistry,
+      ownTools,
+      mcp,
+      git: config.git,
+      policy: config.policy,
+      notices: config.notify && {
+        send: noticeSender(config.notify.url),
+        withContent: config.notify.withContent,
+      },
+      defaultConfig: defaultConfig(config),
+      telemetry,
+      idsOnly: config.idsOnly,
+      heartbeatMs: config.heartbeatMs,
+      // Defaults of the workflow need not be in its history.
+      ...(config.heartbeatTimeoutMs === 30_000 ? {} : { heartbeatTimeoutMs: config.heartbeatTimeoutMs }),
+      searchAttributes,
+      taskQueues: separateQueues(config),
+    };
+    return { close: opened.close, deps };
+  } catch (error) {
+    await opened.close();
+    throw error;
+  }
+}
+
+/** What has to be closed again. */
+async function open(config: WorkerConfig, logger: Logger) {
   const ownTools = config.toolsFile === undefined ? undefined : await loadOwnTools(config.toolsFile);
   const store = openStore({
     url: config.databaseUrl,
@@ -68,54 +117,7 @@ export async function bindDeps(
     announcements.close();
     await store.close();
   };
-  try {
-    const [searchAttributes] = await Promise.all([
-      hasSearchAttributes(tools.connection, tools.namespace, logger),
-      migrateStore(store),
-    ]);
-    if (await hasNewerTables(store.db))
-      logger.warn(
-        "this worker is older than the database; if its tables do not match, it takes no more work",
-      );
-    const model = createAiSdkModel({ environment: config.providers, mask: (text) => sanitizer.clean(text) });
-    // Loading the SDK takes 0.3 s: it is over before the first task asks for it.
-    model.warm().catch((error: unknown) => logger.error({ err: error }, "the model SDK does not load"));
-    return {
-      close,
-      deps: {
-        store,
-        notifier: createNotifier(announcements),
-        announcements,
-        model,
-        sandboxHost,
-        sessionRuns: temporalRuns(
-          temporalClient({ connection: tools.connection, namespace: tools.namespace }, config.codecKeys),
-          sanitizer.clean,
-        ),
-        sanitizer,
-        tools: toolRegistry,
-        ownTools,
-        mcp,
-        git: config.git,
-        policy: config.policy,
-        notices: config.notify && {
-          send: noticeSender(config.notify.url),
-          withContent: config.notify.withContent,
-        },
-        defaultConfig: defaultConfig(config),
-        telemetry,
-        idsOnly: config.idsOnly,
-        heartbeatMs: config.heartbeatMs,
-        // Defaults of the workflow need not be in its history.
-        ...(config.heartbeatTimeoutMs === 30_000 ? {} : { heartbeatTimeoutMs: config.heartbeatTimeoutMs }),
-        searchAttributes,
-        taskQueues: separateQueues(config),
-      },
-    };
-  } catch (error) {
-    await close();
-    throw error;
-  }
+  return { ownTools, store, sandboxHost, mcp, announcements, telemetry, close };
 }
 
 /** The libraries take 0.3 s and some 20 MB: who sets no endpoint has none of them. */

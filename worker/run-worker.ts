@@ -38,7 +38,6 @@ const STOP_SIGNALS = ["SIGTERM", "SIGINT"] as const;
 export async function runWorker(config: WorkerConfig): Promise<void> {
   const sanitizer = createSanitizer(config.secrets, config.git.madeSecrets);
   const logger = createLogger(config.logLevel, sanitizer);
-  const { connection: options, namespace } = temporalConnection();
   guardProcess(logger);
   Runtime.install({
     logger: temporalLogger(logger),
@@ -46,6 +45,66 @@ export async function runWorker(config: WorkerConfig): Promise<void> {
     // We listen ourselves, so that a worker that is between two lives can be ended too.
     shutdownSignals: [],
   });
+  const { connection, namespace, bundle } = await connectServices(config, logger);
+  const bound = await bindDeps(config, { connection, namespace, sanitizer, logger });
+  const { deps } = bound;
+  const { store } = deps;
+  const { codecKeys } = config;
+  const identity = workerIdentity(config);
+  const temporal = { connection, namespace, codecKeys, logger };
+  const stopReaper = startReaper({
+    ...temporal,
+    host: deps.sandboxHost,
+    store,
+    notifier: deps.notifier,
+    everyMs: config.reapMs,
+    git: config.git,
+    ...(config.policy === undefined ? {} : { retention: config.policy.retention }),
+  });
+  const lease = await holdLease({
+    url: config.databaseUrl,
+    identity,
+    namespace,
+    frozenMs: config.heartbeatTimeoutMs,
+  });
+  const stopWatching = watchForLostWorkers({ ...temporal, lease, store, identity });
+  const outdated = new AbortController();
+  const parts = {
+    config,
+    connection,
+    namespace,
+    bundle,
+    identity,
+    activities: createActivities({ ...deps, outdated: () => outdated.abort() }),
+    announceStop: deps.announcements.stop,
+  };
+  try {
+    await pollUntilStopped(config, logger, {
+      outdated: outdated.signal,
+      onStop: () => countNoMoreSaves(store.db),
+      create: () => Promise.all(workerOptions(parts).map((each) => Worker.create(each))),
+    });
+  } finally {
+    if (config.readyFile !== undefined) rmSync(config.readyFile, { force: true });
+    await endAll(
+      [stopReaper, stopWatching, () => lease.close(), () => bound.close(), () => connection.close()],
+      logger,
+    );
+    logger.info("worker ended");
+  }
+}
+
+/** One that hangs keeps neither the others nor the process. */
+async function endAll(ends: readonly (() => Promise<unknown>)[], logger: Logger): Promise<void> {
+  for (const end of ends)
+    await withTimeout(end(), CLOSE_MS).catch((error: unknown) =>
+      logger.warn({ reason: reasonOf(error) }, "not closed in time"),
+    );
+}
+
+/** Temporal, and whether Postgres and the Docker engine answer. @throws ServiceMissing */
+async function connectServices(config: WorkerConfig, logger: Logger) {
+  const { connection: options, namespace } = temporalConnection();
   const [connection, bundle] = await Promise.all([
     connect(options),
     loadWorkflowBundle(undefined, { encrypts: config.codecKeys.length > 0 }),
@@ -57,68 +116,7 @@ export async function runWorker(config: WorkerConfig): Promise<void> {
       { reason: bundle.notKept },
       "the workflow bundle was not kept; the next start builds it again",
     );
-  const bound = await bindDeps(config, { connection, namespace, sanitizer, logger });
-  const { deps } = bound;
-  const announceStop = deps.announcements.stop;
-  const identity = workerIdentity(config);
-  const stopReaper = startReaper({
-    host: deps.sandboxHost,
-    store: deps.store,
-    notifier: deps.notifier,
-    connection,
-    namespace,
-    codecKeys: config.codecKeys,
-    logger,
-    everyMs: config.reapMs,
-    git: config.git,
-    ...(config.policy === undefined ? {} : { retention: config.policy.retention }),
-  });
-  const lease = await holdLease({
-    url: config.databaseUrl,
-    identity,
-    namespace,
-    frozenMs: config.heartbeatTimeoutMs,
-  });
-  const stopWatching = watchForLostWorkers({
-    lease,
-    store: deps.store,
-    connection,
-    namespace,
-    codecKeys: config.codecKeys,
-    identity,
-    logger,
-  });
-  const outdated = new AbortController();
-  const common = {
-    config,
-    connection,
-    namespace,
-    bundle,
-    identity,
-    activities: createActivities({ ...deps, outdated: () => outdated.abort() }),
-    announceStop,
-  };
-  try {
-    await pollUntilStopped(config, logger, {
-      outdated: outdated.signal,
-      onStop: () => countNoMoreSaves(deps.store.db),
-      create: () => Promise.all(workerOptions(common).map((each) => Worker.create(each))),
-    });
-  } finally {
-    if (config.readyFile !== undefined) rmSync(config.readyFile, { force: true });
-    // One that hangs keeps neither the others nor the process.
-    for (const end of [
-      stopReaper,
-      stopWatching,
-      () => lease.close(),
-      () => bound.close(),
-      () => connection.close(),
-    ])
-      await withTimeout(end(), CLOSE_MS).catch((error: unknown) =>
-        logger.warn({ reason: reasonOf(error) }, "not closed in time"),
-      );
-    logger.info("worker ended");
-  }
+  return { connection, namespace, bundle };
 }
 
 /** @throws ServiceMissing if its engine's runtime has known ways out of a sandbox, and the operator wants none */

@@ -2,10 +2,22 @@
  * OpenTelemetry's libraries as the port: loaded only if an endpoint is set. Its exporters read the standard variables
  * themselves (OTEL_EXPORTER_OTLP_*, OTEL_RESOURCE_ATTRIBUTES, OTEL_SERVICE_NAME).
  */
-import { ROOT_CONTEXT, SpanKind, SpanStatusCode, trace, TraceFlags } from "@opentelemetry/api";
+import {
+  ROOT_CONTEXT,
+  SpanKind,
+  type SpanOptions,
+  SpanStatusCode,
+  trace,
+  TraceFlags,
+} from "@opentelemetry/api";
 import { OTLPMetricExporter } from "@opentelemetry/exporter-metrics-otlp-proto";
 import { OTLPTraceExporter } from "@opentelemetry/exporter-trace-otlp-proto";
-import { envDetector, detectResources, resourceFromAttributes } from "@opentelemetry/resources";
+import {
+  envDetector,
+  detectResources,
+  type Resource,
+  resourceFromAttributes,
+} from "@opentelemetry/resources";
 import { MeterProvider, PeriodicExportingMetricReader } from "@opentelemetry/sdk-metrics";
 import { BatchSpanProcessor, TracerProvider } from "@opentelemetry/sdk-trace";
 import type { Logger } from "pino";
@@ -46,6 +58,36 @@ export function createOpenTelemetry(
   const resource = resourceFromAttributes({ "service.name": "longhaul", "service.version": version }).merge(
     detectResources({ detectors: [envDetector] }),
   );
+  const spans = createSpans(settings, { resource, version, logger });
+  const meters = createMeters(settings, { resource, version });
+  meters.meter
+    .createObservableCounter("longhaul.telemetry.dropped", { unit: "{span}" })
+    .addCallback((result) => result.observe(spans.lossy.dropped));
+  return {
+    withContent: settings.withContent,
+    get dropped() {
+      return spans.lossy.dropped;
+    },
+    span: spans.add,
+    add: meters.add,
+    async close() {
+      const ended = Promise.all([spans.shutdown(), meters.shutdown()]);
+      await withTimeout(ended, FLUSH_MS).catch(() => undefined);
+      if (spans.lossy.left > 0)
+        logger.warn({ dropped: spans.lossy.left }, "the last spans were not sent in time");
+    },
+  };
+}
+
+interface Origin {
+  readonly resource: Resource;
+  readonly version: string;
+}
+
+function createSpans(
+  settings: TelemetrySettings,
+  { resource, version, logger }: Origin & { readonly logger: Pick<Logger, "warn"> },
+) {
   const lossy = countLosses(new OTLPTraceExporter(), MAX_WAITING, (reason) =>
     logger.warn({ reason, dropped: lossy.dropped }, "spans were not sent, and are dropped"),
   );
@@ -60,22 +102,44 @@ export function createOpenTelemetry(
     idGenerator: { generateTraceId: () => ids.trace, generateSpanId: () => ids.span },
     spanProcessors: settings.traces ? [batches] : [],
   });
-  const meters = new MeterProvider({
-    resource,
-    readers: settings.metrics
-      ? [
-          new PeriodicExportingMetricReader({
-            exporter: new OTLPMetricExporter(),
-            exportIntervalMillis: settings.intervalMs,
-          }),
-        ]
-      : [],
-  });
   const tracer = tracers.getTracer("longhaul", version);
+  const add: Telemetry["span"] = (span) => {
+    if (!lossy.takes()) return;
+    ids.trace = span.traceId;
+    ids.span = span.spanId;
+    const made = tracer.startSpan(span.name, optionsOf(span), parentOf(span));
+    for (const { name, attributes, atMs } of span.events ?? [])
+      made.addEvent(name, listsOf(attributes), new Date(atMs));
+    if (span.error !== undefined) made.setStatus({ code: SpanStatusCode.ERROR, message: span.error });
+    made.end(new Date(span.endMs));
+  };
+  return { lossy, add, shutdown: () => tracers.shutdown() };
+}
+
+type Span = Parameters<Telemetry["span"]>[0];
+
+/** Times as dates: a number counts as one of the process' own clock if it is small. */
+const optionsOf = (span: Span): SpanOptions => ({
+  kind: span.kind === "client" ? SpanKind.CLIENT : SpanKind.INTERNAL,
+  startTime: new Date(span.startMs),
+  attributes: {
+    ...listsOf(span.attributes),
+    ...(span.error === undefined ? {} : { "error.type": span.error }),
+  },
+  links: (span.links ?? []).map((link) => ({ context: contextOf(link.traceId, link.spanId) })),
+});
+
+const parentOf = ({ traceId, parentId }: Span) =>
+  parentId === undefined ? ROOT_CONTEXT : trace.setSpanContext(ROOT_CONTEXT, contextOf(traceId, parentId));
+
+function createMeters(settings: TelemetrySettings, { resource, version }: Origin) {
+  const exporting = () =>
+    new PeriodicExportingMetricReader({
+      exporter: new OTLPMetricExporter(),
+      exportIntervalMillis: settings.intervalMs,
+    });
+  const meters = new MeterProvider({ resource, readers: settings.metrics ? [exporting()] : [] });
   const meter = meters.getMeter("longhaul", version);
-  meter
-    .createObservableCounter("longhaul.telemetry.dropped", { unit: "{span}" })
-    .addCallback((result) => result.observe(lossy.dropped));
   const adders = new Map<Metric, (amount: number, attributes: object) => void>();
   const adderOf = (metric: Metric) => {
     const known = adders.get(metric);
@@ -92,46 +156,8 @@ export function createOpenTelemetry(
     adders.set(metric, add);
     return add;
   };
-  return {
-    withContent: settings.withContent,
-    get dropped() {
-      return lossy.dropped;
-    },
-    // Times as dates: a number counts as one of the process' own clock if it is small.
-    span(span) {
-      const { traceId, parentId } = span;
-      if (!lossy.takes()) return;
-      ids.trace = traceId;
-      ids.span = span.spanId;
-      const context =
-        parentId === undefined
-          ? ROOT_CONTEXT
-          : trace.setSpanContext(ROOT_CONTEXT, contextOf(traceId, parentId));
-      const made = tracer.startSpan(
-        span.name,
-        {
-          kind: span.kind === "client" ? SpanKind.CLIENT : SpanKind.INTERNAL,
-          startTime: new Date(span.startMs),
-          attributes: {
-            ...listsOf(span.attributes),
-            ...(span.error === undefined ? {} : { "error.type": span.error }),
-          },
-          links: (span.links ?? []).map((link) => ({ context: contextOf(link.traceId, link.spanId) })),
-        },
-        context,
-      );
-      for (const { name, attributes, atMs } of span.events ?? [])
-        made.addEvent(name, listsOf(attributes), new Date(atMs));
-      if (span.error !== undefined) made.setStatus({ code: SpanStatusCode.ERROR, message: span.error });
-      made.end(new Date(span.endMs));
-    },
-    add: (metric, amount, attributes) => adderOf(metric)(amount, attributes),
-    async close() {
-      const ended = Promise.all([tracers.shutdown(), meters.shutdown()]);
-      await withTimeout(ended, FLUSH_MS).catch(() => undefined);
-      if (lossy.left > 0) logger.warn({ dropped: lossy.left }, "the last spans were not sent in time");
-    },
-  };
+  const add: Telemetry["add"] = (metric, amount, attributes) => adderOf(metric)(amount, attributes);
+  return { meter, add, shutdown: () => meters.shutdown() };
 }
 
 function contextOf(traceId: string, spanId: string) {
