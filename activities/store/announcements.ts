@@ -42,7 +42,11 @@ class HeardAnnouncements implements Announcements {
     void this.#reconnect();
   }
 
-  readonly isWatched = (sessionId: string): boolean => this.#watched?.has(watchKey(sessionId)) ?? true;
+  /** Asked for each piece of an answer: a key is a hash, and mostly nobody watches any session. */
+  readonly isWatched = (sessionId: string): boolean => {
+    if (this.#watched === undefined) return true;
+    return this.#watched.size > 0 && this.#watched.has(watchKey(sessionId));
+  };
 
   async wake(sessionIds: readonly string[]): Promise<void> {
     const asOf = this.#announced;
