@@ -217,13 +217,13 @@ async function oneLife(
   if (stop.aborted) shutdown();
   const { queues, host, buildId, readyFile } = config;
   logger.info({ queues, host, buildId, pid: process.pid }, "worker polls");
-  const stopTelling = tellReady(readyFile, logger);
+  const stopWriting = writeReadyFile(readyFile, logger);
   // Node keeps what it compiled only when it exits, which a process that is killed never does.
   flushCompileCache();
   try {
     await Promise.all(runs);
   } finally {
-    stopTelling();
+    stopWriting();
     // One of several failed: the others end too, and the next life has all of them.
     shutdown();
     await Promise.allSettled(runs);
@@ -232,7 +232,7 @@ async function oneLife(
 }
 
 /** Writes the ready file; if the disk is full, as soon as there is room. */
-function tellReady(file: string | undefined, logger: Logger): () => void {
+function writeReadyFile(file: string | undefined, logger: Logger): () => void {
   if (file === undefined) return () => undefined;
   const write = (): boolean => {
     try {

@@ -128,7 +128,7 @@ const FIRST = {
   delivered: undefined,
 } satisfies Partial<AgentState>;
 
-/** What each run begins with anew. */
+/** What each run begins with, whatever the one before it had. */
 const EACH_RUN = {
   phase: "opening",
   epoch: 1,

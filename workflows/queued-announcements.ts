@@ -20,12 +20,12 @@ export function announceQueued(run: Run, message: Pick<Guidance, "id" | "parts" 
   if (unannounced.isBusy) return;
   unannounced.isBusy = true;
   // What fails here, as in a run that is cancelled, is announced with the delivery.
-  tellAll(run)
+  announceAll(run)
     .catch(() => undefined)
     .finally(() => (unannounced.isBusy = false));
 }
 
-async function tellAll(run: Run): Promise<void> {
+async function announceAll(run: Run): Promise<void> {
   const { unannounced, state } = run;
   await condition(() => run.policy !== undefined);
   while (unannounced.messages.length > 0 && !unannounced.isOver) {

@@ -11,7 +11,7 @@ import type { ActivityScope } from "../runtime/activity-scope.ts";
 import { interruptOpenCalls } from "../runtime/interrupt-open-calls.ts";
 import { loadView } from "../store/load-view.ts";
 import type { Session } from "../store/sessions.ts";
-import { tellSwitch } from "../store/switch-model.ts";
+import { announceSwitch } from "../store/switch-model.ts";
 import { callsOf, lockRun } from "../store/transcript.ts";
 import { viewSize } from "../transcript/size.ts";
 import type { ChunkBatch } from "./chunk-batch.ts";
@@ -68,7 +68,7 @@ async function reportSwitch({ deps, session, input }: StepContext): Promise<void
   const { model } = session.config;
   if (input.switched === undefined || input.model === undefined || input.model === model) return;
   const data = { from: input.model, to: model, reason: input.switched };
-  await tellSwitch(deps.store, session, input.step, data);
+  await announceSwitch(deps.store, session, input.step, data);
 }
 
 /** Asks the model, while watchers read along. @returns what follows instead if it gave no answer */

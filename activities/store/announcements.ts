@@ -42,7 +42,7 @@ class HeardAnnouncements implements Announcements {
     void this.#reconnect();
   }
 
-  /** Asked for each piece of an answer: a key is a hash, and mostly nobody watches any session. */
+  /** Asked for each piece of an answer: a key is a hash, and most of the time no session is watched. */
   readonly isWatched = (sessionId: string): boolean => {
     if (this.#watched === undefined) return true;
     return this.#watched.size > 0 && this.#watched.has(watchKey(sessionId));

@@ -48,7 +48,7 @@ export function switchModel(
 }
 
 /** Tells watchers that another model is asked from this step on. Idempotent: once a step and model, whatever the attempt. */
-export async function tellSwitch(
+export async function announceSwitch(
   { db }: Pick<Store, "db">,
   { id, epoch }: Pick<Session, "id" | "epoch">,
   step: number,
