@@ -7,18 +7,10 @@ import { defaultPayloadConverter, type Payload } from "@temporalio/common";
 import type { WorkflowInterceptors } from "@temporalio/workflow";
 import { Undecodable } from "../activities/contract/undecodable.ts";
 import { guidanceSignal } from "./messages.ts";
+import { thisRun } from "./this-run.ts";
 
-type Take = (message: unknown) => void;
-
-/** Of this run: each has its own instance of the module. */
-let take: Take | undefined;
 /** So many before the run has begun are a flood; fewer go the SDK's way, in one order with all else that came. */
 const FLOOD = 100;
-
-/** Says where messages go from here on. What came before this was called is taken as soon as the run has begun. */
-export function takeMessages(by: Take): void {
-  take = by;
-}
 
 interface Job {
   readonly signalWorkflow?: {
@@ -68,7 +60,8 @@ export function interceptors(): WorkflowInterceptors {
         activate({ activation, batchIndex }, next) {
           const jobs = activation.jobs ?? [];
           const pass = (some: typeof jobs) => next({ activation: { ...activation, jobs: some }, batchIndex });
-          if (take) return route(jobs, take, pass);
+          const { takeMessage } = thisRun();
+          if (takeMessage) return route(jobs, takeMessage, pass);
           if (jobs.filter((job) => messageOf(job)).length < FLOOD) return pass(jobs);
           // The run begins in this very task: then its queue is there.
           const early: unknown[] = [];
@@ -79,7 +72,7 @@ export function interceptors(): WorkflowInterceptors {
             (some) => void others.push(...some),
           );
           pass(others);
-          for (const message of early) (take as Take | undefined)?.(message);
+          for (const message of early) thisRun().takeMessage?.(message);
         },
       },
     ],

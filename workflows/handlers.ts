@@ -5,7 +5,6 @@ import { isEmptyMessage } from "../activities/contract/guidance-limits.ts";
 import { cutChars } from "../activities/contract/cut-text.ts";
 import { createUnnamedIds, idOf, itemsOf, partsOf } from "../activities/contract/guidance-items.ts";
 import { senderOf } from "../activities/contract/person-name.ts";
-import { takeMessages } from "./guidance-jobs.ts";
 import { accept, firstOf, refusal, waiting, withdraw } from "./inbox.ts";
 import { unanswered } from "./asking.ts";
 import { answerRefusal, takeAnswer, withdrawForMessage } from "./questions.ts";
@@ -25,7 +24,7 @@ import {
 } from "./messages.ts";
 import { sessionView } from "./presentation.ts";
 import { announceQueued } from "./queued-announcements.ts";
-import { remarkOn } from "./undecodable-arguments.ts";
+import { thisRun } from "./this-run.ts";
 import { interrupt, showDetails, type Run } from "./actions.ts";
 
 const SHOWN_EACH = 20;
@@ -40,8 +39,10 @@ type Take = (message: unknown) => boolean;
 
 export function setHandlers(run: Run): void {
   const take = createTake(run);
-  takeMessages((message) => void take(message));
-  remarkOn((text) => showRemark(run, text));
+  Object.assign(thisRun(), {
+    takeMessage: (message: unknown) => void take(message),
+    showRemark: (text: string) => showRemark(run, text),
+  });
   setMessageHandlers(run, take);
   setWithdrawHandler(run);
   setCompactionHandlers(run);

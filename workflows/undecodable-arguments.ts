@@ -6,14 +6,7 @@ import { ApplicationFailure } from "@temporalio/common";
 import type { WorkflowInterceptors } from "@temporalio/workflow";
 import { Undecodable } from "../activities/contract/undecodable.ts";
 import { startRefusal } from "./start-refusal.ts";
-
-/** Of this run: each has its own instance of the module. */
-let remark: ((text: string) => void) | undefined;
-
-/** Says where remarks for people go. */
-export function remarkOn(by: (text: string) => void): void {
-  remark = by;
-}
+import { thisRun } from "./this-run.ts";
 
 /** The name is Temporal's. */
 export function interceptors(): WorkflowInterceptors {
@@ -23,7 +16,7 @@ export function interceptors(): WorkflowInterceptors {
         handleSignal(input, next) {
           const bad = input.args.find((argument) => argument instanceof Undecodable);
           if (bad === undefined) return next(input);
-          remark?.(
+          thisRun().showRemark?.(
             `The argument of the signal ${input.signalName} was ignored: it could not be decoded (${bad.description}). Send JSON.`,
           );
           return next({

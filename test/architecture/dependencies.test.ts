@@ -101,3 +101,15 @@ test("the environment is read by the configurations and the local set-up only", 
     .map(({ path }) => path);
   expect(readers).toEqual([]);
 });
+
+// A worker loads them once for all its runs: what one wrote there, every other would read (workflows/this-run.ts).
+test("modules of the workflow's bundle hold no state", () => {
+  const state = /^(export )?(let |const \w+(: [^=]+)? = new (Map|Set|WeakMap|WeakSet)\b[^(]*\(\);)/gm;
+  const bundled = sources(/^(workflows|activities\/contract)\/.*\.ts$/);
+  expect(bundled.length).toBeGreaterThan(50);
+  const found = bundled.flatMap(({ path, text }) =>
+    (text.match(state) ?? []).map((line) => `${path}: ${line}`),
+  );
+  expect(found).toEqual([]);
+  expect("let take: Take | undefined;".match(state)).not.toBeNull();
+});

@@ -1,7 +1,8 @@
 import { defaultPayloadConverter } from "@temporalio/common";
-import { describe, expect, it, vi } from "vitest";
+import { describe, expect, it } from "vitest";
 import { Undecodable } from "../../../activities/contract/undecodable.ts";
-import { route } from "../../../workflows/guidance-jobs.ts";
+import { interceptors, route } from "../../../workflows/guidance-jobs.ts";
+import { thisRun } from "../../../workflows/this-run.ts";
 
 const signal = (signalName: string, ...args: unknown[]) => ({
   signalWorkflow: { signalName, input: args.map((value) => defaultPayloadConverter.toPayload(value)) },
@@ -62,9 +63,9 @@ describe("the jobs of a workflow task", () => {
 
 describe("messages before the run's start", () => {
   /** A run that begins with the first list of jobs. @returns how it got its messages */
-  async function begunWith(messages: number): Promise<{ own: unknown[]; left: number }> {
-    vi.resetModules();
-    const { interceptors, takeMessages } = await import("../../../workflows/guidance-jobs.ts");
+  function begunWith(messages: number): { own: unknown[]; left: number } {
+    const run = thisRun();
+    delete run.takeMessage;
     const own: unknown[] = [];
     let left = 0;
     const jobs = [
@@ -73,17 +74,17 @@ describe("messages before the run's start", () => {
     ];
     interceptors().internals?.[0]?.activate?.({ activation: { jobs }, batchIndex: 0 }, ({ activation }) => {
       left += (activation.jobs ?? []).length - 1;
-      takeMessages((message) => void own.push(message));
+      run.takeMessage = (message) => void own.push(message);
     });
     return { own, left };
   }
 
-  it("are left to the SDK if they are few, which keeps their order among all jobs", async () => {
-    expect(await begunWith(99)).toEqual({ own: [], left: 99 });
+  it("are left to the SDK if they are few, which keeps their order among all jobs", () => {
+    expect(begunWith(99)).toEqual({ own: [], left: 99 });
   });
 
-  it("are all taken, in order, as soon as it has begun if they are a flood [R44]", async () => {
-    expect(await begunWith(10_000)).toEqual({
+  it("are all taken, in order, as soon as it has begun if they are a flood [R44]", () => {
+    expect(begunWith(10_000)).toEqual({
       own: Array.from({ length: 10_000 }, (_, place) => place),
       left: 0,
     });
