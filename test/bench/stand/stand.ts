@@ -11,6 +11,7 @@ import { bringUp } from "../../../client/setup/services.ts";
 import type { codingAgent } from "../../../workflows/index.ts";
 import { WORKFLOW_TYPE } from "../../../workflows/messages.ts";
 import { createClosers } from "../../support/closers.ts";
+import { configOf } from "../../support/run-config.ts";
 import { endServices, newTestHome, sweepOldRuns } from "../../support/services.ts";
 import type { AgentVerbs } from "./agent-process.ts";
 import { startProcess, type RemoteProcess } from "./channel.ts";
@@ -133,20 +134,5 @@ function startWorkflow(client: Client, id: string, taskQueue: string) {
 }
 
 export function runConfig(image: string): RunConfig {
-  const settings = agentConfigSchema.parse({
-    sandbox: { image, memory: "512m", network: "none" },
-    limits: { maxSteps: 5_000 },
-  });
-  const { context, sandbox, limits } = settings;
-  return {
-    model: "openai/gpt-4o",
-    contextWindow: 128_000,
-    maxOutput: 4_000,
-    api: "responses",
-    input: ["text", "image"],
-    context,
-    tools: {},
-    sandbox,
-    limits,
-  };
+  return configOf({ sandbox: { image, memory: "512m", network: "none" }, limits: { maxSteps: 5_000 } });
 }
