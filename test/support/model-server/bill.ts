@@ -1,7 +1,7 @@
 /** Counts and bills as the real service does: cached tokens for a prefix that was sent before under the same key. */
 import { createHash } from "node:crypto";
 import { PrefixCache, tokensOf, type Segment } from "./prefix-cache.ts";
-import type { ParsedRequest, WireItem } from "./wire.ts";
+import type { ParsedRequest, UncountedRequest, WireItem } from "./wire.ts";
 
 /** Tokens per message for the format itself. Source: OpenAI cookbook, 3 per message. */
 const TOKENS_PER_ITEM = 3;
@@ -29,7 +29,7 @@ export class Biller {
     return this.#remembered(hashOf(text), text);
   }
 
-  measure(request: Omit<ParsedRequest, "inputTokens">): Measured {
+  measure(request: UncountedRequest): Measured {
     const segments = [
       this.#segment(request.tools.map((tool) => JSON.stringify(tool)).join("\n"), 0),
       this.#segment(request.system, TOKENS_PER_ITEM),

@@ -27,13 +27,16 @@ export interface WireTool {
   readonly strict?: boolean;
 }
 
-export interface ParsedRequest {
-  readonly api: WireApi;
-  readonly model: string;
-  readonly stream: boolean;
+export interface Conversation {
   readonly system: string;
   readonly items: readonly WireItem[];
   readonly tools: readonly WireTool[];
+}
+
+export interface ParsedRequest extends Conversation {
+  readonly api: WireApi;
+  readonly model: string;
+  readonly stream: boolean;
   readonly maxOutputTokens: number | undefined;
   readonly cacheKey: string | undefined;
   /** The original body. */
@@ -44,6 +47,9 @@ export interface ParsedRequest {
   /** By the server's own tokenizer: what will be billed. */
   readonly inputTokens: number;
 }
+
+/** Before its tokens are counted. */
+export type UncountedRequest = Omit<ParsedRequest, "inputTokens">;
 
 /** The server's answer. Pieces are sent in order; those without content act on the stream itself. */
 export interface Reply {

@@ -1,10 +1,8 @@
 /** Services between us and a model's owner: routers, proxies, Azure. */
 import { event } from "./chat-style.ts";
-import type { Dialect, DialectName } from "./dialect.ts";
+import { type Dialect, type DialectName, LENIENT } from "./dialect.ts";
 
 type Router = Extract<DialectName, "openrouter" | "azure" | "azure-classic" | "litellm">;
-
-const LENIENT = { parameters: "any", fields: "any" } as const;
 
 const plain = (message: string, more: Record<string, unknown> = {}) => ({
   error: { message, type: "invalid_request_error", param: null, code: null, ...more },
@@ -32,13 +30,10 @@ export const ROUTERS: Readonly<Record<Router, Dialect>> = {
         }) + "data: [DONE]\n\n",
     },
     overflow: ({ tokens, window }) => ({
-      status: 400,
       message: JSON.stringify(plain(`prompt is too long: ${tokens} tokens > ${window} maximum`)),
-      code: null,
       param: "raw",
     }),
     rateLimit: (seconds) => ({
-      status: 429,
       headers: { "retry-after": String(seconds) },
       body: {
         error: {
@@ -85,7 +80,6 @@ export const ROUTERS: Readonly<Record<Router, Dialect>> = {
       }),
     },
     rateLimit: (seconds) => ({
-      status: 429,
       headers: { "retry-after": String(seconds), "retry-after-ms": String(seconds * 1_000) },
       body: plain(
         `Requests to the ChatCompletions_Create Operation under Azure OpenAI API version 2024-10-21 have exceeded call rate limit of your current OpenAI S0 pricing tier. Please retry after ${seconds} seconds.`,
@@ -100,13 +94,9 @@ export const ROUTERS: Readonly<Record<Router, Dialect>> = {
     known: LENIENT,
     chat: { reasoning: "reasoning_content", laterPieces: { id: null, type: "function" } },
     overflow: ({ tokens, window }) => ({
-      status: 400,
       message: `litellm.ContextWindowExceededError: litellm.BadRequestError: ContextWindowExceededError: OpenAIException - This model's maximum context length is ${window} tokens. However, your messages resulted in ${tokens} tokens.`,
-      code: null,
-      param: null,
     }),
     rateLimit: () => ({
-      status: 429,
       body: {
         error: {
           message: "litellm.RateLimitError: RateLimitError: OpenAIException - Slow down.",
