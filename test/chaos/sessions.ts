@@ -6,7 +6,7 @@ import type { codingAgent } from "../../workflows/index.ts";
 import { WORKFLOW_TYPE } from "../../workflows/messages.ts";
 import { runConfig } from "../bench/stand/stand.ts";
 import { drawPlan, playPlan, type SessionPlan } from "./plan.ts";
-import type { Random } from "./random.ts";
+import type { Random } from "../support/random.ts";
 import type { ChaosStand } from "./stand.ts";
 
 export interface SoakSession {

@@ -1,6 +1,6 @@
 /** Two workers that are killed, stopped and restarted; what they use is measured, and if one ends by itself, that is noted. */
+import { residentBytes } from "../bench/stand/processes.ts";
 import { slope } from "../bench/stats.ts";
-import { readFileSync } from "node:fs";
 import { startWorkerProcess, type WorkerProcess } from "../support/worker-process.ts";
 
 export interface Workers {
@@ -99,8 +99,9 @@ export function createWorkers(environment: Readonly<Record<string, string>>): Wo
     measure() {
       for (const [place, slot] of slots.entries()) {
         look(place);
-        const mb = slot && rssMb(slot.worker.pid);
-        if (slot && mb !== undefined)
+        const bytes = slot ? residentBytes(slot.worker.pid) : 0;
+        const mb = bytes / 1_024 ** 2;
+        if (slot && bytes > 0)
           slot.life.samples.push({ atS: (Date.now() - slot.life.startedAt) / 1_000, mb });
       }
     },
@@ -118,15 +119,6 @@ async function startPatiently(environment: Readonly<Record<string, string>>): Pr
     } catch (error) {
       if (tries === 3) throw error;
     }
-  }
-}
-
-function rssMb(pid: number): number | undefined {
-  try {
-    const [, kb] = /VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "utf8")) ?? [];
-    return kb === undefined ? undefined : Number(kb) / 1_024;
-  } catch {
-    return undefined;
   }
 }
 

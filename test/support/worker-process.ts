@@ -4,6 +4,7 @@ import { once } from "node:events";
 import { closeSync, existsSync, mkdtempSync, openSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { WorkflowHandle } from "@temporalio/client";
 import { eventually } from "./eventually.ts";
 import { workerArgs } from "./program.ts";
 
@@ -90,4 +91,25 @@ export async function startWorkerProcess(
     terminate: () => end("SIGTERM"),
     log: () => log,
   };
+}
+
+/** Temporal's number for a pending activity that a worker has. */
+const STARTED = 2;
+
+/** The worker that now runs an activity of that type. */
+export function busyWith(
+  { handle }: { readonly handle: Pick<WorkflowHandle, "describe"> },
+  workers: readonly WorkerProcess[],
+  type: string,
+): Promise<WorkerProcess> {
+  return eventually(
+    `${type} is under way`,
+    async () => {
+      const { raw } = await handle.describe();
+      const pending = raw.pendingActivities?.find((activity) => activity.activityType?.name === type);
+      const identity = pending?.state === STARTED ? (pending.lastWorkerIdentity ?? "") : "";
+      return workers.find(({ pid }) => identity.startsWith(`${pid}.`));
+    },
+    60_000,
+  );
 }

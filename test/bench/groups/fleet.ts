@@ -2,11 +2,10 @@
 import { gaps, median, quantile } from "../stats.ts";
 import { runAgent, runYardstick, type Ran } from "../stand/runs.ts";
 import type { Stand } from "../stand/stand.ts";
-import type { Figure } from "../table.ts";
-import type { Scale } from "./group.ts";
+import { type Figure, ratioAtMost } from "../table.ts";
+import { FLEETS, type Scale } from "./group.ts";
 
 const LARGE = 50;
-const GOAL = { of: "ratio", atLeast: 0.85 } as const;
 
 interface Throughput {
   readonly stepsPerSecond: number;
@@ -15,23 +14,20 @@ interface Throughput {
 }
 
 export async function measureFleet(stand: Stand, scale: Scale): Promise<Figure[]> {
+  const steps = scale.fleetSteps;
+  const plan = { steps, calls: 1, tool: "probe" } as const;
   const figures: Figure[] = [];
-  for (const size of scale.fleets) {
-    const steps = scale.fleetSteps;
+  for (const size of FLEETS) {
     const ours: Throughput[] = [];
     const yard: Throughput[] = [];
     for (let round = 0; round < scale.fleetRounds; round += 1) {
       yard.push(await together(stand.yardstick, size * steps, size, () => runYardstick(stand, steps)));
-      ours.push(await together(stand.agent, size * steps, size, () => agent(stand, steps)));
+      ours.push(await together(stand.agent, size * steps, size, () => runAgent(stand, plan, { bulk: true })));
     }
     stand.say(`${size} at once: ${rate(ours).toFixed(1)} against ${rate(yard).toFixed(1)} steps a second`);
     figures.push(...rows(size, ours, yard));
   }
   return figures;
-}
-
-function agent(stand: Stand, steps: number): Promise<Ran> {
-  return runAgent(stand, { steps, calls: 1, tool: "probe" }, { bulk: true });
 }
 
 const rate = (list: readonly Throughput[]) => median(list.map((one) => one.stepsPerSecond));
@@ -48,7 +44,7 @@ function rows(size: number, ours: readonly Throughput[], yard: readonly Throughp
       unit: "steps/s",
       n,
       ratio: rate(ours) / rate(yard),
-      ...(size >= LARGE ? { goal: GOAL } : {}),
+      goal: size >= LARGE ? { of: "ratio", atLeast: 0.85 } : undefined,
       note: `two activities ${rate(yard).toFixed(1)}; no containers; while all are at work`,
     },
     {
@@ -57,7 +53,7 @@ function rows(size: number, ours: readonly Throughput[], yard: readonly Throughp
       unit: "ms",
       n: stepMs.length,
       ratio: p95 / median(stepMs),
-      ...(size >= LARGE ? { goal: { of: "ratio", atMost: 2 } as const } : {}),
+      goal: size >= LARGE ? ratioAtMost(2) : undefined,
       note: `median ${median(stepMs).toFixed(0)} ms; ratio to it`,
     },
     {

@@ -3,7 +3,7 @@ import { sql } from "drizzle-orm";
 import { gaps, median, sum } from "../stats.ts";
 import { historySize, runAgent } from "../stand/runs.ts";
 import type { Stand } from "../stand/stand.ts";
-import type { Figure } from "../table.ts";
+import { atMost, type Figure, middleOf, ratioAtMost } from "../table.ts";
 import type { Scale } from "./group.ts";
 
 /** Steps on either side of the one that is looked at. */
@@ -39,21 +39,17 @@ export async function measureGrowth(stand: Stand, scale: Scale): Promise<Figure[
   const tables = after.tables - before.tables;
   const messages = after.messages - before.messages;
   return [
-    {
-      name: `step ${scale.lateStep} against step ${EARLY}`,
-      value: median(late),
-      unit: "ms",
-      n: late.length,
+    middleOf(`step ${scale.lateStep} against step ${EARLY}`, late, {
       ratio: median(late) / median(early),
-      goal: { of: "ratio", atMost: 1.15 },
+      goal: ratioAtMost(1.15),
       note: `step ${EARLY}: ${median(early).toFixed(1)} ms; summaries ${rounds}; ratio to step ${EARLY}`,
-    },
+    }),
     {
       name: "history a step",
       value: history.bytes,
       unit: "bytes",
       n: SHORT_STEPS,
-      goal: { of: "value", atMost: 2_200 },
+      goal: atMost(2_200),
       note: `results of 6,000 characters: ${large.bytes.toFixed(0)} bytes`,
     },
     { name: "history events a step", value: history.events, unit: "", n: SHORT_STEPS },
@@ -63,7 +59,7 @@ export async function measureGrowth(stand: Stand, scale: Scale): Promise<Figure[
       unit: "KB a step",
       n: steps,
       ratio: tables / messages,
-      goal: { of: "ratio", atMost: 1.6 },
+      goal: ratioAtMost(1.6),
       note: `messages ${(messages / steps / 1_000).toFixed(2)} KB a step; ratio to them`,
     },
     {
@@ -71,7 +67,7 @@ export async function measureGrowth(stand: Stand, scale: Scale): Promise<Figure[
       value: (tables / steps + history.bytes) / 1_000,
       unit: "KB",
       n: steps,
-      goal: { of: "value", atMost: 9 },
+      goal: atMost(9),
       note: `tables and history; write-ahead log ${((after.wal - before.wal) / steps / 1_000).toFixed(1)} KB`,
     },
     ...largestTables(before, after, steps),

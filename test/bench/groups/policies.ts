@@ -9,7 +9,7 @@ import { type Policy, replayOurs } from "../policies/ours.ts";
 import { Replay, type Outcome } from "../policies/replay.ts";
 import { readRecorded } from "../policies/recorded.ts";
 import type { Trajectory } from "../policies/trajectory.ts";
-import type { Figure } from "../table.ts";
+import { type Figure, ratioAtMost } from "../table.ts";
 
 const WINDOWS = [32_000, 128_000, 200_000, 1_000_000];
 const fixture = (name: string) => fileURLToPath(new URL(`../../fixtures/${name}`, import.meta.url));
@@ -78,7 +78,7 @@ async function inWindow(
       unit: "tokens",
       n: 1,
       ratio: ours.outcome.perStep / cheapest.outcome.perStep,
-      goal: { of: "ratio", atMost: 1 },
+      goal: ratioAtMost(1),
       note: `${cheapest.name}; facts ${percent(ours.outcome.facts)} to its ${percent(cheapest.outcome.facts)}, the best of the others' ${percent(best.outcome.facts)} (${best.name})`,
     },
   ];

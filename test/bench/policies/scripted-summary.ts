@@ -2,7 +2,8 @@
  * A summariser that follows a script: of the facts in what it was given to read it keeps rules first and then the
  * newest, as many as six tenths of its length hold; the rest of the length is narrative. Pure.
  */
-import { createRandom, prose } from "./material.ts";
+import { createRandom } from "../../support/random.ts";
+import { prose } from "./material.ts";
 import { countTokens } from "./replay.ts";
 import type { Fact } from "./trajectory.ts";
 

@@ -1,7 +1,8 @@
 /** So many sessions at once on so many workers: brought to work, measured for a while, ended. Every wait has its end. */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { WorkerProcess } from "../../support/worker-process.ts";
-import { availableBytes, residentBytes, spentUntilNow, type Spent } from "./counters.ts";
+import { availableBytes, perUnit, residentBytes } from "../stand/processes.ts";
+import { type Spent, spentUntilNow } from "./counters.ts";
 import type { Pause } from "./pacing-model-process.ts";
 import type { ScaleStand } from "./stand.ts";
 
@@ -121,13 +122,12 @@ async function measureWindow(
   }
   const { now, open } = await stand.model.ask.pauses();
   const to = await spentUntilNow(stand, workers);
-  const kinds = Object.keys(from) as (keyof Spent)[];
   return {
     overheadMs: ended.map((pause) => (pause.to ?? now) - pause.from),
     openMs: open.map((pause) => now - pause.from),
     streamedMs: ended.map((pause) => pause.streamedMs),
     seconds: (performance.now() - began) / 1_000,
-    spent: Object.fromEntries(kinds.map((kind) => [kind, to[kind] - from[kind]])) as unknown as Spent,
+    spent: perUnit(from, to),
     resident,
     workerBytes: (residentOf(workers) - before.worker) / level.sessions,
     machineBytes: (before.machine - availableBytes()) / level.sessions,

@@ -14,10 +14,10 @@ import { bindDeps } from "../../../worker/deps.ts";
 import { workerOptions } from "../../../worker/worker-options.ts";
 import { createFakeSandbox } from "../../support/fake-sandbox.ts";
 import { serve } from "./channel.ts";
-import { meterVerbs, timed, watchStatements } from "./meter.ts";
+import { meterVerbs, timed, countTransactions } from "./meter.ts";
 import { probe } from "./probe-tool.ts";
 
-watchStatements();
+countTransactions();
 const metrics = await freeAddress();
 Runtime.install({
   logger: new DefaultLogger("ERROR"),

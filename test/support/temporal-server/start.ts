@@ -18,7 +18,7 @@ import {
 import type { Say } from "../../../client/setup/progress.ts";
 import { probeTemporal } from "../../../worker/connect/probe.ts";
 import { succeeds } from "../../../worker/connect/until.ts";
-import { createClosers } from "../closers.ts";
+import { closable } from "../closers.ts";
 import { eventually } from "../eventually.ts";
 import type { OwnTemporal } from "../own-temporal.ts";
 import { type PostgresServer, startPostgresServer } from "../postgres-server.ts";
@@ -50,8 +50,8 @@ export async function startPostgresTemporal(options: {
 }): Promise<PostgresTemporal> {
   const programs = await temporalServerPrograms(options.say);
   const home = mkdtempSync(join(tmpdir(), "longhaul-temporal-server-"));
-  const { add, close } = createClosers(async () => rmSync(home, { recursive: true, force: true }));
-  try {
+  const remove = async () => rmSync(home, { recursive: true, force: true });
+  return closable(remove, async (add) => {
     const flushed = options.durable ? ["fsync=on", "full_page_writes=on"] : [];
     const postgres = await startPostgresServer({ settings: ["max_connections=100", ...flushed] });
     add(() => postgres.close());
@@ -73,12 +73,8 @@ export async function startPostgresTemporal(options: {
       pid: server.pid,
       stop: () => server.stop(),
       start: () => server.start(answers),
-      close,
     };
-  } catch (error) {
-    await close();
-    throw error;
-  }
+  });
 }
 
 async function makeTables({ sql }: ServerPrograms, port: number): Promise<void> {
