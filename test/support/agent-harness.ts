@@ -18,12 +18,11 @@ import { temporalRuns } from "../../worker/connect/session-runs.ts";
 import type { StoredPack } from "../../activities/store/workspace-pack.ts";
 import { createNotifier } from "../../activities/store/events.ts";
 import { createSession } from "../../activities/store/sessions.ts";
-import { toolRegistry } from "../../activities/tools/index.ts";
 import { changedConfig, configOf, type ConfigChange } from "./run-config.ts";
 import { sessionEvents, type SessionEvents } from "./session-events.ts";
 import { createTestWorker } from "./test-worker.ts";
 import type { codingAgent } from "../../workflows/index.ts";
-import { WORKFLOW_TYPE, type CodingAgentInput } from "../../workflows/messages.ts";
+import type { CodingAgentInput } from "../../workflows/messages.ts";
 import {
   startScriptedModel,
   type ModelScript,
@@ -34,11 +33,12 @@ import {
 import { CANARY } from "./canary.ts";
 import { connectTo } from "./connections.ts";
 import { eventually } from "./eventually.ts";
+import { loneDeps } from "./lone-deps.ts";
 import { perFile } from "./per-file.ts";
 import { quietRuntime } from "./quiet-runtime.ts";
 import { createTestDatabase, type TestDatabase } from "./test-database.ts";
 import { hearAnnouncements } from "../../activities/store/announcements.ts";
-import { startRunFor } from "./start-run.ts";
+import { startRun, startRunFor } from "./start-run.ts";
 
 export { CANARY, eventually };
 
@@ -95,8 +95,7 @@ export async function startAgent(own: Partial<AgentDeps> = {}): Promise<AgentHar
   const gitFolder = mkdtempSync(join(tmpdir(), "longhaul-git-"));
   const temporal = await connectTo(inject("temporalAddress"));
   const { client } = temporal;
-  const deps: AgentDeps = {
-    store: database.store,
+  const deps = loneDeps(database.store, {
     notifier,
     announcements,
     // Each session has its own server, found by the cache key, which is the session's id.
@@ -106,21 +105,17 @@ export async function startAgent(own: Partial<AgentDeps> = {}): Promise<AgentHar
     sandboxHost,
     sessionRuns: temporalRuns(client, sanitizer.clean),
     sanitizer,
-    tools: toolRegistry,
     mcp: createMcp({ variables: {} }),
     git: gitAccessOf({
       PATH: process.env["PATH"],
       LONGHAUL_GIT_TOKEN: CANARY,
       LONGHAUL_GIT_FOLDER: gitFolder,
     }),
-    defaultConfig: undefined,
     // How long a pause or a reset from outside may take to arrive; stops are announced.
     heartbeatMs: 500,
     delegateLookMs: 1_000,
-    searchAttributes: false,
-    taskQueues: {},
     ...own,
-  };
+  });
   const worker = await createTestWorker({
     taskQueue,
     connection: temporal.native,
@@ -145,8 +140,8 @@ export async function startAgent(own: Partial<AgentDeps> = {}): Promise<AgentHar
       const id = `test-${randomBytes(5).toString("hex")}`;
       const model = await startScriptedModel(script, {
         apiKey: CANARY,
-        ...(options.served ? { models: options.served } : {}),
-        ...(options.countTokens ? { countTokens: options.countTokens } : {}),
+        models: options.served,
+        countTokens: options.countTokens,
       });
       servers.push(model);
       sessions.push(id);
@@ -169,11 +164,7 @@ export async function startAgent(own: Partial<AgentDeps> = {}): Promise<AgentHar
         ...(options.workspace === undefined ? {} : { workspace: options.workspace }),
         ...(options.instructions === undefined ? {} : { instructions: options.instructions }),
       });
-      const handle = await client.workflow.start<typeof codingAgent>(WORKFLOW_TYPE, {
-        workflowId: id,
-        taskQueue,
-        args: [options.input ?? {}],
-      });
+      const handle = await startRun(client, id, taskQueue, options.input);
       return runningSession({ id, model, handle, client, taskQueue, database });
     },
     adopt(id, like) {

@@ -7,12 +7,11 @@ import { connectDocker } from "../../../activities/sandbox/docker/connect-docker
 import { removeSandbox } from "../../../activities/sandbox/docker/docker-containers.ts";
 import { bringUp } from "../../../client/setup/services.ts";
 import { dataConverter } from "../../../worker/connect/data-converter.ts";
-import type { codingAgent } from "../../../workflows/index.ts";
-import { WORKFLOW_TYPE } from "../../../workflows/messages.ts";
 import { closable } from "../../support/closers.ts";
 import { type OwnPostgres, startOwnPostgres } from "../../support/own-postgres.ts";
 import { endServices, newTestHome, sweepOldRuns } from "../../support/services.ts";
 import { type PostgresTemporal, startPostgresTemporal } from "../../support/temporal-server/start.ts";
+import { startRun } from "../../support/start-run.ts";
 import { startWorkerProcess, type WorkerProcess } from "../../support/worker-process.ts";
 import { type RemoteProcess, startProcess } from "../stand/channel.ts";
 import { lanes } from "../stand/lanes.ts";
@@ -98,11 +97,7 @@ export async function bringUpScale(say: (line: string) => void): Promise<ScaleSt
             const id = `scale-${randomBytes(5).toString("hex")}`;
             sessions.add(id);
             await createSession(postgres.store, { id, task: "Go on.", config: runConfig(image) });
-            await client.workflow.start<typeof codingAgent>(WORKFLOW_TYPE, {
-              workflowId: id,
-              taskQueue: TASK_QUEUE,
-              args: [{}],
-            });
+            await startRun(client, id, TASK_QUEUE);
             return id;
           }),
         endSessions,

@@ -8,10 +8,9 @@ import { dataConverter } from "../../../worker/connect/data-converter.ts";
 import { ensurePostgres } from "../../../client/setup/postgres.ts";
 import { readState } from "../../../client/setup/state.ts";
 import { bringUp } from "../../../client/setup/services.ts";
-import type { codingAgent } from "../../../workflows/index.ts";
-import { WORKFLOW_TYPE } from "../../../workflows/messages.ts";
 import { closable } from "../../support/closers.ts";
 import { configOf } from "../../support/run-config.ts";
+import { startRun } from "../../support/start-run.ts";
 import { endServices, newTestHome, sweepOldRuns } from "../../support/services.ts";
 import type { AgentVerbs } from "./agent-process.ts";
 import { startProcess, type RemoteProcess } from "./channel.ts";
@@ -45,7 +44,7 @@ export interface StartOptions {
 
 export interface BenchSession {
   readonly id: string;
-  readonly handle: Awaited<ReturnType<typeof startWorkflow>>;
+  readonly handle: Awaited<ReturnType<typeof startRun>>;
 }
 
 export const AGENT_QUEUE = "bench-agent";
@@ -121,15 +120,11 @@ async function startSession(
   const settings = runConfig(image);
   const row = { id, task: taskOf(plan), config: config?.(settings) ?? settings };
   await inTurn(() => createSession(store, row));
-  return { id, handle: await startWorkflow(client, id, queue ?? AGENT_QUEUE) };
+  return { id, handle: await startRun(client, id, queue ?? AGENT_QUEUE) };
 }
 
 /** Below the stand's own pool: who waits for a connection there gives up after 5 s, which fifty at once on a busy machine did. */
 const LANES = 8;
-
-function startWorkflow(client: Client, id: string, taskQueue: string) {
-  return client.workflow.start<typeof codingAgent>(WORKFLOW_TYPE, { workflowId: id, taskQueue, args: [{}] });
-}
 
 export function runConfig(image: string): RunConfig {
   return configOf({ sandbox: { image, memory: "512m", network: "none" }, limits: { maxSteps: 5_000 } });

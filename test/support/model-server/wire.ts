@@ -125,19 +125,19 @@ export interface ServedModel {
 
 export interface ModelServerOptions {
   /** Default: any free port. */
-  readonly port?: number;
+  readonly port?: number | undefined;
   /** Decides the answer; what it throws becomes a 500 with its message. */
   readonly reply: (request: ParsedRequest) => Reply | Promise<Reply>;
   readonly models: Readonly<Record<string, ServedModel>>;
   readonly countTokens: (text: string) => number;
   /** The only accepted key; `null`: no key is required; default: any that is not empty. */
-  readonly apiKey?: string | null;
+  readonly apiKey?: string | null | undefined;
   /** A client hung up before its answer was whole. */
   readonly onAbort?: (served: ServedRequest) => void;
   /** The server to play; default: the four wires as their owners document them. */
-  readonly dialect?: DialectName;
+  readonly dialect?: DialectName | undefined;
   /** Sends nothing, not even headers, for this time: a local server that reads its prompt. */
-  readonly prefillMs?: number;
+  readonly prefillMs?: number | undefined;
 }
 
 /** One request and its outcome. Times are `Date.now()`. */
