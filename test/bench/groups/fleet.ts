@@ -2,13 +2,14 @@
 import { gaps, median, quantile } from "../stats.ts";
 import { runAgent, runYardstick, type Ran } from "../stand/runs.ts";
 import type { Stand } from "../stand/stand.ts";
-import { type Figure, ratioAtMost } from "../table.ts";
-import { FLEETS, type Scale } from "./group.ts";
+import type { Figure } from "../table.ts";
+import type { Scale } from "./group.ts";
 
-const LARGE = 50;
+const SESSIONS = 50;
 
 interface Throughput {
   readonly stepsPerSecond: number;
+  /** Of the worker, a step; openings and closings count. */
   readonly cpuMs: number;
   readonly stepMs: readonly number[];
 }
@@ -16,69 +17,41 @@ interface Throughput {
 export async function measureFleet(stand: Stand, scale: Scale): Promise<Figure[]> {
   const steps = scale.fleetSteps;
   const plan = { steps, calls: 1, tool: "probe" } as const;
-  const figures: Figure[] = [];
-  for (const size of FLEETS) {
-    const ours: Throughput[] = [];
-    const yard: Throughput[] = [];
-    for (let round = 0; round < scale.fleetRounds; round += 1) {
-      yard.push(await together(stand.yardstick, size * steps, size, () => runYardstick(stand, steps)));
-      ours.push(await together(stand.agent, size * steps, size, () => runAgent(stand, plan, { bulk: true })));
-    }
-    stand.say(`${size} at once: ${rate(ours).toFixed(1)} against ${rate(yard).toFixed(1)} steps a second`);
-    figures.push(...rows(size, ours, yard));
+  const ours: Throughput[] = [];
+  const yard: Throughput[] = [];
+  for (let round = 0; round < scale.fleetRounds; round += 1) {
+    yard.push(await together(stand.yardstick, steps, () => runYardstick(stand, steps)));
+    ours.push(await together(stand.agent, steps, () => runAgent(stand, plan, { bulk: true })));
   }
-  return figures;
-}
-
-const rate = (list: readonly Throughput[]) => median(list.map((one) => one.stepsPerSecond));
-const cpu = (list: readonly Throughput[]) => median(list.map((one) => one.cpuMs));
-
-function rows(size: number, ours: readonly Throughput[], yard: readonly Throughput[]): Figure[] {
-  const n = ours.length;
   const stepMs = ours.flatMap((one) => one.stepMs);
-  const p95 = quantile(stepMs, 0.95);
+  const p95 = quantile(stepMs, 0.95).toFixed(0);
+  const cpuMs = median(ours.map((one) => one.cpuMs)).toFixed(1);
   return [
     {
-      name: `${size} sessions at once: throughput`,
+      name: `${SESSIONS} sessions at once: throughput`,
       value: rate(ours),
       unit: "steps/s",
-      n,
+      n: ours.length,
       ratio: rate(ours) / rate(yard),
-      goal: size >= LARGE ? { of: "ratio", atLeast: 0.85 } : undefined,
-      note: `two activities ${rate(yard).toFixed(1)}; no containers; while all are at work`,
-    },
-    {
-      name: `${size} sessions at once: step p95`,
-      value: p95,
-      unit: "ms",
-      n: stepMs.length,
-      ratio: p95 / median(stepMs),
-      goal: size >= LARGE ? ratioAtMost(2) : undefined,
-      note: `median ${median(stepMs).toFixed(0)} ms; ratio to it`,
-    },
-    {
-      name: `${size} sessions at once: worker CPU a step`,
-      value: cpu(ours),
-      unit: "ms",
-      n,
-      ratio: cpu(ours) / cpu(yard),
-      note: "openings and closings count",
+      goal: { of: "ratio", atLeast: 0.85 },
+      note: `two activities ${rate(yard).toFixed(1)}; no containers; while all are at work; a step ${median(stepMs).toFixed(0)} ms, p95 ${p95}; worker CPU ${cpuMs} ms a step`,
     },
   ];
 }
 
+const rate = (list: readonly Throughput[]) => median(list.map((one) => one.stepsPerSecond));
+
 async function together(
   meter: Pick<Stand["agent"], "usage">,
   steps: number,
-  size: number,
   run: () => Promise<Ran>,
 ): Promise<Throughput> {
   const before = await meter.usage();
-  const ran = await Promise.all(Array.from({ length: size }, run));
+  const ran = await Promise.all(Array.from({ length: SESSIONS }, run));
   const after = await meter.usage();
   return {
     stepsPerSecond: steadyRate(ran.map((one) => one.starts)),
-    cpuMs: (after.cpuMs - before.cpuMs) / steps,
+    cpuMs: (after.cpuMs - before.cpuMs) / SESSIONS / steps,
     stepMs: ran.flatMap((one) => gaps(one.starts)),
   };
 }

@@ -6,9 +6,6 @@ import type { Figure } from "../table.ts";
 export type Group = (stand: Stand, scale: Scale) => Promise<Figure[]>;
 export type Scale = typeof USUAL;
 
-/** How many sessions of a fleet are at work at once. */
-export const FLEETS = [1, 10, 50] as const;
-
 const USUAL = {
   /** Alternating rounds of yardstick and agent. */
   rounds: 3,

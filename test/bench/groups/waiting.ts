@@ -1,15 +1,12 @@
-/** What waiting costs: of a step whose model streams for seconds while no one watches, and of a worker with nothing to do. */
-import { setTimeout as sleep } from "node:timers/promises";
-import { startWorkerProcess } from "../../support/worker-process.ts";
+/** What waiting costs: of a step whose model streams for seconds while no one watches. */
 import { ownCpuMs, perUnit } from "../stand/processes.ts";
 import type { BenchSession, Stand } from "../stand/stand.ts";
+import { sum } from "../stats.ts";
 import { atMost, type Figure, type Goal } from "../table.ts";
 import type { Scale } from "./group.ts";
 
 /** Steps of each session that count; the one before them is whole too, and does not. */
 const STEPS = 2;
-/** A process of Postgres' that rests tells what it did after this. Source: its PGSTAT_IDLE_INTERVAL. */
-const RESTING_STATISTICS_MS = 10_500;
 
 /** All of it since the machine began to count; or a step's share. */
 interface Counters {
@@ -29,7 +26,7 @@ export async function measureWaiting(stand: Stand, scale: Scale): Promise<Figure
   for (const seconds of scale.waitingSeconds)
     for (const sessions of scale.waitingSessions)
       figures.push(...figuresOf(seconds, sessions, await streaming(stand, seconds, sessions)));
-  return [...figures, await idleWorker(stand)];
+  return figures;
 }
 
 async function streaming(stand: Stand, seconds: number, count: number): Promise<Counters> {
@@ -51,22 +48,20 @@ async function countersOf(stand: Stand, sessions: readonly BenchSession[]): Prom
   const [{ cpuMs }, commits, { walBytes, walPages }, heartbeats, events] = await Promise.all([
     stand.agent.usage(),
     stand.agent.transactions(),
-    postgres(stand),
+    written(stand),
     stand.agent.heartbeats(),
     Promise.all(sessions.map(writtenEvents)),
   ]);
   const serverCpuMs = ownCpuMs(stand.temporalPid);
-  const written = events.reduce((sum, one) => sum + one, 0);
-  return { commits, walBytes, walPages, workerCpuMs: cpuMs, serverCpuMs, heartbeats, events: written };
+  return { commits, walBytes, walPages, workerCpuMs: cpuMs, serverCpuMs, heartbeats, events: sum(events) };
 }
 
-async function postgres({ store }: Stand): Promise<Pick<Counters, "commits" | "walBytes" | "walPages">> {
-  const { rows } = await store.pool.query<{ commits: string; wal: string; pages: string }>(
-    `select (select xact_commit from pg_stat_database where datname = current_database()) as commits,
-      pg_current_wal_insert_lsn() - '0/0' as wal, wal_fpi as pages from pg_stat_wal`,
+async function written({ store }: Stand): Promise<Pick<Counters, "walBytes" | "walPages">> {
+  const { rows } = await store.pool.query<{ wal: string; pages: string }>(
+    "select pg_current_wal_insert_lsn() - '0/0' as wal, wal_fpi as pages from pg_stat_wal",
   );
   const [row] = rows;
-  return { commits: Number(row?.commits), walBytes: Number(row?.wal), walPages: Number(row?.pages) };
+  return { walBytes: Number(row?.wal), walPages: Number(row?.pages) };
 }
 
 /** What is scheduled is written together with what scheduled it. */
@@ -95,23 +90,4 @@ function figuresOf(seconds: number, sessions: number, counted: Counters): Figure
     figure("Temporal server CPU", serverCpuMs, "ms", atMost(70)),
     figure("persisted Temporal actions", heartbeats + events, "", atMost(12), `${heartbeats} heartbeats`),
   ];
-}
-
-/** Commits that a worker as it is deployed makes in 10 s with nothing to do. */
-async function idleWorker(stand: Stand): Promise<Figure> {
-  const seconds = 20;
-  stand.say("an idle worker");
-  const worker = await startWorkerProcess({ ...stand.environment, LONGHAUL_TASK_QUEUE: "bench-idle" });
-  try {
-    await sleep(RESTING_STATISTICS_MS);
-    const before = await postgres(stand);
-    await sleep(seconds * 1_000);
-    const after = await postgres(stand);
-    // The first reading's own came after it.
-    const commits = ((after.commits - before.commits - 1) * 10) / seconds;
-    const goal = atMost(5);
-    return { name: "idle worker: Postgres commits in 10 s", value: commits, unit: "", n: 1, goal };
-  } finally {
-    await worker.terminate();
-  }
 }
