@@ -32,7 +32,7 @@ import {
 } from "./scripted-model.ts";
 import { CANARY } from "./canary.ts";
 import { connectTo } from "./connections.ts";
-import { eventually } from "./eventually.ts";
+import { eventually, within } from "./eventually.ts";
 import { loneDeps } from "./lone-deps.ts";
 import { perFile } from "./per-file.ts";
 import { quietRuntime } from "./quiet-runtime.ts";
@@ -41,6 +41,8 @@ import { hearAnnouncements } from "../../activities/store/announcements.ts";
 import { startRun, startRunFor } from "./start-run.ts";
 
 export { CANARY, eventually };
+
+const RESULT_MS = 180_000;
 
 export interface AgentHarness {
   readonly database: TestDatabase;
@@ -165,13 +167,13 @@ export async function startAgent(own: Partial<AgentDeps> = {}): Promise<AgentHar
         ...(options.instructions === undefined ? {} : { instructions: options.instructions }),
       });
       const handle = await startRun(client, id, taskQueue, options.input);
-      return runningSession({ id, model, handle, client, taskQueue, database });
+      return runningSession(agent, { id, model, handle });
     },
     adopt(id, like) {
       sessions.push(id);
       models.set(id, pick(models, like.id));
       const handle = client.workflow.getHandle<typeof codingAgent>(id);
-      return runningSession({ id, model: like.model, handle, client, taskQueue, database });
+      return runningSession(agent, { id, model: like.model, handle });
     },
     async close() {
       for (const id of sessions)
@@ -213,28 +215,15 @@ function pick(models: ReadonlyMap<string, ReturnType<typeof createAiSdkModel>>, 
   return model;
 }
 
-function runningSession({
-  id,
-  model,
-  handle,
-  client,
-  taskQueue,
-  database,
-}: Pick<AgentHarness, "client" | "taskQueue" | "database"> &
-  Pick<RunningSession, "id" | "model" | "handle">): RunningSession {
+function runningSession(
+  { database, client, taskQueue }: Pick<AgentHarness, "client" | "taskQueue" | "database">,
+  own: Pick<RunningSession, "id" | "model" | "handle">,
+): RunningSession {
+  const { id, handle } = own;
   return {
     ...sessionEvents(database.store, id),
-    id,
-    model,
-    handle,
-    // A run that hangs fails its own test instead of timing out the suite.
-    result: () =>
-      Promise.race([
-        handle.result(),
-        new Promise<never>((_resolve, reject) =>
-          setTimeout(() => reject(new Error(`${id} has not ended within 180 s`)), 180_000).unref(),
-        ),
-      ]),
+    ...own,
+    result: () => within(handle.result(), id, RESULT_MS),
     resume: (text, messageId) => startRunFor(client, id, taskQueue, { id: messageId, text }),
   };
 }

@@ -22,8 +22,7 @@ export async function startOn(
   script: ModelScript,
   engine: FakeEngine,
 ): Promise<DirectAgent> {
-  const agent = await startDirectAgent(database, script, { sandboxHost: engine.host });
-  return agent;
+  return startDirectAgent(database, script, { sandboxHost: engine.host });
 }
 
 /** On a new engine, a session whose model calls bash with these commands, one a step. Closed with the test. */

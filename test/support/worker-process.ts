@@ -4,6 +4,7 @@ import { once } from "node:events";
 import { closeSync, existsSync, mkdtempSync, openSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import type { WorkflowHandle } from "@temporalio/client";
 import { eventually } from "./eventually.ts";
 import { workerArgs } from "./program.ts";
@@ -91,6 +92,14 @@ export async function startWorkerProcess(
     terminate: () => end("SIGTERM"),
     log: () => log,
   };
+}
+
+/** Asks it to end; one that hangs is killed. @returns its exit code */
+export async function endWithin(worker: WorkerProcess, timeoutMs: number): Promise<number | null | "late"> {
+  const late = sleep(timeoutMs, "late" as const, { ref: false });
+  const code = await Promise.race([worker.terminate(), late]);
+  if (code === "late") await worker.kill();
+  return code;
 }
 
 /** Temporal's number for a pending activity that a worker has. */

@@ -68,19 +68,13 @@ async function replayOne(workflowId: string, history: History): Promise<string |
 
 /** People's messages with an id, in the order in which the run accepted them, without repeated ids. */
 function acceptedIn({ events }: History): AcceptedGuidance[] {
-  const updates = new Map<string, unknown>();
   const list = (events ?? []).flatMap((event): AcceptedGuidance[] => {
     const signal = event.workflowExecutionSignaledEventAttributes;
     if (signal && (signal.signalName === "guidance" || signal.signalName === "interrupt"))
       return messageOf(valueOf(signal.input?.payloads?.[0]), "signal");
     const update = event.workflowExecutionUpdateAcceptedEventAttributes;
-    if (update?.acceptedRequest?.input?.name === "sendGuidance") {
-      updates.set(
-        String(update.protocolInstanceId),
-        valueOf(update.acceptedRequest.input.args?.payloads?.[0]),
-      );
-      return messageOf(updates.get(String(update.protocolInstanceId)), "update");
-    }
+    const { input } = update?.acceptedRequest ?? {};
+    if (input?.name === "sendGuidance") return messageOf(valueOf(input.args?.payloads?.[0]), "update");
     return startedWith(event);
   });
   const seen = new Set<string>();

@@ -14,7 +14,7 @@ import type { codingAgent } from "../../../workflows/index.ts";
 import { runConfig } from "../agent-harness.ts";
 import { CANARY } from "../canary.ts";
 import type { Place } from "../checker/collect.ts";
-import { eventually } from "../eventually.ts";
+import { eventually, within } from "../eventually.ts";
 import { startSharedModel } from "../shared-model.ts";
 import { startRun } from "../start-run.ts";
 import { transcriptOf } from "../stored.ts";
@@ -114,7 +114,7 @@ export async function runCrashMatrix(points: readonly CrashPoint[]): Promise<Cra
           return model.logOf(id);
         },
       },
-      result: () => within(handle.result(), id),
+      result: () => within(handle.result(), id, RESULT_MS),
     };
     return { session, row, asked: () => asked };
   };
@@ -201,13 +201,4 @@ function withoutChance(part: {
   // A file that an earlier attempt wrote already exists.
   const written = part.toolName === "write_file" ? edited.replace(/^(Created|Replaced)/, "Wrote") : edited;
   return { ...rest, text: written.replace(/\n\[took [\d.]+ s\]$/, "") };
-}
-
-function within<T>(result: Promise<T>, id: string): Promise<T> {
-  return Promise.race([
-    result,
-    new Promise<never>((_resolve, reject) =>
-      setTimeout(() => reject(new Error(`${id} has not ended within ${RESULT_MS} ms`)), RESULT_MS).unref(),
-    ),
-  ]);
 }

@@ -1,7 +1,7 @@
 /** Events of the Responses API. Pure. Source: OpenAI's streaming events reference. */
 import {
   argumentsText,
-  chunksOf,
+  deltasOf,
   type AnswerWriter,
   type Answering,
   type Closing,
@@ -29,7 +29,7 @@ export function createResponsesWriter(answering: ResponsesAnswering): AnswerWrit
 
   const event = (type: string, fields: Item): string =>
     `event: ${type}\ndata: ${JSON.stringify({ type, sequence_number: sequence++, ...fields })}\n\n`;
-  const frame = (type: string, fields: Item, delta = false): Frame => ({ text: event(type, fields), delta });
+  const frame = (type: string, fields: Item): Frame => ({ text: event(type, fields), delta: false });
   const response = (status: string, rest: Item = {}): Item => ({
     id,
     object: "response",
@@ -54,9 +54,8 @@ export function createResponsesWriter(answering: ResponsesAnswering): AnswerWrit
     yield frame("response.output_item.done", { output_index: at, item: done });
   }
 
-  function* deltas(type: string, where: Item, text: string, chunkChars: number): Iterable<Frame> {
-    for (const delta of chunksOf(text, chunkChars)) yield frame(type, { ...where, delta }, true);
-  }
+  const deltas = (type: string, where: Item, text: string, chunkChars: number): Iterable<Frame> =>
+    deltasOf(text, chunkChars, (delta) => event(type, { ...where, delta }));
 
   function message(part: Part<"text" | "refusal">, chunkChars: number): Iterable<Frame> {
     const opened = { id: itemId("msg"), type: "message", role: "assistant" };
