@@ -142,10 +142,7 @@ export async function createDirectAgent(
     deps,
     runId: "run-1",
     environment: (attempt) => attemptOf(id, agent.runId, attempt),
-    perform: (activity, input, { attempt, environment } = {}) => {
-      const body = activities[activity] as (given: unknown) => Promise<unknown>;
-      return (environment ?? agent.environment(attempt)).run(body, input) as never;
-    },
+    perform: performer(activities, (attempt) => agent.environment(attempt)),
     async step(number, guidance = []) {
       const facts = await agent.perform("modelStep", { step: number, guidance });
       if (facts.kind === "answered")
@@ -161,6 +158,17 @@ export async function createDirectAgent(
     },
   };
   return agent;
+}
+
+/** Runs activities of a worker. @param environmentOf an attempt's, unless one is given */
+export function performer(
+  activities: AgentActivities,
+  environmentOf: DirectAgent["environment"],
+): DirectAgent["perform"] {
+  return (name, input, { attempt, environment } = {}) => {
+    const body = activities[name] as (given: unknown) => Promise<unknown>;
+    return (environment ?? environmentOf(attempt)).run(body, input) as never;
+  };
 }
 
 /** Settings of a 32k window. */
