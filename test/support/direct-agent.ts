@@ -18,7 +18,7 @@ import type { Sandbox } from "../../activities/sandbox/sandbox.ts";
 import type { SandboxHost } from "../../activities/sandbox/sandbox-host.ts";
 import { attemptOf, loneDeps } from "./lone-deps.ts";
 import { createSession, type NewSession } from "../../activities/store/sessions.ts";
-import type { DialectName } from "./model-server/dialects/dialect.ts";
+import type { DialectName } from "./model-server/dialects/dialects.ts";
 import type { ServedModel } from "./model-server/wire.ts";
 import { createFakeSandbox, type FakeSandbox } from "./fake-sandbox.ts";
 import {

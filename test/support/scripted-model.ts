@@ -3,7 +3,7 @@
  * A request beyond the script gets a 500, and `close` throws, so that the test fails.
  */
 import { encode } from "gpt-tokenizer/encoding/o200k_base";
-import type { DialectName } from "./model-server/dialects/dialect.ts";
+import type { DialectName } from "./model-server/dialects/dialects.ts";
 import { createModelServer } from "./model-server/create-model-server.ts";
 import type { ParsedRequest, Reply, ReplyPart, ServedModel, ServedRequest } from "./model-server/wire.ts";
 

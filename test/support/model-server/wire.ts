@@ -1,5 +1,5 @@
 /** What passes through the model server, independent of the wire. Types only. */
-import type { DialectName } from "./dialects/dialect.ts";
+import type { DialectName } from "./dialects/dialects.ts";
 
 /** OpenAI's Responses and chat completions, Anthropic's messages, Google's generateContent. */
 export type WireApi = "responses" | "chat" | "messages" | "gemini";

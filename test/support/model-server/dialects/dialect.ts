@@ -3,28 +3,6 @@ import type { KnownFields } from "../check-fields.ts";
 import type { Fault } from "../refusal.ts";
 import type { HttpError, ServedModel, UncountedRequest, WireApi } from "../wire.ts";
 
-export type DialectName =
-  | "openai"
-  | "openai-chat"
-  | "openrouter"
-  | "azure"
-  | "azure-classic"
-  | "vllm"
-  | "vllm-responses"
-  | "ollama"
-  | "lmstudio"
-  | "llamacpp"
-  | "litellm"
-  | "deepseek"
-  | "kimi"
-  | "glm"
-  | "groq"
-  | "together"
-  | "mistral"
-  | "gemini-compatible"
-  | "anthropic"
-  | "gemini";
-
 /** Takes whatever is sent. */
 export const LENIENT: KnownFields = { parameters: "any", fields: "any" };
 

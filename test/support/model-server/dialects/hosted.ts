@@ -11,14 +11,9 @@ import {
   signedCalls,
   schemaWithout,
 } from "./checks.ts";
-import { type Dialect, type DialectName, LENIENT } from "./dialect.ts";
+import { type Dialect, LENIENT } from "./dialect.ts";
 
-type Hosted = Extract<
-  DialectName,
-  "deepseek" | "kimi" | "glm" | "groq" | "together" | "mistral" | "gemini-compatible"
->;
-
-export const HOSTED: Readonly<Record<Hosted, Dialect>> = {
+export const HOSTED = {
   // Source: api-docs.deepseek.com, "Thinking Mode"; pi#3636, kimi-cli#2141, hermes-agent#15478; keep-alive: its "Rate Limit".
   deepseek: {
     api: "chat",
@@ -202,4 +197,4 @@ export const HOSTED: Readonly<Record<Hosted, Dialect>> = {
     }),
     errorBody: ({ status, message }) => [{ error: { code: status, message, status: "INVALID_ARGUMENT" } }],
   },
-};
+} satisfies Record<string, Dialect>;

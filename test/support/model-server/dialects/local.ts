@@ -2,11 +2,9 @@
 import type { Fault } from "../refusal.ts";
 import { event } from "./chat-style.ts";
 import { noFinalAssistant } from "./checks.ts";
-import { type Dialect, type DialectName, LENIENT } from "./dialect.ts";
+import { type Dialect, LENIENT } from "./dialect.ts";
 
-type Local = Extract<DialectName, "vllm" | "vllm-responses" | "ollama" | "lmstudio" | "llamacpp">;
-
-export const LOCAL: Readonly<Record<Local, Dialect>> = {
+export const LOCAL = {
   // Source: docs.vllm.ai, "OpenAI-compatible server" and "Reasoning outputs".
   vllm: {
     api: "chat",
@@ -84,7 +82,7 @@ export const LOCAL: Readonly<Record<Local, Dialect>> = {
       error: { code: status, message, type: code ?? "invalid_request_error" },
     }),
   },
-};
+} satisfies Record<string, Dialect>;
 
 function vllmError({ status, message }: Fault): unknown {
   return {

@@ -1,14 +1,12 @@
 /** Services between us and a model's owner: routers, proxies, Azure. */
 import { event } from "./chat-style.ts";
-import { type Dialect, type DialectName, LENIENT } from "./dialect.ts";
-
-type Router = Extract<DialectName, "openrouter" | "azure" | "azure-classic" | "litellm">;
+import { type Dialect, LENIENT } from "./dialect.ts";
 
 const plain = (message: string, more: Record<string, unknown> = {}) => ({
   error: { message, type: "invalid_request_error", param: null, code: null, ...more },
 });
 
-export const ROUTERS: Readonly<Record<Router, Dialect>> = {
+export const ROUTERS = {
   // Comments while it waits, errors next to choices in mid-stream, the cost in the bill.
   // Source: openrouter.ai/docs, "Streaming" and "Errors"; dcdpr/jp#978, OmniRoute#8210, opencode#26170.
   openrouter: {
@@ -107,4 +105,4 @@ export const ROUTERS: Readonly<Record<Router, Dialect>> = {
       },
     }),
   },
-};
+} satisfies Record<string, Dialect>;
