@@ -2,8 +2,7 @@
 import { afterAll, describe, it } from "vitest";
 import { playDialect } from "../support/dialects/play-dialect.ts";
 import { CASES, type Outcome } from "../support/dialects/session-script.ts";
-import type { DialectName } from "../support/model-server/dialects/dialect.ts";
-import { DIALECTS } from "../support/model-server/dialects/dialects.ts";
+import { DIALECTS, type DialectName } from "../support/model-server/dialects/dialects.ts";
 import { useDatabase } from "../support/test-database.ts";
 
 const database = useDatabase();

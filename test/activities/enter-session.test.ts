@@ -5,10 +5,9 @@ import type { SessionRuns } from "../../activities/contract/session-runs.ts";
 import { loadView } from "../../activities/store/load-view.ts";
 import { runInCharge, takeOver } from "../../activities/store/runs.ts";
 import { summaryText, work } from "../support/compacting.ts";
-import { loneRun } from "../support/lone-run.ts";
 import { compactingSession } from "../support/compacting-session.ts";
 import { useDatabase } from "../support/test-database.ts";
-import { silentAnnouncements } from "../support/silent-announcements.ts";
+import { loneRun, silentAnnouncements } from "../support/lone-deps.ts";
 
 const database = useDatabase();
 

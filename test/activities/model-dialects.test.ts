@@ -14,7 +14,7 @@ import {
   toolResult,
   user,
 } from "../support/model-request.ts";
-import type { DialectName } from "../support/model-server/dialects/dialect.ts";
+import type { DialectName } from "../support/model-server/dialects/dialects.ts";
 import { call, scriptedModel, text, thought, type ModelScript } from "../support/scripted-model.ts";
 
 interface Row {

@@ -2,7 +2,7 @@
 import { expect, it } from "vitest";
 import { createAiSdkModel } from "../../activities/model/ai-sdk.ts";
 import { modelRequest, play, type RequestParts } from "../support/model-request.ts";
-import type { DialectName } from "../support/model-server/dialects/dialect.ts";
+import type { DialectName } from "../support/model-server/dialects/dialects.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
 
 const key = { OPENAI_API_KEY: "sk-test-secret", ANTHROPIC_API_KEY: "sk-test-secret" };

@@ -4,7 +4,8 @@
  * test/unit/context/samples.ts.
  */
 import { globSync, readdirSync, readFileSync, statSync } from "node:fs";
-import { buildLog, createRandom, testRun } from "./policies/material.ts";
+import { createRandom } from "../support/random.ts";
+import { buildLog, testRun } from "./policies/material.ts";
 
 const modules = new URL("../../node_modules/", import.meta.url);
 const read = (path: string) => readFileSync(new URL(path, modules), "utf8");

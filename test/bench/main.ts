@@ -5,7 +5,7 @@ import { ServiceMissing } from "../../worker/connect/service-missing.ts";
 import { measureCancel } from "./groups/cancel.ts";
 import { measureContext } from "./groups/context.ts";
 import { measureFleet } from "./groups/fleet.ts";
-import type { Group, Scale } from "./groups/group.ts";
+import { type Group, scaleOf } from "./groups/group.ts";
 import { measureGrowth } from "./groups/growth.ts";
 import { measureMemory } from "./groups/memory.ts";
 import { measurePolicies, policyNote } from "./groups/policies.ts";
@@ -20,7 +20,7 @@ import { measureWake } from "./groups/wake.ts";
 import { measureWorkspace } from "./groups/workspace.ts";
 import { type BenchOptions, readOptions, USAGE } from "./options.ts";
 import { measureScale } from "./scale/scale.ts";
-import { onSignal } from "./stand/on-signal.ts";
+import { onSignal } from "../support/on-signal.ts";
 import { bringUpStand } from "./stand/stand.ts";
 import { type Figure, renderTable, verdictOf } from "./table.ts";
 
@@ -52,35 +52,6 @@ const PURE_GROUPS: Readonly<Record<string, LoneGroup>> = {
 
 /** Too long for a run of all. */
 const NAMED_ONLY: readonly string[] = ["scale"];
-
-function scaleOf({ quick, long }: BenchOptions): Scale {
-  const usual = quick ? { lateStep: 100, manySteps: 160 } : { lateStep: 200, manySteps: 400 };
-  const late = long ? { lateStep: 1_000, manySteps: 5_000 } : usual;
-  const waiting = quick
-    ? { waitingSeconds: [10], waitingSessions: [5, 1] }
-    : { waitingSeconds: [10, 30], waitingSessions: [30, 1] };
-  return quick
-    ? {
-        rounds: 2,
-        steps: 30,
-        ...late,
-        ...waiting,
-        fleets: [1, 10, 50],
-        fleetRounds: 1,
-        fleetSteps: 15,
-        repeats: 2,
-      }
-    : {
-        rounds: 3,
-        steps: 60,
-        ...late,
-        ...waiting,
-        fleets: [1, 10, 50],
-        fleetRounds: 2,
-        fleetSteps: 20,
-        repeats: 5,
-      };
-}
 
 const began = Date.now();
 const say = (line: string) =>

@@ -10,7 +10,7 @@ export interface BenchOptions {
   readonly json: string | undefined;
   /** Names of the groups to run; undefined = all. */
   readonly only: readonly string[] | undefined;
-  /** An exported session, which the policies replay in the recorded one's place. */
+  /** An exported session, which our policies replay in the recorded one's place. */
   readonly file: string | undefined;
   /** Of the group scale: how many sessions at once, one level after another; undefined = its own. */
   readonly sessions: readonly number[] | undefined;
@@ -25,7 +25,7 @@ export const USAGE = `npm run bench -- [--quick] [--long] [--json FILE] [--only 
   --only    of: steps, memory, growth, runs, fleet, waiting, wake, start, sandbox, cancel, context;
             tokens and policies compute only, and need no service; workspace needs Docker alone;
             scale builds Temporal's server with Go, takes 40 minutes, and is only taken where it is named
-  --trajectory FILE   the policies replay what \`longhaul export\` wrote (gzip or plain), not the recorded session
+  --trajectory FILE   our policies replay what \`longhaul export\` wrote (gzip or plain), not the recorded session
   --sessions N,N      of scale: how many at once, one after another (else 10,50,100,200,400; with --quick 10,50)
   --minutes N         of scale: so long, on one worker, whose memory is followed: 60 is the soak
 `;

@@ -1,4 +1,5 @@
 /** One row a figure: what was measured, against which goal, with which verdict. Pure. */
+import { median } from "./stats.ts";
 
 export interface Goal {
   /** What the goal is about: the figure itself, or its ratio to the yardstick. */
@@ -16,9 +17,27 @@ export interface Figure {
   readonly n: number;
   /** Against the yardstick of the same run. */
   readonly ratio?: number;
-  readonly goal?: Goal;
-  readonly note?: string;
+  readonly goal?: Goal | undefined;
+  readonly note?: string | undefined;
 }
+
+/** A goal for the figure itself. */
+export const atMost = (limit: number): Goal => ({ of: "value", atMost: limit });
+/** A goal for its ratio to the yardstick. */
+export const ratioAtMost = (limit: number): Goal => ({ of: "ratio", atMost: limit });
+
+/** The middle of several times in ms. */
+export const middleOf = (name: string, times: readonly number[], more: Partial<Figure> = {}): Figure => ({
+  name,
+  value: median(times),
+  unit: "ms",
+  n: times.length,
+  ...more,
+});
+
+/** The same with the slowest of them in its note. */
+export const middleAndSlowest = (name: string, times: readonly number[], goal: Goal): Figure =>
+  middleOf(name, times, { goal, note: `slowest ${Math.max(...times).toFixed(0)} ms` });
 
 export type Verdict = "meets" | "does not" | "-";
 

@@ -7,7 +7,7 @@ import { retrySession } from "../../client/sessions/retry-session.ts";
 import { lastStep } from "../../activities/store/sessions.ts";
 import { resetToStep, stepsAsked } from "../support/reset-run.ts";
 import type { FaultKind } from "./options.ts";
-import type { Random } from "./random.ts";
+import type { Random } from "../support/random.ts";
 import { patiently, type Sessions, type SoakSession } from "./sessions.ts";
 import type { ChaosStand } from "./stand.ts";
 import { WORKERS } from "./workers.ts";

@@ -5,7 +5,8 @@ import { ServiceMissing } from "../../worker/connect/service-missing.ts";
 import { deploy, FAULT_ACTIONS } from "./faults.ts";
 import { checkAll, findLeaks, removeLeft } from "./findings.ts";
 import { readOptions, type SoakOptions, USAGE } from "./options.ts";
-import { createRandom } from "./random.ts";
+import { onSignal } from "../support/on-signal.ts";
+import { createRandom } from "../support/random.ts";
 import { createSessions, type Sessions, type SoakSession } from "./sessions.ts";
 import { bringUpChaos, type ChaosStand } from "./stand.ts";
 import { failuresOf, renderSummary } from "./summary.ts";
@@ -29,7 +30,10 @@ async function main(): Promise<number> {
   }
   process.stdout.write(`seed ${options.seed}\n`);
   const stand = await bringUpChaos(say);
-  const stop = onSignal(() => stand.close());
+  const stop = onSignal(() => {
+    say("ending");
+    return stand.close();
+  });
   try {
     return await soak(stand, options);
   } finally {
@@ -141,15 +145,6 @@ async function endAll(stand: ChaosStand, sessions: Sessions): Promise<void> {
     stand.workers.measure();
     await sleep(LOOK_MS);
   }
-}
-
-function onSignal(work: () => Promise<void>): () => void {
-  const stop = (signal: NodeJS.Signals) => {
-    say(`${signal}: ending`);
-    void work().finally(() => process.exit(130));
-  };
-  process.once("SIGINT", stop).once("SIGTERM", stop);
-  return () => void process.removeListener("SIGINT", stop).removeListener("SIGTERM", stop);
 }
 
 try {

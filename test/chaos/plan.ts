@@ -5,7 +5,7 @@ import { stepOf } from "../support/crash/scripts.ts";
 import { call, text } from "../support/scripted-model.ts";
 import { goodSummary, isSummaryRequest } from "../support/scripted-summaries.ts";
 import type { Answering } from "../support/shared-model.ts";
-import type { Random } from "./random.ts";
+import type { Random } from "../support/random.ts";
 
 export interface SessionPlan {
   readonly steps: readonly Reply[];

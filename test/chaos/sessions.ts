@@ -2,11 +2,10 @@
 import { randomBytes } from "node:crypto";
 import { changedConfig } from "../support/run-config.ts";
 import { createSession } from "../../activities/store/sessions.ts";
-import type { codingAgent } from "../../workflows/index.ts";
-import { WORKFLOW_TYPE } from "../../workflows/messages.ts";
 import { runConfig } from "../bench/stand/stand.ts";
 import { drawPlan, playPlan, type SessionPlan } from "./plan.ts";
-import type { Random } from "./random.ts";
+import type { Random } from "../support/random.ts";
+import { startRun, startRunFor } from "../support/start-run.ts";
 import type { ChaosStand } from "./stand.ts";
 
 export interface SoakSession {
@@ -46,13 +45,7 @@ export function createSessions(stand: ChaosStand, random: Random): Sessions {
     session.status = status.name;
     if (status.name !== "CANCELLED") return;
     session.resumes += 1;
-    await client.workflow.signalWithStart<typeof codingAgent, [object]>(WORKFLOW_TYPE, {
-      workflowId: session.id,
-      taskQueue,
-      args: [{}],
-      signal: "guidance",
-      signalArgs: [nextMessage(session)],
-    });
+    await startRunFor(client, session.id, taskQueue, nextMessage(session));
     session.status = "RUNNING";
   };
   return {
@@ -66,9 +59,7 @@ export function createSessions(stand: ChaosStand, random: Random): Sessions {
       const config = changedConfig(runConfig(image), plan.config);
       await patiently(() => createSession(postgres.store, { id, task: "Do what is asked.", config }));
       const session = newSession(id, plan);
-      await patiently(() =>
-        client.workflow.start<typeof codingAgent>(WORKFLOW_TYPE, { workflowId: id, taskQueue, args: [{}] }),
-      );
+      await patiently(() => startRun(client, id, taskQueue));
       all.push(session);
     },
     adopt(id, { plan }) {

@@ -9,7 +9,7 @@ import { CANARY } from "../support/canary.ts";
 import type { Place } from "../support/checker/collect.ts";
 import { startOwnPostgres, type OwnPostgres } from "../support/own-postgres.ts";
 import { startOwnTemporal, type OwnTemporal } from "../support/own-temporal.ts";
-import { createClosers } from "../support/closers.ts";
+import { closable } from "../support/closers.ts";
 import { endServices, newTestHome, sweepOldRuns } from "../support/services.ts";
 import { startPostgresTemporal } from "../support/temporal-server/start.ts";
 import { ServiceMissing } from "../../worker/connect/service-missing.ts";
@@ -49,55 +49,54 @@ async function startTemporal(say: (line: string) => void): Promise<OwnTemporal> 
 export async function bringUpChaos(say: (line: string) => void): Promise<ChaosStand> {
   await sweepOldRuns();
   const home = newTestHome();
-  const { add, close } = createClosers(() => endServices(home));
-  try {
-    const { sandboxImage: image } = await bringUp({ home, ports: "free", say, need: ["docker", "image"] });
-    if (image === undefined) throw new Error("There is no sandbox image.");
-    say("starting a Postgres and a Temporal of its own");
-    const [postgres, temporal, model] = await Promise.all([
-      startOwnPostgres({ settings: ["max_connections=200"] }),
-      startTemporal(say),
-      // The window is what the sessions are configured for at most; smaller ones are theirs to keep.
-      startSharedModel(),
-    ]);
-    add(
-      () => postgres.close(),
-      () => temporal.close(),
-      () => model.close(),
-    );
-    const connection = await Connection.connect({ address: temporal.address });
-    add(() => connection.close());
-    const client = new Client({ connection, dataConverter });
-    const docker = connectDocker();
-    const workers = createWorkers({
-      DATABASE_URL: postgres.url,
-      DATABASE_CONNECTIONS: "20",
-      TEMPORAL_ADDRESS: temporal.address,
-      OPENAI_BASE_URL: model.baseUrl,
-      OPENAI_API_KEY: CANARY,
-      SANDBOX_IMAGE: image,
-      LONGHAUL_TASK_QUEUE: TASK_QUEUE,
-      LONGHAUL_REAP_MINUTES: "1",
-      LONGHAUL_SHUTDOWN_GRACE_MS: "3000",
-      LONGHAUL_LOG_LEVEL: "warn",
-    });
-    add(() => workers.close());
-    const place: Place = { database: { store: postgres.store }, client, docker };
-    const services: Services = {
-      store: postgres.store,
-      temporal: {
-        client: async () => client,
-        address: temporal.address,
-        namespace: client.options.namespace,
-      },
-      taskQueue: TASK_QUEUE,
-      uiUrl: () => undefined,
-      close: async () => undefined,
-    };
-    const stand = { postgres, temporal, model, workers, client, docker, image, place, services, close };
-    return { ...stand, taskQueue: TASK_QUEUE };
-  } catch (error) {
-    await close();
-    throw error;
-  }
+  return closable(
+    () => endServices(home),
+    async (add) => {
+      const { sandboxImage: image } = await bringUp({ home, ports: "free", say, need: ["docker", "image"] });
+      if (image === undefined) throw new Error("There is no sandbox image.");
+      say("starting a Postgres and a Temporal of its own");
+      const [postgres, temporal, model] = await Promise.all([
+        startOwnPostgres({ settings: ["max_connections=200"] }),
+        startTemporal(say),
+        // The window is what the sessions are configured for at most; smaller ones are theirs to keep.
+        startSharedModel(),
+      ]);
+      add(
+        () => postgres.close(),
+        () => temporal.close(),
+        () => model.close(),
+      );
+      const connection = await Connection.connect({ address: temporal.address });
+      add(() => connection.close());
+      const client = new Client({ connection, dataConverter });
+      const docker = connectDocker();
+      const workers = createWorkers({
+        DATABASE_URL: postgres.url,
+        DATABASE_CONNECTIONS: "20",
+        TEMPORAL_ADDRESS: temporal.address,
+        OPENAI_BASE_URL: model.baseUrl,
+        OPENAI_API_KEY: CANARY,
+        SANDBOX_IMAGE: image,
+        LONGHAUL_TASK_QUEUE: TASK_QUEUE,
+        LONGHAUL_REAP_MINUTES: "1",
+        LONGHAUL_SHUTDOWN_GRACE_MS: "3000",
+        LONGHAUL_LOG_LEVEL: "warn",
+      });
+      add(() => workers.close());
+      const place: Place = { database: { store: postgres.store }, client, docker };
+      const services: Services = {
+        store: postgres.store,
+        temporal: {
+          client: async () => client,
+          address: temporal.address,
+          namespace: client.options.namespace,
+        },
+        taskQueue: TASK_QUEUE,
+        uiUrl: () => undefined,
+        close: async () => undefined,
+      };
+      const stand = { postgres, temporal, model, workers, client, docker, image, place, services };
+      return { ...stand, taskQueue: TASK_QUEUE };
+    },
+  );
 }

@@ -1,7 +1,7 @@
 /** Two workers that are killed, stopped and restarted; what they use is measured, and if one ends by itself, that is noted. */
+import { residentBytes } from "../bench/stand/processes.ts";
 import { slope } from "../bench/stats.ts";
-import { readFileSync } from "node:fs";
-import { startWorkerProcess, type WorkerProcess } from "../support/worker-process.ts";
+import { endWithin, startWorkerProcess, type WorkerProcess } from "../support/worker-process.ts";
 
 export interface Workers {
   /** Fills up to two. */
@@ -42,9 +42,7 @@ export function createWorkers(environment: Readonly<Record<string, string>>): Wo
   const look = (place: number) => {
     const slot = slots[place];
     if (!slot || slot.worker.alive) return;
-    deaths.push(
-      `ended by itself: ${slot.worker.log().trim().split("\n").slice(-3).join(" | ") || "without a word"}`,
-    );
+    deaths.push(`ended by itself: ${lastWords(slot.worker) || "without a word"}`);
     slots[place] = undefined;
   };
   const start = async (): Promise<Slot> => {
@@ -61,14 +59,12 @@ export function createWorkers(environment: Readonly<Record<string, string>>): Wo
   };
   /** In good order; one that does not end is killed, and that is a finding. */
   const end = async ({ worker }: Slot) => {
-    const late = new Promise<"late">((resolve) => setTimeout(() => resolve("late"), END_MS).unref());
-    const code = await Promise.race([worker.terminate(), late]);
+    const code = await endWithin(worker, END_MS);
     if (code === 0) return;
-    if (code === "late") await worker.kill();
     deaths.push(
       code === "late"
         ? `it did not end within ${END_MS} ms of SIGTERM`
-        : `it ended with ${code} after SIGTERM: ${worker.log().trim().split("\n").slice(-3).join(" | ")}`,
+        : `it ended with ${code} after SIGTERM: ${lastWords(worker)}`,
     );
   };
   return {
@@ -99,8 +95,9 @@ export function createWorkers(environment: Readonly<Record<string, string>>): Wo
     measure() {
       for (const [place, slot] of slots.entries()) {
         look(place);
-        const mb = slot && rssMb(slot.worker.pid);
-        if (slot && mb !== undefined)
+        const bytes = slot ? residentBytes(slot.worker.pid) : 0;
+        const mb = bytes / 1_024 ** 2;
+        if (slot && bytes > 0)
           slot.life.samples.push({ atS: (Date.now() - slot.life.startedAt) / 1_000, mb });
       }
     },
@@ -110,6 +107,8 @@ export function createWorkers(environment: Readonly<Record<string, string>>): Wo
   };
 }
 
+const lastWords = (worker: WorkerProcess): string => worker.log().trim().split("\n").slice(-3).join(" | ");
+
 /** A machine at its limits may miss the time to start: that is not a finding. */
 async function startPatiently(environment: Readonly<Record<string, string>>): Promise<WorkerProcess> {
   for (let tries = 1; ; tries += 1) {
@@ -118,15 +117,6 @@ async function startPatiently(environment: Readonly<Record<string, string>>): Pr
     } catch (error) {
       if (tries === 3) throw error;
     }
-  }
-}
-
-function rssMb(pid: number): number | undefined {
-  try {
-    const [, kb] = /VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "utf8")) ?? [];
-    return kb === undefined ? undefined : Number(kb) / 1_024;
-  } catch {
-    return undefined;
   }
 }
 

@@ -3,7 +3,7 @@ import { expect, inject, it } from "vitest";
 import { createSession } from "../../activities/store/sessions.ts";
 import { retries } from "../../client/connect/connect-temporal.ts";
 import { runConfig } from "../support/agent-harness.ts";
-import { startClient } from "../support/client-process.ts";
+import { startClient } from "../support/program.ts";
 import { useDatabase } from "../support/test-database.ts";
 
 /** gRPC's. */
@@ -30,6 +30,6 @@ it.each([
     TEMPORAL_ADDRESS: inject("temporalAddress"),
     TEMPORAL_NAMESPACE: "not-there",
   });
-  expect(await client.ended()).toBe(4);
+  expect((await client.ended).code).toBe(4);
   expect(client.err()).toMatch(/not-there[^]*correct TEMPORAL_NAMESPACE/);
 });

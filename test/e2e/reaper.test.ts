@@ -18,7 +18,7 @@ import { reapSandboxes, startReaper } from "../../worker/reaper.ts";
 import { runConfig } from "../support/agent-harness.ts";
 import { bash, useTestSandboxes } from "../support/test-sandboxes.ts";
 import { eventually } from "../support/eventually.ts";
-import { silentAnnouncements } from "../support/silent-announcements.ts";
+import { silentAnnouncements } from "../support/lone-deps.ts";
 import { isThere } from "../support/in-container.ts";
 import { startRun } from "../support/start-run.ts";
 import { playConnections } from "../support/play-loop.ts";

@@ -13,7 +13,7 @@ import { listedAsRunning } from "../../worker/connect/running-sessions.ts";
 import { reapSandboxes } from "../../worker/reaper.ts";
 import { runConfig } from "../support/agent-harness.ts";
 import { eventually } from "../support/eventually.ts";
-import { silentAnnouncements } from "../support/silent-announcements.ts";
+import { silentAnnouncements } from "../support/lone-deps.ts";
 import { useDatabase } from "../support/test-database.ts";
 import { startRun } from "../support/start-run.ts";
 import { playConnections } from "../support/play-loop.ts";

@@ -2,10 +2,10 @@
 import { describe, expect, it } from "vitest";
 import { checkSession } from "../support/checker/check-session.ts";
 import { eventually } from "../support/eventually.ts";
-import { startKillableSession } from "../support/killable-session.ts";
+import { startKillableSession, startWithTwo } from "../support/killable-session.ts";
 import { call, scriptedModel, text } from "../support/scripted-model.ts";
 import { answersOf, callRows, resultTexts, secondAttempt } from "../support/stored.ts";
-import { busyWith, startWithTwo } from "../support/two-workers.ts";
+import { busyWith } from "../support/worker-process.ts";
 import { useDatabase } from "../support/test-database.ts";
 import { untilCalls, untilTaken } from "../support/waits.ts";
 import { touch } from "../support/in-container.ts";

@@ -7,7 +7,7 @@ import { describe, expect, inject, it, onTestFinished } from "vitest";
 import type { SessionStatusDocument } from "../../client/sessions/status-document.ts";
 import { cacheFolder, temporalBinary } from "../../client/setup/temporal-binary.ts";
 import { versionsFinding } from "../../client/setup/versions-check.ts";
-import { startClient } from "../support/client-process.ts";
+import { startClient } from "../support/program.ts";
 import { eventually } from "../support/eventually.ts";
 import { startKillableSession } from "../support/killable-session.ts";
 import { answerQuestionUpdate, statusQuery } from "../../workflows/messages.ts";
@@ -35,7 +35,7 @@ async function statusOf(id: string) {
       TEMPORAL_ADDRESS: inject("temporalAddress"),
       LONGHAUL_NO_SETUP: "1",
     });
-    expect(await client.ended(), client.err()).toBe(0);
+    expect((await client.ended).code, client.err()).toBe(0);
     return client.out();
   };
   const document = JSON.parse(await ask("--json")) as SessionStatusDocument;

@@ -1,7 +1,7 @@
 /** The Temporal server goes away during a run: this file has its own. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { startClient } from "../support/client-process.ts";
+import { startClient } from "../support/program.ts";
 import { checkSession } from "../support/checker/check-session.ts";
 import { startKillableSession } from "../support/killable-session.ts";
 import { startOwnTemporal } from "../support/own-temporal.ts";
@@ -27,12 +27,12 @@ describe("a Temporal server that goes away during a tool", () => {
     const worker = await session.startWorker();
     const client = { DATABASE_URL: database.url, TEMPORAL_ADDRESS: temporal.address };
     const watch = startClient(["watch", session.id], client);
-    onTestFinished(() => watch.kill());
+    onTestFinished(() => watch.kill("SIGKILL"));
     await untilCalls(database.store, session.id, "running");
     await temporal.stop();
     const left = Date.now();
     const say = startClient(["say", session.id, "are you there?"], client);
-    expect(await say.ended()).toBe(4);
+    expect((await say.ended).code).toBe(4);
     expect(say.err()).toContain("Temporal");
     // The command ends meanwhile, and its result is stored without the server.
     await untilCalls(database.store, session.id, "completed");
@@ -44,7 +44,7 @@ describe("a Temporal server that goes away during a tool", () => {
     expect(slept).toMatch(/^done\b/);
     expect(counted).toBe("line");
     expect(session.model.log).toHaveLength(3);
-    expect(await watch.ended()).toBe(0);
+    expect((await watch.ended).code).toBe(0);
     expect(watch.out()).toBe("Here again.\n");
     await checkSession(session.place, session);
   });

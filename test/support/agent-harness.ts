@@ -18,12 +18,11 @@ import { temporalRuns } from "../../worker/connect/session-runs.ts";
 import type { StoredPack } from "../../activities/store/workspace-pack.ts";
 import { createNotifier } from "../../activities/store/events.ts";
 import { createSession } from "../../activities/store/sessions.ts";
-import { toolRegistry } from "../../activities/tools/index.ts";
 import { changedConfig, configOf, type ConfigChange } from "./run-config.ts";
 import { sessionEvents, type SessionEvents } from "./session-events.ts";
 import { createTestWorker } from "./test-worker.ts";
 import type { codingAgent } from "../../workflows/index.ts";
-import { WORKFLOW_TYPE, type CodingAgentInput } from "../../workflows/messages.ts";
+import type { CodingAgentInput } from "../../workflows/messages.ts";
 import {
   startScriptedModel,
   type ModelScript,
@@ -33,14 +32,17 @@ import {
 } from "./scripted-model.ts";
 import { CANARY } from "./canary.ts";
 import { connectTo } from "./connections.ts";
-import { eventually } from "./eventually.ts";
+import { eventually, within } from "./eventually.ts";
+import { loneDeps } from "./lone-deps.ts";
 import { perFile } from "./per-file.ts";
 import { quietRuntime } from "./quiet-runtime.ts";
 import { createTestDatabase, type TestDatabase } from "./test-database.ts";
 import { hearAnnouncements } from "../../activities/store/announcements.ts";
-import { startRunFor } from "./start-run.ts";
+import { startRun, startRunFor } from "./start-run.ts";
 
 export { CANARY, eventually };
+
+const RESULT_MS = 180_000;
 
 export interface AgentHarness {
   readonly database: TestDatabase;
@@ -99,8 +101,7 @@ export async function startAgent(own: Partial<AgentDeps> = {}): Promise<AgentHar
   const gitFolder = mkdtempSync(join(tmpdir(), "longhaul-git-"));
   const temporal = await connectTo(inject("temporalAddress"));
   const { client } = temporal;
-  const deps: AgentDeps = {
-    store: database.store,
+  const deps = loneDeps(database.store, {
     notifier,
     announcements,
     // Each session has its own server, found by the cache key, which is the session's id.
@@ -110,21 +111,17 @@ export async function startAgent(own: Partial<AgentDeps> = {}): Promise<AgentHar
     sandboxHost,
     sessionRuns: temporalRuns(client, sanitizer.clean),
     sanitizer,
-    tools: toolRegistry,
     mcp: createMcp({ variables: {} }),
     git: gitAccessOf({
       PATH: process.env["PATH"],
       LONGHAUL_GIT_TOKEN: CANARY,
       LONGHAUL_GIT_FOLDER: gitFolder,
     }),
-    defaultConfig: undefined,
     // How long a pause or a reset from outside may take to arrive; stops are announced.
     heartbeatMs: 500,
     delegateLookMs: 1_000,
-    searchAttributes: false,
-    taskQueues: {},
     ...own,
-  };
+  });
   const worker = await createTestWorker({
     taskQueue,
     connection: temporal.native,
@@ -149,8 +146,8 @@ export async function startAgent(own: Partial<AgentDeps> = {}): Promise<AgentHar
       const id = `test-${randomBytes(5).toString("hex")}`;
       const model = await startScriptedModel(script, {
         apiKey: CANARY,
-        ...(options.served ? { models: options.served } : {}),
-        ...(options.countTokens ? { countTokens: options.countTokens } : {}),
+        models: options.served,
+        countTokens: options.countTokens,
       });
       servers.push(model);
       sessions.push(id);
@@ -173,18 +170,14 @@ export async function startAgent(own: Partial<AgentDeps> = {}): Promise<AgentHar
         ...(options.workspace === undefined ? {} : { workspace: options.workspace }),
         ...(options.instructions === undefined ? {} : { instructions: options.instructions }),
       });
-      const handle = await client.workflow.start<typeof codingAgent>(WORKFLOW_TYPE, {
-        workflowId: id,
-        taskQueue,
-        args: [options.input ?? {}],
-      });
-      return runningSession({ id, model, handle, client, taskQueue, database });
+      const handle = await startRun(client, id, taskQueue, options.input);
+      return runningSession(agent, { id, model, handle });
     },
     adopt(id, like) {
       sessions.push(id);
       models.set(id, pick(models, like.id));
       const handle = client.workflow.getHandle<typeof codingAgent>(id);
-      return runningSession({ id, model: like.model, handle, client, taskQueue, database });
+      return runningSession(agent, { id, model: like.model, handle });
     },
     async close() {
       for (const id of sessions)
@@ -226,28 +219,15 @@ function pick(models: ReadonlyMap<string, ReturnType<typeof createAiSdkModel>>, 
   return model;
 }
 
-function runningSession({
-  id,
-  model,
-  handle,
-  client,
-  taskQueue,
-  database,
-}: Pick<AgentHarness, "client" | "taskQueue" | "database"> &
-  Pick<RunningSession, "id" | "model" | "handle">): RunningSession {
+function runningSession(
+  { database, client, taskQueue }: Pick<AgentHarness, "client" | "taskQueue" | "database">,
+  own: Pick<RunningSession, "id" | "model" | "handle">,
+): RunningSession {
+  const { id, handle } = own;
   return {
     ...sessionEvents(database.store, id),
-    id,
-    model,
-    handle,
-    // A run that hangs fails its own test instead of timing out the suite.
-    result: () =>
-      Promise.race([
-        handle.result(),
-        new Promise<never>((_resolve, reject) =>
-          setTimeout(() => reject(new Error(`${id} has not ended within 180 s`)), 180_000).unref(),
-        ),
-      ]),
+    ...own,
+    result: () => within(handle.result(), id, RESULT_MS),
     resume: (text, messageId) => startRunFor(client, id, taskQueue, { id: messageId, text }),
   };
 }

@@ -8,3 +8,17 @@ export function createClosers(...first: readonly (() => Promise<unknown>)[]) {
     },
   };
 }
+
+/** What `make` starts, and its end. Where it fails, what was started by then is closed. */
+export async function closable<T extends object>(
+  first: () => Promise<unknown>,
+  make: (add: ReturnType<typeof createClosers>["add"]) => Promise<T>,
+): Promise<T & { close(): Promise<void> }> {
+  const { add, close } = createClosers(first);
+  try {
+    return { ...(await make(add)), close };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}

@@ -1,6 +1,5 @@
 /** A stored session of some steps, and its compaction and prune over a model that follows a script. Real Postgres. */
-import { MockActivityEnvironment } from "@temporalio/testing";
-import { DefaultLogger } from "@temporalio/worker";
+import type { MockActivityEnvironment } from "@temporalio/testing";
 import { eq } from "drizzle-orm";
 import { createSanitizer } from "../../activities/redaction/sanitizer.ts";
 import type { Message } from "../../activities/contract/message.ts";
@@ -11,22 +10,19 @@ import type {
   SummarizeInput,
   UndoneFacts,
 } from "../../activities/contract/activities.ts";
-import type { AgentDeps } from "../../activities/runtime/deps.ts";
 import type { Model, ModelAnswer, ModelRequest } from "../../activities/model/model.ts";
 import { createPrune } from "../../activities/step/prune.ts";
-import { loneRun } from "./lone-run.ts";
-import { createNotifier, readEvents } from "../../activities/store/events.ts";
+import { attemptOf, loneDeps } from "./lone-deps.ts";
+import { readEvents } from "../../activities/store/events.ts";
 import { sessions } from "../../activities/store/schema/index.ts";
 import { createSession } from "../../activities/store/sessions.ts";
 import { loadView } from "../../activities/store/load-view.ts";
 import { insertMessage, takeSequences } from "../../activities/store/transcript.ts";
 import { createSummarize } from "../../activities/step/summarize.ts";
 import { createUndoCompaction } from "../../activities/step/undo-compaction.ts";
-import { toolRegistry } from "../../activities/tools/index.ts";
 import { rowsOf } from "./rows.ts";
 import type { TestDatabase } from "./test-database.ts";
 import { configOf } from "./run-config.ts";
-import { silentAnnouncements } from "./silent-announcements.ts";
 import { roundsOf, billsOf, transcriptOf } from "./stored.ts";
 
 export const SECRET = "sk-secret-0123456789abcdef";
@@ -79,25 +75,8 @@ export async function compactingSession(database: TestDatabase, steps: Message[]
       return typeof next === "string" ? answer(next) : next(request, signal);
     },
   };
-  const deps: AgentDeps = {
-    store: database.store,
-    notifier: createNotifier(silentAnnouncements),
-    announcements: silentAnnouncements,
-    model,
-    sandboxHost: undefined as never,
-    sessionRuns: loneRun,
-    sanitizer: createSanitizer([SECRET]),
-    tools: toolRegistry,
-    defaultConfig: undefined,
-    heartbeatMs: 50,
-    searchAttributes: false,
-    taskQueues: {},
-  };
-  const environment = (attempt: number) =>
-    new MockActivityEnvironment(
-      { attempt, workflowExecution: { workflowId: id, runId: RUN } },
-      { logger: new DefaultLogger("ERROR") },
-    );
+  const deps = loneDeps(database.store, { model, sanitizer: createSanitizer([SECRET]), heartbeatMs: 50 });
+  const environment = (attempt: number) => attemptOf(id, RUN, attempt);
   const input = (round: number): SummarizeInput => ({ step: 40 * round, round, trigger: "threshold" });
   return {
     id,

@@ -3,11 +3,9 @@
  * the workflow's own decisions, and a sandbox that is a folder. A thousand steps take seconds, not minutes.
  */
 import { randomBytes } from "node:crypto";
-import { MockActivityEnvironment } from "@temporalio/testing";
-import { DefaultLogger } from "@temporalio/worker";
+import type { MockActivityEnvironment } from "@temporalio/testing";
 import { onTestFinished } from "vitest";
 import type { RunConfig } from "../../activities/config/agent-config.ts";
-import { createSanitizer } from "../../activities/redaction/sanitizer.ts";
 import type {
   AgentActivities,
   CompactionFacts,
@@ -18,11 +16,9 @@ import { createActivities, type AgentDeps } from "../../activities/index.ts";
 import { createAiSdkModel } from "../../activities/model/ai-sdk.ts";
 import type { Sandbox } from "../../activities/sandbox/sandbox.ts";
 import type { SandboxHost } from "../../activities/sandbox/sandbox-host.ts";
-import { loneRun } from "./lone-run.ts";
-import { createNotifier } from "../../activities/store/events.ts";
+import { attemptOf, loneDeps } from "./lone-deps.ts";
 import { createSession, type NewSession } from "../../activities/store/sessions.ts";
-import { toolRegistry } from "../../activities/tools/index.ts";
-import type { DialectName } from "./model-server/dialects/dialect.ts";
+import type { DialectName } from "./model-server/dialects/dialects.ts";
 import type { ServedModel } from "./model-server/wire.ts";
 import { createFakeSandbox, type FakeSandbox } from "./fake-sandbox.ts";
 import {
@@ -34,7 +30,6 @@ import {
 import type { TestDatabase } from "./test-database.ts";
 import { configOf } from "./run-config.ts";
 import { sessionEvents, type SessionEvents } from "./session-events.ts";
-import { silentAnnouncements } from "./silent-announcements.ts";
 
 export interface DirectAgentOptions {
   readonly task?: string;
@@ -116,31 +111,21 @@ export async function createDirectAgent(
       models: options.served ?? {
         [name]: { window: settings.contextWindow, maxOutput: settings.maxOutput, input: settings.input },
       },
-      ...(options.keepRequests === false ? { keepRequests: false } : {}),
-      ...(options.countTokens ? { countTokens: options.countTokens } : {}),
-      ...(options.dialect ? { dialect: options.dialect } : {}),
+      keepRequests: options.keepRequests,
+      countTokens: options.countTokens,
+      dialect: options.dialect,
     }),
     createFakeSandbox(),
   ]);
   const baseUrl = (await options.through?.(model.baseUrl)) ?? model.baseUrl;
   const config = { ...settings, ...options.targetAt?.(baseUrl) };
-  const deps: AgentDeps = {
-    store: database.store,
-    notifier: createNotifier(silentAnnouncements),
-    announcements: silentAnnouncements,
+  const deps = loneDeps(database.store, {
     model: createAiSdkModel({
       environment: { OPENAI_API_KEY: "sk-direct", OPENAI_BASE_URL: baseUrl, TEST_API_KEY: "sk-direct" },
       mask: (text) => text,
     }),
     sandboxHost: options.sandboxHost ?? hostOf(sandbox),
-    sessionRuns: loneRun,
-    sanitizer: createSanitizer([]),
-    tools: toolRegistry,
-    defaultConfig: undefined,
-    heartbeatMs: 1_000,
-    searchAttributes: false,
-    taskQueues: {},
-  };
+  });
   await createSession(database.store, {
     id,
     task: options.task ?? "Do what is asked.",
@@ -156,15 +141,8 @@ export async function createDirectAgent(
     sandbox,
     deps,
     runId: "run-1",
-    environment: (attempt = 1) =>
-      new MockActivityEnvironment(
-        { attempt, workflowExecution: { workflowId: id, runId: agent.runId } },
-        { logger: new DefaultLogger("ERROR") },
-      ),
-    perform: (activity, input, { attempt, environment } = {}) => {
-      const body = activities[activity] as (given: unknown) => Promise<unknown>;
-      return (environment ?? agent.environment(attempt)).run(body, input) as never;
-    },
+    environment: (attempt) => attemptOf(id, agent.runId, attempt),
+    perform: performer(activities, (attempt) => agent.environment(attempt)),
     async step(number, guidance = []) {
       const facts = await agent.perform("modelStep", { step: number, guidance });
       if (facts.kind === "answered")
@@ -180,6 +158,17 @@ export async function createDirectAgent(
     },
   };
   return agent;
+}
+
+/** Runs activities of a worker. @param environmentOf an attempt's, unless one is given */
+export function performer(
+  activities: AgentActivities,
+  environmentOf: DirectAgent["environment"],
+): DirectAgent["perform"] {
+  return (name, input, { attempt, environment } = {}) => {
+    const body = activities[name] as (given: unknown) => Promise<unknown>;
+    return (environment ?? environmentOf(attempt)).run(body, input) as never;
+  };
 }
 
 /** Settings of a 32k window. */

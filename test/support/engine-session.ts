@@ -1,9 +1,8 @@
 /** A session without Temporal whose sandbox is on a fake engine: its steps, its end, and the run that resumes it. */
 import { onTestFinished } from "vitest";
-import type { AgentActivities } from "../../activities/contract/activities.ts";
 import { createActivities, type AgentDeps } from "../../activities/index.ts";
 import { readWorkspace } from "../../activities/store/checkpoints.ts";
-import { startDirectAgent, type DirectAgent } from "./direct-agent.ts";
+import { performer, startDirectAgent, type DirectAgent } from "./direct-agent.ts";
 import { eventually } from "./eventually.ts";
 import { createFakeEngine, type FakeEngine } from "./fake-engine.ts";
 import { call, scriptedModel, type ModelScript } from "./scripted-model.ts";
@@ -22,8 +21,7 @@ export async function startOn(
   script: ModelScript,
   engine: FakeEngine,
 ): Promise<DirectAgent> {
-  const agent = await startDirectAgent(database, script, { sandboxHost: engine.host });
-  return agent;
+  return startDirectAgent(database, script, { sandboxHost: engine.host });
 }
 
 /** On a new engine, a session whose model calls bash with these commands, one a step. Closed with the test. */
@@ -41,13 +39,8 @@ type Worker = Pick<DirectAgent, "perform">;
 
 /** Another worker of the session, with an empty memory. */
 export function otherWorker(agent: DirectAgent, changes: Partial<AgentDeps> = {}): Worker {
-  const activities: AgentActivities = createActivities({ ...agent.deps, ...changes });
-  return {
-    perform: (name, input, { attempt, environment } = {}) => {
-      const body = activities[name] as (given: unknown) => Promise<unknown>;
-      return (environment ?? agent.environment(attempt)).run(body, input) as never;
-    },
-  };
+  const activities = createActivities({ ...agent.deps, ...changes });
+  return { perform: performer(activities, (attempt) => agent.environment(attempt)) };
 }
 
 /** The saved files, by path. */

@@ -12,3 +12,11 @@ export async function eventually<T>(
     await new Promise((resolve) => setTimeout(resolve, 20));
   }
 }
+
+/** A promise that hangs fails its own test instead of timing out the suite. @throws Error that says who it was */
+export function within<T>(promise: Promise<T>, who: string, timeoutMs: number): Promise<T> {
+  const late = new Promise<never>((_resolve, reject) =>
+    setTimeout(() => reject(new Error(`${who} has not ended within ${timeoutMs} ms`)), timeoutMs).unref(),
+  );
+  return Promise.race([promise, late]);
+}

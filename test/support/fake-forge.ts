@@ -3,6 +3,7 @@
  * docs.github.com/rest/pulls/pulls and docs.gitlab.com/api/merge_requests.
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
+import { text } from "node:stream/consumers";
 import type { FakeGitHubApp } from "./fake-github-app.ts";
 
 interface KeptRequest {
@@ -39,12 +40,11 @@ export function createFakeForge(token: string | FakeGitHubApp, branches: () => r
       const url = new URL(request.url ?? "/", "http://forge");
       const [, kind, path = ""] = /^\/api\/(v3|v4)(\/.*)$/.exec(url.pathname) ?? [];
       if (kind === undefined) return false;
-      let text = "";
-      for await (const piece of request) text += String(piece);
+      const sent = await text(request);
       const send = ({ status, body }: Answer) =>
         response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(body));
       const given = (request.headers.authorization ?? "").replace(/^Bearer /, "");
-      const fields = (text === "" ? {} : JSON.parse(text)) as Fields;
+      const fields = (sent === "" ? {} : JSON.parse(sent)) as Fields;
       const method = request.method ?? "GET";
       const ofApp = typeof token === "string" ? undefined : token.answer(method, path, given, fields);
       if (request.headers["user-agent"] === undefined) send({ status: 403, body: { message: "no agent" } });

@@ -3,6 +3,7 @@ import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
 import path from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import type { SandboxCommand, CommandState, OutputStream } from "../../activities/sandbox/sandbox.ts";
 
 export interface FakeProcess {
@@ -110,20 +111,16 @@ export async function startProcess(command: SandboxCommand, root: string): Promi
     },
     ended: async (timeoutMs, signal) => {
       const stop = new AbortController();
-      await Promise.race([
-        exited,
-        ...(timeoutMs === undefined ? [] : [after(timeoutMs, stop.signal)]),
-        ...(signal === undefined ? [] : [aborted(signal, stop.signal)]),
-      ]);
+      const given = signal === undefined ? stop.signal : AbortSignal.any([signal, stop.signal]);
+      const late = sleep(timeoutMs ?? FOREVER_MS, undefined, { signal: given }).catch(() => undefined);
+      await Promise.race([exited, late]);
       stop.abort();
     },
     kill: async (graceMs) => {
       if (end === undefined) {
         by = "request";
         signalGroup("SIGTERM");
-        const stop = new AbortController();
-        await Promise.race([exited, after(graceMs, stop.signal)]);
-        stop.abort();
+        await Promise.race([exited, sleep(graceMs, undefined, { ref: false })]);
       }
       signalGroup("SIGKILL");
       await exited;
@@ -131,6 +128,9 @@ export async function startProcess(command: SandboxCommand, root: string): Promi
     },
   };
 }
+
+/** The longest time that a timer takes. */
+const FOREVER_MS = 2 ** 31 - 1;
 
 let foundPath: string | undefined;
 
@@ -144,22 +144,4 @@ function searchPath(): string {
   const asked = spawnSync("python3", ["-c", "import sys; print(sys.executable)"], { encoding: "utf8" });
   foundPath = asked.status === 0 ? `${path.dirname(asked.stdout)}:${all}` : all;
   return foundPath;
-}
-
-async function after(ms: number, stop: AbortSignal): Promise<void> {
-  await new Promise<void>((resolve) => {
-    const timer = setTimeout(resolve, ms);
-    stop.addEventListener("abort", () => {
-      clearTimeout(timer);
-      resolve();
-    });
-  });
-}
-
-async function aborted(signal: AbortSignal, stop: AbortSignal): Promise<void> {
-  if (signal.aborted) return;
-  await new Promise<void>((resolve) => {
-    signal.addEventListener("abort", () => resolve(), { once: true, signal: stop });
-    stop.addEventListener("abort", () => resolve(), { once: true });
-  });
 }

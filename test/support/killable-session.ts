@@ -124,3 +124,14 @@ export async function startKillableSession(
   (options.context?.onTestFinished ?? onTestFinished)(() => session.close());
   return session;
 }
+
+/** A session with two workers. Closed with the test. */
+export async function startWithTwo(
+  database: { readonly url: string; readonly store: Store },
+  script: ModelScript,
+  environment: Readonly<Record<string, string>> = {},
+) {
+  const session = await startKillableSession(database, script, { environment });
+  const workers = await Promise.all([session.startWorker(), session.startWorker()]);
+  return { session, workers };
+}

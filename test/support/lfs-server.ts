@@ -4,6 +4,8 @@
  */
 import { createHash, randomUUID } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
+import { buffer } from "node:stream/consumers";
+import { basicPassword } from "./listen.ts";
 
 const TYPE = "application/vnd.git-lfs+json";
 
@@ -53,16 +55,9 @@ export function createLfsServer(password: string): LfsServer {
         if (url.pathname.endsWith("/git-receive-pack")) server.seen.push("push");
         return false;
       }
-      const pieces: Buffer[] = [];
-      for await (const piece of request) pieces.push(piece as Buffer);
-      const body = Buffer.concat(pieces);
+      const body = await buffer(request);
       const given = request.headers.authorization ?? "";
-      if (given.startsWith("Basic "))
-        server.passwords.add(
-          Buffer.from(given.slice(6), "base64")
-            .toString()
-            .replace(/^[^:]*:/, ""),
-        );
+      if (given.startsWith("Basic ")) server.passwords.add(basicPassword(given));
       const { status, json, bytes } = isBatch ? batch(request, url, body) : object(request, url, body);
       const type = bytes === undefined ? TYPE : "application/octet-stream";
       response.writeHead(status, { "content-type": type }).end(bytes ?? JSON.stringify(json ?? {}));
@@ -77,8 +72,7 @@ export function createLfsServer(password: string): LfsServer {
   }
 
   function batch(request: IncomingMessage, { origin }: URL, body: Buffer): Said {
-    const basic = Buffer.from((request.headers.authorization ?? "").replace(/^Basic /, ""), "base64");
-    if (basic.toString().replace(/^[^:]*:/, "") !== password)
+    if (basicPassword(request.headers.authorization) !== password)
       return { status: 401, json: { message: "Credentials needed" } };
     if (request.headers.accept !== TYPE || request.headers["content-type"] !== TYPE)
       return { status: 406, json: { message: "Not acceptable" } };

@@ -15,3 +15,9 @@ export async function listen(
   });
   return (server.address() as AddressInfo).port;
 }
+
+/** The password of basic auth; empty without one. */
+export function basicPassword(authorization = ""): string {
+  const given = Buffer.from(authorization.replace(/^Basic /, ""), "base64").toString();
+  return given.slice(given.indexOf(":") + 1);
+}

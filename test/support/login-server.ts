@@ -1,5 +1,6 @@
 /** An authorization server for tests, in front of an MCP server on this machine: its logins need no person. */
-import { createServer, request as forward, type IncomingMessage } from "node:http";
+import { createServer, request as forward } from "node:http";
+import { text } from "node:stream/consumers";
 import { listen } from "./listen.ts";
 
 export interface LoginServer {
@@ -35,7 +36,7 @@ export async function startLoginServer(behind: string): Promise<LoginServer> {
           token_endpoint_auth_methods_supported: ["none"],
         });
       if (pathname === "/register")
-        return json({ ...(JSON.parse(await textOf(request)) as object), client_id: "us" }, 201);
+        return json({ ...(JSON.parse(await text(request)) as object), client_id: "us" }, 201);
       if (pathname === "/authorize") {
         const back = new URL(searchParams.get("redirect_uri") ?? "");
         back.search = new URLSearchParams({
@@ -45,7 +46,7 @@ export async function startLoginServer(behind: string): Promise<LoginServer> {
         return answer.writeHead(302, { Location: back.toString() }).end();
       }
       if (pathname === "/token") {
-        const form = new URLSearchParams(await textOf(request));
+        const form = new URLSearchParams(await text(request));
         const grant = form.get("grant_type") ?? "";
         const isGood =
           grant === "authorization_code"
@@ -81,10 +82,4 @@ export async function startLoginServer(behind: string): Promise<LoginServer> {
   });
   const port = await listen(http);
   return Object.assign(state, { url: `http://127.0.0.1:${port}/mcp` });
-}
-
-async function textOf(request: IncomingMessage): Promise<string> {
-  let text = "";
-  for await (const piece of request.setEncoding("utf8")) text += String(piece);
-  return text;
 }

@@ -1,6 +1,7 @@
 /** MCP servers for tests, over HTTP on this machine, made with the protocol's own library. */
 import { randomUUID } from "node:crypto";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { text } from "node:stream/consumers";
 import { NodeStreamableHTTPServerTransport, toNodeHandler } from "@modelcontextprotocol/node";
 import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
 import { mcpServersSchema } from "../../activities/config/mcp-settings.ts";
@@ -63,7 +64,8 @@ export async function startMcpServer(
 
   const http = createServer((request, answer) => {
     void (async () => {
-      const body = await bodyOf(request);
+      const sent = await text(request);
+      const body: unknown = sent === "" ? undefined : JSON.parse(sent);
       headers = request.headers;
       const { method } = (body ?? {}) as { method?: string };
       if (method !== undefined) methods.push(method);
@@ -79,10 +81,4 @@ export async function startMcpServer(
     toolsChanged: () => handler.notify.toolsChanged(),
     forgetSessions: () => sessions.clear(),
   };
-}
-
-async function bodyOf(request: IncomingMessage): Promise<unknown> {
-  let text = "";
-  for await (const piece of request.setEncoding("utf8")) text += String(piece);
-  return text === "" ? undefined : JSON.parse(text);
 }

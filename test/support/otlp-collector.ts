@@ -1,5 +1,6 @@
 /** A double of an OpenTelemetry collector: accepts OTLP over HTTP as protobuf and keeps it. */
 import { createServer } from "node:http";
+import { buffer } from "node:stream/consumers";
 import { gunzipSync } from "node:zlib";
 import type { AddressInfo } from "node:net";
 import protobuf from "protobufjs";
@@ -69,17 +70,15 @@ export async function startCollector({ hangs = false } = {}): Promise<OtlpCollec
   const spans: CollectedSpan[] = [];
   const metrics: CollectedMetric[] = [];
   const server = createServer((request, response) => {
-    const parts: Buffer[] = [];
-    request.on("data", (part: Buffer) => parts.push(part));
-    request.on("end", () => {
-      const sent = Buffer.concat(parts);
+    void (async () => {
+      const sent = await buffer(request);
       const body = request.headers["content-encoding"] === "gzip" ? gunzipSync(sent) : sent;
       bodies.push(body);
       if (hangs) return;
       if (request.url === "/v1/traces") spans.push(...spansIn(body));
       if (request.url === "/v1/metrics") metrics.splice(0, metrics.length, ...metricsIn(body));
       response.writeHead(200, { "content-type": "application/x-protobuf" }).end();
-    });
+    })();
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   return {

@@ -4,9 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import Dockerode from "dockerode";
 import { probeDocker } from "../../worker/connect/probe.ts";
-import { endProcess, launch, type ProcessMark, run, tail } from "../../client/setup/processes.ts";
-import { findOnPath } from "../../client/setup/processes.ts";
-import { eventually } from "./eventually.ts";
+import { findOnPath, run } from "../../client/setup/processes.ts";
+import { ownProcess } from "./own-process.ts";
 
 export interface OwnDocker {
   /** For DOCKER_HOST. */
@@ -33,43 +32,30 @@ export async function startOwnDocker(image: string): Promise<OwnDocker> {
   const home = mkdtempSync(join(tmpdir(), "longhaul-docker-"));
   const socketPath = join(home, "docker.sock");
   const host = `unix://${socketPath}`;
-  const log = join(home, "dockerd.log");
-  let mark: ProcessMark | undefined;
+  const program = {
+    // In its own network namespace: in the machine's, `--bridge=none` would delete the bridge docker0 of the
+    // shared engine.
+    command: "unshare",
+    args: [
+      "--net",
+      "dockerd",
+      `--host=${host}`,
+      `--data-root=${join(home, "data")}`,
+      `--exec-root=${join(home, "exec")}`,
+      `--pidfile=${join(home, "pid")}`,
+      "--bridge=none",
+      "--iptables=false",
+    ],
+    log: join(home, "dockerd.log"),
+  };
+  const daemon = ownProcess("the second Docker engine", program, () => probeDocker(host, 1_000), START_MS);
   const start = async () => {
     // Without a process that reaps orphans, a killed daemon's containerd stays a zombie, and the next daemon waits for it.
     rmSync(join(home, "exec", "containerd", "containerd.pid"), { force: true });
-    mark = await launch({
-      // In its own network namespace: in the machine's, `--bridge=none` would delete the bridge docker0 of the
-      // shared engine.
-      command: "unshare",
-      args: [
-        "--net",
-        "dockerd",
-        `--host=${host}`,
-        `--data-root=${join(home, "data")}`,
-        `--exec-root=${join(home, "exec")}`,
-        `--pidfile=${join(home, "pid")}`,
-        "--bridge=none",
-        "--iptables=false",
-      ],
-      log,
-    });
-    await eventually(
-      "the second Docker engine answers",
-      () =>
-        probeDocker(host, 1_000).then(
-          () => true,
-          () => false,
-        ),
-      START_MS,
-    ).catch((error: unknown) => {
-      throw new Error(`${String(error)}\n${tail(log)}`, { cause: error });
-    });
+    await daemon.start();
   };
-  const stop = async (how: "end" | "kill" = "end") => {
-    if (mark) await endProcess(mark, { signal: how === "end" ? "SIGTERM" : "SIGKILL", graceMs: 30_000 });
-    mark = undefined;
-  };
+  const stop = (how: "end" | "kill" = "end") =>
+    daemon.stop({ signal: how === "end" ? "SIGTERM" : "SIGKILL", graceMs: 30_000 });
   await start();
   const docker = new Dockerode({ socketPath });
   await copyImage(image, docker);

@@ -3,10 +3,10 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { probeTemporal } from "../../worker/connect/probe.ts";
-import { endProcess, freePort, launch, type ProcessMark, tail } from "../../client/setup/processes.ts";
+import { freePort } from "../../client/setup/processes.ts";
 import { cacheFolder, temporalBinary } from "../../client/setup/temporal-binary.ts";
 import { DYNAMIC_CONFIG, NOT_DURABLE } from "../../client/setup/temporal.ts";
-import { eventually } from "./eventually.ts";
+import { ownProcess } from "./own-process.ts";
 
 export interface OwnTemporal {
   /** host:port */
@@ -22,50 +22,29 @@ const START_MS = 60_000;
 /** @param values of dynamic configuration, `name=value`, in addition to those of the product's own server */
 export async function startOwnTemporal(values: readonly string[] = []): Promise<OwnTemporal> {
   const home = mkdtempSync(join(tmpdir(), "longhaul-temporal-"));
-  const log = join(home, "temporal.log");
   const command = await temporalBinary({ cache: cacheFolder(), say: () => undefined });
   const port = await freePort();
   const address = `127.0.0.1:${port}`;
-  let mark: ProcessMark | undefined;
-  const start = async () => {
-    mark = await launch({
-      command,
-      args: [
-        "server",
-        "start-dev",
-        "--headless",
-        "--ip=127.0.0.1",
-        `--port=${port}`,
-        `--db-filename=${join(home, "temporal.db")}`,
-        "--log-level=warn",
-        ...NOT_DURABLE,
-        ...[...DYNAMIC_CONFIG, ...values].flatMap((value) => ["--dynamic-config-value", value]),
-      ],
-      log,
-    });
-    await eventually(
-      `Temporal answers at ${address}`,
-      () =>
-        probeTemporal(address, 1_500).then(
-          () => true,
-          () => false,
-        ),
-      START_MS,
-    ).catch((error: unknown) => {
-      throw new Error(`${String(error)}\n${tail(log)}`, { cause: error });
-    });
-  };
-  const stop = async () => {
-    if (mark) await endProcess(mark);
-    mark = undefined;
-  };
-  await start();
+  const args = [
+    "server",
+    "start-dev",
+    "--headless",
+    "--ip=127.0.0.1",
+    `--port=${port}`,
+    `--db-filename=${join(home, "temporal.db")}`,
+    "--log-level=warn",
+    ...NOT_DURABLE,
+    ...[...DYNAMIC_CONFIG, ...values].flatMap((value) => ["--dynamic-config-value", value]),
+  ];
+  const program = { command, args, log: join(home, "temporal.log") };
+  const server = ownProcess(`Temporal at ${address}`, program, () => probeTemporal(address, 1_500), START_MS);
+  await server.start();
   return {
     address,
-    start,
-    stop,
+    start: () => server.start(),
+    stop: () => server.stop(),
     async close() {
-      await stop();
+      await server.stop();
       rmSync(home, { recursive: true, force: true });
     },
   };

@@ -5,8 +5,8 @@ import { join } from "node:path";
 import { findBinaries } from "../../client/setup/postgres.ts";
 import { postgresOwner } from "../../client/setup/postgres-owner.ts";
 import { probePostgres } from "../../worker/connect/probe.ts";
-import { endProcess, freePort, launch, type ProcessMark, run, tail } from "../../client/setup/processes.ts";
-import { eventually } from "./eventually.ts";
+import { freePort, run } from "../../client/setup/processes.ts";
+import { ownProcess } from "./own-process.ts";
 
 export interface PostgresServer {
   /** Its superuser's URL of the database `postgres`. */
@@ -40,7 +40,6 @@ const START_MS = 60_000;
 export async function startPostgresServer(options: PostgresServerOptions = {}): Promise<PostgresServer> {
   const home = mkdtempSync(join(tmpdir(), "longhaul-postgres-"));
   const data = join(options.folder ?? home, "data");
-  const log = join(home, "postgres.log");
   const { initdb, postgres } = await findBinaries();
   mkdirSync(data, { recursive: true });
   const places = [postgres, data, ...(options.walFolder === undefined ? [] : [options.walFolder])];
@@ -71,44 +70,29 @@ export async function startPostgresServer(options: PostgresServerOptions = {}): 
     "full_page_writes=off",
     ...(options.settings ?? []),
   ];
-  const server = owner.wrap(postgres, [
-    "-D",
-    data,
-    "-p",
-    String(port),
-    ...values.flatMap((value) => ["-c", value]),
-  ]);
-  let mark: ProcessMark | undefined;
-  const start = async () => {
-    mark = await launch({ ...server, log, cwd: "/" });
-    await eventually(
-      `Postgres answers at ${port}`,
-      () =>
-        probePostgres(url, 1_000).then(
-          () => true,
-          () => false,
-        ),
-      START_MS,
-    ).catch((error: unknown) => {
-      throw new Error(`${String(error)}\n${tail(log)}`, { cause: error });
-    });
-  };
+  const settings = values.flatMap((value) => ["-c", value]);
+  const program = owner.wrap(postgres, ["-D", data, "-p", String(port), ...settings]);
+  const server = ownProcess(
+    `Postgres at ${port}`,
+    { ...program, log: join(home, "postgres.log"), cwd: "/" },
+    () => probePostgres(url, 1_000),
+    START_MS,
+  );
   let resume: (() => void) | undefined;
   const stop = async (how: "fast" | "immediate" = "fast") => {
     resume?.();
-    if (mark) await endProcess(mark, { signal: how === "fast" ? "SIGINT" : "SIGQUIT" });
-    mark = undefined;
+    await server.stop({ signal: how === "fast" ? "SIGINT" : "SIGQUIT" });
   };
-  await start();
+  await server.start();
   return {
     url,
     port,
     data,
-    pid: () => mark?.pid ?? 0,
-    start,
+    pid: server.pid,
+    start: () => server.start(),
     stop,
     async pause() {
-      resume = await pauseAll(mark?.pid ?? 0);
+      resume = await pauseAll(server.pid());
       return resume;
     },
     async close() {

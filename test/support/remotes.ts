@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { gitConfigSchema, type SessionGit } from "../../activities/config/git-settings.ts";
 import { type AtEnd, emptyFolder } from "./empty-folder.ts";
-import { listen } from "./listen.ts";
+import { basicPassword, listen } from "./listen.ts";
 
 const IDENTITY = {
   GIT_AUTHOR_NAME: "Ada",
@@ -136,11 +136,7 @@ export async function serveGit(
   const server = createServer((request, response) => {
     void (async () => {
       if (other !== undefined && (await other(request, response))) return;
-      const given = Buffer.from(
-        (request.headers.authorization ?? "").replace(/^Basic /, ""),
-        "base64",
-      ).toString();
-      if (!isRight(given.slice(given.indexOf(":") + 1))) {
+      if (!isRight(basicPassword(request.headers.authorization))) {
         seen.refused += 1;
         response.writeHead(401, { "www-authenticate": 'Basic realm="git"' }).end();
         return;
@@ -205,15 +201,9 @@ function backend(
       REQUEST_METHOD: request.method,
       CONTENT_TYPE: request.headers["content-type"] ?? "",
       REMOTE_USER: "tester",
-      ...(request.headers["content-length"] === undefined
-        ? {}
-        : { CONTENT_LENGTH: request.headers["content-length"] }),
-      ...(request.headers["content-encoding"] === undefined
-        ? {}
-        : { HTTP_CONTENT_ENCODING: request.headers["content-encoding"] }),
-      ...(request.headers["git-protocol"] === undefined
-        ? {}
-        : { GIT_PROTOCOL: String(request.headers["git-protocol"]) }),
+      CONTENT_LENGTH: request.headers["content-length"],
+      HTTP_CONTENT_ENCODING: request.headers["content-encoding"],
+      GIT_PROTOCOL: request.headers["git-protocol"]?.toString(),
     },
     stdio: ["pipe", "pipe", "ignore"],
   });

@@ -3,7 +3,7 @@
  * A request beyond the script gets a 500, and `close` throws, so that the test fails.
  */
 import { encode } from "gpt-tokenizer/encoding/o200k_base";
-import type { DialectName } from "./model-server/dialects/dialect.ts";
+import type { DialectName } from "./model-server/dialects/dialects.ts";
 import { createModelServer } from "./model-server/create-model-server.ts";
 import type { ParsedRequest, Reply, ReplyPart, ServedModel, ServedRequest } from "./model-server/wire.ts";
 
@@ -87,17 +87,17 @@ export function scriptedModel(): ModelScript {
 
 export interface ScriptedModelOptions {
   /** In addition to `gpt-4o` and `o3`, or overriding them. */
-  readonly models?: Readonly<Record<string, ServedModel>>;
-  readonly port?: number;
-  readonly apiKey?: string;
+  readonly models?: Readonly<Record<string, ServedModel>> | undefined;
+  readonly port?: number | undefined;
+  readonly apiKey?: string | undefined;
   /** False in long runs, if the requests would fill the memory: only the script sees them. */
-  readonly keepRequests?: boolean;
+  readonly keepRequests?: boolean | undefined;
   /** The server to play, with its stream, refusals and errors; default: the wires as their owners document them. */
-  readonly dialect?: DialectName;
+  readonly dialect?: DialectName | undefined;
   /** Delay of the headers in ms: a local server that reads its prompt first. */
-  readonly prefillMs?: number;
+  readonly prefillMs?: number | undefined;
   /** The server's tokenizer, for bills and the window. Default `countTokens`. */
-  readonly countTokens?: (text: string) => number;
+  readonly countTokens?: ((text: string) => number) | undefined;
 }
 
 export interface ScriptedModelServer {
@@ -139,10 +139,10 @@ export async function startScriptedModel(
   const server = await createModelServer({
     models: { ...MODELS, ...options.models },
     countTokens: options.countTokens ?? countTokens,
-    ...(options.port === undefined ? {} : { port: options.port }),
-    ...(options.apiKey === undefined ? {} : { apiKey: options.apiKey }),
-    ...(options.dialect === undefined ? {} : { dialect: options.dialect }),
-    ...(options.prefillMs === undefined ? {} : { prefillMs: options.prefillMs }),
+    port: options.port,
+    apiKey: options.apiKey,
+    dialect: options.dialect,
+    prefillMs: options.prefillMs,
     onAbort: (served) => aborts.push(served),
     reply: (request) => {
       const index = count;

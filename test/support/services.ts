@@ -77,16 +77,22 @@ export async function sweepOldRuns(): Promise<void> {
 /** Creates the template of the test databases. */
 export async function makeTemplate(databaseUrl: string): Promise<string> {
   const name = `template_${process.pid}_${randomBytes(3).toString("hex")}`;
-  await onServer(databaseUrl, (client) => client.query(`create database ${name}`));
-  const url = new URL(databaseUrl);
-  url.pathname = `/${name}`;
-  const store = openStore({ url: url.href, maxConnections: 1 });
+  const store = openStore({ url: await createDatabase(databaseUrl, name), maxConnections: 1 });
   try {
     await migrateStore(store);
   } finally {
     await store.close();
   }
   return name;
+}
+
+/** @param template another database, which it begins as a copy of @returns its URL */
+export async function createDatabase(server: string, name: string, template?: string): Promise<string> {
+  const copied = template === undefined ? "" : ` template ${template}`;
+  await onServer(server, (client) => client.query(`create database ${name}${copied}`));
+  const url = new URL(server);
+  url.pathname = `/${name}`;
+  return url.href;
 }
 
 export async function dropDatabase(databaseUrl: string, name: string): Promise<void> {

@@ -1,10 +1,14 @@
 /** Runs of a session that tests start directly, as a client of Temporal does. */
 import type { Client } from "@temporalio/client";
 import type { codingAgent } from "../../workflows/index.ts";
-import { WORKFLOW_TYPE } from "../../workflows/messages.ts";
+import { WORKFLOW_TYPE, type CodingAgentInput } from "../../workflows/messages.ts";
 
-export const startRun = (client: Client, workflowId: string, taskQueue: string) =>
-  client.workflow.start<typeof codingAgent>(WORKFLOW_TYPE, { workflowId, taskQueue, args: [{}] });
+export const startRun = (
+  client: Client,
+  workflowId: string,
+  taskQueue: string,
+  input: CodingAgentInput = {},
+) => client.workflow.start<typeof codingAgent>(WORKFLOW_TYPE, { workflowId, taskQueue, args: [input] });
 
 /** Signals a message and starts a run for it where none is open. */
 export const startRunFor = (

@@ -1,9 +1,9 @@
 /** A whole session as export and report read it, without a database. */
 import type { readWhole, SessionRow } from "../../activities/store/reading.ts";
+import type { BillRow, MessageRow } from "./checker/evidence.ts";
+import { billRow, messageRow as soundRow } from "./checker/sound-evidence.ts";
 
 type Whole = Awaited<ReturnType<typeof readWhole>>;
-type MessageRow = Whole["messages"][number];
-type CallRow = Whole["modelCalls"][number];
 
 export const AT = new Date("2026-01-02T03:04:05.000Z");
 
@@ -25,56 +25,22 @@ export const sessionRow: SessionRow = {
 };
 
 /** One row; its sequence is its place. */
-function messageRow(sequence: number, row: Partial<MessageRow>): MessageRow {
-  return {
-    id: sequence,
-    sessionId: sessionRow.id,
+const messageRow = (sequence: number, row: Partial<MessageRow>): MessageRow =>
+  soundRow({
     sequence,
-    position: sequence,
-    epoch: 1,
+    sessionId: sessionRow.id,
     step: 1,
     slot: "assistant",
     role: "assistant",
     kind: "answer",
     content: [],
-    meta: null,
     tokenCount: 10,
-    isCompacted: false,
-    compactedRound: null,
-    compactedAt: null,
-    prunedStep: null,
-    supersededEpoch: null,
     createdAt: AT,
     ...row,
-  };
-}
+  });
 
-function billRow(step: number, row: Partial<CallRow> = {}): CallRow {
-  return {
-    id: step,
-    sessionId: sessionRow.id,
-    epoch: 1,
-    step,
-    attempt: 1,
-    purpose: "step",
-    model: "openai/gpt-4o",
-    status: "kept",
-    finish: "stop",
-    error: null,
-    estimatedInput: 1_000,
-    estimatePure: false,
-    inputTokens: 1_000,
-    cachedTokens: 400,
-    cacheWriteTokens: null,
-    costUsd: null,
-    outputTokens: 50,
-    reasoningTokens: 0,
-    firstTokenMs: 1,
-    durationMs: 2,
-    createdAt: AT,
-    ...row,
-  };
-}
+const bill = (step: number, row: Partial<BillRow> = {}): BillRow =>
+  billRow({ id: step, step, sessionId: sessionRow.id, cachedTokens: 400, createdAt: AT, ...row });
 
 /** A task, a step with two calls of which one has no result, a summary, an abandoned answer, the last text. */
 export const wholeSession: Whole = {
@@ -123,5 +89,5 @@ export const wholeSession: Whole = {
   ],
   toolCalls: [],
   compactionEvents: [],
-  modelCalls: [billRow(1), billRow(1, { purpose: "summary" }), billRow(2, { epoch: 2 })],
+  modelCalls: [bill(1), bill(1, { purpose: "summary" }), bill(2, { epoch: 2 })],
 };

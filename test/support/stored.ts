@@ -76,19 +76,20 @@ export async function secondAttempt(handle: Pick<WorkflowHandle, "fetchHistory">
 
 /** The whole history with its payloads readable. */
 export async function wholeHistory(handle: Pick<WorkflowHandle, "fetchHistory">): Promise<string> {
-  const history = await handle.fetchHistory();
-  return JSON.stringify(history, (_key, value: unknown) => {
-    if (value instanceof Uint8Array) return Buffer.from(value).toString();
-    return isBufferJson(value) ? Buffer.from(value.data).toString() : value;
-  });
+  return readableHistory(await handle.fetchHistory());
+}
+
+export const readableHistory = (history: object): string => JSON.stringify(plain(history));
+
+function plain(value: unknown): unknown {
+  if (value instanceof Uint8Array) return Buffer.from(value).toString();
+  if (Array.isArray(value)) return value.map(plain);
+  if (typeof value !== "object" || value === null) return value;
+  return Object.fromEntries(Object.entries(value).map(([key, field]) => [key, plain(field)]));
 }
 
 /** Every string of a document, also decoded from base64. */
 export function textsIn(value: unknown): string[] {
   if (typeof value === "string") return [value, Buffer.from(value, "base64").toString()];
   return typeof value === "object" && value !== null ? Object.values(value).flatMap(textsIn) : [];
-}
-
-function isBufferJson(value: unknown): value is { data: number[] } {
-  return typeof value === "object" && value !== null && "type" in value && value.type === "Buffer";
 }

@@ -3,7 +3,7 @@ import { randomBytes } from "node:crypto";
 import { inject } from "vitest";
 import { openStore, type Store } from "../../activities/store/db.ts";
 import { perFile } from "./per-file.ts";
-import { dropDatabase, onServer } from "./services.ts";
+import { createDatabase, dropDatabase } from "./services.ts";
 
 export interface TestDatabase {
   readonly url: string;
@@ -16,14 +16,10 @@ export interface TestDatabase {
 export async function createTestDatabase(maxConnections = 10): Promise<TestDatabase> {
   const server = inject("databaseServer");
   const name = `test_${randomBytes(6).toString("hex")}`;
-  await onServer(server, (client) =>
-    client.query(`create database ${name} template ${inject("databaseTemplate")}`),
-  );
-  const address = new URL(server);
-  address.pathname = `/${name}`;
-  const store = openStore({ url: address.href, maxConnections });
+  const url = await createDatabase(server, name, inject("databaseTemplate"));
+  const store = openStore({ url, maxConnections });
   return {
-    url: address.href,
+    url,
     store,
     drop: async () => {
       await store.close();

@@ -4,6 +4,8 @@ import { once } from "node:events";
 import { closeSync, existsSync, mkdtempSync, openSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { WorkflowHandle } from "@temporalio/client";
 import { eventually } from "./eventually.ts";
 import { workerArgs } from "./program.ts";
 
@@ -90,4 +92,33 @@ export async function startWorkerProcess(
     terminate: () => end("SIGTERM"),
     log: () => log,
   };
+}
+
+/** Asks it to end; one that hangs is killed. @returns its exit code */
+export async function endWithin(worker: WorkerProcess, timeoutMs: number): Promise<number | null | "late"> {
+  const late = sleep(timeoutMs, "late" as const, { ref: false });
+  const code = await Promise.race([worker.terminate(), late]);
+  if (code === "late") await worker.kill();
+  return code;
+}
+
+/** Temporal's number for a pending activity that a worker has. */
+const STARTED = 2;
+
+/** The worker that now runs an activity of that type. */
+export function busyWith(
+  { handle }: { readonly handle: Pick<WorkflowHandle, "describe"> },
+  workers: readonly WorkerProcess[],
+  type: string,
+): Promise<WorkerProcess> {
+  return eventually(
+    `${type} is under way`,
+    async () => {
+      const { raw } = await handle.describe();
+      const pending = raw.pendingActivities?.find((activity) => activity.activityType?.name === type);
+      const identity = pending?.state === STARTED ? (pending.lastWorkerIdentity ?? "") : "";
+      return workers.find(({ pid }) => identity.startsWith(`${pid}.`));
+    },
+    60_000,
+  );
 }

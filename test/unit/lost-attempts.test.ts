@@ -11,7 +11,7 @@ import {
   type AttemptMark,
 } from "../../activities/runtime/lost-attempts.ts";
 import { retryable } from "../../activities/contract/failures.ts";
-import { silentAnnouncements } from "../support/silent-announcements.ts";
+import { silentAnnouncements } from "../support/lone-deps.ts";
 
 const mark = (attempt: number, changes: Partial<AttemptMark> = {}): AttemptMark => ({
   attempt,

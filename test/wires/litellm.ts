@@ -2,9 +2,9 @@
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { endProcess, findOnPath, freePort, launch, run, tail } from "../../client/setup/processes.ts";
+import { findOnPath, freePort, run } from "../../client/setup/processes.ts";
 import { cacheFolder } from "../../client/setup/temporal-binary.ts";
-import { eventually } from "../support/eventually.ts";
+import { ownProcess } from "../support/own-process.ts";
 
 const VERSION = "1.106.2";
 /** Its hundred packages took 157 s on two busy cores. */
@@ -56,7 +56,6 @@ export async function startLiteLlm(
   models: readonly string[],
 ): Promise<LiteLlm> {
   const home = mkdtempSync(join(tmpdir(), "longhaul-litellm-"));
-  const log = join(home, "litellm.log");
   const config = join(home, "config.json");
   // YAML by another name: JSON is part of it.
   writeFileSync(
@@ -71,40 +70,37 @@ export async function startLiteLlm(
     }),
   );
   const port = await freePort();
-  const mark = await launch({
-    command: program,
-    args: ["--config", config, "--host", "127.0.0.1", "--port", String(port)],
-    log,
-    cwd: home,
-    env: {
-      PATH: process.env["PATH"],
-      HOME: home,
-      // Its list of prices comes with it, and it calls nothing but the upstream.
-      LITELLM_LOCAL_MODEL_COST_MAP: "True",
-      // Reached from this machine alone.
-      LITELLM_DANGEROUSLY_PERMIT_WEAK_OR_UNSET_MASTER_KEY: "true",
-      NO_PROXY: "127.0.0.1",
+  const address = `http://127.0.0.1:${port}`;
+  const proxy = ownProcess(
+    "LiteLLM",
+    {
+      command: program,
+      args: ["--config", config, "--host", "127.0.0.1", "--port", String(port)],
+      log: join(home, "litellm.log"),
+      cwd: home,
+      env: {
+        PATH: process.env["PATH"],
+        HOME: home,
+        // Its list of prices comes with it, and it calls nothing but the upstream.
+        LITELLM_LOCAL_MODEL_COST_MAP: "True",
+        // Reached from this machine alone.
+        LITELLM_DANGEROUSLY_PERMIT_WEAK_OR_UNSET_MASTER_KEY: "true",
+        NO_PROXY: "127.0.0.1",
+      },
     },
-  });
+    async () => {
+      const { ok, status } = await fetch(`${address}/health/liveliness`);
+      if (!ok) throw new Error(`It answers ${status}.`);
+    },
+    START_MS,
+  );
   const close = async (): Promise<void> => {
-    await endProcess(mark);
+    await proxy.stop();
     rmSync(home, { recursive: true, force: true });
   };
-  const address = `http://127.0.0.1:${port}`;
-  try {
-    await eventually(
-      "LiteLLM answers",
-      () =>
-        fetch(`${address}/health/liveliness`).then(
-          (response) => response.ok,
-          () => false,
-        ),
-      START_MS,
-    );
-  } catch (error) {
-    const end = tail(log, 20);
+  await proxy.start().catch(async (error: unknown) => {
     await close();
-    throw new Error(`${String(error)}\n${end}`, { cause: error });
-  }
+    throw error;
+  });
   return { baseUrl: `${address}/v1`, close };
 }

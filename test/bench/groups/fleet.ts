@@ -5,84 +5,53 @@ import type { Stand } from "../stand/stand.ts";
 import type { Figure } from "../table.ts";
 import type { Scale } from "./group.ts";
 
-const LARGE = 50;
-const GOAL = { of: "ratio", atLeast: 0.85 } as const;
+const SESSIONS = 50;
 
 interface Throughput {
   readonly stepsPerSecond: number;
+  /** Of the worker, a step; openings and closings count. */
   readonly cpuMs: number;
   readonly stepMs: readonly number[];
 }
 
 export async function measureFleet(stand: Stand, scale: Scale): Promise<Figure[]> {
-  const figures: Figure[] = [];
-  for (const size of scale.fleets) {
-    const steps = scale.fleetSteps;
-    const ours: Throughput[] = [];
-    const yard: Throughput[] = [];
-    for (let round = 0; round < scale.fleetRounds; round += 1) {
-      yard.push(await together(stand.yardstick, size * steps, size, () => runYardstick(stand, steps)));
-      ours.push(await together(stand.agent, size * steps, size, () => agent(stand, steps)));
-    }
-    stand.say(`${size} at once: ${rate(ours).toFixed(1)} against ${rate(yard).toFixed(1)} steps a second`);
-    figures.push(...rows(size, ours, yard));
+  const steps = scale.fleetSteps;
+  const plan = { steps, calls: 1, tool: "probe" } as const;
+  const ours: Throughput[] = [];
+  const yard: Throughput[] = [];
+  for (let round = 0; round < scale.fleetRounds; round += 1) {
+    yard.push(await together(stand.yardstick, steps, () => runYardstick(stand, steps)));
+    ours.push(await together(stand.agent, steps, () => runAgent(stand, plan, { bulk: true })));
   }
-  return figures;
-}
-
-function agent(stand: Stand, steps: number): Promise<Ran> {
-  return runAgent(stand, { steps, calls: 1, tool: "probe" }, { bulk: true });
-}
-
-const rate = (list: readonly Throughput[]) => median(list.map((one) => one.stepsPerSecond));
-const cpu = (list: readonly Throughput[]) => median(list.map((one) => one.cpuMs));
-
-function rows(size: number, ours: readonly Throughput[], yard: readonly Throughput[]): Figure[] {
-  const n = ours.length;
   const stepMs = ours.flatMap((one) => one.stepMs);
-  const p95 = quantile(stepMs, 0.95);
+  const p95 = quantile(stepMs, 0.95).toFixed(0);
+  const cpuMs = median(ours.map((one) => one.cpuMs)).toFixed(1);
   return [
     {
-      name: `${size} sessions at once: throughput`,
+      name: `${SESSIONS} sessions at once: throughput`,
       value: rate(ours),
       unit: "steps/s",
-      n,
+      n: ours.length,
       ratio: rate(ours) / rate(yard),
-      ...(size >= LARGE ? { goal: GOAL } : {}),
-      note: `two activities ${rate(yard).toFixed(1)}; no containers; while all are at work`,
-    },
-    {
-      name: `${size} sessions at once: step p95`,
-      value: p95,
-      unit: "ms",
-      n: stepMs.length,
-      ratio: p95 / median(stepMs),
-      ...(size >= LARGE ? { goal: { of: "ratio", atMost: 2 } as const } : {}),
-      note: `median ${median(stepMs).toFixed(0)} ms; ratio to it`,
-    },
-    {
-      name: `${size} sessions at once: worker CPU a step`,
-      value: cpu(ours),
-      unit: "ms",
-      n,
-      ratio: cpu(ours) / cpu(yard),
-      note: "openings and closings count",
+      goal: { of: "ratio", atLeast: 0.85 },
+      note: `two activities ${rate(yard).toFixed(1)}; no containers; while all are at work; a step ${median(stepMs).toFixed(0)} ms, p95 ${p95}; worker CPU ${cpuMs} ms a step`,
     },
   ];
 }
 
+const rate = (list: readonly Throughput[]) => median(list.map((one) => one.stepsPerSecond));
+
 async function together(
   meter: Pick<Stand["agent"], "usage">,
   steps: number,
-  size: number,
   run: () => Promise<Ran>,
 ): Promise<Throughput> {
   const before = await meter.usage();
-  const ran = await Promise.all(Array.from({ length: size }, run));
+  const ran = await Promise.all(Array.from({ length: SESSIONS }, run));
   const after = await meter.usage();
   return {
     stepsPerSecond: steadyRate(ran.map((one) => one.starts)),
-    cpuMs: (after.cpuMs - before.cpuMs) / steps,
+    cpuMs: (after.cpuMs - before.cpuMs) / SESSIONS / steps,
     stepMs: ran.flatMap((one) => gaps(one.starts)),
   };
 }

@@ -1,9 +1,9 @@
 /** A long session: do late steps cost what early ones did, in time, in history, in the database? */
 import { sql } from "drizzle-orm";
-import { gaps, median, sum } from "../stats.ts";
-import { historySize, runAgent } from "../stand/runs.ts";
+import { gaps, median } from "../stats.ts";
+import { historyBytes, runAgent } from "../stand/runs.ts";
 import type { Stand } from "../stand/stand.ts";
-import type { Figure } from "../table.ts";
+import { atMost, type Figure, middleOf, ratioAtMost } from "../table.ts";
 import type { Scale } from "./group.ts";
 
 /** Steps on either side of the one that is looked at. */
@@ -16,7 +16,6 @@ const SHORT_STEPS = 20;
 interface Stored {
   /** All our tables with their indexes. */
   readonly tables: number;
-  readonly byTable: ReadonlyMap<string, number>;
   /** What the messages hold. */
   readonly messages: number;
   /** How far the write-ahead log has come. */
@@ -39,42 +38,36 @@ export async function measureGrowth(stand: Stand, scale: Scale): Promise<Figure[
   const tables = after.tables - before.tables;
   const messages = after.messages - before.messages;
   return [
-    {
-      name: `step ${scale.lateStep} against step ${EARLY}`,
-      value: median(late),
-      unit: "ms",
-      n: late.length,
+    middleOf(`step ${scale.lateStep} against step ${EARLY}`, late, {
       ratio: median(late) / median(early),
-      goal: { of: "ratio", atMost: 1.15 },
+      goal: ratioAtMost(1.15),
       note: `step ${EARLY}: ${median(early).toFixed(1)} ms; summaries ${rounds}; ratio to step ${EARLY}`,
-    },
+    }),
     {
       name: "history a step",
-      value: history.bytes,
+      value: history,
       unit: "bytes",
       n: SHORT_STEPS,
-      goal: { of: "value", atMost: 2_200 },
-      note: `results of 6,000 characters: ${large.bytes.toFixed(0)} bytes`,
+      goal: atMost(2_200),
+      note: `results of 6,000 characters: ${large.toFixed(0)} bytes`,
     },
-    { name: "history events a step", value: history.events, unit: "", n: SHORT_STEPS },
     {
       name: "own tables against the messages' bytes",
       value: tables / steps / 1_000,
       unit: "KB a step",
       n: steps,
       ratio: tables / messages,
-      goal: { of: "ratio", atMost: 1.6 },
+      goal: ratioAtMost(1.6),
       note: `messages ${(messages / steps / 1_000).toFixed(2)} KB a step; ratio to them`,
     },
     {
       name: "all durable bytes of a 2 KB step",
-      value: (tables / steps + history.bytes) / 1_000,
+      value: (tables / steps + history) / 1_000,
       unit: "KB",
       n: steps,
-      goal: { of: "value", atMost: 9 },
+      goal: atMost(9),
       note: `tables and history; write-ahead log ${((after.wal - before.wal) / steps / 1_000).toFixed(1)} KB`,
     },
-    ...largestTables(before, after, steps),
   ];
 }
 
@@ -82,43 +75,19 @@ function near(starts: readonly number[], step: number): number[] {
   return gaps(starts.slice(Math.max(0, step - 1 - AROUND), step + AROUND));
 }
 
-/** The difference of two sessions, so that opening and closing do not count. */
-async function historyPerStep(stand: Stand, plan: Parameters<typeof runAgent>[1]) {
-  const long = await historySize(stand, (await runAgent(stand, { ...plan, steps: 2 * plan.steps })).id);
-  const short = await historySize(stand, (await runAgent(stand, plan)).id);
-  return {
-    bytes: (long.bytes - short.bytes) / plan.steps,
-    events: (long.events - short.events) / plan.steps,
-  };
+/** In bytes, the difference of two sessions, so that opening and closing do not count. */
+async function historyPerStep(stand: Stand, plan: Parameters<typeof runAgent>[1]): Promise<number> {
+  const long = await historyBytes(stand, (await runAgent(stand, { ...plan, steps: 2 * plan.steps })).id);
+  const short = await historyBytes(stand, (await runAgent(stand, plan)).id);
+  return (long - short) / plan.steps;
 }
 
 async function stored({ store }: Stand): Promise<Stored> {
-  const sizes = await store.db.execute<{ name: string; bytes: string }>(sql`
-    select c.relname as name, pg_total_relation_size(c.oid) as bytes
-    from pg_class c join pg_namespace n on n.oid = c.relnamespace where n.nspname = 'public' and c.relkind = 'r'`);
-  const { rows } = await store.db.execute<{ messages: string; wal: string }>(sql`select
+  const { rows } = await store.db.execute<Record<keyof Stored, string>>(sql`select
+    (select sum(pg_total_relation_size(c.oid)) from pg_class c join pg_namespace n on n.oid = c.relnamespace
+      where n.nspname = 'public' and c.relkind = 'r') as tables,
     (select coalesce(sum(octet_length(content::text)), 0) from messages) as messages,
     pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0') as wal`);
-  const byTable = new Map(sizes.rows.map(({ name, bytes }) => [name, Number(bytes)]));
   const [row] = rows;
-  return {
-    byTable,
-    tables: sum([...byTable.values()]),
-    messages: Number(row?.messages),
-    wal: Number(row?.wal),
-  };
-}
-
-/** What each table grew by, with its indexes and the room that replaced rows still take; largest first. */
-function largestTables(before: Stored, after: Stored, steps: number): Figure[] {
-  return [...after.byTable]
-    .map(([name, bytes]) => ({ name, bytes: bytes - (before.byTable.get(name) ?? 0) }))
-    .filter(({ bytes }) => bytes / steps >= 50)
-    .toSorted((a, b) => b.bytes - a.bytes)
-    .map(({ name, bytes }) => ({
-      name: `  of it: ${name}`,
-      value: bytes / steps / 1_000,
-      unit: "KB a step",
-      n: steps,
-    }));
+  return { tables: Number(row?.tables), messages: Number(row?.messages), wal: Number(row?.wal) };
 }

@@ -1,6 +1,6 @@
-/** Memory of a worker by session: of those that wait for a model, and of those that are over and wait for a person. */
+/** Memory of a worker by session of those that are over and wait for a person. */
 import type { Stand } from "../stand/stand.ts";
-import type { Figure } from "../table.ts";
+import { atMost, type Figure } from "../table.ts";
 import type { Scale } from "./group.ts";
 
 const MANY = 50;
@@ -11,43 +11,29 @@ const WARM_UP = 60;
 
 export async function measureMemory(stand: Stand, scale: Scale): Promise<Figure[]> {
   const count = scale.repeats > 2 ? MANY : FEW;
-  for (let batch = 0; batch < WARM_UP / 10; batch += 1)
-    await Promise.all(Array.from({ length: 10 }, () => ended(stand)));
+  await endedSessions(stand, WARM_UP, 10);
   const before = await rss(stand);
-  const active = await Promise.all(
-    Array.from({ length: count }, () =>
-      stand.start({ steps: 0, calls: 0, tool: "probe", hangs: true }, { bulk: true }),
-    ),
-  );
-  await Promise.all(active.map(({ id }) => stand.model.nth(id, 1)));
-  const during = await rss(stand);
-  await Promise.all(active.map(({ handle }) => handle.cancel()));
-  await Promise.all(active.map(({ handle }) => handle.result().catch(() => undefined)));
-  const over = await rss(stand);
-  for (let batch = 0; batch < 5; batch += 1) {
-    await Promise.all(Array.from({ length: count / 5 }, () => ended(stand)));
-  }
+  await endedSessions(stand, count, count / 5);
   const idle = await rss(stand);
-  const figure = (name: string, bytes: number): Figure => ({
-    name,
-    value: bytes / count / KB,
-    unit: "KB",
-    n: count,
-  });
   return [
     {
-      ...figure("memory of an idle session (ended, resumed by `say`)", idle - over),
-      goal: { of: "value", atMost: 350 },
-      note: "growth of the worker after collecting garbage",
+      name: "memory of an idle session (ended, resumed by `say`)",
+      value: (idle - before) / count / KB,
+      unit: "KB",
+      n: count,
+      goal: atMost(350),
+      note: `growth of the worker after collecting garbage; it took ${(before / KB / KB).toFixed(0)} MB before`,
     },
-    { ...figure("memory of a session that waits for its model", during - before) },
-    { name: "memory of the worker itself", value: before / KB / KB, unit: "MB", n: 1 },
   ];
 }
 
-async function ended(stand: Stand): Promise<void> {
-  const { handle } = await stand.start({ steps: 1, calls: 1, tool: "probe" }, { bulk: true });
-  await handle.result();
+/** Sessions of one step, so many at once. */
+async function endedSessions(stand: Stand, count: number, atOnce: number): Promise<void> {
+  const ended = async () => {
+    const { handle } = await stand.start({ steps: 1, calls: 1, tool: "probe" }, { bulk: true });
+    await handle.result();
+  };
+  for (let done = 0; done < count; done += atOnce) await Promise.all(Array.from({ length: atOnce }, ended));
 }
 
 async function rss(stand: Stand): Promise<number> {

@@ -1,89 +1,86 @@
 /** What long tasks cost under our context policy and under others', replayed without any service. */
+import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { prefixWith } from "../../../activities/context/request.ts";
 import { DEFAULT_IMAGE } from "../../../activities/config/default-image.ts";
 import { systemPrompt } from "../../../activities/config/system-prompt.ts";
 import { toolRegistry } from "../../../activities/tools/index.ts";
-import { ourPolicy } from "../policies/ours.ts";
-import { cline, eightyTen, gemini, openCode } from "../policies/peers.ts";
-import { Replay, type Outcome, type Policy } from "../policies/replay.ts";
+import { type Policy, replayOurs } from "../policies/ours.ts";
+import { Replay, type Outcome } from "../policies/replay.ts";
 import { readRecorded } from "../policies/recorded.ts";
 import type { Trajectory } from "../policies/trajectory.ts";
-import type { Figure } from "../table.ts";
+import { type Figure, ratioAtMost } from "../table.ts";
 
 const WINDOWS = [32_000, 128_000, 200_000, 1_000_000];
-const FIXTURE = fileURLToPath(new URL("../../fixtures/trajectory.json.gz", import.meta.url));
+const fixture = (name: string) => fileURLToPath(new URL(`../../fixtures/${name}`, import.meta.url));
 
 export interface PolicyMaterial {
   /** What `longhaul export` wrote; undefined = the recorded session of the fixtures. */
   readonly file?: string | undefined;
 }
 
-/** @throws Error if the file is not an exported session */
-export async function measurePolicies({ file }: PolicyMaterial): Promise<Figure[]> {
-  const trajectory = readRecorded(file ?? FIXTURE);
-  const figures: Figure[] = [];
-  for (const windowTokens of WINDOWS) figures.push(...(await inWindow(windowTokens, trajectory)));
-  return figures;
-}
+const POLICIES: Readonly<Record<string, Policy>> = {
+  ours: {},
+  "ours, no trigger for returns": { returnTrigger: 0.8 },
+  "ours, prune always": { prune: "always" },
+  "ours, proactive-threshold": { strategy: "proactive-threshold" },
+  "reference: only on overflow": { prune: "never", onlyOnOverflow: true },
+};
 
 interface Row {
   readonly name: string;
   readonly outcome: Outcome;
-  /** Counts in the comparison: another agent, not a variant of ours or a reference. */
-  readonly peer: boolean;
 }
 
-async function inWindow(windowTokens: number, trajectory: Trajectory): Promise<Figure[]> {
+/** @throws Error if the file is not an exported session */
+export async function measurePolicies({ file }: PolicyMaterial): Promise<Figure[]> {
+  const trajectory = readRecorded(file ?? fixture("trajectory.json.gz"));
+  const figures: Figure[] = [];
+  for (const windowTokens of WINDOWS)
+    figures.push(
+      ...(await inWindow(windowTokens, trajectory, file === undefined ? others(windowTokens) : [])),
+    );
+  return figures;
+}
+
+/** Other agents' policies over the recorded session, as they were measured. */
+function others(windowTokens: number): Row[] {
+  const { outcomes } = JSON.parse(readFileSync(fixture("other-policies.json"), "utf8")) as {
+    readonly outcomes: readonly (Outcome & { readonly name: string; readonly windowTokens: number })[];
+  };
+  return outcomes
+    .filter((outcome) => outcome.windowTokens === windowTokens)
+    .map((outcome) => ({ name: outcome.name, outcome }));
+}
+
+async function inWindow(
+  windowTokens: number,
+  trajectory: Trajectory,
+  peers: readonly Row[],
+): Promise<Figure[]> {
   const rows: Row[] = [];
-  for (const { policy, peer } of policies(windowTokens)) {
-    const replay = new Replay({ trajectory, windowTokens, prefix: prefixText() });
-    rows.push({ name: policy.name, outcome: await replay.run(policy), peer });
-  }
-  const [ours] = rows;
-  if (ours === undefined) return [];
-  const peers = rows.filter((row) => row.peer);
+  for (const [name, policy] of Object.entries(POLICIES))
+    rows.push({
+      name,
+      outcome: await replayOurs(new Replay(trajectory, windowTokens, prefixText()), policy),
+    });
+  const [ours] = rows as [Row];
+  const window = `${windowTokens / 1_000}k`;
+  const figures = [...rows, ...peers].map((row) => rowFigure(window, row, ours));
   const [cheapest] = peers.toSorted((a, b) => a.outcome.perStep - b.outcome.perStep);
   const [best] = peers.toSorted((a, b) => b.outcome.facts - a.outcome.facts);
-  const window = `${windowTokens / 1_000}k`;
+  if (cheapest === undefined || best === undefined) return figures;
   return [
-    ...rows.map((row) => rowFigure(window, row, ours)),
-    ...(cheapest === undefined || best === undefined
-      ? []
-      : [
-          {
-            name: `${window}: ours against the cheapest other`,
-            value: ours.outcome.perStep - cheapest.outcome.perStep,
-            unit: "tokens",
-            n: 1,
-            ratio: ours.outcome.perStep / cheapest.outcome.perStep,
-            goal: { of: "ratio", atMost: 1 } as const,
-            note: `${cheapest.name}; facts ${percent(ours.outcome.facts)} to its ${percent(cheapest.outcome.facts)}, the best of the others' ${percent(best.outcome.facts)} (${best.name})`,
-          },
-        ]),
-  ];
-}
-
-function policies(windowTokens: number): { readonly policy: Policy; readonly peer: boolean }[] {
-  const ours = (name: string, options?: Parameters<typeof ourPolicy>[2]) => ({
-    policy: ourPolicy(name, windowTokens, options),
-    peer: false,
-  });
-  const peers = [
-    openCode(windowTokens),
-    openCode(windowTokens, { prune: true }),
-    openCode(windowTokens, { suffix: true }),
-    gemini(windowTokens),
-    cline(windowTokens),
-    eightyTen(windowTokens),
-  ];
-  return [
-    ours("ours"),
-    ours("ours, no trigger for returns", { returnTrigger: 0.8 }),
-    ours("ours, prune always", { prune: "always" }),
-    ours("ours, proactive-threshold", { strategy: "proactive-threshold" }),
-    ...peers.map((policy) => ({ policy, peer: true })),
-    ours("reference: only on overflow", { prune: "never", onlyOnOverflow: true }),
+    ...figures,
+    {
+      name: `${window}: ours against the cheapest other`,
+      value: ours.outcome.perStep - cheapest.outcome.perStep,
+      unit: "tokens",
+      n: 1,
+      ratio: ours.outcome.perStep / cheapest.outcome.perStep,
+      goal: ratioAtMost(1),
+      note: `${cheapest.name}; facts ${percent(ours.outcome.facts)} to its ${percent(cheapest.outcome.facts)}, the best of the others' ${percent(best.outcome.facts)} (${best.name})`,
+    },
   ];
 }
 
@@ -104,19 +101,16 @@ function rowFigure(window: string, { name, outcome }: Row, ours: Row): Figure {
 }
 
 const COMMON_NOTE = `Tokens a step are billed-equivalent input: uncached 1, cached 0.1 (from 1,024 tokens, in steps of 128), output 8, summaries included.
-  Others follow the survey's description of them; the summariser is one script for all, 1,500 tokens long if a policy sets no target.
-  Results are cut as each policy cuts them, and nothing is read again that was cut or forgotten. Gemini's split may fall at any answer, not
-  only at a user's message.`;
-const FACTS_NOTE = `Facts are found by rules, the same for all (test/bench/policies/facts.ts): the person's sentences that hold from then on,
+  Facts are found by rules, the same for all (test/bench/policies/facts.ts): the person's sentences that hold from then on,
   the agent's that give a reason for a change, files written, errors of failed commands and the results of test runs.`;
 
 /** What the figures mean; printed under the table. */
 export function policyNote({ file }: PolicyMaterial): string {
-  if (file !== undefined) return `Policies: the session of ${file}. ${FACTS_NOTE} ${COMMON_NOTE}`;
+  if (file !== undefined) return `Policies: the session of ${file}. ${COMMON_NOTE}`;
   return `Policies: one session of 300 steps, recorded with real tools in a real sandbox over this repository's own commits; which calls were made
   was chosen by a script, not by a model. A person who comes back after a turn's end comes back after an hour, to an empty cache.
-  ${FACTS_NOTE}
-  ${COMMON_NOTE}`;
+  ${COMMON_NOTE}
+  Others were measured once (test/fixtures/README.md says how).`;
 }
 
 let prefix: string | undefined;

@@ -1,18 +1,12 @@
 /** A worker is killed in the middle of a model call while another stands by: until the step is asked again, and the next one. */
 import { randomBytes } from "node:crypto";
 import { connectDocker } from "../../../activities/sandbox/docker/connect-docker.ts";
-import { createDockerHost } from "../../../activities/sandbox/docker/docker.ts";
-import { eventually } from "../../support/eventually.ts";
-import { startWorkerProcess, type WorkerProcess } from "../../support/worker-process.ts";
+import { removeSandbox } from "../../../activities/sandbox/docker/docker-containers.ts";
+import { busyWith, startWorkerProcess, type WorkerProcess } from "../../support/worker-process.ts";
 import { now } from "../stand/channel.ts";
-import type { BenchSession, Stand } from "../stand/stand.ts";
-import { median } from "../stats.ts";
-import type { Figure } from "../table.ts";
+import type { Stand } from "../stand/stand.ts";
+import { atMost, type Figure, middleAndSlowest } from "../table.ts";
 import type { Scale } from "./group.ts";
-
-const PATIENCE_MS = 60_000;
-/** Temporal's number for a pending activity that a worker has. */
-const STARTED = 2;
 
 export async function measureRecovery(stand: Stand, scale: Scale): Promise<Figure[]> {
   const queue = `bench-recovery-${randomBytes(3).toString("hex")}`;
@@ -30,15 +24,11 @@ export async function measureRecovery(stand: Stand, scale: Scale): Promise<Figur
   } finally {
     await Promise.all(workers.map((worker) => worker.kill()));
   }
-  const figure = (name: string, values: readonly number[], atMost: number): Figure => ({
-    name: `kill -9 with a second worker: ${name}`,
-    value: median(values),
-    unit: "ms",
-    n: values.length,
-    goal: { of: "value", atMost },
-    note: `slowest ${Math.max(...values).toFixed(0)} ms`,
-  });
-  return [figure("the interrupted step again", again, 3_000), figure("the step after it", next, 5_000)];
+  const name = "kill -9 with a second worker:";
+  return [
+    middleAndSlowest(`${name} the interrupted step again`, again, atMost(3_000)),
+    middleAndSlowest(`${name} the step after it`, next, atMost(5_000)),
+  ];
 }
 
 async function killOnce(
@@ -51,7 +41,7 @@ async function killOnce(
   const session = await stand.start(plan, { queue });
   try {
     await stand.model.nth(session.id, 2);
-    const busy = await busyWith(session, workers);
+    const busy = await busyWith(session, workers, "modelStep");
     const killed = now();
     await busy.kill();
     const again = (await stand.model.nth(session.id, 3)) - killed;
@@ -60,20 +50,6 @@ async function killOnce(
     return { again, next };
   } finally {
     await session.handle.terminate("measured").catch(() => undefined);
-    await createDockerHost({ docker: connectDocker(), name: "bench" }).remove(session.id);
+    await removeSandbox(connectDocker(), session.id);
   }
-}
-
-/** The worker that has the model call. */
-function busyWith({ handle }: BenchSession, workers: readonly WorkerProcess[]): Promise<WorkerProcess> {
-  return eventually(
-    "a worker has the model call",
-    async () => {
-      const { raw } = await handle.describe();
-      const call = raw.pendingActivities?.find(({ activityType }) => activityType?.name === "modelStep");
-      const identity = Number(call?.state) === STARTED ? (call?.lastWorkerIdentity ?? "") : "";
-      return workers.find(({ pid }) => identity.startsWith(`${pid}.`));
-    },
-    PATIENCE_MS,
-  );
 }

@@ -4,7 +4,7 @@ import { gaps, quantile } from "../stats.ts";
 import { SMALL_MODEL, SMALL_WINDOW_TOKENS } from "../stand/plan.ts";
 import { runAgent } from "../stand/runs.ts";
 import type { Stand } from "../stand/stand.ts";
-import type { Figure } from "../table.ts";
+import { atMost, type Figure, ratioAtMost } from "../table.ts";
 import type { Scale } from "./group.ts";
 
 /** Steps at either end that are compared; fewer in a short session. */
@@ -36,7 +36,7 @@ export async function measureRuns(stand: Stand, scale: Scale): Promise<Figure[]>
       unit: "ms",
       n: end,
       ratio: quantile(last, 0.95) / quantile(first, 0.95),
-      goal: { of: "ratio", atMost: 1.15 },
+      goal: ratioAtMost(1.15),
       note: `summaries ${rounds}; runs ${sizes.length}; p50 of each tenth: ${tenths(between).join(" ")} ms`,
     },
     {
@@ -44,7 +44,7 @@ export async function measureRuns(stand: Stand, scale: Scale): Promise<Figure[]>
       value: requests.refused,
       unit: "",
       n: requests.all,
-      goal: { of: "value", atMost: 0 },
+      goal: atMost(0),
       note: `largest request ${requests.largest.toLocaleString("en")} tokens`,
     },
     {
@@ -52,14 +52,14 @@ export async function measureRuns(stand: Stand, scale: Scale): Promise<Figure[]>
       value: Math.max(...sizes.map(({ events }) => events)),
       unit: "",
       n: sizes.length,
-      goal: { of: "value", atMost: 4_096 },
+      goal: atMost(4_096),
     },
     {
       name: "largest run: history",
       value: Math.max(...sizes.map(({ bytes }) => bytes)) / 1_000,
       unit: "KB",
       n: sizes.length,
-      goal: { of: "value", atMost: 1_000 },
+      goal: atMost(1_000),
     },
   ];
 }

@@ -1,10 +1,10 @@
-/** What a step costs: against two no-op activities, with four tools at once, in statements and processor time. */
+/** What a step costs: against two no-op activities, with four tools at once, in processor time. */
 import { gaps, median, sum } from "../stats.ts";
 import type { Span } from "../stand/meter.ts";
 import type { Plan } from "../stand/plan.ts";
 import { runAgent, runYardstick } from "../stand/runs.ts";
 import type { Stand } from "../stand/stand.ts";
-import type { Figure } from "../table.ts";
+import { type Figure, type Goal, middleOf, ratioAtMost } from "../table.ts";
 import type { Scale } from "./group.ts";
 
 const one: Plan = { steps: 0, calls: 1, tool: "probe" };
@@ -14,12 +14,11 @@ const WARM_STEPS = 8;
 interface Sample {
   readonly ms: number[];
   readonly cpuMs: number[];
-  readonly sqlPerStep: number[];
   readonly spans: Span[];
   steps: number;
 }
 
-const sample = (): Sample => ({ ms: [], cpuMs: [], sqlPerStep: [], spans: [], steps: 0 });
+const sample = (): Sample => ({ ms: [], cpuMs: [], spans: [], steps: 0 });
 
 export async function measureSteps(stand: Stand, scale: Scale): Promise<Figure[]> {
   const { rounds, steps } = scale;
@@ -40,38 +39,21 @@ export async function measureSteps(stand: Stand, scale: Scale): Promise<Figure[]
   }
   const yardMs = median(yard.ms);
   const probeMs = median(probe.ms);
-  const figure = (name: string, from: Sample): Figure => ({
-    name,
-    value: median(from.ms),
-    unit: "ms",
-    n: from.ms.length,
-    ratio: median(from.ms) / yardMs,
-  });
+  const figure = (name: string, from: Sample, goal?: Goal): Figure =>
+    middleOf(name, from.ms, { ratio: median(from.ms) / yardMs, goal });
   return [
     figure("two no-op activities (the yardstick)", yard),
-    { ...figure("full step, no-op tool", probe), goal: { of: "ratio", atMost: 1.2 } },
+    figure("full step, no-op tool", probe, ratioAtMost(1.35)),
     figure("full step, bash `true` in the sandbox", bash),
-    {
-      ...figure("step of four tools at once", four),
+    middleOf("step of four tools at once", four.ms, {
       ratio: median(four.ms) / probeMs,
-      goal: { of: "ratio", atMost: 1.6 },
+      goal: ratioAtMost(1.6),
       note: "ratio to one tool",
-    },
-    {
-      name: "SQL statements a step (begin, commit counted)",
-      value: median(probe.sqlPerStep),
-      unit: "",
-      n: probe.sqlPerStep.length,
-      note: `bash step ${median(bash.sqlPerStep).toFixed(1)}, with its workspace check`,
-    },
-    {
-      name: "worker CPU a step, one session",
-      value: median(probe.cpuMs),
-      unit: "ms",
-      n: probe.cpuMs.length,
+    }),
+    middleOf("worker CPU a step, one session", probe.cpuMs, {
       ratio: median(probe.cpuMs) / median(yard.cpuMs),
       note: "whole session",
-    },
+    }),
     ...breakdown(probe, probeMs),
   ];
 }
@@ -95,52 +77,28 @@ async function agent(stand: Stand, plan: Plan, into: Sample): Promise<void> {
   const counted = warm.length - 1;
   into.ms.push(...gaps(warm));
   into.cpuMs.push((after.cpuMs - before.cpuMs) / plan.steps);
-  into.sqlPerStep.push(spans.filter((span) => span.kind === "sql").length / counted);
   into.spans.push(...spans);
   into.steps += counted;
 }
 
-/** Where the time between two model calls goes. Statements run inside the activities, some of them side by side. */
+/** Where the time between two model calls goes. */
 function breakdown(from: Sample, stepMs: number): Figure[] {
-  const perStep = (keep: (span: Span) => boolean) =>
-    sum(from.spans.filter(keep).map((span) => span.ms)) / from.steps;
-  const model = perStep((span) => span.kind === "activity" && span.name === "modelStep");
-  const ask = perStep((span) => span.kind === "model");
-  const tool = perStep((span) => span.kind === "activity" && span.name === "runTool");
-  const row = (name: string, value: number, note?: string): Figure => ({
+  const perStep = (kind: Span["kind"], name: string) =>
+    sum(from.spans.filter((span) => span.kind === kind && span.name === name).map((span) => span.ms)) /
+    from.steps;
+  const ask = perStep("model", "ask");
+  const model = perStep("activity", "modelStep");
+  const tool = perStep("activity", "runTool");
+  const parts = {
+    "model call (AI SDK and the wire)": ask,
+    "the rest of modelStep": model - ask,
+    runTool: tool,
+    "Temporal (all outside the activities)": stepMs - model - tool,
+  };
+  return Object.entries(parts).map(([name, value]) => ({
     name: `  of it: ${name}`,
     value,
     unit: "ms",
     n: from.steps,
-    ...(note === undefined ? {} : { note }),
-  });
-  return [
-    row("model call (AI SDK and the wire)", ask),
-    row("the rest of modelStep", model - ask),
-    row("runTool", tool),
-    row(
-      "statements, summed",
-      perStep((span) => span.kind === "sql"),
-      busiest(from),
-    ),
-    row("Temporal (all outside the activities)", stepMs - model - tool),
-  ];
-}
-
-/** The statements that take most of a step. */
-function busiest(from: Sample): string {
-  const totals = new Map<string, { count: number; ms: number }>();
-  for (const { kind, name, ms } of from.spans) {
-    if (kind !== "sql") continue;
-    const total = totals.get(name) ?? { count: 0, ms: 0 };
-    totals.set(name, { count: total.count + 1, ms: total.ms + ms });
-  }
-  return [...totals]
-    .toSorted(([, a], [, b]) => b.ms - a.ms)
-    .slice(0, 5)
-    .map(([name, { count, ms }]) => {
-      const times = (count / from.steps).toFixed(1);
-      return `${times} x ${name} ${(ms / from.steps).toFixed(2)}`;
-    })
-    .join("; ");
+  }));
 }

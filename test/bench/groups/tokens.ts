@@ -12,8 +12,8 @@ import type { ParsedRequest, WireItem } from "../../support/model-server/wire.ts
 import { calls, result, rowsOf, user } from "../../support/rows.ts";
 import { heldOutTexts, type HeldOutKind } from "../held-out.ts";
 import { median, quantile } from "../stats.ts";
-import { createRandom } from "../policies/material.ts";
-import type { Figure } from "../table.ts";
+import { createRandom, type Random } from "../../support/random.ts";
+import { atMost, type Figure, middleOf } from "../table.ts";
 
 const STEPS = 200;
 const WINDOW_TOKENS = 128_000;
@@ -44,39 +44,30 @@ export async function measureTokens(): Promise<Figure[]> {
     };
   });
   const { errors, pureErrors, ms, tokens, tokenRatio } = converse(texts);
+  const length = `a conversation of ${STEPS} steps up to ${tokens} tokens, of texts the sketch was not made on; billed by o200k`;
+  const ratio = `with the model's ratio, learnt to be ${tokenRatio.toFixed(3)}`;
+  const off = (name: string, value: number, goal: number, note?: string): Figure => ({
+    name,
+    value,
+    unit: "%",
+    n: errors.length,
+    goal: atMost(goal),
+    note,
+  });
   return [
-    {
-      name: "next prompt against its bill, median",
-      value: median(errors),
-      unit: "%",
-      n: errors.length,
-      goal: { of: "value", atMost: 0.5 },
-      note: `a conversation of ${STEPS} steps up to ${tokens} tokens, of texts the sketch was not made on; billed by o200k`,
-    },
-    {
-      name: "next prompt against its bill, p95",
-      value: quantile(errors, 0.95),
-      unit: "%",
-      n: errors.length,
-      goal: { of: "value", atMost: 3 },
-    },
-    {
-      name: "the whole request without a bill, as after a compaction, median",
-      value: median(pureErrors),
-      unit: "%",
-      n: pureErrors.length,
-      goal: { of: "value", atMost: 5 },
-      note: `p95 ${quantile(pureErrors, 0.95).toFixed(2)} %; with the model's ratio, learnt to be ${tokenRatio.toFixed(3)}`,
-    },
+    off("next prompt against its bill, median", median(errors), 0.5, length),
+    off("next prompt against its bill, p95", quantile(errors, 0.95), 3),
+    off(
+      "the whole request without a bill, as after a compaction, median",
+      median(pureErrors),
+      5,
+      `p95 ${quantile(pureErrors, 0.95).toFixed(2)} %; ${ratio}`,
+    ),
     ...pure,
-    {
-      name: "estimate of a step (view and new messages)",
-      value: median(ms),
-      unit: "ms",
-      n: ms.length,
-      goal: { of: "value", atMost: 1 },
+    middleOf("estimate of a step (view and new messages)", ms, {
+      goal: atMost(1),
       note: `p95 ${quantile(ms, 0.95).toFixed(2)} ms`,
-    },
+    }),
   ];
 }
 
@@ -139,8 +130,8 @@ const SHARES: readonly (readonly [HeldOutKind, number])[] = [
 ];
 
 /** Half tool output, a third code, the rest JSON, prose and Chinese; of very different lengths. */
-function stepMessages(texts: Texts, step: number, random: () => number): Message[] {
-  const dice = random();
+function stepMessages(texts: Texts, step: number, random: Random): Message[] {
+  const dice = random.next();
   const kind = SHARES.find(([, upTo]) => dice < upTo)?.[0] ?? "chinese";
   const id = `call_${step}`;
   const input = { command: `sed -n 1,${step}p src/file-${step}.ts` };
@@ -148,9 +139,9 @@ function stepMessages(texts: Texts, step: number, random: () => number): Message
   return [calls(words, { id, name: "bash", input }), result(id, piece(texts[kind], random, 8_000))];
 }
 
-function piece(text: string, random: () => number, most: number): string {
-  const chars = Math.max(1, Math.floor(random() ** 2 * Math.min(most, text.length)));
-  const from = Math.floor(random() * Math.max(1, text.length - chars));
+function piece(text: string, random: Random, most: number): string {
+  const chars = Math.max(1, Math.floor(random.next() ** 2 * Math.min(most, text.length)));
+  const from = Math.floor(random.next() * Math.max(1, text.length - chars));
   return text.slice(from, from + chars).toWellFormed();
 }
 

@@ -1,20 +1,14 @@
-/** What waiting costs: of a step whose model streams for seconds while no one watches, and of a worker with nothing to do. */
-import { readFileSync } from "node:fs";
-import { setTimeout as sleep } from "node:timers/promises";
-import { startWorkerProcess } from "../../support/worker-process.ts";
-import type { Span } from "../stand/meter.ts";
+/** What waiting costs: of a step whose model streams for seconds while no one watches. */
+import { ownCpuMs, perUnit } from "../stand/processes.ts";
 import type { BenchSession, Stand } from "../stand/stand.ts";
-import type { Figure, Goal } from "../table.ts";
+import { sum } from "../stats.ts";
+import { atMost, type Figure, type Goal } from "../table.ts";
 import type { Scale } from "./group.ts";
 
 /** Steps of each session that count; the one before them is whole too, and does not. */
 const STEPS = 2;
-/** A process of Postgres' that rests tells what it did after this. Source: its PGSTAT_IDLE_INTERVAL. */
-const RESTING_STATISTICS_MS = 10_500;
-/** Source: Linux, for every machine that it runs on. */
-const MS_PER_TICK = 10;
 
-/** All of it since the machine began to count. */
+/** All of it since the machine began to count; or a step's share. */
 interface Counters {
   readonly commits: number;
   readonly walBytes: number;
@@ -27,31 +21,15 @@ interface Counters {
   readonly events: number;
 }
 
-/** A step's share. */
-interface Counted extends Counters {
-  /** Those of the worker that come most often. */
-  readonly statements: string;
-}
-
-const KINDS = [
-  "commits",
-  "walBytes",
-  "walPages",
-  "workerCpuMs",
-  "serverCpuMs",
-  "heartbeats",
-  "events",
-] as const;
-
 export async function measureWaiting(stand: Stand, scale: Scale): Promise<Figure[]> {
   const figures: Figure[] = [];
   for (const seconds of scale.waitingSeconds)
     for (const sessions of scale.waitingSessions)
       figures.push(...figuresOf(seconds, sessions, await streaming(stand, seconds, sessions)));
-  return [...figures, await idleWorker(stand)];
+  return figures;
 }
 
-async function streaming(stand: Stand, seconds: number, count: number): Promise<Counted> {
+async function streaming(stand: Stand, seconds: number, count: number): Promise<Counters> {
   stand.say(`${count} x ${STEPS} steps of ${seconds} s`);
   // More than are counted: those that are ahead are not to end meanwhile.
   const plan = { steps: STEPS + 3, calls: 1, tool: "probe", streamMs: seconds * 1_000 } as const;
@@ -59,46 +37,31 @@ async function streaming(stand: Stand, seconds: number, count: number): Promise<
   const all = (step: number) => Promise.all(sessions.map(({ id }) => stand.model.nth(id, step)));
   await all(2);
   const before = await countersOf(stand, sessions);
-  await stand.agent.spans();
   await all(2 + STEPS);
-  const statements = countedStatements(await stand.agent.spans(), count * STEPS);
   const after = await countersOf(stand, sessions);
   await Promise.all(sessions.map(({ handle }) => handle.cancel()));
   await Promise.all(sessions.map(({ handle }) => handle.result().catch(() => undefined)));
-  const each = KINDS.map((kind) => [kind, (after[kind] - before[kind]) / count / STEPS]);
-  return { ...Object.fromEntries(each), statements } as unknown as Counted;
+  return perUnit(before, after, count * STEPS);
 }
 
 async function countersOf(stand: Stand, sessions: readonly BenchSession[]): Promise<Counters> {
   const [{ cpuMs }, commits, { walBytes, walPages }, heartbeats, events] = await Promise.all([
     stand.agent.usage(),
     stand.agent.transactions(),
-    postgres(stand),
+    written(stand),
     stand.agent.heartbeats(),
     Promise.all(sessions.map(writtenEvents)),
   ]);
-  const serverCpuMs = cpuMsOf(stand.temporalPid);
-  const written = events.reduce((sum, one) => sum + one, 0);
-  return { commits, walBytes, walPages, workerCpuMs: cpuMs, serverCpuMs, heartbeats, events: written };
+  const serverCpuMs = ownCpuMs(stand.temporalPid);
+  return { commits, walBytes, walPages, workerCpuMs: cpuMs, serverCpuMs, heartbeats, events: sum(events) };
 }
 
-function countedStatements(spans: readonly Span[], steps: number): string {
-  const counts = new Map<string, number>();
-  for (const { kind, name } of spans) if (kind === "sql") counts.set(name, (counts.get(name) ?? 0) + 1);
-  return [...counts]
-    .toSorted(([, a], [, b]) => b - a)
-    .slice(0, 8)
-    .map(([name, count]) => `${(count / steps).toFixed(1)} x ${name}`)
-    .join("; ");
-}
-
-async function postgres({ store }: Stand): Promise<Pick<Counters, "commits" | "walBytes" | "walPages">> {
-  const { rows } = await store.pool.query<{ commits: string; wal: string; pages: string }>(
-    `select (select xact_commit from pg_stat_database where datname = current_database()) as commits,
-      pg_current_wal_insert_lsn() - '0/0' as wal, wal_fpi as pages from pg_stat_wal`,
+async function written({ store }: Stand): Promise<Pick<Counters, "walBytes" | "walPages">> {
+  const { rows } = await store.pool.query<{ wal: string; pages: string }>(
+    "select pg_current_wal_insert_lsn() - '0/0' as wal, wal_fpi as pages from pg_stat_wal",
   );
   const [row] = rows;
-  return { commits: Number(row?.commits), walBytes: Number(row?.wal), walPages: Number(row?.pages) };
+  return { walBytes: Number(row?.wal), walPages: Number(row?.pages) };
 }
 
 /** What is scheduled is written together with what scheduled it. */
@@ -109,47 +72,22 @@ async function writtenEvents({ handle }: BenchSession): Promise<number> {
   ).length;
 }
 
-function cpuMsOf(pid: number): number {
-  const fields = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1]?.split(" ") ?? [];
-  return (Number(fields[11]) + Number(fields[12])) * MS_PER_TICK;
-}
-
-function figuresOf(seconds: number, sessions: number, counted: Counted): Figure[] {
+function figuresOf(seconds: number, sessions: number, counted: Counters): Figure[] {
   const figure = (name: string, value: number, unit: string, goal?: Goal, note?: string): Figure => ({
     name: `step of ${seconds} s, ${sessions} at once, unwatched: ${name}`,
     value,
     unit,
     n: sessions * STEPS,
     // Of ten seconds: longer ones are there for comparison.
-    ...(goal === undefined || seconds !== 10 ? {} : { goal }),
-    ...(note === undefined ? {} : { note }),
+    goal: seconds === 10 ? goal : undefined,
+    note,
   });
-  const atMost = (limit: number): Goal => ({ of: "value", atMost: limit });
   const { commits, walBytes, walPages, workerCpuMs, serverCpuMs, heartbeats, events } = counted;
   return [
-    figure("Postgres commits", commits, "", atMost(20), counted.statements),
+    figure("Postgres commits", commits, "", atMost(20)),
     figure("WAL", walBytes / 1_024, "KB", atMost(15), `${walPages} whole pages`),
     figure("worker CPU", workerCpuMs, "ms", atMost(80)),
     figure("Temporal server CPU", serverCpuMs, "ms", atMost(70)),
     figure("persisted Temporal actions", heartbeats + events, "", atMost(12), `${heartbeats} heartbeats`),
   ];
-}
-
-/** Commits that a worker as it is deployed makes in 10 s with nothing to do. */
-async function idleWorker(stand: Stand): Promise<Figure> {
-  const seconds = 20;
-  stand.say("an idle worker");
-  const worker = await startWorkerProcess({ ...stand.environment, LONGHAUL_TASK_QUEUE: "bench-idle" });
-  try {
-    await sleep(RESTING_STATISTICS_MS);
-    const before = await postgres(stand);
-    await sleep(seconds * 1_000);
-    const after = await postgres(stand);
-    // The first reading's own came after it.
-    const commits = ((after.commits - before.commits - 1) * 10) / seconds;
-    const goal = { of: "value", atMost: 5 } as const;
-    return { name: "idle worker: Postgres commits in 10 s", value: commits, unit: "", n: 1, goal };
-  } finally {
-    await worker.terminate();
-  }
 }

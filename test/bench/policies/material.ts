@@ -1,21 +1,5 @@
 /** Text as a coding agent meets it (test runs, build logs, prose), made from a seed. Pure. */
-
-type Random = () => number;
-
-/** The same numbers in every run, evenly spread over 0–1. */
-export function createRandom(seed: number): Random {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
-
-function pick<Value>(random: Random, values: readonly Value[]): Value {
-  return values[Math.floor(random() * values.length)] as Value;
-}
+import type { Random } from "../../support/random.ts";
 
 const NOUNS =
   "account address batch budget cache card channel client cursor deck entry event filter handler history import index invoice job ledger limit merchant message order page parser payment period policy queue rate record report request retry review rule schedule schema session source store stream tag task token user value window worker".split(
@@ -32,8 +16,8 @@ const PLAIN =
     " ",
   );
 
-const noun = (random: Random) => pick(random, NOUNS);
-const verb = (random: Random) => pick(random, VERBS);
+const noun = (random: Random) => random.pick(NOUNS);
+const verb = (random: Random) => random.pick(VERBS);
 
 function capital(word: string): string {
   return word.charAt(0).toUpperCase() + word.slice(1);
@@ -41,14 +25,14 @@ function capital(word: string): string {
 
 function sentence(random: Random, words: number): string {
   const list = Array.from({ length: words }, (_, at) =>
-    at % 2 === 0 ? pick(random, PLAIN) : pick(random, random() < 0.7 ? NOUNS : VERBS),
+    at % 2 === 0 ? random.pick(PLAIN) : random.pick(random.next() < 0.7 ? NOUNS : VERBS),
   );
   return `${capital(list.join(" "))}.`;
 }
 
 export function prose(random: Random, chars: number): string {
   let text = "";
-  while (text.length < chars) text += `${sentence(random, 6 + Math.floor(random() * 12))} `;
+  while (text.length < chars) text += `${sentence(random, 6 + random.below(12))} `;
   return text.trim();
 }
 
@@ -56,17 +40,17 @@ export function testRun(random: Random, files: number, failures: number): string
   const lines = Array.from(
     { length: files },
     () =>
-      ` ✓ test/${noun(random)}/${noun(random)}-${verb(random)}.test.ts (${count(random, 30)} tests) ${count(random, 900)}ms`,
+      ` ✓ test/${noun(random)}/${noun(random)}-${verb(random)}.test.ts (${random.between(1, 30)} tests) ${random.between(1, 900)}ms`,
   );
   for (let failure = 0; failure < failures; failure += 1) {
     const name = `${noun(random)}-${verb(random)}`;
     lines.push(
       ` FAIL  test/${name}.test.ts > ${sentence(random, 8)}`,
-      `AssertionError: expected ${count(random, 99)} to be ${count(random, 99)} // Object.is equality`,
+      `AssertionError: expected ${random.between(1, 99)} to be ${random.between(1, 99)} // Object.is equality`,
       ...Array.from(
         { length: 6 },
         () =>
-          `    at ${verb(random)}${capital(noun(random))} (src/${name}.ts:${count(random, 300)}:${count(random, 40)})`,
+          `    at ${verb(random)}${capital(noun(random))} (src/${name}.ts:${random.between(1, 300)}:${random.between(1, 40)})`,
       ),
     );
   }
@@ -77,17 +61,12 @@ export function testRun(random: Random, files: number, failures: number): string
 
 export function buildLog(random: Random, lines: number): string {
   return Array.from({ length: lines }, (_, at) => {
-    const time = `12:${String(Math.floor(at / 60) % 60).padStart(2, "0")}:${String(at % 60).padStart(2, "0")}.${String(count(random, 999)).padStart(3, "0")}`;
-    const dice = random();
+    const time = `12:${String(Math.floor(at / 60) % 60).padStart(2, "0")}:${String(at % 60).padStart(2, "0")}.${String(random.between(1, 999)).padStart(3, "0")}`;
+    const dice = random.next();
     if (dice < 0.6)
-      return `[${time}] INFO  bundling packages/${noun(random)}/dist/${noun(random)}.js ${count(random, 900)} kB in ${count(random, 400)} ms`;
+      return `[${time}] INFO  bundling packages/${noun(random)}/dist/${noun(random)}.js ${random.between(1, 900)} kB in ${random.between(1, 400)} ms`;
     if (dice < 0.8)
-      return `npm warn deprecated ${noun(random)}-${noun(random)}@${count(random, 9)}.${count(random, 20)}.${count(random, 9)}: ${sentence(random, 8)}`;
-    return `[${time}] DEBUG ${verb(random)} ${noun(random)} id=${count(random, 99_999)} status=${pick(random, ADJECTIVES)}`;
+      return `npm warn deprecated ${noun(random)}-${noun(random)}@${random.between(1, 9)}.${random.between(1, 20)}.${random.between(1, 9)}: ${sentence(random, 8)}`;
+    return `[${time}] DEBUG ${verb(random)} ${noun(random)} id=${random.between(1, 99_999)} status=${random.pick(ADJECTIVES)}`;
   }).join("\n");
-}
-
-/** 1 … most. */
-function count(random: Random, most: number): number {
-  return 1 + Math.floor(random() * most);
 }

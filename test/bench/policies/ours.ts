@@ -1,24 +1,24 @@
 /** Our own policies in the replay: the product's code decides, only the summariser's words are scripted. */
-import { agentConfigSchema, type RunConfig } from "../../../activities/config/agent-config.ts";
-import { type StrategyName } from "../../../activities/contract/strategies.ts";
+import type { RunConfig } from "../../../activities/config/agent-config.ts";
+import type { StrategyName } from "../../../activities/contract/strategies.ts";
 import { compact } from "../../../activities/compaction/compact.ts";
 import type { CompactionInput, SummaryRequest } from "../../../activities/compaction/compaction.ts";
 import type { Budget } from "../../../activities/contract/budget.ts";
 import { planPrune } from "../../../activities/transcript/prune-plan.ts";
 import { pruneDue, type PruneMode } from "../../../activities/contract/prune-due.ts";
 import { viewSize } from "../../../activities/transcript/size.ts";
-import type { StoredMessage } from "../../../activities/contract/message.ts";
 import { truncateText } from "../../../activities/transcript/truncate.ts";
 import { budgetOf, toolLimitsOf } from "../../../activities/config/run-policy.ts";
 import { afterRound, summaryText } from "../../support/compacting.ts";
-import { countTokens, MAX_OUTPUT_TOKENS, type Policy, type Replay } from "./replay.ts";
+import { configOf } from "../../support/run-config.ts";
+import { countTokens, MAX_OUTPUT_TOKENS, type Outcome, type Replay } from "./replay.ts";
+import { scriptedSummary, type ScriptedSummary } from "./scripted-summary.ts";
 import type { Fact } from "./trajectory.ts";
-import { listed, scriptedSummary, type ScriptedSummary } from "./scripted-summary.ts";
 
 /** Tokens of a summary of as many words as the prompt allows: 500 words come to 800. */
 const TOKENS_PER_WORD = 1.6;
 
-export interface OurOptions {
+export interface Policy {
   readonly strategy?: StrategyName;
   readonly prune?: PruneMode;
   /** Never before the provider refuses: the reference. */
@@ -27,31 +27,45 @@ export interface OurOptions {
   readonly returnTrigger?: number;
 }
 
-export function ourPolicy(name: string, windowTokens: number, options: OurOptions = {}): Policy {
-  const config = configOf(windowTokens, options);
-  const limits = new Map<string, number>();
-  return {
-    name,
-    limit(tool, output, index) {
-      const maxChars = limits.get(tool) ?? toolLimitsOf(config, tool).maxChars;
-      limits.set(tool, maxChars);
-      return truncateText(output, { maxChars, handle: `s${index}c0` }).text;
-    },
-    between: (replay, overflow) => {
-      const budget = budgetOf(config, replay.prefixTokens);
-      const { triggerTokens, returnTokens = triggerTokens } = budget;
-      const trigger = replay.cold ? returnTokens : triggerTokens;
-      const due = sizeOf(replay).next.tokens >= trigger && options.onlyOnOverflow !== true;
-      return due || overflow ? compactReplay(replay, config, budget, overflow) : Promise.resolve();
-    },
-    afterTools: (replay) => prune(replay, config, options),
-  };
+/** Plays all steps of the replay's trajectory. */
+export async function replayOurs(replay: Replay, policy: Policy): Promise<Outcome> {
+  const { strategy, returnTrigger } = policy;
+  const config = configOf(
+    { context: { strategy, options: { returnTrigger } } },
+    { contextWindow: replay.windowTokens, maxOutput: MAX_OUTPUT_TOKENS, input: ["text"] },
+  );
+  const budget = budgetOf(config, replay.prefixTokens);
+  for (const step of replay.trajectory.steps) {
+    if (step.user !== undefined) replay.say(step);
+    await makeRoom(replay, config, budget, policy);
+    replay.answer(step);
+    const handle = `s${replay.step - 1}c0`;
+    const stored = step.calls.map(
+      ({ name, output }) =>
+        truncateText(output, { maxChars: toolLimitsOf(config, name).maxChars, handle }).text,
+    );
+    replay.addResults(step, stored);
+    prune(replay, budget, policy);
+  }
+  return replay.outcome();
 }
 
-function prune(replay: Replay, config: RunConfig, options: OurOptions): void {
-  const budget = budgetOf(config, replay.prefixTokens);
+/** As the loop does: a refused request is followed by a compaction, twice at most; then the oldest go. */
+async function makeRoom(replay: Replay, config: RunConfig, budget: Budget, policy: Policy): Promise<void> {
+  const { triggerTokens, returnTokens = triggerTokens } = budget;
+  const trigger = replay.cold ? returnTokens : triggerTokens;
+  if (policy.onlyOnOverflow !== true && sizeOf(replay).next.tokens >= trigger)
+    await compactReplay(replay, config, budget, "threshold");
+  for (let tries = 0; replay.overflown; tries += 1) {
+    replay.overflows += 1;
+    if (tries < 2) await compactReplay(replay, config, budget, "overflow");
+    else replay.dropOldest();
+  }
+}
+
+function prune(replay: Replay, budget: Budget, policy: Policy): void {
   const { next, prunableTokens, growthTokens } = sizeOf(replay);
-  if (!pruneDue({ usedTokens: next.tokens, prunableTokens, growthTokens }, budget, options.prune)) return;
+  if (!pruneDue({ usedTokens: next.tokens, prunableTokens, growthTokens }, budget, policy.prune)) return;
   const hidden = new Set(planPrune(replay.rows, budget).sequences);
   if (hidden.size === 0) return;
   replay.prunes += 1;
@@ -60,43 +74,20 @@ function prune(replay: Replay, config: RunConfig, options: OurOptions): void {
   );
 }
 
-function configOf(windowTokens: number, { strategy, returnTrigger }: OurOptions): RunConfig {
-  const { context, sandbox, limits } = agentConfigSchema.parse({
-    context: { strategy, options: { returnTrigger } },
-  });
-  return {
-    model: "openai/gpt-5",
-    contextWindow: windowTokens,
-    maxOutput: MAX_OUTPUT_TOKENS,
-    api: "responses",
-    input: ["text"],
-    context,
-    tools: {},
-    sandbox,
-    limits,
-  };
-}
-
-function sizeOf({ rows, prefixTokens, settings }: Replay) {
-  return viewSize({ rows, prefixTokens, ratio: 1, windowTokens: settings.windowTokens });
+function sizeOf({ rows, prefixTokens, windowTokens }: Replay) {
+  return viewSize({ rows, prefixTokens, ratio: 1, windowTokens });
 }
 
 async function compactReplay(
   replay: Replay,
   config: RunConfig,
   budget: Budget,
-  overflow: boolean,
+  trigger: CompactionInput["trigger"],
 ): Promise<void> {
-  const { rows } = replay;
+  const { rows, prefixTokens } = replay;
   const round = replay.rounds + 1;
-  const input: CompactionInput = {
-    rows,
-    budget,
-    round,
-    trigger: overflow ? "overflow" : "threshold",
-    prefixTokens: replay.prefixTokens,
-    summariserWindowTokens: config.contextWindow,
-  };
+  const summariserWindowTokens = config.contextWindow;
+  const input = { rows, budget, round, trigger, prefixTokens, summariserWindowTokens };
   const done = await compact(config.context.strategy, input, async (request) => {
     const words = Number(/At most (\d+) words/.exec(request.text)?.[1]);
     const text = written(scriptedSummary(asked(replay, request), request.text, words * TOKENS_PER_WORD));
@@ -106,27 +97,25 @@ async function compactReplay(
   });
   if (done.kind !== "compacted") return;
   replay.rounds = round;
-  const kept = new Map(rows.map((row) => [row.sequence, row]));
-  replay.rows = afterRound(rows, { ...done }, round).map((row) => kept.get(row.sequence) ?? row);
-  const summary = replay.rows.find((row) => row.kind === "summary" && !kept.has(row.sequence));
-  if (summary !== undefined) renumber(replay, summary);
-}
-
-/** The summary takes the next sequence, as the store would give it. */
-function renumber(replay: Replay, summary: StoredMessage): void {
-  const sequence = replay.nextSequence();
-  replay.rows = replay.rows.map((row) => (row === summary ? { ...row, sequence } : row));
+  const kept = new Set(rows.map((row) => row.sequence));
+  // The summary takes the next sequence, as the store would give it.
+  replay.rows = afterRound(rows, { ...done }, round).map((row) =>
+    kept.has(row.sequence) ? row : { ...row, sequence: replay.nextSequence() },
+  );
 }
 
 /** Our prompt leaves the files to the program, and the decisions of the summary so far. */
 function asked(replay: Replay, { text }: SummaryRequest): Fact[] {
   const [, history = ""] = text.split("<history>");
   const isKept = ({ kind, key }: Fact) => kind === "path" || (kind !== "finding" && !history.includes(key));
-  return replay.settings.trajectory.facts.filter((fact) => !isKept(fact));
+  return replay.trajectory.facts.filter((fact) => !isKept(fact));
 }
 
 function written({ facts, narrative }: ScriptedSummary): string {
-  const decisions = facts.filter((fact) => fact.kind === "decision" || fact.kind === "rule");
-  const findings = facts.filter((fact) => fact.kind === "finding");
-  return summaryText({ decisions: listed(decisions), state: `${narrative}\n${listed(findings)}` });
+  const listed = (...kinds: readonly Fact["kind"][]) =>
+    facts
+      .filter((fact) => kinds.includes(fact.kind))
+      .map((fact) => `- ${fact.words}`)
+      .join("\n");
+  return summaryText({ decisions: listed("decision", "rule"), state: `${narrative}\n${listed("finding")}` });
 }

@@ -1,8 +1,9 @@
 /**
- * A summariser that follows a script, the same for every policy: of the facts in what it was given to read it keeps
- * rules first and then the newest, as many as six tenths of its length hold; the rest of the length is narrative. Pure.
+ * A summariser that follows a script: of the facts in what it was given to read it keeps rules first and then the
+ * newest, as many as six tenths of its length hold; the rest of the length is narrative. Pure.
  */
-import { createRandom, prose } from "./material.ts";
+import { createRandom } from "../../support/random.ts";
+import { prose } from "./material.ts";
 import { countTokens } from "./replay.ts";
 import type { Fact } from "./trajectory.ts";
 
@@ -34,13 +35,4 @@ export function scriptedSummary(facts: readonly Fact[], seen: string, targetToke
   // Some 5.2 characters a token, as of other prose here.
   const left = targetTokens * (1 - FACT_SHARE) + Math.max(0, room);
   return { facts: kept.toReversed(), narrative: prose(createRandom(seen.length), left * 4.6) };
-}
-
-export function listed(facts: readonly Fact[]): string {
-  return facts.map((fact) => `- ${fact.words}`).join("\n");
-}
-
-/** As a peer's summariser writes it: one text. */
-export function plainSummary(summary: ScriptedSummary): string {
-  return `## State\n${summary.narrative}\n## Facts\n${listed(summary.facts)}`;
 }

@@ -1,7 +1,8 @@
 /** So many sessions at once on so many workers: brought to work, measured for a while, ended. Every wait has its end. */
 import { setTimeout as sleep } from "node:timers/promises";
-import type { WorkerProcess } from "../../support/worker-process.ts";
-import { availableBytes, residentBytes, spentUntilNow, type Spent } from "./counters.ts";
+import { endWithin, type WorkerProcess } from "../../support/worker-process.ts";
+import { availableBytes, perUnit, residentBytes } from "../stand/processes.ts";
+import { type Spent, spentUntilNow } from "./counters.ts";
 import type { Pause } from "./pacing-model-process.ts";
 import type { ScaleStand } from "./stand.ts";
 
@@ -29,6 +30,7 @@ export interface Measured extends Level {
 }
 
 const PROGRESS_MS = 10_000;
+const END_MS = 20_000;
 /** For all to be at work, plus a share for each: containers are made one after another. */
 const RAMP_MS = 60_000;
 const RAMP_EACH_MS = 2_500;
@@ -71,7 +73,7 @@ export async function measureLevel(
     return { ...level, atWork, ...(await measureWindow(stand, workers, { level, windowMs, before, say })) };
   } finally {
     say("ending its sessions");
-    await Promise.all(workers.map(end));
+    await Promise.all(workers.map((worker) => endWithin(worker, END_MS)));
     await starting.catch(() => undefined);
     await stand.endSessions(ids);
     await stand.model.ask.forget();
@@ -121,13 +123,12 @@ async function measureWindow(
   }
   const { now, open } = await stand.model.ask.pauses();
   const to = await spentUntilNow(stand, workers);
-  const kinds = Object.keys(from) as (keyof Spent)[];
   return {
     overheadMs: ended.map((pause) => (pause.to ?? now) - pause.from),
     openMs: open.map((pause) => now - pause.from),
     streamedMs: ended.map((pause) => pause.streamedMs),
     seconds: (performance.now() - began) / 1_000,
-    spent: Object.fromEntries(kinds.map((kind) => [kind, to[kind] - from[kind]])) as unknown as Spent,
+    spent: perUnit(from, to),
     resident,
     workerBytes: (residentOf(workers) - before.worker) / level.sessions,
     machineBytes: (before.machine - availableBytes()) / level.sessions,
@@ -136,12 +137,4 @@ async function measureWindow(
 
 function residentOf(workers: readonly WorkerProcess[]): number {
   return workers.reduce((sum, { pid }) => sum + residentBytes(pid), 0);
-}
-
-const END_MS = 20_000;
-
-/** One that hangs is killed. */
-async function end(worker: WorkerProcess): Promise<void> {
-  const late = sleep(END_MS, "late" as const, { ref: false });
-  if ((await Promise.race([worker.terminate(), late])) === "late") await worker.kill();
 }

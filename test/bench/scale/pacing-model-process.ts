@@ -5,6 +5,7 @@
 import { once } from "node:events";
 import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+import { text } from "node:stream/consumers";
 import { createResponsesWriter } from "../../support/model-server/responses-writer.ts";
 import { now, serve } from "../stand/channel.ts";
 import { TOKEN, TOKEN_MS } from "../stand/plan.ts";
@@ -50,8 +51,8 @@ function answerOf(step: number): readonly string[] {
   const writer = createResponsesWriter({ model: "gpt-4o", number: step, encrypted: false, summary: false });
   const pieces: string[] = [];
   let pending = writer.begin();
-  const text = TOKEN.repeat(STREAM_MS / TOKEN_MS);
-  for (const frame of writer.part({ type: "text", text }, TOKEN.length)) {
+  const words = TOKEN.repeat(STREAM_MS / TOKEN_MS);
+  for (const frame of writer.part({ type: "text", text: words }, TOKEN.length)) {
     pending += frame.text;
     if (!frame.delta) continue;
     pieces.push(pending);
@@ -59,7 +60,7 @@ function answerOf(step: number): readonly string[] {
   }
   const call = { type: "call", name: "bash", arguments: { command: `true ${step}` } } as const;
   for (const frame of writer.part(call, Infinity)) pending += frame.text;
-  const usage = { input: 1_000 * step, cached: 0, output: text.length / TOKEN.length, reasoning: 0 };
+  const usage = { input: 1_000 * step, cached: 0, output: words.length / TOKEN.length, reasoning: 0 };
   pieces.push(pending + writer.finish({ finish: "tool-calls", usage }));
   answers.set(step, pieces);
   return pieces;
@@ -70,30 +71,22 @@ const stepOf = (body: string) => body.split('"type":"function_call_output"').len
 const sessionOf = (body: string) => /"prompt_cache_key":"([^"]+)"/.exec(body)?.[1] ?? "";
 
 const server = createServer((request, response) => {
-  const chunks: Buffer[] = [];
-  request.on("data", (chunk: Buffer) => chunks.push(chunk));
-  request.on("end", () => {
-    const body = Buffer.concat(chunks).toString();
-    const id = sessionOf(body);
-    const step = stepOf(body);
-    const pause = open.get(id);
-    if (open.delete(id) && pause !== undefined) {
-      pauses.push({ ...pause, to: now() });
-      stepped.add(id);
-    }
-    response.writeHead(200, { "content-type": "text/event-stream; charset=utf-8" });
-    const stream = {
-      id,
-      response,
-      pieces: answerOf(step),
-      next: 0,
-      began: now(),
-      beat: (begun += 1) % BEATS,
-    };
-    streams.add(stream);
-    response.on("close", () => streams.delete(stream));
-  });
+  void text(request).then((body) => answer(body, response));
 });
+
+function answer(body: string, response: ServerResponse): void {
+  const id = sessionOf(body);
+  const pause = open.get(id);
+  if (open.delete(id) && pause !== undefined) {
+    pauses.push({ ...pause, to: now() });
+    stepped.add(id);
+  }
+  response.writeHead(200, { "content-type": "text/event-stream; charset=utf-8" });
+  const pieces = answerOf(stepOf(body));
+  const stream = { id, response, pieces, next: 0, began: now(), beat: (begun += 1) % BEATS };
+  streams.add(stream);
+  response.on("close", () => streams.delete(stream));
+}
 
 function send(stream: Stream): void {
   const piece = stream.pieces[stream.next];

@@ -2,8 +2,8 @@
 import { cpus } from "node:os";
 import type { BenchOptions } from "../options.ts";
 import { median, quantile, slope } from "../stats.ts";
-import { onSignal } from "../stand/on-signal.ts";
-import type { Figure, Goal } from "../table.ts";
+import { onSignal } from "../../support/on-signal.ts";
+import { atMost, type Figure } from "../table.ts";
 import { type Level, measureLevel, type Measured } from "./level.ts";
 import { bringUpScale } from "./stand.ts";
 
@@ -15,7 +15,7 @@ const WINDOW_MS = 60_000;
 const QUICK_WINDOW_MS = 30_000;
 /** Source: issue 16: two cores, everything on them. */
 const GOAL_SESSIONS = 200;
-const GOAL_P95: Goal = { of: "value", atMost: 500 };
+const GOAL_P95 = atMost(500);
 const MB = 1_024 * 1_024;
 
 /** Each level by itself: one that cannot be measured says why, and the next is taken. @throws ServiceMissing */
@@ -64,65 +64,48 @@ const nameOf = ({ sessions, workers }: Level) =>
   `${sessions} sessions on ${workers} ${workers === 1 ? "worker" : "workers"}`;
 
 function figuresOf(measured: Measured): Figure[] {
-  const { overheadMs, openMs, streamedMs, seconds, spent, sessions, atWork } = measured;
-  // Those that are not over count with what they have taken so far if that is long: leaving them out would flatter.
-  const middle = median(overheadMs);
-  const late = openMs.filter((ms) => ms > middle);
-  const all = [...overheadMs, ...late];
+  const { overheadMs, openMs, streamedMs, seconds, spent, atWork } = measured;
   const steps = overheadMs.length;
-  const figure = (name: string, value: number, unit: string, note?: string): Figure => ({
+  const middle = median(overheadMs);
+  // Those that are not over count with what they have taken so far if that is long: leaving them out would flatter.
+  const late = openMs.filter((ms) => ms > middle);
+  const p95 = quantile([...overheadMs, ...late], 0.95);
+  const isGoal = measured.sessions === GOAL_SESSIONS && measured.workers === 2;
+  const aStep = (total: number) => (total / steps).toFixed(0);
+  const serversCpuMs = spent.temporalCpuMs + spent.postgresCpuMs + spent.temporalPostgresCpuMs;
+  const servers = `Temporal ${aStep(spent.temporalCpuMs)}, its Postgres ${aStep(spent.temporalPostgresCpuMs)}, ours ${aStep(spent.postgresCpuMs)}; the model's double ${aStep(spent.modelCpuMs)}`;
+  const inUse = (spent.machineCpuMs / (seconds * 1_000 * cpus().length)) * 100;
+  const streamed = `answers of 10 s took ${(median(streamedMs) / 1_000).toFixed(1)} s`;
+  const machine = `the whole machine's ${(measured.machineBytes / MB).toFixed(1)}, with its sandbox`;
+  const rows: readonly (readonly [name: string, value: number, unit: string, note?: string])[] = [
+    ["overhead of a step, median", middle, "ms"],
+    ["overhead of a step, p95", p95, "ms", `${late.length} not over yet`],
+    ["steps", steps / seconds, "steps/s", `${atWork} at work; ${streamed}`],
+    ["CPU of the workers, a step", spent.workersCpuMs / steps, "ms"],
+    ["CPU of the servers, a step", serversCpuMs / steps, "ms", servers],
+    ["the machine's CPU in use", inUse, "%", "others' too"],
+    [
+      "commits of our Postgres, a step",
+      spent.commits / steps,
+      "",
+      `Temporal's ${aStep(spent.temporalCommits)}`,
+    ],
+    [
+      "WAL of our Postgres, a step",
+      spent.walBytes / steps / 1_024,
+      "KB",
+      `Temporal's ${aStep(spent.temporalWalBytes / 1_024)}`,
+    ],
+    ["memory of the workers, a session", measured.workerBytes / MB, "MB", machine],
+  ];
+  return rows.map(([name, value, unit, note]) => ({
     name: `${nameOf(measured)}: ${name}`,
     value,
     unit,
     n: steps,
-    ...(note === undefined ? {} : { note }),
-  });
-  const cpu = (ms: number) => (ms / steps).toFixed(0);
-  const isGoal = sessions === GOAL_SESSIONS && measured.workers === 2;
-  return [
-    figure("overhead of a step, median", middle, "ms"),
-    {
-      ...figure("overhead of a step, p95", quantile(all, 0.95), "ms", `${late.length} not over yet`),
-      ...(isGoal ? { goal: GOAL_P95 } : {}),
-    },
-    figure(
-      "steps",
-      steps / seconds,
-      "steps/s",
-      `${atWork} at work; answers of 10 s took ${(median(streamedMs) / 1_000).toFixed(1)} s`,
-    ),
-    figure("CPU of the workers, a step", spent.workersCpuMs / steps, "ms"),
-    figure(
-      "CPU of the servers, a step",
-      (spent.temporalCpuMs + spent.postgresCpuMs + spent.temporalPostgresCpuMs) / steps,
-      "ms",
-      `Temporal ${cpu(spent.temporalCpuMs)}, its Postgres ${cpu(spent.temporalPostgresCpuMs)}, ours ${cpu(spent.postgresCpuMs)}; the model's double ${cpu(spent.modelCpuMs)}`,
-    ),
-    figure(
-      "the machine's CPU in use",
-      (spent.machineCpuMs / (seconds * 1_000 * cpus().length)) * 100,
-      "%",
-      "others' too",
-    ),
-    figure(
-      "commits of our Postgres, a step",
-      spent.commits / steps,
-      "",
-      `Temporal's ${(spent.temporalCommits / steps).toFixed(0)}`,
-    ),
-    figure(
-      "WAL of our Postgres, a step",
-      spent.walBytes / steps / 1_024,
-      "KB",
-      `Temporal's ${(spent.temporalWalBytes / steps / 1_024).toFixed(0)}`,
-    ),
-    figure(
-      "memory of the workers, a session",
-      measured.workerBytes / MB,
-      "MB",
-      `the whole machine's ${(measured.machineBytes / MB).toFixed(1)}, with its sandbox`,
-    ),
-  ];
+    note,
+    goal: isGoal && name === "overhead of a step, p95" ? GOAL_P95 : undefined,
+  }));
 }
 
 /**

@@ -1,6 +1,4 @@
 /** The agent's worker as it is deployed, in a process of its own, with one more tool and a meter. */
-import { once } from "node:events";
-import { createServer, type AddressInfo } from "node:net";
 import { NativeConnection, Runtime, DefaultLogger, Worker, type WorkerOptions } from "@temporalio/worker";
 import { pino } from "pino";
 import type { AgentActivities } from "../../../activities/contract/activities.ts";
@@ -8,17 +6,18 @@ import { createSanitizer } from "../../../activities/redaction/sanitizer.ts";
 import { createActivities, type AgentDeps } from "../../../activities/index.ts";
 import type { SandboxHost } from "../../../activities/sandbox/sandbox-host.ts";
 import { createToolRegistry, toolRegistry } from "../../../activities/tools/index.ts";
+import { freePort } from "../../../client/setup/processes.ts";
 import { ensureWorkflowBundle } from "../../../worker/bundle.ts";
 import { readWorkerConfig } from "../../../worker/config.ts";
 import { bindDeps } from "../../../worker/deps.ts";
 import { workerOptions } from "../../../worker/worker-options.ts";
 import { createFakeSandbox } from "../../support/fake-sandbox.ts";
 import { serve } from "./channel.ts";
-import { meterVerbs, timed, watchStatements } from "./meter.ts";
+import { meterVerbs, timed, countTransactions } from "./meter.ts";
 import { probe } from "./probe-tool.ts";
 
-watchStatements();
-const metrics = await freeAddress();
+countTransactions();
+const metrics = `127.0.0.1:${await freePort()}`;
 Runtime.install({
   logger: new DefaultLogger("ERROR"),
   telemetryOptions: { metrics: { prometheus: { bindAddress: metrics } } },
@@ -72,16 +71,6 @@ async function heartbeats(): Promise<number> {
     .split("\n")
     .filter((line) => /^temporal_request(_total)?\{.*RecordActivityTaskHeartbeat/.test(line));
   return counted.reduce((sum, line) => sum + Number(line.split(" ").at(-1)), 0);
-}
-
-/** On this machine, where nothing listens. */
-async function freeAddress(): Promise<string> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, "close");
-  return `127.0.0.1:${port}`;
 }
 
 const verbs = { ...meterVerbs, heartbeats };

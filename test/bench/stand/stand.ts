@@ -8,9 +8,9 @@ import { dataConverter } from "../../../worker/connect/data-converter.ts";
 import { ensurePostgres } from "../../../client/setup/postgres.ts";
 import { readState } from "../../../client/setup/state.ts";
 import { bringUp } from "../../../client/setup/services.ts";
-import type { codingAgent } from "../../../workflows/index.ts";
-import { WORKFLOW_TYPE } from "../../../workflows/messages.ts";
-import { createClosers } from "../../support/closers.ts";
+import { closable } from "../../support/closers.ts";
+import { configOf } from "../../support/run-config.ts";
+import { startRun } from "../../support/start-run.ts";
 import { endServices, newTestHome, sweepOldRuns } from "../../support/services.ts";
 import type { AgentVerbs } from "./agent-process.ts";
 import { startProcess, type RemoteProcess } from "./channel.ts";
@@ -44,7 +44,7 @@ export interface StartOptions {
 
 export interface BenchSession {
   readonly id: string;
-  readonly handle: Awaited<ReturnType<typeof startWorkflow>>;
+  readonly handle: Awaited<ReturnType<typeof startRun>>;
 }
 
 export const AGENT_QUEUE = "bench-agent";
@@ -55,57 +55,55 @@ const KEY = "sk-bench-0123456789abcdef";
 export async function bringUpStand(say: (line: string) => void): Promise<Stand> {
   await sweepOldRuns();
   const home = newTestHome();
-  const { add, close } = createClosers(() => endServices(home));
-  try {
-    // Durable, unlike the tests': what a commit costs is part of what is measured.
-    const databaseUrl = await ensurePostgres({ home, port: 0, say, durable: true });
-    const services = await bringUp({ home, ports: "free", say, need: ["temporal", "docker", "image"] });
-    const image = services.sandboxImage ?? agentConfigSchema.parse({}).sandbox.image;
-    const store = openStore({ url: databaseUrl, maxConnections: 10 });
-    add(() => store.close());
-    await migrateStore(store);
-    const model = await startProcess<ModelVerbs>(new URL("./model-process.ts", import.meta.url));
-    add(() => model.end());
-    const environment = {
-      DATABASE_URL: databaseUrl,
-      TEMPORAL_ADDRESS: services.temporalAddress,
-      TEMPORAL_NAMESPACE: "default",
-      OPENAI_API_KEY: KEY,
-      OPENAI_BASE_URL: await model.ask.url(),
-      LONGHAUL_LOG_LEVEL: "error",
-      LONGHAUL_SHUTDOWN_GRACE_MS: "500",
-      SANDBOX_IMAGE: image,
-    };
-    const worker = { ...environment, LONGHAUL_TASK_QUEUE: AGENT_QUEUE };
-    const [agent, yardstick] = await Promise.all([
-      startProcess<AgentVerbs>(new URL("./agent-process.ts", import.meta.url), worker),
-      startProcess<YardstickVerbs>(new URL("./yardstick-process.ts", import.meta.url), {
-        ...worker,
-        LONGHAUL_TASK_QUEUE: YARDSTICK_QUEUE,
-      }),
-    ]);
-    add(() => Promise.all([agent.end(), yardstick.end()]));
-    const connection = await Connection.connect({ address: services.temporalAddress });
-    add(() => connection.close());
-    const client = new Client({ connection, dataConverter });
-    const inTurn = lanes(LANES);
-    return {
-      store,
-      client,
-      model: model.ask,
-      agent: agent.ask,
-      yardstick: yardstick.ask,
-      image,
-      temporalPid: readState(home).services.temporal?.pid ?? 0,
-      environment,
-      say,
-      start: (plan, options) => startSession({ store, client, image, inTurn }, plan, options ?? {}),
-      close,
-    };
-  } catch (error) {
-    await close();
-    throw error;
-  }
+  return closable(
+    () => endServices(home),
+    async (add) => {
+      // Durable, unlike the tests': what a commit costs is part of what is measured.
+      const databaseUrl = await ensurePostgres({ home, port: 0, say, durable: true });
+      const services = await bringUp({ home, ports: "free", say, need: ["temporal", "docker", "image"] });
+      const image = services.sandboxImage ?? agentConfigSchema.parse({}).sandbox.image;
+      const store = openStore({ url: databaseUrl, maxConnections: 10 });
+      add(() => store.close());
+      await migrateStore(store);
+      const model = await startProcess<ModelVerbs>(new URL("./model-process.ts", import.meta.url));
+      add(() => model.end());
+      const environment = {
+        DATABASE_URL: databaseUrl,
+        TEMPORAL_ADDRESS: services.temporalAddress,
+        TEMPORAL_NAMESPACE: "default",
+        OPENAI_API_KEY: KEY,
+        OPENAI_BASE_URL: await model.ask.url(),
+        LONGHAUL_LOG_LEVEL: "error",
+        LONGHAUL_SHUTDOWN_GRACE_MS: "500",
+        SANDBOX_IMAGE: image,
+      };
+      const worker = { ...environment, LONGHAUL_TASK_QUEUE: AGENT_QUEUE };
+      const [agent, yardstick] = await Promise.all([
+        startProcess<AgentVerbs>(new URL("./agent-process.ts", import.meta.url), worker),
+        startProcess<YardstickVerbs>(new URL("./yardstick-process.ts", import.meta.url), {
+          ...worker,
+          LONGHAUL_TASK_QUEUE: YARDSTICK_QUEUE,
+        }),
+      ]);
+      add(() => Promise.all([agent.end(), yardstick.end()]));
+      const connection = await Connection.connect({ address: services.temporalAddress });
+      add(() => connection.close());
+      const client = new Client({ connection, dataConverter });
+      const inTurn = lanes(LANES);
+      return {
+        store,
+        client,
+        model: model.ask,
+        agent: agent.ask,
+        yardstick: yardstick.ask,
+        image,
+        temporalPid: readState(home).services.temporal?.pid ?? 0,
+        environment,
+        say,
+        start: (plan, options) => startSession({ store, client, image, inTurn }, plan, options ?? {}),
+      };
+    },
+  );
 }
 
 async function startSession(
@@ -122,31 +120,12 @@ async function startSession(
   const settings = runConfig(image);
   const row = { id, task: taskOf(plan), config: config?.(settings) ?? settings };
   await inTurn(() => createSession(store, row));
-  return { id, handle: await startWorkflow(client, id, queue ?? AGENT_QUEUE) };
+  return { id, handle: await startRun(client, id, queue ?? AGENT_QUEUE) };
 }
 
 /** Below the stand's own pool: who waits for a connection there gives up after 5 s, which fifty at once on a busy machine did. */
 const LANES = 8;
 
-function startWorkflow(client: Client, id: string, taskQueue: string) {
-  return client.workflow.start<typeof codingAgent>(WORKFLOW_TYPE, { workflowId: id, taskQueue, args: [{}] });
-}
-
 export function runConfig(image: string): RunConfig {
-  const settings = agentConfigSchema.parse({
-    sandbox: { image, memory: "512m", network: "none" },
-    limits: { maxSteps: 5_000 },
-  });
-  const { context, sandbox, limits } = settings;
-  return {
-    model: "openai/gpt-4o",
-    contextWindow: 128_000,
-    maxOutput: 4_000,
-    api: "responses",
-    input: ["text", "image"],
-    context,
-    tools: {},
-    sandbox,
-    limits,
-  };
+  return configOf({ sandbox: { image, memory: "512m", network: "none" }, limits: { maxSteps: 5_000 } });
 }

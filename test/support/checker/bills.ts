@@ -2,16 +2,14 @@
 import { forkedAt, metaOf, placeOf, type BillRow, type Evidence } from "./evidence.ts";
 import { countsOf, type Violation, violationOf } from "./violation.ts";
 
-type Needed = Pick<Evidence, "bills" | "served" | "messages" | "events" | "kills">;
-
-export function checkBills(evidence: Needed): Violation[] {
+export function checkBills(evidence: Evidence): Violation[] {
   return [...answers(evidence), ...againstModel(evidence), ...total(evidence)];
 }
 
 const violation = violationOf("I6");
 
 /** Each whole answer has one kept bill, with the usage stored in the answer. */
-function answers({ bills, messages }: Needed): Violation[] {
+function answers({ bills, messages }: Evidence): Violation[] {
   const kept = bills.filter((bill) => bill.status === "kept" && bill.purpose === "step");
   const list: Violation[] = [];
   const own = forkedAt({ messages });
@@ -33,7 +31,7 @@ function answers({ bills, messages }: Needed): Violation[] {
 }
 
 /** The kept bills are among the model's own, and the number of the others equals the number of wasted ones. */
-function againstModel({ bills, served, kills }: Needed): Violation[] {
+function againstModel({ bills, served, kills }: Evidence): Violation[] {
   if (served === undefined) return [];
   const paid = served.filter((entry) => entry.status === 200);
   const open = countsOf(
@@ -63,7 +61,7 @@ function againstModel({ bills, served, kills }: Needed): Violation[] {
 }
 
 /** The cost in the session's end is the sum of its bills up to then. */
-function total({ bills, events }: Needed): Violation[] {
+function total({ bills, events }: Evidence): Violation[] {
   const ended = events.findLast((event) => event.type === "session:ended");
   if (!ended) return [];
   const { usage } = ended.data as { usage: { input: number; output: number; calls: number } };

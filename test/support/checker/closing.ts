@@ -1,8 +1,6 @@
 /** I8 and I9: a closed run, an ended session and a sandbox that is gone come together. */
 import { isClosed, lastStatus, type Evidence } from "./evidence.ts";
-import type { Violation } from "./violation.ts";
-
-type Needed = Pick<Evidence, "session" | "histories" | "sandboxes" | "runs">;
+import { type Violation, violationOf } from "./violation.ts";
 
 const STATUS: Readonly<Record<string, readonly string[]>> = {
   COMPLETED: ["completed", "max_steps"],
@@ -14,41 +12,29 @@ const STATUS: Readonly<Record<string, readonly string[]>> = {
   RUNNING: ["active", "waiting"],
 };
 
-export function checkClosing(evidence: Needed): Violation[] {
+const violation = violationOf("I8");
+
+export function checkClosing(evidence: Evidence): Violation[] {
   const { session, sandboxes, runs, histories } = evidence;
   const status = lastStatus(evidence);
   const where = `session ${session.id}`;
-  if (status === undefined) return [violation("I8", where, "a run in Temporal", "none")];
+  if (status === undefined) return [violation(where, "a run in Temporal", "none")];
   const list: Violation[] = [];
   const expected = STATUS[status] ?? [];
   // A run that waits for its first worker has not claimed the session yet.
   const owner = runs.at(-1)?.runId;
   const begun = status !== "RUNNING" || owner === histories.at(-1)?.runId;
   if (begun && !expected.includes(session.status))
-    list.push(violation("I8", where, `${expected.join(" or ")}, since the run is ${status}`, session.status));
+    list.push(violation(where, `${expected.join(" or ")}, since the run is ${status}`, session.status));
   if (isClosed(evidence) && session.endedAt === null)
-    list.push(violation("I8", where, "the time of its end", "none"));
+    list.push(violation(where, "the time of its end", "none"));
   if (isClosed(evidence) && session.container !== null)
-    list.push(violation("I8", where, "no container", session.container));
+    list.push(violation(where, "no container", session.container));
   if (status === "RUNNING" && begun && session.endedAt !== null)
-    list.push(violation("I8", where, "no end, since the run continues", session.endedAt.toISOString()));
+    list.push(violation(where, "no end, since the run continues", session.endedAt.toISOString()));
   if (isClosed(evidence)) {
-    for (const sandbox of sandboxes)
-      list.push(
-        violation(
-          sandbox.kind === "container" ? "I8" : "I9",
-          `${sandbox.kind} ${sandbox.name}`,
-          "gone",
-          "still there",
-        ),
-      );
+    for (const { kind, name } of sandboxes)
+      list.push(violationOf(kind === "container" ? "I8" : "I9")(`${kind} ${name}`, "gone", "still there"));
   }
   return list;
 }
-
-const violation = (claim: string, where: string, expected: string, found: string): Violation => ({
-  claim,
-  where,
-  expected,
-  found,
-});

@@ -2,9 +2,7 @@
 import { isClosed, lastStatus, liveRows, metaOf, placeOf, type Evidence } from "./evidence.ts";
 import { countsOf, type Violation, violationOf } from "./violation.ts";
 
-type Needed = Pick<Evidence, "histories" | "messages" | "parked" | "runs">;
-
-export function checkGuidance(evidence: Needed): Violation[] {
+export function checkGuidance(evidence: Evidence): Violation[] {
   const carried = liveRows(evidence).filter((row) => row.kind === "guidance");
   const delivered = carried.flatMap((row) => metaOf(row).ids ?? []);
   const counts = countsOf(delivered);
@@ -29,7 +27,7 @@ export function checkGuidance(evidence: Needed): Violation[] {
 const violation = violationOf("I4");
 
 /** A run that continues may hold messages in memory, and so may one that was ended from outside, until another follows. */
-function acceptedIds(evidence: Needed): { owed: Set<string>; order: string[] } {
+function acceptedIds(evidence: Evidence): { owed: Set<string>; order: string[] } {
   const order = new Set<string>();
   const owed = new Set<string>();
   for (const { accepted, status } of evidence.histories) {
@@ -64,7 +62,7 @@ function inOrder(accepted: readonly string[], delivered: readonly string[]): Vio
   return list;
 }
 
-function parkedRows({ parked, messages }: Needed): Violation[] {
+function parkedRows({ parked, messages }: Evidence): Violation[] {
   return parked.flatMap(({ id, deliveredSequence, dropped }) => {
     if (deliveredSequence === null || dropped) return [];
     const row = messages.find((each) => each.sequence === deliveredSequence);

@@ -6,6 +6,7 @@ import { dataConverter } from "../../../worker/connect/data-converter.ts";
 import { isEmptyMessage } from "../../../activities/contract/guidance-limits.ts";
 import { idOf, partsOf } from "../../../activities/contract/guidance-items.ts";
 import { quietRuntime } from "../quiet-runtime.ts";
+import { readableHistory } from "../stored.ts";
 import type { AcceptedGuidance, RunHistory } from "./evidence.ts";
 import { workflowSinks } from "../../../worker/worker-options.ts";
 
@@ -34,7 +35,7 @@ export async function collectHistories(
       runId,
       status: found.status.name,
       accepted: acceptedIn(history),
-      text: readable(history),
+      text: readableHistory(history),
       largestPayload: Math.max(0, ...payloads.map((data) => data.byteLength)),
       replayFailure: await replayFailure(sessionId, history),
     });
@@ -67,19 +68,13 @@ async function replayOne(workflowId: string, history: History): Promise<string |
 
 /** People's messages with an id, in the order in which the run accepted them, without repeated ids. */
 function acceptedIn({ events }: History): AcceptedGuidance[] {
-  const updates = new Map<string, unknown>();
   const list = (events ?? []).flatMap((event): AcceptedGuidance[] => {
     const signal = event.workflowExecutionSignaledEventAttributes;
     if (signal && (signal.signalName === "guidance" || signal.signalName === "interrupt"))
       return messageOf(valueOf(signal.input?.payloads?.[0]), "signal");
     const update = event.workflowExecutionUpdateAcceptedEventAttributes;
-    if (update?.acceptedRequest?.input?.name === "sendGuidance") {
-      updates.set(
-        String(update.protocolInstanceId),
-        valueOf(update.acceptedRequest.input.args?.payloads?.[0]),
-      );
-      return messageOf(updates.get(String(update.protocolInstanceId)), "update");
-    }
+    const { input } = update?.acceptedRequest ?? {};
+    if (input?.name === "sendGuidance") return messageOf(valueOf(input.args?.payloads?.[0]), "update");
     return startedWith(event);
   });
   const seen = new Set<string>();
@@ -112,15 +107,4 @@ function payloadsIn(value: unknown): Uint8Array[] {
   if (value instanceof Uint8Array) return [value];
   if (typeof value !== "object" || value === null) return [];
   return Object.values(value).flatMap(payloadsIn);
-}
-
-function readable(history: History): string {
-  return JSON.stringify(plain(history));
-}
-
-function plain(value: unknown): unknown {
-  if (value instanceof Uint8Array) return Buffer.from(value).toString();
-  if (Array.isArray(value)) return value.map(plain);
-  if (typeof value !== "object" || value === null) return value;
-  return Object.fromEntries(Object.entries(value).map(([key, field]) => [key, plain(field)]));
 }

@@ -6,8 +6,6 @@ import type { AssistantPart } from "../../../activities/contract/message.ts";
 import { liveRows, type Evidence } from "./evidence.ts";
 import { countsOf, type Violation, violationOf } from "./violation.ts";
 
-type Needed = Pick<Evidence, "messages" | "calls" | "marks" | "events" | "session">;
-
 const MARK = /echo ([\w.:-]+) >> ([\w./-]+\.marks)/g;
 
 interface MarkedCall {
@@ -18,7 +16,7 @@ interface MarkedCall {
   readonly finishedAt: Date | null;
 }
 
-export function checkMarks(evidence: Needed): Violation[] {
+export function checkMarks(evidence: Evidence): Violation[] {
   const { marks } = evidence;
   if (marks === undefined) return [];
   const made = markedCalls(evidence);
@@ -42,7 +40,7 @@ export function checkMarks(evidence: Needed): Violation[] {
 
 const violation = violationOf("I3");
 
-function markedCalls({ messages, calls }: Needed): MarkedCall[] {
+function markedCalls({ messages, calls }: Evidence): MarkedCall[] {
   return liveRows({ messages }).flatMap((row) => {
     if (row.role !== "assistant") return [];
     const parts = (row.content as AssistantPart[]).filter((part) => part.type === "tool-call");
@@ -64,7 +62,7 @@ function markedCalls({ messages, calls }: Needed): MarkedCall[] {
 }
 
 /** A sandbox that lost its volume is restored from the last save: what a call wrote after that save is gone, and reported. */
-function isForgotten({ events }: Needed, { finishedAt }: MarkedCall): boolean {
+function isForgotten({ events }: Evidence, { finishedAt }: MarkedCall): boolean {
   return events.some(
     ({ type, data, at }) =>
       type === "sandbox:created" &&

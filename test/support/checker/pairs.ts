@@ -11,16 +11,14 @@ import {
 } from "./evidence.ts";
 import { type Violation, violationOf } from "./violation.ts";
 
-type Needed = Pick<Evidence, "messages" | "calls" | "histories" | "served">;
-
-export function checkPairs(evidence: Needed): Violation[] {
+export function checkPairs(evidence: Evidence): Violation[] {
   return [...transcript(evidence), ...ledger(evidence), ...refusals(evidence)];
 }
 
 const violation = violationOf("I2");
 
 /** The transcript alone: after an answer with calls come their results, in call order, before anything else. */
-function transcript(evidence: Needed): Violation[] {
+function transcript(evidence: Evidence): Violation[] {
   const rows = liveRows(evidence).filter((row) => row.kind !== "summary");
   const list: Violation[] = [];
   const first = rows[0];
@@ -55,7 +53,7 @@ function resultsUnder(
     : [violation(placeOf(answer), `results of [${due.join(", ")}]`, `results of [${ids.join(", ")}]`)];
 }
 
-function ledger(evidence: Needed): Violation[] {
+function ledger(evidence: Evidence): Violation[] {
   const list: Violation[] = [];
   const live = evidence.calls.filter((call) => call.supersededEpoch === null);
   const bySequence = new Map(liveRows(evidence).map((row) => [row.sequence, row]));
@@ -89,7 +87,7 @@ function isOpen(call: CallRow): boolean {
 }
 
 /** The server refuses what a provider would; a window smaller than configured is not the transcript's fault. */
-function refusals({ served }: Needed): Violation[] {
+function refusals({ served }: Evidence): Violation[] {
   return (served ?? []).flatMap((entry, index) => {
     const { refused, status } = entry;
     const isFault = refused !== undefined && (status === 400 || status === 413);

@@ -2,9 +2,7 @@
 import { isSummaryRequest } from "../scripted-summaries.ts";
 import type { ParsedRequest } from "../model-server/wire.ts";
 import type { Evidence } from "./evidence.ts";
-import type { Violation } from "./violation.ts";
-
-type Needed = Pick<Evidence, "served" | "rounds" | "events" | "runs">;
+import { type Violation, violationOf } from "./violation.ts";
 
 /** Clock skew of Postgres and the model server, plus the time until a change is stored. */
 const SLACK_MS = 2_000;
@@ -15,7 +13,7 @@ interface Asked {
   readonly request: ParsedRequest;
 }
 
-export function checkPrompts(evidence: Needed): Violation[] {
+export function checkPrompts(evidence: Evidence): Violation[] {
   const asked = (evidence.served ?? []).flatMap((entry, index): Asked[] =>
     entry.request === undefined || isSummaryRequest(entry.request)
       ? []
@@ -45,15 +43,11 @@ export function checkPrompts(evidence: Needed): Violation[] {
   return list;
 }
 
-const violation = ({ number }: Asked, expected: string, found: string): Violation => ({
-  claim: "I5",
-  where: `request ${number}`,
-  expected,
-  found,
-});
+const violation = ({ number }: Asked, expected: string, found: string): Violation =>
+  violationOf("I5")(`request ${number}`, expected, found);
 
 /** When the view may have changed other than by growing; undefined if the time is not stored. */
-function changesOf({ rounds, events, runs }: Needed): (number | undefined)[] {
+function changesOf({ rounds, events, runs }: Evidence): (number | undefined)[] {
   return [
     ...rounds.filter((round) => round.status !== "failed").map((round) => round.createdAt.getTime()),
     ...rounds.filter((round) => round.status === "undone").map(() => undefined),

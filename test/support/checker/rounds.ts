@@ -2,9 +2,7 @@
 import { placeOf, type Evidence, type RoundRow } from "./evidence.ts";
 import { type Violation, violationOf } from "./violation.ts";
 
-type Needed = Pick<Evidence, "rounds" | "messages">;
-
-export function checkRounds(evidence: Needed): Violation[] {
+export function checkRounds(evidence: Evidence): Violation[] {
   const finished = evidence.rounds.filter((round) => round.status !== "failed");
   return [
     ...finished.flatMap((round) => summaryOf(evidence, round)),
@@ -17,7 +15,7 @@ export function checkRounds(evidence: Needed): Violation[] {
 const violation = violationOf("I7");
 const name = (round: RoundRow) => `round ${round.round} (epoch ${round.epoch}, step ${round.step})`;
 
-function summaryOf({ messages }: Needed, round: RoundRow): Violation[] {
+function summaryOf({ messages }: Evidence, round: RoundRow): Violation[] {
   const list: Violation[] = [];
   const summaries = messages.filter(
     (row) => row.epoch === round.epoch && row.slot === `summary:${round.round}`,
@@ -41,7 +39,7 @@ function summaryOf({ messages }: Needed, round: RoundRow): Violation[] {
   return list;
 }
 
-function orphans({ messages }: Needed, rounds: readonly RoundRow[]): Violation[] {
+function orphans({ messages }: Evidence, rounds: readonly RoundRow[]): Violation[] {
   return messages
     .filter((row) => row.kind === "summary")
     .filter(
@@ -60,7 +58,7 @@ function numbers(rounds: readonly RoundRow[]): Violation[] {
 }
 
 /** Exactly one compaction in force hides a row. */
-function marks({ messages }: Needed, rounds: readonly RoundRow[]): Violation[] {
+function marks({ messages }: Evidence, rounds: readonly RoundRow[]): Violation[] {
   const inForce = new Set(
     rounds
       .filter((round) => round.supersededEpoch === null && round.status === "compacted")

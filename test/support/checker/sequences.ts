@@ -2,16 +2,14 @@
 import { forkedAt, isClosed, liveRows, placeOf, type Evidence, type MessageRow } from "./evidence.ts";
 import { countsOf, type Violation, violationOf } from "./violation.ts";
 
-type Needed = Pick<Evidence, "messages" | "calls" | "cursor" | "bills" | "histories" | "session">;
-
-export function checkSequences(evidence: Needed): Violation[] {
+export function checkSequences(evidence: Evidence): Violation[] {
   return [...holes(evidence), ...duplicates(evidence), ...order(evidence), ...steps(evidence)];
 }
 
 const violation = violationOf("I1");
 
 /** Every assigned sequence is a message, or is reserved for a call without a result. */
-function holes(evidence: Needed): Violation[] {
+function holes(evidence: Evidence): Violation[] {
   const filled = new Set(evidence.messages.map((row) => row.sequence));
   const closed = isClosed(evidence);
   const setAside = new Set(
@@ -28,7 +26,7 @@ function holes(evidence: Needed): Violation[] {
   return list;
 }
 
-function duplicates({ messages }: Needed): Violation[] {
+function duplicates({ messages }: Evidence): Violation[] {
   const list: Violation[] = [];
   for (const [sequence, count] of countsOf(messages.map((row) => row.sequence)))
     if (count > 1) list.push(violation("messages", `one row with sequence ${sequence}`, `${count} rows`));
@@ -38,7 +36,7 @@ function duplicates({ messages }: Needed): Violation[] {
   return list;
 }
 
-function order({ messages, session }: Needed): Violation[] {
+function order({ messages, session }: Evidence): Violation[] {
   const list: Violation[] = [];
   let before: MessageRow | undefined;
   for (const row of liveRows({ messages })) {
@@ -56,7 +54,7 @@ function order({ messages, session }: Needed): Violation[] {
 }
 
 /** A step without an answer was stopped before its first token: its request is billed as wasted. */
-function steps({ messages, bills }: Needed): Violation[] {
+function steps({ messages, bills }: Evidence): Violation[] {
   const answered = new Set(
     liveRows({ messages })
       .filter((row) => row.slot === "assistant")

@@ -1,7 +1,7 @@
 /** A small session in which every claim holds, for tests that break one thing at a time. */
 import type { ParsedRequest, ServedRequest, WireItem } from "../model-server/wire.ts";
 import type { EventData } from "../../../activities/store/event.ts";
-import type { Evidence, MessageRow } from "./evidence.ts";
+import type { BillRow, Evidence, MessageRow } from "./evidence.ts";
 
 const ID = "sound";
 const START = Date.parse("2026-11-21T10:00:00Z");
@@ -80,29 +80,33 @@ const call = (sequence: number, step: number, index: number, callId: string) => 
   supersededEpoch: null,
 });
 
-const bill = (id: number, step: number, inputTokens: number, outputTokens: number) => ({
-  id,
-  sessionId: ID,
-  epoch: 1,
-  step,
-  attempt: 1,
-  purpose: "step",
-  model: "openai/gpt-4o",
-  status: "kept",
-  finish: "stop",
-  error: null,
-  estimatedInput: inputTokens,
-  estimatePure: false,
-  inputTokens,
-  cachedTokens: 0,
-  cacheWriteTokens: null,
-  costUsd: null,
-  outputTokens,
-  reasoningTokens: 0,
-  firstTokenMs: 1,
-  durationMs: 2,
-  createdAt: at(id),
-});
+export function billRow(row: Partial<BillRow> & Pick<BillRow, "id" | "step">): BillRow {
+  return {
+    sessionId: ID,
+    epoch: 1,
+    attempt: 1,
+    purpose: "step",
+    model: "openai/gpt-4o",
+    status: "kept",
+    finish: "stop",
+    error: null,
+    estimatedInput: 1_000,
+    estimatePure: false,
+    inputTokens: 1_000,
+    cachedTokens: 0,
+    cacheWriteTokens: null,
+    costUsd: null,
+    outputTokens: 50,
+    reasoningTokens: 0,
+    firstTokenMs: 1,
+    durationMs: 2,
+    createdAt: at(row.id),
+    ...row,
+  };
+}
+
+const bill = (step: number, inputTokens: number, outputTokens: number) =>
+  billRow({ id: step, step, estimatedInput: inputTokens, inputTokens, outputTokens });
 
 const event = (seq: number, step: number, type: string, data: unknown) => ({
   sessionId: ID,
@@ -252,7 +256,7 @@ export function soundEvidence(): Evidence {
         createdAt: at(25),
       },
     ],
-    bills: [bill(1, 1, 100, 10), bill(2, 2, 200, 20), bill(3, 3, 300, 30)],
+    bills: [bill(1, 100, 10), bill(2, 200, 20), bill(3, 300, 30)],
     parked: [],
     events: [
       event(1, 1, "llm:response", RESPONSE),

@@ -2,25 +2,10 @@
 import type { Evidence } from "./evidence.ts";
 import { type Violation, violationOf } from "./violation.ts";
 
-type Needed = Pick<
-  Evidence,
-  | "session"
-  | "messages"
-  | "events"
-  | "chunks"
-  | "rounds"
-  | "bills"
-  | "parked"
-  | "calls"
-  | "histories"
-  | "served"
-  | "canaries"
->;
-
 /** Source: requirement 2.1. */
 const MAX_PAYLOAD_BYTES = 64 * 1024;
 
-export function checkTexts(evidence: Needed): Violation[] {
+export function checkTexts(evidence: Evidence): Violation[] {
   const spellings = evidence.canaries.flatMap(spellingsOf);
   const list: Violation[] = [];
   const secret = (where: string, text: string) => {
@@ -50,7 +35,7 @@ export function checkTexts(evidence: Needed): Violation[] {
 
 const violation = violationOf("I10");
 
-function stored(evidence: Needed): [string, unknown][] {
+function stored(evidence: Evidence): [string, unknown][] {
   const tables = {
     messages: evidence.messages,
     events: evidence.events,

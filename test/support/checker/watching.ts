@@ -3,15 +3,13 @@ import { isDeepStrictEqual } from "node:util";
 import { forkedAt, isClosed, metaOf, placeOf, type EventRow, type Evidence } from "./evidence.ts";
 import { countsOf, type Violation, violationOf } from "./violation.ts";
 
-type Needed = Pick<Evidence, "events" | "chunks" | "watched" | "messages" | "calls" | "cursor" | "histories">;
-
-export function checkWatching(evidence: Needed): Violation[] {
+export function checkWatching(evidence: Evidence): Violation[] {
   return [...seqs(evidence), ...announcements(evidence), ...leftovers(evidence), ...seen(evidence)];
 }
 
 const violation = violationOf("I11");
 
-function seqs({ events, chunks, cursor }: Needed): Violation[] {
+function seqs({ events, chunks, cursor }: Evidence): Violation[] {
   const all = [...events, ...chunks].map((row) => row.seq);
   const list = [...countsOf(all)]
     .filter(([, count]) => count > 1)
@@ -22,7 +20,7 @@ function seqs({ events, chunks, cursor }: Needed): Violation[] {
 }
 
 /** Each row that watchers wait for has exactly one event. */
-function announcements({ events, messages, calls }: Needed): Violation[] {
+function announcements({ events, messages, calls }: Evidence): Violation[] {
   const responses = countsOf(events.filter((event) => event.type === "llm:response").map(stepOf));
   const dequeued = countsOf(
     events
@@ -67,7 +65,7 @@ function isResultOf(event: EventRow, call: Evidence["calls"][number]): boolean {
 }
 
 /** Chunks of an answer are deleted when it is stored: remaining ones would be shown twice. */
-function leftovers(evidence: Needed): Violation[] {
+function leftovers(evidence: Evidence): Violation[] {
   if (!isClosed(evidence)) return [];
   const answered = new Set(
     evidence.messages.filter((row) => row.slot === "assistant").map((row) => row.step),
@@ -80,7 +78,7 @@ function leftovers(evidence: Needed): Violation[] {
 }
 
 /** Chunks of finished steps are no longer in the log, so only events are compared. */
-function seen({ events, watched }: Needed): Violation[] {
+function seen({ events, watched }: Evidence): Violation[] {
   if (watched === undefined) return [];
   const list: Violation[] = [];
   const own = watched.filter((event) => event.type !== "llm:chunk");

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TestProject } from "vitest/node";
 import { startScriptedModel } from "../scripted-model.ts";
-import { dropDatabase, onServer } from "../services.ts";
+import { createDatabase, dropDatabase } from "../services.ts";
 import { startWorkerProcess } from "../worker-process.ts";
 import { obey } from "./obedient-model.ts";
 
@@ -20,15 +20,11 @@ declare module "vitest" {
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
   const provided = project.getProvidedContext();
   const name = `commands_${randomBytes(6).toString("hex")}`;
-  await onServer(provided.databaseServer, (client) =>
-    client.query(`create database ${name} template ${provided.databaseTemplate}`),
-  );
-  const database = new URL(provided.databaseServer);
-  database.pathname = `/${name}`;
+  const databaseUrl = await createDatabase(provided.databaseServer, name, provided.databaseTemplate);
   const home = mkdtempSync(join(tmpdir(), "longhaul-commands-"));
   const model = await startScriptedModel(obey, { keepRequests: false });
   const environment: Record<string, string> = {
-    DATABASE_URL: database.href,
+    DATABASE_URL: databaseUrl,
     TEMPORAL_ADDRESS: provided.temporalAddress,
     LONGHAUL_TASK_QUEUE: name,
     OPENAI_API_KEY: "sk-commands",

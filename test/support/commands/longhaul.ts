@@ -1,6 +1,4 @@
 /** The real program, as a person or a script starts it. */
-import { spawn } from "node:child_process";
-import { once } from "node:events";
 import { Client, Connection } from "@temporalio/client";
 import { inject, onTestFinished } from "vitest";
 import { findSession } from "../../../activities/store/reading.ts";
@@ -12,23 +10,8 @@ import { startSession } from "../../../client/sessions/start-session.ts";
 import { withServices } from "../../../client/sessions/with-session.ts";
 import type { LocalServices } from "../../../client/setup/services.ts";
 import { eventually } from "../eventually.ts";
-import { clientArgs } from "../program.ts";
+import { clientArgs, type Ended, spawned, type Started } from "../program.ts";
 import { emptyFolder } from "../empty-folder.ts";
-
-export interface Ended {
-  readonly code: number | null;
-  readonly out: string;
-  readonly err: string;
-}
-
-export interface Started {
-  readonly out: () => string;
-  readonly err: () => string;
-  readonly kill: (signal: NodeJS.Signals) => void;
-  /** Closes the reader's end of its standard output, as `| head` does. */
-  readonly closeOutput: () => void;
-  readonly ended: Promise<Ended>;
-}
 
 export interface Options {
   readonly input?: string;
@@ -37,30 +20,18 @@ export interface Options {
 }
 
 export { emptyFolder };
+export type { Ended, Started };
 
 export function starting(words: readonly string[], options: Options = {}): Started {
-  return spawned(process.execPath, clientArgs(words), options);
+  return startedAs(process.execPath, clientArgs(words), options);
 }
 
-function spawned(program: string, args: readonly string[], options: Options): Started {
-  let out = "";
-  let err = "";
-  const child = spawn(program, args, {
-    cwd: options.cwd ?? emptyFolder(),
-    env: { PATH: process.env["PATH"], ...inject("commandsEnvironment"), ...options.environment },
-    stdio: ["pipe", "pipe", "pipe"],
+function startedAs(program: string, args: readonly string[], { cwd, environment, input }: Options): Started {
+  return spawned(program, args, {
+    cwd: cwd ?? emptyFolder(),
+    env: { PATH: process.env["PATH"], ...inject("commandsEnvironment"), ...environment },
+    ...(input === undefined ? {} : { input }),
   });
-  child.stdin.on("error", () => undefined);
-  child.stdin.end(options.input ?? "");
-  child.stdout.setEncoding("utf8").on("data", (text: string) => (out += text));
-  child.stderr.setEncoding("utf8").on("data", (text: string) => (err += text));
-  return {
-    out: () => out,
-    err: () => err,
-    kill: (signal) => void child.kill(signal),
-    closeOutput: () => child.stdout.destroy(),
-    ended: once(child, "close").then(() => ({ code: child.exitCode, out, err })),
-  };
 }
 
 /** The same in a terminal of this width; what it draws is returned as `out`. */
@@ -69,7 +40,7 @@ export function inTerminal(words: readonly string[], columns: number, options: O
   const command = `stty cols ${columns} rows 24; exec ${quoted.join(" ")}`;
   const environment = { TERM: "xterm-256color", SHELL: "/bin/bash", ...options.environment };
   // `script` of util-linux gives its child a terminal and copies the output.
-  return spawned("script", ["-qfec", command, "/dev/null"], { ...options, environment });
+  return startedAs("script", ["-qfec", command, "/dev/null"], { ...options, environment });
 }
 
 /** Runs a command to its end. */

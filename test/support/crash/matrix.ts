@@ -11,12 +11,12 @@ import { createSession } from "../../../activities/store/sessions.ts";
 import type { ServedRequest } from "../model-server/wire.ts";
 import { dataConverter } from "../../../worker/connect/data-converter.ts";
 import type { codingAgent } from "../../../workflows/index.ts";
-import { WORKFLOW_TYPE } from "../../../workflows/messages.ts";
 import { runConfig } from "../agent-harness.ts";
 import { CANARY } from "../canary.ts";
 import type { Place } from "../checker/collect.ts";
-import { eventually } from "../eventually.ts";
+import { eventually, within } from "../eventually.ts";
 import { startSharedModel } from "../shared-model.ts";
+import { startRun } from "../start-run.ts";
 import { transcriptOf } from "../stored.ts";
 import { changedConfig } from "../run-config.ts";
 import { createTestDatabase } from "../test-database.ts";
@@ -105,11 +105,7 @@ export async function runCrashMatrix(points: readonly CrashPoint[]): Promise<Cra
       }),
     );
     const row = hold?.at === "row" ? await holds.hold(id, hold.row) : undefined;
-    const handle = await client.workflow.start<typeof codingAgent>(WORKFLOW_TYPE, {
-      workflowId: id,
-      taskQueue,
-      args: [{}],
-    });
+    const handle = await startRun(client, id, taskQueue);
     handles.push(handle);
     const session: CrashedSession = {
       id,
@@ -118,7 +114,7 @@ export async function runCrashMatrix(points: readonly CrashPoint[]): Promise<Cra
           return model.logOf(id);
         },
       },
-      result: () => within(handle.result(), id),
+      result: () => within(handle.result(), id, RESULT_MS),
     };
     return { session, row, asked: () => asked };
   };
@@ -205,13 +201,4 @@ function withoutChance(part: {
   // A file that an earlier attempt wrote already exists.
   const written = part.toolName === "write_file" ? edited.replace(/^(Created|Replaced)/, "Wrote") : edited;
   return { ...rest, text: written.replace(/\n\[took [\d.]+ s\]$/, "") };
-}
-
-function within<T>(result: Promise<T>, id: string): Promise<T> {
-  return Promise.race([
-    result,
-    new Promise<never>((_resolve, reject) =>
-      setTimeout(() => reject(new Error(`${id} has not ended within ${RESULT_MS} ms`)), RESULT_MS).unref(),
-    ),
-  ]);
 }

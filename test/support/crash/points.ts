@@ -43,21 +43,16 @@ function around(
   cases: string,
   extraCalls: { readonly lost: 0 | 1; readonly kept: 0 | 1 } = { lost: 0, kept: 0 },
 ): CrashPoint[] {
+  const point = (name: string, fate: "kept" | "lost"): CrashPoint => ({
+    name,
+    script,
+    hold: { ...held, fate },
+    extraCalls: extraCalls[fate],
+    cases,
+  });
   return [
-    {
-      name: `before ${what} is committed`,
-      script,
-      hold: { ...held, fate: "lost" },
-      extraCalls: extraCalls.lost,
-      cases,
-    },
-    {
-      name: `after ${what} is committed, before anybody hears of it`,
-      script,
-      hold: { ...held, fate: "kept" },
-      extraCalls: extraCalls.kept,
-      cases,
-    },
+    point(`before ${what} is committed`, "lost"),
+    point(`after ${what} is committed, before anybody hears of it`, "kept"),
   ];
 }
 
@@ -65,6 +60,7 @@ const asked = (step: number, half = false): Hold => ({ at: "model", purpose: "st
 
 /** The next step is requested in parallel with a save, so its request may be under way. */
 const BESIDE = { lost: 1, kept: 1 } as const;
+const IF_LOST = { lost: 1, kept: 0 } as const;
 
 export const CRASH_POINTS: readonly CrashPoint[] = [
   ...around("the run's taking over", "plain", table("runs", {}), "[A4]"),
@@ -89,10 +85,7 @@ export const CRASH_POINTS: readonly CrashPoint[] = [
     "plain",
     table("stored_messages", { slot: "assistant", step: 2 }),
     "[A3] [A4] [R3]",
-    {
-      lost: 1,
-      kept: 0,
-    },
+    IF_LOST,
   ),
   ...around("a command's claim", "plain", table("tool_calls", { status: "running", step: 5 }), "[A4]"),
   ...around("an edit's claim", "plain", table("tool_calls", { status: "running", step: 3 }), "[A4]"),
@@ -125,10 +118,7 @@ export const CRASH_POINTS: readonly CrashPoint[] = [
     extraCalls: 1,
     cases: "[A4] [R6]",
   },
-  ...around("a round of compaction", "compacting", table("compaction_events", {}), "[A4] [R6]", {
-    lost: 1,
-    kept: 0,
-  }),
+  ...around("a round of compaction", "compacting", table("compaction_events", {}), "[A4] [R6]", IF_LOST),
   ...around("a prune", "pruning", table("events", { type: "context:pruned" }), "[A4]"),
   ...around("the last save", "plain", table("checkpoints", { step: 5 }), "[R7]", BESIDE),
   ...around("the sandbox's removal", "plain", table("events", { type: "sandbox:removed" }), "[R7]"),

@@ -2,7 +2,7 @@
 import type { RunConfig } from "../../../activities/config/agent-config.ts";
 import type { ModelTarget, ProviderConfig } from "../../../activities/config/model-target.ts";
 import { findProvider } from "../../../activities/config/providers.ts";
-import type { DialectName } from "../model-server/dialects/dialect.ts";
+import type { DialectName } from "../model-server/dialects/dialects.ts";
 
 /** Variable of the direct agent's worker. */
 const KEY = "TEST_API_KEY";

@@ -42,6 +42,11 @@ export function* chunksOf(text: string, chars: number): Iterable<string> {
   }
 }
 
+/** A frame for each piece of a text. */
+export function* deltasOf(text: string, chars: number, event: (piece: string) => string): Iterable<Frame> {
+  for (const piece of chunksOf(text, chars)) yield { text: event(piece), delta: true };
+}
+
 /** The arguments as text on the wire. */
 export function argumentsText(value: unknown): string {
   return typeof value === "string" ? value : JSON.stringify(value ?? {});

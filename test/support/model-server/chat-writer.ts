@@ -49,6 +49,9 @@ export function createChatWriter(answering: ChatAnswering): AnswerWriter {
     between = "";
     return { text, delta: true };
   };
+  function* pieces(text: string, chunkChars: number, deltaOf: (piece: string) => Json): Iterable<Frame> {
+    for (const piece of chunksOf(text, chunkChars)) yield frame(deltaOf(piece));
+  }
 
   function* call(one: Extract<ContentPart, { type: "call" }>, chunkChars: number): Iterable<Frame> {
     const index = calls.length;
@@ -80,17 +83,14 @@ export function createChatWriter(answering: ChatAnswering): AnswerWriter {
     switch (one.type) {
       case "text":
         said.text = (said.text ?? "") + one.text;
-        for (const piece of chunksOf(one.text, chunkChars)) yield frame({ content: piece });
-        return;
+        return yield* pieces(one.text, chunkChars, (content) => ({ content }));
       case "refusal":
         said.refusal = (said.refusal ?? "") + one.text;
-        for (const piece of chunksOf(one.text, chunkChars)) yield frame({ refusal: piece });
-        return;
+        return yield* pieces(one.text, chunkChars, (refusal) => ({ refusal }));
       case "reasoning":
         if (style.reasoning === "none") return;
         said.thoughts += one.text;
-        for (const piece of chunksOf(one.text, chunkChars)) yield frame(thoughtOf(style, piece));
-        return;
+        return yield* pieces(one.text, chunkChars, (piece) => thoughtOf(style, piece));
       case "call":
         yield* call(one, chunkChars);
     }

@@ -1,6 +1,6 @@
 /** Key, model and size of a request: each wire refuses in its own words. Pure. */
 import type { Dialect } from "./dialects/dialect.ts";
-import { Refusal } from "./refusal.ts";
+import { invalid, Refusal } from "./refusal.ts";
 import type { ParsedRequest, ServedModel, WireApi } from "./wire.ts";
 
 type Headers = Readonly<Record<string, string | string[] | undefined>>;
@@ -17,7 +17,7 @@ export function checkKey(
   if (key === undefined || key === "") throw missingKey(api, dialect);
   if (apiKey !== undefined && key !== apiKey) throw wrongKey(api, key);
   if (api === "messages" && headers["anthropic-version"] === undefined)
-    throw new Refusal(400, "anthropic-version: header is required");
+    throw invalid("anthropic-version: header is required");
 }
 
 function keyOf(api: WireApi, headers: Headers, dialect: Dialect): string | undefined {
@@ -51,7 +51,7 @@ function missingKey(api: WireApi, dialect: Dialect): Refusal {
 
 function wrongKey(api: WireApi, key: string): Refusal {
   if (api === "messages") return new Refusal(401, "invalid x-api-key");
-  if (api === "gemini") return new Refusal(400, "API key not valid. Please pass a valid API key.");
+  if (api === "gemini") return invalid("API key not valid. Please pass a valid API key.");
   return new Refusal(
     401,
     `Incorrect API key provided: ${key.slice(0, 4)}***. You can find your API key at https://platform.openai.com/account/api-keys.`,
@@ -63,7 +63,7 @@ function wrongKey(api: WireApi, key: string): Refusal {
 export function unknownModel(api: WireApi, name: string): Refusal {
   switch (api) {
     case "responses":
-      return new Refusal(400, `The requested model '${name}' does not exist.`, "model_not_found", "model");
+      return invalid(`The requested model '${name}' does not exist.`, "model_not_found", "model");
     case "chat":
       return new Refusal(
         404,
@@ -89,29 +89,27 @@ export function checkWindow(
 ): void {
   if (tokens <= window || dialect.truncates === true) return;
   if (dialect.overflow !== undefined && request.api === dialect.api) {
-    const fault = dialect.overflow({ tokens, window, maxOutputTokens: request.maxOutputTokens ?? 0 });
-    throw new Refusal(fault.status, fault.message, fault.code, fault.param);
+    const size = { tokens, window, maxOutputTokens: request.maxOutputTokens ?? 0 };
+    const { status = 400, message, code, param } = dialect.overflow(size);
+    throw new Refusal(status, message, code, param);
   }
   switch (request.api) {
     case "responses":
-      throw new Refusal(
-        400,
+      throw invalid(
         "Your input exceeds the context window of this model. Please adjust your input and try again.",
         "context_length_exceeded",
         "input",
       );
     case "chat":
-      throw new Refusal(
-        400,
+      throw invalid(
         `This model's maximum context length is ${window} tokens. However, your messages resulted in ${tokens} tokens. Please reduce the length of the messages.`,
         "context_length_exceeded",
         "messages",
       );
     case "messages":
-      throw new Refusal(400, `prompt is too long: ${tokens} tokens > ${window} maximum`);
+      throw invalid(`prompt is too long: ${tokens} tokens > ${window} maximum`);
     case "gemini":
-      throw new Refusal(
-        400,
+      throw invalid(
         `The input token count (${tokens}) exceeds the maximum number of tokens allowed (${window}).`,
       );
   }

@@ -1,20 +1,19 @@
 /** Refuses unknown fields and values of a wire. Pure. */
 import { isObject, type Json } from "./fields.ts";
-import {
-  ID_PREFIXES,
-  IMAGE_DETAILS,
-  INCLUDES,
-  ITEM_FIELDS,
-  MAX_CACHE_KEY_CHARS,
-  OBJECT_FIELDS,
-  PARAMETERS,
-  PART_FIELDS,
-  TOOL_FIELDS,
-  VALUES,
-} from "./openai-facts.ts";
-import { Refusal } from "./refusal.ts";
+import { invalid, invalidValue, missing, notOneOf, tooLong } from "./refusal.ts";
+import { WIRE_FIELDS } from "./wire-fields.ts";
 
 type Api = "responses" | "chat";
+
+/** Prefixes of items' own ids. */
+const ID_PREFIXES: Readonly<Record<string, string>> = {
+  message: "msg",
+  reasoning: "rs",
+  function_call: "fc",
+  function_call_output: "fc",
+};
+/** Source: the service's own refusal (openai/codex#2000 and others); the schema has none. */
+const MAX_CACHE_KEY_CHARS = 64;
 
 /** What a compatible server accepts in addition to the official schema. */
 export interface KnownFields {
@@ -28,8 +27,8 @@ export interface KnownFields {
 
 /** @throws Refusal naming the first unknown parameter, field or value */
 export function checkFields(api: Api, raw: Json, known: KnownFields): void {
-  refuseUnknown(raw, PARAMETERS[api], known.parameters, "");
-  for (const [name, fields] of Object.entries(OBJECT_FIELDS[api])) {
+  refuseUnknown(raw, WIRE_FIELDS[api].parameters, known.parameters, "");
+  for (const [name, fields] of Object.entries(WIRE_FIELDS[api].objects)) {
     const value = raw[name];
     if (isObject(value)) refuseUnknown(value, fields, known.parameters, `${name}.`);
   }
@@ -39,28 +38,22 @@ export function checkFields(api: Api, raw: Json, known: KnownFields): void {
     const inner = api === "chat" ? tool["function"] : tool;
     const path = `tools[${index}].${api === "chat" ? "function." : ""}`;
     if (api === "chat") refuseUnknown(tool, ["type", "function"], known.fields, `tools[${index}].`);
-    if (isObject(inner)) refuseUnknown(inner, TOOL_FIELDS[api], known.fields, path);
+    if (isObject(inner)) refuseUnknown(inner, WIRE_FIELDS[api].tool, known.fields, path);
   });
   if (known.parameters !== "any") checkValues(api, raw);
 }
 
 function checkValues(api: Api, raw: Json): void {
-  for (const [path, values] of Object.entries(VALUES[api])) checkValue(raw, path, values);
+  for (const [path, values] of Object.entries(WIRE_FIELDS[api].values)) checkValue(raw, path, values);
   checkInclude(raw["include"]);
   const key = raw["prompt_cache_key"];
-  if (typeof key === "string" && key.length > MAX_CACHE_KEY_CHARS) {
-    throw new Refusal(
-      400,
-      `Invalid 'prompt_cache_key': string too long. Expected a string with maximum length ${MAX_CACHE_KEY_CHARS}, but got a string with length ${key.length} instead.`,
-      "string_above_max_length",
-      "prompt_cache_key",
-    );
-  }
+  if (typeof key === "string" && key.length > MAX_CACHE_KEY_CHARS)
+    throw tooLong("prompt_cache_key", MAX_CACHE_KEY_CHARS, key.length);
 }
 
 function checkItem(api: Api, item: Json, path: string, known: KnownFields): void {
   const kind = api === "responses" ? (item["type"] ?? "message") : item["role"];
-  const fields = typeof kind === "string" ? ITEM_FIELDS[api][kind] : undefined;
+  const fields = typeof kind === "string" ? WIRE_FIELDS[api].items[kind] : undefined;
   // The parser refuses unknown types.
   if (typeof kind !== "string" || fields === undefined) return;
   refuseUnknown(item, fields, known.fields, `${path}.`);
@@ -78,10 +71,8 @@ function checkItem(api: Api, item: Json, path: string, known: KnownFields): void
 function checkItemId(id: unknown, kind: string, path: string): void {
   const prefix = ID_PREFIXES[kind];
   if (typeof id !== "string" || prefix === undefined || id.startsWith(prefix)) return;
-  throw new Refusal(
-    400,
+  throw invalidValue(
     `Invalid '${path}.id': '${id}'. Expected an ID that begins with '${prefix}'.`,
-    "invalid_value",
     `${path}.id`,
   );
 }
@@ -94,7 +85,7 @@ interface PartPlace {
 
 function checkPart(api: Api, part: Json, path: string, { item, kind, known }: PartPlace): void {
   const type = String(part["type"]);
-  const fields = PART_FIELDS[type];
+  const fields = WIRE_FIELDS.parts[type];
   if (fields === undefined) return;
   refuseUnknown(part, fields, known.fields, `${path}.`);
   if (api === "responses" && kind === "message" && known.fields !== "any") {
@@ -107,16 +98,10 @@ function checkPart(api: Api, part: Json, path: string, { item, kind, known }: Pa
   if (!isObject(image)) return;
   if (type === "image_url") refuseUnknown(image, ["url", "detail"], known.fields, `${path}.image_url.`);
   const detail = image["detail"];
-  if (typeof detail === "string" && !IMAGE_DETAILS[api].includes(detail))
-    throw notOneOf(detail, IMAGE_DETAILS[api], `${path}.detail`);
-  if (detail === undefined && known.needsDetail === true && kind === "message") {
-    throw new Refusal(
-      400,
-      `Missing required parameter: '${path}.detail'.`,
-      "missing_required_parameter",
-      `${path}.detail`,
-    );
-  }
+  if (typeof detail === "string" && !WIRE_FIELDS[api].imageDetails.includes(detail))
+    throw notOneOf(detail, WIRE_FIELDS[api].imageDetails, `${path}.detail`);
+  if (detail === undefined && known.needsDetail === true && kind === "message")
+    throw missing(`${path}.detail`);
 }
 
 function checkValue(raw: Json, path: string, values: readonly string[]): void {
@@ -130,9 +115,10 @@ function checkValue(raw: Json, path: string, values: readonly string[]): void {
 
 function checkInclude(include: unknown): void {
   if (!Array.isArray(include)) return;
+  const { includes } = WIRE_FIELDS.responses;
   include.forEach((one: unknown, index) => {
-    if (typeof one !== "string" || !INCLUDES.includes(one))
-      throw notOneOf(one, INCLUDES, `include[${index}]`);
+    if (typeof one !== "string" || !includes.includes(one))
+      throw notOneOf(one, includes, `include[${index}]`);
   });
 }
 
@@ -145,19 +131,7 @@ function refuseUnknown(
   if (more === "any") return;
   const unknown = Object.keys(value).find((name) => !official.includes(name) && !more.includes(name));
   if (unknown === undefined) return;
-  throw new Refusal(400, `Unknown parameter: '${path}${unknown}'.`, "unknown_parameter", `${path}${unknown}`);
-}
-
-function notOneOf(found: unknown, values: readonly string[], path: string): Refusal {
-  const quoted = values.map((value) => `'${value}'`);
-  const list =
-    quoted.length < 2 ? quoted.join("") : `${quoted.slice(0, -1).join(", ")}, and ${quoted.at(-1)}`;
-  return new Refusal(
-    400,
-    `Invalid value: '${typeof found === "string" ? found : JSON.stringify(found)}'. Supported values are: ${list}.`,
-    "invalid_value",
-    path,
-  );
+  throw invalid(`Unknown parameter: '${path}${unknown}'.`, "unknown_parameter", `${path}${unknown}`);
 }
 
 function each(list: unknown, check: (entry: Json, index: number) => void): void {

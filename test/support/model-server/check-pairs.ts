@@ -1,5 +1,5 @@
 /** Order of tool calls and results, as the real service requires it. Pure. */
-import { Refusal } from "./refusal.ts";
+import { invalid, invalidValue, tooLong } from "./refusal.ts";
 import type { WireItem } from "./wire.ts";
 
 const NAME = /^[a-zA-Z0-9_-]{1,64}$/;
@@ -28,17 +28,10 @@ export function checkPairs(api: "responses" | "chat", items: readonly WireItem[]
     answering = false;
     if (item.type !== "call") return;
     checkName(item.name, api === "responses" ? `input[${index}].name` : "messages.tool_calls.function.name");
-    if (item.callId.length > MAX_CALL_ID_CHARS) {
-      throw new Refusal(
-        400,
-        `Invalid 'call_id': string too long. Expected a string with maximum length ${MAX_CALL_ID_CHARS}, but got a string with length ${item.callId.length} instead.`,
-        "string_above_max_length",
-        "call_id",
-      );
-    }
+    if (item.callId.length > MAX_CALL_ID_CHARS)
+      throw tooLong("call_id", MAX_CALL_ID_CHARS, item.callId.length);
     if (seen.has(item.callId))
-      throw new Refusal(
-        400,
+      throw invalid(
         `Duplicate item found with id ${item.callId}. Remove duplicate items from your input and try again.`,
         "duplicate_item",
         "input",
@@ -53,9 +46,8 @@ function refuseOpen(api: "responses" | "chat", open: ReadonlySet<string>): void 
   const [first] = open;
   if (first === undefined) return;
   throw api === "responses"
-    ? new Refusal(400, `No tool output found for function call ${first}.`, null, "input")
-    : new Refusal(
-        400,
+    ? invalid(`No tool output found for function call ${first}.`, null, "input")
+    : invalid(
         `An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'. The following tool_call_ids did not have response messages: ${[...open].join(", ")}`,
         null,
         "messages",
@@ -64,9 +56,8 @@ function refuseOpen(api: "responses" | "chat", open: ReadonlySet<string>): void 
 
 function refuseResult(api: "responses" | "chat", callId: string, index: number): never {
   throw api === "responses"
-    ? new Refusal(400, `No tool call found for function call output with call_id ${callId}.`, null, "input")
-    : new Refusal(
-        400,
+    ? invalid(`No tool call found for function call output with call_id ${callId}.`, null, "input")
+    : invalid(
         "Invalid parameter: messages with role 'tool' must be a response to a preceeding message with 'tool_calls'.",
         null,
         `messages.[${index}].role`,
@@ -76,17 +67,9 @@ function refuseResult(api: "responses" | "chat", callId: string, index: number):
 /** @throws Refusal for an invalid tool name */
 export function checkName(name: string, path: string): void {
   if (NAME.test(name)) return;
-  throw name.length > 64
-    ? new Refusal(
-        400,
-        `Invalid '${path}': string too long. Expected a string with maximum length 64, but got a string with length ${name.length} instead.`,
-        "string_above_max_length",
-        path,
-      )
-    : new Refusal(
-        400,
-        `Invalid '${path}': string does not match pattern. Expected a string that matches the pattern '^[a-zA-Z0-9_-]+$'.`,
-        "invalid_value",
-        path,
-      );
+  if (name.length > 64) throw tooLong(path, 64, name.length);
+  throw invalidValue(
+    `Invalid '${path}': string does not match pattern. Expected a string that matches the pattern '^[a-zA-Z0-9_-]+$'.`,
+    path,
+  );
 }

@@ -1,9 +1,7 @@
 /** Parameters that OpenAI accepts only with others, or not with every model. Pure. Source: its refusals' texts. */
 import { isObject } from "./fields.ts";
-import { Refusal } from "./refusal.ts";
-import type { ParsedRequest, ServedModel } from "./wire.ts";
-
-type Request = Omit<ParsedRequest, "inputTokens">;
+import { invalid, invalidValue } from "./refusal.ts";
+import type { ServedModel, UncountedRequest as Request } from "./wire.ts";
 
 /** @throws Refusal */
 export function checkParameters(request: Request, model: ServedModel): void {
@@ -13,8 +11,7 @@ export function checkParameters(request: Request, model: ServedModel): void {
   checkReasoning(request, model);
   const { raw } = request;
   if (raw["stream_options"] !== undefined && raw["stream_options"] !== null && !request.stream) {
-    throw new Refusal(
-      400,
+    throw invalid(
       "The 'stream_options' parameter is only allowed when 'stream' is enabled.",
       null,
       "stream_options",
@@ -25,16 +22,13 @@ export function checkParameters(request: Request, model: ServedModel): void {
 function checkOutputLimit({ raw, api, maxOutputTokens: limit }: Request, model: ServedModel): void {
   const name = api === "responses" ? "max_output_tokens" : "max_completion_tokens";
   if (limit !== undefined && model.maxOutput !== undefined && limit > model.maxOutput) {
-    throw new Refusal(
-      400,
+    throw invalidValue(
       `${name} is too large: ${limit}. This model supports at most ${model.maxOutput} completion tokens, whereas you provided ${limit}.`,
-      "invalid_value",
       name,
     );
   }
   if (limit !== undefined && api === "responses" && limit < 16) {
-    throw new Refusal(
-      400,
+    throw invalid(
       `Invalid 'max_output_tokens': integer below minimum value. Expected a value >= 16, but got ${limit} instead.`,
       "integer_below_min_value",
       name,
@@ -42,16 +36,14 @@ function checkOutputLimit({ raw, api, maxOutputTokens: limit }: Request, model: 
   }
   if (api !== "chat" || raw["max_tokens"] === undefined) return;
   if (model.reasoning === true) {
-    throw new Refusal(
-      400,
+    throw invalid(
       "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.",
       "unsupported_parameter",
       "max_tokens",
     );
   }
   if (raw["max_completion_tokens"] !== undefined) {
-    throw new Refusal(
-      400,
+    throw invalid(
       "Setting 'max_tokens' and 'max_completion_tokens' at the same time is not supported.",
       "invalid_parameter_combination",
       "max_tokens",
@@ -63,8 +55,7 @@ function checkToolChoice({ raw, api, tools }: Request): void {
   if (api === "chat" && tools.length === 0) {
     for (const name of ["parallel_tool_calls", "tool_choice"]) {
       if (raw[name] === undefined || raw[name] === "none") continue;
-      throw new Refusal(
-        400,
+      throw invalid(
         `Invalid value for '${name}': '${name}' is only allowed when 'tools' are specified.`,
         null,
         name,
@@ -75,7 +66,7 @@ function checkToolChoice({ raw, api, tools }: Request): void {
   if (!isObject(choice) || choice["type"] !== "function") return;
   const chosen = api === "chat" && isObject(choice["function"]) ? choice["function"]["name"] : choice["name"];
   if (tools.some((tool) => tool.name === chosen)) return;
-  throw new Refusal(400, "Tool choice 'function' not found in 'tools' parameter.", null, "tool_choice");
+  throw invalid("Tool choice 'function' not found in 'tools' parameter.", null, "tool_choice");
 }
 
 function checkSampling({ raw, api }: Request, model: ServedModel): void {
@@ -84,15 +75,9 @@ function checkSampling({ raw, api }: Request, model: ServedModel): void {
     const value = raw[name];
     if (value === undefined || value === null) continue;
     if (api === "responses")
-      throw new Refusal(
-        400,
-        `Unsupported parameter: '${name}' is not supported with this model.`,
-        null,
-        name,
-      );
+      throw invalid(`Unsupported parameter: '${name}' is not supported with this model.`, null, name);
     if (value !== 1) {
-      throw new Refusal(
-        400,
+      throw invalid(
         `Unsupported value: '${name}' does not support ${JSON.stringify(value)} with this model. Only the default (1) value is supported.`,
         "unsupported_value",
         name,
@@ -105,29 +90,27 @@ function checkReasoning({ raw, api }: Request, model: ServedModel): void {
   if (model.reasoning === true) return checkSummary(raw, model);
   const include = raw["include"];
   if (Array.isArray(include) && include.includes("reasoning.encrypted_content"))
-    throw new Refusal(400, "Encrypted content is not supported with this model.", null, "include");
+    throw invalid("Encrypted content is not supported with this model.", null, "include");
   const reasoning = raw["reasoning"];
   const asked = isObject(reasoning)
     ? Object.keys(reasoning).find((name) => reasoning[name] !== undefined && reasoning[name] !== null)
     : undefined;
   if (api === "responses" && asked !== undefined) {
-    throw new Refusal(
-      400,
+    throw invalid(
       `Unsupported parameter: 'reasoning.${asked}' is not supported with this model.`,
       "unsupported_parameter",
       `reasoning.${asked}`,
     );
   }
   if (api === "chat" && raw["reasoning_effort"] !== undefined)
-    throw new Refusal(400, "Unrecognized request argument supplied: reasoning_effort");
+    throw invalid("Unrecognized request argument supplied: reasoning_effort");
 }
 
 /** Source: OpenAI's answer to unverified organisations (continuedev/continue#12031, OpenHands/software-agent-sdk#987). */
 function checkSummary(raw: Request["raw"], model: ServedModel): void {
   const reasoning = raw["reasoning"];
   if (model.summaries !== false || !isObject(reasoning) || typeof reasoning["summary"] !== "string") return;
-  throw new Refusal(
-    400,
+  throw invalid(
     "Your organization must be verified to generate reasoning summaries. Please go to: https://platform.openai.com/settings/organization/general and click on Verify Organization. If you just verified, it can take up to 15 minutes for access to propagate.",
     "unsupported_value",
     "reasoning.summary",

@@ -7,11 +7,9 @@ import type { Dialect } from "./dialects/dialect.ts";
 import { isObject } from "./fields.ts";
 import { checkGemini } from "./gemini/check-gemini.ts";
 import { checkMessages } from "./messages/check-messages.ts";
-import { Refusal } from "./refusal.ts";
+import { invalid, invalidValue, Refusal } from "./refusal.ts";
 import { schemaProblem } from "./schema-problem.ts";
-import type { ParsedRequest, ServedModel, WireItem } from "./wire.ts";
-
-type Request = Omit<ParsedRequest, "inputTokens">;
+import type { ServedModel, UncountedRequest, WireItem } from "./wire.ts";
 
 /** OpenAI accepts nothing beyond its schema. */
 const OPENAI_ALONE: KnownFields = { parameters: [], fields: [], needsDetail: true };
@@ -20,7 +18,7 @@ const OPENAI_ALONE: KnownFields = { parameters: [], fields: [], needsDetail: tru
  * @param dialect what this server accepts or refuses beyond its wire
  * @throws Refusal for a request that the real service would refuse
  */
-export function checkRequest(request: Request, model: ServedModel, dialect: Dialect): void {
+export function checkRequest(request: UncountedRequest, model: ServedModel, dialect: Dialect): void {
   switch (request.api) {
     case "responses":
     case "chat":
@@ -37,38 +35,31 @@ export function checkRequest(request: Request, model: ServedModel, dialect: Dial
   checkMedia(request.items, model);
 }
 
-function checkOpenAi(api: "responses" | "chat", request: Request, known: KnownFields): void {
+function checkOpenAi(api: "responses" | "chat", request: UncountedRequest, known: KnownFields): void {
   checkFields(api, request.raw, known);
   checkTools(request);
   checkPairs(api, request.items);
   if (api === "responses") checkResponsesItems(request);
 }
 
-function checkTools(request: Request): void {
+function checkTools(request: UncountedRequest): void {
   const prefix = (index: number) => `tools[${index}]${request.api === "chat" ? ".function" : ""}`;
   const seen = new Set<string>();
   request.tools.forEach((tool, index) => {
     checkName(tool.name, `${prefix(index)}.name`);
     if (seen.has(tool.name))
-      throw new Refusal(
-        400,
-        `Invalid '${prefix(index)}.name': '${tool.name}' is not unique.`,
-        "invalid_value",
-        prefix(index),
-      );
+      throw invalidValue(`Invalid '${prefix(index)}.name': '${tool.name}' is not unique.`, prefix(index));
     seen.add(tool.name);
     const problem =
       rootProblem(tool.schema) ??
       schemaProblem(tool.schema, true) ??
       (tool.strict === true ? strictProblem(tool.schema, []) : undefined);
-    if (problem !== undefined) {
-      throw new Refusal(
-        400,
+    if (problem !== undefined)
+      throw invalid(
         `Invalid schema for function '${tool.name}': ${problem}`,
         "invalid_function_parameters",
         `${prefix(index)}.parameters`,
       );
-    }
   });
 }
 
@@ -100,7 +91,7 @@ function strictProblem(schema: unknown, context: readonly string[]): string | un
   return schema["items"] === undefined ? undefined : strictProblem(schema["items"], [...context, "items"]);
 }
 
-function checkResponsesItems(request: Request): void {
+function checkResponsesItems(request: UncountedRequest): void {
   if (request.raw["store"] !== false) return;
   const gone = (id: string) =>
     new Refusal(
@@ -113,24 +104,20 @@ function checkResponsesItems(request: Request): void {
     if (item.type === "reference") throw gone(item.id);
     if (item.type !== "reasoning") return;
     if (item.encrypted === undefined) throw gone(item.id);
-    if (!isOurEncryption(item.id, item.encrypted)) {
-      throw new Refusal(
-        400,
+    if (!isOurEncryption(item.id, item.encrypted))
+      throw invalid(
         `The encrypted content for item ${item.id} could not be verified.`,
         "invalid_encrypted_content",
         "input",
       );
-    }
     const next = request.items.slice(index + 1).find((one) => one.type !== "reasoning");
     const follows = next?.type === "call" || (next?.type === "message" && next.role === "assistant");
-    if (!follows) {
-      throw new Refusal(
-        400,
+    if (!follows)
+      throw invalid(
         `Item '${item.id}' of type 'reasoning' was provided without its required following item.`,
         null,
         "input",
       );
-    }
   });
 }
 
@@ -139,22 +126,10 @@ function checkMedia(items: readonly WireItem[], model: ServedModel): void {
   for (const item of items) {
     if (item.type !== "message" && item.type !== "result") continue;
     for (const part of item.parts) {
-      if (part.type === "image" && !takes.includes("image")) {
-        throw new Refusal(
-          400,
-          "Invalid content type. image_url is only supported by certain models.",
-          "invalid_value",
-          "input",
-        );
-      }
-      if (part.type === "file" && !takes.includes("pdf")) {
-        throw new Refusal(
-          400,
-          "Invalid content type. This model does not support file content types.",
-          "invalid_value",
-          "input",
-        );
-      }
+      if (part.type === "image" && !takes.includes("image"))
+        throw invalidValue("Invalid content type. image_url is only supported by certain models.", "input");
+      if (part.type === "file" && !takes.includes("pdf"))
+        throw invalidValue("Invalid content type. This model does not support file content types.", "input");
     }
   }
 }

@@ -150,9 +150,8 @@ function errorOf(error: HttpError, api: WireApi, dialect: Dialect): HttpError {
     const own = api === dialect.api ? dialect.rateLimit?.(seconds) : undefined;
     const message = "Rate limit reached for requests.";
     const fault = { status: 429, message, code: null, param: null, retryAfterSeconds: seconds };
-    return (
-      own ?? { status: 429, headers: { "retry-after": String(seconds) }, body: bodyOf(fault, api, dialect) }
-    );
+    const usual = { headers: { "retry-after": String(seconds) }, body: bodyOf(fault, api, dialect) };
+    return { status: 429, ...(own ?? usual) };
   }
   if (error.body !== undefined || error.message === undefined) return error;
   const { status, message, code = null } = error;

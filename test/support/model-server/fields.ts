@@ -1,6 +1,6 @@
 /** Reads the fields of a body, with the real service's errors. Pure. */
 import { inflateSync } from "node:zlib";
-import { Refusal } from "./refusal.ts";
+import { invalid, invalidValue, missing, wrongType } from "./refusal.ts";
 import type { WirePart } from "./wire.ts";
 
 export type Json = Record<string, unknown>;
@@ -9,15 +9,15 @@ export function isObject(value: unknown): value is Json {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
+/** A field of what may not be an object. */
+export function fieldOf(value: unknown, name: string): unknown {
+  return isObject(value) ? value[name] : undefined;
+}
+
 /** Reads a field that must be text. @throws Refusal */
 export function text(value: unknown, path: string): string {
   if (typeof value === "string") return value;
-  throw new Refusal(
-    400,
-    `Invalid type for '${path}': expected a string, but got ${value === null ? "null" : typeof value} instead.`,
-    "invalid_type",
-    path,
-  );
+  throw wrongType(path, `a string, but got ${value === null ? "null" : typeof value} instead`);
 }
 
 /** Accepted image types, by their first bytes in hex. Source: OpenAI's vision guide. */
@@ -32,6 +32,11 @@ const IMAGE_SIGNATURES: readonly (readonly [string, RegExp])[] = [
 export function imageTypeOf(base64: string): string | undefined {
   const head = Buffer.from(base64.slice(0, 64), "base64").toString("hex");
   return IMAGE_SIGNATURES.find(([, signature]) => signature.test(head))?.[0];
+}
+
+/** How many bytes a base64 text stands for. */
+export function bytesIn(base64: string): number {
+  return Math.floor((base64.replace(/=+$/, "").length * 3) / 4);
 }
 
 /** Whether it cannot be drawn, although it begins like an image: of a PNG, whether its pixels can be read. */
@@ -56,34 +61,30 @@ export function media(type: "image" | "file", url: unknown, path: string): WireP
   const match = /^data:([^;,]+);base64,(.*)$/s.exec(value);
   if (match === null) {
     if (/^https?:/.test(value)) return { type, mediaType: "url", bytes: 0 };
-    throw new Refusal(
-      400,
-      `Invalid '${path}'. Expected a valid URL or a base64 data URL.`,
-      "invalid_value",
-      path,
-    );
+    throw invalidValue(`Invalid '${path}'. Expected a valid URL or a base64 data URL.`, path);
   }
   const [, mediaType = "", base64 = ""] = match;
   const wanted = type === "image" ? "image" : "application/pdf";
   const isKnown =
     type === "file" ? mediaType === wanted : IMAGE_SIGNATURES.some(([one]) => one === mediaType);
   if (!isKnown) {
-    throw new Refusal(
-      400,
+    throw invalidValue(
       `Invalid '${path}'. Expected a base64-encoded data URL with an ${wanted} MIME type, but got unsupported MIME type '${mediaType}'.`,
-      "invalid_value",
       path,
     );
   }
   if (type === "image" && (imageTypeOf(base64) === undefined || isDamaged(base64))) {
-    throw new Refusal(
-      400,
+    throw invalid(
       "The image data you provided does not represent a valid image. Please check your input and try again with one of the following image formats: ['image/jpeg', 'image/png', 'image/gif', 'image/webp'].",
       "invalid_image_format",
       path,
     );
   }
-  return { type, mediaType, bytes: Math.floor((base64.replace(/=+$/, "").length * 3) / 4) };
+  return { type, mediaType, bytes: bytesIn(base64) };
+}
+
+export function plainText(parts: readonly WirePart[]): string {
+  return parts.map((part) => (part.type === "text" ? part.text : "")).join("");
 }
 
 /** The parts of a message's content, each read by `partOf`. @throws Refusal */
@@ -93,17 +94,10 @@ export function contentParts(
   partOf: (part: Json, at: string) => WirePart,
 ): WirePart[] {
   if (typeof content === "string") return [{ type: "text", text: content }];
-  if (!Array.isArray(content))
-    throw new Refusal(
-      400,
-      `Missing required parameter: '${path}.content'.`,
-      "missing_required_parameter",
-      path,
-    );
+  if (!Array.isArray(content)) throw missing(`${path}.content`, path);
   return content.map((part: unknown, index) => {
     const at = `${path}.content[${index}]`;
-    if (!isObject(part))
-      throw new Refusal(400, `Invalid type for '${at}': expected an object.`, "invalid_type", at);
+    if (!isObject(part)) throw wrongType(at, "an object");
     return partOf(part, at);
   });
 }

@@ -1,28 +1,23 @@
 /** `messages` of POST /v1/chat/completions. Pure. */
-import { contentParts, isObject, media, text, type Json } from "./fields.ts";
-import { Refusal } from "./refusal.ts";
+import { contentParts, fieldOf, isObject, media, plainText, text, type Json } from "./fields.ts";
+import { invalid, invalidValue, missing, notOneOf, wrongType } from "./refusal.ts";
 import type { WireItem, WirePart } from "./wire.ts";
+
+const ROLES = ["system", "assistant", "user", "function", "tool", "developer"];
+const PARTS = ["text", "image_url", "input_audio", "refusal", "file"];
 
 export function parseChatItems(raw: Json): { system: string; items: WireItem[] } {
   const messages = raw["messages"];
-  if (!Array.isArray(messages) || messages.length === 0) {
-    throw new Refusal(
-      400,
-      "Missing required parameter: 'messages'.",
-      "missing_required_parameter",
-      "messages",
-    );
-  }
+  if (!Array.isArray(messages) || messages.length === 0) throw missing("messages");
   const system: string[] = [];
   const items: WireItem[] = [];
   messages.forEach((message: unknown, index) => {
     const path = `messages[${index}]`;
-    if (!isObject(message))
-      throw new Refusal(400, `Invalid type for '${path}': expected an object.`, "invalid_type", path);
+    if (!isObject(message)) throw wrongType(path, "an object");
     switch (message["role"]) {
       case "system":
       case "developer":
-        system.push(plain(parts(message["content"], path)));
+        system.push(plainText(parts(message["content"], path)));
         break;
       case "user":
         items.push({ type: "message", role: "user", parts: parts(message["content"], path) });
@@ -32,28 +27,17 @@ export function parseChatItems(raw: Json): { system: string; items: WireItem[] }
         break;
       case "tool": {
         const content = parts(message["content"], path);
-        if (content.some((one) => one.type !== "text")) {
-          throw new Refusal(
-            400,
+        if (content.some((one) => one.type !== "text"))
+          throw invalidValue(
             `Invalid '${path}'. Image URLs are only allowed for messages with role 'user', but this message with role 'tool' contains an image URL.`,
-            "invalid_value",
             path,
           );
-        }
-        items.push({
-          type: "result",
-          callId: text(message["tool_call_id"], `${path}.tool_call_id`),
-          parts: content,
-        });
+        const callId = text(message["tool_call_id"], `${path}.tool_call_id`);
+        items.push({ type: "result", callId, parts: content });
         break;
       }
       default:
-        throw new Refusal(
-          400,
-          `Invalid value: '${String(message["role"])}'. Supported values are: 'system', 'assistant', 'user', 'function', 'tool', and 'developer'.`,
-          "invalid_value",
-          `${path}.role`,
-        );
+        throw notOneOf(message["role"], ROLES, `${path}.role`);
     }
   });
   return { system: system.join("\n"), items };
@@ -66,17 +50,11 @@ function assistant(message: Json, path: string): WireItem[] {
   if (content !== null && content !== undefined) {
     items.push({ type: "message", role: "assistant", parts: parts(content, path) });
   } else if (!Array.isArray(calls)) {
-    throw new Refusal(
-      400,
-      `Invalid value for 'content': expected a string, got null.`,
-      null,
-      `${path}.content`,
-    );
+    throw invalid("Invalid value for 'content': expected a string, got null.", null, `${path}.content`);
   }
   if (calls === undefined || calls === null) return items;
   if (!Array.isArray(calls) || calls.length === 0) {
-    throw new Refusal(
-      400,
+    throw invalid(
       `Invalid '${path}.tool_calls': empty array. Expected an array with minimum length 1, but got an empty array instead.`,
       "empty_array",
       `${path}.tool_calls`,
@@ -85,13 +63,7 @@ function assistant(message: Json, path: string): WireItem[] {
   calls.forEach((call: unknown, index) => {
     const at = `${path}.tool_calls[${index}]`;
     const called = isObject(call) ? call["function"] : undefined;
-    if (!isObject(call) || !isObject(called))
-      throw new Refusal(
-        400,
-        `Missing required parameter: '${at}.function'.`,
-        "missing_required_parameter",
-        at,
-      );
+    if (!isObject(call) || !isObject(called)) throw missing(`${at}.function`, at);
     items.push({
       type: "call",
       callId: text(call["id"], `${at}.id`),
@@ -102,10 +74,6 @@ function assistant(message: Json, path: string): WireItem[] {
   return items;
 }
 
-function plain(content: readonly WirePart[]): string {
-  return content.map((one) => (one.type === "text" ? one.text : "")).join("");
-}
-
 function parts(content: unknown, path: string): WirePart[] {
   return contentParts(content, path, (part, at) => {
     switch (part["type"]) {
@@ -114,24 +82,11 @@ function parts(content: unknown, path: string): WirePart[] {
       case "refusal":
         return { type: "text", text: text(part["refusal"], `${at}.refusal`) };
       case "image_url":
-        return media(
-          "image",
-          isObject(part["image_url"]) ? part["image_url"]["url"] : undefined,
-          `${at}.image_url.url`,
-        );
+        return media("image", fieldOf(part["image_url"], "url"), `${at}.image_url.url`);
       case "file":
-        return media(
-          "file",
-          isObject(part["file"]) ? part["file"]["file_data"] : undefined,
-          `${at}.file.file_data`,
-        );
+        return media("file", fieldOf(part["file"], "file_data"), `${at}.file.file_data`);
       default:
-        throw new Refusal(
-          400,
-          `Invalid value: '${String(part["type"])}'. Supported values are: 'text', 'image_url', 'input_audio', 'refusal', and 'file'.`,
-          "invalid_value",
-          at,
-        );
+        throw notOneOf(part["type"], PARTS, at);
     }
   });
 }

@@ -4,8 +4,8 @@ import { parseGemini } from "./gemini/parse-gemini.ts";
 import { parseMessages } from "./messages/parse-messages.ts";
 import { parseChatItems } from "./parse-chat.ts";
 import { parseResponsesItems } from "./parse-responses.ts";
-import { Refusal } from "./refusal.ts";
-import type { ParsedRequest, WireApi, WireItem, WireTool } from "./wire.ts";
+import { invalid, notOneOf, wrongType } from "./refusal.ts";
+import type { Conversation, UncountedRequest, WireApi, WireTool } from "./wire.ts";
 
 /**
  * The request without its token count.
@@ -16,7 +16,7 @@ export function parseRequest(
   { api, named }: { readonly api: WireApi; readonly named?: string },
   body: Buffer,
   headers: Readonly<Record<string, string>>,
-): Omit<ParsedRequest, "inputTokens"> {
+): UncountedRequest {
   const raw = parseBody(body);
   const limit = limitOf(api, raw);
   return {
@@ -32,7 +32,7 @@ export function parseRequest(
   };
 }
 
-function conversationOf(api: WireApi, raw: Json): { system: string; items: WireItem[]; tools: WireTool[] } {
+function conversationOf(api: WireApi, raw: Json): Conversation {
   switch (api) {
     case "responses":
       return { ...parseResponsesItems(raw), tools: parseTools(api, raw["tools"]) };
@@ -59,9 +59,9 @@ function parseBody(body: Buffer): Json {
   try {
     raw = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(body));
   } catch {
-    throw new Refusal(400, unreadable);
+    throw invalid(unreadable);
   }
-  if (!isObject(raw) || !isWellFormed(raw)) throw new Refusal(400, unreadable);
+  if (!isObject(raw) || !isWellFormed(raw)) throw invalid(unreadable);
   return raw;
 }
 
@@ -75,19 +75,12 @@ function isWellFormed(value: unknown): boolean {
 
 function parseTools(api: "responses" | "chat", raw: unknown): WireTool[] {
   if (raw === undefined || raw === null) return [];
-  if (!Array.isArray(raw))
-    throw new Refusal(400, "Invalid type for 'tools': expected an array.", "invalid_type", "tools");
+  if (!Array.isArray(raw)) throw wrongType("tools", "an array");
   return raw.map((one: unknown, index) => {
     const path = `tools[${index}]${api === "chat" ? ".function" : ""}`;
     const tool = api === "chat" && isObject(one) ? one["function"] : one;
-    if (!isObject(one) || one["type"] !== "function" || !isObject(tool)) {
-      throw new Refusal(
-        400,
-        `Invalid value: '${path}'. Supported values are: 'function'.`,
-        "invalid_value",
-        path,
-      );
-    }
+    if (!isObject(one) || one["type"] !== "function" || !isObject(tool))
+      throw notOneOf(path, ["function"], path);
     return {
       name: text(tool["name"], `${path}.name`),
       description: typeof tool["description"] === "string" ? tool["description"] : "",

@@ -1,6 +1,7 @@
 /** `input` of POST /v1/responses. Pure. */
-import { contentParts, isObject, media, text, type Json } from "./fields.ts";
-import { Refusal } from "./refusal.ts";
+import { contentParts, isObject, media, plainText, text, type Json } from "./fields.ts";
+import { missing, notOneOf, wrongType } from "./refusal.ts";
+import { WIRE_FIELDS } from "./wire-fields.ts";
 import type { WireItem, WirePart } from "./wire.ts";
 
 export function parseResponsesItems(raw: Json): { system: string; items: WireItem[] } {
@@ -13,19 +14,13 @@ export function parseResponsesItems(raw: Json): { system: string; items: WireIte
       items: [{ type: "message", role: "user", parts: [{ type: "text", text: input }] }],
     };
   }
-  if (!Array.isArray(input))
-    throw new Refusal(400, "Missing required parameter: 'input'.", "missing_required_parameter", "input");
+  if (!Array.isArray(input)) throw missing("input");
   input.forEach((entry: unknown, index) => {
     const path = `input[${index}]`;
-    if (!isObject(entry))
-      throw new Refusal(400, `Invalid type for '${path}': expected an object.`, "invalid_type", path);
+    if (!isObject(entry)) throw wrongType(path, "an object");
     const role = entry["role"];
     if (role === "system" || role === "developer") {
-      system.push(
-        parts(entry["content"], path)
-          .map((one) => (one.type === "text" ? one.text : ""))
-          .join(""),
-      );
+      system.push(plainText(parts(entry["content"], path)));
     } else items.push(item(entry, path));
   });
   return { system: system.join("\n"), items };
@@ -36,14 +31,8 @@ function item(entry: Json, path: string): WireItem {
   switch (type) {
     case "message": {
       const role = entry["role"];
-      if (role !== "user" && role !== "assistant") {
-        throw new Refusal(
-          400,
-          `Invalid value: '${String(role)}'. Supported values are: 'assistant', 'system', 'developer', and 'user'.`,
-          "invalid_value",
-          `${path}.role`,
-        );
-      }
+      if (role !== "user" && role !== "assistant")
+        throw notOneOf(role, ["assistant", "system", "developer", "user"], `${path}.role`);
       return { type: "message", role, parts: parts(entry["content"], path) };
     }
     case "reasoning": {
@@ -74,14 +63,11 @@ function item(entry: Json, path: string): WireItem {
     case "item_reference":
       return { type: "reference", id: text(entry["id"], `${path}.id`) };
     default:
-      throw new Refusal(
-        400,
-        `Invalid value: '${JSON.stringify(type)}'. Supported values are: 'message', 'reasoning', 'function_call', 'function_call_output', and 'item_reference'.`,
-        "invalid_value",
-        path,
-      );
+      throw notOneOf(type, Object.keys(WIRE_FIELDS.responses.items), path);
   }
 }
+
+const PARTS = ["input_text", "input_image", "output_text", "refusal", "input_file"];
 
 function parts(content: unknown, path: string): WirePart[] {
   return contentParts(content, path, (part, at) => {
@@ -96,12 +82,7 @@ function parts(content: unknown, path: string): WirePart[] {
       case "input_file":
         return media("file", part["file_data"], `${at}.file_data`);
       default:
-        throw new Refusal(
-          400,
-          `Invalid value: '${String(part["type"])}'. Supported values are: 'input_text', 'input_image', 'output_text', 'refusal', and 'input_file'.`,
-          "invalid_value",
-          at,
-        );
+        throw notOneOf(part["type"], PARTS, at);
     }
   });
 }

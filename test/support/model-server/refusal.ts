@@ -24,3 +24,37 @@ export class Refusal extends Error implements Fault {
     this.param = param;
   }
 }
+
+/** A 400. */
+export function invalid(message: string, code: string | null = null, param: string | null = null): Refusal {
+  return new Refusal(400, message, code, param);
+}
+
+/** OpenAI's 400s that several checks use, in its words. */
+export function invalidValue(message: string, param: string): Refusal {
+  return invalid(message, "invalid_value", param);
+}
+
+export function notOneOf(found: unknown, values: readonly string[], param: string): Refusal {
+  const quoted = values.map((value) => `'${value}'`);
+  const list =
+    quoted.length < 2 ? quoted.join("") : `${quoted.slice(0, -1).join(", ")}, and ${quoted.at(-1)}`;
+  const shown = typeof found === "string" ? found : JSON.stringify(found);
+  return invalidValue(`Invalid value: '${shown}'. Supported values are: ${list}.`, param);
+}
+
+export function wrongType(path: string, expected: string): Refusal {
+  return invalid(`Invalid type for '${path}': expected ${expected}.`, "invalid_type", path);
+}
+
+export function missing(parameter: string, param = parameter): Refusal {
+  return invalid(`Missing required parameter: '${parameter}'.`, "missing_required_parameter", param);
+}
+
+export function tooLong(param: string, most: number, chars: number): Refusal {
+  return invalid(
+    `Invalid '${param}': string too long. Expected a string with maximum length ${most}, but got a string with length ${chars} instead.`,
+    "string_above_max_length",
+    param,
+  );
+}

@@ -1,7 +1,7 @@
 /** Events of the Responses API. Pure. Source: OpenAI's streaming events reference. */
 import {
   argumentsText,
-  chunksOf,
+  deltasOf,
   type AnswerWriter,
   type Answering,
   type Closing,
@@ -12,6 +12,7 @@ import { encryptReasoning } from "./encrypted-reasoning.ts";
 import type { WireUsage } from "./wire.ts";
 
 type Item = Record<string, unknown>;
+type Part<Type extends ContentPart["type"]> = Extract<ContentPart, { type: Type }>;
 
 interface ResponsesAnswering extends Answering {
   /** The request asked for encrypted reasoning. */
@@ -28,7 +29,7 @@ export function createResponsesWriter(answering: ResponsesAnswering): AnswerWrit
 
   const event = (type: string, fields: Item): string =>
     `event: ${type}\ndata: ${JSON.stringify({ type, sequence_number: sequence++, ...fields })}\n\n`;
-  const frame = (type: string, fields: Item, delta = false): Frame => ({ text: event(type, fields), delta });
+  const frame = (type: string, fields: Item): Frame => ({ text: event(type, fields), delta: false });
   const response = (status: string, rest: Item = {}): Item => ({
     id,
     object: "response",
@@ -43,91 +44,75 @@ export function createResponsesWriter(answering: ResponsesAnswering): AnswerWrit
   });
   const itemId = (prefix: string): string => `${prefix}_${answering.number}_${output.length}`;
 
-  function* message(
-    part: Extract<ContentPart, { type: "text" | "refusal" }>,
-    chunkChars: number,
-  ): Iterable<Frame> {
+  /** One item, with what is sent between its beginning and its end. Without `done` it stays unfinished. */
+  function* item(open: Item, inside: Iterable<Frame>, done: Item | undefined): Iterable<Frame> {
     const at = output.length;
-    const item = { id: itemId("msg"), type: "message", role: "assistant" };
+    yield frame("response.output_item.added", { output_index: at, item: open });
+    yield* inside;
+    if (done === undefined) return;
+    output.push(done);
+    yield frame("response.output_item.done", { output_index: at, item: done });
+  }
+
+  const deltas = (type: string, where: Item, text: string, chunkChars: number): Iterable<Frame> =>
+    deltasOf(text, chunkChars, (delta) => event(type, { ...where, delta }));
+
+  function message(part: Part<"text" | "refusal">, chunkChars: number): Iterable<Frame> {
+    const opened = { id: itemId("msg"), type: "message", role: "assistant" };
     const kind = part.type === "text" ? "output_text" : "refusal";
-    const content =
-      part.type === "text"
-        ? { type: kind, text: part.text, annotations: [] }
-        : { type: kind, refusal: part.text };
-    const where = { item_id: item.id, output_index: at, content_index: 0 };
-    yield frame("response.output_item.added", {
-      output_index: at,
-      item: { ...item, status: "in_progress", content: [] },
-    });
-    yield frame("response.content_part.added", { ...where, part: { ...content, [part.type]: "" } });
-    for (const delta of chunksOf(part.text, chunkChars)) {
-      yield frame(`response.${kind}.delta`, { ...where, delta }, true);
+    const annotations = part.type === "text" ? { annotations: [] } : {};
+    const content = { type: kind, [part.type]: part.text, ...annotations };
+    const where = { item_id: opened.id, output_index: output.length, content_index: 0 };
+    function* inside() {
+      yield frame("response.content_part.added", { ...where, part: { ...content, [part.type]: "" } });
+      yield* deltas(`response.${kind}.delta`, where, part.text, chunkChars);
+      yield frame(`response.${kind}.done`, { ...where, [part.type]: part.text });
+      yield frame("response.content_part.done", { ...where, part: content });
     }
-    yield frame(`response.${kind}.done`, { ...where, [part.type]: part.text });
-    yield frame("response.content_part.done", { ...where, part: content });
-    const done = { ...item, status: "completed", content: [content] };
-    output.push(done);
-    yield frame("response.output_item.done", { output_index: at, item: done });
+    return item({ ...opened, status: "in_progress", content: [] }, inside(), {
+      ...opened,
+      status: "completed",
+      content: [content],
+    });
   }
 
-  function* reasoning(
-    part: Extract<ContentPart, { type: "reasoning" }>,
-    chunkChars: number,
-  ): Iterable<Frame> {
-    const at = output.length;
-    const item = { id: itemId("rs"), type: "reasoning" };
-    const where = { item_id: item.id, output_index: at, summary_index: 0 };
+  function reasoning(part: Part<"reasoning">, chunkChars: number): Iterable<Frame> {
+    const opened = { id: itemId("rs"), type: "reasoning" };
+    const where = { item_id: opened.id, output_index: output.length, summary_index: 0 };
     const encrypted = answering.encrypted && part.encrypted !== false;
-    yield frame("response.output_item.added", {
-      output_index: at,
-      item: { ...item, summary: [], encrypted_content: null },
-    });
     const shown = answering.summary ? part.text : "";
-    if (shown !== "") {
-      yield frame("response.reasoning_summary_part.added", {
-        ...where,
-        part: { type: "summary_text", text: "" },
-      });
-      for (const delta of chunksOf(shown, chunkChars)) {
-        yield frame("response.reasoning_summary_text.delta", { ...where, delta }, true);
-      }
-      yield frame("response.reasoning_summary_text.done", { ...where, text: shown });
-      yield frame("response.reasoning_summary_part.done", {
-        ...where,
-        part: { type: "summary_text", text: shown },
-      });
+    const summary = { type: "summary_text", text: shown };
+    function* inside() {
+      if (shown === "") return;
+      const kind = "response.reasoning_summary";
+      yield frame(`${kind}_part.added`, { ...where, part: { ...summary, text: "" } });
+      yield* deltas(`${kind}_text.delta`, where, shown, chunkChars);
+      yield frame(`${kind}_text.done`, { ...where, text: shown });
+      yield frame(`${kind}_part.done`, { ...where, part: summary });
     }
-    const done = {
-      ...item,
-      summary: shown === "" ? [] : [{ type: "summary_text", text: shown }],
-      encrypted_content: encrypted ? encryptReasoning(item.id, part.text) : null,
-    };
-    output.push(done);
-    yield frame("response.output_item.done", { output_index: at, item: done });
+    return item({ ...opened, summary: [], encrypted_content: null }, inside(), {
+      ...opened,
+      summary: shown === "" ? [] : [summary],
+      encrypted_content: encrypted ? encryptReasoning(opened.id, part.text) : null,
+    });
   }
 
-  function* call(part: Extract<ContentPart, { type: "call" }>, chunkChars: number): Iterable<Frame> {
-    const at = output.length;
+  function call(part: Part<"call">, chunkChars: number): Iterable<Frame> {
     const text = argumentsText(part.arguments);
-    const item = {
-      id: itemId("fc"),
-      type: "function_call",
-      call_id: part.callId ?? itemId("call"),
-      name: part.name,
-    };
-    const where = { item_id: item.id, output_index: at };
-    yield frame("response.output_item.added", {
-      output_index: at,
-      item: { ...item, status: "in_progress", arguments: "" },
-    });
-    for (const delta of chunksOf(text, chunkChars)) {
-      yield frame("response.function_call_arguments.delta", { ...where, delta }, true);
+    const callId = part.callId ?? itemId("call");
+    const opened = { id: itemId("fc"), type: "function_call", call_id: callId, name: part.name };
+    const where = { item_id: opened.id, output_index: output.length };
+    const kind = "response.function_call_arguments";
+    function* inside() {
+      yield* deltas(`${kind}.delta`, where, text, chunkChars);
+      if (part.cut !== true) yield frame(`${kind}.done`, { ...where, arguments: text });
     }
-    if (part.cut === true) return;
-    yield frame("response.function_call_arguments.done", { ...where, arguments: text });
-    const done = { ...item, status: "completed", arguments: text };
-    output.push(done);
-    yield frame("response.output_item.done", { output_index: at, item: done });
+    const done = { ...opened, status: "completed", arguments: text };
+    return item(
+      { ...opened, status: "in_progress", arguments: "" },
+      inside(),
+      part.cut === true ? undefined : done,
+    );
   }
 
   function closed(closing: Closing): Item {

@@ -1,5 +1,5 @@
 /** What passes through the model server, independent of the wire. Types only. */
-import type { DialectName } from "./dialects/dialect.ts";
+import type { DialectName } from "./dialects/dialects.ts";
 
 /** OpenAI's Responses and chat completions, Anthropic's messages, Google's generateContent. */
 export type WireApi = "responses" | "chat" | "messages" | "gemini";
@@ -27,13 +27,16 @@ export interface WireTool {
   readonly strict?: boolean;
 }
 
-export interface ParsedRequest {
-  readonly api: WireApi;
-  readonly model: string;
-  readonly stream: boolean;
+export interface Conversation {
   readonly system: string;
   readonly items: readonly WireItem[];
   readonly tools: readonly WireTool[];
+}
+
+export interface ParsedRequest extends Conversation {
+  readonly api: WireApi;
+  readonly model: string;
+  readonly stream: boolean;
   readonly maxOutputTokens: number | undefined;
   readonly cacheKey: string | undefined;
   /** The original body. */
@@ -44,6 +47,9 @@ export interface ParsedRequest {
   /** By the server's own tokenizer: what will be billed. */
   readonly inputTokens: number;
 }
+
+/** Before its tokens are counted. */
+export type UncountedRequest = Omit<ParsedRequest, "inputTokens">;
 
 /** The server's answer. Pieces are sent in order; those without content act on the stream itself. */
 export interface Reply {
@@ -119,19 +125,19 @@ export interface ServedModel {
 
 export interface ModelServerOptions {
   /** Default: any free port. */
-  readonly port?: number;
+  readonly port?: number | undefined;
   /** Decides the answer; what it throws becomes a 500 with its message. */
   readonly reply: (request: ParsedRequest) => Reply | Promise<Reply>;
   readonly models: Readonly<Record<string, ServedModel>>;
   readonly countTokens: (text: string) => number;
   /** The only accepted key; `null`: no key is required; default: any that is not empty. */
-  readonly apiKey?: string | null;
+  readonly apiKey?: string | null | undefined;
   /** A client hung up before its answer was whole. */
   readonly onAbort?: (served: ServedRequest) => void;
   /** The server to play; default: the four wires as their owners document them. */
-  readonly dialect?: DialectName;
+  readonly dialect?: DialectName | undefined;
   /** Sends nothing, not even headers, for this time: a local server that reads its prompt. */
-  readonly prefillMs?: number;
+  readonly prefillMs?: number | undefined;
 }
 
 /** One request and its outcome. Times are `Date.now()`. */

@@ -5,21 +5,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { Connection } from "@temporalio/client";
-import { cutChars } from "../../../activities/contract/cut-text.ts";
-import {
-  endProcess,
-  freePort,
-  isAlive,
-  launch,
-  type ProcessMark,
-  run,
-  tail,
-} from "../../../client/setup/processes.ts";
+import { freePort, run } from "../../../client/setup/processes.ts";
 import type { Say } from "../../../client/setup/progress.ts";
 import { probeTemporal } from "../../../worker/connect/probe.ts";
-import { succeeds } from "../../../worker/connect/until.ts";
-import { createClosers } from "../closers.ts";
-import { eventually } from "../eventually.ts";
+import { closable } from "../closers.ts";
+import { ownProcess } from "../own-process.ts";
 import type { OwnTemporal } from "../own-temporal.ts";
 import { type PostgresServer, startPostgresServer } from "../postgres-server.ts";
 import { DATABASES, serverConfig, type ServicePorts, SERVICES } from "./config.ts";
@@ -35,8 +25,6 @@ export interface PostgresTemporal extends OwnTemporal {
 const DYNAMIC_CONFIG = fileURLToPath(new URL("../../../docs/compose/dynamic-config.yaml", import.meta.url));
 /** A busy machine's first start, including namespace caches that are refreshed every 10 s. */
 const START_MS = 120_000;
-/** Each of its log lines has a stack. */
-const LOG_CHARS = 800;
 const RETENTION_SECONDS = 24 * 60 * 60;
 
 /**
@@ -50,8 +38,8 @@ export async function startPostgresTemporal(options: {
 }): Promise<PostgresTemporal> {
   const programs = await temporalServerPrograms(options.say);
   const home = mkdtempSync(join(tmpdir(), "longhaul-temporal-server-"));
-  const { add, close } = createClosers(async () => rmSync(home, { recursive: true, force: true }));
-  try {
+  const remove = async () => rmSync(home, { recursive: true, force: true });
+  return closable(remove, async (add) => {
     const flushed = options.durable ? ["fsync=on", "full_page_writes=on"] : [];
     const postgres = await startPostgresServer({ settings: ["max_connections=100", ...flushed] });
     add(() => postgres.close());
@@ -61,38 +49,34 @@ export async function startPostgresTemporal(options: {
     const config = join(home, "config.yaml");
     const settings = { ports, postgres: `127.0.0.1:${postgres.port}`, dynamicConfig: DYNAMIC_CONFIG };
     writeFileSync(config, serverConfig(settings));
-    const server = serverProcess(programs.server, config, join(home, "temporal.log"));
+    const server = ownProcess(
+      "Temporal's server",
+      {
+        command: programs.server,
+        args: ["--config-file", config, "--allow-no-auth", "start"],
+        log: join(home, "temporal.log"),
+      },
+      () => probeTemporal(address, 1_500),
+      START_MS,
+    );
     add(() => server.stop());
-    await server.start(() => succeeds(connected(address)));
+    await server.start(() => connected(address));
     await registerNamespace(address);
-    const answers = () => succeeds(probeTemporal(address, 1_500));
-    await server.until(answers);
+    await server.until();
     return {
       address,
       postgres,
       pid: server.pid,
       stop: () => server.stop(),
-      start: () => server.start(answers),
-      close,
+      start: () => server.start(),
     };
-  } catch (error) {
-    await close();
-    throw error;
-  }
+  });
 }
 
 async function makeTables({ sql }: ServerPrograms, port: number): Promise<void> {
   for (const [schema, database] of Object.entries(DATABASES)) {
-    const server = [
-      "--plugin",
-      "postgres12",
-      "--endpoint",
-      "127.0.0.1",
-      "--port",
-      String(port),
-      "--user",
-      "postgres",
-    ];
+    const place = ["--endpoint", "127.0.0.1", "--port", String(port), "--user", "postgres"];
+    const server = ["--plugin", "postgres12", ...place];
     const tool = (...args: string[]) => run(sql, [...server, "--database", database, ...args]);
     await tool("create-database");
     await tool("setup-schema", "--version", "0.0");
@@ -114,33 +98,6 @@ async function freePorts(): Promise<ServicePorts> {
   const ports: Partial<Record<keyof ServicePorts, { grpc: number; membership: number }>> = {};
   for (const name of SERVICES) ports[name] = { grpc: await next(), membership: await next() };
   return ports as ServicePorts;
-}
-
-function serverProcess(command: string, config: string, log: string) {
-  let mark: ProcessMark | undefined;
-  const until = async (answers: () => Promise<boolean>) => {
-    const answersWhileAlive = async () => {
-      if (mark && !(await isAlive(mark))) throw new Error("Temporal's server ended");
-      return answers();
-    };
-    try {
-      await eventually("Temporal's server answers", answersWhileAlive, START_MS);
-    } catch (error) {
-      throw new Error(`${String(error)}\n${cutChars(tail(log, 1), LOG_CHARS)}`, { cause: error });
-    }
-  };
-  return {
-    until,
-    pid: () => mark?.pid ?? 0,
-    async start(answers: () => Promise<boolean>) {
-      mark = await launch({ command, args: ["--config-file", config, "--allow-no-auth", "start"], log });
-      await until(answers);
-    },
-    async stop() {
-      if (mark) await endProcess(mark);
-      mark = undefined;
-    },
-  };
 }
 
 async function connected(address: string): Promise<void> {

@@ -1,10 +1,8 @@
 /** Checks of single servers, from which dialects are composed. Pure. */
 import { isOurEncryption } from "../encrypted-reasoning.ts";
 import { isObject, type Json } from "../fields.ts";
-import { Refusal } from "../refusal.ts";
-import type { ParsedRequest } from "../wire.ts";
-
-type Request = Omit<ParsedRequest, "inputTokens">;
+import { invalid, Refusal } from "../refusal.ts";
+import type { UncountedRequest as Request } from "../wire.ts";
 type Check = (request: Request) => void;
 
 function messagesOf({ raw }: Request): readonly Json[] {
@@ -26,8 +24,7 @@ export function noFinalAssistant(message: string, status = 400): Check {
 export function noDeveloper(request: Request): void {
   const place = messagesOf(request).findIndex((message) => message["role"] === "developer");
   if (place === -1) return;
-  throw new Refusal(
-    400,
+  throw invalid(
     `Failed to deserialize the JSON body into the target type: messages[${place}].role: unknown variant \`developer\`, expected one of \`system\`, \`user\`, \`assistant\`, \`tool\``,
     "invalid_request_error",
   );
@@ -56,7 +53,7 @@ export function passedBackReasoning(rule: {
       if (message["role"] !== "assistant" || callsOf(message).length === 0) return;
       const thoughts = message["reasoning_content"];
       if (typeof thoughts === "string" && (rule.empty || thoughts !== "")) return;
-      throw new Refusal(400, rule.message(index), "invalid_request_error");
+      throw invalid(rule.message(index), "invalid_request_error");
     });
   };
 }
@@ -65,11 +62,7 @@ export function nineCharIds(request: Request): void {
   for (const item of request.items) {
     if (item.type !== "call" && item.type !== "result") continue;
     if (/^[a-zA-Z0-9]{9}$/.test(item.callId)) continue;
-    throw new Refusal(
-      400,
-      `Tool call id was ${item.callId} but must be a-z, A-Z, 0-9, with a length of 9.`,
-      "3280",
-    );
+    throw invalid(`Tool call id was ${item.callId} but must be a-z, A-Z, 0-9, with a length of 9.`, "3280");
   }
 }
 
@@ -78,12 +71,11 @@ export function mistralOrder(request: Request): void {
   messages.forEach((message, index) => {
     const before = messages[index - 1]?.["role"];
     if (message["role"] === "user" && before === "tool")
-      throw new Refusal(400, "Unexpected role 'user' after role 'tool'", "3230");
+      throw invalid("Unexpected role 'user' after role 'tool'", "3230");
   });
   const last = messages.at(-1)?.["role"];
   if (last === "user" || last === "tool") return;
-  throw new Refusal(
-    400,
+  throw invalid(
     `Expected last role User or Tool (or Assistant with prefix True) for serving but got ${String(last)}`,
     "3230",
   );
@@ -103,8 +95,7 @@ export function signedCalls(request: Request): void {
     const name = isObject(called) ? String(called["name"]) : "";
     if (signature === "skip_thought_signature_validator") return;
     if (typeof signature === "string" && isOurEncryption(name, signature)) return;
-    throw new Refusal(
-      400,
+    throw invalid(
       `Function call is missing a thought_signature in functionCall parts. This is required for tools to work correctly, and missing thought_signature may lead to degraded model performance. Additional data, function call \`default_api:${name}\` , position ${index + 1}.`,
     );
   });
@@ -116,8 +107,7 @@ export function schemaWithout(keywords: readonly string[]): Check {
     request.tools.forEach((tool, index) => {
       const found = keywords.find((keyword) => hasKey(tool.schema, keyword));
       if (found === undefined) return;
-      throw new Refusal(
-        400,
+      throw invalid(
         `Invalid JSON payload received. Unknown name "${found}" at 'tools[${index}].function_declarations[0].parameters': Cannot find field.`,
       );
     });

@@ -1,29 +1,10 @@
-/** How a server differs from the four wires as their owners document them. Types only. */
+/** How a server differs from the four wires as their owners document them. */
 import type { KnownFields } from "../check-fields.ts";
 import type { Fault } from "../refusal.ts";
-import type { HttpError, ParsedRequest, ServedModel, WireApi } from "../wire.ts";
+import type { HttpError, ServedModel, UncountedRequest, WireApi } from "../wire.ts";
 
-export type DialectName =
-  | "openai"
-  | "openai-chat"
-  | "openrouter"
-  | "azure"
-  | "azure-classic"
-  | "vllm"
-  | "vllm-responses"
-  | "ollama"
-  | "lmstudio"
-  | "llamacpp"
-  | "litellm"
-  | "deepseek"
-  | "kimi"
-  | "glm"
-  | "groq"
-  | "together"
-  | "mistral"
-  | "gemini-compatible"
-  | "anthropic"
-  | "gemini";
+/** Takes whatever is sent. */
+export const LENIENT: KnownFields = { parameters: "any", fields: "any" };
 
 export interface Dialect {
   /** The wire that a session on it uses; the server may serve others as well. */
@@ -39,13 +20,14 @@ export interface Dialect {
   /** What OpenAI's two wires accept beyond the official schema; default nothing. */
   readonly known?: KnownFields;
   /** Refuses what only this server refuses, with its own words. */
-  readonly check?: (request: Omit<ParsedRequest, "inputTokens">, model: ServedModel) => void;
+  readonly check?: (request: UncountedRequest, model: ServedModel) => void;
   readonly chat?: Partial<ChatStyle>;
-  readonly overflow?: (size: PromptSize) => Fault;
+  /** Its refusal of a prompt that is too long: a 400 unless it says otherwise. */
+  readonly overflow?: (size: PromptSize) => Partial<Fault> & Pick<Fault, "message">;
   /** Cuts a prompt that is too long without an error, and bills the rest. */
   readonly truncates?: true;
   /** A 429 that asks for a wait in seconds. */
-  readonly rateLimit?: (seconds: number) => HttpError;
+  readonly rateLimit?: (seconds: number) => Omit<HttpError, "status">;
   readonly errorBody?: (fault: Fault) => unknown;
 }
 

@@ -1,5 +1,4 @@
 /** Hosted services with their own chat completions. */
-import type { Fault } from "../refusal.ts";
 import { nineChars } from "./chat-style.ts";
 import {
   all,
@@ -12,23 +11,9 @@ import {
   signedCalls,
   schemaWithout,
 } from "./checks.ts";
-import type { Dialect, DialectName } from "./dialect.ts";
+import { type Dialect, LENIENT } from "./dialect.ts";
 
-type Hosted = Extract<
-  DialectName,
-  "deepseek" | "kimi" | "glm" | "groq" | "together" | "mistral" | "gemini-compatible"
->;
-
-const LENIENT = { parameters: "any", fields: "any" } as const;
-
-const overflow = (message: string, code: string | null = null, status = 400): Fault => ({
-  status,
-  message,
-  code,
-  param: null,
-});
-
-export const HOSTED: Readonly<Record<Hosted, Dialect>> = {
+export const HOSTED = {
   // Source: api-docs.deepseek.com, "Thinking Mode"; pi#3636, kimi-cli#2141, hermes-agent#15478; keep-alive: its "Rate Limit".
   deepseek: {
     api: "chat",
@@ -57,11 +42,10 @@ export const HOSTED: Readonly<Record<Hosted, Dialect>> = {
         message: () => "The `reasoning_content` in the thinking mode must be passed back to the API.",
       }),
     ),
-    overflow: ({ tokens, window }) =>
-      overflow(
-        `This model's maximum context length is ${window} tokens. However, you requested ${tokens} tokens (${tokens} in the messages, 0 in the completion). Please reduce the length of the messages or completion.`,
-        "invalid_request_error",
-      ),
+    overflow: ({ tokens, window }) => ({
+      message: `This model's maximum context length is ${window} tokens. However, you requested ${tokens} tokens (${tokens} in the messages, 0 in the completion). Please reduce the length of the messages or completion.`,
+      code: "invalid_request_error",
+    }),
   },
 
   // Usage inside the choice, ids made of the tool's name. Source: crush#2696, hermes-agent#15478, LibreChat#13366; platform.moonshot.ai/docs.
@@ -83,10 +67,10 @@ export const HOSTED: Readonly<Record<Hosted, Dialect>> = {
       message: (index) =>
         `thinking is enabled but reasoning_content is missing in assistant tool call message at index ${index}`,
     }),
-    overflow: ({ tokens, window }) =>
-      overflow(`Invalid request: Your request exceeded model token limit: ${window} (requested: ${tokens})`),
+    overflow: ({ tokens, window }) => ({
+      message: `Invalid request: Your request exceeded model token limit: ${window} (requested: ${tokens})`,
+    }),
     rateLimit: (seconds) => ({
-      status: 429,
       body: {
         error: {
           message: `Your account reached max request per minute(RPM): 3, please try again after ${seconds} seconds`,
@@ -102,9 +86,8 @@ export const HOSTED: Readonly<Record<Hosted, Dialect>> = {
     basePath: "/api/paas/v4",
     known: LENIENT,
     chat: { reasoning: "reasoning_content", calls: "whole", usage: "with-finish", alwaysUsage: true },
-    overflow: () => overflow("Prompt exceeds max length", "1261"),
+    overflow: () => ({ message: "Prompt exceeds max length", code: "1261" }),
     rateLimit: () => ({
-      status: 429,
       body: {
         error: { code: "1302", message: "High concurrency usage of this API, please reduce concurrency." },
       },
@@ -118,10 +101,11 @@ export const HOSTED: Readonly<Record<Hosted, Dialect>> = {
     basePath: "/openai/v1",
     known: { parameters: ["reasoning_format", "include_reasoning"], fields: ["reasoning"] },
     chat: { reasoning: "reasoning", calls: "whole", usage: "x_groq", alwaysUsage: true },
-    overflow: () =>
-      overflow("Please reduce the length of the messages or completion.", "context_length_exceeded"),
+    overflow: () => ({
+      message: "Please reduce the length of the messages or completion.",
+      code: "context_length_exceeded",
+    }),
     rateLimit: (seconds) => ({
-      status: 429,
       headers: { "retry-after": String(seconds), "x-ratelimit-reset-tokens": `${seconds}s` },
       body: {
         error: {
@@ -138,12 +122,10 @@ export const HOSTED: Readonly<Record<Hosted, Dialect>> = {
     api: "chat",
     known: LENIENT,
     chat: { reasoning: "reasoning", laterPieces: { id: "", type: "", name: "" }, usage: "with-finish" },
-    overflow: ({ tokens, window, maxOutputTokens }) =>
-      overflow(
-        `Input validation error: \`inputs\` tokens + \`max_new_tokens\` must be <= ${window}. Given: ${tokens} \`inputs\` tokens and ${maxOutputTokens} \`max_new_tokens\``,
-        null,
-        422,
-      ),
+    overflow: ({ tokens, window, maxOutputTokens }) => ({
+      status: 422,
+      message: `Input validation error: \`inputs\` tokens + \`max_new_tokens\` must be <= ${window}. Given: ${tokens} \`inputs\` tokens and ${maxOutputTokens} \`max_new_tokens\``,
+    }),
   },
 
   // Nine-character ids, order of roles, unknown parameters refused by a validator.
@@ -153,13 +135,11 @@ export const HOSTED: Readonly<Record<Hosted, Dialect>> = {
     known: { parameters: ["safe_prompt", "random_seed", "prompt_mode"], fields: ["prefix"] },
     chat: { calls: "whole", callId: nineChars, usage: "with-finish", alwaysUsage: true },
     check: all(noDeveloper, oldLimitAlone, nineCharIds, mistralOrder),
-    overflow: ({ tokens, window }) =>
-      overflow(
-        `Prompt contains ${tokens} tokens and 0 draft tokens, too large for model with ${window} maximum context length`,
-        "3051",
-      ),
+    overflow: ({ tokens, window }) => ({
+      message: `Prompt contains ${tokens} tokens and 0 draft tokens, too large for model with ${window} maximum context length`,
+      code: "3051",
+    }),
     rateLimit: () => ({
-      status: 429,
       body: {
         object: "error",
         message: "Rate limit exceeded",
@@ -200,10 +180,10 @@ export const HOSTED: Readonly<Record<Hosted, Dialect>> = {
       schemaWithout(["exclusiveMinimum", "exclusiveMaximum", "$schema", "const"]),
       signedCalls,
     ),
-    overflow: ({ tokens, window }) =>
-      overflow(`The input token count (${tokens}) exceeds the maximum number of tokens allowed (${window}).`),
+    overflow: ({ tokens, window }) => ({
+      message: `The input token count (${tokens}) exceeds the maximum number of tokens allowed (${window}).`,
+    }),
     rateLimit: (seconds) => ({
-      status: 429,
       body: [
         {
           error: {
@@ -217,4 +197,4 @@ export const HOSTED: Readonly<Record<Hosted, Dialect>> = {
     }),
     errorBody: ({ status, message }) => [{ error: { code: status, message, status: "INVALID_ARGUMENT" } }],
   },
-};
+} satisfies Record<string, Dialect>;

@@ -2,19 +2,9 @@
 import type { Fault } from "../refusal.ts";
 import { event } from "./chat-style.ts";
 import { noFinalAssistant } from "./checks.ts";
-import type { Dialect, DialectName } from "./dialect.ts";
+import { type Dialect, LENIENT } from "./dialect.ts";
 
-type Local = Extract<DialectName, "vllm" | "vllm-responses" | "ollama" | "lmstudio" | "llamacpp">;
-
-const LENIENT = { parameters: "any", fields: "any" } as const;
-const overflow = (message: string, status = 400, code: string | null = null): Fault => ({
-  status,
-  message,
-  code,
-  param: null,
-});
-
-export const LOCAL: Readonly<Record<Local, Dialect>> = {
+export const LOCAL = {
   // Source: docs.vllm.ai, "OpenAI-compatible server" and "Reasoning outputs".
   vllm: {
     api: "chat",
@@ -27,10 +17,9 @@ export const LOCAL: Readonly<Record<Local, Dialect>> = {
         event({ error: { message, type: "InternalServerError", param: null, code: status } }) +
         "data: [DONE]\n\n",
     },
-    overflow: ({ tokens, window }) =>
-      overflow(
-        `The decoder prompt (length ${tokens}) is longer than the maximum model length of ${window}. Make sure that \`max_model_len\` is no smaller than the number of text tokens.`,
-      ),
+    overflow: ({ tokens, window }) => ({
+      message: `The decoder prompt (length ${tokens}) is longer than the maximum model length of ${window}. Make sure that \`max_model_len\` is no smaller than the number of text tokens.`,
+    }),
     errorBody: vllmError,
   },
   // Its pydantic models follow the official schema: an image of a person needs `detail`. Source: vercel/ai#20300.
@@ -38,10 +27,9 @@ export const LOCAL: Readonly<Record<Local, Dialect>> = {
     api: "responses",
     key: "none",
     known: { parameters: "any", fields: "any", needsDetail: true },
-    overflow: ({ tokens, window }) =>
-      overflow(
-        `This model's maximum context length is ${window} tokens. However, your request has ${tokens} input tokens. Please reduce the length of the input messages.`,
-      ),
+    overflow: ({ tokens, window }) => ({
+      message: `This model's maximum context length is ${window} tokens. However, your request has ${tokens} input tokens. Please reduce the length of the input messages.`,
+    }),
     errorBody: vllmError,
   },
   // Cuts at its num_ctx without an error; whole calls, sometimes with an empty `type`.
@@ -71,10 +59,9 @@ export const LOCAL: Readonly<Record<Local, Dialect>> = {
       callId: (answer, index) => String(answer * 1_000_000 + index + 100_000_000),
       midStream: ({ message }) => `event: error\n${event({ error: { message } })}`,
     },
-    overflow: ({ window }) =>
-      overflow(
-        `Trying to keep the first 4096 tokens when context the overflows. However, the model is loaded with context length of only ${window} tokens, which is not enough. Try to load the model with a larger context length, or provide a shorter input`,
-      ),
+    overflow: ({ window }) => ({
+      message: `Trying to keep the first 4096 tokens when context the overflows. However, the model is loaded with context length of only ${window} tokens, which is not enough. Try to load the model with a larger context length, or provide a shorter input`,
+    }),
     errorBody: ({ message }) => ({ error: message }),
   },
   // Refuses a last message of the assistant if thinking is on. Source: llama.cpp server's README; hermes-agent#80265.
@@ -87,17 +74,15 @@ export const LOCAL: Readonly<Record<Local, Dialect>> = {
       callId: (answer, index) => `${"x".repeat(24)}${answer.toString(36)}z${index}`,
     },
     check: noFinalAssistant("Assistant response prefill is incompatible with enable_thinking.", 500),
-    overflow: ({ tokens, window }) =>
-      overflow(
-        `request (${tokens} tokens) exceeds the available context size (${window} tokens), try increasing it`,
-        400,
-        "exceed_context_size_error",
-      ),
+    overflow: ({ tokens, window }) => ({
+      message: `request (${tokens} tokens) exceeds the available context size (${window} tokens), try increasing it`,
+      code: "exceed_context_size_error",
+    }),
     errorBody: ({ status, message, code }) => ({
       error: { code: status, message, type: code ?? "invalid_request_error" },
     }),
   },
-};
+} satisfies Record<string, Dialect>;
 
 function vllmError({ status, message }: Fault): unknown {
   return {

@@ -1,16 +1,12 @@
 /** Services between us and a model's owner: routers, proxies, Azure. */
 import { event } from "./chat-style.ts";
-import type { Dialect, DialectName } from "./dialect.ts";
-
-type Router = Extract<DialectName, "openrouter" | "azure" | "azure-classic" | "litellm">;
-
-const LENIENT = { parameters: "any", fields: "any" } as const;
+import { type Dialect, LENIENT } from "./dialect.ts";
 
 const plain = (message: string, more: Record<string, unknown> = {}) => ({
   error: { message, type: "invalid_request_error", param: null, code: null, ...more },
 });
 
-export const ROUTERS: Readonly<Record<Router, Dialect>> = {
+export const ROUTERS = {
   // Comments while it waits, errors next to choices in mid-stream, the cost in the bill.
   // Source: openrouter.ai/docs, "Streaming" and "Errors"; dcdpr/jp#978, OmniRoute#8210, opencode#26170.
   openrouter: {
@@ -32,13 +28,10 @@ export const ROUTERS: Readonly<Record<Router, Dialect>> = {
         }) + "data: [DONE]\n\n",
     },
     overflow: ({ tokens, window }) => ({
-      status: 400,
       message: JSON.stringify(plain(`prompt is too long: ${tokens} tokens > ${window} maximum`)),
-      code: null,
       param: "raw",
     }),
     rateLimit: (seconds) => ({
-      status: 429,
       headers: { "retry-after": String(seconds) },
       body: {
         error: {
@@ -85,7 +78,6 @@ export const ROUTERS: Readonly<Record<Router, Dialect>> = {
       }),
     },
     rateLimit: (seconds) => ({
-      status: 429,
       headers: { "retry-after": String(seconds), "retry-after-ms": String(seconds * 1_000) },
       body: plain(
         `Requests to the ChatCompletions_Create Operation under Azure OpenAI API version 2024-10-21 have exceeded call rate limit of your current OpenAI S0 pricing tier. Please retry after ${seconds} seconds.`,
@@ -100,13 +92,9 @@ export const ROUTERS: Readonly<Record<Router, Dialect>> = {
     known: LENIENT,
     chat: { reasoning: "reasoning_content", laterPieces: { id: null, type: "function" } },
     overflow: ({ tokens, window }) => ({
-      status: 400,
       message: `litellm.ContextWindowExceededError: litellm.BadRequestError: ContextWindowExceededError: OpenAIException - This model's maximum context length is ${window} tokens. However, your messages resulted in ${tokens} tokens.`,
-      code: null,
-      param: null,
     }),
     rateLimit: () => ({
-      status: 429,
       body: {
         error: {
           message: "litellm.RateLimitError: RateLimitError: OpenAIException - Slow down.",
@@ -117,4 +105,4 @@ export const ROUTERS: Readonly<Record<Router, Dialect>> = {
       },
     }),
   },
-};
+} satisfies Record<string, Dialect>;

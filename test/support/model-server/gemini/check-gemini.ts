@@ -1,84 +1,12 @@
 /** What Gemini refuses. Pure. Source: its error texts in public issues (gemini-cli, dify#29187, code_puppy#165, vercel/ai). */
 import { isOurEncryption } from "../encrypted-reasoning.ts";
 import { isObject, type Json } from "../fields.ts";
-import type { ParsedRequest, ServedModel } from "../wire.ts";
-import { contentsOf, invalid, partsOf } from "./parse-gemini.ts";
+import { invalid } from "../refusal.ts";
+import { WIRE_FIELDS } from "../wire-fields.ts";
+import type { ServedModel, UncountedRequest as Request } from "../wire.ts";
+import { contentsOf, partsOf } from "./parse-gemini.ts";
 
-type Request = Omit<ParsedRequest, "inputTokens">;
-
-/** Source: Google's reference, GenerateContentRequest, GenerationConfig and Content. */
-const FIELDS = {
-  request: [
-    "cachedContent",
-    "contents",
-    "generationConfig",
-    "labels",
-    "safetySettings",
-    "serviceTier",
-    "store",
-    "systemInstruction",
-    "toolConfig",
-    "tools",
-  ],
-  generationConfig: [
-    "candidateCount",
-    "frequencyPenalty",
-    "maxOutputTokens",
-    "mediaResolution",
-    "presencePenalty",
-    "responseJsonSchema",
-    "responseLogprobs",
-    "responseMimeType",
-    "responseModalities",
-    "responseSchema",
-    "seed",
-    "stopSequences",
-    "temperature",
-    "thinkingConfig",
-    "topK",
-    "topP",
-  ],
-  thinkingConfig: ["includeThoughts", "thinkingBudget", "thinkingLevel"],
-  content: ["role", "parts"],
-  part: [
-    "text",
-    "thought",
-    "thoughtSignature",
-    "inlineData",
-    "fileData",
-    "functionCall",
-    "functionResponse",
-    "mediaResolution",
-    "partMetadata",
-  ],
-  declaration: ["name", "description", "behavior", "parameters", "parametersJsonSchema", "response"],
-};
-
-/** Source: Google's reference, Schema: the subset of OpenAPI 3.0 that `parameters` takes. */
-const SCHEMA_FIELDS = [
-  "anyOf",
-  "default",
-  "description",
-  "enum",
-  "example",
-  "format",
-  "items",
-  "maxItems",
-  "maxLength",
-  "maxProperties",
-  "maximum",
-  "minItems",
-  "minLength",
-  "minProperties",
-  "minimum",
-  "nullable",
-  "pattern",
-  "properties",
-  "propertyOrdering",
-  "required",
-  "title",
-  "type",
-];
+const FIELDS = WIRE_FIELDS.gemini;
 const TOOL_NAME = /^[a-zA-Z_][a-zA-Z0-9_.:-]{0,127}$/;
 /** Documented for calls that come from another model. Source: Google's guide, "Thought signatures". */
 const NO_VALIDATION = ["skip_thought_signature_validator", "context_engineering_is_the_way_to_go"];
@@ -133,7 +61,7 @@ function checkSchema(schema: unknown, path: string): void {
     throw invalid(
       `Invalid value at '${path}' (type.googleapis.com/google.ai.generativelanguage.v1beta.Schema)`,
     );
-  known(schema, SCHEMA_FIELDS, path);
+  known(schema, FIELDS.schema, path);
   if (Array.isArray(schema["type"]))
     throw invalid(`Proto field is not repeating, cannot start list at '${path}.type'.`);
   const { properties, items } = schema;

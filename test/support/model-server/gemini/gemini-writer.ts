@@ -1,7 +1,7 @@
 /** Chunks of Gemini's streamGenerateContent. Pure. Source: Google's reference, GenerateContentResponse. */
 import {
   argumentsText,
-  chunksOf,
+  deltasOf,
   type AnswerWriter,
   type Answering,
   type Closing,
@@ -48,14 +48,12 @@ export function createGeminiWriter(answering: GeminiAnswering): AnswerWriter {
       case "text":
       case "refusal":
         parts.push({ text: one.text });
-        for (const piece of chunksOf(one.text, chunkChars))
-          yield { text: chunk({ text: piece }), delta: true };
+        yield* deltasOf(one.text, chunkChars, (text) => chunk({ text }));
         return;
       case "reasoning":
         if (!answering.thoughts) return;
         parts.push({ text: one.text, thought: true });
-        for (const piece of chunksOf(one.text, chunkChars))
-          yield { text: chunk({ text: piece, thought: true }), delta: true };
+        yield* deltasOf(one.text, chunkChars, (text) => chunk({ text, thought: true }));
         return;
       case "call": {
         const args = objectOf(one.arguments);

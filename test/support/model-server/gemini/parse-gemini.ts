@@ -1,16 +1,10 @@
 /** POST /v1beta/models/X:streamGenerateContent to the neutral form. Pure. @throws Refusal */
-import { imageTypeOf, isObject, type Json } from "../fields.ts";
-import { Refusal } from "../refusal.ts";
-import type { WireItem, WirePart, WireTool } from "../wire.ts";
-
-export interface GeminiConversation {
-  readonly system: string;
-  readonly items: WireItem[];
-  readonly tools: WireTool[];
-}
+import { bytesIn, imageTypeOf, isObject, type Json } from "../fields.ts";
+import { invalid } from "../refusal.ts";
+import type { Conversation, WireItem, WirePart, WireTool } from "../wire.ts";
 
 /** A result answers the oldest open call of its name; ids, if present, decide. */
-export function parseGemini(raw: Json): GeminiConversation {
+export function parseGemini(raw: Json): Conversation {
   const items: WireItem[] = [];
   const waiting: { id: string; name: string }[] = [];
   contentsOf(raw).forEach((content, index) => {
@@ -92,8 +86,7 @@ function mediaOf(part: Json, path: string): WirePart[] {
     throw invalid(`Invalid value at '${path}.inline_data'`);
   const isImage = mimeType.startsWith("image/");
   if (isImage && imageTypeOf(data) === undefined) throw invalid("Unable to process input image.");
-  const bytes = Math.floor((data.replace(/=+$/, "").length * 3) / 4);
-  return [{ type: isImage ? "image" : "file", mediaType: mimeType, bytes }];
+  return [{ type: isImage ? "image" : "file", mediaType: mimeType, bytes: bytesIn(data) }];
 }
 
 function textOf(part: Json): string {
@@ -111,9 +104,4 @@ function toolsOf(tools: unknown): WireTool[] {
       schema: one["parametersJsonSchema"] ?? one["parameters"],
     }));
   });
-}
-
-/** Google's 400. */
-export function invalid(message: string): Refusal {
-  return new Refusal(400, message);
 }

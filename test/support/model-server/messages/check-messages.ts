@@ -1,46 +1,13 @@
 /** What Anthropic refuses. Pure. Source: its error texts, quoted in public issues (claude-code, inspect_ai, opencode). */
 import { isOurEncryption } from "../encrypted-reasoning.ts";
 import { isObject, type Json } from "../fields.ts";
+import { invalid } from "../refusal.ts";
 import { schemaProblem } from "../schema-problem.ts";
-import type { ParsedRequest, ServedModel } from "../wire.ts";
-import { blocksOf, invalid } from "./parse-messages.ts";
+import { WIRE_FIELDS } from "../wire-fields.ts";
+import type { ServedModel, UncountedRequest as Request } from "../wire.ts";
+import { blocksOf } from "./parse-messages.ts";
 
-type Request = Omit<ParsedRequest, "inputTokens">;
-
-/** Source: Anthropic's reference, "Create a Message", and the fields that @ai-sdk/anthropic knows. */
-const PARAMETERS = [
-  "cache_control",
-  "container",
-  "context_management",
-  "inference_geo",
-  "max_tokens",
-  "mcp_servers",
-  "messages",
-  "metadata",
-  "model",
-  "output_config",
-  "output_format",
-  "service_tier",
-  "speed",
-  "stop_sequences",
-  "stream",
-  "system",
-  "temperature",
-  "thinking",
-  "tool_choice",
-  "tools",
-  "top_k",
-  "top_p",
-];
-const BLOCK_FIELDS: Readonly<Record<string, readonly string[]>> = {
-  text: ["text", "cache_control", "citations"],
-  image: ["source", "cache_control"],
-  document: ["source", "cache_control", "title", "context", "citations"],
-  thinking: ["thinking", "signature"],
-  redacted_thinking: ["data"],
-  tool_use: ["id", "name", "input", "cache_control", "caller"],
-  tool_result: ["tool_use_id", "content", "is_error", "cache_control"],
-};
+const { parameters: PARAMETERS, blocks: BLOCK_FIELDS } = WIRE_FIELDS.messages;
 const MAX_CACHE_MARKS = 4;
 const ID = /^[a-zA-Z0-9_-]+$/;
 const PROPERTY_NAME = /^[a-zA-Z0-9_.-]{1,64}$/;

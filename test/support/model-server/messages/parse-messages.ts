@@ -1,19 +1,13 @@
 /** POST /v1/messages to the neutral form. Pure. @throws Refusal if the body is not what the format allows */
-import { imageTypeOf, isDamaged, isObject, type Json } from "../fields.ts";
-import { Refusal } from "../refusal.ts";
-import type { WireItem, WirePart, WireTool } from "../wire.ts";
+import { bytesIn, imageTypeOf, isDamaged, isObject, type Json } from "../fields.ts";
+import { invalid } from "../refusal.ts";
+import type { Conversation, WireItem, WirePart, WireTool } from "../wire.ts";
 
 /** Of one image, as base64. */
 const MAX_IMAGE_CHARS = 5 * 1024 * 1024;
 
 /** The content of an Anthropic request; check-messages.ts checks the order. */
-export interface MessagesConversation {
-  readonly system: string;
-  readonly items: WireItem[];
-  readonly tools: WireTool[];
-}
-
-export function parseMessages(raw: Json): MessagesConversation {
+export function parseMessages(raw: Json): Conversation {
   const messages = raw["messages"];
   if (!Array.isArray(messages)) throw invalid("messages: Field required");
   const items: WireItem[] = [];
@@ -93,7 +87,7 @@ function partOf(block: Json, path: string): WirePart {
   const data = field(source, "data", `${path}.source`);
   const mediaType = field(source, "media_type", `${path}.source`);
   if (kind === "image") checkImage(data, mediaType, path);
-  return { type: kind, mediaType, bytes: Math.floor((data.replace(/=+$/, "").length * 3) / 4) };
+  return { type: kind, mediaType, bytes: bytesIn(data) };
 }
 
 function checkImage(data: string, mediaType: string, path: string): void {
@@ -142,9 +136,4 @@ function field(block: Json, name: string, path: string): string {
       ? `${path}.${name}: Field required`
       : `${path}.${name}: Input should be a valid string`,
   );
-}
-
-/** Anthropic's 400. */
-export function invalid(message: string): Refusal {
-  return new Refusal(400, message);
 }
