@@ -1,4 +1,4 @@
-/** Memory of a worker by session of those that are over and wait for a person. */
+/** Memory of a worker by session: of those that wait for a model, and of those that are over and wait for a person. */
 import type { Stand } from "../stand/stand.ts";
 import { atMost, type Figure } from "../table.ts";
 import type { Scale } from "./group.ts";
@@ -15,7 +15,22 @@ export async function measureMemory(stand: Stand, scale: Scale): Promise<Figure[
   const before = await rss(stand);
   await endedSessions(stand, count, count / 5);
   const idle = await rss(stand);
+  const waiting = await Promise.all(
+    Array.from({ length: count }, () =>
+      stand.start({ steps: 0, calls: 0, tool: "probe", hangs: true }, { bulk: true }),
+    ),
+  );
+  await Promise.all(waiting.map(({ id }) => stand.model.nth(id, 1)));
+  const during = await rss(stand);
+  await Promise.all(waiting.map(({ handle }) => handle.cancel()));
+  await Promise.all(waiting.map(({ handle }) => handle.result().catch(() => undefined)));
   return [
+    {
+      name: "memory of a session that waits for its model",
+      value: (during - idle) / count / KB,
+      unit: "KB",
+      n: count,
+    },
     {
       name: "memory of an idle session (ended, resumed by `say`)",
       value: (idle - before) / count / KB,

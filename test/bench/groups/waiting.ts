@@ -1,4 +1,6 @@
-/** What waiting costs: of a step whose model streams for seconds while no one watches. */
+/** What waiting costs: of a step whose model streams for seconds while no one watches, and of a worker with nothing to do. */
+import { setTimeout as sleep } from "node:timers/promises";
+import { startWorkerProcess } from "../../support/worker-process.ts";
 import { ownCpuMs, perUnit } from "../stand/processes.ts";
 import type { BenchSession, Stand } from "../stand/stand.ts";
 import { sum } from "../stats.ts";
@@ -26,7 +28,32 @@ export async function measureWaiting(stand: Stand, scale: Scale): Promise<Figure
   for (const seconds of scale.waitingSeconds)
     for (const sessions of scale.waitingSessions)
       figures.push(...figuresOf(seconds, sessions, await streaming(stand, seconds, sessions)));
-  return figures;
+  return [...figures, await idleWorker(stand)];
+}
+
+const IDLE_SECONDS = 20;
+/** A connection's statistics reach the others at most so late. Source: Postgres' documentation, the cumulative statistics system. */
+const STATISTICS_MS = 1_000;
+
+async function idleWorker(stand: Stand): Promise<Figure> {
+  stand.say("an idle worker");
+  const worker = await startWorkerProcess({ ...stand.environment, LONGHAUL_TASK_QUEUE: "bench-idle" });
+  const commits = async () => {
+    await sleep(STATISTICS_MS);
+    const { rows } = await stand.store.pool.query<{ commits: string }>(
+      "select xact_commit as commits from pg_stat_database where datname = current_database()",
+    );
+    return Number(rows[0]?.commits);
+  };
+  try {
+    const before = await commits();
+    await sleep(IDLE_SECONDS * 1_000);
+    // The first reading's own came after it.
+    const value = ((await commits()) - before - 1) / (IDLE_SECONDS / 10);
+    return { name: "idle worker: Postgres commits in 10 s", value, unit: "", n: 1, goal: atMost(5) };
+  } finally {
+    await worker.terminate();
+  }
 }
 
 async function streaming(stand: Stand, seconds: number, count: number): Promise<Counters> {

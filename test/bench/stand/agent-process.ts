@@ -4,6 +4,7 @@ import { pino } from "pino";
 import type { AgentActivities } from "../../../activities/contract/activities.ts";
 import { createSanitizer } from "../../../activities/redaction/sanitizer.ts";
 import { createActivities, type AgentDeps } from "../../../activities/index.ts";
+import type { Sandbox } from "../../../activities/sandbox/sandbox.ts";
 import type { SandboxHost } from "../../../activities/sandbox/sandbox-host.ts";
 import { createToolRegistry, toolRegistry } from "../../../activities/tools/index.ts";
 import { freePort } from "../../../client/setup/processes.ts";
@@ -11,7 +12,6 @@ import { ensureWorkflowBundle } from "../../../worker/bundle.ts";
 import { readWorkerConfig } from "../../../worker/config.ts";
 import { bindDeps } from "../../../worker/deps.ts";
 import { workerOptions } from "../../../worker/worker-options.ts";
-import { createFakeSandbox } from "../../support/fake-sandbox.ts";
 import { serve } from "./channel.ts";
 import { meterVerbs, timed, countTransactions } from "./meter.ts";
 import { probe } from "./probe-tool.ts";
@@ -28,15 +28,19 @@ const connection = await NativeConnection.connect({ address: process.env["TEMPOR
 const namespace = "default";
 const bound = await bindDeps(config, { connection, namespace, sanitizer, logger: pino({ level: "error" }) });
 
-const sandbox = await createFakeSandbox();
-/** Sessions in bulk get a sandbox without a container: fifty of those would be what is measured. */
+const { sandboxHost: host } = bound.deps;
+const isBulk = (id: string) => id.startsWith("bulk-");
+let shared: Promise<Sandbox> | undefined;
+/** Sessions in bulk share one sandbox: fifty containers would be what is measured. */
 const sandboxHost: SandboxHost = {
-  ...bound.deps.sandboxHost,
+  ...host,
   open: (spec, signal) =>
-    spec.sessionId.startsWith("bulk-") ? Promise.resolve(sandbox) : bound.deps.sandboxHost.open(spec, signal),
-  remove: (id) => (id.startsWith("bulk-") ? Promise.resolve() : bound.deps.sandboxHost.remove(id)),
+    isBulk(spec.sessionId)
+      ? (shared ??= host.open({ ...spec, sessionId: "bench-bulk" }))
+      : host.open(spec, signal),
+  remove: (id) => (isBulk(id) ? Promise.resolve() : host.remove(id)),
   volume: (id) =>
-    id.startsWith("bulk-") ? Promise.resolve(sandbox.identity.volume) : bound.deps.sandboxHost.volume(id),
+    isBulk(id) ? Promise.resolve(shared?.then(({ identity }) => identity.volume)) : host.volume(id),
 };
 const { model } = bound.deps;
 const deps: AgentDeps = {
@@ -79,7 +83,7 @@ export type AgentVerbs = typeof verbs;
 serve(verbs, async () => {
   worker.shutdown();
   await running;
-  await sandbox.dispose();
+  if (shared !== undefined) await host.remove("bench-bulk");
   await bound.close();
   await connection.close();
 });
