@@ -12,7 +12,7 @@ import { LfsFailed } from "./lfs-store.ts";
 import { updateMirror } from "./mirror.ts";
 import { lsRemote, troubleOf } from "./remote.ts";
 import { GitFailed } from "./run-git.ts";
-import type { GitSandbox } from "./sandbox-command.ts";
+import type { CommandSandbox } from "../sandbox/own-command.ts";
 import { findStartPoint, withPack, type StartPoint } from "./start-point.ts";
 import type { RemoteTrouble } from "./trouble.ts";
 
@@ -72,7 +72,7 @@ export async function fetchForSession(
 /** Makes /workspace the session's checkout. @returns how many bytes of Git's packs went in */
 export async function layOut(
   access: GitAccess,
-  sandbox: GitSandbox,
+  sandbox: CommandSandbox,
   { mirror, start, parts, lfs }: Fetched,
   to: { readonly repository: SessionGit; readonly branch: string; readonly signal: AbortSignal },
 ): Promise<number> {

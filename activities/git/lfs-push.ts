@@ -18,7 +18,7 @@ import {
 import { hasCommit } from "./mirror.ts";
 import { patience } from "./outgoing.ts";
 import type { Relay } from "./relay.ts";
-import type { GitSandbox } from "./sandbox-command.ts";
+import type { CommandSandbox } from "../sandbox/own-command.ts";
 import { readLfsObject } from "./sandbox-git.ts";
 
 export interface LfsPush {
@@ -36,7 +36,7 @@ export interface LfsPush {
  * Gives the remote's store what it lacks of the commits' files. A second attempt finds there what the first one brought.
  * @throws LfsFailed, SandboxUnavailable (retryable), SandboxLost
  */
-export async function pushLfs(relay: Relay, sandbox: GitSandbox, push: LfsPush): Promise<void> {
+export async function pushLfs(relay: Relay, sandbox: CommandSandbox, push: LfsPush): Promise<void> {
   const { access, folder } = relay;
   const { url, commit, signal } = push;
   const base = (await hasCommit(access, folder, push.base)) ? push.base : undefined;
@@ -64,7 +64,7 @@ export async function pushLfs(relay: Relay, sandbox: GitSandbox, push: LfsPush):
 /** The object out of the sandbox as a file of the relay, for as long as `use` takes. */
 async function withObject(
   { folder }: Relay,
-  sandbox: GitSandbox,
+  sandbox: CommandSandbox,
   { oid, size }: LfsObject,
   use: (path: string) => Promise<void>,
 ): Promise<void> {

@@ -6,7 +6,7 @@ import { exists, folderOf, inTurn, makeWhole } from "./folders.ts";
 import type { GitAccess } from "./git-access.ts";
 import { hasCommit } from "./mirror.ts";
 import { git, lastWords, runGit } from "./run-git.ts";
-import type { GitSandbox } from "./sandbox-command.ts";
+import type { CommandSandbox } from "../sandbox/own-command.ts";
 import { readBundle } from "./sandbox-git.ts";
 
 const INCOMING = "refs/longhaul/incoming";
@@ -39,7 +39,7 @@ export async function openRelay(access: GitAccess, sessionId: string, mirror: st
  */
 export async function receive(
   relay: Relay,
-  sandbox: GitSandbox,
+  sandbox: CommandSandbox,
   want: {
     readonly head: string;
     readonly base: string | undefined;
@@ -63,7 +63,7 @@ export async function receive(
 
 async function take(
   relay: Relay,
-  sandbox: GitSandbox,
+  sandbox: CommandSandbox,
   want: { readonly base: string | undefined; readonly maxBytes: number; readonly signal: AbortSignal },
 ): Promise<Received | { readonly lacks: string }> {
   const { access, folder } = relay;

@@ -1,7 +1,8 @@
 /** What a session's work is taken out of the sandbox with, by the tools' rights: what its configuration and hooks do, they do there. */
-import { deliverSource, pythonArguments } from "../sandbox/agent/sources.ts";
+import { deliverSource } from "../sandbox/agent/sources.ts";
 import type { Checkout } from "./checkout.ts";
-import { must, readOutput, shell, type GitSandbox } from "./sandbox-command.ts";
+import { must, readOutput, shell } from "./sandbox-command.ts";
+import { program, type CommandSandbox } from "../sandbox/own-command.ts";
 
 export interface Prepared {
   readonly head: string;
@@ -16,7 +17,7 @@ export interface Prepared {
 
 /** Commits what is left, if `commit` says so. Idempotent. @returns why it cannot be delivered, if that is so */
 export async function prepareWork(
-  sandbox: GitSandbox,
+  sandbox: CommandSandbox,
   order: {
     readonly base: string;
     /** Whether the content of files in Git LFS is pushed too; else a change of one is refused. */
@@ -25,8 +26,7 @@ export async function prepareWork(
   },
 ): Promise<Prepared | { readonly trouble: string }> {
   const out = await must(sandbox, "prepare the push", {
-    argv: pythonArguments("LONGHAUL_DELIVER"),
-    env: { LONGHAUL_DELIVER: deliverSource },
+    ...program("LONGHAUL_DELIVER", deliverSource),
     stdin: Buffer.from(JSON.stringify(order)),
   });
   return JSON.parse(out) as Prepared | { trouble: string };
@@ -39,7 +39,7 @@ export async function prepareWork(
  * @throws SandboxUnavailable (retryable), SandboxLost
  */
 export async function readBundle(
-  sandbox: GitSandbox,
+  sandbox: CommandSandbox,
   options: { readonly base: string | undefined; readonly maxBytes: number },
   take: (piece: Uint8Array) => Promise<void>,
 ): Promise<number | undefined> {
@@ -60,7 +60,7 @@ export async function readBundle(
  * @returns its bytes; undefined if it is larger than `maxBytes`, or not there
  */
 export async function readLfsObject(
-  sandbox: GitSandbox,
+  sandbox: CommandSandbox,
   oid: string,
   maxBytes: number,
   take: (piece: Uint8Array) => Promise<void>,

@@ -19,7 +19,7 @@ import { pushCommit } from "../git/push.ts";
 import { unpushedSubmodule } from "../git/fetch-parts.ts";
 import { commitsSince, openRelay, receive, type Relay } from "../git/relay.ts";
 import { GitFailed } from "../git/run-git.ts";
-import type { GitSandbox } from "../git/sandbox-command.ts";
+import type { CommandSandbox } from "../sandbox/own-command.ts";
 import { prepareWork, type Prepared } from "../git/sandbox-git.ts";
 import type { AgentDeps } from "../runtime/deps.ts";
 import { enterSession } from "../runtime/enter-session.ts";
@@ -146,7 +146,7 @@ async function deliverFurther(
   { scope, git, repository }: Work,
   from: {
     readonly relay: Relay;
-    readonly sandbox: GitSandbox;
+    readonly sandbox: CommandSandbox;
     readonly mirror: string;
     readonly commit: string;
   },

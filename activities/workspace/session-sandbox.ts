@@ -10,7 +10,8 @@ import { allowListed } from "./egress.ts";
 import { sandboxSpec } from "../sandbox/sandbox-spec.ts";
 import { hasFiles, removeStray } from "./stray-sandbox.ts";
 import { restoreWorkspace } from "./workspace.ts";
-import { endingWith, type ProgramSandbox } from "./workspace-program.ts";
+import type { CommandSandbox } from "../sandbox/own-command.ts";
+import { endingWith } from "./workspace-program.ts";
 import { REBUILT_FOLDERS } from "../store/workspace-manifest.ts";
 import { abortable, shareWork, type SharedWork } from "../sandbox/shared-work.ts";
 import {
@@ -259,7 +260,7 @@ export async function lossIn(
   });
 }
 
-async function restoreFrom(tx: Queryable, sandbox: ProgramSandbox, checkpointId: number): Promise<void> {
+async function restoreFrom(tx: Queryable, sandbox: CommandSandbox, checkpointId: number): Promise<void> {
   const manifest = await restoreWorkspace(sandbox, await checkpointChain(tx, checkpointId));
   await retimeCheckpoint(tx, checkpointId, manifest);
 }
