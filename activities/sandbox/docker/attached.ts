@@ -16,7 +16,7 @@ import type { SandboxSpec } from "../spec.ts";
 import { volumeIdentity } from "./docker-containers.ts";
 import { unless } from "./docker-errors.ts";
 import { createDockerSandbox } from "./docker-sandbox.ts";
-import { runInside } from "./run-inside.ts";
+import { runInside } from "./run-program.ts";
 import { sandboxLabels, sandboxName, SESSION_LABEL } from "./profile.ts";
 import { createSupervisorLink, type SupervisorLink } from "./supervisor-link.ts";
 

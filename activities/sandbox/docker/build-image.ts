@@ -11,7 +11,7 @@ import type { SandboxSpec } from "../spec.ts";
 import { statusOf, unavailable, unless } from "./docker-errors.ts";
 import { egressEnvironment } from "./egress-place.ts";
 import { sandboxName } from "./profile.ts";
-import { runOnce } from "./run-once.ts";
+import { runOnce } from "./run-program.ts";
 import { keptLabels, nameKept } from "./set-up-images.ts";
 
 /** The engine counts CPU time in periods of this many microseconds. Source: its default. */

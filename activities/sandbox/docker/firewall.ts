@@ -14,7 +14,7 @@ import { refusedLately } from "./refused-lately.ts";
 import { createResolver } from "./resolve-hosts.ts";
 import { type Endpoint, networkRules, type NetworkRules } from "./firewall-rules.ts";
 import { GUARD_LABEL } from "./profile.ts";
-import { runOnce } from "./run-once.ts";
+import { runOnce } from "./run-program.ts";
 import type { SandboxSpec } from "../spec.ts";
 import { reasonOf } from "../../contract/reason-of.ts";
 

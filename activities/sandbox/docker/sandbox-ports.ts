@@ -6,6 +6,7 @@ import { cutChars } from "../../contract/cut-text.ts";
 import { forwardSource, portsSource, pythonArguments } from "../agent/sources.ts";
 import { unless } from "./docker-errors.ts";
 import { sandboxName, SESSION_LABEL } from "./profile.ts";
+import { textOf } from "./run-program.ts";
 import { frameReader } from "./supervisor-stream.ts";
 import { reasonOf } from "../../contract/reason-of.ts";
 
@@ -35,7 +36,7 @@ export async function runningSandbox(
 
 export async function listeningPorts(container: Dockerode.Container): Promise<readonly ListeningPort[]> {
   const stream = await execProgram(container, "LONGHAUL_PORTS", portsSource, []);
-  return JSON.parse(await outputOf(stream)) as ListeningPort[];
+  return JSON.parse(await textOf(stream)) as ListeningPort[];
 }
 
 export interface Forward {
@@ -112,13 +113,4 @@ async function execProgram(
     AttachStderr: true,
   });
   return exec.start({ hijack: true, stdin: true });
-}
-
-async function outputOf(stream: Duplex): Promise<string> {
-  const pieces: Buffer[] = [];
-  const frames = frameReader((channel, bytes) => {
-    if (channel === STDOUT) pieces.push(Buffer.from(bytes));
-  });
-  for await (const chunk of stream) frames(chunk as Buffer);
-  return Buffer.concat(pieces).toString("utf8");
 }
