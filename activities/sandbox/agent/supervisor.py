@@ -198,7 +198,7 @@ class Supervisor:
         if command.end:
             self.ended_bytes -= command.kept_bytes()
             for output in command.outputs.values():
-                output.discard()
+                output.drop()
         return {}
 
     def do_list(self, client, request):
