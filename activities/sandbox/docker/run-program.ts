@@ -103,8 +103,10 @@ export async function textOf(stream: NodeJS.ReadableStream): Promise<string> {
     (channel === STDOUT ? out : err).push(piece);
   });
   const late = new Error(`a helper program did not end within ${TIMEOUT_MS / 1_000} s`);
-  const { destroy } = stream as NodeJS.ReadableStream & { destroy(error: Error): void };
-  const timer = setTimeout(() => destroy.call(stream, late), TIMEOUT_MS);
+  const timer = setTimeout(
+    () => (stream as NodeJS.ReadableStream & { destroy(error: Error): void }).destroy(late),
+    TIMEOUT_MS,
+  );
   try {
     for await (const chunk of stream) take(chunk as Buffer);
   } finally {
