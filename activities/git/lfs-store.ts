@@ -80,7 +80,7 @@ export async function lfsStoreOf(
   // A credential is found by the repository, of which the store is part if nothing else is said.
   const credential = await credentialFor(within, own === "" ? url : own, signal).catch((error: unknown) => {
     if (!(error instanceof CredentialUnavailable)) throw error;
-    throw new LfsFailed(error.message, error.trouble.kind === "away");
+    throw new LfsFailed(error.message, error.isPassing);
   });
   const endpoint =
     own === "" ? `${url.replace(/\/+$/, "").replace(/\.git$/, "")}.git/info/lfs` : own.replace(/\/+$/, "");

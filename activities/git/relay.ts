@@ -54,10 +54,8 @@ export async function receive(
       want.base !== undefined && (await hasCommit(access, folder, want.base)) ? want.base : undefined;
     const first = await take(relay, sandbox, { ...want, base: known });
     // A history that was cut, or rewritten below the base, needs more than the base.
-    if (known === undefined || !("lacks" in first))
-      return "lacks" in first ? { refused: first.lacks } : first;
-    const whole = await take(relay, sandbox, { ...want, base: undefined });
-    return "lacks" in whole ? { refused: whole.lacks } : whole;
+    const needsMore = known !== undefined && first.lacks === true;
+    return needsMore ? take(relay, sandbox, { ...want, base: undefined }) : first;
   });
 }
 
@@ -65,7 +63,7 @@ async function take(
   relay: Relay,
   sandbox: CommandSandbox,
   want: { readonly base: string | undefined; readonly maxBytes: number; readonly signal: AbortSignal },
-): Promise<Received | { readonly lacks: string }> {
+): Promise<Received & { readonly lacks?: boolean }> {
   const { access, folder } = relay;
   const path = join(folder, `incoming-${randomUUID()}.bundle`);
   const file = await open(path, "wx", 0o600);
@@ -87,10 +85,9 @@ async function take(
     ];
     const fetched = await runGit(access, args, { cwd: folder, signal: want.signal });
     if (fetched.code !== 0) {
-      const words = lastWords(fetched.err);
-      return /lacks these prerequisite|missing|shallow/i.test(fetched.err)
-        ? { lacks: `the relay cannot take the commits: ${words}` }
-        : { refused: `the commits are not well-formed: ${words}` };
+      const lacks = /lacks these prerequisite|missing|shallow/i.test(fetched.err);
+      const why = lacks ? "the relay cannot take the commits" : "the commits are not well-formed";
+      return { refused: `${why}: ${lastWords(fetched.err)}`, lacks };
     }
     return keep(relay, await git(access, ["rev-parse", INCOMING], { cwd: folder }));
   } finally {

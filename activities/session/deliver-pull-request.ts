@@ -7,7 +7,7 @@ import { openPullRequest, type OpenedPullRequest } from "../git/forge.ts";
 import { ForgeRefusal, forgeOf } from "../git/forge-calls.ts";
 import type { GitAccess } from "../git/git-access.ts";
 import { lsRemote } from "../git/remote.ts";
-import { CredentialUnavailable } from "../git/trouble.ts";
+import { CredentialUnavailable, refusal, refusalOf, type Refusal } from "../git/trouble.ts";
 
 const ASK_MS = 60_000;
 const MAX_TITLE_CHARS = 72;
@@ -28,24 +28,16 @@ export interface Delivery {
   readonly signal: AbortSignal;
 }
 
-export async function deliverPullRequest(
-  given: Delivery,
-): Promise<OpenedPullRequest | { readonly refused: string; readonly isPassing: boolean }> {
+export async function deliverPullRequest(given: Delivery): Promise<OpenedPullRequest | Refusal> {
   const { access, url, branch, ref, signal, session } = given;
   const place = forgeOf(url, given.forge);
   if (place === undefined)
-    return {
-      refused: `it is not known which forge ${url} is on: set git.forge to github or gitlab`,
-      isPassing: false,
-    };
+    return refusal(`it is not known which forge ${url} is on: set git.forge to github or gitlab`);
   const remote = await lsRemote(access, url, [`refs/heads/${ref ?? branch}`], { signal, timeoutMs: ASK_MS });
-  if ("trouble" in remote) {
-    const { kind, message, fix } = remote.trouble;
-    return { refused: `${message}. ${fix}`, isPassing: kind === "away" };
-  }
+  if ("trouble" in remote) return refusalOf(remote.trouble);
   const isBranch = ref !== undefined && ref !== branch && remote.refs.has(`refs/heads/${ref}`);
   const into = isBranch ? ref : remote.defaultBranch;
-  if (into === undefined) return { refused: "the remote has no default branch", isPassing: false };
+  if (into === undefined) return refusal("the remote has no default branch");
   const answer = await lastAnswer(given.db, session.id);
   const text = (answer?.content ?? []).map((part) => (part.type === "text" ? part.text : "")).join("");
   try {
@@ -61,9 +53,7 @@ export async function deliverPullRequest(
       },
     );
   } catch (error) {
-    if (error instanceof CredentialUnavailable)
-      return { refused: error.message, isPassing: error.trouble.kind === "away" };
-    if (!(error instanceof ForgeRefusal)) throw error;
+    if (!(error instanceof CredentialUnavailable || error instanceof ForgeRefusal)) throw error;
     return { refused: error.message, isPassing: error.isPassing };
   }
 }

@@ -21,6 +21,7 @@ import { commitsSince, openRelay, receive, type Relay } from "../git/relay.ts";
 import { GitFailed } from "../git/run-git.ts";
 import type { CommandSandbox } from "../sandbox/own-command.ts";
 import { prepareWork, type Prepared } from "../git/sandbox-git.ts";
+import type { Refusal } from "../git/trouble.ts";
 import type { AgentDeps } from "../runtime/deps.ts";
 import { enterSession } from "../runtime/enter-session.ts";
 import type { NewEvent } from "../store/event.ts";
@@ -75,9 +76,9 @@ async function push(work: Work, sandboxes: SessionSandboxes): Promise<Publicatio
   const { url, baseCommit: base } = repository;
   return withoutLost(sandboxes, session.id, async () => {
     const { sandbox } = await sandboxes.open(session, input.step + 1, scope.signal);
-    const commit = input.end === true ? { message: COMMIT_MESSAGE, author: git.author } : undefined;
-    const prepared = await prepareWork(sandbox, { base, commit, lfs: git.lfs });
-    if ("trouble" in prepared) return refuse(work, { branch, commit: "", reason: prepared.trouble });
+    const rest = input.end === true ? { message: COMMIT_MESSAGE, author: git.author } : undefined;
+    const prepared = await prepareWork(sandbox, { base, commit: rest, lfs: git.lfs });
+    if ("trouble" in prepared) return refuse(work, { branch, commit: "", refused: prepared.trouble });
     await tellLeftOut(work, prepared);
     const { head } = prepared;
     const pushed = (await listPublications(deps.store.db, session.id)).filter(
@@ -102,45 +103,39 @@ async function push(work: Work, sandboxes: SessionSandboxes): Promise<Publicatio
       maxBytes: bytesOf(git.maxBundle),
       signal: scope.signal,
     });
-    if ("refused" in received) return refuse(work, { branch, commit: head, reason: received.refused });
-    const further = await deliverFurther(work, { relay, sandbox, mirror, commit: received.commit });
-    if (further !== undefined) return refuse(work, { branch, commit: received.commit, reason: further });
+    if ("refused" in received) return refuse(work, { branch, commit: head, refused: received.refused });
+    const { commit } = received;
+    const further = await deliverFurther(work, { relay, sandbox, mirror, commit });
+    if (further !== undefined) return refuse(work, { branch, commit, ...further });
     const result = await pushCommit(relay, {
       url,
       branch,
-      commit: received.commit,
+      commit,
       allowDefaultBranch: git.allowDefaultBranch,
       abandoned: pushed.filter(({ epoch }) => epoch < session.epoch).map((row) => row.commit),
       signal: scope.signal,
     });
-    if (result.kind === "trouble") {
-      const reason = `${result.trouble.message}. ${result.trouble.fix}`;
-      if (result.trouble.kind === "away" && scope.attempt < PUBLISH_ATTEMPTS)
-        throw retryable("RepositoryUnavailable", `${reason} It is tried again.`);
-      return refuse(work, { branch, commit: received.commit, reason });
-    }
-    if (result.kind === "refused")
-      return refuse(work, { branch, commit: received.commit, reason: result.reason });
+    if ("refused" in result) return refuse(work, { branch, commit, ...result });
     const commits = (await hasCommit(access, relay.folder, base))
-      ? await commitsSince(relay, base, received.commit)
+      ? await commitsSince(relay, base, commit)
       : 1;
     await record(
       work,
-      { kind: "push", ref: branch, commit: received.commit, status: "done" },
+      { kind: "push", ref: branch, commit, status: "done" },
       {
         type: "git:pushed",
         step: input.step,
-        data: { branch, commit: received.commit, commits, ...(result.forced ? { forced: true } : {}) },
+        data: { branch, commit, commits, ...(result.forced ? { forced: true } : {}) },
       },
     );
-    return { outcome: "done", branch, commit: received.commit, commits };
+    return { outcome: "done", branch, commit, commits };
   });
 }
 
 /**
  * What the commits name and do not hold: content in Git LFS, which goes to its store first, and commits of submodules, which have to
  * be on their remotes.
- * @returns why the commits cannot be pushed
+ * @returns why the commits cannot be pushed, if that is so
  */
 async function deliverFurther(
   { scope, git, repository }: Work,
@@ -150,27 +145,19 @@ async function deliverFurther(
     readonly mirror: string;
     readonly commit: string;
   },
-): Promise<string | undefined> {
+): Promise<Refusal | undefined> {
   const { relay, sandbox, mirror, commit } = from;
   const { url, baseCommit: base } = repository;
   const { signal } = scope;
-  const again = (isPassing: boolean, reason: string) => {
-    if (isPassing && scope.attempt < PUBLISH_ATTEMPTS)
-      throw retryable("RepositoryUnavailable", `${reason}. It is tried again.`);
-    return reason;
-  };
-  if (git.submodules) {
-    const missing = await unpushedSubmodule(relay, { url, base, commit }, signal);
-    if (missing !== undefined) return again(missing.isPassing, missing.refused);
-  }
-  if (!git.lfs) return undefined;
+  const missing = git.submodules ? await unpushedSubmodule(relay, { url, base, commit }, signal) : undefined;
+  if (missing !== undefined || !git.lfs) return missing;
   try {
     const maxBytes = bytesOf(git.maxBundle);
     await pushLfs(relay, sandbox, { url, base, commit, mirror, maxBytes, signal });
     return undefined;
   } catch (error) {
     if (!(error instanceof LfsFailed)) throw error;
-    return again(error.isPassing, `files in Git LFS are not pushed: ${error.message}`);
+    return { refused: `files in Git LFS are not pushed: ${error.message}`, isPassing: error.isPassing };
   }
 }
 
@@ -193,11 +180,8 @@ async function pullRequest(work: Work): Promise<Publication> {
     title: input.title,
     signal: scope.signal,
   });
-  if ("refused" in delivered) {
-    if (delivered.isPassing && scope.attempt < PUBLISH_ATTEMPTS)
-      throw retryable("RepositoryUnavailable", `${delivered.refused}. It is tried again.`);
-    return refuse(work, { branch, commit: pushed.commit, reason: delivered.refused, kind: "pull-request" });
-  }
+  if ("refused" in delivered)
+    return refuse(work, { branch, commit: pushed.commit, kind: "pull-request", ...delivered });
   const { url, number, created } = delivered;
   await record(
     work,
@@ -211,17 +195,21 @@ async function pullRequest(work: Work): Promise<Publication> {
   return { outcome: "done", branch, commit: pushed.commit, url, number };
 }
 
+/** @throws RepositoryUnavailable (retryable) as long as asking again may help */
 async function refuse(
   work: Work,
-  refused: {
+  given: {
     readonly branch: string;
     readonly commit: string;
-    readonly reason: string;
     readonly kind?: "pull-request";
+    readonly refused: string;
+    readonly isPassing?: boolean;
   },
 ): Promise<Publication> {
-  const { branch, commit, kind = "push" } = refused;
-  const reason = shorten(work.deps.sanitizer.clean(refused.reason), MAX_REASON_CHARS);
+  const { branch, commit, kind = "push", refused, isPassing = false } = given;
+  if (isPassing && work.scope.attempt < PUBLISH_ATTEMPTS)
+    throw retryable("RepositoryUnavailable", `${refused.replace(/\.$/, "")}. It is tried again.`);
+  const reason = shorten(work.deps.sanitizer.clean(refused), MAX_REASON_CHARS);
   await record(
     work,
     { kind, ref: branch, commit, status: "refused", reason },
