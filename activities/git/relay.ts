@@ -1,6 +1,6 @@
 /** The bare repository through which a session's commits go out. It keeps every commit that came through it, while it is used. */
 import { randomUUID } from "node:crypto";
-import { open, rm, writeFile } from "node:fs/promises";
+import { rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { exists, folderOf, inTurn, makeWhole } from "./folders.ts";
 import type { GitAccess } from "./git-access.ts";
@@ -66,14 +66,13 @@ async function take(
 ): Promise<Received & { readonly lacks?: boolean }> {
   const { access, folder } = relay;
   const path = join(folder, `incoming-${randomUUID()}.bundle`);
-  const file = await open(path, "wx", 0o600);
   try {
-    const bytes = await readBundle(sandbox, want, async (piece) => file.writeFile(piece));
-    await file.close();
-    if (bytes === undefined)
+    const bundle = await readBundle(sandbox, want);
+    if (bundle === undefined)
       return {
         refused: `the commits are larger than git.maxBundle (${Math.floor(want.maxBytes / 2 ** 20)} MiB)`,
       };
+    await writeFile(path, bundle, { flag: "wx", mode: 0o600 });
     const args = [
       "fetch",
       "--quiet",
@@ -91,7 +90,6 @@ async function take(
     }
     return keep(relay, await git(access, ["rev-parse", INCOMING], { cwd: folder }));
   } finally {
-    await file.close().catch(() => undefined);
     await rm(path, { force: true });
   }
 }

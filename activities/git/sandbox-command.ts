@@ -42,21 +42,29 @@ export async function feedAll(
 }
 
 /**
- * A command's output piece by piece. @returns its bytes; undefined if it wrote more than `maxBytes`
- * @throws SandboxUnavailable if it failed, or its output is gone
+ * A command's output, to be read to its end. @returns undefined if it wrote more than `maxOutputBytes`
+ * @throws SandboxUnavailable if it failed, and while it is read if it is gone
  */
 export async function readOutput(
   sandbox: CommandSandbox,
   what: string,
   order: Order & { readonly maxOutputBytes: number },
-  take: (piece: Uint8Array) => Promise<void>,
-): Promise<number | undefined> {
+): Promise<AsyncIterable<Uint8Array> | undefined> {
   const state = await runOwn(sandbox, command(order));
-  const isTooLarge = state.outBytes > state.outKept || state.outBytes > order.maxOutputBytes;
-  if (!isTooLarge && (state.kind !== "exited" || state.exitCode !== 0)) await textOf(sandbox, what, state);
-  if (!isTooLarge) for await (const piece of wholeOutput(sandbox, state)) await take(piece);
-  await sandbox.discard(state.id);
-  return isTooLarge ? undefined : state.outKept;
+  if (state.outBytes > state.outKept || state.outBytes > order.maxOutputBytes) {
+    await sandbox.discard(state.id);
+    return undefined;
+  }
+  if (state.kind !== "exited" || state.exitCode !== 0) await textOf(sandbox, what, state);
+  return thenDiscarded(sandbox, state);
+}
+
+async function* thenDiscarded(sandbox: CommandSandbox, state: CommandState): AsyncGenerator<Uint8Array> {
+  try {
+    yield* wholeOutput(sandbox, state);
+  } finally {
+    await sandbox.discard(state.id);
+  }
 }
 
 async function textOf(sandbox: CommandSandbox, what: string, state: CommandState): Promise<string> {

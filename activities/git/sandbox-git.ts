@@ -38,34 +38,25 @@ export async function prepareWork(
  * @returns undefined if it has more than `maxBytes`
  * @throws SandboxUnavailable (retryable), SandboxLost
  */
-export async function readBundle(
+export function readBundle(
   sandbox: CommandSandbox,
-  options: { readonly base: string | undefined; readonly maxBytes: number },
-  take: (piece: Uint8Array) => Promise<void>,
-): Promise<number | undefined> {
-  const range = options.base === undefined ? ["HEAD"] : ["HEAD", `^${options.base}`];
-  return readOutput(
-    sandbox,
-    "bundle the commits",
-    {
-      argv: ["git", "bundle", "create", "--quiet", "-", ...range],
-      maxOutputBytes: options.maxBytes,
-    },
-    take,
-  );
+  { base, maxBytes }: { readonly base: string | undefined; readonly maxBytes: number },
+): Promise<AsyncIterable<Uint8Array> | undefined> {
+  const range = base === undefined ? ["HEAD"] : ["HEAD", `^${base}`];
+  const argv = ["git", "bundle", "create", "--quiet", "-", ...range];
+  return readOutput(sandbox, "bundle the commits", { argv, maxOutputBytes: maxBytes });
 }
 
 /**
- * The content of a file in Git LFS, from the workspace's store, piece by piece.
- * @returns its bytes; undefined if it is larger than `maxBytes`, or not there
+ * The content of a file in Git LFS, from the workspace's store, piece by piece: nothing if it is not there.
+ * @returns undefined if it is larger than `maxBytes`
  */
-export async function readLfsObject(
+export function readLfsObject(
   sandbox: CommandSandbox,
   oid: string,
   maxBytes: number,
-  take: (piece: Uint8Array) => Promise<void>,
-): Promise<number | undefined> {
+): Promise<AsyncIterable<Uint8Array> | undefined> {
   const script = `file=$(git rev-parse --git-common-dir)/lfs/objects/$1; if [ -f "$file" ]; then cat -- "$file"; fi`;
   const argv = shell(script, `${oid.slice(0, 2)}/${oid.slice(2, 4)}/${oid}`);
-  return readOutput(sandbox, "read a file of Git LFS", { argv, maxOutputBytes: maxBytes }, take);
+  return readOutput(sandbox, "read a file of Git LFS", { argv, maxOutputBytes: maxBytes });
 }
