@@ -13,11 +13,11 @@ import type { CloseSandboxInput, SandboxFacts, WorkspaceFacts } from "../contrac
 import type { AgentDeps } from "../runtime/deps.ts";
 import { enterSession, enterToClose } from "../runtime/enter-session.ts";
 import { fatal, type FailureType } from "../contract/failures.ts";
-import { enterWaiting } from "./waiting.ts";
+import { enterWaiting } from "./mark-waiting.ts";
 import { takeSandboxTools } from "../step/server-tools.ts";
 import type { OpenBudget } from "../contract/budget-question.ts";
 import { SandboxLost } from "../sandbox/sandbox-lost.ts";
-import { closeSandbox, parkSandbox } from "../workspace/close-sandbox.ts";
+import { closeSandbox } from "../workspace/close-sandbox.ts";
 import { NOTHING_SAVED, saveSandbox } from "../workspace/save-files.ts";
 import type { SessionSandboxes } from "../workspace/session-sandbox.ts";
 import { abortable } from "../sandbox/shared-work.ts";
@@ -58,7 +58,7 @@ export function createSandboxLifecycle(deps: AgentDeps, sandboxes: SessionSandbo
         if (scope.attempt === 1) throw notYet(input.afterMs);
         if (scope.signal.aborted) return scope.stopped();
         await saves.settled(session.id);
-        return parkSandbox(deps, sandboxes, session, input.step);
+        return closeSandbox(deps, sandboxes, session, input.step, true);
       }),
 
     closeSandbox: (input: CloseSandboxInput): Promise<WorkspaceFacts> =>

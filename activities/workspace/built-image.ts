@@ -8,7 +8,7 @@ import { cutTail, shorten } from "../contract/cut-text.ts";
 import { retryable } from "../contract/failures.ts";
 import type { AgentDeps } from "../runtime/deps.ts";
 import { contextSource } from "../sandbox/agent/sources.ts";
-import type { KeptSetUps } from "../sandbox/kept-set-ups.ts";
+import type { KeptSetUps } from "../sandbox/sandbox-host.ts";
 import { endOf, lastLine, wholeOutput } from "../sandbox/own-command.ts";
 import type { CommandState, Sandbox } from "../sandbox/sandbox.ts";
 import { SandboxLost } from "../sandbox/sandbox-lost.ts";

@@ -9,7 +9,7 @@ import { log } from "@temporalio/activity";
 import type { RunConfig } from "../config/agent-config.ts";
 import type { Setup } from "../config/setup-settings.ts";
 import { setupSource } from "../sandbox/agent/sources.ts";
-import type { KeptSetUps } from "../sandbox/kept-set-ups.ts";
+import type { KeptSetUps } from "../sandbox/sandbox-host.ts";
 import { endOf, lastLine, program, runOwn } from "../sandbox/own-command.ts";
 import type { CommandState, Sandbox } from "../sandbox/sandbox.ts";
 import { REBUILT_FOLDERS } from "../store/workspace-manifest.ts";
@@ -25,13 +25,6 @@ const PROGRAM_TIMEOUT_MS = 300_000;
 /** Another one: what an older version kept is not taken. */
 const VERSION = 1;
 
-export interface KeptSetUp {
-  /** The session's sandbox with what is kept, in the place of the one that was given; undefined if nothing fits. */
-  take(signal: AbortSignal): Promise<Sandbox | undefined>;
-  /** Call it after the set-up. @returns why it is not kept, if it is not */
-  keep(): Promise<string | undefined>;
-}
-
 /**
  * Undefined if nothing is to be cached: there is no set-up, its owner is unknown, or the person does not want it.
  * @param image the one that the sandbox was built to
@@ -42,7 +35,7 @@ export function keptSetUp(
   sandbox: Sandbox,
   setup: Setup,
   image: string | undefined,
-): KeptSetUp | undefined {
+) {
   const { setUps } = deps.sandboxHost;
   const { inherited, container } = session.config.sandbox;
   const owner = inherited?.setup;
@@ -65,7 +58,8 @@ export function keptSetUp(
   }
 
   return {
-    async take(signal) {
+    /** The session's sandbox with what is kept, in the place of the one that was given; undefined if nothing fits. */
+    async take(signal: AbortSignal): Promise<Sandbox | undefined> {
       const locks = await ask(sandbox, "locks");
       if (locks.hash !== undefined) {
         keys.packages = keyOf(session.config, owner, ["packages", locks.hash, ...on]);
@@ -78,7 +72,8 @@ export function keptSetUp(
       keys.files = keyOf(session.config, owner, ["files", begun.hash, ...on]);
       return takeBy(keys.files, signal);
     },
-    async keep() {
+    /** Call it after the set-up. @returns why it is not kept, if it is not */
+    async keep(): Promise<string | undefined> {
       if (unable !== undefined) return unable;
       try {
         const packed = await ask(sandbox, "pack");

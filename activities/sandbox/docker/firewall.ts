@@ -29,25 +29,10 @@ interface FirewallReport {
   readonly reachable: readonly string[];
 }
 
-export interface Firewall {
-  /** Starts to fetch what `rules` needs to know about the host and about names. */
-  prefetch(spec: SandboxSpec): void;
-  /** What the running container must not reach. */
-  rules(
-    found: ContainerInspectInfo,
-    spec: SandboxSpec,
-  ): Promise<NetworkRules & { troubles: readonly string[] }>;
-  /**
-   * Applies the rules and probes them; a second call replaces them. They end with the sandbox's network namespace, so a
-   * restarted container needs them again.
-   */
-  apply(found: ContainerInspectInfo, spec: SandboxSpec, rules: NetworkRules): Promise<FirewallReport>;
-  /** What the rules refused in the last `withinMs`; empty if that cannot be read. Takes some 0.4 s. */
-  refused(found: ContainerInspectInfo, spec: SandboxSpec, withinMs: number): Promise<Endpoint[]>;
-}
+export type Firewall = ReturnType<typeof createFirewall>;
 
 /** @param image the operator's, with python3 and nft; never the session's */
-export function createFirewall(docker: Dockerode, image: string): Firewall {
+export function createFirewall(docker: Dockerode, image: string) {
   const addressesOf = createResolver();
   let host: { readonly addresses: Promise<string[]>; readonly atMs: number } | undefined;
 
@@ -62,11 +47,13 @@ export function createFirewall(docker: Dockerode, image: string): Firewall {
   }
 
   return {
-    prefetch(spec) {
+    /** Starts to fetch what `rules` needs to know about the host and about names. */
+    prefetch(spec: SandboxSpec): void {
       addressesOf(spec.settings?.registries ?? []).catch(() => undefined);
       hostAddresses().catch(() => undefined);
     },
-    async rules(found, spec) {
+    /** What the running container must not reach. */
+    async rules(found: ContainerInspectInfo, spec: SandboxSpec) {
       const networks = Object.values(found.NetworkSettings.Networks);
       const troubles: string[] = [];
       const ofHost = await hostAddresses().catch((error: unknown) => {
@@ -86,7 +73,15 @@ export function createFirewall(docker: Dockerode, image: string): Firewall {
       });
       return { ...rules, troubles };
     },
-    async apply(found, spec, rules) {
+    /**
+     * Applies the rules and probes them; a second call replaces them. They end with the sandbox's network namespace, so a
+     * restarted container needs them again.
+     */
+    async apply(
+      found: ContainerInspectInfo,
+      spec: SandboxSpec,
+      rules: NetworkRules,
+    ): Promise<FirewallReport> {
       try {
         const order = JSON.stringify({ rules: rules.ruleset, probe: rules.probe });
         const environment = [`LONGHAUL_FIREWALL=${firewallSource}`, `LONGHAUL_ORDER=${order}`];
@@ -95,7 +90,8 @@ export function createFirewall(docker: Dockerode, image: string): Firewall {
         return { troubles: [troubleOf(error, image)], reachable: [] };
       }
     },
-    refused: (found, spec, withinMs) =>
+    /** What the rules refused in the last `withinMs`; empty if that cannot be read. Takes some 0.4 s. */
+    refused: (found: ContainerInspectInfo, spec: SandboxSpec, withinMs: number): Promise<Endpoint[]> =>
       inSandbox(found, spec, ["nft", "-j", "list", "table", "inet", "longhaul"]).then(
         (said) => refusedLately(said, withinMs),
         () => [],
