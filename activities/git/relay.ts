@@ -2,7 +2,8 @@
 import { randomUUID } from "node:crypto";
 import { rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { exists, folderOf, inTurn, makeWhole } from "./folders.ts";
+import { exists, folderOf, makeWhole } from "./folders.ts";
+import { inTurn } from "../sandbox/shared-work.ts";
 import type { GitAccess } from "./git-access.ts";
 import { hasCommit } from "./mirror.ts";
 import { git, lastWords, runGit } from "./run-git.ts";
@@ -100,7 +101,7 @@ async function keep({ access, folder }: Relay, commit: string): Promise<Received
   return { commit };
 }
 
-/** How many commits `commit` has that `base` does not; undefined if that is unknown. */
+/** How many commits `commit` has that `base` does not; 1 if that is unknown, since the relay lacks it. */
 export async function commitsSince({ access, folder }: Relay, base: string, commit: string): Promise<number> {
   const counted = await runGit(access, ["rev-list", "--count", commit, `^${base}`], { cwd: folder });
   return counted.code === 0 ? Number(counted.out) : 1;

@@ -1,4 +1,4 @@
-/** Waiting that callers can abort: one alone, or all of them, which aborts the work itself. */
+/** Waiting that callers can abort: one alone, or all of them, which aborts the work itself; and waiting for one's turn. */
 
 /**
  * The promise's outcome, or the signal's reason as soon as it is aborted; the promise itself continues.
@@ -50,4 +50,18 @@ export function shareWork<T>(work: (signal: AbortSignal) => Promise<T>) {
       }
     },
   };
+}
+
+const turns = new Map<string, Promise<unknown>>();
+
+/** One after the other, of this process, for what has this name. */
+export async function inTurn<T>(name: string, work: () => Promise<T>): Promise<T> {
+  const mine = (turns.get(name) ?? Promise.resolve()).then(work, work);
+  const settled = mine.catch(() => undefined);
+  turns.set(name, settled);
+  try {
+    return await mine;
+  } finally {
+    if (turns.get(name) === settled) turns.delete(name);
+  }
 }

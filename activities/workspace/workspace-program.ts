@@ -1,7 +1,7 @@
 /** Runs the program that saves and restores a workspace, in its sandbox and with the tools' rights. */
 import { randomUUID } from "node:crypto";
 import { retryable } from "../contract/failures.ts";
-import { abortable } from "../sandbox/shared-work.ts";
+import { abortable, inTurn } from "../sandbox/shared-work.ts";
 import { workspaceSource } from "../sandbox/agent/sources.ts";
 import {
   endOf,
@@ -92,7 +92,7 @@ export async function runWorkspaceProgram<T>(
     return use({ output, answer: { ...answer } });
   };
   // A restore holds the session's lock, for which a save in its turn may wait; its output is only a listing.
-  return order.do === "save" && state.outKept > LARGE_BYTES ? inTurn(finish) : finish();
+  return order.do === "save" && state.outKept > LARGE_BYTES ? inTurn("large save", finish) : finish();
 }
 
 /** The order on a line, then each part after a line with its length. */
@@ -113,13 +113,4 @@ async function readAll(sandbox: CommandSandbox, state: CommandState, stream: Out
     at += piece.byteLength;
   }
   return output;
-}
-
-let turn: Promise<unknown> = Promise.resolve();
-
-/** One at a time in this worker. */
-function inTurn<T>(work: () => Promise<T>): Promise<T> {
-  const mine = turn.then(work, work);
-  turn = mine.catch(() => undefined);
-  return mine;
 }

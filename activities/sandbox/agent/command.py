@@ -246,9 +246,8 @@ class Command(Ending):
         self.notify_ended()
 
     def notify_ended(self):
-        listeners, self.listeners = self.listeners, []
-        for listener in listeners:
-            listener.ended()
+        for listener in list(self.listeners):
+            listener.finish()
 
     def drop_leftovers(self):
         for fd in list(self.pipes):

@@ -9,6 +9,7 @@ import type { ContainerInspectInfo } from "dockerode";
 import { cutChars } from "../../contract/cut-text.ts";
 import { firewallSource, pythonArguments } from "../agent/sources.ts";
 import { statusOf, unavailable } from "./docker-errors.ts";
+import { keptFor } from "./kept-for.ts";
 import { parseHostAddresses } from "./host-addresses.ts";
 import { refusedLately } from "./refused-lately.ts";
 import { createResolver } from "./resolve-hosts.ts";
@@ -34,17 +35,8 @@ export type Firewall = ReturnType<typeof createFirewall>;
 /** @param image the operator's, with python3 and nft; never the session's */
 export function createFirewall(docker: Dockerode, image: string) {
   const addressesOf = createResolver();
-  let host: { readonly addresses: Promise<string[]>; readonly atMs: number } | undefined;
-
   /** Of the machine that the engine runs on: the worker may be in a container or on another machine. */
-  function hostAddresses(): Promise<string[]> {
-    if (host === undefined || performance.now() - host.atMs > HOST_ADDRESSES_MS) {
-      const addresses = readHostAddresses(docker, image);
-      addresses.catch(() => (host = undefined));
-      host = { addresses, atMs: performance.now() };
-    }
-    return host.addresses;
-  }
+  const hostAddresses = keptFor(HOST_ADDRESSES_MS, () => readHostAddresses(docker, image));
 
   return {
     /** Starts to fetch what `rules` needs to know about the host and about names. */
