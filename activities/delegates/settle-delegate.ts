@@ -12,10 +12,15 @@ import { fatal } from "../contract/failures.ts";
 import { withFallback } from "../config/asked-model.ts";
 import { sessionCostUsd } from "../config/cost.ts";
 import { toolLimitsOf } from "../config/run-policy.ts";
-import { changedFiles, type ChangedFile } from "./changed-files.ts";
-import { delegateResult, outcomeOfDelegate, type EndedDelegate } from "./delegate-result.ts";
+import { changedFiles, type Changes } from "./changed-files.ts";
+import {
+  delegateResult,
+  outcomeOfDelegate,
+  type EndedDelegate,
+  type ReturnedFiles,
+} from "./delegate-result.ts";
 import { storeDelegateResult } from "./store-result.ts";
-import { takeOverFiles, type NotApplied } from "./take-over-files.ts";
+import { takeOverFiles } from "./take-over-files.ts";
 import type { AgentDeps } from "../runtime/deps.ts";
 import { enterSession } from "../runtime/enter-session.ts";
 import { endedBefore, hasEnded } from "../step/ended-call.ts";
@@ -38,19 +43,15 @@ import type { BackgroundSaves } from "../workspace/background-save.ts";
 import { saveSandbox } from "../workspace/save-files.ts";
 import { withoutLost, type SessionSandboxes } from "../workspace/session-sandbox.ts";
 
-interface Places {
-  readonly sandboxes: SessionSandboxes;
-  readonly saves: BackgroundSaves;
-}
-
 export function createSettleDelegate(deps: AgentDeps, sandboxes: SessionSandboxes, saves: BackgroundSaves) {
   return (input: SettleDelegateInput): Promise<SettledDelegate> =>
-    inScope(deps, (scope) => settleDelegate(deps, { sandboxes, saves }, scope, input));
+    inScope(deps, (scope) => settleDelegate(deps, sandboxes, saves, scope, input));
 }
 
 async function settleDelegate(
   deps: AgentDeps,
-  places: Places,
+  sandboxes: SessionSandboxes,
+  saves: BackgroundSaves,
   scope: ActivityScope,
   input: SettleDelegateInput,
 ): Promise<SettledDelegate> {
@@ -71,9 +72,13 @@ async function settleDelegate(
   const { runningMs: durationMs, ...row } = open ?? { ...found, runningMs: 0 };
   const end = await endOf(deps, delegate, input);
   const delegation = await findDelegation(db, row);
-  const files = await takeFiles(deps, places, scope, { session, step, end, delegation });
+  const changes = await changesOf(deps, end, delegation);
+  const files =
+    changes.files.length === 0 || outcomeOfDelegate(end) !== "completed"
+      ? leftThere(end, changes)
+      : await takeFiles(deps, sandboxes, saves, scope, { session, step, changes });
   const handle = callKey(row);
-  const result = delegateResult(end, files, files.left, {
+  const result = delegateResult(end, files, {
     handle,
     maxChars: toolLimitsOf(session.config, DELEGATE).maxChars,
   });
@@ -152,49 +157,37 @@ async function endOf(
   };
 }
 
-interface Returning {
-  readonly session: Session;
-  readonly step: number;
-  readonly end: EndedDelegate;
-  readonly delegation: Delegation | undefined;
-}
-
-interface Returned {
-  readonly applied: readonly string[];
-  readonly notApplied: readonly NotApplied[];
-  /** Files that were not merged, with their content. */
-  readonly left: readonly ChangedFile[];
-}
-
-const NO_FILES: Returned = { applied: [], notApplied: [], left: [] };
-
-/** Of a delegate that ended by itself. What any other changed is named, and stays in its own session. */
-async function takeFiles(
-  deps: AgentDeps,
-  { sandboxes, saves }: Places,
-  scope: ActivityScope,
-  { session, step, end, delegation }: Returning,
-): Promise<Returned> {
-  if (delegation?.access !== "write" || end.closed === "not-started") return NO_FILES;
-  const { db } = deps.store;
-  const [changes, sandboxRow] = await Promise.all([
-    changedFiles(db, end.child, delegation.baseCheckpoint ?? undefined),
-    findSandbox(db, end.child),
+/** What a delegate with write access changed, and what cannot be merged of it. */
+async function changesOf(
+  { store: { db } }: AgentDeps,
+  { child, closed }: EndedDelegate,
+  delegation: Delegation | undefined,
+): Promise<Changes> {
+  if (delegation?.access !== "write" || closed === "not-started") return { files: [], left: [] };
+  const [{ files, left }, sandboxRow] = await Promise.all([
+    changedFiles(db, child, delegation.baseCheckpoint ?? undefined),
+    findSandbox(db, child),
   ]);
   const unsaved = (sandboxRow?.leftOut ?? []).map(({ path, reason }) => ({
     path,
     reason: `no save has it (${reason})`,
   }));
-  const left = [...changes.left, ...unsaved];
-  if (outcomeOfDelegate(end) !== "completed") {
-    const reason = `the delegate did not finish; its session ${end.child} has it`;
-    return {
-      applied: [],
-      notApplied: [...changes.files.map(({ path }) => ({ path, reason })), ...left],
-      left: [],
-    };
-  }
-  if (changes.files.length === 0) return { ...NO_FILES, notApplied: left };
+  return { files, left: [...left, ...unsaved] };
+}
+
+/** Of a delegate that did not end by itself: what it changed is named, and stays in its own session. */
+function leftThere({ child }: EndedDelegate, { files, left }: Changes): ReturnedFiles {
+  const reason = `the delegate did not finish; its session ${child} has it`;
+  return { applied: [], notApplied: [...files.map(({ path }) => ({ path, reason })), ...left], left: [] };
+}
+
+async function takeFiles(
+  deps: AgentDeps,
+  sandboxes: SessionSandboxes,
+  saves: BackgroundSaves,
+  scope: ActivityScope,
+  { session, step, changes }: { readonly session: Session; readonly step: number; readonly changes: Changes },
+): Promise<ReturnedFiles> {
   const save = () =>
     saveSandbox(deps, sandboxes, session, step).catch((error: unknown) => {
       log.warn("the workspace was not saved; the next save makes up for it", { step, reason: String(error) });
@@ -210,7 +203,7 @@ async function takeFiles(
   const refused = new Set(taken.notApplied.map(({ path }) => path));
   return {
     applied: taken.applied,
-    notApplied: [...taken.notApplied, ...left],
+    notApplied: [...taken.notApplied, ...changes.left],
     left: changes.files.filter(({ path }) => refused.has(path)),
   };
 }

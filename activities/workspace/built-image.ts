@@ -8,7 +8,7 @@ import { cutTail, shorten } from "../contract/cut-text.ts";
 import { retryable } from "../contract/failures.ts";
 import type { AgentDeps } from "../runtime/deps.ts";
 import { contextSource } from "../sandbox/agent/sources.ts";
-import type { KeptSetUps } from "../sandbox/sandbox-host.ts";
+import type { BuildResult, KeptSetUps } from "../sandbox/sandbox-host.ts";
 import { endOf, lastLine, wholeOutput } from "../sandbox/own-command.ts";
 import type { CommandState, Sandbox } from "../sandbox/sandbox.ts";
 import { SandboxLost } from "../sandbox/sandbox-lost.ts";
@@ -39,9 +39,10 @@ export interface BuildRequest {
 export async function openBuilt(
   deps: WorkspaceDeps & Pick<AgentDeps, "sanitizer">,
   build: ImageBuild,
-  { session, sandbox, setup, step, before }: BuildRequest,
+  request: BuildRequest,
   signal: AbortSignal,
 ): Promise<{ readonly ready: Sandbox; readonly image: string } | { readonly failed: Failed }> {
+  const { session, sandbox, step, before } = request;
   const { setUps } = deps.sandboxHost;
   if (setUps === undefined) throw new Error("This sandbox host builds no images.");
   const begun = performance.now();
@@ -76,7 +77,7 @@ export async function openBuilt(
   const egress = watchEgress(deps, session, step);
   try {
     await egress.begin(sandbox);
-    const result = await buildFrom({ sandbox, setUps, setup, build, session, key, asked }, signal);
+    const result = await buildFrom(setUps, build, request, { ...asked, key }, signal);
     output = cutTail(deps.sanitizer.clean(result.output).trimEnd(), MAX_OUTPUT_CHARS);
     const refused = await egress.end();
     if (result.failed !== undefined)
@@ -115,20 +116,13 @@ async function contextFacts(
 
 const troubleIn = (words: string): string => lastLine(words) || "the context could not be packed";
 
-interface BuildNow {
-  readonly sandbox: Sandbox;
-  readonly setUps: KeptSetUps;
-  readonly setup: Setup;
-  readonly build: ImageBuild;
-  readonly session: Session;
-  readonly key: string;
-  readonly asked: ContextFacts;
-}
-
 async function buildFrom(
-  { sandbox, setUps, setup, build, session, key, asked }: BuildNow,
+  setUps: KeptSetUps,
+  build: ImageBuild,
+  { session, sandbox, setup }: BuildRequest,
+  { key, dockerfile }: { readonly key: string; readonly dockerfile: string },
   signal: AbortSignal,
-) {
+): Promise<BuildResult> {
   const state = await runContext(sandbox, "tar", build);
   try {
     if (state.kind !== "exited" || state.exitCode !== 0) {
@@ -140,13 +134,9 @@ async function buildFrom(
         output: "",
         failed: `the context has more than ${MAX_CONTEXT_BYTES / 2 ** 20} MiB; leave some out by .dockerignore`,
       };
-    const order = {
-      context: wholeOutput(sandbox, state),
-      dockerfile: asked.dockerfile,
-      args: build.args,
-      target: build.target,
-      timeoutMs: setup.timeout,
-    };
+    const { args, target } = build;
+    const context = wholeOutput(sandbox, state);
+    const order = { context, dockerfile, args, target, timeoutMs: setup.timeout };
     return await setUps.build(sandboxSpec(session.id, session.config), key, order, signal);
   } finally {
     await sandbox.discard(state.id);

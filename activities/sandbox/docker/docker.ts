@@ -15,7 +15,7 @@ import {
 } from "./docker-errors.ts";
 import { createDockerSandbox } from "./docker-sandbox.ts";
 import { EGRESS_TOKEN_LABEL } from "./egress-place.ts";
-import { EgressProxy } from "./egress-proxy.ts";
+import { createEgressProxy } from "./egress-proxy.ts";
 import { createFirewall } from "./firewall.ts";
 import { isolationGaps } from "./isolation-checks.ts";
 import {
@@ -67,7 +67,7 @@ export function createDockerHost({
   say = () => undefined,
 }: DockerHostOptions): SandboxHost {
   const firewall = createFirewall(docker, guardImage);
-  const proxy = new EgressProxy({ docker, firewall, image: guardImage, say, ...egress });
+  const proxy = createEgressProxy({ docker, firewall, image: guardImage, say, ...egress });
   const surroundingsOf = createSurroundings(docker, egress.name);
   /** By container id, so that a new sandbox of the same name gets its own link. */
   const links = new Map<string, SandboxLink>();

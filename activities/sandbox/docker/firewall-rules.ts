@@ -43,16 +43,9 @@ export interface Endpoint {
   readonly port: number;
 }
 
-/** Prefixes as text, IPv4 in its NAT64 form too. Decided in the order of network.nft. */
-export interface AddressSets {
-  readonly named: readonly string[];
-  readonly protected: readonly string[];
-  readonly allowed: readonly string[];
-  readonly special: readonly string[];
-}
-
 export interface NetworkRules {
-  readonly sets: AddressSets;
+  /** Prefixes as text, IPv4 in its NAT64 form too. Decided in the order of network.nft. */
+  readonly sets: Readonly<Record<"named" | "protected" | "allowed" | "special", readonly string[]>>;
   /** For `nft -f`. */
   readonly ruleset: string;
   /** Probed from inside the sandbox and from its namespace. */

@@ -1,6 +1,8 @@
-/** Runs a short program of ours to its end: in a container of its own, or inside a running one. */
+/** Runs programs of ours: in a container of their own, or inside a running one. */
+import type { Duplex } from "node:stream";
 import type Dockerode from "dockerode";
 import { shorten } from "../../contract/cut-text.ts";
+import { pythonArguments } from "../agent/sources.ts";
 import { reasonOf } from "../../contract/reason-of.ts";
 import { statusOf, unavailable } from "./docker-errors.ts";
 import { frameReader } from "./supervisor-stream.ts";
@@ -78,6 +80,25 @@ export async function runInside(
       return { answer: undefined, said: shorten(reasonOf(error), MAX_SAID_CHARS) };
     throw unavailable(error);
   }
+}
+
+/** Starts one of our Python programs in a running container. @returns the engine's stream of its input and output */
+export async function startProgram(
+  container: Dockerode.Container,
+  [variable, source]: readonly [variable: string, source: string],
+  environment: readonly string[],
+  user?: string,
+): Promise<Duplex> {
+  const exec = await container.exec({
+    Cmd: pythonArguments(variable),
+    Env: [`${variable}=${source}`, ...environment],
+    ...(user === undefined ? {} : { User: user }),
+    WorkingDir: "/",
+    AttachStdin: true,
+    AttachStdout: true,
+    AttachStderr: true,
+  });
+  return exec.start({ hijack: true, stdin: true });
 }
 
 function answerOf(text: string): Ran {

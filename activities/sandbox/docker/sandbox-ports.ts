@@ -3,10 +3,10 @@ import { createServer, type AddressInfo, type Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import type Dockerode from "dockerode";
 import { cutChars } from "../../contract/cut-text.ts";
-import { forwardSource, portsSource, pythonArguments } from "../agent/sources.ts";
+import { forwardSource, portsSource } from "../agent/sources.ts";
 import { unless } from "./docker-errors.ts";
 import { sandboxName, SESSION_LABEL } from "./profile.ts";
-import { textOf } from "./run-program.ts";
+import { startProgram, textOf } from "./run-program.ts";
 import { frameReader } from "./supervisor-stream.ts";
 import { reasonOf } from "../../contract/reason-of.ts";
 
@@ -35,7 +35,7 @@ export async function runningSandbox(
 }
 
 export async function listeningPorts(container: Dockerode.Container): Promise<readonly ListeningPort[]> {
-  const stream = await execProgram(container, "LONGHAUL_PORTS", portsSource, []);
+  const stream = await startProgram(container, ["LONGHAUL_PORTS", portsSource], [], TOOL_USER);
   return JSON.parse(await textOf(stream)) as ListeningPort[];
 }
 
@@ -56,12 +56,13 @@ export async function forwardPort(
   onTrouble: (reason: string) => void,
 ): Promise<Forward> {
   const open = new Set<Socket>();
+  const forwarder = ["LONGHAUL_FORWARD", forwardSource] as const;
   const server = createServer({ allowHalfOpen: true }, (socket) => {
     open.add(socket);
     socket.on("close", () => open.delete(socket));
     socket.on("error", () => socket.destroy());
     socket.pause();
-    execProgram(container, "LONGHAUL_FORWARD", forwardSource, [`LONGHAUL_PORT=${port}`]).then(
+    startProgram(container, forwarder, [`LONGHAUL_PORT=${port}`], TOOL_USER).then(
       (stream) => join(socket, stream, onTrouble),
       (error: unknown) => {
         onTrouble(reasonOf(error));
@@ -95,22 +96,4 @@ function join(socket: Socket, stream: Duplex, onTrouble: (reason: string) => voi
   socket.on("close", () => stream.destroy());
   // Ends the program's input if the person's side has sent all, and keeps its output open.
   socket.pipe(stream);
-}
-
-async function execProgram(
-  container: Dockerode.Container,
-  variable: string,
-  source: string,
-  environment: readonly string[],
-): Promise<Duplex> {
-  const exec = await container.exec({
-    Cmd: pythonArguments(variable),
-    Env: [`${variable}=${source}`, ...environment],
-    User: TOOL_USER,
-    WorkingDir: "/",
-    AttachStdin: true,
-    AttachStdout: true,
-    AttachStderr: true,
-  });
-  return exec.start({ hijack: true, stdin: true });
 }

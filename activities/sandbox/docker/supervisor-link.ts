@@ -1,8 +1,9 @@
 /** The link to one container's supervisor: connects on first use, and again when the stream ended but the sandbox runs. */
 import type Dockerode from "dockerode";
-import { PROTOCOL, pythonArguments, relaySource } from "../agent/sources.ts";
+import { PROTOCOL, relaySource } from "../agent/sources.ts";
 import { type Answer, type RequestOptions, StreamEnded, SupervisorStream } from "./supervisor-stream.ts";
 import { statusOf, unavailable } from "./docker-errors.ts";
+import { startProgram } from "./run-program.ts";
 import type { KernelStatus } from "./isolation-checks.ts";
 import type { DiskBound, SandboxSettings } from "../spec.ts";
 import { SandboxLost } from "../sandbox-lost.ts";
@@ -35,17 +36,11 @@ export function createSupervisorLink(docker: Dockerode, containerId: string, opt
   let bootId: string | undefined;
 
   async function connectOnce() {
-    const exec = await container.exec({
-      Cmd: pythonArguments("LONGHAUL_RELAY"),
-      Env: [`LONGHAUL_RELAY=${relaySource}`, ...(options.relay?.environment ?? [])],
-      // In someone else's container, as that container's own user.
-      ...(options.relay === undefined ? { User: "0:0" } : {}),
-      WorkingDir: "/",
-      AttachStdin: true,
-      AttachStdout: true,
-      AttachStderr: true,
-    });
-    const stream = new SupervisorStream(await exec.start({ hijack: true, stdin: true }));
+    // In someone else's container, as that container's own user.
+    const user = options.relay === undefined ? "0:0" : undefined;
+    const relay = ["LONGHAUL_RELAY", relaySource] as const;
+    const duplex = await startProgram(container, relay, options.relay?.environment ?? [], user);
+    const stream = new SupervisorStream(duplex);
     try {
       await options.ready;
       const handshake = await stream.request("hello", {
