@@ -32,12 +32,13 @@ import {
   type Delegate,
   type Delegation,
 } from "../store/delegations.ts";
+import type { Queryable } from "../store/db.ts";
 import type { NewEvent } from "../store/event.ts";
 import { loadBill, spentUsd } from "../store/model-calls.ts";
 import { findSandbox } from "../store/sandboxes.ts";
 import { endAbandoned, lastStep, type Session } from "../store/sessions.ts";
 import { findAskedCall } from "../store/asked-call.ts";
-import { callKey, openCalls } from "../store/tool-calls.ts";
+import { callKey, openCalls, type OpenCall } from "../store/tool-calls.ts";
 import { DELEGATE } from "../tools/delegate.ts";
 import type { BackgroundSaves } from "../workspace/background-save.ts";
 import { saveSandbox } from "../workspace/save-files.ts";
@@ -66,12 +67,16 @@ async function settleDelegate(
   if (delegate === undefined) throw fatal("NoSuchCall", `Session ${session.id} has no delegate ${child}.`);
   if (hasEnded(found)) return { kind: "settled", facts: await endedBefore(deps.store.db, found, call) };
   if (await isAtWork(deps, delegate, input.closed)) return { kind: "running" };
+  const delegation = await findDelegation(db, found);
+  const open = (await openCalls(db, session.id)).filter((row) => row.step === step);
+  // The workflow lets one whose end it was told wait for its turn, and knows of no end at a look.
+  const isLook = input.closed === undefined && delegation?.access === "write";
+  if (isLook && (await isBehindOther(db, open, index))) return { kind: "running" };
   if (input.closed === "not-started") await endUnstarted(deps, child);
 
-  const open = (await openCalls(db, session.id)).find((row) => row.step === step && row.index === index);
-  const { runningMs: durationMs, ...row } = open ?? { ...found, runningMs: 0 };
+  const own = open.find((row) => row.index === index);
+  const { runningMs: durationMs, ...row } = own ?? { ...found, runningMs: 0 };
   const end = await endOf(deps, delegate, input);
-  const delegation = await findDelegation(db, row);
   const changes = await changesOf(deps, end, delegation);
   const files =
     changes.files.length === 0 || outcomeOfDelegate(end) !== "completed"
@@ -129,6 +134,15 @@ async function isAtWork(
 ): Promise<boolean> {
   if (closed === "not-started" || (closed !== undefined && isOver)) return false;
   return (closed === undefined && !isOver) || sessionRuns.isRunning(id);
+}
+
+/** Whether an earlier call's files are to be taken over first. */
+async function isBehindOther(db: Queryable, open: readonly OpenCall[], index: number): Promise<boolean> {
+  for (const row of open) {
+    if (row.name !== DELEGATE || row.index >= index) continue;
+    if ((await findDelegation(db, row))?.access !== "read") return true;
+  }
+  return false;
 }
 
 /** A session that was created and never began has no run that would end it. */
