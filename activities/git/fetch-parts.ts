@@ -22,12 +22,9 @@ export async function fetchParts(
 ): Promise<readonly Part[] | Refusal> {
   const within = access.within(base);
   const parts: Part[] = [];
-  const level = async (
-    folder: string,
-    commit: string,
-    place: { readonly url: string; readonly parent: string; readonly depth: number },
-  ): Promise<Refusal | undefined> => {
-    const { url, parent, depth } = place;
+  // Grows while it is gone through.
+  const todo = [{ folder: from.mirror, commit: from.commit, url: base, parent: "", depth: 1 }];
+  for (const { folder, commit, url, parent, depth } of todo) {
     const submodules = await submodulesIn(within, folder, commit, url);
     if ("refused" in submodules)
       return refusal(`${submodules.refused}${parent === "" ? "" : ` (in ${parent})`}`);
@@ -39,13 +36,11 @@ export async function fetchParts(
       const start = { commit: submodule.commit, refs: [], defaultBranch: undefined };
       parts.push({ submodule, parent, mirror, start });
       const path = parent === "" ? submodule.path : `${parent}/${submodule.path}`;
-      const inner = { url: submodule.url, parent: path, depth: depth + 1 };
-      const wrong = await level(mirror, submodule.commit, inner);
-      if (wrong !== undefined) return wrong;
+      const { commit: inner, url: own } = submodule;
+      todo.push({ folder: mirror, commit: inner, url: own, parent: path, depth: depth + 1 });
     }
-    return undefined;
-  };
-  return (await level(from.mirror, from.commit, { url: base, parent: "", depth: 1 })) ?? parts;
+  }
+  return parts;
 }
 
 /**

@@ -39,22 +39,17 @@ export async function listeningPorts(container: Dockerode.Container): Promise<re
   return JSON.parse(await textOf(stream)) as ListeningPort[];
 }
 
-export interface Forward {
-  /** On 127.0.0.1 of this machine. */
-  readonly localPort: number;
-  close(): void;
-}
-
 /**
  * Opens a port of this machine's loopback that leads to one of the sandbox's. Each connection is a process in the sandbox.
  * @param onTrouble called with what kept a connection from the server
+ * @returns its number, on 127.0.0.1
  * @throws Error if the local port is taken
  */
 export async function forwardPort(
   container: Dockerode.Container,
   { port, localPort }: { readonly port: number; readonly localPort: number },
   onTrouble: (reason: string) => void,
-): Promise<Forward> {
+) {
   const open = new Set<Socket>();
   const forwarder = ["LONGHAUL_FORWARD", forwardSource] as const;
   const server = createServer({ allowHalfOpen: true }, (socket) => {
@@ -76,7 +71,7 @@ export async function forwardPort(
   });
   return {
     localPort: (server.address() as AddressInfo).port,
-    close() {
+    close(): void {
       server.close();
       for (const socket of open) socket.destroy();
     },
