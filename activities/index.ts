@@ -20,7 +20,6 @@ import { createSandboxLifecycle } from "./session/sandbox-lifecycle.ts";
 import { createSettleBudget } from "./questions/settle-budget.ts";
 import { createSettleQuestion } from "./questions/settle-question.ts";
 import { createSessionSandboxes } from "./workspace/session-sandbox.ts";
-import { createSetUpSandbox } from "./session/set-up-sandbox.ts";
 import { createSetUps, withSetUp } from "./workspace/set-up.ts";
 import { createSettleDelegate } from "./delegates/settle-delegate.ts";
 import { createSummarize } from "./step/summarize.ts";
@@ -30,17 +29,16 @@ import { createBatchActivities } from "./session/work-batch.ts";
 
 export function createActivities(deps: AgentDeps): AgentActivities & BatchActivities {
   const sandboxes = createSessionSandboxes(deps);
-  const setUps = createSetUps(deps);
+  const ready = withSetUp(sandboxes, createSetUps(deps));
   const saves = createBackgroundSaves();
   return {
     openSession: createOpenSession(deps),
     fetchRepository: createFetchRepository(deps, sandboxes),
-    setUpSandbox: createSetUpSandbox(deps, sandboxes, setUps),
     publish: createPublish(deps, sandboxes),
     parkGuidance: createParkGuidance(deps),
     announceQueued: createAnnounceQueued(deps),
     modelStep: createModelStep(deps),
-    runTool: createRunTool(deps, withSetUp(sandboxes, setUps), saves),
+    runTool: createRunTool(deps, ready, saves),
     askPerson: createAskPerson(deps),
     settleQuestion: createSettleQuestion(deps),
     askBudget: createAskBudget(deps),
@@ -52,7 +50,7 @@ export function createActivities(deps: AgentDeps): AgentActivities & BatchActivi
     summarize: createSummarize(deps),
     undoCompaction: createUndoCompaction(deps),
     prune: createPrune(deps),
-    ...createSandboxLifecycle(deps, sandboxes, saves),
+    ...createSandboxLifecycle(deps, sandboxes, ready, saves),
     closeSession: createCloseSession(deps),
     ...createBatchActivities(deps),
   };

@@ -24,6 +24,8 @@ export interface EndedDelegate {
 export interface ReturnedFiles {
   readonly applied: readonly string[];
   readonly notApplied: readonly NotApplied[];
+  /** Files that were not merged, with their content. */
+  readonly left: readonly ChangedFile[];
 }
 
 /** A delegate that ended by a limit has a result like any other. */
@@ -43,9 +45,9 @@ export interface DelegateResult {
 export function delegateResult(
   end: EndedDelegate,
   files: ReturnedFiles,
-  left: readonly ChangedFile[],
   { handle, maxChars }: { readonly handle: string; readonly maxChars: number },
 ): DelegateResult {
+  const { left } = files;
   const answer = truncateText(end.answer.trim(), { maxChars, handle });
   const isWhole = !answer.truncated && left.length === 0;
   const text = [headline(end), answer.text, filesText(files, left.length === 0 ? undefined : handle)];

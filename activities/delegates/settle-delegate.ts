@@ -12,10 +12,15 @@ import { fatal } from "../contract/failures.ts";
 import { withFallback } from "../config/asked-model.ts";
 import { sessionCostUsd } from "../config/cost.ts";
 import { toolLimitsOf } from "../config/run-policy.ts";
-import { changedFiles, type ChangedFile } from "./changed-files.ts";
-import { delegateResult, outcomeOfDelegate, type EndedDelegate } from "./delegate-result.ts";
+import { changedFiles, type Changes } from "./changed-files.ts";
+import {
+  delegateResult,
+  outcomeOfDelegate,
+  type EndedDelegate,
+  type ReturnedFiles,
+} from "./delegate-result.ts";
 import { storeDelegateResult } from "./store-result.ts";
-import { takeOverFiles, type NotApplied } from "./take-over-files.ts";
+import { takeOverFiles } from "./take-over-files.ts";
 import type { AgentDeps } from "../runtime/deps.ts";
 import { enterSession } from "../runtime/enter-session.ts";
 import { endedBefore, hasEnded } from "../step/ended-call.ts";
@@ -27,30 +32,27 @@ import {
   type Delegate,
   type Delegation,
 } from "../store/delegations.ts";
+import type { Queryable } from "../store/db.ts";
 import type { NewEvent } from "../store/event.ts";
 import { loadBill, spentUsd } from "../store/model-calls.ts";
 import { findSandbox } from "../store/sandboxes.ts";
 import { endAbandoned, lastStep, type Session } from "../store/sessions.ts";
 import { findAskedCall } from "../store/asked-call.ts";
-import { callKey, openCalls } from "../store/tool-calls.ts";
+import { callKey, openCalls, type OpenCall } from "../store/tool-calls.ts";
 import { DELEGATE } from "../tools/delegate.ts";
 import type { BackgroundSaves } from "../workspace/background-save.ts";
 import { saveSandbox } from "../workspace/save-files.ts";
 import { withoutLost, type SessionSandboxes } from "../workspace/session-sandbox.ts";
 
-interface Places {
-  readonly sandboxes: SessionSandboxes;
-  readonly saves: BackgroundSaves;
-}
-
 export function createSettleDelegate(deps: AgentDeps, sandboxes: SessionSandboxes, saves: BackgroundSaves) {
   return (input: SettleDelegateInput): Promise<SettledDelegate> =>
-    inScope(deps, (scope) => settleDelegate(deps, { sandboxes, saves }, scope, input));
+    inScope(deps, (scope) => settleDelegate(deps, sandboxes, saves, scope, input));
 }
 
 async function settleDelegate(
   deps: AgentDeps,
-  places: Places,
+  sandboxes: SessionSandboxes,
+  saves: BackgroundSaves,
   scope: ActivityScope,
   input: SettleDelegateInput,
 ): Promise<SettledDelegate> {
@@ -65,15 +67,23 @@ async function settleDelegate(
   if (delegate === undefined) throw fatal("NoSuchCall", `Session ${session.id} has no delegate ${child}.`);
   if (hasEnded(found)) return { kind: "settled", facts: await endedBefore(deps.store.db, found, call) };
   if (await isAtWork(deps, delegate, input.closed)) return { kind: "running" };
+  const delegation = await findDelegation(db, found);
+  const open = (await openCalls(db, session.id)).filter((row) => row.step === step);
+  // The workflow lets one whose end it was told wait for its turn, and knows of no end at a look.
+  const isLook = input.closed === undefined && delegation?.access === "write";
+  if (isLook && (await isBehindOther(db, open, index))) return { kind: "running" };
   if (input.closed === "not-started") await endUnstarted(deps, child);
 
-  const open = (await openCalls(db, session.id)).find((row) => row.step === step && row.index === index);
-  const { runningMs: durationMs, ...row } = open ?? { ...found, runningMs: 0 };
+  const own = open.find((row) => row.index === index);
+  const { runningMs: durationMs, ...row } = own ?? { ...found, runningMs: 0 };
   const end = await endOf(deps, delegate, input);
-  const delegation = await findDelegation(db, row);
-  const files = await takeFiles(deps, places, scope, { session, step, end, delegation });
+  const changes = await changesOf(deps, end, delegation);
+  const files =
+    changes.files.length === 0 || outcomeOfDelegate(end) !== "completed"
+      ? leftThere(end, changes)
+      : await takeFiles(deps, sandboxes, saves, scope, { session, step, changes });
   const handle = callKey(row);
-  const result = delegateResult(end, files, files.left, {
+  const result = delegateResult(end, files, {
     handle,
     maxChars: toolLimitsOf(session.config, DELEGATE).maxChars,
   });
@@ -126,6 +136,15 @@ async function isAtWork(
   return (closed === undefined && !isOver) || sessionRuns.isRunning(id);
 }
 
+/** Whether an earlier call's files are to be taken over first. */
+async function isBehindOther(db: Queryable, open: readonly OpenCall[], index: number): Promise<boolean> {
+  for (const row of open) {
+    if (row.name !== DELEGATE || row.index >= index) continue;
+    if ((await findDelegation(db, row))?.access !== "read") return true;
+  }
+  return false;
+}
+
 /** A session that was created and never began has no run that would end it. */
 async function endUnstarted({ store, notifier }: AgentDeps, child: string): Promise<void> {
   const message = "It was stopped before it began.";
@@ -152,49 +171,37 @@ async function endOf(
   };
 }
 
-interface Returning {
-  readonly session: Session;
-  readonly step: number;
-  readonly end: EndedDelegate;
-  readonly delegation: Delegation | undefined;
-}
-
-interface Returned {
-  readonly applied: readonly string[];
-  readonly notApplied: readonly NotApplied[];
-  /** Files that were not merged, with their content. */
-  readonly left: readonly ChangedFile[];
-}
-
-const NO_FILES: Returned = { applied: [], notApplied: [], left: [] };
-
-/** Of a delegate that ended by itself. What any other changed is named, and stays in its own session. */
-async function takeFiles(
-  deps: AgentDeps,
-  { sandboxes, saves }: Places,
-  scope: ActivityScope,
-  { session, step, end, delegation }: Returning,
-): Promise<Returned> {
-  if (delegation?.access !== "write" || end.closed === "not-started") return NO_FILES;
-  const { db } = deps.store;
-  const [changes, sandboxRow] = await Promise.all([
-    changedFiles(db, end.child, delegation.baseCheckpoint ?? undefined),
-    findSandbox(db, end.child),
+/** What a delegate with write access changed, and what cannot be merged of it. */
+async function changesOf(
+  { store: { db } }: AgentDeps,
+  { child, closed }: EndedDelegate,
+  delegation: Delegation | undefined,
+): Promise<Changes> {
+  if (delegation?.access !== "write" || closed === "not-started") return { files: [], left: [] };
+  const [{ files, left }, sandboxRow] = await Promise.all([
+    changedFiles(db, child, delegation.baseCheckpoint ?? undefined),
+    findSandbox(db, child),
   ]);
   const unsaved = (sandboxRow?.leftOut ?? []).map(({ path, reason }) => ({
     path,
     reason: `no save has it (${reason})`,
   }));
-  const left = [...changes.left, ...unsaved];
-  if (outcomeOfDelegate(end) !== "completed") {
-    const reason = `the delegate did not finish; its session ${end.child} has it`;
-    return {
-      applied: [],
-      notApplied: [...changes.files.map(({ path }) => ({ path, reason })), ...left],
-      left: [],
-    };
-  }
-  if (changes.files.length === 0) return { ...NO_FILES, notApplied: left };
+  return { files, left: [...left, ...unsaved] };
+}
+
+/** Of a delegate that did not end by itself: what it changed is named, and stays in its own session. */
+function leftThere({ child }: EndedDelegate, { files, left }: Changes): ReturnedFiles {
+  const reason = `the delegate did not finish; its session ${child} has it`;
+  return { applied: [], notApplied: [...files.map(({ path }) => ({ path, reason })), ...left], left: [] };
+}
+
+async function takeFiles(
+  deps: AgentDeps,
+  sandboxes: SessionSandboxes,
+  saves: BackgroundSaves,
+  scope: ActivityScope,
+  { session, step, changes }: { readonly session: Session; readonly step: number; readonly changes: Changes },
+): Promise<ReturnedFiles> {
   const save = () =>
     saveSandbox(deps, sandboxes, session, step).catch((error: unknown) => {
       log.warn("the workspace was not saved; the next save makes up for it", { step, reason: String(error) });
@@ -210,7 +217,7 @@ async function takeFiles(
   const refused = new Set(taken.notApplied.map(({ path }) => path));
   return {
     applied: taken.applied,
-    notApplied: [...taken.notApplied, ...left],
+    notApplied: [...taken.notApplied, ...changes.left],
     left: changes.files.filter(({ path }) => refused.has(path)),
   };
 }

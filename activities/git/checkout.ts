@@ -1,9 +1,10 @@
 /** A repository laid out in the sandbox's /workspace, with its submodules and with the content of files in Git LFS. */
 import { posix } from "node:path";
 import { fatal } from "../contract/failures.ts";
-import { lfsSource, pythonArguments } from "../sandbox/agent/sources.ts";
+import { lfsSource } from "../sandbox/agent/sources.ts";
 import type { Part } from "./submodules.ts";
-import { feedAll, must, shell, type GitSandbox } from "./sandbox-command.ts";
+import { feedAll, must, shell } from "./sandbox-command.ts";
+import { program, type CommandSandbox } from "../sandbox/own-command.ts";
 import type { Pack } from "./start-point.ts";
 
 /** So that a checkpoint holds each pack: it leaves out files larger than 64 MiB. */
@@ -60,7 +61,7 @@ git lfs checkout >/dev/null`;
  * Makes /workspace a checkout on a branch of its own; what was there is removed. @returns how many bytes the pack had
  * @throws SandboxUnavailable (retryable), SandboxLost
  */
-export async function checkOut(sandbox: GitSandbox, checkout: Checkout, pack: Pack): Promise<number> {
+export async function checkOut(sandbox: CommandSandbox, checkout: Checkout, pack: Pack): Promise<number> {
   const { branch, url, author, commit, defaultBranch = "" } = checkout;
   const env = { BRANCH: branch, URL: url, NAME: author.name, EMAIL: author.email };
   await must(sandbox, "prepare the checkout", { argv: shell(BEGIN), env });
@@ -69,7 +70,7 @@ export async function checkOut(sandbox: GitSandbox, checkout: Checkout, pack: Pa
 
 /** The same for a submodule, whose parent is checked out, with no branch. */
 export async function checkOutPart(
-  sandbox: GitSandbox,
+  sandbox: CommandSandbox,
   { submodule, parent }: Part,
   author: Checkout["author"],
   pack: Pack,
@@ -81,7 +82,7 @@ export async function checkOutPart(
 }
 
 async function unpack(
-  sandbox: GitSandbox,
+  sandbox: CommandSandbox,
   pack: Pack,
   to: {
     readonly cwd: string;
@@ -110,7 +111,7 @@ async function unpack(
  * @throws BadConfiguration if the image has no git-lfs
  */
 export async function putLfs(
-  sandbox: GitSandbox,
+  sandbox: CommandSandbox,
   folder: string,
   frames: AsyncIterable<Uint8Array>,
 ): Promise<void> {
@@ -120,8 +121,8 @@ export async function putLfs(
       "BadConfiguration",
       "The sandbox's image has no git-lfs, which git.lfs needs: use an image that has it, such as the default one, or leave git.lfs out.",
     );
-  const program = { argv: pythonArguments("LONGHAUL_LFS"), env: { LONGHAUL_LFS: lfsSource }, ...place };
-  await feedAll(sandbox, "take files of Git LFS", program, frames);
+  const order = { ...program("LONGHAUL_LFS", lfsSource), ...place };
+  await feedAll(sandbox, "take files of Git LFS", order, frames);
   await must(sandbox, "check files of Git LFS out", { argv: shell(LFS), ...place });
 }
 

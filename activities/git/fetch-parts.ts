@@ -7,16 +7,11 @@ import type { Relay } from "./relay.ts";
 import { git, GitFailed } from "./run-git.ts";
 import { linksIn, type Part, submodulesIn, type Submodule } from "./submodules.ts";
 import { troubleOf } from "./remote.ts";
+import { refusal, refusalOf, type Refusal } from "./trouble.ts";
 
 /** Of all levels together, and levels. Source: ours; the largest public projects have some hundred on three levels. */
 const MAX_SUBMODULES = 200;
 const MAX_LEVELS = 6;
-
-/** What keeps a submodule away. `isPassing`: asking again may help. */
-export interface PartRefused {
-  readonly refused: string;
-  readonly isPassing: boolean;
-}
 
 /** Submodules of all levels, each behind the one that names it. */
 export async function fetchParts(
@@ -24,32 +19,28 @@ export async function fetchParts(
   { url: base }: Pick<SessionGit, "url">,
   from: { readonly mirror: string; readonly commit: string },
   signal: AbortSignal,
-): Promise<readonly Part[] | PartRefused> {
+): Promise<readonly Part[] | Refusal> {
   const within = access.within(base);
   const parts: Part[] = [];
-  const level = async (
-    folder: string,
-    commit: string,
-    place: { readonly url: string; readonly parent: string; readonly depth: number },
-  ): Promise<PartRefused | undefined> => {
-    const { url, parent, depth } = place;
+  // Grows while it is gone through.
+  const todo = [{ folder: from.mirror, commit: from.commit, url: base, parent: "", depth: 1 }];
+  for (const { folder, commit, url, parent, depth } of todo) {
     const submodules = await submodulesIn(within, folder, commit, url);
-    if ("refused" in submodules) return no(`${submodules.refused}${parent === "" ? "" : ` (in ${parent})`}`);
+    if ("refused" in submodules)
+      return refusal(`${submodules.refused}${parent === "" ? "" : ` (in ${parent})`}`);
     for (const submodule of submodules) {
       if (depth > MAX_LEVELS || parts.length >= MAX_SUBMODULES)
-        return no(`there are more than ${MAX_SUBMODULES} submodules, or ${MAX_LEVELS} levels of them`);
+        return refusal(`there are more than ${MAX_SUBMODULES} submodules, or ${MAX_LEVELS} levels of them`);
       const mirror = await fetchSubmodule(within, base, submodule, signal);
       if (typeof mirror !== "string") return mirror;
       const start = { commit: submodule.commit, refs: [], defaultBranch: undefined };
       parts.push({ submodule, parent, mirror, start });
       const path = parent === "" ? submodule.path : `${parent}/${submodule.path}`;
-      const inner = { url: submodule.url, parent: path, depth: depth + 1 };
-      const wrong = await level(mirror, submodule.commit, inner);
-      if (wrong !== undefined) return wrong;
+      const { commit: inner, url: own } = submodule;
+      todo.push({ folder: mirror, commit: inner, url: own, parent: path, depth: depth + 1 });
     }
-    return undefined;
-  };
-  return (await level(from.mirror, from.commit, { url: base, parent: "", depth: 1 })) ?? parts;
+  }
+  return parts;
 }
 
 /**
@@ -61,10 +52,10 @@ export async function fetchSubmodule(
   base: string,
   { name, url, commit }: Submodule,
   signal: AbortSignal,
-): Promise<string | PartRefused> {
+): Promise<string | Refusal> {
   const called = `the submodule ${JSON.stringify(name)}`;
   const refused = await refusedRemote(access, base, url);
-  if (refused !== undefined) return no(`${called} is not fetched: ${refused}`);
+  if (refused !== undefined) return refusal(`${called} is not fetched: ${refused}`);
   try {
     const mirror = await updateMirror(access, url, { wants: commit, signal });
     if (!(await hasCommit(access, mirror, commit))) {
@@ -77,12 +68,9 @@ export async function fetchSubmodule(
   } catch (error) {
     if (!(error instanceof GitFailed)) throw error;
     if (/not our ref|remote ref|unadvertised object/.test(error.result.err))
-      return no(`${called}: ${url} does not have the commit ${commit.slice(0, 12)}`);
-    const { kind, message, fix } = troubleOf(url, error.result);
-    return {
-      refused: `${called} with commit ${commit.slice(0, 12)}: ${message}. ${fix}`,
-      isPassing: kind === "away",
-    };
+      return refusal(`${called}: ${url} does not have the commit ${commit.slice(0, 12)}`);
+    const { refused: why, isPassing } = refusalOf(troubleOf(url, error.result));
+    return { refused: `${called} with commit ${commit.slice(0, 12)}: ${why}`, isPassing };
   }
 }
 
@@ -91,23 +79,21 @@ export async function unpushedSubmodule(
   { access, folder }: Relay,
   of: { readonly url: string; readonly base: string; readonly commit: string },
   signal: AbortSignal,
-): Promise<PartRefused | undefined> {
+): Promise<Refusal | undefined> {
   const within = access.within(of.url);
   const links = await linksIn(within, folder, of.commit);
   if (links.size === 0) return undefined;
   const before = (await hasCommit(within, folder, of.base)) ? await linksIn(within, folder, of.base) : links;
   const submodules = await submodulesIn(within, folder, of.commit, of.url);
-  if ("refused" in submodules) return no(submodules.refused);
+  if ("refused" in submodules) return refusal(submodules.refused);
   for (const submodule of submodules) {
     if (before.get(submodule.path) === submodule.commit) continue;
     const mirror = await fetchSubmodule(within, of.url, submodule, signal);
     if (typeof mirror === "string") continue;
     if (mirror.isPassing) return mirror;
-    return no(
+    return refusal(
       `a commit of a submodule has to be on its own remote first, which Longhaul does not push to: ${mirror.refused}`,
     );
   }
   return undefined;
 }
-
-const no = (refused: string): PartRefused => ({ refused, isPassing: false });

@@ -5,7 +5,6 @@ import { basename, dirname, join } from "node:path";
 
 /** What this process is making now, by its path. */
 const making = new Set<string>();
-const turns = new Map<string, Promise<unknown>>();
 
 /** Names on disk reveal no address, and stay short. */
 export const folderOf = (name: string): string =>
@@ -16,18 +15,6 @@ export const exists = (path: string): Promise<boolean> =>
     () => true,
     () => false,
   );
-
-/** One after the other, of this process, for one folder. */
-export async function inTurn<T>(folder: string, work: () => Promise<T>): Promise<T> {
-  const mine = (turns.get(folder) ?? Promise.resolve()).then(work, work);
-  const settled = mine.catch(() => undefined);
-  turns.set(folder, settled);
-  try {
-    return await mine;
-  } finally {
-    if (turns.get(folder) === settled) turns.delete(folder);
-  }
-}
 
 /**
  * Makes a folder by `fill`, whole or not at all. What crashed attempts left is removed; if two processes make it at once,

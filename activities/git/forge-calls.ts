@@ -1,6 +1,7 @@
 /** Calls of a forge's interface: where it is, what it answers, and which answers may be others later. */
 import type { GitConfig } from "../config/git-settings.ts";
 import { shorten } from "../contract/cut-text.ts";
+import { innermostReason } from "../contract/reason-of.ts";
 import { gitFetch } from "./outgoing.ts";
 
 /** The forge answered, and not with what was asked for. */
@@ -81,11 +82,7 @@ export async function askForge(
     });
   } catch (error) {
     signal.throwIfAborted();
-    const { cause, message } = error as Error;
-    throw new ForgeRefusal(
-      0,
-      `${place.api} does not answer: ${cause instanceof Error ? cause.message : message}`,
-    );
+    throw new ForgeRefusal(0, `${place.api} does not answer: ${innermostReason(error)}`);
   }
   const text = await response.text();
   if (response.ok) {

@@ -18,77 +18,79 @@ export interface OpenedPullRequest {
 
 /** Makes the branch's pull request, or brings the one that is open up to date. @throws ForgeRefusal */
 export async function openPullRequest(call: ForgeCall, request: PullRequest): Promise<OpenedPullRequest> {
-  const forge = call.place.kind === "github" ? github(call) : gitlab(call);
-  const open = await forge.find(request);
-  if (open !== undefined) return { ...(await forge.update(open, request)), created: false };
+  const { path, open, fields, changes, update, found } = (call.place.kind === "github" ? github : gitlab)(
+    call.place.project,
+    request,
+  );
+  const updated = async () => {
+    const [first] = (await askForge(
+      call,
+      "GET",
+      `${path}?${new URLSearchParams(open).toString()}`,
+    )) as Answer[];
+    if (first === undefined) return undefined;
+    const { number } = found(first);
+    const now = await askForge(call, update, `${path}/${number}`, changes);
+    return { ...found(now as Answer), created: false };
+  };
+  const known = await updated();
+  if (known !== undefined) return known;
   try {
-    return { ...(await forge.create(request)), created: true };
+    return {
+      ...found((await askForge(call, "POST", path, { ...fields, ...changes })) as Answer),
+      created: true,
+    };
   } catch (error) {
     // Another client was faster, or the answer to an earlier attempt was lost.
     if (!(error instanceof ForgeRefusal) || (error.status !== 409 && error.status !== 422)) throw error;
-    const other = await forge.find(request);
+    const other = await updated();
     if (other === undefined) throw error;
-    return { ...(await forge.update(other, request)), created: false };
+    return other;
   }
 }
 
-type Found = Pick<OpenedPullRequest, "url" | "number">;
+interface Answer {
+  readonly html_url: string;
+  readonly number: number;
+  readonly web_url: string;
+  readonly iid: number;
+}
 
+/** How a forge is asked for one pull request. */
 interface Forge {
-  find(request: PullRequest): Promise<Found | undefined>;
-  create(request: PullRequest): Promise<Found>;
-  update(open: Found, request: PullRequest): Promise<Found>;
+  readonly path: string;
+  /** Finds the branch's open one. */
+  readonly open: Readonly<Record<string, string>>;
+  /** What a new one has besides `changes`, which an open one is brought up to date with by `update`. */
+  readonly fields: object;
+  readonly changes: object;
+  readonly update: "PATCH" | "PUT";
+  readonly found: (answer: Answer) => Pick<OpenedPullRequest, "url" | "number">;
 }
 
 /** Source: docs.github.com/rest/pulls/pulls, version 2022-11-28. */
-function github(call: ForgeCall): Forge {
-  const [owner = ""] = call.place.project.split("/");
-  const pulls = `/repos/${call.place.project}/pulls`;
-  const found = ({ html_url: url, number }: { html_url: string; number: number }): Found => ({ url, number });
+function github(project: string, { branch, into, title, body, draft }: PullRequest): Forge {
+  const [owner = ""] = project.split("/");
   return {
-    async find({ branch, into }) {
-      const query = new URLSearchParams({ state: "open", head: `${owner}:${branch}`, base: into });
-      const list = (await askForge(call, "GET", `${pulls}?${query.toString()}`)) as {
-        html_url: string;
-        number: number;
-      }[];
-      return list[0] && found(list[0]);
-    },
-    create: async ({ title, body, branch, into, draft }) =>
-      found((await askForge(call, "POST", pulls, { title, body, head: branch, base: into, draft })) as never),
-    // Whether it is a draft is the person's to change by now; this interface could not.
-    update: async ({ number }, { title, body }) =>
-      found((await askForge(call, "PATCH", `${pulls}/${number}`, { title, body })) as never),
+    path: `/repos/${project}/pulls`,
+    open: { state: "open", head: `${owner}:${branch}`, base: into },
+    // Whether it is a draft is the person's to change by then; this interface could not.
+    fields: { head: branch, base: into, draft },
+    changes: { title, body },
+    update: "PATCH",
+    found: ({ html_url: url, number }) => ({ url, number }),
   };
 }
 
 /** Source: docs.gitlab.com/api/merge_requests. A draft is one whose title says so. */
-function gitlab(call: ForgeCall): Forge {
-  const requests = `/projects/${encodeURIComponent(call.place.project)}/merge_requests`;
-  const found = ({ web_url: url, iid: number }: { web_url: string; iid: number }): Found => ({ url, number });
-  const titled = ({ title, draft }: PullRequest) => (draft ? `Draft: ${title}` : title);
+function gitlab(project: string, { branch, into, title, body, draft }: PullRequest): Forge {
+  const branches = { source_branch: branch, target_branch: into };
   return {
-    async find({ branch, into }) {
-      const query = new URLSearchParams({ state: "opened", source_branch: branch, target_branch: into });
-      const list = (await askForge(call, "GET", `${requests}?${query.toString()}`)) as {
-        web_url: string;
-        iid: number;
-      }[];
-      return list[0] && found(list[0]);
-    },
-    async create(request) {
-      const { branch, into, body } = request;
-      const fields = {
-        source_branch: branch,
-        target_branch: into,
-        title: titled(request),
-        description: body,
-      };
-      return found((await askForge(call, "POST", requests, fields)) as never);
-    },
-    async update({ number }, request) {
-      const fields = { title: titled(request), description: request.body };
-      return found((await askForge(call, "PUT", `${requests}/${number}`, fields)) as never);
-    },
+    path: `/projects/${encodeURIComponent(project)}/merge_requests`,
+    open: { state: "opened", ...branches },
+    fields: branches,
+    changes: { title: draft ? `Draft: ${title}` : title, description: body },
+    update: "PUT",
+    found: ({ web_url: url, iid: number }) => ({ url, number }),
   };
 }

@@ -17,15 +17,6 @@ export interface GitHubAppSettings {
   readonly url: string;
 }
 
-export interface GitHubApp {
-  /** Whether it may have a token for the repository at this address. */
-  covers(url: string): boolean;
-  /** @throws CredentialUnavailable */
-  tokenFor(url: string, signal?: AbortSignal): Promise<string>;
-  /** The newest tokens, for the sanitizer. Another list after each change. */
-  made(): readonly string[];
-}
-
 /** What is pushed with a token may take a while. GitHub's tokens live an hour. */
 const SPARE_MS = 5 * 60_000;
 /** GitHub refuses a signature of more than 10 minutes, and one from its future. */
@@ -60,7 +51,7 @@ export function gitHubAppTrouble(settings: GitHubAppSettings): CredentialUnavail
 }
 
 /** @param now the wall clock: GitHub compares the times of a signature with its own */
-export function createGitHubApp(settings: GitHubAppSettings, now: () => Date): GitHubApp {
+export function createGitHubApp(settings: GitHubAppSettings, now: () => Date) {
   let tokens = new Map<string, Token>();
   let newest: readonly string[] = [];
   const asked = new Map<string, Promise<Token>>();
@@ -89,9 +80,12 @@ export function createGitHubApp(settings: GitHubAppSettings, now: () => Date): G
   }
 
   return {
-    covers: (url) => placeIn(settings, url) !== undefined,
-    made: () => newest,
-    async tokenFor(url, signal = new AbortController().signal) {
+    /** Whether it may have a token for the repository at this address. */
+    covers: (url: string): boolean => placeIn(settings, url) !== undefined,
+    /** The newest tokens, for the sanitizer. Another list after each change. */
+    made: (): readonly string[] => newest,
+    /** @throws CredentialUnavailable */
+    async tokenFor(url: string, signal: AbortSignal = new AbortController().signal): Promise<string> {
       const place = placeIn(settings, url);
       if (place === undefined) throw new Error(`The GitHub App is not for ${url}.`);
       const { project } = place;

@@ -12,9 +12,9 @@ import { LfsFailed } from "./lfs-store.ts";
 import { updateMirror } from "./mirror.ts";
 import { lsRemote, troubleOf } from "./remote.ts";
 import { GitFailed } from "./run-git.ts";
-import type { GitSandbox } from "./sandbox-command.ts";
+import type { CommandSandbox } from "../sandbox/own-command.ts";
 import { findStartPoint, withPack, type StartPoint } from "./start-point.ts";
-import type { RemoteTrouble } from "./trouble.ts";
+import { refusalOf, type RemoteTrouble } from "./trouble.ts";
 
 const ASK_MS = 30_000;
 
@@ -44,8 +44,8 @@ export async function fetchForSession(
     ? await fetchParts(access, repository, { mirror, commit: start.commit }, signal)
     : [];
   if ("refused" in parts) {
-    const text = `The submodules of ${base} cannot be fetched: ${parts.refused}. Leave git.submodules out to work without them.`;
-    throw parts.isPassing ? retryable("RepositoryUnavailable", text) : fatal("RepositoryUnavailable", text);
+    const why = `The submodules of ${base} cannot be fetched: ${parts.refused}. Leave git.submodules out to work without them.`;
+    throw unavailable(why, parts.isPassing);
   }
   if (!repository.lfs) return { mirror, start, parts, lfs: [] };
   const places = [
@@ -61,8 +61,8 @@ export async function fetchForSession(
   for (const place of places) {
     const objects = await fetchLfs(access, { base, ...place }, signal).catch((error: unknown) => {
       if (!(error instanceof LfsFailed)) throw error;
-      const text = `The files that ${place.url} keeps in Git LFS cannot be fetched: ${error.message}. Leave git.lfs out to work with their pointers.`;
-      throw error.isPassing ? retryable("RepositoryUnavailable", text) : fatal("RepositoryUnavailable", text);
+      const why = `The files that ${place.url} keeps in Git LFS cannot be fetched: ${error.message}. Leave git.lfs out to work with their pointers.`;
+      throw unavailable(why, error.isPassing);
     });
     if (objects.length > 0) lfs.push({ folder: place.folder, mirror: place.mirror, objects });
   }
@@ -72,7 +72,7 @@ export async function fetchForSession(
 /** Makes /workspace the session's checkout. @returns how many bytes of Git's packs went in */
 export async function layOut(
   access: GitAccess,
-  sandbox: GitSandbox,
+  sandbox: CommandSandbox,
   { mirror, start, parts, lfs }: Fetched,
   to: { readonly repository: SessionGit; readonly branch: string; readonly signal: AbortSignal },
 ): Promise<number> {
@@ -93,7 +93,7 @@ export async function layOut(
 async function fetchStart(access: GitAccess, repository: SessionGit, sessionId: string, signal: AbortSignal) {
   const { url, ref } = repository;
   const remote = await lsRemote(access, url, ["refs/heads/*"], { signal, timeoutMs: ASK_MS });
-  if ("trouble" in remote) throw unavailable(remote.trouble);
+  if ("trouble" in remote) throw awayOr(remote.trouble);
   const { defaultBranch } = remote;
   if (
     repository.push !== "never" &&
@@ -105,7 +105,7 @@ async function fetchStart(access: GitAccess, repository: SessionGit, sessionId: 
       `${defaultBranch} is the default branch of ${url}, and nothing is pushed there. Choose another --branch, or set git.allowDefaultBranch.`,
     );
   const mirror = await updateMirror(access, url, { signal }).catch((error: unknown) => {
-    throw error instanceof GitFailed ? unavailable(troubleOf(url, error.result)) : error;
+    throw error instanceof GitFailed ? awayOr(troubleOf(url, error.result)) : error;
   });
   const start = await findStartPoint(access, mirror, { ref, defaultBranch });
   if (start === undefined)
@@ -118,7 +118,10 @@ async function fetchStart(access: GitAccess, repository: SessionGit, sessionId: 
   return { mirror, start };
 }
 
-function unavailable({ kind, message, fix }: RemoteTrouble) {
-  const text = `${message}. ${fix}`;
-  return kind === "away" ? retryable("RepositoryUnavailable", text) : fatal("RepositoryUnavailable", text);
+const unavailable = (why: string, isPassing: boolean): Error =>
+  (isPassing ? retryable : fatal)("RepositoryUnavailable", why);
+
+function awayOr(trouble: RemoteTrouble): Error {
+  const { refused, isPassing } = refusalOf(trouble);
+  return unavailable(refused, isPassing);
 }

@@ -18,12 +18,8 @@ const BLOBS_AT_ONCE = 20_000;
 /** Of the files that a commit has. */
 export async function lfsObjectsOf(access: GitAccess, folder: string, commit: string): Promise<LfsObject[]> {
   const listed = await git(access, ["ls-tree", "-r", "-l", "--full-tree", commit], { cwd: folder });
-  const small = [...listed.matchAll(/^100\d{3} blob ([0-9a-f]{40,64}) +(\d+)\t/gm)];
-  return readPointers(
-    access,
-    folder,
-    small.filter(([, , size]) => isPointerSize(Number(size))).map(([, blob = ""]) => blob),
-  );
+  const files = /^100\d{3} blob (?<blob>[0-9a-f]{40,64}) +(?<size>\d+)\t/gm;
+  return readPointers(access, folder, listed.matchAll(files));
 }
 
 /** Of all files that came with a commit's history and are not in that of `base`; undefined: of its whole history. */
@@ -39,21 +35,19 @@ export async function lfsObjectsSince(
   });
   const check = ["cat-file", "--batch-check=%(objecttype) %(objectsize) %(objectname)"];
   const checked = await git(access, check, { cwd: folder, input: `${objects}\n` });
-  const small = [...checked.matchAll(/^blob (\d+) ([0-9a-f]{40,64})$/gm)];
-  return readPointers(
-    access,
-    folder,
-    small.filter(([, size]) => isPointerSize(Number(size))).map(([, , blob = ""]) => blob),
-  );
+  return readPointers(access, folder, checked.matchAll(/^blob (?<size>\d+) (?<blob>[0-9a-f]{40,64})$/gm));
 }
 
 const isPointerSize = (bytes: number): boolean => bytes >= MIN_POINTER_BYTES && bytes < MAX_POINTER_BYTES;
 
+/** @param listed blobs with their sizes */
 async function readPointers(
   access: GitAccess,
   folder: string,
-  blobs: readonly string[],
+  listed: Iterable<RegExpMatchArray>,
 ): Promise<LfsObject[]> {
+  const small = [...listed].filter(({ groups }) => isPointerSize(Number(groups?.["size"])));
+  const blobs = small.map(({ groups }) => groups?.["blob"] ?? "");
   const found = new Map<string, LfsObject>();
   for (let at = 0; at < blobs.length; at += BLOBS_AT_ONCE) {
     const input = `${blobs.slice(at, at + BLOBS_AT_ONCE).join("\n")}\n`;

@@ -1,10 +1,10 @@
 /** Files in Git LFS of a push: their content goes to the remote's store before the branch that names it. */
-import { createHash, randomUUID } from "node:crypto";
+import { randomUUID } from "node:crypto";
 import { createReadStream } from "node:fs";
-import { open, rm } from "node:fs/promises";
+import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { exists } from "./folders.ts";
-import { lfsPath, SILENCE_MS } from "./lfs.ts";
+import { lfsPath, SILENCE_MS, writeObject } from "./lfs.ts";
 import { lfsObjectsSince, type LfsObject } from "./lfs-pointers.ts";
 import {
   askBatch,
@@ -18,7 +18,7 @@ import {
 import { hasCommit } from "./mirror.ts";
 import { patience } from "./outgoing.ts";
 import type { Relay } from "./relay.ts";
-import type { GitSandbox } from "./sandbox-command.ts";
+import type { CommandSandbox } from "../sandbox/own-command.ts";
 import { readLfsObject } from "./sandbox-git.ts";
 
 export interface LfsPush {
@@ -36,7 +36,7 @@ export interface LfsPush {
  * Gives the remote's store what it lacks of the commits' files. A second attempt finds there what the first one brought.
  * @throws LfsFailed, SandboxUnavailable (retryable), SandboxLost
  */
-export async function pushLfs(relay: Relay, sandbox: GitSandbox, push: LfsPush): Promise<void> {
+export async function pushLfs(relay: Relay, sandbox: CommandSandbox, push: LfsPush): Promise<void> {
   const { access, folder } = relay;
   const { url, commit, signal } = push;
   const base = (await hasCommit(access, folder, push.base)) ? push.base : undefined;
@@ -64,26 +64,19 @@ export async function pushLfs(relay: Relay, sandbox: GitSandbox, push: LfsPush):
 /** The object out of the sandbox as a file of the relay, for as long as `use` takes. */
 async function withObject(
   { folder }: Relay,
-  sandbox: GitSandbox,
-  { oid, size }: LfsObject,
+  sandbox: CommandSandbox,
+  object: LfsObject,
   use: (path: string) => Promise<void>,
 ): Promise<void> {
+  const { oid, size } = object;
   const path = join(folder, `incoming-${randomUUID()}.lfs`);
-  const file = await open(path, "wx", 0o600);
+  const wrong = `the content of a file that Git LFS keeps is not in the workspace's store (object ${oid.slice(0, 12)}): commit the file again, or take it out of LFS`;
   try {
-    const hash = createHash("sha256");
-    const bytes = await readLfsObject(sandbox, oid, size, async (piece) => {
-      hash.update(piece);
-      await file.writeFile(piece);
-    });
-    await file.close();
-    if (bytes !== size || hash.digest("hex") !== oid)
-      throw new LfsFailed(
-        `the content of a file that Git LFS keeps is not in the workspace's store (object ${oid.slice(0, 12)}): commit the file again, or take it out of LFS`,
-      );
+    const pieces = await readLfsObject(sandbox, oid, size);
+    if (pieces === undefined) throw new LfsFailed(wrong);
+    await writeObject(path, object, pieces, wrong);
     await use(path);
   } finally {
-    await file.close().catch(() => undefined);
     await rm(path, { force: true });
   }
 }
@@ -105,7 +98,7 @@ async function upload(
         ...headersOf(store, actions.upload),
         "content-length": String(size),
       },
-      body: ReadableStream.from(heard(createReadStream(path), wait.heard)),
+      body: ReadableStream.from(wait.heard(createReadStream(path))),
       duplex: "half",
       signal: wait.signal,
     });
@@ -122,12 +115,5 @@ async function upload(
     });
   } finally {
     wait.end();
-  }
-}
-
-async function* heard(pieces: AsyncIterable<Uint8Array>, tell: () => void): AsyncGenerator<Uint8Array> {
-  for await (const piece of pieces) {
-    tell();
-    yield piece;
   }
 }

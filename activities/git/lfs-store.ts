@@ -5,6 +5,7 @@
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import { shorten } from "../contract/cut-text.ts";
+import { innermostReason } from "../contract/reason-of.ts";
 import { repositoryAddress } from "../config/git-settings.ts";
 import { isSameServer, type GitAccess } from "./git-access.ts";
 import type { LfsObject } from "./lfs-pointers.ts";
@@ -80,7 +81,7 @@ export async function lfsStoreOf(
   // A credential is found by the repository, of which the store is part if nothing else is said.
   const credential = await credentialFor(within, own === "" ? url : own, signal).catch((error: unknown) => {
     if (!(error instanceof CredentialUnavailable)) throw error;
-    throw new LfsFailed(error.message, error.trouble.kind === "away");
+    throw new LfsFailed(error.message, error.isPassing);
   });
   const endpoint =
     own === "" ? `${url.replace(/\/+$/, "").replace(/\.git$/, "")}.git/info/lfs` : own.replace(/\/+$/, "");
@@ -167,38 +168,23 @@ export async function send(
     if (wrong !== undefined)
       throw new LfsFailed(`its store leads to an address that is not contacted: ${wrong}`);
     // No credentials are sent to other hosts.
-    const headers = hop === 0 || origin === originOf(url) ? init.headers : undefined;
-    const { headers: _own, ...rest } = init;
-    const response = await gitFetch(at, {
-      ...rest,
-      ...(headers ? { headers } : {}),
-      redirect: "manual",
-    }).catch((error: unknown) => {
+    const headers = hop === 0 || origin === originOf(url) ? init.headers : {};
+    const asked = { ...init, ...(headers ? { headers } : {}), redirect: "manual" } as const;
+    const response = await gitFetch(at, asked).catch((error: unknown) => {
       init.signal?.throwIfAborted();
-      const { cause, message } = error as Error;
-      throw new LfsFailed(
-        `${origin} does not answer: ${cause instanceof Error ? cause.message : message}`,
-        true,
-      );
+      throw new LfsFailed(`${origin} does not answer: ${innermostReason(error)}`, true);
     });
     if (response.ok) return response;
+    const { status } = response;
     const next = response.headers.get("location");
-    if (
-      response.status >= 300 &&
-      response.status < 400 &&
-      next !== null &&
-      init.method === "GET" &&
-      hop < MAX_HOPS
-    ) {
+    const isMoved = status >= 300 && status < 400 && next !== null;
+    if (isMoved && init.method === "GET" && hop < MAX_HOPS) {
       await response.body?.cancel();
       at = new URL(next, at).href;
       continue;
     }
-    const { status } = response;
-    const words = shorten(
-      (await response.text().catch(() => "")).replaceAll(/\p{Cc}+/gu, " "),
-      MAX_WORDS_CHARS,
-    );
+    const text = await response.text().catch(() => "");
+    const words = shorten(text.replaceAll(/\p{Cc}+/gu, " "), MAX_WORDS_CHARS);
     const why =
       status === 401 || status === 403 ? " (the worker's credential for it does not grant access)" : "";
     throw new LfsFailed(`${origin} answered ${status}${why}: ${words}`, status === 429 || status >= 500);

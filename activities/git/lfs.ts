@@ -1,7 +1,7 @@
 /** Files in Git LFS on the worker: fetched into the mirror's own store. */
 import { createHash, randomUUID } from "node:crypto";
 import { createReadStream } from "node:fs";
-import { mkdir, open, rename, rm } from "node:fs/promises";
+import { mkdir, rename, rm, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { exists } from "./folders.ts";
 import type { GitAccess } from "./git-access.ts";
@@ -67,22 +67,11 @@ async function download(
   const wait = patience(signal, SILENCE_MS);
   await mkdir(dirname(path), { recursive: true });
   const part = `${path}.${randomUUID().slice(0, 8)}.part`;
-  const file = await open(part, "wx", 0o600);
+  const wrong = `the store sent different content for the object ${object.oid.slice(0, 12)}`;
   try {
     const init = { method: "GET", headers: headersOf(store, action), signal: wait.signal };
-    const response = await send(store, action.href, init);
-    const hash = createHash("sha256");
-    let bytes = 0;
-    for await (const piece of response.body ?? []) {
-      wait.heard();
-      bytes += (piece as Uint8Array).byteLength;
-      if (bytes > object.size) break;
-      hash.update(piece as Uint8Array);
-      await file.writeFile(piece as Uint8Array);
-    }
-    if (bytes !== object.size || hash.digest("hex") !== object.oid)
-      throw new LfsFailed(`the store sent different content for the object ${object.oid.slice(0, 12)}`);
-    await file.close();
+    const { body } = await send(store, action.href, init);
+    await writeObject(part, object, body === null ? [] : wait.heard(body), wrong);
     await rename(part, path);
   } catch (error) {
     signal.throwIfAborted();
@@ -90,9 +79,29 @@ async function download(
     throw new LfsFailed(`an object was not received in full: ${(error as Error).message}`, true);
   } finally {
     wait.end();
-    await file.close().catch(() => undefined);
     await rm(part, { force: true });
   }
+}
+
+/** Writes a new file. @throws LfsFailed (with the words `wrong`) if the pieces are not the object's content */
+export async function writeObject(
+  path: string,
+  { oid, size }: LfsObject,
+  pieces: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
+  wrong: string,
+): Promise<void> {
+  const checked = async function* () {
+    const hash = createHash("sha256");
+    let left = size;
+    for await (const piece of pieces) {
+      left -= piece.byteLength;
+      if (left < 0) break;
+      hash.update(piece);
+      yield piece;
+    }
+    if (left !== 0 || hash.digest("hex") !== oid) throw new LfsFailed(wrong);
+  };
+  await writeFile(path, checked(), { flag: "wx", mode: 0o600 });
 }
 
 /** The objects as `putLfs` takes them. */

@@ -1,7 +1,8 @@
 /** A cached clone for each address: what sessions start from, and what their relays borrow objects of. */
 import { utimes } from "node:fs/promises";
 import { join } from "node:path";
-import { exists, folderOf, inTurn, makeWhole } from "./folders.ts";
+import { exists, folderOf, makeWhole } from "./folders.ts";
+import { inTurn } from "../sandbox/shared-work.ts";
 import type { GitAccess } from "./git-access.ts";
 import { git, runGit } from "./run-git.ts";
 

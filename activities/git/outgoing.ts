@@ -10,20 +10,19 @@ export const gitFetch: Fetch = async (input, init) => {
 };
 
 /** A request without progress for this time is abandoned. */
-export interface Patience {
-  readonly signal: AbortSignal;
-  /** Something came. */
-  readonly heard: () => void;
-  readonly end: () => void;
-}
-
-export function patience(signal: AbortSignal, silenceMs: number): Patience {
+export function patience(signal: AbortSignal, silenceMs: number) {
   const silent = new AbortController();
   const why = new Error(`nothing came for ${silenceMs / 1_000} s`);
   const timer = setTimeout(() => silent.abort(why), silenceMs);
   return {
     signal: AbortSignal.any([signal, silent.signal]),
-    heard: () => void timer.refresh(),
+    /** The same pieces; each is progress. */
+    async *heard(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+      for await (const piece of pieces) {
+        timer.refresh();
+        yield piece;
+      }
+    },
     end: () => clearTimeout(timer),
   };
 }

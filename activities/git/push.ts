@@ -3,12 +3,7 @@ import { lsRemote, troubleOf } from "./remote.ts";
 import type { Relay } from "./relay.ts";
 import { hasCommit } from "./mirror.ts";
 import { lastWords, runGit } from "./run-git.ts";
-import type { RemoteTrouble } from "./trouble.ts";
-
-export type Pushed =
-  | { readonly kind: "done"; readonly forced: boolean }
-  | { readonly kind: "refused"; readonly reason: string }
-  | { readonly kind: "trouble"; readonly trouble: RemoteTrouble };
+import { refusal, refusalOf, type Refusal } from "./trouble.ts";
 
 export interface Push {
   readonly url: string;
@@ -22,17 +17,14 @@ export interface Push {
 
 const ASK_MS = 60_000;
 
-export async function pushCommit(relay: Relay, push: Push): Promise<Pushed> {
+export async function pushCommit(relay: Relay, push: Push): Promise<{ readonly forced: boolean } | Refusal> {
   const { access, folder } = relay;
   const { url, branch, commit, signal } = push;
   const ref = `refs/heads/${branch}`;
   const remote = await lsRemote(access, url, [ref], { signal, timeoutMs: ASK_MS });
-  if ("trouble" in remote) return { kind: "trouble", trouble: remote.trouble };
+  if ("trouble" in remote) return refusalOf(remote.trouble);
   if (remote.defaultBranch === branch && !push.allowDefaultBranch)
-    return {
-      kind: "refused",
-      reason: `${branch} is the default branch; set git.allowDefaultBranch to push there`,
-    };
+    return refusal(`${branch} is the default branch; set git.allowDefaultBranch to push there`);
   const there = remote.refs.get(ref);
   const lease =
     there !== undefined && push.abandoned.includes(there) && !(await contains(relay, commit, there));
@@ -47,9 +39,9 @@ export async function pushCommit(relay: Relay, push: Push): Promise<Pushed> {
   ];
   const result = await runGit(access, args, { cwd: folder, url, signal });
   const pushed = readPorcelain(result.out, ref);
-  if (pushed === undefined) return { kind: "trouble", trouble: troubleOf(url, result) };
-  if (pushed.flag === "!") return { kind: "refused", reason: reasonOf(pushed.summary, result.err) };
-  return { kind: "done", forced: pushed.flag === "+" };
+  if (pushed === undefined) return refusalOf(troubleOf(url, result));
+  if (pushed.flag === "!") return refusal(reasonOf(pushed.summary, result.err));
+  return { forced: pushed.flag === "+" };
 }
 
 async function contains({ access, folder }: Relay, commit: string, earlier: string): Promise<boolean> {

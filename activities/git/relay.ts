@@ -1,12 +1,13 @@
 /** The bare repository through which a session's commits go out. It keeps every commit that came through it, while it is used. */
 import { randomUUID } from "node:crypto";
-import { open, rm, writeFile } from "node:fs/promises";
+import { rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { exists, folderOf, inTurn, makeWhole } from "./folders.ts";
+import { exists, folderOf, makeWhole } from "./folders.ts";
+import { inTurn } from "../sandbox/shared-work.ts";
 import type { GitAccess } from "./git-access.ts";
 import { hasCommit } from "./mirror.ts";
 import { git, lastWords, runGit } from "./run-git.ts";
-import type { GitSandbox } from "./sandbox-command.ts";
+import type { CommandSandbox } from "../sandbox/own-command.ts";
 import { readBundle } from "./sandbox-git.ts";
 
 const INCOMING = "refs/longhaul/incoming";
@@ -39,7 +40,7 @@ export async function openRelay(access: GitAccess, sessionId: string, mirror: st
  */
 export async function receive(
   relay: Relay,
-  sandbox: GitSandbox,
+  sandbox: CommandSandbox,
   want: {
     readonly head: string;
     readonly base: string | undefined;
@@ -54,28 +55,25 @@ export async function receive(
       want.base !== undefined && (await hasCommit(access, folder, want.base)) ? want.base : undefined;
     const first = await take(relay, sandbox, { ...want, base: known });
     // A history that was cut, or rewritten below the base, needs more than the base.
-    if (known === undefined || !("lacks" in first))
-      return "lacks" in first ? { refused: first.lacks } : first;
-    const whole = await take(relay, sandbox, { ...want, base: undefined });
-    return "lacks" in whole ? { refused: whole.lacks } : whole;
+    const needsMore = known !== undefined && first.lacks === true;
+    return needsMore ? take(relay, sandbox, { ...want, base: undefined }) : first;
   });
 }
 
 async function take(
   relay: Relay,
-  sandbox: GitSandbox,
+  sandbox: CommandSandbox,
   want: { readonly base: string | undefined; readonly maxBytes: number; readonly signal: AbortSignal },
-): Promise<Received | { readonly lacks: string }> {
+): Promise<Received & { readonly lacks?: boolean }> {
   const { access, folder } = relay;
   const path = join(folder, `incoming-${randomUUID()}.bundle`);
-  const file = await open(path, "wx", 0o600);
   try {
-    const bytes = await readBundle(sandbox, want, async (piece) => file.writeFile(piece));
-    await file.close();
-    if (bytes === undefined)
+    const bundle = await readBundle(sandbox, want);
+    if (bundle === undefined)
       return {
         refused: `the commits are larger than git.maxBundle (${Math.floor(want.maxBytes / 2 ** 20)} MiB)`,
       };
+    await writeFile(path, bundle, { flag: "wx", mode: 0o600 });
     const args = [
       "fetch",
       "--quiet",
@@ -87,14 +85,12 @@ async function take(
     ];
     const fetched = await runGit(access, args, { cwd: folder, signal: want.signal });
     if (fetched.code !== 0) {
-      const words = lastWords(fetched.err);
-      return /lacks these prerequisite|missing|shallow/i.test(fetched.err)
-        ? { lacks: `the relay cannot take the commits: ${words}` }
-        : { refused: `the commits are not well-formed: ${words}` };
+      const lacks = /lacks these prerequisite|missing|shallow/i.test(fetched.err);
+      const why = lacks ? "the relay cannot take the commits" : "the commits are not well-formed";
+      return { refused: `${why}: ${lastWords(fetched.err)}`, lacks };
     }
     return keep(relay, await git(access, ["rev-parse", INCOMING], { cwd: folder }));
   } finally {
-    await file.close().catch(() => undefined);
     await rm(path, { force: true });
   }
 }
@@ -105,7 +101,7 @@ async function keep({ access, folder }: Relay, commit: string): Promise<Received
   return { commit };
 }
 
-/** How many commits `commit` has that `base` does not; undefined if that is unknown. */
+/** How many commits `commit` has that `base` does not; 1 if that is unknown, since the relay lacks it. */
 export async function commitsSince({ access, folder }: Relay, base: string, commit: string): Promise<number> {
   const counted = await runGit(access, ["rev-list", "--count", commit, `^${base}`], { cwd: folder });
   return counted.code === 0 ? Number(counted.out) : 1;

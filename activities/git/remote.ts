@@ -4,21 +4,18 @@ import type { GitAccess } from "./git-access.ts";
 import { lastWords, runGit, type GitCall, type GitResult } from "./run-git.ts";
 import type { RemoteTrouble } from "./trouble.ts";
 
-export interface RemoteRefs {
-  /** Name of the default branch; undefined for an empty repository. */
-  readonly defaultBranch: string | undefined;
-  /** Commit (or tag object) by full name, `refs/heads/main`. */
-  readonly refs: ReadonlyMap<string, string>;
-}
-
-/** @param names patterns of `git ls-remote`; none means all */
+/**
+ * @param names patterns of `git ls-remote`
+ * @returns the default branch's name, undefined for an empty repository; and commits (or tag objects) by full name,
+ * `refs/heads/main`
+ */
 export async function lsRemote(
   access: GitAccess,
   url: string,
   names: readonly string[] = [],
   call: Pick<GitCall, "signal" | "timeoutMs"> = {},
-): Promise<RemoteRefs | { readonly trouble: RemoteTrouble }> {
-  const args = ["ls-remote", "--symref", "--", url, ...(names.length === 0 ? [] : ["HEAD", ...names])];
+) {
+  const args = ["ls-remote", "--symref", "--", url, "HEAD", ...names];
   let result;
   try {
     result = await runGit(access, args, { ...call, url });

@@ -1,7 +1,8 @@
 /** What a session's work is taken out of the sandbox with, by the tools' rights: what its configuration and hooks do, they do there. */
-import { deliverSource, pythonArguments } from "../sandbox/agent/sources.ts";
+import { deliverSource } from "../sandbox/agent/sources.ts";
 import type { Checkout } from "./checkout.ts";
-import { must, readOutput, shell, type GitSandbox } from "./sandbox-command.ts";
+import { must, readOutput, shell } from "./sandbox-command.ts";
+import { program, type CommandSandbox } from "../sandbox/own-command.ts";
 
 export interface Prepared {
   readonly head: string;
@@ -16,7 +17,7 @@ export interface Prepared {
 
 /** Commits what is left, if `commit` says so. Idempotent. @returns why it cannot be delivered, if that is so */
 export async function prepareWork(
-  sandbox: GitSandbox,
+  sandbox: CommandSandbox,
   order: {
     readonly base: string;
     /** Whether the content of files in Git LFS is pushed too; else a change of one is refused. */
@@ -25,8 +26,7 @@ export async function prepareWork(
   },
 ): Promise<Prepared | { readonly trouble: string }> {
   const out = await must(sandbox, "prepare the push", {
-    argv: pythonArguments("LONGHAUL_DELIVER"),
-    env: { LONGHAUL_DELIVER: deliverSource },
+    ...program("LONGHAUL_DELIVER", deliverSource),
     stdin: Buffer.from(JSON.stringify(order)),
   });
   return JSON.parse(out) as Prepared | { trouble: string };
@@ -38,34 +38,25 @@ export async function prepareWork(
  * @returns undefined if it has more than `maxBytes`
  * @throws SandboxUnavailable (retryable), SandboxLost
  */
-export async function readBundle(
-  sandbox: GitSandbox,
-  options: { readonly base: string | undefined; readonly maxBytes: number },
-  take: (piece: Uint8Array) => Promise<void>,
-): Promise<number | undefined> {
-  const range = options.base === undefined ? ["HEAD"] : ["HEAD", `^${options.base}`];
-  return readOutput(
-    sandbox,
-    "bundle the commits",
-    {
-      argv: ["git", "bundle", "create", "--quiet", "-", ...range],
-      maxOutputBytes: options.maxBytes,
-    },
-    take,
-  );
+export function readBundle(
+  sandbox: CommandSandbox,
+  { base, maxBytes }: { readonly base: string | undefined; readonly maxBytes: number },
+): Promise<AsyncIterable<Uint8Array> | undefined> {
+  const range = base === undefined ? ["HEAD"] : ["HEAD", `^${base}`];
+  const argv = ["git", "bundle", "create", "--quiet", "-", ...range];
+  return readOutput(sandbox, "bundle the commits", { argv, maxOutputBytes: maxBytes });
 }
 
 /**
- * The content of a file in Git LFS, from the workspace's store, piece by piece.
- * @returns its bytes; undefined if it is larger than `maxBytes`, or not there
+ * The content of a file in Git LFS, from the workspace's store, piece by piece: nothing if it is not there.
+ * @returns undefined if it is larger than `maxBytes`
  */
-export async function readLfsObject(
-  sandbox: GitSandbox,
+export function readLfsObject(
+  sandbox: CommandSandbox,
   oid: string,
   maxBytes: number,
-  take: (piece: Uint8Array) => Promise<void>,
-): Promise<number | undefined> {
+): Promise<AsyncIterable<Uint8Array> | undefined> {
   const script = `file=$(git rev-parse --git-common-dir)/lfs/objects/$1; if [ -f "$file" ]; then cat -- "$file"; fi`;
   const argv = shell(script, `${oid.slice(0, 2)}/${oid.slice(2, 4)}/${oid}`);
-  return readOutput(sandbox, "read a file of Git LFS", { argv, maxOutputBytes: maxBytes }, take);
+  return readOutput(sandbox, "read a file of Git LFS", { argv, maxOutputBytes: maxBytes });
 }

@@ -1,4 +1,12 @@
-/** Why a remote cannot be worked with, in words for people. */
+/** Why a remote cannot be worked with, or something is not delivered, in words for people. */
+
+/** What something is not done for. `isPassing`: asking again may help. */
+export interface Refusal {
+  readonly refused: string;
+  readonly isPassing: boolean;
+}
+
+export const refusal = (refused: string): Refusal => ({ refused, isPassing: false });
 
 /** `credential`: a credential is missing or wrong; `unknown`: there is no such repository, also reported without a credential. */
 export interface RemoteTrouble {
@@ -7,13 +15,22 @@ export interface RemoteTrouble {
   readonly fix: string;
 }
 
+export const refusalOf = ({ kind, message, fix }: RemoteTrouble): Refusal => ({
+  refused: `${message}. ${fix}`,
+  isPassing: kind === "away",
+});
+
 /** There is no credential if one is configured: git is not even called. */
 export class CredentialUnavailable extends Error {
   override readonly name = "CredentialUnavailable";
   readonly trouble: RemoteTrouble;
 
   constructor(trouble: RemoteTrouble) {
-    super(`${trouble.message}. ${trouble.fix}`);
+    super(refusalOf(trouble).refused);
     this.trouble = trouble;
+  }
+
+  get isPassing(): boolean {
+    return refusalOf(this.trouble).isPassing;
   }
 }

@@ -1,7 +1,7 @@
 /** Repositories of the worker that nothing has used for long. */
 import { readdir, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
-import { inTurn } from "./folders.ts";
+import { inTurn } from "../sandbox/shared-work.ts";
 import type { GitAccess } from "./git-access.ts";
 
 /**

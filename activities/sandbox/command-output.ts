@@ -37,18 +37,14 @@ export async function outputOf(
   const text = new TextDecoder().decode(head, { stream: true }) + SEAM + decodeTail(tail);
   return {
     text: `${plain(text)}${note}`,
-    whole: { chars: kept, pieces: () => outputPieces(sandbox, state.id, 0, kept) },
+    whole: { chars: kept, pieces: () => outputPieces(sandbox, state.id, kept) },
   };
 }
 
-/** Output between two offsets (bytes), as text in pieces; a character is never split over two of them. */
-async function* outputPieces(sandbox: Sandbox, id: string, from: number, to: number): AsyncIterable<string> {
+/** Output from a command's beginning on, as text in pieces; a character is never split over two of them. */
+async function* outputPieces(sandbox: Reading, id: string, length: number): AsyncIterable<string> {
   const decoder = new TextDecoder();
-  let at = from;
-  while (at < to) {
-    const bytes = await sandbox.read(id, "out", at, Math.min(PIECE_BYTES, to - at));
-    if (bytes.length === 0) break;
-    at += bytes.length;
+  for await (const bytes of outputBytes(sandbox, { id, from: 0, length }, PIECE_BYTES)) {
     const text = decoder.decode(bytes, { stream: true });
     if (text !== "") yield text;
   }
@@ -56,25 +52,34 @@ async function* outputPieces(sandbox: Sandbox, id: string, from: number, to: num
   if (rest !== "") yield rest;
 }
 
+type Reading = Pick<Sandbox, "read">;
+
+interface Range {
+  readonly id: string;
+  readonly stream?: OutputStream;
+  readonly from: number;
+  readonly length: number;
+}
+
 /** Bytes of a command's output from an offset on, as many as there are up to `length`. */
-export async function readBytes(
-  sandbox: Sandbox,
-  range: {
-    readonly id: string;
-    readonly stream?: OutputStream;
-    readonly from: number;
-    readonly length: number;
-  },
-): Promise<Buffer> {
-  const { id, stream = "out", from, length } = range;
+export async function readBytes(sandbox: Reading, range: Range): Promise<Buffer> {
   const parts: Uint8Array[] = [];
-  for (let got = 0; got < length;) {
-    const bytes = await sandbox.read(id, stream, from + got, Math.min(READ_BYTES, length - got));
-    if (bytes.length === 0) break;
-    parts.push(bytes);
-    got += bytes.length;
-  }
+  for await (const bytes of outputBytes(sandbox, range)) parts.push(bytes);
   return Buffer.concat(parts);
+}
+
+/** The same, piece by piece. */
+export async function* outputBytes(
+  sandbox: Reading,
+  { id, stream = "out", from, length }: Range,
+  pieceBytes = READ_BYTES,
+): AsyncGenerator<Uint8Array> {
+  for (let got = 0; got < length;) {
+    const bytes = await sandbox.read(id, stream, from + got, Math.min(pieceBytes, length - got));
+    if (bytes.length === 0) return;
+    got += bytes.length;
+    yield bytes;
+  }
 }
 
 // The tail may begin inside a character: its continuation bytes belong to what was left out.

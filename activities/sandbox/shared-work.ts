@@ -1,4 +1,4 @@
-/** Waiting that callers can abort: one alone, or all of them, which aborts the work itself. */
+/** Waiting that callers can abort: one alone, or all of them, which aborts the work itself; and waiting for one's turn. */
 
 /**
  * The promise's outcome, or the signal's reason as soon as it is aborted; the promise itself continues.
@@ -20,17 +20,10 @@ export async function abortable<T>(promise: Promise<T>, signal: AbortSignal | un
   }
 }
 
-export interface SharedWork<T> {
-  /** Waits for the work's outcome. @throws the signal's reason as soon as it is aborted */
-  join(signal?: AbortSignal): Promise<T>;
-  /** False once the work was aborted because no caller was waiting. */
-  readonly canJoin: boolean;
-  /** Resolves when the work is over, however it ended. Never rejects. */
-  readonly over: Promise<void>;
-}
+export type SharedWork<T> = ReturnType<typeof shareWork<T>>;
 
 /** Starts work that several callers may wait for. It is aborted when the last of them has stopped waiting. */
-export function shareWork<T>(work: (signal: AbortSignal) => Promise<T>): SharedWork<T> {
+export function shareWork<T>(work: (signal: AbortSignal) => Promise<T>) {
   const controller = new AbortController();
   const result = work(controller.signal);
   let isOver = false;
@@ -40,11 +33,14 @@ export function shareWork<T>(work: (signal: AbortSignal) => Promise<T>): SharedW
     () => void (isOver = true),
   );
   return {
+    /** Resolves when the work is over, however it ended. Never rejects. */
     over,
-    get canJoin() {
+    /** False once the work was aborted because no caller was waiting. */
+    get canJoin(): boolean {
       return !controller.signal.aborted;
     },
-    async join(signal) {
+    /** Waits for the work's outcome. @throws the signal's reason as soon as it is aborted */
+    async join(signal?: AbortSignal): Promise<T> {
       waiting += 1;
       try {
         return await abortable(result, signal);
@@ -54,4 +50,18 @@ export function shareWork<T>(work: (signal: AbortSignal) => Promise<T>): SharedW
       }
     },
   };
+}
+
+const turns = new Map<string, Promise<unknown>>();
+
+/** One after the other, of this process, for what has this name. */
+export async function inTurn<T>(name: string, work: () => Promise<T>): Promise<T> {
+  const mine = (turns.get(name) ?? Promise.resolve()).then(work, work);
+  const settled = mine.catch(() => undefined);
+  turns.set(name, settled);
+  try {
+    return await mine;
+  } finally {
+    if (turns.get(name) === settled) turns.delete(name);
+  }
 }

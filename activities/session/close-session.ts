@@ -153,17 +153,8 @@ async function notDelivered(
   if (repository === undefined || why === undefined) return [];
   const { branch } = repository;
   const reason = cutChars(sanitizer.clean(why), 500);
-  const row = {
-    sessionId,
-    epoch,
-    step,
-    kind: "push",
-    ref: branch,
-    commit: "",
-    status: "refused",
-    reason,
-  } as const;
-  await recordPublication(tx, row);
+  const refused = { kind: "push", ref: branch, commit: "", status: "refused", reason } as const;
+  await recordPublication(tx, { ...refused, sessionId, epoch, step });
   return [{ type: "git:refused", step, data: { branch, reason } }];
 }
 

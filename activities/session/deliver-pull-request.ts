@@ -1,52 +1,47 @@
 /** What a pull request says, and to which forge. */
 import { cutChars, shorten } from "../contract/cut-text.ts";
-import type { GitConfig } from "../config/git-settings.ts";
-import type { Queryable } from "../store/db.ts";
+import type { Publication } from "../contract/delivery.ts";
 import { lastAnswer } from "../store/transcript.ts";
-import { openPullRequest, type OpenedPullRequest } from "../git/forge.ts";
+import { openPullRequest } from "../git/forge.ts";
 import { ForgeRefusal, forgeOf } from "../git/forge-calls.ts";
-import type { GitAccess } from "../git/git-access.ts";
+import { accessOf } from "./fetch-repository.ts";
+import { pushedBefore, record, refuse, type Work } from "./publication.ts";
 import { lsRemote } from "../git/remote.ts";
-import { CredentialUnavailable } from "../git/trouble.ts";
+import { CredentialUnavailable, refusal, refusalOf } from "../git/trouble.ts";
 
 const ASK_MS = 60_000;
 const MAX_TITLE_CHARS = 72;
 /** GitHub takes 65,536 characters. */
 const MAX_BODY_CHARS = 60_000;
 
-export interface Delivery {
-  readonly access: GitAccess;
-  readonly db: Queryable;
-  readonly session: { readonly id: string; readonly task: string };
-  readonly url: string;
-  readonly forge: GitConfig["forge"];
-  readonly branch: string;
-  /** What the session started from: if that is a branch, the pull request is into it. */
-  readonly ref: string | undefined;
-  readonly draft: boolean;
-  readonly title: string | undefined;
-  readonly signal: AbortSignal;
+export async function deliverPullRequest(work: Work): Promise<Publication> {
+  const { branch, input } = work;
+  const [pushed] = await pushedBefore(work);
+  if (pushed === undefined) return { outcome: "nothing", branch };
+  const { commit } = pushed;
+  const opened = await open(work);
+  if ("refused" in opened) return refuse(work, { commit, kind: "pull-request", ...opened });
+  const { url, number } = opened;
+  const event = { type: "git:pull-request", step: input.step, data: opened } as const;
+  await record(work, { kind: "pull-request", commit, url, status: "done" }, event);
+  return { outcome: "done", branch, commit, url, number };
 }
 
-export async function deliverPullRequest(
-  given: Delivery,
-): Promise<OpenedPullRequest | { readonly refused: string; readonly isPassing: boolean }> {
-  const { access, url, branch, ref, signal, session } = given;
-  const place = forgeOf(url, given.forge);
+async function open({ deps, scope, session, git, repository, branch, input }: Work) {
+  const access = accessOf(deps);
+  const { signal } = scope;
+  const { url } = repository;
+  const ref = repository.ref ?? undefined;
+  const place = forgeOf(url, git.forge);
   if (place === undefined)
-    return {
-      refused: `it is not known which forge ${url} is on: set git.forge to github or gitlab`,
-      isPassing: false,
-    };
+    return refusal(`it is not known which forge ${url} is on: set git.forge to github or gitlab`);
   const remote = await lsRemote(access, url, [`refs/heads/${ref ?? branch}`], { signal, timeoutMs: ASK_MS });
-  if ("trouble" in remote) {
-    const { kind, message, fix } = remote.trouble;
-    return { refused: `${message}. ${fix}`, isPassing: kind === "away" };
-  }
+  if ("trouble" in remote) return refusalOf(remote.trouble);
+  // If the session started from a branch, the pull request is into it.
   const isBranch = ref !== undefined && ref !== branch && remote.refs.has(`refs/heads/${ref}`);
   const into = isBranch ? ref : remote.defaultBranch;
-  if (into === undefined) return { refused: "the remote has no default branch", isPassing: false };
-  const answer = await lastAnswer(given.db, session.id);
+  if (into === undefined) return refusal("the remote has no default branch");
+  const answer = await lastAnswer(deps.store.db, session.id);
   const text = (answer?.content ?? []).map((part) => (part.type === "text" ? part.text : "")).join("");
   try {
     // The interface of github.com has another host than its repositories.
@@ -55,15 +50,13 @@ export async function deliverPullRequest(
       {
         branch,
         into,
-        draft: given.draft,
-        title: given.title ?? titleOf(session.task),
+        draft: input.draft === true,
+        title: input.title ?? titleOf(session.task),
         body: `${cutChars(text.trim(), MAX_BODY_CHARS)}\n\nLonghaul-Session: ${session.id}\n`,
       },
     );
   } catch (error) {
-    if (error instanceof CredentialUnavailable)
-      return { refused: error.message, isPassing: error.trouble.kind === "away" };
-    if (!(error instanceof ForgeRefusal)) throw error;
+    if (!(error instanceof CredentialUnavailable || error instanceof ForgeRefusal)) throw error;
     return { refused: error.message, isPassing: error.isPassing };
   }
 }

@@ -3,12 +3,48 @@
  *
  * Idempotency key: the session's status. Side effects: that. Heartbeat: by timer. Retry class: Postgres. Cancel: none needed.
  */
-import { inScope } from "../runtime/activity-scope.ts";
 import type { OpenBudget } from "../contract/budget-question.ts";
+import { inScope, type ActivityScope } from "../runtime/activity-scope.ts";
 import type { AgentDeps } from "../runtime/deps.ts";
-import { enterWaiting } from "./waiting.ts";
+import { enterSession } from "../runtime/enter-session.ts";
+import { openQuestions, setWaiting } from "../store/questions.ts";
+import { holdRun } from "../store/runs.ts";
+import type { Session } from "../store/sessions.ts";
+import { openBudget } from "../step/budget.ts";
 
 export function createMarkWaiting(deps: AgentDeps) {
-  return (input: { readonly step: number; readonly budget?: OpenBudget }): Promise<void> =>
+  return (input: Waiting): Promise<void> =>
     inScope(deps, async (scope) => void (await enterWaiting(deps, scope, input)));
+}
+
+interface Waiting {
+  readonly step: number;
+  /** A question about a limit is open: the session waits before the step that exceeds the limit. */
+  readonly budget?: OpenBudget;
+}
+
+/**
+ * As `enterSession`; lists show the session as one that waits, and its question about a limit is open. The first activity of a run
+ * says so, also after a reset.
+ */
+export async function enterWaiting(
+  deps: AgentDeps,
+  scope: ActivityScope,
+  { step, budget }: Waiting,
+): Promise<Session> {
+  const session = await enterSession(
+    deps,
+    scope,
+    budget === undefined
+      ? { step, phase: "tools" }
+      : { step: budget.step, phase: "model", round: budget.round },
+  );
+  const { id } = session;
+  await deps.store.db.transaction(async (tx) => {
+    if (!(await holdRun(tx, id, scope.runId))) return;
+    if (budget !== undefined) await openBudget(tx, session, budget);
+    if ((await openQuestions(tx, id)).length > 0) await setWaiting(tx, id, true);
+  });
+  deps.notifier.wake(id);
+  return session;
 }

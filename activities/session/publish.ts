@@ -5,39 +5,29 @@
  * finds the pull request. Side effects: a commit in the workspace, the relay on the worker's disk, the remote, rows and
  * events. Heartbeat: by timer. Retry class: remote, engine, database; what is refused is a result. Cancel: git is ended.
  */
-import { inScope, type ActivityScope } from "../runtime/activity-scope.ts";
-import { bytesOf, type SessionGit } from "../config/git-settings.ts";
-import { shorten } from "../contract/cut-text.ts";
-import { fatal, retryable } from "../contract/failures.ts";
+import { inScope } from "../runtime/activity-scope.ts";
+import { bytesOf } from "../config/git-settings.ts";
+import { fatal } from "../contract/failures.ts";
 import type { Publication, PublishInput } from "../contract/delivery.ts";
 import { accessOf } from "./fetch-repository.ts";
 import { deliverPullRequest } from "./deliver-pull-request.ts";
+import { pushedBefore, record, refuse, type Work } from "./publication.ts";
 import { pushLfs } from "../git/lfs-push.ts";
 import { LfsFailed } from "../git/lfs-store.ts";
-import { hasCommit, updateMirror } from "../git/mirror.ts";
+import { updateMirror } from "../git/mirror.ts";
 import { pushCommit } from "../git/push.ts";
 import { unpushedSubmodule } from "../git/fetch-parts.ts";
 import { commitsSince, openRelay, receive, type Relay } from "../git/relay.ts";
 import { GitFailed } from "../git/run-git.ts";
-import type { GitSandbox } from "../git/sandbox-command.ts";
+import type { CommandSandbox } from "../sandbox/own-command.ts";
 import { prepareWork, type Prepared } from "../git/sandbox-git.ts";
+import type { Refusal } from "../git/trouble.ts";
 import type { AgentDeps } from "../runtime/deps.ts";
 import { enterSession } from "../runtime/enter-session.ts";
-import type { NewEvent } from "../store/event.ts";
 import { appendEvents } from "../store/events.ts";
-import {
-  findRepository,
-  listPublications,
-  recordPublication,
-  type Repository,
-} from "../store/repositories.ts";
-import type { Session } from "../store/sessions.ts";
-import { lockRun } from "../store/transcript.ts";
+import { findRepository } from "../store/repositories.ts";
 import { withoutLost, type SessionSandboxes } from "../workspace/session-sandbox.ts";
 
-/** Attempts before an unreachable remote is given up, some 15 s in total. */
-const PUBLISH_ATTEMPTS = 5;
-const MAX_REASON_CHARS = 500;
 const COMMIT_MESSAGE = "Commit what the session left uncommitted";
 
 export function createPublish(deps: AgentDeps, sandboxes: SessionSandboxes) {
@@ -52,37 +42,25 @@ export function createPublish(deps: AgentDeps, sandboxes: SessionSandboxes) {
       const repository = await findRepository(deps.store.db, session.id);
       if (git === undefined || repository === undefined)
         throw fatal("BadConfiguration", "This session has no repository to deliver its work to.");
+      const branch = input.branch ?? repository.branch;
       // Nothing can have changed while it plans.
-      if (session.config.plan === true)
-        return { outcome: "nothing", branch: input.branch ?? repository.branch };
-      const work = { deps, scope, session, git, repository, input };
-      return input.kind === "push" ? push(work, sandboxes) : pullRequest(work);
+      if (session.config.plan === true) return { outcome: "nothing", branch };
+      const work = { deps, scope, session, git, repository, branch, input };
+      return input.kind === "push" ? push(work, sandboxes) : deliverPullRequest(work);
     });
 }
 
-interface Work {
-  readonly deps: AgentDeps;
-  readonly scope: ActivityScope;
-  readonly session: Session;
-  readonly git: SessionGit;
-  readonly repository: Repository;
-  readonly input: PublishInput;
-}
-
 async function push(work: Work, sandboxes: SessionSandboxes): Promise<Publication> {
-  const { deps, scope, session, git, repository, input } = work;
-  const branch = input.branch ?? repository.branch;
+  const { deps, scope, session, git, repository, branch, input } = work;
   const { url, baseCommit: base } = repository;
   return withoutLost(sandboxes, session.id, async () => {
     const { sandbox } = await sandboxes.open(session, input.step + 1, scope.signal);
-    const commit = input.end === true ? { message: COMMIT_MESSAGE, author: git.author } : undefined;
-    const prepared = await prepareWork(sandbox, { base, commit, lfs: git.lfs });
-    if ("trouble" in prepared) return refuse(work, { branch, commit: "", reason: prepared.trouble });
+    const rest = input.end === true ? { message: COMMIT_MESSAGE, author: git.author } : undefined;
+    const prepared = await prepareWork(sandbox, { base, commit: rest, lfs: git.lfs });
+    if ("trouble" in prepared) return refuse(work, { commit: "", refused: prepared.trouble });
     await tellLeftOut(work, prepared);
     const { head } = prepared;
-    const pushed = (await listPublications(deps.store.db, session.id)).filter(
-      (row) => row.kind === "push" && row.status === "done" && row.ref === branch,
-    );
+    const pushed = await pushedBefore(work);
     if (prepared.ahead === 0 && pushed.length === 0) return { outcome: "nothing", branch };
     if (pushed[0]?.commit === head && pushed[0].epoch === session.epoch && input.end !== true)
       return { outcome: "nothing", branch };
@@ -102,151 +80,58 @@ async function push(work: Work, sandboxes: SessionSandboxes): Promise<Publicatio
       maxBytes: bytesOf(git.maxBundle),
       signal: scope.signal,
     });
-    if ("refused" in received) return refuse(work, { branch, commit: head, reason: received.refused });
-    const further = await deliverFurther(work, { relay, sandbox, mirror, commit: received.commit });
-    if (further !== undefined) return refuse(work, { branch, commit: received.commit, reason: further });
+    if ("refused" in received) return refuse(work, { commit: head, refused: received.refused });
+    const { commit } = received;
+    const further = await deliverFurther(work, { relay, sandbox, mirror, commit });
+    if (further !== undefined) return refuse(work, { commit, ...further });
     const result = await pushCommit(relay, {
       url,
       branch,
-      commit: received.commit,
+      commit,
       allowDefaultBranch: git.allowDefaultBranch,
       abandoned: pushed.filter(({ epoch }) => epoch < session.epoch).map((row) => row.commit),
       signal: scope.signal,
     });
-    if (result.kind === "trouble") {
-      const reason = `${result.trouble.message}. ${result.trouble.fix}`;
-      if (result.trouble.kind === "away" && scope.attempt < PUBLISH_ATTEMPTS)
-        throw retryable("RepositoryUnavailable", `${reason} It is tried again.`);
-      return refuse(work, { branch, commit: received.commit, reason });
-    }
-    if (result.kind === "refused")
-      return refuse(work, { branch, commit: received.commit, reason: result.reason });
-    const commits = (await hasCommit(access, relay.folder, base))
-      ? await commitsSince(relay, base, received.commit)
-      : 1;
-    await record(
-      work,
-      { kind: "push", ref: branch, commit: received.commit, status: "done" },
-      {
-        type: "git:pushed",
-        step: input.step,
-        data: { branch, commit: received.commit, commits, ...(result.forced ? { forced: true } : {}) },
-      },
-    );
-    return { outcome: "done", branch, commit: received.commit, commits };
+    if ("refused" in result) return refuse(work, { commit, ...result });
+    const commits = await commitsSince(relay, base, commit);
+    const forced = result.forced ? { forced: true as const } : {};
+    const event = {
+      type: "git:pushed",
+      step: input.step,
+      data: { branch, commit, commits, ...forced },
+    } as const;
+    await record(work, { kind: "push", commit, status: "done" }, event);
+    return { outcome: "done", branch, commit, commits };
   });
 }
 
 /**
  * What the commits name and do not hold: content in Git LFS, which goes to its store first, and commits of submodules, which have to
  * be on their remotes.
- * @returns why the commits cannot be pushed
+ * @returns why the commits cannot be pushed, if that is so
  */
 async function deliverFurther(
   { scope, git, repository }: Work,
   from: {
     readonly relay: Relay;
-    readonly sandbox: GitSandbox;
+    readonly sandbox: CommandSandbox;
     readonly mirror: string;
     readonly commit: string;
   },
-): Promise<string | undefined> {
+): Promise<Refusal | undefined> {
   const { relay, sandbox, mirror, commit } = from;
   const { url, baseCommit: base } = repository;
   const { signal } = scope;
-  const again = (isPassing: boolean, reason: string) => {
-    if (isPassing && scope.attempt < PUBLISH_ATTEMPTS)
-      throw retryable("RepositoryUnavailable", `${reason}. It is tried again.`);
-    return reason;
-  };
-  if (git.submodules) {
-    const missing = await unpushedSubmodule(relay, { url, base, commit }, signal);
-    if (missing !== undefined) return again(missing.isPassing, missing.refused);
-  }
-  if (!git.lfs) return undefined;
+  const missing = git.submodules ? await unpushedSubmodule(relay, { url, base, commit }, signal) : undefined;
+  if (missing !== undefined || !git.lfs) return missing;
   try {
     const maxBytes = bytesOf(git.maxBundle);
     await pushLfs(relay, sandbox, { url, base, commit, mirror, maxBytes, signal });
     return undefined;
   } catch (error) {
     if (!(error instanceof LfsFailed)) throw error;
-    return again(error.isPassing, `files in Git LFS are not pushed: ${error.message}`);
+    return { refused: `files in Git LFS are not pushed: ${error.message}`, isPassing: error.isPassing };
   }
-}
-
-async function pullRequest(work: Work): Promise<Publication> {
-  const { deps, scope, session, git, repository, input } = work;
-  const branch = input.branch ?? repository.branch;
-  const pushed = (await listPublications(deps.store.db, session.id)).find(
-    (row) => row.kind === "push" && row.status === "done" && row.ref === branch,
-  );
-  if (pushed === undefined) return { outcome: "nothing", branch };
-  const delivered = await deliverPullRequest({
-    access: accessOf(deps),
-    db: deps.store.db,
-    session,
-    url: repository.url,
-    forge: git.forge,
-    branch,
-    ref: repository.ref ?? undefined,
-    draft: input.draft === true,
-    title: input.title,
-    signal: scope.signal,
-  });
-  if ("refused" in delivered) {
-    if (delivered.isPassing && scope.attempt < PUBLISH_ATTEMPTS)
-      throw retryable("RepositoryUnavailable", `${delivered.refused}. It is tried again.`);
-    return refuse(work, { branch, commit: pushed.commit, reason: delivered.refused, kind: "pull-request" });
-  }
-  const { url, number, created } = delivered;
-  await record(
-    work,
-    { kind: "pull-request", ref: branch, commit: pushed.commit, url, status: "done" },
-    {
-      type: "git:pull-request",
-      step: input.step,
-      data: { url, number, created },
-    },
-  );
-  return { outcome: "done", branch, commit: pushed.commit, url, number };
-}
-
-async function refuse(
-  work: Work,
-  refused: {
-    readonly branch: string;
-    readonly commit: string;
-    readonly reason: string;
-    readonly kind?: "pull-request";
-  },
-): Promise<Publication> {
-  const { branch, commit, kind = "push" } = refused;
-  const reason = shorten(work.deps.sanitizer.clean(refused.reason), MAX_REASON_CHARS);
-  await record(
-    work,
-    { kind, ref: branch, commit, status: "refused", reason },
-    {
-      type: "git:refused",
-      step: work.input.step,
-      data: { branch, reason },
-    },
-  );
-  return { outcome: "refused", branch, reason };
-}
-
-/** The row and its event, once: a second attempt finds the row. */
-async function record(
-  { deps, scope, session, input }: Work,
-  row: Pick<Parameters<typeof recordPublication>[1], "kind" | "ref" | "commit" | "url" | "status" | "reason">,
-  event: NewEvent,
-): Promise<void> {
-  const { id: sessionId, epoch } = session;
-  await deps.store.db.transaction(async (tx) => {
-    if (!(await lockRun(tx, sessionId, scope.runId))) return;
-    const isNew = await recordPublication(tx, { ...row, sessionId, epoch, step: input.step });
-    if (isNew) await appendEvents(tx, sessionId, epoch, [event]);
-  });
-  deps.notifier.wake(sessionId);
 }
 
 /** Files that are in no commit, of the end alone: while the agent works, they may be in one yet. */

@@ -1,10 +1,12 @@
 /**
- * The sandbox from the workflow's side: open it, save its files, remove it.
+ * The sandbox from the workflow's side: open it, set its project up, save its files, remove it.
  *
- * Idempotency key: the container's name, made from the session's id; checkpoints by (session, epoch, step).
- * Side effects: container, volume, checkpoint, events. Heartbeat: by timer. Retry class: engine and database.
- * Cancel: opening is given up, what it has made is removed; a save continues by itself; the finaliser runs in a scope that
- * cannot be cancelled.
+ * Idempotency key: the container's name, made from the session's id, which says in an event that it is set up; a set-up command's
+ * name in it, so that a second attempt follows the first one's process; checkpoints by (session, epoch, step).
+ * Side effects: container, volume, checkpoint, events; the set-up's own, an image that keeps what it made. Heartbeat: by timer.
+ * Retry class: engine and database; a set-up's command that fails ends the run. Cancel: opening is given up, what it has made is
+ * removed; a set-up's command ends with its sandbox; a save continues by itself; the finaliser runs in a scope that cannot be
+ * cancelled.
  */
 import { ApplicationFailure, ApplicationFailureCategory } from "@temporalio/common";
 import { inScope } from "../runtime/activity-scope.ts";
@@ -13,18 +15,24 @@ import type { CloseSandboxInput, SandboxFacts, WorkspaceFacts } from "../contrac
 import type { AgentDeps } from "../runtime/deps.ts";
 import { enterSession, enterToClose } from "../runtime/enter-session.ts";
 import { fatal, type FailureType } from "../contract/failures.ts";
-import { enterWaiting } from "./waiting.ts";
+import { enterWaiting } from "./mark-waiting.ts";
 import { takeSandboxTools } from "../step/server-tools.ts";
 import type { OpenBudget } from "../contract/budget-question.ts";
 import { SandboxLost } from "../sandbox/sandbox-lost.ts";
-import { closeSandbox, parkSandbox } from "../workspace/close-sandbox.ts";
+import { closeSandbox } from "../workspace/close-sandbox.ts";
 import { NOTHING_SAVED, saveSandbox } from "../workspace/save-files.ts";
-import type { SessionSandboxes } from "../workspace/session-sandbox.ts";
+import { withoutLost, type SessionSandboxes } from "../workspace/session-sandbox.ts";
 import { abortable } from "../sandbox/shared-work.ts";
 
 const CLOSE_ATTEMPTS = 5;
 
-export function createSandboxLifecycle(deps: AgentDeps, sandboxes: SessionSandboxes, saves: BackgroundSaves) {
+/** @param ready the same sandboxes, each set up before it is given */
+export function createSandboxLifecycle(
+  deps: AgentDeps,
+  sandboxes: SessionSandboxes,
+  ready: SessionSandboxes,
+  saves: BackgroundSaves,
+) {
   return {
     openSandbox: (input: { step: number }): Promise<SandboxFacts> =>
       inScope(deps, async (scope) => {
@@ -37,6 +45,13 @@ export function createSandboxLifecycle(deps: AgentDeps, sandboxes: SessionSandbo
           workspace,
           ...(queue === undefined ? {} : { taskQueue: queue }),
         };
+      }),
+
+    /** The set-up of the session's project, before its first step: see workspace/set-up.ts. */
+    setUpSandbox: (input: { step: number }): Promise<void> =>
+      inScope(deps, async (scope) => {
+        const session = await enterSession(deps, scope, { step: input.step, phase: "model" });
+        await withoutLost(ready, session.id, () => ready.open(session, input.step, scope.signal));
       }),
 
     saveWorkspace: (input: { step: number }): Promise<WorkspaceFacts> =>
@@ -58,7 +73,7 @@ export function createSandboxLifecycle(deps: AgentDeps, sandboxes: SessionSandbo
         if (scope.attempt === 1) throw notYet(input.afterMs);
         if (scope.signal.aborted) return scope.stopped();
         await saves.settled(session.id);
-        return parkSandbox(deps, sandboxes, session, input.step);
+        return closeSandbox(deps, sandboxes, session, input.step, true);
       }),
 
     closeSandbox: (input: CloseSandboxInput): Promise<WorkspaceFacts> =>

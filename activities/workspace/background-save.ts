@@ -3,21 +3,7 @@
  * own, which would add half again to a step's history and cost. If a crash prevents a save, the next one includes its changes,
  * because each compares with the last stored one.
  */
-export interface BackgroundSaves {
-  /**
-   * Runs a call; saves when the last of concurrent calls is over and one of them may have changed files.
-   * @param body gets a promise to wait for before it changes files: the end of a save in progress, which never rejects
-   */
-  around<T>(
-    sessionId: string,
-    call: { readonly changes: boolean; readonly save: () => Promise<unknown> },
-    body: (saved: Promise<void>) => Promise<T>,
-  ): Promise<T>;
-  /** Saves now, after a save in progress; `settled` waits for this one too. */
-  saving<T>(sessionId: string, save: () => Promise<T>): Promise<T>;
-  /** Resolves when no save of the session is in progress. Never rejects. */
-  settled(sessionId: string): Promise<void>;
-}
+export type BackgroundSaves = ReturnType<typeof createBackgroundSaves>;
 
 interface Activity {
   /** Running calls and saves in progress. */
@@ -27,7 +13,7 @@ interface Activity {
   saving: Promise<void>;
 }
 
-export function createBackgroundSaves(): BackgroundSaves {
+export function createBackgroundSaves() {
   const sessions = new Map<string, Activity>();
   const leave = (id: string, activity: Activity) => {
     activity.users -= 1;
@@ -55,7 +41,15 @@ export function createBackgroundSaves(): BackgroundSaves {
     return save;
   };
   return {
-    async around(id, { changes, save }, body) {
+    /**
+     * Runs a call; saves when the last of concurrent calls is over and one of them may have changed files.
+     * @param body gets a promise to wait for before it changes files: the end of a save in progress, which never rejects
+     */
+    async around<T>(
+      id: string,
+      { changes, save }: { readonly changes: boolean; readonly save: () => Promise<unknown> },
+      body: (saved: Promise<void>) => Promise<T>,
+    ): Promise<T> {
       const activity = enter(id);
       activity.running += 1;
       try {
@@ -72,11 +66,13 @@ export function createBackgroundSaves(): BackgroundSaves {
         leave(id, activity);
       }
     },
-    saving(id, save) {
+    /** Saves now, after a save in progress; `settled` waits for this one too. */
+    saving<T>(id: string, save: () => Promise<T>): Promise<T> {
       const activity = enter(id);
       return track(id, activity, activity.saving.then(save));
     },
-    async settled(id) {
+    /** Resolves when no save of the session is in progress. Never rejects. */
+    async settled(id: string): Promise<void> {
       await sessions.get(id)?.saving;
     },
   };

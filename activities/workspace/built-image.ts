@@ -2,31 +2,27 @@
  * Recreates a session's sandbox from an image that its workspace's Dockerfile describes. The image is kept on the host by what it
  * depends on, as a set-up's result is; a further sandbox of the session takes the same one while the host has it.
  */
-import { randomUUID } from "node:crypto";
 import { buildCommand, type ImageBuild } from "../config/build-settings.ts";
 import type { Setup } from "../config/setup-settings.ts";
 import { cutTail, shorten } from "../contract/cut-text.ts";
 import { retryable } from "../contract/failures.ts";
 import type { AgentDeps } from "../runtime/deps.ts";
-import { contextSource, pythonArguments } from "../sandbox/agent/sources.ts";
-import type { KeptSetUps } from "../sandbox/kept-set-ups.ts";
+import { contextSource } from "../sandbox/agent/sources.ts";
+import type { BuildResult, KeptSetUps } from "../sandbox/sandbox-host.ts";
+import { endOf, lastLine, wholeOutput } from "../sandbox/own-command.ts";
 import type { CommandState, Sandbox } from "../sandbox/sandbox.ts";
 import { SandboxLost } from "../sandbox/sandbox-lost.ts";
 import type { EventData } from "../store/event.ts";
 import { appendEvents } from "../store/events.ts";
 import type { Session } from "../store/sessions.ts";
 import { watchEgress } from "./egress.ts";
-import { keyOf, openKept } from "./kept-set-up.ts";
+import { keyOf, openKept, runSetUpProgram } from "./kept-set-up.ts";
 import type { WorkspaceDeps } from "../runtime/deps.ts";
 import { sandboxSpec } from "../sandbox/sandbox-spec.ts";
 import { MAX_COMMAND_CHARS, MAX_OUTPUT_CHARS } from "./set-up-words.ts";
 
 /** Of a context's tar, which lies in the sandbox while it is read. Source: ours; a checkpoint has as much. */
 const MAX_CONTEXT_BYTES = 256 * 1024 * 1024;
-const READ_BYTES = 1024 * 1024;
-/** Packing a context of that size at disk speed. */
-const PACK_TIMEOUT_MS = 300_000;
-const MAX_WORDS_BYTES = 8_000;
 
 type Failed = Omit<EventData["setup:ended"], "durationMs">;
 
@@ -43,9 +39,10 @@ export interface BuildRequest {
 export async function openBuilt(
   deps: WorkspaceDeps & Pick<AgentDeps, "sanitizer">,
   build: ImageBuild,
-  { session, sandbox, setup, step, before }: BuildRequest,
+  request: BuildRequest,
   signal: AbortSignal,
 ): Promise<{ readonly ready: Sandbox; readonly image: string } | { readonly failed: Failed }> {
+  const { session, sandbox, step, before } = request;
   const { setUps } = deps.sandboxHost;
   if (setUps === undefined) throw new Error("This sandbox host builds no images.");
   const begun = performance.now();
@@ -80,7 +77,7 @@ export async function openBuilt(
   const egress = watchEgress(deps, session, step);
   try {
     await egress.begin(sandbox);
-    const result = await buildFrom({ sandbox, setUps, setup, build, session, key, asked }, signal);
+    const result = await buildFrom(setUps, build, request, { ...asked, key }, signal);
     output = cutTail(deps.sanitizer.clean(result.output).trimEnd(), MAX_OUTPUT_CHARS);
     const refused = await egress.end();
     if (result.failed !== undefined)
@@ -113,77 +110,44 @@ async function contextFacts(
   sandbox: Sandbox,
   build: ImageBuild,
 ): Promise<ContextFacts | { readonly trouble: string }> {
-  const state = await runContext(sandbox, "hash", build);
-  const trouble = await troubleOf(sandbox, state);
-  const out = trouble === undefined ? await sandbox.read(state.id, "out", 0, READ_BYTES) : undefined;
-  await sandbox.discard(state.id);
-  if (out === undefined) return { trouble: trouble ?? "" };
-  return JSON.parse(new TextDecoder().decode(out)) as ContextFacts;
+  const end = await endOf(sandbox, await runContext(sandbox, "hash", build));
+  return "out" in end ? (JSON.parse(end.out) as ContextFacts) : { trouble: troubleIn(end.words) };
 }
 
-interface BuildNow {
-  readonly sandbox: Sandbox;
-  readonly setUps: KeptSetUps;
-  readonly setup: Setup;
-  readonly build: ImageBuild;
-  readonly session: Session;
-  readonly key: string;
-  readonly asked: ContextFacts;
-}
+const troubleIn = (words: string): string => lastLine(words) || "the context could not be packed";
 
 async function buildFrom(
-  { sandbox, setUps, setup, build, session, key, asked }: BuildNow,
+  setUps: KeptSetUps,
+  build: ImageBuild,
+  { session, sandbox, setup }: BuildRequest,
+  { key, dockerfile }: { readonly key: string; readonly dockerfile: string },
   signal: AbortSignal,
-) {
+): Promise<BuildResult> {
   const state = await runContext(sandbox, "tar", build);
   try {
-    const trouble = await troubleOf(sandbox, state);
-    if (trouble !== undefined) return { output: "", failed: trouble };
+    if (state.kind !== "exited" || state.exitCode !== 0) {
+      const end = await endOf(sandbox, state);
+      return { output: "", failed: troubleIn("words" in end ? end.words : "") };
+    }
     if (state.outBytes > MAX_CONTEXT_BYTES)
       return {
         output: "",
         failed: `the context has more than ${MAX_CONTEXT_BYTES / 2 ** 20} MiB; leave some out by .dockerignore`,
       };
-    const order = {
-      context: outputOf(sandbox, state),
-      dockerfile: asked.dockerfile,
-      args: build.args,
-      target: build.target,
-      timeoutMs: setup.timeout,
-    };
+    const { args, target } = build;
+    const context = wholeOutput(sandbox, state);
+    const order = { context, dockerfile, args, target, timeoutMs: setup.timeout };
     return await setUps.build(sandboxSpec(session.id, session.config), key, order, signal);
   } finally {
     await sandbox.discard(state.id);
   }
 }
 
-function runContext(sandbox: Sandbox, what: "hash" | "tar", build: ImageBuild): Promise<CommandState> {
-  return sandbox.run(
-    {
-      id: `setup-${randomUUID()}`,
-      argv: pythonArguments("LONGHAUL_CONTEXT"),
-      env: { LC_ALL: "C.UTF-8", LONGHAUL_CONTEXT: contextSource },
-      stdin: Buffer.from(JSON.stringify({ do: what, dockerfile: build.dockerfile, context: build.context })),
-      timeoutMs: PACK_TIMEOUT_MS,
-      maxOutputBytes: MAX_CONTEXT_BYTES,
-    },
-    { timeoutMs: PACK_TIMEOUT_MS + 10_000 },
-  );
-}
-
-/** @returns why the context could not be packed */
-async function troubleOf(sandbox: Sandbox, state: CommandState): Promise<string | undefined> {
+/** @throws SandboxLost */
+async function runContext(sandbox: Sandbox, what: "hash" | "tar", build: ImageBuild): Promise<CommandState> {
+  const order = { do: what, dockerfile: build.dockerfile, context: build.context };
+  const source = ["LONGHAUL_CONTEXT", contextSource] as const;
+  const state = await runSetUpProgram(sandbox, source, order, MAX_CONTEXT_BYTES);
   if (state.kind === "lost") throw new SandboxLost("The sandbox was restarted during its set-up.");
-  if (state.kind === "exited" && state.exitCode === 0) return undefined;
-  const words = await sandbox.read(state.id, "err", 0, MAX_WORDS_BYTES);
-  return new TextDecoder().decode(words).trim().split("\n").at(-1) || "the context could not be packed";
-}
-
-async function* outputOf(sandbox: Sandbox, state: CommandState): AsyncGenerator<Uint8Array> {
-  for (let at = 0; at < state.outKept;) {
-    const piece = await sandbox.read(state.id, "out", at, Math.min(READ_BYTES, state.outKept - at));
-    if (piece.byteLength === 0) throw new Error("The context could not be read from the sandbox.");
-    yield piece;
-    at += piece.byteLength;
-  }
+  return state;
 }

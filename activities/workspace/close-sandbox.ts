@@ -19,39 +19,15 @@ const MAX_NAMED = 20;
  * Saves what is in no checkpoint yet, then removes the sandbox. Idempotent: an attempt after the last save only removes. If
  * the save fails, nothing is removed.
  * @param step the newest step of the run; the save never goes before an existing checkpoint
+ * @param isParked for a run that waits for a person and comes back: its next call gets a new sandbox with the saved files
  * @throws Superseded (fatal) if another run has the session; SandboxUnavailable (retryable); SandboxLost
  */
-export function closeSandbox(
+export async function closeSandbox(
   deps: WorkspaceDeps,
   sandboxes: SessionSandboxes,
   session: Session,
   step: number,
-): Promise<WorkspaceFacts> {
-  return close(deps, sandboxes, session, { step, by: session.runId ?? "", isParked: false });
-}
-
-/** The same for a run that waits for a person and comes back: its next call gets a new sandbox with the saved files. */
-export function parkSandbox(
-  deps: WorkspaceDeps,
-  sandboxes: SessionSandboxes,
-  session: Session,
-  step: number,
-): Promise<WorkspaceFacts> {
-  return close(deps, sandboxes, session, { step, by: PARKED, isParked: true });
-}
-
-interface Closing {
-  readonly step: number;
-  /** The caller that ends the sandbox's use. */
-  readonly by: string;
-  readonly isParked: boolean;
-}
-
-async function close(
-  deps: WorkspaceDeps,
-  sandboxes: SessionSandboxes,
-  session: Session,
-  { step, by, isParked }: Closing,
+  isParked = false,
 ): Promise<WorkspaceFacts> {
   const { store, sandboxHost: host } = deps;
   const { id } = session;
@@ -62,13 +38,12 @@ async function close(
       sandbox === undefined
         ? NOTHING_SAVED
         : await saveFiles(deps, sandbox, session, Math.max(step, latest?.step ?? 0));
-    const volume = sandbox?.identity.volume;
-    const lost = isParked && sandbox !== undefined ? await parkedNotice(sandbox) : undefined;
+    const notice = isParked && sandbox !== undefined ? await parkedNotice(sandbox) : undefined;
+    const by = isParked ? PARKED : (session.runId ?? "");
+    const use = { step, by, savedVolume: sandbox?.identity.volume, notice };
     return {
       saved: facts,
-      isKnown: await lockedSession(store, id, (tx) =>
-        endUse(tx, deps, session, { step, by, savedVolume: volume, notice: lost }),
-      ),
+      isKnown: await lockedSession(store, id, (tx) => endUse(tx, deps, session, use)),
     };
   });
   sandboxes.forget(id);
@@ -99,6 +74,7 @@ function endOf({ config }: Session, isParked: boolean) {
 
 interface Use {
   readonly step: number;
+  /** The caller that ends the sandbox's use. */
   readonly by: string;
   /** The volume whose files were just saved. */
   readonly savedVolume: string | undefined;

@@ -69,10 +69,10 @@ async function begin(db: Queryable, sessionId: string): Promise<() => void> {
 async function forgetLater(db: Queryable, sessionId: string): Promise<void> {
   for (let tries = 0; tries < MAX_TRIES; tries += 1) {
     await sleep(RETRY_MS, undefined, { ref: false });
-    const isDone = await forgetSavesBegun(db, sessionId).then(
-      () => true,
-      () => false,
-    );
-    if (isDone) return;
+    try {
+      return await forgetSavesBegun(db, sessionId);
+    } catch {
+      // Not back yet.
+    }
   }
 }

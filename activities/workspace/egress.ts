@@ -27,22 +27,8 @@ export async function allowListed(db: Queryable, session: Session, sandbox: Sand
   await sandbox.egress.allow(expandDomains(names));
 }
 
-interface EgressWatch {
-  /** Begins with the first sandbox that it is given, if that has a list. */
-  begin(sandbox: Sandbox): Promise<void>;
-  /** Looks once more. @returns what was refused, for the model; undefined if nothing was */
-  end(): Promise<string | undefined>;
-  /** Whether a person could have let through what was refused. */
-  readonly asks: boolean;
-  stop(): void;
-}
-
 /** Over one call; a proxy that fails in between is brought up by the next look, and fails no call. */
-export function watchEgress(
-  deps: Pick<WorkspaceDeps, "store" | "notifier">,
-  session: Session,
-  step: number,
-): EgressWatch {
+export function watchEgress(deps: Pick<WorkspaceDeps, "store" | "notifier">, session: Session, step: number) {
   const { db } = deps.store;
   const seen: RefusedRequests[] = [];
   let watched: Sandbox | undefined;
@@ -68,7 +54,8 @@ export function watchEgress(
   }
 
   return {
-    async begin(sandbox) {
+    /** Begins with the first sandbox that it is given, if that has a list. */
+    async begin(sandbox: Sandbox): Promise<void> {
       if (watched !== undefined || sandbox.egress === undefined) return;
       watched = sandbox;
       await allowListed(db, session, sandbox);
@@ -79,17 +66,19 @@ export function watchEgress(
         looking = look(sandbox).finally(() => (busy = false));
       }, LOOK_MS);
     },
-    async end() {
+    /** Looks once more. @returns what was refused, for the model; undefined if nothing was */
+    async end(): Promise<string | undefined> {
       if (watched === undefined) return undefined;
       clearInterval(timer);
       await looking;
       await look(watched);
       return seen.length === 0 ? undefined : noteFor(session.id, seen);
     },
-    get asks() {
+    /** Whether a person could have let through what was refused. */
+    get asks(): boolean {
       return seen.some(({ reason }) => reason === BY_LIST);
     },
-    stop() {
+    stop(): void {
       clearInterval(timer);
     },
   };

@@ -8,9 +8,10 @@ import { createHash, randomUUID } from "node:crypto";
 import { log } from "@temporalio/activity";
 import type { RunConfig } from "../config/agent-config.ts";
 import type { Setup } from "../config/setup-settings.ts";
-import { pythonArguments, setupSource } from "../sandbox/agent/sources.ts";
-import type { KeptSetUps } from "../sandbox/kept-set-ups.ts";
-import type { Sandbox } from "../sandbox/sandbox.ts";
+import { setupSource } from "../sandbox/agent/sources.ts";
+import type { KeptSetUps } from "../sandbox/sandbox-host.ts";
+import { endOf, lastLine, program, runOwn } from "../sandbox/own-command.ts";
+import type { CommandState, Sandbox } from "../sandbox/sandbox.ts";
 import { REBUILT_FOLDERS } from "../store/workspace-manifest.ts";
 import { recordSandbox } from "../store/sandboxes.ts";
 import { lockedSession, setContainer, type Session } from "../store/sessions.ts";
@@ -19,17 +20,10 @@ import { inCharge } from "./session-sandbox.ts";
 import type { WorkspaceDeps } from "../runtime/deps.ts";
 import { sandboxSpec } from "../sandbox/sandbox-spec.ts";
 
-/** A pack of 2 GiB at disk speed. */
+/** Packing 2 GiB at disk speed. */
 const PROGRAM_TIMEOUT_MS = 300_000;
 /** Another one: what an older version kept is not taken. */
 const VERSION = 1;
-
-export interface KeptSetUp {
-  /** The session's sandbox with what is kept, in the place of the one that was given; undefined if nothing fits. */
-  take(signal: AbortSignal): Promise<Sandbox | undefined>;
-  /** Call it after the set-up. @returns why it is not kept, if it is not */
-  keep(): Promise<string | undefined>;
-}
 
 /**
  * Undefined if nothing is to be cached: there is no set-up, its owner is unknown, or the person does not want it.
@@ -41,7 +35,7 @@ export function keptSetUp(
   sandbox: Sandbox,
   setup: Setup,
   image: string | undefined,
-): KeptSetUp | undefined {
+) {
   const { setUps } = deps.sandboxHost;
   const { inherited, container } = session.config.sandbox;
   const owner = inherited?.setup;
@@ -64,7 +58,8 @@ export function keptSetUp(
   }
 
   return {
-    async take(signal) {
+    /** The session's sandbox with what is kept, in the place of the one that was given; undefined if nothing fits. */
+    async take(signal: AbortSignal): Promise<Sandbox | undefined> {
       const locks = await ask(sandbox, "locks");
       if (locks.hash !== undefined) {
         keys.packages = keyOf(session.config, owner, ["packages", locks.hash, ...on]);
@@ -77,7 +72,8 @@ export function keptSetUp(
       keys.files = keyOf(session.config, owner, ["files", begun.hash, ...on]);
       return takeBy(keys.files, signal);
     },
-    async keep() {
+    /** Call it after the set-up. @returns why it is not kept, if it is not */
+    async keep(): Promise<string | undefined> {
       if (unable !== undefined) return unable;
       try {
         const packed = await ask(sandbox, "pack");
@@ -104,22 +100,25 @@ interface ProgramAnswer {
 }
 
 async function askProgram(sandbox: Sandbox, order: object): Promise<ProgramAnswer> {
-  const id = `setup-${randomUUID()}`;
-  const state = await sandbox.run(
-    {
-      id,
-      argv: pythonArguments("LONGHAUL_SETUP"),
-      env: { LC_ALL: "C.UTF-8", LONGHAUL_SETUP: setupSource },
-      stdin: Buffer.from(JSON.stringify(order)),
-      timeoutMs: PROGRAM_TIMEOUT_MS,
-    },
-    { timeoutMs: PROGRAM_TIMEOUT_MS + 10_000 },
-  );
-  const stream = state.kind === "exited" && state.exitCode === 0 ? "out" : "err";
-  const text = Buffer.from(await sandbox.read(id, stream, 0, 65_536)).toString();
-  await sandbox.discard(id);
-  if (stream === "out") return JSON.parse(text) as ProgramAnswer;
-  return { unable: `the program that keeps it ended early: ${text.trim().split("\n").at(-1) ?? ""}` };
+  const end = await endOf(sandbox, await runSetUpProgram(sandbox, ["LONGHAUL_SETUP", setupSource], order));
+  if ("out" in end) return JSON.parse(end.out) as ProgramAnswer;
+  return { unable: `the program that keeps it ended early: ${lastLine(end.words)}` };
+}
+
+/** @returns its state once it has ended: its output must be read and discarded */
+export function runSetUpProgram(
+  sandbox: Sandbox,
+  [variable, source]: readonly [variable: string, source: string],
+  order: object,
+  maxOutputBytes?: number,
+): Promise<CommandState> {
+  return runOwn(sandbox, {
+    id: `setup-${randomUUID()}`,
+    ...program(variable, source),
+    stdin: Buffer.from(JSON.stringify(order)),
+    timeoutMs: PROGRAM_TIMEOUT_MS,
+    ...(maxOutputBytes === undefined ? {} : { maxOutputBytes }),
+  });
 }
 
 /** Recreates the session's sandbox under its lock, under which sandboxes are created and recorded. */

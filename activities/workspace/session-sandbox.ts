@@ -10,7 +10,8 @@ import { allowListed } from "./egress.ts";
 import { sandboxSpec } from "../sandbox/sandbox-spec.ts";
 import { hasFiles, removeStray } from "./stray-sandbox.ts";
 import { restoreWorkspace } from "./workspace.ts";
-import { endingWith, type ProgramSandbox } from "./workspace-program.ts";
+import type { CommandSandbox } from "../sandbox/own-command.ts";
+import { endingWith } from "./workspace-program.ts";
 import { REBUILT_FOLDERS } from "../store/workspace-manifest.ts";
 import { abortable, shareWork, type SharedWork } from "../sandbox/shared-work.ts";
 import {
@@ -34,23 +35,7 @@ interface OpenSandbox {
   readonly workspace: "adopted" | "restored" | "empty";
 }
 
-export interface SessionSandboxes {
-  /**
-   * Opens the sandbox, or returns the open one if the session's row still names it. After a reset it is replaced, so that
-   * no process of abandoned steps continues; its files are those of the newest live checkpoint.
-   * @param signal ends this caller's waiting at once; the opening itself is aborted when no caller waits for it
-   * @throws Superseded (fatal) if another run has the session, or this run has closed its sandbox; PoisonedSession (fatal)
-   */
-  open(session: Session, step: number, signal?: AbortSignal): Promise<OpenSandbox>;
-  /**
-   * The sandbox that has the session's files, for saving them: creates no workspace and restores nothing.
-   * @returns undefined if it is not on this host, was saved for the last time, or has the files of abandoned steps
-   * @throws Superseded (fatal) if another run has the session
-   */
-  find(session: Session): Promise<Sandbox | undefined>;
-  /** Forgets a sandbox that is gone, so that the next `open` looks for it again. */
-  forget(sessionId: string): void;
-}
+export type SessionSandboxes = ReturnType<typeof createSessionSandboxes>;
 
 interface Entry {
   readonly runId: string | undefined;
@@ -59,7 +44,7 @@ interface Entry {
   sandbox: Sandbox | undefined;
 }
 
-export function createSessionSandboxes(deps: WorkspaceDeps): SessionSandboxes {
+export function createSessionSandboxes(deps: WorkspaceDeps) {
   const { db } = deps.store;
   const entries = new Map<string, Entry>();
 
@@ -87,14 +72,25 @@ export function createSessionSandboxes(deps: WorkspaceDeps): SessionSandboxes {
   }
 
   return {
-    async open(session, step, signal) {
+    /**
+     * Opens the sandbox, or returns the open one if the session's row still names it. After a reset it is replaced, so that
+     * no process of abandoned steps continues; its files are those of the newest live checkpoint.
+     * @param signal ends this caller's waiting at once; the opening itself is aborted when no caller waits for it
+     * @throws Superseded (fatal) if another run has the session, or this run has closed its sandbox; PoisonedSession (fatal)
+     */
+    async open(session: Session, step: number, signal?: AbortSignal): Promise<OpenSandbox> {
       const sandbox = await abortable(current(session), signal);
       if (sandbox !== undefined) return { sandbox, workspace: "adopted" };
       const entry = entries.get(session.id);
       const isJoinable = entry !== undefined && entry.runId === session.runId && entry.work.canJoin;
       return (isJoinable ? entry : startOpening(session, step)).work.join(signal);
     },
-    find: async (session) =>
+    /**
+     * The sandbox that has the session's files, for saving them: creates no workspace and restores nothing.
+     * @returns undefined if it is not on this host, was saved for the last time, or has the files of abandoned steps
+     * @throws Superseded (fatal) if another run has the session
+     */
+    find: async (session: Session): Promise<Sandbox | undefined> =>
       (await current(session)) ??
       lockedSession(deps.store, session.id, async (tx) => {
         const { config, restoreWorkspace } = await inCharge(tx, session);
@@ -102,7 +98,8 @@ export function createSessionSandboxes(deps: WorkspaceDeps): SessionSandboxes {
         if (!(await hasFiles(await findSandbox(tx, session.id), deps.sandboxHost))) return undefined;
         return deps.sandboxHost.open(sandboxSpec(session.id, config));
       }),
-    forget(sessionId) {
+    /** Forgets a sandbox that is gone, so that the next `open` looks for it again. */
+    forget(sessionId: string): void {
       entries.delete(sessionId);
     },
   };
@@ -220,13 +217,10 @@ async function openIn(
   const { container } = sandbox;
   const gaps = sandbox.gaps === undefined || sandbox.gaps.length === 0 ? {} : { gaps: sandbox.gaps };
   const events: NewEvent[] = [];
-  if (loss?.kind === "processes" || loss?.kind === "files") {
-    await addNotice(tx, id, loss.notice);
-    events.push({ type: "sandbox:lost", step, data: { container, message: loss.notice.slice(1, -1) } });
-  }
-  if (left !== undefined) {
-    await addNotice(tx, id, left);
-    events.push({ type: "sandbox:lost", step, data: { container, message: left.slice(1, -1) } });
+  for (const notice of [loss !== undefined && "notice" in loss ? loss.notice : undefined, left]) {
+    if (notice === undefined) continue;
+    await addNotice(tx, id, notice);
+    events.push({ type: "sandbox:lost", step, data: { container, message: notice.slice(1, -1) } });
   }
   events.push(
     isSame
@@ -259,7 +253,7 @@ export async function lossIn(
   });
 }
 
-async function restoreFrom(tx: Queryable, sandbox: ProgramSandbox, checkpointId: number): Promise<void> {
+async function restoreFrom(tx: Queryable, sandbox: CommandSandbox, checkpointId: number): Promise<void> {
   const manifest = await restoreWorkspace(sandbox, await checkpointChain(tx, checkpointId));
   await retimeCheckpoint(tx, checkpointId, manifest);
 }

@@ -27,22 +27,20 @@ import { failureText, howItEnded, MAX_COMMAND_CHARS, MAX_OUTPUT_CHARS, readyNoti
 /** The sandbox ends a command at its time; we look again this much later. */
 const MARGIN_MS = 5_000;
 
-export interface SetUps {
-  /**
-   * Returns when the sandbox is set up: it, or the one in its place that has what was kept of a set-up before. Idempotent;
-   * several callers wait for one set-up.
-   * @throws SetupFailed (fatal) if a command failed and the set-up is not optional
-   */
-  ensure(session: Session, sandbox: Sandbox, step: number, signal?: AbortSignal): Promise<Sandbox>;
-}
-
 type SetUpDeps = WorkspaceDeps & Pick<AgentDeps, "sanitizer">;
 
-export function createSetUps(deps: SetUpDeps): SetUps {
+export type SetUps = ReturnType<typeof createSetUps>;
+
+export function createSetUps(deps: SetUpDeps) {
   /** By session: its newest container that is set up, or on its way. */
   const known = new Map<string, { readonly container: string; readonly work: SharedWork<Sandbox> }>();
   return {
-    async ensure(session, sandbox, step, signal) {
+    /**
+     * Returns when the sandbox is set up: it, or the one in its place that has what was kept of a set-up before. Idempotent;
+     * several callers wait for one set-up.
+     * @throws SetupFailed (fatal) if a command failed and the set-up is not optional
+     */
+    async ensure(session: Session, sandbox: Sandbox, step: number, signal?: AbortSignal): Promise<Sandbox> {
       const setup = setupOf(session.config.sandbox);
       if (setup === undefined) return sandbox;
       const { container } = sandbox.identity;

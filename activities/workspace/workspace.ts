@@ -3,7 +3,8 @@
  * agent/restore.py): the worker only passes bytes on, so nothing in a workspace can block its thread.
  */
 import { fatal } from "../contract/failures.ts";
-import { runWorkspaceProgram, type ProgramSandbox } from "./workspace-program.ts";
+import type { CommandSandbox } from "../sandbox/own-command.ts";
+import { runWorkspaceProgram } from "./workspace-program.ts";
 import type { Skipped } from "../store/workspace-manifest.ts";
 import type { StoredBytes, StoredChain, StoredPack } from "../store/workspace-pack.ts";
 
@@ -43,7 +44,7 @@ const NOTHING = new Uint8Array();
  * @throws SandboxUnavailable (retryable) when the sandbox cannot do it; SandboxLost when it is gone; what `keep` throws
  */
 export async function keepWorkspace<T>(
-  sandbox: ProgramSandbox,
+  sandbox: CommandSandbox,
   latest: WorkspaceBase | undefined,
   base: WorkspaceBase | undefined,
   keep: (save: WorkspaceSave) => T | Promise<T>,
@@ -76,7 +77,7 @@ interface SaveAnswer extends Pick<SavedWorkspace, "changed" | "removed" | "whole
  * @throws WorkspaceLost (fatal) when the checkpoints cannot be read; SandboxUnavailable (retryable), also if a path is
  * missing afterwards; SandboxLost.
  */
-export async function restoreWorkspace(sandbox: ProgramSandbox, chain: StoredChain): Promise<Uint8Array> {
+export async function restoreWorkspace(sandbox: CommandSandbox, chain: StoredChain): Promise<Uint8Array> {
   const { output, answer } = await runWorkspaceProgram(
     sandbox,
     { do: "restore" },

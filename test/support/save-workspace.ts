@@ -4,10 +4,10 @@ import {
   type WorkspaceBase,
   type WorkspaceSave,
 } from "../../activities/workspace/workspace.ts";
-import type { ProgramSandbox } from "../../activities/workspace/workspace-program.ts";
+import type { CommandSandbox } from "../../activities/sandbox/own-command.ts";
 
 export const saveWorkspace = (
-  sandbox: ProgramSandbox,
+  sandbox: CommandSandbox,
   latest: WorkspaceBase | undefined,
   { base }: { readonly base: WorkspaceBase | undefined } = { base: latest },
 ): Promise<WorkspaceSave> => keepWorkspace(sandbox, latest, base, (save) => save);

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll } from "vitest";
 import { keptName } from "../../activities/sandbox/docker/set-up-images.ts";
-import type { KeptSetUps } from "../../activities/sandbox/kept-set-ups.ts";
+import type { KeptSetUps } from "../../activities/sandbox/sandbox-host.ts";
 import type { AgentHarness } from "./agent-harness.ts";
 
 /** After the tests of a file, removes the images that their sessions' set-ups made, and no other file's. */

@@ -2,14 +2,14 @@
 import { expect, it } from "vitest";
 import type { CommandState } from "../../activities/sandbox/sandbox.ts";
 import { keepWorkspace } from "../../activities/workspace/workspace.ts";
-import type { ProgramSandbox } from "../../activities/workspace/workspace-program.ts";
+import type { CommandSandbox } from "../../activities/sandbox/own-command.ts";
 
 const ANSWER = Buffer.from(
   JSON.stringify({ packBytes: 1, changed: 1, removed: 0, whole: true, skipped: [], skippedCount: 0 }),
 );
 
 /** Size of its save in bytes. */
-function sandboxWith(bytes: number): ProgramSandbox {
+function sandboxWith(bytes: number): CommandSandbox {
   const ended: CommandState = {
     id: "ws-1",
     kind: "exited",

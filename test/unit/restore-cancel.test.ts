@@ -2,7 +2,8 @@
 import { describe, expect, it } from "vitest";
 import type { CommandState } from "../../activities/sandbox/sandbox.ts";
 import { restoreWorkspace } from "../../activities/workspace/workspace.ts";
-import { endingWith, type ProgramSandbox } from "../../activities/workspace/workspace-program.ts";
+import type { CommandSandbox } from "../../activities/sandbox/own-command.ts";
+import { endingWith } from "../../activities/workspace/workspace-program.ts";
 
 const ENDED: CommandState = {
   id: "ws-1",
@@ -17,9 +18,9 @@ const ENDED: CommandState = {
 };
 
 /** Answers every request but one. `reached` resolves at that request. */
-function boxSilentAt(method: keyof ProgramSandbox) {
+function boxSilentAt(method: keyof CommandSandbox) {
   const { promise: reached, resolve } = Promise.withResolvers<void>();
-  const sandbox: ProgramSandbox = {
+  const sandbox: CommandSandbox = {
     start: async () => ENDED,
     feed: async () => true,
     run: async () => ENDED,

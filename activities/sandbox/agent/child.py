@@ -55,11 +55,8 @@ class Child:
         self.finished(bytes(self.output))
 
     def kill(self):
-        try:
-            with as_tool():
-                os.kill(self.pid, signal.SIGKILL)
-        except OSError:
-            pass
+        with as_tool():
+            kill_now(self.pid)
 
 
 def keep_only(kept):

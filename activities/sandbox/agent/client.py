@@ -24,6 +24,8 @@ class Waiter:
         self.sent_at = 0.0
         self.scheduled = False
         self.done = False
+        client.waiters[q] = self
+        command.listeners.append(self)
 
     def progress(self):
         if not self.wants_progress or self.scheduled or self.done:
@@ -40,21 +42,16 @@ class Waiter:
         outputs = self.command.outputs
         self.client.send({"q": self.q, "bytes": outputs["out"].total + outputs["err"].total})
 
-    def ended(self):
-        if not self.done:
-            self.done = True
-            self.client.waiters.pop(self.q, None)
-            self.client.send({"q": self.q, "ok": self.command.state()})
-
-    def give_up(self, answer=True):
+    def finish(self, answer=True):
+        """Once: answers with the command's state, also if it still runs."""
         if self.done:
             return
+        self.done = True
+        self.client.waiters.pop(self.q, None)
         if self in self.command.listeners:
             self.command.listeners.remove(self)
         if answer:
-            self.ended()
-        self.done = True
-        self.client.waiters.pop(self.q, None)
+            self.client.send({"q": self.q, "ok": self.command.state()})
 
 
 class Client:
@@ -94,7 +91,7 @@ class Client:
         if self.sock.fileno() < 0:
             return
         for waiter in list(self.waiters.values()):
-            waiter.give_up(answer=False)
+            waiter.finish(answer=False)
         self.supervisor.loop.unwatch(self.sock)
         self.sock.close()
         self.outgoing.clear()

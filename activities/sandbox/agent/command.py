@@ -216,18 +216,16 @@ class Command(Ending):
         """Once the pipes are read and, if it is being killed, nothing of it is left."""
         if self.end or self.status is None or (self.ending and not self.ending.get("swept")):
             return
-        milliseconds = round(self.duration * 1000)
+        by = self.ending["by"] if self.ending else "signal"
+        if by == "disk":
+            self.disk = self.supervisor.disk.reached
         killed = os.WIFSIGNALED(self.status)
-        name = signal_name(os.WTERMSIG(self.status)) if killed else "SIGTERM"
-        if self.ending:
-            if self.ending["by"] == "disk":
-                self.disk = self.supervisor.disk.reached
-            end = {"kind": "killed", "by": self.ending["by"], "signal": name, "durationMs": milliseconds}
-        elif killed:
-            end = {"kind": "killed", "by": "signal", "signal": name, "durationMs": milliseconds}
+        if killed or self.ending:
+            name = signal_name(os.WTERMSIG(self.status)) if killed else "SIGTERM"
+            end = {"kind": "killed", "by": by, "signal": name}
         else:
-            end = {"kind": "exited", "exitCode": os.WEXITSTATUS(self.status), "durationMs": milliseconds}
-        self.finish(end)
+            end = {"kind": "exited", "exitCode": os.WEXITSTATUS(self.status)}
+        self.finish({**end, "durationMs": round(self.duration * 1000)})
 
     def finish(self, end):
         for output in self.outputs.values():
@@ -246,9 +244,8 @@ class Command(Ending):
         self.notify_ended()
 
     def notify_ended(self):
-        listeners, self.listeners = self.listeners, []
-        for listener in listeners:
-            listener.ended()
+        for listener in list(self.listeners):
+            listener.finish()
 
     def drop_leftovers(self):
         for fd in list(self.pipes):

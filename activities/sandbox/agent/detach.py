@@ -30,15 +30,7 @@ def is_command(pid):
 
 def commands():
     table = processes()
-    found = {pid for pid in table if is_command(pid)}
-    grown = True
-    while grown:
-        grown = False
-        for pid, (parent, *_) in table.items():
-            if parent in found and pid not in found:
-                found.add(pid)
-                grown = True
-    return found
+    return with_descendants({pid: born for pid, (*_, born) in table.items() if is_command(pid)}, table)
 
 
 def supervisors():
@@ -50,10 +42,7 @@ def end(listed):
     deadline = time.monotonic() + GIVE_UP_SECONDS
     while left := listed():
         for pid in left:
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except OSError:
-                pass
+            kill_now(pid)
         if time.monotonic() > deadline:
             return len(left)
         time.sleep(0.01)

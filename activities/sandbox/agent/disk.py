@@ -10,7 +10,6 @@ file alone can never exceed the limit: the kernel refuses that at once.
 
 import json
 import os
-import signal
 import time
 
 TICK_SECONDS = 0.25
@@ -175,11 +174,7 @@ class Disk:
         for command in list(self.supervisor.running.values()):
             command.kill("disk", 0)
         with as_tool():
-            try:
-                # Signals neither us nor the first process.
-                os.kill(-1, signal.SIGKILL)
-            except OSError:
-                pass
+            kill_now(-1)
 
 
 def room_left():

@@ -83,17 +83,10 @@ class Ending:
         ending["sweeps"] += 1
         with as_tool():
             for pid in found:
-                try:
-                    os.kill(pid, signal.SIGKILL)
-                except OSError:
-                    pass
+                kill_now(pid)
             # Attached, that would end its owner's processes too.
             if ending["grown"] >= BOMB_SWEEPS and not ATTACHED:
-                # In one call, which no fork outruns. Signals neither us nor the first process.
-                try:
-                    os.kill(-1, signal.SIGKILL)
-                except OSError:
-                    pass
+                kill_now(-1)
         if found and ending["sweeps"] < GIVE_UP_SWEEPS:
             self.loop.after(0 if new else POLL_SECONDS, self.continue_ending)
             return

@@ -6,9 +6,8 @@ import pwd
 
 def own_isolation():
     """As the kernel reports it; the tools can only have less."""
-    with open("/proc/self/status", encoding="ascii", errors="replace") as file:
-        lines = (line.partition(":") for line in file)
-        return {name: value.strip() for name, _, value in lines if name in ("Seccomp", "NoNewPrivs", "CapBnd")}
+    status = status_of("/proc/self")
+    return {name: status[name] for name in ("Seccomp", "NoNewPrivs", "CapBnd") if name in status}
 
 
 def tool_environment():

@@ -64,7 +64,7 @@ class Output:
         return b"".join(parts)
 
     def drop(self):
-        """Deletes what is kept; later output is only counted."""
+        """Deletes what is kept; its size is still known, and later output is only counted."""
         self.cut = 0
         try:
             os.unlink(self.path)
@@ -75,12 +75,3 @@ class Output:
         if self.fd is not None:
             os.close(self.fd)
             self.fd = None
-
-    def discard(self):
-        """Deletes what was kept of a closed output; its size is still known."""
-        self.cut = 0
-        try:
-            os.unlink(self.path)
-        except FileNotFoundError:
-            # It wrote nothing.
-            pass

@@ -32,8 +32,8 @@ def apply_settings(settings):
         write_system_file(path, text)
     certificates = settings.get("certificates")
     if certificates:
-        public = next((text for text in map(read_text, PUBLIC_BUNDLES) if text), "")
-        text = f"{public}\n{certificates}"
+        public = next(filter(None, map(read_bytes, PUBLIC_BUNDLES)), b"")
+        text = f"{public.decode('utf-8', 'replace')}\n{certificates}"
         write_system_file(BUNDLE, text)
         variables.update(dict.fromkeys(TRUST, BUNDLE))
         write_system_file(JAVA_STORE, java_store(text))
@@ -64,14 +64,6 @@ def der_of(block):
         return base64.b64decode(block)
     except ValueError:
         return None
-
-
-def read_text(path):
-    try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            return file.read()
-    except OSError:
-        return ""
 
 
 def read_bytes(path):

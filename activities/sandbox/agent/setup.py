@@ -61,13 +61,9 @@ def digest(path, status):
     if not stat.S_ISREG(status.st_mode):
         return ""
     with open(os.path.join(WORKSPACE, path), "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest() if hasattr(hashlib, "file_digest") else hashed(file)
-
-
-def hashed(file):
-    whole = hashlib.sha256()
-    while piece := file.read(1 << 20):
-        whole.update(piece)
+        whole = hashlib.sha256()
+        while piece := file.read(1 << 20):
+            whole.update(piece)
     return whole.hexdigest()
 
 

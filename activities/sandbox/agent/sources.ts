@@ -9,6 +9,7 @@ const SUPERVISOR_PARTS = [
   "input",
   "process",
   "files",
+  "folder",
   "usage",
   "disk",
   "child",
@@ -33,7 +34,7 @@ const part = (name: string): string => readFileSync(new URL(`./${name}.py`, impo
 export const supervisorSource = SUPERVISOR_PARTS.map(part).join("\n\n");
 
 /** Saves and restores a workspace; runs as a command, with the tools' rights. Its input: agent/restore.py. */
-export const workspaceSource = ["tree", "survey", "save", "restore"].map(part).join("\n\n");
+export const workspaceSource = ["folder", "tree", "survey", "save", "restore"].map(part).join("\n\n");
 
 /** Commits what is left of a session's work; runs as a command, with the tools' rights. */
 export const deliverSource = part("deliver");

@@ -162,16 +162,14 @@ class Supervisor:
         if command.end:
             return command.state()
         waiter = Waiter(client, request["q"], command, request.get("progress"))
-        client.waiters[waiter.q] = waiter
-        command.listeners.append(waiter)
         if request.get("waitMs") is not None:
-            self.loop.after(request["waitMs"] / 1000, waiter.give_up)
+            self.loop.after(request["waitMs"] / 1000, waiter.finish)
         return None
 
     def do_unwait(self, client, request):
         waiter = client.waiters.get(request["of"])
         if waiter:
-            waiter.give_up(answer=False)
+            waiter.finish(answer=False)
         return {}
 
     def do_read(self, client, request):
@@ -182,11 +180,9 @@ class Supervisor:
     def do_kill(self, client, request):
         command = self.known(request)
         waiter = Waiter(client, request["q"], command, False)
-        client.waiters[waiter.q] = waiter
-        command.listeners.append(waiter)
         command.kill("request", request["graceMs"])
         if command.end and not command.ending:
-            waiter.give_up()
+            waiter.finish()
         return None
 
     def do_state(self, client, request):
@@ -198,7 +194,7 @@ class Supervisor:
         if command.end:
             self.ended_bytes -= command.kept_bytes()
             for output in command.outputs.values():
-                output.discard()
+                output.drop()
         return {}
 
     def do_list(self, client, request):

@@ -8,7 +8,6 @@ import os
 import stat
 import zlib
 
-FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 # Kernels keep a file's times by their tick, at most 10 ms: a second write within it does not change the times.
 TICK_NS = 20_000_000
 MAX_LOOKS = 3
@@ -22,35 +21,6 @@ class Lost(Exception):
 def tree_order(path):
     """Sorts a folder directly before what is in it: so each folder is opened once."""
     return path.replace(b"/", b"\0")
-
-
-def enter(name, parent, need):
-    """-> an open folder, and the mode to restore if its owner, us, lacked one of the permissions `need`"""
-    try:
-        folder = os.open(name, FOLDER, dir_fd=parent)
-    except PermissionError:
-        handle = os.open(name, os.O_PATH | os.O_NOFOLLOW, dir_fd=parent)
-        try:
-            mode = widen(handle, need)
-            folder = os.open(f"/proc/self/fd/{handle}", os.O_RDONLY | os.O_DIRECTORY)
-        finally:
-            os.close(handle)
-        return folder, mode
-    return folder, widen(folder, need)
-
-
-def widen(fd, need):
-    """Adds the permissions `need` for the owner of an open file, also by O_PATH. -> the mode before, None = unchanged"""
-    info = os.fstat(fd)
-    mode = stat.S_IMODE(info.st_mode)
-    if mode & need == need or info.st_uid != os.geteuid() or stat.S_ISLNK(info.st_mode):
-        return None
-    try:
-        os.fchmod(fd, mode | need)
-    except OSError:
-        # Opened by O_PATH.
-        os.chmod(f"/proc/self/fd/{fd}", mode | need)
-    return mode
 
 
 class Folders:
@@ -84,9 +54,7 @@ class Folders:
 
     def leave(self):
         _, folder, mode = self.stack.pop()
-        if mode is not None:
-            os.fchmod(folder, mode)
-        os.close(folder)
+        leave(folder, mode)
 
     def close(self):
         while self.stack:

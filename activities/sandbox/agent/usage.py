@@ -66,35 +66,27 @@ class Tally:
         # From the outermost to the innermost: the folder, the mode to restore, its folders still to visit.
         opened = [(None, None, [place])]
         try:
-            while opened:
+            while True:
                 folder, mode, todo = opened[-1]
-                if not todo:
-                    leave(*opened.pop()[:2])
-                    continue
-                try:
-                    opened.append(self.enter(todo.pop(), folder, device))
-                except OSError as error:
-                    # Another owner's folder has nothing of ours in it, a removed one nothing at all.
-                    deep = deep or error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
+                if todo:
+                    try:
+                        opened.append(self.enter(todo.pop(), folder, device))
+                    except OSError as error:
+                        # Another owner's folder has nothing of ours in it, a removed one nothing at all.
+                        deep = deep or error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
+                elif len(opened) > 1:
+                    opened.pop()
+                    leave(folder, mode)
+                else:
+                    return deep
         finally:
-            while opened:
-                leave(*opened.pop()[:2])
-        return deep
+            for folder, mode, _ in reversed(opened[1:]):
+                leave(folder, mode)
 
     def enter(self, name, parent, device):
         """Counts what is in a folder, also in one that its owner has closed: it stays open until all below it is counted."""
-        mode = None
+        folder, mode = enter(name, parent, 0o500)
         try:
-            folder = open_folder(name, parent)
-            if not os.access(".", os.X_OK, dir_fd=folder, effective_ids=True):
-                mode = stat.S_IMODE(os.fstat(folder).st_mode)
-        except PermissionError:
-            mode = stat.S_IMODE(os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode)
-            os.chmod(name, mode | 0o500, dir_fd=parent)
-            folder = open_folder(name, parent)
-        try:
-            if mode is not None:
-                os.fchmod(folder, mode | 0o500)
             inner = []
             with os.scandir(folder) as entries:
                 for item in entries:
@@ -150,18 +142,6 @@ class Tally:
                 time.sleep(0.01)
             except OSError:
                 return []
-
-
-def open_folder(name, parent):
-    return os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
-
-
-def leave(folder, mode):
-    if folder is None:
-        return
-    if mode is not None:
-        os.fchmod(folder, mode)
-    os.close(folder)
 
 
 def carries_descriptors(path):

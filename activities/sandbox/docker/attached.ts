@@ -16,7 +16,7 @@ import type { SandboxSpec } from "../spec.ts";
 import { volumeIdentity } from "./docker-containers.ts";
 import { unless } from "./docker-errors.ts";
 import { createDockerSandbox } from "./docker-sandbox.ts";
-import { runInside } from "./run-inside.ts";
+import { runInside } from "./run-program.ts";
 import { sandboxLabels, sandboxName, SESSION_LABEL } from "./profile.ts";
 import { createSupervisorLink, type SupervisorLink } from "./supervisor-link.ts";
 
@@ -38,39 +38,14 @@ export interface AttachOptions {
 }
 
 /** The host with other people's containers besides its own sandboxes. */
-export function withAttached(host: SandboxHost, options: AttachOptions): SandboxHost {
-  const attached = new Attached(host.name, options);
-  return {
-    ...host,
-    open: (spec, signal) =>
-      spec.container === undefined
-        ? host.open(spec, signal)
-        : attached.open({ ...spec, container: spec.container }, signal),
-    async remove(sessionId) {
-      await attached.leave(sessionId);
-      // The volume goes as that of any session.
-      await host.remove(sessionId);
-    },
-    async close() {
-      attached.close();
-      await host.close();
-    },
-  };
-}
-
-class Attached {
-  readonly #host: string;
-  readonly #options: AttachOptions;
-  readonly #links = new Map<string, SupervisorLink>();
-
-  constructor(host: string, options: AttachOptions) {
-    this.#host = host;
-    this.#options = options;
-  }
+export function withAttached(
+  host: SandboxHost,
+  { docker, isAllowed, say = () => undefined }: AttachOptions,
+): SandboxHost {
+  const links = new Map<string, SupervisorLink>();
 
   /** @throws ContainerUnavailable (fatal), SandboxUnavailable (retryable) */
-  async open(spec: AttachedSpec, signal?: AbortSignal): Promise<Sandbox> {
-    const { docker, isAllowed } = this.#options;
+  async function open(spec: AttachedSpec, signal?: AbortSignal): Promise<Sandbox> {
     const { sessionId, container } = spec;
     if (!isAllowed)
       throw unavailable(
@@ -79,11 +54,11 @@ class Attached {
       );
     const found = await usableContainer(docker, container);
     if (found.id === undefined) throw unavailable(container.name, found.why);
-    await this.#mark(sessionId, container.name, found.id);
-    const { link, empty, boot } = await abortable(this.#connect(spec, found.id), signal);
+    await mark(sessionId, container.name, found.id);
+    const { link, empty, boot } = await abortable(connect(spec, found.id), signal);
     const volume = (await volumeIdentity(docker, sessionId)) ?? "";
     const { image } = found;
-    const identity = { host: this.#host, volume, container: found.id.slice(0, SHORT_ID), boot, image };
+    const identity = { host: host.name, volume, container: found.id.slice(0, SHORT_ID), boot, image };
     const network = { reach: "everything", why: NOT_OURS } as const;
     return createDockerSandbox(
       { container: container.name, identity, empty, network, gaps: [NOT_OURS] },
@@ -92,12 +67,11 @@ class Attached {
   }
 
   /** Removes what a session has in someone else's container; does nothing if it has none. */
-  async leave(sessionId: string): Promise<void> {
-    const { docker, say = () => undefined } = this.#options;
-    const id = await this.#containerOf(sessionId);
+  async function leave(sessionId: string): Promise<void> {
+    const id = await containerOf(sessionId);
     if (id === undefined) return;
-    this.#links.get(sessionId)?.close("the session has left the container");
-    this.#links.delete(sessionId);
+    links.get(sessionId)?.close("the session has left the container");
+    links.delete(sessionId);
     const found = await unless([404], () => docker.getContainer(id).inspect());
     // Its processes ended with it; a file of ours is left in one that was stopped.
     if (found?.State.Running !== true || found.State.Paused) return;
@@ -110,33 +84,24 @@ class Attached {
     );
   }
 
-  close(): void {
-    for (const link of this.#links.values())
-      link.close("the worker is stopping; commands in the container continue");
-    this.#links.clear();
-  }
-
-  async #containerOf(sessionId: string): Promise<string | undefined> {
-    const { docker } = this.#options;
+  async function containerOf(sessionId: string): Promise<string | undefined> {
     const found = await unless([404], () => docker.getVolume(sandboxName(sessionId)).inspect());
     const labels: Record<string, string> = found?.Labels ?? {};
     return labels[SESSION_LABEL] === sessionId ? labels[ATTACHED_LABEL] : undefined;
   }
 
-  async #mark(sessionId: string, name: string, id: string): Promise<void> {
-    const labels = { ...sandboxLabels(sessionId, new Date()), [ATTACHED_LABEL]: id };
+  async function mark(sessionId: string, name: string, id: string): Promise<void> {
+    const Labels = { ...sandboxLabels(sessionId, new Date()), [ATTACHED_LABEL]: id };
     // Returns the existing one if there is one.
-    await unless([], () =>
-      this.#options.docker.createVolume({ Name: sandboxName(sessionId), Labels: labels }),
-    );
-    if ((await this.#containerOf(sessionId)) !== id)
+    await unless([], () => docker.createVolume({ Name: sandboxName(sessionId), Labels }));
+    if ((await containerOf(sessionId)) !== id)
       throw unavailable(name, "it is not the container of that name that the session worked in");
   }
 
-  async #connect(spec: AttachedSpec, id: string) {
+  async function connect(spec: AttachedSpec, id: string) {
     // A command may have ended the supervisor, and a link belongs to one start of it.
-    const wasRunning = await this.#putIn(spec, id);
-    const known = this.#links.get(spec.sessionId);
+    const wasRunning = await putIn(spec, id);
+    const known = links.get(spec.sessionId);
     if (known !== undefined && wasRunning) {
       try {
         return { link: known, ...(await known.connect()) };
@@ -145,7 +110,7 @@ class Attached {
       }
     }
     known?.close("the supervisor was started again");
-    const link = createSupervisorLink(this.#options.docker, id, {
+    const link = createSupervisorLink(docker, id, {
       probe: [],
       ready: Promise.resolve(),
       // Its system's files are not ours to write.
@@ -157,13 +122,15 @@ class Attached {
         ],
       },
     });
-    this.#links.set(spec.sessionId, link);
+    links.set(spec.sessionId, link);
     return { link, ...(await link.connect()) };
   }
 
   /** Starts the supervisor, if it does not run. @returns whether it ran already */
-  async #putIn({ sessionId, container: { name, folder } }: AttachedSpec, id: string): Promise<boolean> {
-    const { docker, say = () => undefined } = this.#options;
+  async function putIn(
+    { sessionId, container: { name, folder } }: AttachedSpec,
+    id: string,
+  ): Promise<boolean> {
     const place = attachedVariable(sessionId, folder);
     const { answer, said } = await runInside(docker, id, {
       argv: pythonArguments("LONGHAUL_ATTACH"),
@@ -183,6 +150,25 @@ class Attached {
     say(`sandbox: put the supervisor into ${name}`);
     return false;
   }
+
+  return {
+    ...host,
+    open: (spec, signal) =>
+      spec.container === undefined
+        ? host.open(spec, signal)
+        : open({ ...spec, container: spec.container }, signal),
+    async remove(sessionId) {
+      await leave(sessionId);
+      // The volume goes as that of any session.
+      await host.remove(sessionId);
+    },
+    async close() {
+      for (const link of links.values())
+        link.close("the worker is stopping; commands in the container continue");
+      links.clear();
+      await host.close();
+    },
+  };
 }
 
 const homeOf = (sessionId: string): string => `/tmp/.longhaul-${hashOf(sessionId)}`;

@@ -6,12 +6,12 @@ import { Readable } from "node:stream";
 import type Dockerode from "dockerode";
 import { cutTail } from "../../contract/cut-text.ts";
 import { reasonOf } from "../../contract/reason-of.ts";
-import type { BuildOrder, BuildResult } from "../kept-set-ups.ts";
+import type { BuildOrder, BuildResult } from "../sandbox-host.ts";
 import type { SandboxSpec } from "../spec.ts";
 import { statusOf, unavailable, unless } from "./docker-errors.ts";
 import { egressEnvironment } from "./egress-place.ts";
 import { sandboxName } from "./profile.ts";
-import { runOnce } from "./run-once.ts";
+import { runOnce } from "./run-program.ts";
 import { keptLabels, nameKept } from "./set-up-images.ts";
 
 /** The engine counts CPU time in periods of this many microseconds. Source: its default. */

@@ -4,10 +4,18 @@ import type Dockerode from "dockerode";
 import { fatal, retryable } from "../../contract/failures.ts";
 import { abortable, shareWork, type SharedWork } from "../shared-work.ts";
 import { buildImage } from "./build-image.ts";
-import { statusOf, unless } from "./docker-errors.ts";
+import {
+  impossible,
+  statusOf,
+  unguarded,
+  unless,
+  unlikeProfile,
+  withoutGuard,
+  withoutPython,
+} from "./docker-errors.ts";
 import { createDockerSandbox } from "./docker-sandbox.ts";
 import { EGRESS_TOKEN_LABEL } from "./egress-place.ts";
-import { EgressProxy } from "./egress-proxy.ts";
+import { createEgressProxy } from "./egress-proxy.ts";
 import { createFirewall } from "./firewall.ts";
 import { isolationGaps } from "./isolation-checks.ts";
 import {
@@ -20,7 +28,6 @@ import {
   type Surroundings,
 } from "./profile.ts";
 import { findKept, keepAs, removeOldKept } from "./set-up-images.ts";
-import { impossible, refused, unguarded, withoutGuard, withoutPython } from "./refusals.ts";
 import { linkTo, type SandboxLink } from "./sandbox-link.ts";
 import { labelledSessions, removeSandbox, volumeIdentity } from "./docker-containers.ts";
 import type { Sandbox } from "../sandbox.ts";
@@ -60,12 +67,12 @@ export function createDockerHost({
   say = () => undefined,
 }: DockerHostOptions): SandboxHost {
   const firewall = createFirewall(docker, guardImage);
-  const proxy = new EgressProxy({ docker, firewall, image: guardImage, say, ...egress });
+  const proxy = createEgressProxy({ docker, firewall, image: guardImage, say, ...egress });
   const surroundingsOf = createSurroundings(docker, egress.name);
   /** By container id, so that a new sandbox of the same name gets its own link. */
   const links = new Map<string, SandboxLink>();
-  /** By session and the rest of the spec. */
-  const opening = new Map<string, Map<string, SharedWork<Sandbox>>>();
+  /** By the whole spec. */
+  const opening = new Map<string, { readonly sessionId: string; readonly work: SharedWork<Sandbox> }>();
 
   async function bringUp(
     spec: SandboxSpec,
@@ -173,24 +180,24 @@ export function createDockerHost({
 
   async function remove(sessionId: string): Promise<void> {
     // An aborted opening may still have requests in progress at the engine.
-    await Promise.all([...(opening.get(sessionId)?.values() ?? [])].map(({ over }) => over));
+    const own = [...opening.values()].filter((each) => each.sessionId === sessionId);
+    await Promise.all(own.map(({ work }) => work.over));
     const removed = await removeSandbox(docker, sessionId);
     if (removed !== undefined) drop(removed, "the sandbox was removed");
     proxy.forget(sessionId);
   }
 
   function share(spec: SandboxSpec): SharedWork<Sandbox> {
-    const ofSession = opening.get(spec.sessionId) ?? new Map<string, SharedWork<Sandbox>>();
     const key = JSON.stringify(spec);
-    const shared = ofSession.get(key);
+    const shared = opening.get(key)?.work;
     if (shared?.canJoin === true) return shared;
-    const mine = shareWork((signal) => openNow(spec, signal));
-    opening.set(spec.sessionId, ofSession.set(key, mine));
-    void mine.over.then(() => {
-      if (ofSession.get(key) === mine) ofSession.delete(key);
-      if (ofSession.size === 0 && opening.get(spec.sessionId) === ofSession) opening.delete(spec.sessionId);
+    const work = shareWork((signal) => openNow(spec, signal));
+    const mine = { sessionId: spec.sessionId, work };
+    opening.set(key, mine);
+    void work.over.then(() => {
+      if (opening.get(key) === mine) opening.delete(key);
     });
-    return mine;
+    return work;
   }
 
   return {
@@ -259,7 +266,7 @@ async function create(
   const differing = found === undefined ? [] : differences(found, spec, await surroundingsOf(found));
   if (differing.length === 0) return;
   await unless([404, 409], () => container.remove({ force: true }));
-  throw refused(spec, differing);
+  throw unlikeProfile(sandboxName(spec.sessionId), differing);
 }
 
 async function createContainer(
@@ -282,5 +289,5 @@ async function createContainer(
 
 function assertOurs(found: Dockerode.ContainerInspectInfo, spec: SandboxSpec, around: Surroundings): void {
   const differing = differences(found, spec, around);
-  if (differing.length > 0) throw refused(spec, differing);
+  if (differing.length > 0) throw unlikeProfile(sandboxName(spec.sessionId), differing);
 }

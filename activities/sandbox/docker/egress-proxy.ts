@@ -11,11 +11,10 @@ import type { SandboxSpec } from "../spec.ts";
 import { SandboxLost } from "../sandbox-lost.ts";
 import { statusOf, unless } from "./docker-errors.ts";
 import type { Firewall } from "./firewall.ts";
-import type { AddressSets } from "./firewall-rules.ts";
 import { EGRESS_FOLDER } from "./egress-place.ts";
 import { sandboxName, SESSION_LABEL } from "./profile.ts";
 import type { Answer } from "./supervisor-stream.ts";
-import { createSupervisorLink, type SupervisorLink } from "./supervisor-link.ts";
+import { createSupervisorLink } from "./supervisor-link.ts";
 
 /** On the proxy's container and its volume. */
 const EGRESS_LABEL = "longhaul.egress";
@@ -37,104 +36,52 @@ interface EgressProxyOptions {
   readonly say: (line: string) => void;
 }
 
-interface Opened {
-  readonly found: ContainerInspectInfo;
-  readonly link: SupervisorLink;
-}
+export type EgressProxy = ReturnType<typeof createEgressProxy>;
 
-export class EgressProxy {
-  readonly #options: EgressProxyOptions;
-  #opening: Promise<Opened> | undefined;
-
-  constructor(options: EgressProxyOptions) {
-    this.#options = options;
-  }
+export function createEgressProxy({ docker, firewall, image, name, hosts, say }: EgressProxyOptions) {
+  let opening: ReturnType<typeof bringUp> | undefined;
 
   /**
    * Brings the proxy up if it is not.
    * @returns which addresses the session's requests may go to, and what of that could not be found out
    * @throws ImageMissing (fatal) if its image is not there, SandboxUnavailable (retryable)
    */
-  async addresses(
-    spec: SandboxSpec,
-  ): Promise<{ readonly sets: AddressSets; readonly troubles: readonly string[] }> {
-    const { found } = await this.#open();
-    return this.#options.firewall.rules(found, spec);
-  }
+  const addresses = async (spec: SandboxSpec) => firewall.rules((await open()).found, spec);
 
-  /** The proxy as one session's sandbox has it. @param token what that sandbox shows */
-  of(spec: SandboxSpec, token: string): SandboxEgress {
-    const session = sandboxName(spec.sessionId);
-    return {
-      allow: async (domains) => {
-        // Sent each time: a proxy that was started again knows nothing of before.
-        const { sets } = await this.addresses(spec);
-        await this.#request("set", { session, id: spec.sessionId, token, domains, ...sets });
-      },
-      refused: async () => {
-        const { denials } = await this.#request("denials", { session, everything: false });
-        return denials as RefusedRequests[];
-      },
-    };
-  }
-
-  /** Soon, and only if this worker has asked it before: a sandbox that is gone asks for nothing. */
-  forget(sessionId: string): void {
-    this.#opening
-      ?.then(({ link }) => link.request("forget", { session: sandboxName(sessionId) }))
-      .catch(() => undefined);
-  }
-
-  /** Removes the proxy if no sandbox on this host uses it. @returns whether there was one to remove */
-  async removeUnused(): Promise<boolean> {
-    const { docker, name } = this.#options;
-    const filters = { volume: [name], label: [SESSION_LABEL] };
-    const users = await unless([], () => docker.listContainers({ all: true, filters }));
-    if (users === undefined || users.length > 0) return false;
-    const container = docker.getContainer(name);
-    const found = await unless([404], () => container.inspect());
-    if (found !== undefined && !isOurs(found)) return false;
-    await unless([404, 409], () => container.remove({ force: true }));
-    // 409: a sandbox that was made meanwhile has it; its opening starts a new proxy.
-    await unless([404, 409], () => docker.getVolume(name).remove());
-    return found !== undefined;
-  }
-
-  close(why: string): void {
-    this.#opening?.then(
-      ({ link }) => link.close(why),
-      () => undefined,
-    );
-    this.#opening = undefined;
-  }
-
-  async #request(op: string, fields: object): Promise<Answer> {
-    const opening = this.#open();
+  async function request(op: string, fields: object): Promise<Answer> {
+    const mine = open();
     try {
-      return await (await opening).link.request(op, fields);
+      return await (await mine).link.request(op, fields);
     } catch (error) {
       if (!(error instanceof SandboxLost)) throw error;
-      if (this.#opening === opening) this.close("the egress proxy ended");
-      return (await this.#open()).link.request(op, fields);
+      if (opening === mine) close("the egress proxy ended");
+      return (await open()).link.request(op, fields);
     }
   }
 
-  #open(): Promise<Opened> {
-    this.#opening ??= this.#bringUp();
-    const mine = this.#opening;
+  function open(): ReturnType<typeof bringUp> {
+    opening ??= bringUp();
+    const mine = opening;
     mine.catch(() => {
-      if (this.#opening === mine) this.#opening = undefined;
+      if (opening === mine) opening = undefined;
     });
     return mine;
   }
 
-  async #bringUp(): Promise<Opened> {
-    const { docker, name, say } = this.#options;
+  function close(why: string): void {
+    opening?.then(
+      ({ link }) => link.close(why),
+      () => undefined,
+    );
+    opening = undefined;
+  }
+
+  async function bringUp() {
     const container = docker.getContainer(name);
     for (let round = 0; round < ROUNDS; round++) {
       const found = await unless([404], () => container.inspect());
       if (found === undefined) {
-        await this.#create();
+        await create();
         say(`egress: created the proxy ${name}`);
         continue;
       }
@@ -155,8 +102,7 @@ export class EgressProxy {
     throw retryable("SandboxUnavailable", `the egress proxy ${name} does not start`);
   }
 
-  async #create(): Promise<void> {
-    const { docker, image, name, hosts } = this.#options;
+  async function create(): Promise<void> {
     const Labels = { [EGRESS_LABEL]: String(PROTOCOL) };
     try {
       await unless([], () => docker.createVolume({ Name: name, Labels }));
@@ -199,6 +145,45 @@ export class EgressProxy {
       );
     }
   }
+
+  return {
+    addresses,
+    close,
+    /** The proxy as one session's sandbox has it. @param token what that sandbox shows */
+    of(spec: SandboxSpec, token: string): SandboxEgress {
+      const session = sandboxName(spec.sessionId);
+      return {
+        allow: async (domains) => {
+          // Sent each time: a proxy that was started again knows nothing of before.
+          const { sets } = await addresses(spec);
+          await request("set", { session, id: spec.sessionId, token, domains, ...sets });
+        },
+        refused: async () => {
+          const { denials } = await request("denials", { session, everything: false });
+          return denials as RefusedRequests[];
+        },
+      };
+    },
+    /** Soon, and only if this worker has asked it before: a sandbox that is gone asks for nothing. */
+    forget(sessionId: string): void {
+      opening
+        ?.then(({ link }) => link.request("forget", { session: sandboxName(sessionId) }))
+        .catch(() => undefined);
+    },
+    /** Removes the proxy if no sandbox on this host uses it. @returns whether there was one to remove */
+    async removeUnused(): Promise<boolean> {
+      const filters = { volume: [name], label: [SESSION_LABEL] };
+      const users = await unless([], () => docker.listContainers({ all: true, filters }));
+      if (users === undefined || users.length > 0) return false;
+      const container = docker.getContainer(name);
+      const found = await unless([404], () => container.inspect());
+      if (found !== undefined && !isOurs(found)) return false;
+      await unless([404, 409], () => container.remove({ force: true }));
+      // 409: a sandbox that was made meanwhile has it; its opening starts a new proxy.
+      await unless([404, 409], () => docker.getVolume(name).remove());
+      return found !== undefined;
+    },
+  };
 }
 
 const isOurs = (found: ContainerInspectInfo): boolean =>

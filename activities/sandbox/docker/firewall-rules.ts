@@ -43,16 +43,9 @@ export interface Endpoint {
   readonly port: number;
 }
 
-/** Prefixes as text, IPv4 in its NAT64 form too. Decided in the order of network.nft. */
-export interface AddressSets {
-  readonly named: readonly string[];
-  readonly protected: readonly string[];
-  readonly allowed: readonly string[];
-  readonly special: readonly string[];
-}
-
 export interface NetworkRules {
-  readonly sets: AddressSets;
+  /** Prefixes as text, IPv4 in its NAT64 form too. Decided in the order of network.nft. */
+  readonly sets: Readonly<Record<"named" | "protected" | "allowed" | "special", readonly string[]>>;
   /** For `nft -f`. */
   readonly ruleset: string;
   /** Probed from inside the sandbox and from its namespace. */
@@ -65,13 +58,15 @@ export interface NetworkRules {
 export function networkRules({ host, subnets, allow, registries = [] }: NetworkSettings): NetworkRules {
   const hostPrefixes = host.map(toPrefix).filter(({ address }) => !isLoopback(address));
   const wanted = allow.map(toPrefix);
-  const named = wanted.filter(isSingle);
-  const protectedOnes = [...METADATA.map(toPrefix), ...hostPrefixes];
-  const special = [...SPECIAL, ...subnets].map(toPrefix);
-  const sets = { named, protected: protectedOnes, allowed: wanted, special };
-  const [isNamed, isProtected, isAllowed] = [named, protectedOnes, wanted].map((each) =>
-    containedIn(withNat64(each)),
-  ) as [Contains, Contains, Contains];
+  const sets = {
+    named: wanted.filter(isSingle),
+    protected: [...METADATA.map(toPrefix), ...hostPrefixes],
+    allowed: wanted,
+    special: [...SPECIAL, ...subnets].map(toPrefix),
+  };
+  const isNamed = containedIn(withNat64(sets.named));
+  const isProtected = containedIn(withNat64(sets.protected));
+  const isAllowed = containedIn(withNat64(sets.allowed));
   const probe = new Set([
     ...MORE_PROBES,
     ...[...METADATA, ...SPECIAL].map(toPrefix).map(firstAddress),
@@ -80,17 +75,15 @@ export function networkRules({ host, subnets, allow, registries = [] }: NetworkS
   return {
     ruleset: rulesetOf(sets, registries.filter(isOutside)),
     sets: {
-      named: texts(named),
-      protected: texts(protectedOnes),
-      allowed: texts(wanted),
-      special: texts(special),
+      named: texts(sets.named),
+      protected: texts(sets.protected),
+      allowed: texts(sets.allowed),
+      special: texts(sets.special),
     },
     probe: [...probe],
     open: [...probe].filter((at) => isNamed(at) || (isAllowed(at) && !isProtected(at))),
   };
 }
-
-type Contains = (address: string) => boolean;
 
 /** Also tried from a sandbox that has no interface: addresses of the public internet, whoever owns them. */
 const PUBLIC = ["1.1.1.1", "2606:4700:4700::1111"];

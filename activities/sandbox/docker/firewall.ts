@@ -9,12 +9,13 @@ import type { ContainerInspectInfo } from "dockerode";
 import { cutChars } from "../../contract/cut-text.ts";
 import { firewallSource, pythonArguments } from "../agent/sources.ts";
 import { statusOf, unavailable } from "./docker-errors.ts";
+import { keptFor } from "./kept-for.ts";
 import { parseHostAddresses } from "./host-addresses.ts";
 import { refusedLately } from "./refused-lately.ts";
 import { createResolver } from "./resolve-hosts.ts";
 import { type Endpoint, networkRules, type NetworkRules } from "./firewall-rules.ts";
 import { GUARD_LABEL } from "./profile.ts";
-import { runOnce } from "./run-once.ts";
+import { runOnce } from "./run-program.ts";
 import type { SandboxSpec } from "../spec.ts";
 import { reasonOf } from "../../contract/reason-of.ts";
 
@@ -29,44 +30,22 @@ interface FirewallReport {
   readonly reachable: readonly string[];
 }
 
-export interface Firewall {
-  /** Starts to fetch what `rules` needs to know about the host and about names. */
-  prefetch(spec: SandboxSpec): void;
-  /** What the running container must not reach. */
-  rules(
-    found: ContainerInspectInfo,
-    spec: SandboxSpec,
-  ): Promise<NetworkRules & { troubles: readonly string[] }>;
-  /**
-   * Applies the rules and probes them; a second call replaces them. They end with the sandbox's network namespace, so a
-   * restarted container needs them again.
-   */
-  apply(found: ContainerInspectInfo, spec: SandboxSpec, rules: NetworkRules): Promise<FirewallReport>;
-  /** What the rules refused in the last `withinMs`; empty if that cannot be read. Takes some 0.4 s. */
-  refused(found: ContainerInspectInfo, spec: SandboxSpec, withinMs: number): Promise<Endpoint[]>;
-}
+export type Firewall = ReturnType<typeof createFirewall>;
 
 /** @param image the operator's, with python3 and nft; never the session's */
-export function createFirewall(docker: Dockerode, image: string): Firewall {
+export function createFirewall(docker: Dockerode, image: string) {
   const addressesOf = createResolver();
-  let host: { readonly addresses: Promise<string[]>; readonly atMs: number } | undefined;
-
   /** Of the machine that the engine runs on: the worker may be in a container or on another machine. */
-  function hostAddresses(): Promise<string[]> {
-    if (host === undefined || performance.now() - host.atMs > HOST_ADDRESSES_MS) {
-      const addresses = readHostAddresses(docker, image);
-      addresses.catch(() => (host = undefined));
-      host = { addresses, atMs: performance.now() };
-    }
-    return host.addresses;
-  }
+  const hostAddresses = keptFor(HOST_ADDRESSES_MS, () => readHostAddresses(docker, image));
 
   return {
-    prefetch(spec) {
+    /** Starts to fetch what `rules` needs to know about the host and about names. */
+    prefetch(spec: SandboxSpec): void {
       addressesOf(spec.settings?.registries ?? []).catch(() => undefined);
       hostAddresses().catch(() => undefined);
     },
-    async rules(found, spec) {
+    /** What the running container must not reach. */
+    async rules(found: ContainerInspectInfo, spec: SandboxSpec) {
       const networks = Object.values(found.NetworkSettings.Networks);
       const troubles: string[] = [];
       const ofHost = await hostAddresses().catch((error: unknown) => {
@@ -86,7 +65,15 @@ export function createFirewall(docker: Dockerode, image: string): Firewall {
       });
       return { ...rules, troubles };
     },
-    async apply(found, spec, rules) {
+    /**
+     * Applies the rules and probes them; a second call replaces them. They end with the sandbox's network namespace, so a
+     * restarted container needs them again.
+     */
+    async apply(
+      found: ContainerInspectInfo,
+      spec: SandboxSpec,
+      rules: NetworkRules,
+    ): Promise<FirewallReport> {
       try {
         const order = JSON.stringify({ rules: rules.ruleset, probe: rules.probe });
         const environment = [`LONGHAUL_FIREWALL=${firewallSource}`, `LONGHAUL_ORDER=${order}`];
@@ -95,7 +82,8 @@ export function createFirewall(docker: Dockerode, image: string): Firewall {
         return { troubles: [troubleOf(error, image)], reachable: [] };
       }
     },
-    refused: (found, spec, withinMs) =>
+    /** What the rules refused in the last `withinMs`; empty if that cannot be read. Takes some 0.4 s. */
+    refused: (found: ContainerInspectInfo, spec: SandboxSpec, withinMs: number): Promise<Endpoint[]> =>
       inSandbox(found, spec, ["nft", "-j", "list", "table", "inet", "longhaul"]).then(
         (said) => refusedLately(said, withinMs),
         () => [],

@@ -61,29 +61,21 @@ export function judgeRunc(version: string, packaged = ""): Runc {
 }
 
 function hasFix(version: string, fixed: readonly string[]): boolean {
-  const own = parsed(version);
+  const own = numbersOf(version);
   if (own === undefined) return false;
-  const releases = fixed.map(parsed).filter((each) => each !== undefined);
+  const releases = fixed.map(numbersOf).filter((each) => each !== undefined);
   const series = releases.find(([major, minor]) => major === own[0] && minor === own[1]);
-  const last = releases.at(-1);
-  return series === undefined ? last !== undefined && compare(own, last) > 0 : compare(own, series) >= 0;
+  const last = releases.at(-1) ?? own;
+  return series === undefined ? compare(own, last) > 0 : compare(own, series) >= 0;
 }
 
-type Numbers = readonly [major: number, minor: number, patch: number, candidate: number];
-
-/** A release stands after all its candidates. */
-function parsed(version: string): Numbers | undefined {
-  const [, major, minor, patch, candidate] = /^v?(\d+)\.(\d+)\.(\d+)(?:[-~]rc\.?(\d+))?/.exec(version) ?? [];
-  if (major === undefined) return undefined;
-  return [
-    Number(major),
-    Number(minor),
-    Number(patch),
-    candidate === undefined ? Infinity : Number(candidate),
-  ];
+/** Major, minor, patch and candidate: a release stands after all its candidates. */
+function numbersOf(version: string): number[] | undefined {
+  const found = /^v?(\d+)\.(\d+)\.(\d+)(?:[-~]rc\.?(\d+))?/.exec(version);
+  return found?.slice(1).map((digits: string | undefined) => Number(digits ?? Infinity));
 }
 
-function compare(one: Numbers, other: Numbers): number {
+function compare(one: readonly number[], other: readonly number[]): number {
   const at = one.findIndex((number, index) => number !== other[index]);
   return at === -1 ? 0 : (one[at] ?? 0) - (other[at] ?? 0);
 }

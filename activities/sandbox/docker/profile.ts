@@ -76,17 +76,10 @@ export function createOptions(spec: SandboxSpec, now: Date, egress?: EgressPlace
       SecurityOpt: ["no-new-privileges:true"],
       NetworkMode: networkMode(spec),
       Mounts: [
+        // Creates the volume if it was removed in between.
         {
-          Type: "volume",
-          Source: sandboxName(spec.sessionId),
-          Target: "/workspace",
+          ...volumeMount(sandboxName(spec.sessionId), "/workspace", sandboxLabels(spec.sessionId, now)),
           ReadOnly: spec.readOnly === true,
-          // Creates the volume if it was removed in between.
-          VolumeOptions: {
-            NoCopy: false,
-            Labels: sandboxLabels(spec.sessionId, now),
-            DriverConfig: { Name: "local", Options: {} },
-          },
         },
         ...(egress === undefined
           ? []
@@ -116,15 +109,15 @@ export function createOptions(spec: SandboxSpec, now: Date, egress?: EgressPlace
 const networkMode = ({ network }: SandboxSpec): string => (network === "bridge" ? "bridge" : "none");
 
 /** Outlives sessions: nothing removes it but its owner (docs/sandbox.md). */
-const cacheMount = (cache: string): MountSettings => ({
+const cacheMount = (cache: string): MountSettings =>
+  volumeMount(cacheName(cache), CACHE_FOLDER, { [CACHE_LABEL]: cache });
+
+/** @param labels of the volume, if there is none yet */
+const volumeMount = (source: string, target: string, labels: Record<string, string>): MountSettings => ({
   Type: "volume",
-  Source: cacheName(cache),
-  Target: CACHE_FOLDER,
-  VolumeOptions: {
-    NoCopy: false,
-    Labels: { [CACHE_LABEL]: cache },
-    DriverConfig: { Name: "local", Options: {} },
-  },
+  Source: source,
+  Target: target,
+  VolumeOptions: { NoCopy: false, Labels: labels, DriverConfig: { Name: "local", Options: {} } },
 });
 
 const cacheName = (cache: string): string => `longhaul-cache-${cache}`;

@@ -1,5 +1,7 @@
 /** Addresses of the package registries that a sandbox may reach by name. */
 import { lookup } from "node:dns/promises";
+import { setTimeout as sleep } from "node:timers/promises";
+import { keptFor } from "./kept-for.ts";
 import type { Endpoint } from "./firewall-rules.ts";
 
 /** As long as a name's address usually holds. */
@@ -9,37 +11,29 @@ const TIMEOUT_MS = 2_000;
 
 /** @returns a function from `host:port` to addresses; names that have none now are left out. It never rejects. */
 export function createResolver(): (hosts: readonly string[]) => Promise<Endpoint[]> {
-  const known = new Map<string, { readonly found: Promise<Endpoint[]>; readonly atMs: number }>();
-
-  function resolveOne(host: string): Promise<Endpoint[]> {
-    const before = known.get(host);
-    if (before !== undefined && performance.now() - before.atMs < KEPT_MS) return before.found;
-    const { hostname, port } = new URL(`http://${host}`);
-    // `http` hides its own port.
-    const number = Number(port || "80");
-    const found = lookup(hostname.replace(/^\[(.*)\]$/, "$1"), { all: true }).then(
-      (all) => all.map(({ address }) => ({ address, port: number })),
-      () => {
-        known.delete(host);
-        return [];
-      },
-    );
-    known.set(host, { found, atMs: performance.now() });
-    return found;
-  }
-
+  const known = new Map<string, () => Promise<Endpoint[]>>();
+  const resolve = (host: string): Promise<Endpoint[]> => {
+    const ask = known.get(host) ?? keptFor(KEPT_MS, () => addressesOf(host));
+    known.set(host, ask);
+    return ask().catch(() => []);
+  };
   return async (hosts) => {
-    const late = new AbortController();
-    const timer = setTimeout(() => late.abort(), TIMEOUT_MS);
-    const nothing = new Promise<Endpoint[]>((resolve) =>
-      late.signal.addEventListener("abort", () => resolve([]), { once: true }),
-    );
+    const done = new AbortController();
+    const late = sleep(TIMEOUT_MS, [], { signal: done.signal });
+    late.catch(() => undefined);
     try {
-      const found = await Promise.all(hosts.map((host) => Promise.race([resolveOne(host), nothing])));
+      const found = await Promise.all(hosts.map((host) => Promise.race([resolve(host), late])));
       const unique = new Map(found.flat().map((each) => [`${each.address} ${each.port}`, each]));
       return [...unique.values()];
     } finally {
-      clearTimeout(timer);
+      done.abort();
     }
   };
+}
+
+async function addressesOf(host: string): Promise<Endpoint[]> {
+  const { hostname, port } = new URL(`http://${host}`);
+  const found = await lookup(hostname.replace(/^\[(.*)\]$/, "$1"), { all: true });
+  // `http` hides its own port.
+  return found.map(({ address }) => ({ address, port: Number(port || "80") }));
 }

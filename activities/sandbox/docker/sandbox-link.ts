@@ -13,14 +13,9 @@ export interface SandboxLink {
   readonly network: Promise<(reachableFromInside: readonly string[]) => Sandbox["network"]>;
 }
 
-interface Walls {
-  readonly firewall: Firewall;
-  readonly proxy: EgressProxy;
-}
-
 export async function linkTo(
   docker: Dockerode,
-  { firewall, proxy }: Walls,
+  { firewall, proxy }: { readonly firewall: Firewall; readonly proxy: EgressProxy },
   found: Dockerode.ContainerInspectInfo,
   spec: SandboxSpec,
 ): Promise<SandboxLink> {

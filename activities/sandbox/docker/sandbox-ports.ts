@@ -3,9 +3,10 @@ import { createServer, type AddressInfo, type Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import type Dockerode from "dockerode";
 import { cutChars } from "../../contract/cut-text.ts";
-import { forwardSource, portsSource, pythonArguments } from "../agent/sources.ts";
+import { forwardSource, portsSource } from "../agent/sources.ts";
 import { unless } from "./docker-errors.ts";
 import { sandboxName, SESSION_LABEL } from "./profile.ts";
+import { startProgram, textOf } from "./run-program.ts";
 import { frameReader } from "./supervisor-stream.ts";
 import { reasonOf } from "../../contract/reason-of.ts";
 
@@ -34,33 +35,29 @@ export async function runningSandbox(
 }
 
 export async function listeningPorts(container: Dockerode.Container): Promise<readonly ListeningPort[]> {
-  const stream = await execProgram(container, "LONGHAUL_PORTS", portsSource, []);
-  return JSON.parse(await outputOf(stream)) as ListeningPort[];
-}
-
-export interface Forward {
-  /** On 127.0.0.1 of this machine. */
-  readonly localPort: number;
-  close(): void;
+  const stream = await startProgram(container, ["LONGHAUL_PORTS", portsSource], [], TOOL_USER);
+  return JSON.parse(await textOf(stream)) as ListeningPort[];
 }
 
 /**
  * Opens a port of this machine's loopback that leads to one of the sandbox's. Each connection is a process in the sandbox.
  * @param onTrouble called with what kept a connection from the server
+ * @returns its number, on 127.0.0.1
  * @throws Error if the local port is taken
  */
 export async function forwardPort(
   container: Dockerode.Container,
   { port, localPort }: { readonly port: number; readonly localPort: number },
   onTrouble: (reason: string) => void,
-): Promise<Forward> {
+) {
   const open = new Set<Socket>();
+  const forwarder = ["LONGHAUL_FORWARD", forwardSource] as const;
   const server = createServer({ allowHalfOpen: true }, (socket) => {
     open.add(socket);
     socket.on("close", () => open.delete(socket));
     socket.on("error", () => socket.destroy());
     socket.pause();
-    execProgram(container, "LONGHAUL_FORWARD", forwardSource, [`LONGHAUL_PORT=${port}`]).then(
+    startProgram(container, forwarder, [`LONGHAUL_PORT=${port}`], TOOL_USER).then(
       (stream) => join(socket, stream, onTrouble),
       (error: unknown) => {
         onTrouble(reasonOf(error));
@@ -74,7 +71,7 @@ export async function forwardPort(
   });
   return {
     localPort: (server.address() as AddressInfo).port,
-    close() {
+    close(): void {
       server.close();
       for (const socket of open) socket.destroy();
     },
@@ -94,31 +91,4 @@ function join(socket: Socket, stream: Duplex, onTrouble: (reason: string) => voi
   socket.on("close", () => stream.destroy());
   // Ends the program's input if the person's side has sent all, and keeps its output open.
   socket.pipe(stream);
-}
-
-async function execProgram(
-  container: Dockerode.Container,
-  variable: string,
-  source: string,
-  environment: readonly string[],
-): Promise<Duplex> {
-  const exec = await container.exec({
-    Cmd: pythonArguments(variable),
-    Env: [`${variable}=${source}`, ...environment],
-    User: TOOL_USER,
-    WorkingDir: "/",
-    AttachStdin: true,
-    AttachStdout: true,
-    AttachStderr: true,
-  });
-  return exec.start({ hijack: true, stdin: true });
-}
-
-async function outputOf(stream: Duplex): Promise<string> {
-  const pieces: Buffer[] = [];
-  const frames = frameReader((channel, bytes) => {
-    if (channel === STDOUT) pieces.push(Buffer.from(bytes));
-  });
-  for await (const chunk of stream) frames(chunk as Buffer);
-  return Buffer.concat(pieces).toString("utf8");
 }

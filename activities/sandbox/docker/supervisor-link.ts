@@ -1,44 +1,16 @@
 /** The link to one container's supervisor: connects on first use, and again when the stream ended but the sandbox runs. */
 import type Dockerode from "dockerode";
-import { PROTOCOL, pythonArguments, relaySource } from "../agent/sources.ts";
+import { PROTOCOL, relaySource } from "../agent/sources.ts";
 import { type Answer, type RequestOptions, StreamEnded, SupervisorStream } from "./supervisor-stream.ts";
 import { statusOf, unavailable } from "./docker-errors.ts";
+import { startProgram } from "./run-program.ts";
 import type { KernelStatus } from "./isolation-checks.ts";
 import type { DiskBound, SandboxSettings } from "../spec.ts";
 import { SandboxLost } from "../sandbox-lost.ts";
 
-export interface SupervisorLink {
-  /**
-   * Sends a request; if the stream ends before the answer and the container still runs, sends it again on a new stream
-   * with `again: true`. So every request must be idempotent.
-   * @throws SandboxLost, SandboxUnavailable (retryable), Error with the supervisor's text, the signal's reason.
-   */
-  request(op: string, fields: object, options?: RequestOptions): Promise<Answer>;
-  /**
-   * Connects if needed, once the network rules are in force. A link belongs to one start of the sandbox: a restarted sandbox
-   * counts as lost.
-   */
-  connect(): Promise<SupervisorHandshake>;
-  /** Closes it permanently: pending and later requests fail with `SandboxLost` and this reason. */
-  close(why: string): void;
-}
+export type SupervisorLink = ReturnType<typeof createSupervisorLink>;
 
-interface SupervisorHandshake {
-  /** Whether the workspace was empty when the stream was opened. */
-  readonly empty: boolean;
-  /** Id of this start of the sandbox's processes. */
-  readonly boot: string;
-  /** The supervisor's confinement as the kernel reports it; undefined from a supervisor of an earlier version. */
-  readonly isolation: KernelStatus | undefined;
-  /** Addresses of `LinkOptions.probe` that can be reached from inside. */
-  readonly reachable: readonly string[];
-}
-
-interface Connection extends SupervisorHandshake {
-  readonly stream: SupervisorStream;
-}
-
-export interface LinkOptions {
+interface LinkOptions {
   readonly disk?: DiskBound | undefined;
   /** What its commands find. */
   readonly settings?: SandboxSettings | undefined;
@@ -57,28 +29,18 @@ const RETRY_MS = 100;
 const BRIEF_MS = 10_000;
 const MAX_BRIEF = 5;
 
-export function createSupervisorLink(
-  docker: Dockerode,
-  containerId: string,
-  options: LinkOptions,
-): SupervisorLink {
+export function createSupervisorLink(docker: Dockerode, containerId: string, options: LinkOptions) {
   const container = docker.getContainer(containerId);
-  let connecting: Promise<Connection> | undefined;
+  let connecting: ReturnType<typeof connectOnce> | undefined;
   let closed: SandboxLost | undefined;
   let bootId: string | undefined;
 
-  async function connectOnce(): Promise<Connection> {
-    const exec = await container.exec({
-      Cmd: pythonArguments("LONGHAUL_RELAY"),
-      Env: [`LONGHAUL_RELAY=${relaySource}`, ...(options.relay?.environment ?? [])],
-      // In someone else's container, as that container's own user.
-      ...(options.relay === undefined ? { User: "0:0" } : {}),
-      WorkingDir: "/",
-      AttachStdin: true,
-      AttachStdout: true,
-      AttachStderr: true,
-    });
-    const stream = new SupervisorStream(await exec.start({ hijack: true, stdin: true }));
+  async function connectOnce() {
+    // In someone else's container, as that container's own user.
+    const user = options.relay === undefined ? "0:0" : undefined;
+    const relay = ["LONGHAUL_RELAY", relaySource] as const;
+    const duplex = await startProgram(container, relay, options.relay?.environment ?? [], user);
+    const stream = new SupervisorStream(duplex);
     try {
       await options.ready;
       const handshake = await stream.request("hello", {
@@ -92,17 +54,24 @@ export function createSupervisorLink(
       bootId ??= boot;
       if (boot !== bootId) throw new SandboxLost("the sandbox was restarted");
       const { reachable } = handshake;
-      // A supervisor of an earlier version does not report it.
-      const open = Array.isArray(reachable) ? (reachable as string[]) : options.probe;
-      const isolation = handshake["isolation"] as KernelStatus | undefined;
-      return { stream, empty: handshake["empty"] === true, boot, reachable: open, isolation };
+      return {
+        stream,
+        /** Whether the workspace was empty when the stream was opened. */
+        empty: handshake["empty"] === true,
+        /** Id of this start of the sandbox's processes. */
+        boot,
+        /** Addresses of `options.probe` that can be reached from inside. A supervisor of an earlier version does not report them. */
+        reachable: Array.isArray(reachable) ? (reachable as readonly string[]) : options.probe,
+        /** The supervisor's confinement as the kernel reports it; undefined from a supervisor of an earlier version. */
+        isolation: handshake["isolation"] as KernelStatus | undefined,
+      };
     } catch (error) {
       stream.close();
       throw error;
     }
   }
 
-  async function connectWhileItRuns(): Promise<Connection> {
+  async function connectWhileItRuns() {
     let trouble: unknown;
     for (let tries = 0; tries < CONNECT_TRIES; tries++) {
       if (closed) throw closed;
@@ -119,7 +88,7 @@ export function createSupervisorLink(
     throw new SandboxLost(`the sandbox is running, but its supervisor does not answer: ${String(trouble)}`);
   }
 
-  async function connection(): Promise<Connection> {
+  async function connection(): ReturnType<typeof connectOnce> {
     if (closed) throw closed;
     connecting ??= connectWhileItRuns();
     const mine = connecting;
@@ -135,11 +104,20 @@ export function createSupervisorLink(
   }
 
   return {
+    /**
+     * Connects if needed, once the network rules are in force. A link belongs to one start of the sandbox: a restarted sandbox
+     * counts as lost.
+     */
     async connect() {
-      const { empty, boot, reachable, isolation } = await connection();
-      return { empty, boot, reachable, isolation };
+      const { stream: _own, ...handshake } = await connection();
+      return handshake;
     },
-    async request(op, fields, options) {
+    /**
+     * Sends a request; if the stream ends before the answer and the container still runs, sends it again on a new stream
+     * with `again: true`. So every request must be idempotent.
+     * @throws SandboxLost, SandboxUnavailable (retryable), Error with the supervisor's text, the signal's reason.
+     */
+    async request(op: string, fields: object, options?: RequestOptions): Promise<Answer> {
       let brief = 0;
       for (let again = false; ; again = true) {
         const { stream } = await connection();
@@ -154,7 +132,8 @@ export function createSupervisorLink(
         }
       }
     },
-    close(why) {
+    /** Closes it permanently: pending and later requests fail with `SandboxLost` and this reason. */
+    close(why: string): void {
       closed ??= new SandboxLost(why);
       connecting?.then(
         ({ stream }) => stream.close(),

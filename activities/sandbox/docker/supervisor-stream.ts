@@ -67,25 +67,24 @@ export class SupervisorStream {
   }
 
   /** @throws StreamEnded; Error with the supervisor's text if it refuses the request; the signal's reason. */
-  request(op: string, fields: object, { signal, onBytes }: RequestOptions = {}): Promise<Answer> {
-    return new Promise<Answer>((resolve, reject) => {
-      if (this.#ended) throw new StreamEnded("the stream to the sandbox has ended");
-      signal?.throwIfAborted();
-      const q = ++this.#lastNumber;
-      const aborted = (): void => {
-        this.#pending.delete(q);
-        if (!this.#ended) this.#send({ q: ++this.#lastNumber, op: "unwait", of: q });
-        reject(signal?.reason);
-      };
-      const settled = (): void => signal?.removeEventListener("abort", aborted);
-      signal?.addEventListener("abort", aborted, { once: true });
-      this.#pending.set(q, {
-        onBytes,
-        resolve: (answer) => (settled(), resolve(answer)),
-        reject: (error) => (settled(), reject(error)),
-      });
-      this.#send({ ...fields, q, op });
-    });
+  async request(op: string, fields: object, { signal, onBytes }: RequestOptions = {}): Promise<Answer> {
+    if (this.#ended) throw new StreamEnded("the stream to the sandbox has ended");
+    signal?.throwIfAborted();
+    const q = ++this.#lastNumber;
+    const { promise, resolve, reject } = Promise.withResolvers<Answer>();
+    const aborted = (): void => {
+      this.#pending.delete(q);
+      if (!this.#ended) this.#send({ q: ++this.#lastNumber, op: "unwait", of: q });
+      reject(signal?.reason);
+    };
+    signal?.addEventListener("abort", aborted, { once: true });
+    this.#pending.set(q, { onBytes, resolve, reject });
+    this.#send({ ...fields, q, op });
+    try {
+      return await promise;
+    } finally {
+      signal?.removeEventListener("abort", aborted);
+    }
   }
 
   #ping(): void {

@@ -2,6 +2,7 @@
 import type Dockerode from "dockerode";
 import type { ContainerInspectInfo } from "dockerode";
 import { unless } from "./docker-errors.ts";
+import { keptFor } from "./kept-for.ts";
 import type { Surroundings } from "./profile.ts";
 import { MADE_FROM_LABEL } from "./set-up-images.ts";
 
@@ -20,18 +21,9 @@ export function createSurroundings(
   docker: Dockerode,
   egressVolume: string,
 ): (found: ContainerInspectInfo) => Promise<Surroundings> {
-  let engine: { readonly facts: Promise<EngineFacts | undefined>; readonly atMs: number } | undefined;
+  const engineFacts = keptFor(ENGINE_MS, () => unless([], () => docker.info() as Promise<EngineFacts>));
   /** By the image's id, which names its content. */
   const images = new Map<string, ImageFacts>();
-
-  function engineFacts(): Promise<EngineFacts | undefined> {
-    if (engine === undefined || performance.now() - engine.atMs > ENGINE_MS) {
-      const facts = unless([], () => docker.info() as Promise<EngineFacts>);
-      facts.catch(() => (engine = undefined));
-      engine = { facts, atMs: performance.now() };
-    }
-    return engine.facts;
-  }
 
   async function imageFacts(id: string): Promise<ImageFacts> {
     const known = images.get(id);

@@ -31,13 +31,7 @@ def start_forwarder(listener, credentials):
         signal.set_wakeup_fd(-1)
         for number in (signal.SIGTERM, signal.SIGCHLD, signal.SIGINT):
             signal.signal(number, signal.SIG_DFL)
-        for name in os.listdir("/proc/self/fd"):
-            if int(name) > 2 and int(name) != listener.fileno():
-                try:
-                    os.close(int(name))
-                except OSError:
-                    # The one that listed them.
-                    pass
+        keep_only({listener.fileno()})
         os.setgroups([])
         os.setgid(FORWARDER_UID)
         os.setuid(FORWARDER_UID)

@@ -1,6 +1,6 @@
 /** What is installed in a sandbox's image: for its bill of materials. */
 import type Dockerode from "dockerode";
-import { runOnce } from "../../../activities/sandbox/docker/run-once.ts";
+import { runOnce } from "../../../activities/sandbox/docker/run-program.ts";
 
 /** A package, as a package URL names it: `pkg:deb/debian/bash@5.2.37-2?arch=amd64`. */
 export interface ImagePackage {

@@ -72,9 +72,9 @@ describe("a delegate's result", () => {
     closed: "completed",
     stopped: undefined,
   };
-  const NONE = { applied: [], notApplied: [] };
+  const NONE = { applied: [], notApplied: [], left: [] };
   const shown = (end: Partial<EndedDelegate>, files: Parameters<typeof delegateResult>[1] = NONE) =>
-    delegateResult({ ...END, ...end }, files, [], { handle: "s1c0", maxChars: 8_000 });
+    delegateResult({ ...END, ...end }, files, { handle: "s1c0", maxChars: 8_000 });
 
   it("is its last answer under a line with its outcome", () => {
     expect(shown({}).text).toBe(
@@ -107,8 +107,9 @@ describe("a delegate's result", () => {
     const files = {
       applied: ["b.txt"],
       notApplied: [{ path: "a.txt", reason: "it was changed here meanwhile" }],
+      left,
     };
-    const result = delegateResult(END, files, left, { handle: "s1c0", maxChars: 8_000 });
+    const result = delegateResult(END, files, { handle: "s1c0", maxChars: 8_000 });
     expect(result.text).toContain("Files applied (1): b.txt");
     expect(result.text).toContain("read_output s1c0\n- a.txt: it was changed here meanwhile");
     expect(result.whole).toContain("--- a.txt (as the delegate left it)\nmine");

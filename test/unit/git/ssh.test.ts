@@ -42,7 +42,7 @@ it("a repository is read and pushed to over ssh, with the worker's key and never
   const commit = remote.commit("side", { more: "more\n" });
   const mirror = await updateMirror(access, url);
   const relay = await openRelay(access, "a", mirror);
-  expect(await pushCommit(relay, { ...push, url, commit, signal })).toEqual({ kind: "done", forced: false });
+  expect(await pushCommit(relay, { ...push, url, commit, signal })).toEqual({ forced: false });
   expect(remote.at("longhaul/a")).toBe(commit);
   const seen = readFileSync(join(root, "bin", "seen"), "utf8").split("\n");
   expect(seen).toEqual(expect.arrayContaining(["BatchMode=yes", "-i", "/keys/deploy key", "git@host.test"]));
@@ -63,5 +63,5 @@ it("a relay that no push has used for a month is removed, and recreated by the n
   expect([existsSync(folder), existsSync(other.folder)]).toEqual([false, true]);
   const again = await openRelay(access, "a", mirror);
   const pushed = await pushCommit(again, { ...push, url: remote.url, commit, signal });
-  expect(pushed).toEqual({ kind: "done", forced: false });
+  expect(pushed).toEqual({ forced: false });
 });

@@ -1,0 +1,43 @@
+"""Opens folders by a name in an open folder, also those that their owner, us, has closed. Part of the supervisor and of the
+program that saves and restores a workspace: see sources.ts."""
+
+import os
+import stat
+
+FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
+
+
+def enter(name, parent, need):
+    """-> an open folder, and the mode to restore if its owner, us, lacked one of the permissions `need`"""
+    try:
+        folder = os.open(name, FOLDER, dir_fd=parent)
+    except PermissionError:
+        handle = os.open(name, os.O_PATH | os.O_NOFOLLOW, dir_fd=parent)
+        try:
+            mode = widen(handle, need)
+            folder = os.open(f"/proc/self/fd/{handle}", os.O_RDONLY | os.O_DIRECTORY)
+        finally:
+            os.close(handle)
+        return folder, mode
+    return folder, widen(folder, need)
+
+
+def widen(fd, need):
+    """Adds the permissions `need` for the owner of an open file, also by O_PATH. -> the mode before, None = unchanged"""
+    info = os.fstat(fd)
+    mode = stat.S_IMODE(info.st_mode)
+    if mode & need == need or info.st_uid != os.geteuid() or stat.S_ISLNK(info.st_mode):
+        return None
+    try:
+        os.fchmod(fd, mode | need)
+    except OSError:
+        # Opened by O_PATH.
+        os.chmod(f"/proc/self/fd/{fd}", mode | need)
+    return mode
+
+
+def leave(folder, mode):
+    """Closes what `enter` gave."""
+    if mode is not None:
+        os.fchmod(folder, mode)
+    os.close(folder)

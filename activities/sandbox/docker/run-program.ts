@@ -1,0 +1,137 @@
+/** Runs programs of ours: in a container of their own, or inside a running one. */
+import type { Duplex } from "node:stream";
+import type Dockerode from "dockerode";
+import { shorten } from "../../contract/cut-text.ts";
+import { pythonArguments } from "../agent/sources.ts";
+import { reasonOf } from "../../contract/reason-of.ts";
+import { statusOf, unavailable } from "./docker-errors.ts";
+import { frameReader } from "./supervisor-stream.ts";
+
+const TIMEOUT_MS = 30_000;
+const MAX_BYTES = 1_000_000;
+const MAX_SAID_CHARS = 300;
+const STDOUT = 1;
+
+/**
+ * In a container of the operator's image, with no capabilities but those in `options`, no writable file system, and bounded
+ * time and memory.
+ * @returns what it wrote to standard output, or to standard error if that was nothing
+ * @throws Error if the engine refuses, or it takes longer than 30 s
+ */
+export async function runOnce(docker: Dockerode, options: Dockerode.ContainerCreateOptions): Promise<string> {
+  const container = await docker.createContainer({
+    WorkingDir: "/",
+    Cmd: [],
+    Healthcheck: { Test: ["NONE"] },
+    AttachStdout: true,
+    AttachStderr: true,
+    ...options,
+    HostConfig: {
+      CapDrop: ["ALL"],
+      SecurityOpt: ["no-new-privileges:true"],
+      ReadonlyRootfs: true,
+      PidsLimit: 16,
+      Memory: 128 * 2 ** 20,
+      AutoRemove: true,
+      LogConfig: { Type: "none", Config: {} },
+      ...options.HostConfig,
+    },
+  });
+  try {
+    const output = await container.attach({ stream: true, stdout: true, stderr: true });
+    const said = textOf(output);
+    // It may fail before it is awaited.
+    said.catch(() => undefined);
+    await container.start();
+    return await said;
+  } catch (error) {
+    // A container that never started is not removed automatically.
+    await container.remove({ force: true }).catch(() => undefined);
+    throw error;
+  }
+}
+
+interface Ran {
+  /** The JSON object that it printed; undefined if it printed none, or could not be run. */
+  readonly answer: Readonly<Record<string, unknown>> | undefined;
+  /** The last line of what it printed. */
+  readonly said: string;
+}
+
+/** In a running container, as its own user. @throws SandboxUnavailable (retryable) if the engine does not answer */
+export async function runInside(
+  docker: Dockerode,
+  containerId: string,
+  program: { readonly argv: string[]; readonly env?: string[] },
+): Promise<Ran> {
+  try {
+    const exec = await docker.getContainer(containerId).exec({
+      Cmd: program.argv,
+      Env: program.env ?? [],
+      WorkingDir: "/",
+      AttachStdout: true,
+      AttachStderr: true,
+    });
+    return answerOf(await textOf(await exec.start({})));
+  } catch (error) {
+    // Engines refuse a program that is not there in one way or the other.
+    const status = statusOf(error);
+    if (status === 400 || status === 500 || status === 409)
+      return { answer: undefined, said: shorten(reasonOf(error), MAX_SAID_CHARS) };
+    throw unavailable(error);
+  }
+}
+
+/** Starts one of our Python programs in a running container. @returns the engine's stream of its input and output */
+export async function startProgram(
+  container: Dockerode.Container,
+  [variable, source]: readonly [variable: string, source: string],
+  environment: readonly string[],
+  user?: string,
+): Promise<Duplex> {
+  const exec = await container.exec({
+    Cmd: pythonArguments(variable),
+    Env: [`${variable}=${source}`, ...environment],
+    ...(user === undefined ? {} : { User: user }),
+    WorkingDir: "/",
+    AttachStdin: true,
+    AttachStdout: true,
+    AttachStderr: true,
+  });
+  return exec.start({ hijack: true, stdin: true });
+}
+
+function answerOf(text: string): Ran {
+  const last = text.trim().split("\n").at(-1) ?? "";
+  try {
+    const answer: unknown = JSON.parse(last);
+    if (typeof answer === "object" && answer !== null)
+      return { answer: answer as Record<string, unknown>, said: last };
+  } catch {
+    // It is what the engine or the program says of itself.
+  }
+  return { answer: undefined, said: shorten(last, MAX_SAID_CHARS) };
+}
+
+/** What a program wrote until its stream ended: to standard output, or to standard error if that was nothing. */
+export async function textOf(stream: NodeJS.ReadableStream): Promise<string> {
+  const out: Buffer[] = [];
+  const err: Buffer[] = [];
+  let left = MAX_BYTES;
+  const take = frameReader((channel, piece) => {
+    left -= piece.length;
+    if (left < 0) throw new Error(`a helper program printed more than ${MAX_BYTES} bytes`);
+    (channel === STDOUT ? out : err).push(piece);
+  });
+  const late = new Error(`a helper program did not end within ${TIMEOUT_MS / 1_000} s`);
+  const timer = setTimeout(
+    () => (stream as NodeJS.ReadableStream & { destroy(error: Error): void }).destroy(late),
+    TIMEOUT_MS,
+  );
+  try {
+    for await (const chunk of stream) take(chunk as Buffer);
+  } finally {
+    clearTimeout(timer);
+  }
+  return Buffer.concat(out.length > 0 ? out : err).toString("utf8");
+}

@@ -1,0 +1,121 @@
+/** Our own commands in a sandbox, with the tools' rights: their input as it comes, how they ended, their output in pieces. */
+import { retryable } from "../contract/failures.ts";
+import { pythonArguments } from "./agent/sources.ts";
+import { outputBytes } from "./command-output.ts";
+import type { CommandState, OutputStream, Sandbox, SandboxCommand } from "./sandbox.ts";
+
+/**
+ * Of the input, at a time: in base64 and JSON it takes about 25 ms of the worker's thread. The supervisor of an earlier version
+ * accepts only the first piece.
+ */
+const PIECE_BYTES = 8 * 1024 * 1024;
+const MAX_TEXT_BYTES = 1024 * 1024;
+const MAX_WORDS_BYTES = 8_000;
+/** The sandbox ends a command at its time; we look again this much later. */
+const MARGIN_MS = 10_000;
+
+/** The part of a sandbox that they need. */
+export type CommandSandbox = Pick<Sandbox, "start" | "feed" | "run" | "wait" | "read" | "discard">;
+
+export type OwnCommand = SandboxCommand & { readonly timeoutMs: number };
+
+/** A program of agent/sources.ts, in a variable of this name. */
+export const program = (variable: string, source: string) => ({
+  argv: pythonArguments(variable),
+  env: { LC_ALL: "C.UTF-8", [variable]: source },
+});
+
+/** @returns the command's state once it has ended: its output must be read and discarded */
+export function runOwn(sandbox: CommandSandbox, command: OwnCommand): Promise<CommandState> {
+  return sandbox.run(command, { timeoutMs: command.timeoutMs + MARGIN_MS });
+}
+
+/** The same for a command that reads `input`. @returns also how many bytes were sent: all, if it took them */
+export async function runFed(
+  sandbox: CommandSandbox,
+  command: OwnCommand,
+  input: AsyncIterable<Uint8Array>,
+): Promise<{ readonly state: CommandState; readonly bytes: number }> {
+  const pieces = inPieces(input);
+  try {
+    const { value: stdin = new Uint8Array() } = await pieces.next();
+    let bytes = stdin.byteLength;
+    let next = await pieces.next();
+    if (next.done === true) return { state: await runOwn(sandbox, { ...command, stdin }), bytes };
+    await sandbox.start({ ...command, stdin, more: true });
+    while (next.done !== true) {
+      const piece = next.value;
+      next = await pieces.next();
+      if (!(await sandbox.feed(command.id, bytes, piece, { last: next.done === true }))) break;
+      bytes += piece.byteLength;
+    }
+    const waiting = { timeoutMs: command.timeoutMs + MARGIN_MS };
+    return { state: await sandbox.wait(command.id, waiting), bytes };
+  } finally {
+    await pieces.return(undefined);
+  }
+}
+
+/** The same bytes in pieces of one size. */
+async function* inPieces(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array, undefined> {
+  let parts: Uint8Array[] = [];
+  let size = 0;
+  for await (const part of bytes) {
+    for (let at = 0; at < part.byteLength;) {
+      const piece = part.subarray(at, at + PIECE_BYTES - size);
+      parts.push(piece);
+      at += piece.byteLength;
+      size += piece.byteLength;
+      if (size < PIECE_BYTES) continue;
+      yield Buffer.concat(parts);
+      [parts, size] = [[], 0];
+    }
+  }
+  if (size > 0) yield Buffer.concat(parts);
+}
+
+/** The output of an ended command, piece by piece. @throws SandboxUnavailable (retryable) if a part of it is gone */
+export async function* wholeOutput(
+  sandbox: CommandSandbox,
+  state: CommandState,
+  stream: OutputStream = "out",
+): AsyncGenerator<Uint8Array> {
+  let left = stream === "out" ? state.outKept : state.errKept;
+  for await (const piece of outputBytes(sandbox, { id: state.id, stream, from: 0, length: left })) {
+    left -= piece.byteLength;
+    yield piece;
+  }
+  if (left > 0)
+    throw retryable(
+      "SandboxUnavailable",
+      "The output of a command could not be read from the sandbox. It will be retried.",
+    );
+}
+
+type End =
+  | { readonly out: string }
+  | {
+      readonly how: string;
+      /** The end of what it said of itself. */
+      readonly words: string;
+    };
+
+/** What a command wrote that succeeded, at most 1 MiB, or how it failed. Its output is discarded. */
+export async function endOf(sandbox: CommandSandbox, state: CommandState): Promise<End> {
+  const text = async (stream: OutputStream, size: number, most: number) =>
+    size === 0
+      ? ""
+      : new TextDecoder().decode(await sandbox.read(state.id, stream, Math.max(0, size - most), most));
+  try {
+    if (state.kind === "exited" && state.exitCode === 0)
+      return { out: await text("out", Math.min(state.outKept, MAX_TEXT_BYTES), MAX_TEXT_BYTES) };
+    const how = state.kind === "exited" ? `exit code ${state.exitCode}` : state.kind;
+    if (state.kind === "refused") return { how, words: state.reason };
+    return { how, words: await text("err", state.errKept, MAX_WORDS_BYTES) };
+  } finally {
+    await sandbox.discard(state.id);
+  }
+}
+
+/** Of a program's words. */
+export const lastLine = (words: string): string => words.trim().split("\n").at(-1) ?? "";

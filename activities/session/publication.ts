@@ -1,0 +1,67 @@
+/** What a push and a pull request have in common: what they work with, and how their outcome is written down. */
+import type { ActivityScope } from "../runtime/activity-scope.ts";
+import type { SessionGit } from "../config/git-settings.ts";
+import { shorten } from "../contract/cut-text.ts";
+import type { Publication, PublishInput } from "../contract/delivery.ts";
+import { retryable } from "../contract/failures.ts";
+import type { AgentDeps } from "../runtime/deps.ts";
+import type { NewEvent } from "../store/event.ts";
+import { appendEvents } from "../store/events.ts";
+import { listPublications, recordPublication, type Repository } from "../store/repositories.ts";
+import type { Session } from "../store/sessions.ts";
+import { lockRun } from "../store/transcript.ts";
+
+/** Attempts before an unreachable remote is given up, some 15 s in total. */
+const ATTEMPTS = 5;
+const MAX_REASON_CHARS = 500;
+
+export interface Work {
+  readonly deps: AgentDeps;
+  readonly scope: ActivityScope;
+  readonly session: Session;
+  readonly git: SessionGit;
+  readonly repository: Repository;
+  readonly branch: string;
+  readonly input: PublishInput;
+}
+
+/** Pushes of the branch that were done, also in abandoned epochs, newest first. */
+export async function pushedBefore({ deps, session, branch }: Work) {
+  const all = await listPublications(deps.store.db, session.id);
+  return all.filter(({ kind, status, ref }) => kind === "push" && status === "done" && ref === branch);
+}
+
+/** @throws RepositoryUnavailable (retryable) as long as asking again may help */
+export async function refuse(
+  work: Work,
+  given: {
+    readonly commit: string;
+    readonly kind?: "pull-request";
+    readonly refused: string;
+    readonly isPassing?: boolean;
+  },
+): Promise<Publication> {
+  const { branch, deps, input, scope } = work;
+  const { commit, kind = "push", refused, isPassing = false } = given;
+  if (isPassing && scope.attempt < ATTEMPTS)
+    throw retryable("RepositoryUnavailable", `${refused.replace(/\.$/, "")}. It is tried again.`);
+  const reason = shorten(deps.sanitizer.clean(refused), MAX_REASON_CHARS);
+  const event = { type: "git:refused", step: input.step, data: { branch, reason } } as const;
+  await record(work, { kind, commit, status: "refused", reason }, event);
+  return { outcome: "refused", branch, reason };
+}
+
+/** The row and its event, once: a second attempt finds the row. */
+export async function record(
+  { deps, scope, session, branch, input }: Work,
+  row: Pick<Parameters<typeof recordPublication>[1], "kind" | "commit" | "url" | "status" | "reason">,
+  event: NewEvent,
+): Promise<void> {
+  const { id: sessionId, epoch } = session;
+  await deps.store.db.transaction(async (tx) => {
+    if (!(await lockRun(tx, sessionId, scope.runId))) return;
+    const isNew = await recordPublication(tx, { ...row, ref: branch, sessionId, epoch, step: input.step });
+    if (isNew) await appendEvents(tx, sessionId, epoch, [event]);
+  });
+  deps.notifier.wake(sessionId);
+}
