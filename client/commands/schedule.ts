@@ -4,13 +4,8 @@ import { exitCodes, notPossible, usageError, type ExitCode } from "../console/er
 import { oneLine } from "../console/format.ts";
 import type { Output, Style } from "../console/output.ts";
 import type { Overlap, ScheduleDocument } from "../schedules/schedules.ts";
-import {
-  positiveAmount,
-  prepareStart,
-  REHEARSAL_NOTE,
-  withSettingFlags,
-  type RunFlags,
-} from "../sessions/run-options.ts";
+import { positiveAmount } from "../sessions/flag-values.ts";
+import { prepareStart, REHEARSAL_NOTE, withSettingFlags, type RunFlags } from "../sessions/run-options.ts";
 
 const VERBS = ["create", "list", "pause", "resume", "delete", "run"];
 /** With the time that Temporal appends, a session's id has at most 64 characters. */

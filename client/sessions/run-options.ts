@@ -1,6 +1,6 @@
 /** The common flags of `run` and `start`, and their resolution before anything starts. */
 import { resolve } from "node:path";
-import { InvalidArgumentError, Option, type Command } from "commander";
+import { Option, type Command } from "commander";
 import { z } from "zod";
 import { prioritySchema, tenantSchema } from "../../activities/config/precedence.ts";
 import { resolveConfig, type ConfigFlags, type ResolvedConfig } from "../config/config.ts";
@@ -9,7 +9,7 @@ import { usageError } from "../console/errors.ts";
 import { NETWORKS, type SandboxFlags } from "../config/sandbox-flags.ts";
 import { readOutputSchema } from "./read-output-schema.ts";
 import { containerFor, inContainer, type ContainerFlags } from "./container-flags.ts";
-import { parseDeadline } from "./parse-deadline.ts";
+import { checked, collect, parseDeadline, positiveAmount, positiveInteger } from "./flag-values.ts";
 import { forProject } from "../registries/session-registries.ts";
 import type { SessionGit } from "../../activities/config/git-settings.ts";
 import { sessionGit, withGitFlags, type GitFlags } from "./git-flags.ts";
@@ -101,41 +101,6 @@ export function withSettingFlags(command: Command): Command {
     )
     .option("--no-setup", "start no services or worker: they run elsewhere (or LONGHAUL_NO_SETUP=1)");
 }
-
-/** Of an integer column of Postgres. */
-const MAX_INTEGER = 2 ** 31 - 1;
-
-export function positiveInteger(text: string): number {
-  const value = Number(text);
-  if (!Number.isInteger(value) || value < 1 || value > MAX_INTEGER)
-    throw new InvalidArgumentError(`Expected a positive integer up to ${MAX_INTEGER}.`);
-  return value;
-}
-
-/** @returns what reads a flag's value by a schema of the settings */
-function checked<T>(schema: z.ZodType<T>, read: (text: string) => unknown = String): (text: string) => T {
-  return (text) => {
-    const result = schema.safeParse(read(text));
-    if (result.success) return result.data;
-    throw new InvalidArgumentError(result.error.issues.map(({ message }) => message).join("; "));
-  };
-}
-
-export function positiveAmount(text: string): number {
-  const value = Number(text);
-  if (!Number.isFinite(value) || value <= 0) throw new InvalidArgumentError("Expected an amount above 0.");
-  return value;
-}
-
-export function wholeNumber(text: string): number {
-  const value = Number(text);
-  if (!/^\d+$/.test(text) || !Number.isSafeInteger(value)) {
-    throw new InvalidArgumentError("Expected a non-negative integer.");
-  }
-  return value;
-}
-
-export const collect = (value: string, before: readonly string[] = []): string[] => [...before, value];
 
 /** Caches what many starts at once would check repeatedly. */
 export interface Sources {
