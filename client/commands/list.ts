@@ -2,7 +2,7 @@
 import { Option, type Command } from "commander";
 import type { Output, Style } from "../console/output.ts";
 import { ago, dollars, oneLine, percent } from "../console/format.ts";
-import { listDocuments } from "../sessions/list-documents.ts";
+import { listDocuments } from "../sessions/session-status.ts";
 import { positiveInteger } from "../sessions/flag-values.ts";
 import type { SessionStatusDocument } from "../sessions/status-document.ts";
 import { withServices } from "../sessions/with-session.ts";

@@ -63,8 +63,7 @@ export function resolveConfig(
   environment: Environment = process.env,
   cwd: string = process.cwd(),
 ): ResolvedConfig {
-  const { path, file, own, notes } = readConfigFiles(flags, environment, cwd);
-  const settings = overlaid(layered(own.settings, file), flags, environment);
+  const { path, own, notes, settings } = readMerged(flags, environment, cwd);
   const chosen = settings.model ?? defaultModel(environment);
   // Wrong usage is reported before missing credentials.
   const { run, ...resolved } = runConfigOf(settings, chosen ?? REHEARSAL_MODEL, environment, flags.served);
@@ -125,8 +124,7 @@ export function describeSettings(
 } {
   const name = "configuration";
   try {
-    const { path, file, own } = readConfigFiles(flags, environment, cwd);
-    const settings = overlaid(layered(own.settings, file), flags, environment);
+    const { path, file, own, settings } = readMerged(flags, environment, cwd);
     const chosen = settings.model ?? defaultModel(environment);
     const model = chosen ?? REHEARSAL_MODEL;
     const { run } = runConfigOf(settings, model, environment);
@@ -164,8 +162,7 @@ export function readSettings(
   environment: Environment = process.env,
   cwd: string = process.cwd(),
 ): { readonly settings: AgentConfig; readonly facts: ModelFacts; readonly environment: Environment } {
-  const { file, own } = readConfigFiles(flags, environment, cwd);
-  const settings = overlaid(layered(own.settings, file), flags, environment);
+  const { settings } = readMerged(flags, environment, cwd);
   return { settings, facts: modelFacts(environment), environment };
 }
 
@@ -212,6 +209,12 @@ export function isVerbose(environment: Environment = process.env): boolean {
 /** Everything that the client sends and stores passes this sanitizer: it knows the secrets in the client's environment. */
 export function clientSanitizer(environment: Environment = process.env): Sanitizer {
   return createSanitizer(secretsOf(environment));
+}
+
+/** The files, and the settings in force: theirs under the environment's and the flags'. */
+function readMerged(flags: ConfigFlags, environment: Environment, cwd: string) {
+  const files = readConfigFiles(flags, environment, cwd);
+  return { ...files, settings: overlaid(layered(files.own.settings, files.file), flags, environment) };
 }
 
 /** @throws ClientError (usage) for a value that no file gives, with where it comes from: a file's are checked before */

@@ -9,10 +9,9 @@ import { usageError, unreadable } from "../console/errors.ts";
 import { onlyCertificates } from "./certificates.ts";
 import { withoutCredentials } from "./find-registries.ts";
 import { registriesOfMachine } from "./registries-of-machine.ts";
+import type { Environment } from "../config/environment.ts";
 
 type Sandbox = RunConfig["sandbox"];
-type Environment = Readonly<Record<string, string | undefined>>;
-
 /** More than a company has. A whole public bundle, of some 200 KB, would be read with every step. */
 const MAX_CERTIFICATES_BYTES = 64 * 1024;
 const SECRET_NAME = /(KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS)$/i;

@@ -15,10 +15,10 @@ import {
   refusedLine,
   sandboxLine,
   startLine,
+  delegateLines,
+  gitLines,
+  setupLines,
 } from "./lines.ts";
-import { delegateLines } from "./delegate-lines.ts";
-import { gitLines } from "./git-lines.ts";
-import { setupLines } from "./setup-lines.ts";
 import { answeredLine, askedLines, withdrawnLine } from "./question-lines.ts";
 import { PlainAnswer, type Answer } from "./answers.ts";
 import { Progress } from "./progress.ts";

@@ -175,7 +175,7 @@ async function devcontainerFor(flags: RunFlags): Promise<Devcontainer | undefine
       "--devcontainer reads the devcontainer.json of a project, and none is named.",
       "Add --workspace DIR or --repo URL.",
     );
-  const { devcontainerOfRepository } = await import("../setup/repository-devcontainer.ts");
+  const { devcontainerOfRepository } = await import("../setup/repository-check.ts");
   return devcontainerOfRepository(repo, ref);
 }
 

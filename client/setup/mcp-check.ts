@@ -16,8 +16,7 @@ import { sandboxSpec } from "../../activities/sandbox/sandbox-spec.ts";
 import { withMachine } from "../registries/session-registries.ts";
 import type { Diagnosis } from "./doctor.ts";
 import { findServices, settingOf } from "./services.ts";
-
-type Environment = Readonly<Record<string, string | undefined>>;
+import type { Environment } from "../config/environment.ts";
 
 export interface McpFinding {
   readonly server: string;

@@ -1,8 +1,6 @@
 /** Temporal's versions of a deployment, and how to move a run off one that no worker serves any more. */
-import { Connection } from "@temporalio/client";
-import { temporalConnection } from "../../worker/connect/temporal-connection.ts";
-import { withTimeout } from "../../worker/connect/with-timeout.ts";
 import { reasonOf } from "../../activities/contract/reason-of.ts";
+import { askTemporal } from "./ask-temporal.ts";
 import type { Finding } from "./sandbox-check.ts";
 
 const ASK_MS = 3_000;
@@ -13,13 +11,11 @@ const GRPC_NOT_FOUND = 5;
 
 /** @param deployment LONGHAUL_DEPLOYMENT. @returns a warning if a version has open runs and is no longer current */
 export async function versionsFinding(address: string, deployment: string): Promise<Finding> {
-  const { connection: options, namespace } = temporalConnection(address);
-  let connection: Connection | undefined;
   try {
-    connection = await withTimeout(Connection.connect({ ...options, connectTimeout: ASK_MS }), ASK_MS);
-    const { workflowService } = connection;
-    const { workerDeploymentInfo: info } = await connection.withDeadline(Date.now() + ASK_MS, () =>
-      workflowService.describeWorkerDeployment({ namespace, deploymentName: deployment }),
+    const { workerDeploymentInfo: info } = await askTemporal(address, ASK_MS, (connection, namespace) =>
+      connection.withDeadline(Date.now() + ASK_MS, () =>
+        connection.workflowService.describeWorkerDeployment({ namespace, deploymentName: deployment }),
+      ),
     );
     const { currentDeploymentVersion, rampingDeploymentVersion, rampingVersionPercentage } =
       info?.routingConfig ?? {};
@@ -40,8 +36,6 @@ export async function versionsFinding(address: string, deployment: string): Prom
       ? "no worker of it has connected yet"
       : `Temporal does not say (${reasonOf(error)})`;
     return { ok: true, warning: true, found: `${deployment}: ${why}` };
-  } finally {
-    await connection?.close().catch(() => {});
   }
 }
 
