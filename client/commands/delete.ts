@@ -4,7 +4,7 @@ import { Writable } from "node:stream";
 import type { Command } from "commander";
 import { purgeText, type Purged } from "../../activities/store/purge.ts";
 import { usageError } from "../console/errors.ts";
-import { oneLine, plural } from "../console/format.ts";
+import { oneLine, plural, present } from "../console/format.ts";
 import type { Output } from "../console/output.ts";
 import { deleteSession, type Deleted, idleFamily } from "../sessions/delete-session.ts";
 import { recordAction } from "../sessions/record-action.ts";
@@ -45,14 +45,11 @@ async function isMeant(question: string): Promise<boolean> {
 
 function deletedLines(id: string, { ids, histories }: Deleted): string[] {
   const family = ids.length === 1 ? "" : ` with ${plural(ids.length - 1, "delegate")}`;
-  return [
+  return present(
     `${id} is deleted${family}. If its sandbox is left, its worker's next clean-up removes it.`,
-    ...(histories.left === 0
-      ? []
-      : [
-          `Temporal did not delete ${plural(histories.left, "history", "histories")} of it (${oneLine(histories.reason ?? "", 200)}); it keeps them until its own retention ends.`,
-        ]),
-  ];
+    histories.left > 0 &&
+      `Temporal did not delete ${plural(histories.left, "history", "histories")} of it (${oneLine(histories.reason ?? "", 200)}); it keeps them until its own retention ends.`,
+  );
 }
 
 /** A shorter text occurs in unrelated texts. */
@@ -94,16 +91,15 @@ async function readSecret(): Promise<string> {
 }
 
 function purgedLines(id: string, { rows, files, saves }: Purged): string[] {
-  return [
+  return present(
     `It was in ${plural(rows, "row")} of ${id}, and was removed from them.`,
-    ...(files === 0
-      ? []
-      : [`${plural(files, "image or document", "images or documents")} of its messages still hold it.`]),
+    files > 0 &&
+      `${plural(files, "image or document", "images or documents")} of its messages still hold it.`,
     ...saves.map(
       (save) =>
         `Saved files of ${save.id} still hold it, after step ${save.steps.join(", ")}: delete the session to remove them.`,
     ),
     `Not searched: Temporal's histories (messages of people, first lines of calls, last words), forks, logs, backups. longhaul delete ${id} removes the histories too.`,
     "It may have been seen already: replace the key or password as well.",
-  ];
+  );
 }

@@ -3,7 +3,7 @@ import { type Command, InvalidArgumentError } from "commander";
 import { wantsWords, isQuestionId, type AnswerMessage } from "../../activities/contract/questions.ts";
 import { listQuestions, type ListedQuestion } from "../../activities/store/questions.ts";
 import { usageError } from "../console/errors.ts";
-import { ago, oneLine } from "../console/format.ts";
+import { ago, oneLine, present } from "../console/format.ts";
 import type { Output, Style } from "../console/output.ts";
 import { unlessTableMissing } from "../lookup/unless-table-missing.ts";
 import { commands } from "../render/question-lines.ts";
@@ -38,37 +38,26 @@ export function questionsCommand(command: Command, output: Output) {
 function questionText(question: ListedQuestion, style: Style, now: Date): string {
   const { session, id, kind, status, text, options } = question;
   const isOpen = status === "open";
-  const head = [
+  const head = present(
     style("bold", `${session} ${id}`),
-    ...(kind === "ask" ? [] : [kind]),
+    kind !== "ask" && kind,
     `asked ${ago(new Date(question.asked), now)}`,
-    ...(isOpen ? [] : [status]),
-  ].join(" · ");
-  const lines = [
+    !isOpen && status,
+  ).join(" · ");
+  const by = question.by === null ? "" : ` (${question.by})`;
+  const until = question.expiresAt === null ? "" : `, taken at ${question.expiresAt}`;
+  const asks = { id, isAsk: wantsWords(kind), hasOptions: options !== null, isPlan: kind === "plan" };
+  return present(
     head,
     ...text.split("\n").map((line) => `  ${line}`),
     ...(options ?? []).map(
       ({ label, description }, place) =>
         `  ${place + 1} ${label}${description === undefined ? "" : ` – ${oneLine(description, 200)}`}`,
     ),
-  ];
-  if (!isOpen) {
-    const by = question.by === null ? "" : ` (${question.by})`;
-    return [
-      ...lines,
-      ...(question.answer === null ? [] : [`  → ${oneLine(question.answer, 400)}${by}`]),
-    ].join("\n");
-  }
-  const asks = { id, isAsk: wantsWords(kind), hasOptions: options !== null, isPlan: kind === "plan" };
-  return [
-    ...lines,
-    ...(question.default === null
-      ? []
-      : [
-          `  default: ${oneLine(question.default, 200)}${question.expiresAt === null ? "" : `, taken at ${question.expiresAt}`}`,
-        ]),
-    ...commands(session, asks).map((line) => `  ${style("cyan", line)}`),
-  ].join("\n");
+    !isOpen && question.answer !== null && `  → ${oneLine(question.answer, 400)}${by}`,
+    isOpen && question.default !== null && `  default: ${oneLine(question.default, 200)}${until}`,
+    ...(isOpen ? commands(session, asks) : []).map((line) => `  ${style("cyan", line)}`),
+  ).join("\n");
 }
 
 interface AnswerFlags {

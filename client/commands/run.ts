@@ -11,6 +11,7 @@ import {
   type RunFlags,
 } from "../sessions/run-options.ts";
 import type { FollowEnd } from "../watch/follow.ts";
+import { present } from "../console/format.ts";
 
 export function runCommand(command: Command, output: Output) {
   withRunFlags(command)
@@ -61,12 +62,12 @@ async function closingLines(
   rehearsal: boolean,
 ): Promise<string[]> {
   const ui = services.uiUrl(id);
-  const lines = [
-    ...(rehearsal ? ["This was a rehearsal: set OPENAI_API_KEY to have a model do your own task."] : []),
+  const lines = present(
+    rehearsal && "This was a rehearsal: set OPENAI_API_KEY to have a model do your own task.",
     `Go on with it:           longhaul say ${id} "go on"`,
     `End services and worker: longhaul down`,
-    ...(ui === undefined ? [] : [`Web UI:                  ${ui}`]),
-  ];
+    ui !== undefined && `Web UI:                  ${ui}`,
+  );
   const folder = resolve(join(".longhaul", "workspaces", id));
   const { pullNotes, pullWorkspace } = await import("../workspace/pull-workspace.ts");
   const pulled = await pullWorkspace(services.store, id, folder, { ours: true });

@@ -11,6 +11,7 @@ import { settingsOf } from "../sessions/settings-of.ts";
 import { hasEnded } from "../sessions/start-session.ts";
 import { processStdin, readMessage } from "../sessions/task-input.ts";
 import { SESSION, requireSession, withWorkingSession } from "../sessions/with-session.ts";
+import { present } from "../console/format.ts";
 
 interface SayFlags {
   readonly image?: readonly string[];
@@ -57,17 +58,12 @@ export function sayCommand(command: Command, output: Output) {
 }
 
 function sentNotes(id: string, { acknowledged, waitsForNextRun, resumed }: Sent): string[] {
-  return [
-    ...(acknowledged
-      ? []
-      : ["No worker has taken it yet; Temporal keeps it until one does (longhaul worker)."]),
-    ...(waitsForNextRun === true
-      ? [
-          `${id} is ending and will not read it: the message is kept for its next run. Start that with: longhaul say ${id} "go on"`,
-        ]
-      : []),
-    ...(resumed ? [`${id} had ended and resumes with it. Watch it: longhaul watch ${id}`] : []),
-  ];
+  return present(
+    !acknowledged && "No worker has taken it yet; Temporal keeps it until one does (longhaul worker).",
+    waitsForNextRun === true &&
+      `${id} is ending and will not read it: the message is kept for its next run. Start that with: longhaul say ${id} "go on"`,
+    resumed && `${id} had ended and resumes with it. Watch it: longhaul watch ${id}`,
+  );
 }
 
 const CONTINUE = "Continue where you left off.";

@@ -1,7 +1,7 @@
 /** `longhaul schedule`: sessions that begin at fixed times. */
 import { Option, type Command } from "commander";
 import { exitCodes, notPossible, usageError, type ExitCode } from "../console/errors.ts";
-import { oneLine } from "../console/format.ts";
+import { oneLine, present } from "../console/format.ts";
 import type { Output, Style } from "../console/output.ts";
 import type { Overlap, ScheduleDocument } from "../schedules/schedules.ts";
 import { positiveAmount } from "../sessions/flag-values.ts";
@@ -90,13 +90,14 @@ async function list({ json }: ScheduleFlags, output: Output): Promise<ExitCode> 
 /** A schedule as two lines. */
 function scheduleText(document: ScheduleDocument, style: Style): string {
   const { name, state, cron, timeZone, overlap, next, last, running, task } = document;
-  const ended = last === null ? [] : [`last ${last}`];
-  const facts = [
+  const isRunning = running.length > 0;
+  const facts = present(
     `${cron ?? "–"} ${timeZone ?? ""}`.trim(),
     `overlap ${overlap ?? "–"}`,
-    ...(state === "active" ? [`next ${next ?? "–"}`] : []),
-    ...(running.length > 0 ? [`runs ${running.join(", ")}`] : ended),
-  ];
+    state === "active" && `next ${next ?? "–"}`,
+    isRunning && `runs ${running.join(", ")}`,
+    !isRunning && last !== null && `last ${last}`,
+  );
   return `${style("bold", name)}  ${state}  ${facts.join(" · ")}\n  ${oneLine(task, 160)}`;
 }
 

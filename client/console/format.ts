@@ -60,6 +60,11 @@ export function plural(count: number, one: string, many = `${one}s`): string {
   return `${count} ${count === 1 ? one : many}`;
 }
 
+/** The parts that there are: `false`, `null` and `undefined` stand for none. */
+export function present<T>(...parts: readonly (T | false | null | undefined)[]): T[] {
+  return parts.filter((part): part is T => part !== false && part !== null && part !== undefined);
+}
+
 /** A running clock: `0:07`, `12:40`, `1:02:03`. */
 export function clock(ms: number): string {
   const seconds = Math.max(0, Math.floor(ms / 1_000));

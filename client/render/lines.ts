@@ -1,6 +1,6 @@
 /** Single events as lines. Pure. */
 import type { EventData, SessionEvent } from "../../activities/store/event.ts";
-import { dollars, duration, oneLine, percent, plural, tokens } from "../console/format.ts";
+import { dollars, duration, oneLine, percent, plural, tokens, present } from "../console/format.ts";
 import type { Style } from "../console/output.ts";
 
 export function startLine(
@@ -88,15 +88,17 @@ export function endLines(data: EventData["session:ended"], style: Style): string
     look: "yellow" as const,
   };
   const { usage } = data;
-  const facts = [
+  const facts = present(
     plural(data.steps, "step"),
-    ...(data.rounds > 0 ? [plural(data.rounds, "compaction round")] : []),
+    data.rounds > 0 && plural(data.rounds, "compaction round"),
     `${tokens(usage.input)} tokens in (${percent(usage.cached, usage.input)} cached), ${tokens(usage.output)} out`,
-    ...(data.costUsd === null ? [] : [dollars(data.costUsd)]),
+    data.costUsd !== null && dollars(data.costUsd),
     duration(data.durationMs),
-  ];
-  const reason = data.reason === null ? [] : [style(look, `  ${oneLine(data.reason, 1_000)}`)];
-  return [`\n${style(look, text)}  ${style("dim", facts.join(" · "))}`, ...reason];
+  );
+  return present(
+    `\n${style(look, text)}  ${style("dim", facts.join(" · "))}`,
+    data.reason !== null && style(look, `  ${oneLine(data.reason, 1_000)}`),
+  );
 }
 
 export const delegateLines = {
@@ -106,12 +108,12 @@ export const delegateLines = {
     { childId, status, steps, costUsd, applied }: EventData["delegate:ended"],
     style: Style,
   ): string => {
-    const parts = [
+    const parts = present(
       status,
       plural(steps, "step"),
-      ...(costUsd === null ? [] : [dollars(costUsd)]),
-      ...(applied.length === 0 ? [] : [`${plural(applied.length, "file")} applied`]),
-    ];
+      costUsd !== null && dollars(costUsd),
+      applied.length > 0 && `${plural(applied.length, "file")} applied`,
+    );
     return `${style("cyan", `⇠ ${childId}:`)} ${parts.join(", ")}`;
   },
   /** Undefined if all were merged. */

@@ -1,7 +1,7 @@
 /** A session as one self-contained page: figures, the window's use, the timeline, the change. Pure. */
 import type { SessionRow } from "../../activities/store/reading.ts";
 import { doubtText } from "../console/doubt-text.ts";
-import { dollars, duration, percent, stamp, tokens } from "../console/format.ts";
+import { dollars, duration, percent, stamp, tokens, present } from "../console/format.ts";
 import type { TrajectoryStep } from "../sessions/trajectory.ts";
 import { callsOfStep, pictureOwner, failuresPart, type CallSources } from "./calls.ts";
 import { changesPart } from "./changes.ts";
@@ -58,7 +58,7 @@ export function reportPage(data: ReportData): string {
     pictures: data.calls.pictures.get(pictureOwner(step.extra["sequence"])) ?? [],
   }));
   const failures = steps.flatMap(({ calls }) => calls).filter(({ hasFailed }) => hasFailed);
-  const figures: [string, string][] = [
+  const figures = present<[name: string, value: string]>(
     ["status", session.status],
     ["model", data.model],
     ["started", stamp(session.createdAt, "UTC")],
@@ -69,12 +69,10 @@ export function reportPage(data: ReportData): string {
     ["tokens out", tokens(usage.output)],
     ["model calls", String(usage.calls)],
     ["cost", usage.costUsd === null ? "price unknown" : dollars(usage.costUsd)],
-    ...(usage.estimatedUsd > 0
-      ? [["of it estimated", dollars(usage.estimatedUsd)] satisfies [string, string]]
-      : []),
-    ...(data.traceId === null ? [] : [["trace", data.traceId] satisfies [string, string]]),
-    ...(data.usageDoubtful ? [["token counts", doubtText()] satisfies [string, string]] : []),
-  ];
+    usage.estimatedUsd > 0 && ["of it estimated", dollars(usage.estimatedUsd)],
+    data.traceId !== null && ["trace", data.traceId],
+    data.usageDoubtful && ["token counts", doubtText()],
+  );
   const page = html`<html lang="en">
     <head>
       <meta charset="utf-8" />

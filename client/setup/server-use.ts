@@ -4,6 +4,7 @@ import { type ListedRun, listRuns } from "../../worker/connect/list-runs.ts";
 import { temporalClient } from "../../worker/connect/temporal-client.ts";
 import { askTemporal } from "./ask-temporal.ts";
 import { pollersOf } from "./task-queue.ts";
+import { present } from "../console/format.ts";
 
 /** Of connecting. Source: ours, of a machine that has much else to do. */
 const CONNECT_MS = 10_000;
@@ -65,7 +66,7 @@ export function describeUse(
   const temporal = all
     ? `Temporal also ends for another installation, because of --all: ${queues}.`
     : `Temporal stays up: another installation uses it, ${queues}. End it anyway: longhaul down --all`;
-  return [...(running.length === 0 ? [] : [open]), ...(shared ? [temporal] : [])];
+  return present(running.length > 0 && open, shared && temporal);
 }
 
 function useOf({ running, isUnsure }: OtherUse): string {

@@ -2,6 +2,7 @@
 import { reasonOf } from "../../activities/contract/reason-of.ts";
 import { askTemporal } from "./ask-temporal.ts";
 import type { Finding } from "./sandbox-check.ts";
+import { present } from "../console/format.ts";
 
 const ASK_MS = 3_000;
 /** temporal.api.enums.v1.VersionDrainageStatus */
@@ -23,11 +24,11 @@ export async function versionsFinding(address: string, deployment: string): Prom
       .filter(({ drainageStatus, drainageInfo }) => (drainageStatus || drainageInfo?.status) === DRAINING)
       .map(({ deploymentVersion }) => deploymentVersion?.buildId ?? "?");
     const ramping = rampingDeploymentVersion?.buildId;
-    const found = [
+    const found = present(
       `${deployment}: current ${currentDeploymentVersion?.buildId ?? "none (new runs go to workers without a version)"}`,
-      ...(ramping ? [`ramping ${ramping} (${rampingVersionPercentage ?? 0} %)`] : []),
-      ...(draining.length === 0 ? [] : [`draining ${draining.slice(0, SHOWN_VERSIONS).join(", ")}`]),
-    ].join(", ");
+      Boolean(ramping) && `ramping ${ramping} (${rampingVersionPercentage ?? 0} %)`,
+      draining.length > 0 && `draining ${draining.slice(0, SHOWN_VERSIONS).join(", ")}`,
+    ).join(", ");
     if (draining.length === 0) return { ok: true, found };
     return { ok: true, warning: true, found, fix: movingCommand(deployment, draining[0] ?? "") };
   } catch (error) {

@@ -2,7 +2,7 @@
 import { join } from "node:path";
 import { readWorkspace } from "../../activities/store/checkpoints.ts";
 import type { Store } from "../../activities/store/db.ts";
-import { listNames } from "../console/format.ts";
+import { listNames, present } from "../console/format.ts";
 import { writeWorkspace, type WriteOptions, type Written } from "./write-workspace.ts";
 
 /**
@@ -23,22 +23,13 @@ export async function pullWorkspace(
 /** The person's notes on a pull, a line each; `again` is the command that writes repositories unchanged. */
 export function pullNotes(written: Written, folder: string, again: string): string[] {
   const { skipped, unsafe, untouched } = written;
-  return [
-    ...(skipped.length === 0
-      ? []
-      : [
-          `Left out ${listNames(skipped)}: links that lead out of the folder, or names that cannot be written here.`,
-        ]),
-    ...(unsafe.length === 0
-      ? []
-      : [
-          `Left out ${listNames(unsafe)}: they could make Git run programs here. To write them anyway: ${again}`,
-        ]),
-    ...(untouched.length === 0
-      ? []
-      : [
-          `Not written to ${listNames(untouched.map((path) => join(folder, path)))}: a repository that was there stays as it is.` +
-            " An empty folder gets the session's commits.",
-        ]),
-  ];
+  return present(
+    skipped.length > 0 &&
+      `Left out ${listNames(skipped)}: links that lead out of the folder, or names that cannot be written here.`,
+    unsafe.length > 0 &&
+      `Left out ${listNames(unsafe)}: they could make Git run programs here. To write them anyway: ${again}`,
+    untouched.length > 0 &&
+      `Not written to ${listNames(untouched.map((path) => join(folder, path)))}: a repository that was there stays as it is.` +
+        " An empty folder gets the session's commits.",
+  );
 }
