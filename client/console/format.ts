@@ -152,6 +152,18 @@ export function lastLines(text: string, lines: number, columns: number): string[
   return all.slice(-lines).map((line) => oneLine(line, columns));
 }
 
+/** Rows with their columns aligned, two spaces between them; the last column is `room` wide at most, but at least 20. */
+export function table(rows: readonly (readonly string[])[], columns: number): string[] {
+  const last = Math.max(0, ...rows.map(({ length }) => length - 1));
+  const widths = Array.from({ length: last }, (_, at) =>
+    Math.max(...rows.map((row) => row[at]?.length ?? 0)),
+  );
+  const room = Math.max(20, columns - widths.reduce((sum, width) => sum + width + 2, 0));
+  return rows.map((row) =>
+    row.map((cell, at) => (at === last ? oneLine(cell, room) : cell.padEnd(widths[at] ?? 0))).join("  "),
+  );
+}
+
 const MAX_NAMES = 5;
 
 /** The first names, and how many more there are. */
