@@ -5,7 +5,7 @@ import { dollars, duration, percent, stamp, tokens, present } from "../console/f
 import type { TrajectoryStep } from "../sessions/trajectory.ts";
 import { callsOfStep, pictureOwner, failuresPart, type CallSources } from "./calls.ts";
 import { changesPart } from "./changes.ts";
-import { contextPlot, type PlotPoint, type PlotRound } from "./context-plot.ts";
+import { contextPlot, type PlotRound } from "./context-plot.ts";
 import { costsPart, type StepCost } from "./costs.ts";
 import { html, type Html } from "./html.ts";
 import { markdownHtml } from "./markdown-html.ts";
@@ -18,7 +18,6 @@ export interface ReportData {
   /** Of its newest run, if its workers send traces. */
   readonly traceId: string | null;
   readonly steps: readonly TrajectoryStep[];
-  readonly points: readonly PlotPoint[];
   readonly rounds: readonly (PlotRound & {
     readonly trigger: string;
     readonly strategy: string;
@@ -63,7 +62,7 @@ export function reportPage(data: ReportData): string {
     ["model", data.model],
     ["started", stamp(session.createdAt, "UTC")],
     ["took", duration(ended.getTime() - session.createdAt.getTime())],
-    ["steps", String(Math.max(0, ...data.points.map((point) => point.step)))],
+    ["steps", String(Math.max(0, ...data.costs.map(({ step }) => step)))],
     ["compaction rounds", String(data.rounds.filter((round) => round.status === "compacted").length)],
     ["tokens in", `${tokens(usage.input)} (${percent(usage.cached, usage.input)} cached)`],
     ["tokens out", tokens(usage.output)],
@@ -107,7 +106,7 @@ export function reportPage(data: ReportData): string {
         </dl>
         ${endPart(session)} ${failuresPart(failures)}
         <h2 id="context">Context</h2>
-        ${contextPlot(data.points, data.rounds, data.windowTokens, data.triggerTokens)}
+        ${contextPlot(data.costs, data.rounds, data.windowTokens, data.triggerTokens)}
         <p class="faint">
           Tokens of each request; the filled part came from the provider's cache. Dashed: where compaction
           starts (${tokens(data.triggerTokens)} of ${tokens(data.windowTokens)}). Upright: compaction rounds.
