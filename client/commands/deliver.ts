@@ -4,6 +4,7 @@ import type { DeliveryOrder } from "../../activities/contract/delivery.ts";
 import type { Output } from "../console/output.ts";
 import { parseBranch } from "../sessions/flag-values.ts";
 import { requireSession, SESSION, withPreparedServices } from "../sessions/with-session.ts";
+import { given } from "../given.ts";
 
 const NO_SETUP = "start no services or worker: they run elsewhere (or LONGHAUL_NO_SETUP=1)";
 
@@ -13,12 +14,7 @@ export function pushCommand(command: Command, output: Output) {
     .option("--branch <name>", "another branch than the session's", parseBranch)
     .option("--no-setup", NO_SETUP);
   return (reference: string, { branch, setup }: { readonly branch?: string; readonly setup: boolean }) =>
-    deliver(
-      reference,
-      setup,
-      { push: true, pr: "none", ...(branch === undefined ? {} : { branch }) },
-      output,
-    );
+    deliver(reference, setup, { push: true, pr: "none", ...given({ branch }) }, output);
 }
 
 interface PullRequestFlags {
@@ -37,7 +33,7 @@ export function pullRequestCommand(command: Command, output: Output) {
     .option("--no-setup", NO_SETUP);
   return (reference: string, { draft = false, ready = false, title, setup }: PullRequestFlags) => {
     const pr = draft && !ready ? "draft" : "ready";
-    return deliver(reference, setup, { push: true, pr, ...(title === undefined ? {} : { title }) }, output);
+    return deliver(reference, setup, { push: true, pr, ...given({ title }) }, output);
   };
 }
 

@@ -21,6 +21,7 @@ import { withSharedSkills } from "./shared-skills.ts";
 import { type SandboxFlags, withSandboxFlags } from "./sandbox-flags.ts";
 import { ClientError, missing, usageError } from "../console/errors.ts";
 import { withMachine } from "../registries/session-registries.ts";
+import { given } from "../given.ts";
 
 export type { Environment };
 
@@ -219,19 +220,20 @@ function readMerged(flags: ConfigFlags, environment: Environment, cwd: string) {
 
 /** @throws ClientError (usage) for a value that no file gives, with where it comes from: a file's are checked before */
 function overlaid(file: ConfigFile, flags: ConfigFlags, environment: Environment): AgentConfig {
+  const { maxSteps, maxCost, deadline, questions: mode } = flags;
   const model = flags.model ?? setting(environment, "LONGHAUL_MODEL") ?? file.model;
   const sandbox = withSandboxFlags(file.sandbox, flags);
   const parsed = agentConfigSchema.safeParse({
     ...file,
-    ...(model === undefined ? {} : { model }),
+    ...given({ model }),
     sandbox: {
       ...sandbox,
       image: imageNamed(
         flags.fromDevcontainer?.image ?? setting(environment, "SANDBOX_IMAGE") ?? sandbox?.image,
       ),
     },
-    limits: { ...file.limits, ...limitFlags(flags) },
-    ...(flags.questions === undefined ? {} : { questions: { ...file.questions, mode: flags.questions } }),
+    limits: { ...file.limits, ...given({ maxSteps, maxCostUsd: maxCost, deadline }) },
+    ...(mode === undefined ? {} : { questions: { ...file.questions, mode } }),
   });
   if (parsed.success) return parsed.data;
   const [issue] = parsed.error.issues;
@@ -244,14 +246,6 @@ function sourceOf(name: string, { fromDevcontainer }: ConfigFlags): string {
     return fromDevcontainer?.image === undefined ? "SANDBOX_IMAGE" : "devcontainer.json";
   const isProjects = /^sandbox\.(setup|env|build)\b/.test(name);
   return isProjects && fromDevcontainer !== undefined ? "devcontainer.json" : "a flag or a variable";
-}
-
-function limitFlags({ maxSteps, maxCost, deadline }: ConfigFlags) {
-  return {
-    ...(maxSteps === undefined ? {} : { maxSteps }),
-    ...(maxCost === undefined ? {} : { maxCostUsd: maxCost }),
-    ...(deadline === undefined ? {} : { deadline }),
-  };
 }
 
 /** @throws ClientError (missing) if a model that the session may use has no key or no address */

@@ -28,6 +28,7 @@ import { batchesOver, schedulesOver } from "./batches.ts";
 import { attachmentOf, readAttachments, type Attachment } from "../sessions/images.ts";
 import type { ConnectOptions, Event, EventOptions, Longhaul, SayOptions, SessionEnd } from "./types.ts";
 import type { StartOptions } from "./start-options.ts";
+import { given } from "../given.ts";
 
 const DEFAULT_LIMIT = 50;
 
@@ -45,10 +46,10 @@ export function libraryOver(services: Services, options: LibraryOptions = {}): L
   const session = (reference: string) => requireSession(services, reference);
   const onNote = options.onNote ?? (() => undefined);
   return {
-    batches: batchesOver(services, { flagsOf: (given) => runFlags(given, options), onNote }),
+    batches: batchesOver(services, { flagsOf: (asked) => runFlags(asked, options), onNote }),
     schedules: schedulesOver(services),
-    start: async (task, given = {}) => {
-      const { start } = await prepareStart([task], runFlags(given, options), onNote, { stdin: noStdin() });
+    start: async (task, asked = {}) => {
+      const { start } = await prepareStart([task], runFlags(asked, options), onNote, { stdin: noStdin() });
       return startSession(services, start);
     },
     say: async (reference, text, { id, images = [] } = {}) => {
@@ -67,13 +68,8 @@ export function libraryOver(services: Services, options: LibraryOptions = {}): L
     },
     cancel: async (reference) => cancelSession(services, await session(reference)),
     status: async (reference) => readStatus(services, await session(reference)),
-    list: async ({ limit = DEFAULT_LIMIT, parent, ...more } = {}) =>
-      listDocuments(services, {
-        limit,
-        ...more,
-        owner: services.user,
-        ...(parent === undefined ? {} : { parent }),
-      }),
+    list: async (listing = {}) =>
+      listDocuments(services, { limit: DEFAULT_LIMIT, ...given(listing), owner: services.user }),
     questions: async (reference) => {
       const of = reference === undefined ? undefined : (await session(reference)).id;
       return (await unlessTableMissing(() => listQuestions(store.db, { of }))) ?? [];
@@ -97,7 +93,7 @@ export function libraryOver(services: Services, options: LibraryOptions = {}): L
         ? trajectoryDocument(row, whole, productVersion())
         : exportDocument(row, whole);
     },
-    events: (reference, given) => events({ services, listen, closed: closed.signal }, reference, given),
+    events: (reference, wanted) => events({ services, listen, closed: closed.signal }, reference, wanted),
     close: async () => {
       closed.abort();
       await services.close();
@@ -145,16 +141,13 @@ async function* events(
 }
 
 /** Services and workers are elsewhere, and so are the keys. */
-function runFlags(given: StartOptions, { model, config }: LibraryOptions) {
-  const { maxCostUsd, deadlineMs, images, ...more } = given;
+function runFlags(asked: StartOptions, { model, config }: LibraryOptions) {
+  const { maxCostUsd, deadlineMs, images, ...more } = asked;
   return {
     setup: false,
-    ...(model === undefined ? {} : { model }),
-    ...(config === undefined ? {} : { config }),
+    ...given({ model, config }),
     ...more,
-    ...(maxCostUsd === undefined ? {} : { maxCost: maxCostUsd }),
-    ...(deadlineMs === undefined ? {} : { deadline: deadlineMs }),
-    ...(images === undefined ? {} : { image: images }),
+    ...given({ maxCost: maxCostUsd, deadline: deadlineMs, image: images }),
   };
 }
 

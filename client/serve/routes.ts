@@ -5,6 +5,7 @@ import { prioritySchema, tenantSchema } from "../../activities/config/precedence
 import { MAX_ANSWER_CHARS } from "../../activities/contract/questions.ts";
 import type { Longhaul } from "../library/types.ts";
 import { parse, readBody } from "./http.ts";
+import { given } from "../given.ts";
 
 interface Call<Body> {
   readonly client: Longhaul;
@@ -68,11 +69,6 @@ const answer = z
   .refine(({ text, option, action }) => text !== undefined || option !== undefined || action !== undefined, {
     error: "No answer was given: send text, option or action.",
   });
-
-/** Without undefined fields, which the library's types do not allow. */
-type Given<T> = { [Name in keyof T]: Exclude<T[Name], undefined> };
-const given = <T extends object>(value: T): Given<T> =>
-  Object.fromEntries(Object.entries(value).filter(([, each]) => each !== undefined)) as Given<T>;
 
 const session = (rest = "") => new RegExp(`^/v1/sessions/([^/]+)${rest}$`);
 const batch = (rest = "") => new RegExp(`^/v1/batches/([^/]+)${rest}$`);

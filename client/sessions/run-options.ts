@@ -21,6 +21,7 @@ import type { Start } from "./start-session.ts";
 import { processStdin, readTask, type Stdin } from "./task-input.ts";
 import { projectFiles } from "../../activities/config/project-files.ts";
 import { readFolder } from "../workspace/workspace-folder.ts";
+import { given } from "../given.ts";
 
 export interface RunFlags extends GitFlags, SandboxFlags, ContainerFlags {
   readonly model?: string;
@@ -139,12 +140,8 @@ export async function prepareStart(
   const task = await readTask(words, stdin, note);
   const project = git?.url ?? (flags.workspace === undefined ? "" : resolve(flags.workspace));
   const own = inContainer(forProject(config.run, project), container);
-  const run = {
-    ...own,
-    ...(flags.plan === true ? { plan: true } : {}),
-    ...(outputSchema === undefined ? {} : { outputSchema }),
-    ...precedenceFlags(flags),
-  };
+  const plan = flags.plan === true ? { plan: true } : {};
+  const run = { ...own, ...plan, ...given({ outputSchema }), ...precedenceFlags(flags) };
   if (git === undefined) return { start: { id, task, config: run, attachments, folder }, config };
   await check(git, flags);
   return { start: { id, task, config: { ...run, repository: git }, attachments, folder }, config };
@@ -159,10 +156,7 @@ function precedenceFlags({ priority, tenant }: RunFlags) {
     throw usageError(
       result.error.issues.map(({ path, message }) => `${path.join(".")}: ${message}`).join("; "),
     );
-  return {
-    ...(priority === undefined ? {} : { priority }),
-    ...(tenant === undefined ? {} : { tenant }),
-  };
+  return given({ priority, tenant });
 }
 
 /** @throws ClientError */

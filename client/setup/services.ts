@@ -13,6 +13,7 @@ import { locked, readState, remember, rememberFound, type ServiceName } from "./
 import { chooseQueue, DEFAULT_QUEUE } from "./task-queue.ts";
 import { cacheFolder } from "./temporal-binary.ts";
 import { configuredTemporal, ensureTemporal, TEMPORAL_PORT, TEMPORAL_UI_PORT } from "./temporal.ts";
+import { given } from "../given.ts";
 
 export type { Say } from "./progress.ts";
 
@@ -197,14 +198,14 @@ export function settingOf(name: string): string | undefined {
 }
 
 function withEnvironment(services: Omit<LocalServices, "environment">): LocalServices {
-  const environment: Record<string, string> = {
+  const environment = given({
     DATABASE_URL: services.databaseUrl,
     TEMPORAL_ADDRESS: services.temporalAddress,
     LONGHAUL_TASK_QUEUE: services.taskQueue,
-  };
-  if (services.dockerHost !== undefined) environment["DOCKER_HOST"] = services.dockerHost;
-  if (services.sandboxImage !== undefined) environment["SANDBOX_IMAGE"] = services.sandboxImage;
-  if (services.rehearsalUrl !== undefined) environment["LONGHAUL_REHEARSAL_URL"] = services.rehearsalUrl;
+    DOCKER_HOST: services.dockerHost,
+    SANDBOX_IMAGE: services.sandboxImage,
+    LONGHAUL_REHEARSAL_URL: services.rehearsalUrl,
+  });
   return { ...services, environment };
 }
 
