@@ -9,9 +9,8 @@ import { makePrivate } from "./private-folder.ts";
 import { endProcess } from "./processes.ts";
 import type { Say } from "./progress.ts";
 import { ensureRehearsal, wantsRehearsal } from "./rehearsal-service.ts";
-import { locked, readState, remember, rememberFound, type ServiceName } from "./state.ts";
+import { locked, readState, remember, rememberFound, type ServiceName, type SetUp } from "./state.ts";
 import { chooseQueue, DEFAULT_QUEUE } from "./task-queue.ts";
-import { cacheFolder } from "./temporal-binary.ts";
 import { configuredTemporal, ensureTemporal, TEMPORAL_PORT, TEMPORAL_UI_PORT } from "./temporal.ts";
 import { given } from "../given.ts";
 
@@ -19,12 +18,8 @@ export type { Say } from "./progress.ts";
 
 export type Need = "postgres" | "temporal" | "docker" | "image" | "model";
 
-export interface BringUpOptions {
-  /** Where data, logs and state are kept; default `.longhaul` of the project. */
-  readonly home?: string;
-  /** `free` for tests: no running service but Docker is used, and nothing is durable. */
-  readonly ports?: "fixed" | "free";
-  readonly say: Say;
+/** Default: `.longhaul` of the project, and the usual ports. */
+export interface BringUpOptions extends Pick<SetUp, "say">, Partial<Pick<SetUp, "home" | "ports">> {
   readonly need: readonly Need[];
   /** Of a session's sandbox, if it is not the default one. */
   readonly image?: string;
@@ -51,9 +46,8 @@ export const projectHome = join(projectFolder, ".longhaul");
 
 /** Idempotent; running services are not touched. All services in parallel. @throws ServiceMissing */
 export async function bringUp(options: BringUpOptions): Promise<LocalServices> {
-  const { say, need } = options;
-  const home = options.home ?? projectHome;
-  const ports = options.ports ?? "fixed";
+  const { need, say, home = projectHome, ports = "fixed" } = options;
+  const setUp: SetUp = { home, ports, say };
   makePrivate(home);
   return locked(home, say, async () => {
     const dockerHost = settingOf("DOCKER_HOST");
@@ -65,10 +59,10 @@ export async function bringUp(options: BringUpOptions): Promise<LocalServices> {
     };
     // Each writes its own entry of the state, synchronously: they do not overwrite each other's.
     const [, temporal, image] = await allOrFirstFailure([
-      need.includes("postgres") ? postgres(home, ports, say) : undefined,
-      need.includes("temporal") ? ensureTemporal({ home, ports, say, cache: cacheFolder() }) : undefined,
+      need.includes("postgres") ? postgres(setUp) : undefined,
+      need.includes("temporal") ? ensureTemporal(setUp) : undefined,
       docker(),
-      need.includes("model") && wantsRehearsal() ? ensureRehearsal({ home, ports, say }) : undefined,
+      need.includes("model") && wantsRehearsal() ? ensureRehearsal(setUp) : undefined,
     ] as const);
     // If database and server are both ours, or both configured, sharing one means sharing the other.
     const ownDatabase = ports === "fixed" && settingOf("DATABASE_URL") === undefined;
@@ -147,19 +141,11 @@ export async function bringDown(options: {
   });
 }
 
-async function postgres(home: string, ports: "fixed" | "free", say: Say): Promise<void> {
-  const configured = ports === "fixed" ? settingOf("DATABASE_URL") : undefined;
-  if (configured !== undefined) {
-    await probePostgres(configured);
-    rememberFound(home, "postgres", "DATABASE_URL");
-    return;
-  }
-  await ensurePostgres({
-    home,
-    port: ports === "fixed" ? POSTGRES_PORT : 0,
-    say,
-    durable: ports === "fixed",
-  });
+async function postgres(setUp: SetUp): Promise<void> {
+  const configured = setUp.ports === "fixed" ? settingOf("DATABASE_URL") : undefined;
+  if (configured === undefined) return void (await ensurePostgres(setUp));
+  await probePostgres(configured);
+  rememberFound(setUp.home, "postgres", "DATABASE_URL");
 }
 
 /** The images of sandboxes and of their firewall's set-up. @returns the default one of sandboxes */
