@@ -9,7 +9,7 @@ import { checkRemote, prepareStart, type RunFlags, type Sources } from "../sessi
 import type { Start } from "../sessions/start-session.ts";
 import { readFolder } from "../workspace/workspace-folder.ts";
 import { parseBatch, refuseMistakes, type BatchItem, type Mistake } from "./parse-batch.ts";
-import { given } from "../given.ts";
+import { given } from "../console/given.ts";
 
 export interface PreparedItem extends BatchItem {
   readonly start: Start;

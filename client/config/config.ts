@@ -21,7 +21,7 @@ import { withSharedSkills } from "./shared-skills.ts";
 import { type SandboxFlags, withSandboxFlags } from "./sandbox-flags.ts";
 import { ClientError, missing, usageError } from "../console/errors.ts";
 import { withMachine } from "../registries/session-registries.ts";
-import { given } from "../given.ts";
+import { given } from "../console/given.ts";
 
 export type { Environment };
 
@@ -51,7 +51,6 @@ export interface ResolvedConfig {
   readonly file: string | undefined;
   /** Notes for the person, a line each. */
   readonly notes: readonly string[];
-  /** Models whose windows are assumed. */
   readonly assumed: readonly ModelTarget[];
 }
 

@@ -4,7 +4,7 @@ import { setupSettingsSchema } from "../../activities/config/setup-settings.ts";
 import type { ConfigFile } from "./config-file.ts";
 import type { Devcontainer } from "./devcontainer.ts";
 import { usageError } from "../console/errors.ts";
-import { given } from "../given.ts";
+import { given } from "../console/given.ts";
 
 export const NETWORKS = ["bridge", "none", "listed"] as const;
 

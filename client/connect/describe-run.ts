@@ -5,7 +5,7 @@ import { parseProgress } from "../../activities/contract/call-progress.ts";
 import { oneLine } from "../console/format.ts";
 import type { Temporal } from "./connection.ts";
 import { withTimeout } from "../../worker/connect/with-timeout.ts";
-import { given } from "../given.ts";
+import { given } from "../console/given.ts";
 
 const DESCRIBE_MS = 2_000;
 

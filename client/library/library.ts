@@ -22,13 +22,12 @@ import { requireSession } from "../sessions/with-session.ts";
 import { withdrawMessage } from "../sessions/withdraw-message.ts";
 import { follow } from "../watch/follow.ts";
 import { SharedListener } from "../watch/shared-listener.ts";
-import { pullWorkspace } from "../workspace/pull-workspace.ts";
-import { sessionDiff } from "../workspace/session-diff.ts";
+import { pullWorkspace, sessionDiff } from "../workspace/pull-workspace.ts";
 import { batchesOver, schedulesOver } from "./batches.ts";
 import { attachmentOf, readAttachments, type Attachment } from "../sessions/images.ts";
 import type { ConnectOptions, Event, EventOptions, Longhaul, SayOptions, SessionEnd } from "./types.ts";
 import type { StartOptions } from "./start-options.ts";
-import { given } from "../given.ts";
+import { given } from "../console/given.ts";
 
 const DEFAULT_LIMIT = 50;
 

@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { rootCertificates } from "node:tls";
-import type { Environment } from "../config/environment.ts";
+import type { Environment } from "../../activities/config/providers.ts";
 
 /** Variables for a bundle that tools read, the most common first. */
 const VARIABLES = [

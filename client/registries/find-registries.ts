@@ -3,7 +3,7 @@
  * in one is left out and reported. Files of the current folder are not read: they may have come with a cloned repository. Pure.
  */
 import { PIP_INDEX } from "../../activities/config/public-registries.ts";
-import type { Environment } from "../config/environment.ts";
+import type { Environment } from "../../activities/config/providers.ts";
 
 type Ecosystem = "npm" | "pip" | "cargo" | "go" | "maven";
 /** For each ecosystem with a private registry: the addresses, the main one first. */

@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import { extraCertificates } from "./certificates.ts";
 import { findRegistries, type FoundRegistries } from "./find-registries.ts";
-import type { Environment } from "../config/environment.ts";
+import type { Environment } from "../../activities/config/providers.ts";
 
 export interface MachineRegistries extends FoundRegistries {
   /** PEM; undefined if the machine trusts the public authorities only. */

@@ -9,7 +9,7 @@ import { usageError, unreadable } from "../console/errors.ts";
 import { onlyCertificates } from "./certificates.ts";
 import { withoutCredentials } from "./find-registries.ts";
 import { registriesOfMachine } from "./registries-of-machine.ts";
-import type { Environment } from "../config/environment.ts";
+import type { Environment } from "../../activities/config/providers.ts";
 import { present } from "../console/format.ts";
 
 type Sandbox = RunConfig["sandbox"];

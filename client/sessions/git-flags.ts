@@ -8,7 +8,7 @@ import {
   type SessionGit,
 } from "../../activities/config/git-settings.ts";
 import { usageError } from "../console/errors.ts";
-import { given } from "../given.ts";
+import { given } from "../console/given.ts";
 
 export interface GitFlags {
   readonly repo?: string;

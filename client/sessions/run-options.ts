@@ -21,7 +21,7 @@ import type { Start } from "./start-session.ts";
 import { processStdin, readTask, type Stdin } from "./task-input.ts";
 import { projectFiles } from "../../activities/config/project-files.ts";
 import { readFolder } from "../workspace/workspace-folder.ts";
-import { given } from "../given.ts";
+import { given } from "../console/given.ts";
 
 export interface RunFlags extends GitFlags, SandboxFlags, ContainerFlags {
   readonly model?: string;

@@ -11,7 +11,7 @@ import type { Services } from "../connect/connection.ts";
 import { unlessGone } from "../connect/describe-run.ts";
 import { clientSanitizer } from "../config/config.ts";
 import { notPossible, usageError } from "../console/errors.ts";
-import { given } from "../given.ts";
+import { given } from "../console/given.ts";
 
 /** How long to wait for a worker before the answer is left with Temporal. */
 const REPLY_MS = 5_000;

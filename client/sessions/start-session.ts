@@ -22,7 +22,7 @@ import { staticSummary, taskDetails, taskSummary } from "./session-text.ts";
 import { isMissingTable } from "../lookup/unless-table-missing.ts";
 import type { ProjectFiles } from "../../activities/config/project-files.ts";
 import type { FolderContent } from "../workspace/workspace-folder.ts";
-import { given } from "../given.ts";
+import { given } from "../console/given.ts";
 
 export interface Start {
   /** An id of the person's choice; starting the same task under it again attaches to it. */
@@ -53,7 +53,6 @@ export async function startSession(services: Services, asked: Start): Promise<St
   return { id: sessionId, attached };
 }
 
-/** The person's input, cleaned for the store, Temporal and the model. */
 function cleaned({ id, task, config, attachments, folder, acceptEnded = false }: Start): Start {
   const { clean } = clientSanitizer();
   const instructions = folder?.instructions;

@@ -212,15 +212,15 @@ function isTakenUp(row: SessionRow, run: RunDescription | undefined): boolean {
 function statusOf(row: SessionRow, run: RunDescription | undefined): string {
   if (isTakenUp(row, run)) return "active";
   if (hasEnded(row)) return row.status;
-  return CLOSED[run?.status ?? ""] ?? row.status;
+  return CLOSED.get(run?.status ?? "") ?? row.status;
 }
 
-const CLOSED: Readonly<Record<string, string>> = {
-  TERMINATED: "cancelled",
-  CANCELLED: "cancelled",
-  FAILED: "failed",
-  TIMED_OUT: "failed",
-};
+const CLOSED = new Map([
+  ["TERMINATED", "cancelled"],
+  ["CANCELLED", "cancelled"],
+  ["FAILED", "failed"],
+  ["TIMED_OUT", "failed"],
+]);
 
 interface KnownConfig {
   readonly model?: string;

@@ -8,7 +8,7 @@ import { registriesOfMachine } from "../registries/registries-of-machine.ts";
 import { bootstrapImage, bootstrapObstacle, followProgress } from "./sandbox-image/bootstrap-image.ts";
 import { ServiceMissing } from "../../worker/connect/service-missing.ts";
 import { reasonOf } from "../../activities/contract/reason-of.ts";
-import { given } from "../given.ts";
+import { given } from "../console/given.ts";
 
 /** The Dockerfile's base image. */
 const BASE_IMAGES = ["debian:trixie-slim", "node:24-trixie-slim"];

@@ -1,10 +1,12 @@
 /** Starts missing services and finds running ones: everything a worker needs, in one call. */
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { ensureDocker } from "./docker-engine.ts";
-import { ensurePostgres, ownPostgresUrl, POSTGRES_PORT } from "./postgres.ts";
 import { DEFAULT_IMAGE, imageNamed } from "../../activities/config/default-image.ts";
 import { dockerHasImage, probePostgres } from "../../worker/connect/probe.ts";
+import { usageError } from "../console/errors.ts";
+import { given } from "../console/given.ts";
+import { ensureDocker } from "./docker-engine.ts";
+import { ensurePostgres, ownPostgresUrl, POSTGRES_PORT } from "./postgres.ts";
 import { makePrivate } from "./private-folder.ts";
 import { endProcess } from "./processes.ts";
 import type { Say } from "./progress.ts";
@@ -12,7 +14,6 @@ import { ensureRehearsal, wantsRehearsal } from "./rehearsal-service.ts";
 import { locked, readState, remember, rememberFound, type ServiceName, type SetUp } from "./state.ts";
 import { chooseQueue, DEFAULT_QUEUE } from "./task-queue.ts";
 import { configuredTemporal, ensureTemporal, TEMPORAL_PORT, TEMPORAL_UI_PORT } from "./temporal.ts";
-import { given } from "../given.ts";
 
 export type { Say } from "./progress.ts";
 
@@ -197,3 +198,13 @@ function withEnvironment(services: Omit<LocalServices, "environment">): LocalSer
 
 /** Only ids and codes are sent to Temporal: people's texts are in Postgres alone. */
 export const idsOnly = (): boolean => settingOf("LONGHAUL_HISTORY") === "ids";
+
+/** The value is not printed: it may contain a password. @throws ClientError (usage) */
+export function checkAddresses(): void {
+  const url = settingOf("DATABASE_URL");
+  if (url === undefined || /^(?:postgres(?:ql)?|socket):|^\//.test(url)) return;
+  throw usageError(
+    "DATABASE_URL is not an address of a Postgres server.",
+    "Expected postgres://USER:PASSWORD@HOST:PORT/NAME; unset it to use a server that longhaul up brings up.",
+  );
+}

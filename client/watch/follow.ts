@@ -172,22 +172,22 @@ class Follower {
   }
 }
 
-const CANCELLED: Readonly<Record<string, string>> = {
-  TERMINATED: "The run was terminated in Temporal; the session can be resumed.",
-  CANCELLED: "The run was cancelled before it could write its outcome.",
-};
-const FAILED: Readonly<Record<string, string>> = {
-  TIMED_OUT: "The run exceeded its time limit in Temporal.",
-  FAILED: "The run failed before it could write its outcome: see the Web UI.",
-  COMPLETED: "The run completed without writing its outcome.",
-  GONE: "Temporal has no such run (any more); the session can be resumed.",
-};
+const CANCELLED = new Map([
+  ["TERMINATED", "The run was terminated in Temporal; the session can be resumed."],
+  ["CANCELLED", "The run was cancelled before it could write its outcome."],
+]);
+const FAILED = new Map([
+  ["TIMED_OUT", "The run exceeded its time limit in Temporal."],
+  ["FAILED", "The run failed before it could write its outcome: see the Web UI."],
+  ["COMPLETED", "The run completed without writing its outcome."],
+  ["GONE", "Temporal has no such run (any more); the session can be resumed."],
+]);
 
 /** The outcome of a closed run that could not store it. */
 function endOf(status = ""): { status: string; reason: string } | undefined {
-  const reason = CANCELLED[status] ?? FAILED[status];
+  const reason = CANCELLED.get(status) ?? FAILED.get(status);
   if (reason === undefined) return undefined;
-  return { status: status in CANCELLED ? "cancelled" : "failed", reason };
+  return { status: CANCELLED.has(status) ? "cancelled" : "failed", reason };
 }
 
 /** Wakes on a notification; falls back to polling without a connection to listen on. */

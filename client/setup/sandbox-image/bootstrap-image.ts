@@ -13,7 +13,7 @@ import { findOnPath, run } from "../processes.ts";
 import { type Say, slowly } from "../progress.ts";
 import { registriesOfMachine } from "../../registries/registries-of-machine.ts";
 import { type AptSource, findAptSource } from "./apt-source.ts";
-import { given } from "../../given.ts";
+import { given } from "../../console/given.ts";
 
 /** The release of the Dockerfile. */
 const SUITE = "trixie";
