@@ -35,7 +35,6 @@ export interface BatchItemDocument {
   readonly status: string;
   readonly session: string | null;
   readonly attempt: number;
-  /** Type of the failure that ended it. */
   readonly failure: string | null;
   readonly task: string;
 }

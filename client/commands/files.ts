@@ -9,8 +9,7 @@ import { recordAction } from "../sessions/record-action.ts";
 import { SESSION, withSession } from "../sessions/with-session.ts";
 import { applyOnBranch } from "../workspace/apply-on-branch.ts";
 import { patchFiles } from "../workspace/patch-files.ts";
-import { pullNotes, pullWorkspace } from "../workspace/pull-workspace.ts";
-import { sessionDiff } from "../workspace/session-diff.ts";
+import { pullNotes, pullWorkspace, sessionDiff } from "../workspace/pull-workspace.ts";
 
 interface PullFlags {
   readonly force?: boolean;

@@ -87,7 +87,6 @@ async function list({ json }: ScheduleFlags, output: Output): Promise<ExitCode> 
   return exitCodes.completed;
 }
 
-/** A schedule as two lines. */
 function scheduleText(document: ScheduleDocument, style: Style): string {
   const { name, state, cron, timeZone, overlap, next, last, running, task } = document;
   const isRunning = running.length > 0;

@@ -129,7 +129,6 @@ const KINDS: Readonly<Record<string, string>> = {
   null: "nothing",
 };
 
-/** zod's message in plain words. */
 function inPlainWords(message: string): string {
   const [, wanted = "", given = ""] = /^Invalid input: expected (\w+), received (\w+)$/.exec(message) ?? [];
   const kind = KINDS[wanted] ?? wanted;

@@ -22,7 +22,6 @@ export type ExitCode = (typeof exitCodes)[keyof typeof exitCodes];
 export class ClientError extends Error {
   override readonly name = "ClientError";
   readonly exitCode: ExitCode;
-  /** One way to fix it. */
   readonly fix: string | undefined;
 
   constructor(

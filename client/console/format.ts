@@ -172,3 +172,12 @@ export function listNames(names: readonly string[]): string {
   const more = names.length - shown.length;
   return `${shown.join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
 }
+
+/** A tool call by its input: its command, its path …; else the whole input. */
+export function firstString(input: Record<string, unknown>): string {
+  for (const name of ["command", "path", "pattern", "query", "handle", "id"]) {
+    const value = input[name];
+    if (typeof value === "string") return value;
+  }
+  return JSON.stringify(input);
+}

@@ -10,7 +10,6 @@ const WHO = { user: "you", agent: "agent", system: "note" } as const;
 export interface TimelineStep {
   readonly step: TrajectoryStep;
   readonly calls: readonly ShownCall[];
-  /** A person's attachments. */
   readonly pictures: readonly Picture[];
 }
 

@@ -17,7 +17,6 @@ import { workflowOptions } from "./start-session.ts";
 export interface ForkOrder {
   /** The first step that is not copied; undefined: everything finished is copied. */
   readonly fromStep: number | undefined;
-  /** The first message to the new session. */
   readonly message: string | undefined;
   readonly id: string | undefined;
 }

@@ -16,7 +16,6 @@ import { recordAction } from "./record-action.ts";
 const POLL_MS = 100;
 /** How long to wait for a worker before the interrupt is left with Temporal. */
 const REPLY_MS = 5_000;
-/** How long to wait for the step's end. */
 const MAX_WAIT_MS = 20_000;
 
 export interface Interrupted extends Kept {

@@ -128,7 +128,6 @@ export async function partsOf(services: Services, message: NewMessage): Promise<
   return parts;
 }
 
-/** The person's input, cleaned for the store, Temporal and the model. */
 function cleaned({ id, text, attachments }: NewMessage): NewMessage {
   const { clean } = clientSanitizer();
   return {

@@ -58,7 +58,6 @@ export function staticSummary(task: string): string {
   return `${kept}…`;
 }
 
-/** Each line quoted, with nothing to act on. */
 function quoted(text: string): string {
   return text
     .split(/\r?\n/)

@@ -1,6 +1,5 @@
 /** A conversation as people read it in a terminal or a pager. Pure. */
-import { firstString } from "../console/describe-call.ts";
-import { harmless, plural, stamp, present } from "../console/format.ts";
+import { firstString, harmless, plural, stamp, present } from "../console/format.ts";
 import type { Style } from "../console/output.ts";
 import type { TrajectoryStep } from "./trajectory.ts";
 

@@ -12,7 +12,6 @@ import { recordNow } from "./record-action.ts";
 import { withRunning } from "./running-session.ts";
 import { hasEnded } from "./start-session.ts";
 
-/** How long to wait for a worker. */
 const REPLY_MS = 5_000;
 
 /** @throws ClientError (impossible) if the agent has read it already, (missing) if no worker answers */

@@ -35,7 +35,6 @@ export function workerOrigin(environment: Environment): WorkerOrigin {
 
 export interface OriginDifference {
   readonly code: boolean;
-  /** Settings that are changed or new. */
   readonly changed: readonly string[];
   /** Settings that the worker has and this environment lacks. */
   readonly lacking: readonly string[];

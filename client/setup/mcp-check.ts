@@ -86,7 +86,7 @@ export function listMcpServers(
 /** One line a server. */
 export async function mcpChecks(
   settings: Pick<AgentConfig, "mcpServers" | "sandbox">,
-  environment: Environment,
+  environment: Environment = process.env,
 ): Promise<Diagnosis["checks"]> {
   const findings = await listMcpServers(settings, environment);
   return findings.map(({ server, place, era, tools, failed }) => {

@@ -8,7 +8,6 @@ import { runcOf, type Runc } from "../../activities/sandbox/docker/known-escapes
 import { withTimeout } from "../../worker/connect/with-timeout.ts";
 import { reasonOf } from "../../activities/contract/reason-of.ts";
 
-/** What a check found. */
 export interface Finding {
   readonly ok: boolean;
   /** Not ideal, or not measured; nothing that stops a task. */
