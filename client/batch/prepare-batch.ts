@@ -9,6 +9,7 @@ import { checkRemote, prepareStart, type RunFlags, type Sources } from "../sessi
 import type { Start } from "../sessions/start-session.ts";
 import { readFolder } from "../workspace/workspace-folder.ts";
 import { parseBatch, refuseMistakes, type BatchItem, type Mistake } from "./parse-batch.ts";
+import { given } from "../console/given.ts";
 
 export interface PreparedItem extends BatchItem {
   readonly start: Start;
@@ -66,13 +67,11 @@ function itemFlags(item: BatchItem, flags: RunFlags, folder: string): RunFlags {
   const base = workspace === undefined ? withoutOther : withoutGit;
   const merged: RunFlags = {
     ...base,
-    ...(repo === undefined ? {} : { repo }),
-    ...(ref === undefined ? {} : { ref }),
-    ...(workspace === undefined ? {} : { workspace: resolve(folder, workspace) }),
-    ...(model === undefined ? {} : { model }),
-    ...(config === undefined ? {} : { config: resolve(folder, config) }),
-    ...(priority === undefined ? {} : { priority }),
-    ...(tenant === undefined ? {} : { tenant }),
+    ...given({ repo, ref, model, priority, tenant }),
+    ...given({
+      workspace: workspace && resolve(folder, workspace),
+      config: config && resolve(folder, config),
+    }),
     questions: flags.questions ?? "deny",
   };
   if (flags.maxCost === undefined) return merged;

@@ -36,7 +36,6 @@ export interface BatchOrder {
 export interface StartedBatch {
   /** It ran already, with the same items. */
   readonly attached: boolean;
-  /** Number of sessions to start now. */
   readonly begun: number;
   readonly completed: number;
 }

@@ -6,13 +6,8 @@ import type { Services } from "../connect/connection.ts";
 import { exitCodes, usageError, type ExitCode } from "../console/errors.ts";
 import { plural } from "../console/format.ts";
 import type { Output } from "../console/output.ts";
-import {
-  positiveAmount,
-  positiveInteger,
-  REHEARSAL_NOTE,
-  withItemFlags,
-  type RunFlags,
-} from "../sessions/run-options.ts";
+import { positiveAmount, positiveInteger } from "../sessions/flag-values.ts";
+import { REHEARSAL_NOTE, withItemFlags, type RunFlags } from "../sessions/run-options.ts";
 
 interface BatchFlags extends RunFlags {
   readonly concurrency: number;

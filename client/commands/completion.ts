@@ -32,7 +32,6 @@ export const completionCommand =
     };
   };
 
-/** Every command as it describes itself. */
 function describeCommands(commands: readonly CommandEntry[], output: Output): Promise<CompletedCommand[]> {
   return Promise.all(
     commands.map(async ({ name, aliases = [], about, load }) => {

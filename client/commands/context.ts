@@ -68,7 +68,6 @@ export function contextText(report: ContextReport, style: Style): string {
   ].join("\n");
 }
 
-/** The calculation behind the total, figure by figure. */
 function basisLine({ basis, used, ratio }: ContextReport): string {
   if (basis === null) {
     return `basis: ${used} (estimated) from the text in view, calibration factor ${ratio.toFixed(3)}: no usable bill covers this view`;

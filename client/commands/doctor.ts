@@ -1,35 +1,30 @@
 /** `longhaul doctor`: what is found, what is missing, how to fix it, and where each setting comes from. */
 import type { Command } from "commander";
 import type { Diagnosis } from "../setup/doctor.ts";
-import { describeSettings, readSettings } from "../config/config.ts";
+import { describeSettings } from "../config/config.ts";
 import { exitCodes, type ExitCode } from "../console/errors.ts";
 import type { Output, Style } from "../console/output.ts";
+import { present } from "../console/format.ts";
 
 export function doctorCommand(command: Command, output: Output) {
   command.option("--config <file>", "configuration file").option("--json", "one JSON document");
   return async (flags: { readonly config?: string; readonly json?: boolean }): Promise<ExitCode> => {
     const own = describeSettings(flags);
-    const { diagnose } = await import("../setup/doctor.ts");
-    const { modelServerCheck } = await import("../setup/model-check.ts");
-    const [{ checks: found, settings }, server] = await Promise.all([
-      diagnose({ sandbox: own.sandbox, model: own.choice }),
-      own.run === undefined ? undefined : modelServerCheck(own.run, readSettings(flags).environment),
+    const { run, sandbox } = own;
+    const [{ diagnose }, { modelServerCheck }, { mcpChecks }] = await Promise.all([
+      import("../setup/doctor.ts"),
+      import("../setup/model-check.ts"),
+      import("../setup/mcp-check.ts"),
     ]);
-    const { mcpServers } = own.run ?? {};
-    const servers =
-      mcpServers === undefined || own.sandbox === undefined
-        ? []
-        : await (
-            await import("../setup/mcp-check.ts")
-          ).mcpChecks({ mcpServers, sandbox: own.sandbox }, readSettings(flags).environment);
-    const checks = [...found, ...(server === undefined ? [] : [server]), ...servers];
-    const diagnosis = {
-      checks: [...checks, own.check],
-      settings: [
-        ...settings.filter(({ name }) => !own.settings.some((other) => other.name === name)),
-        ...own.settings,
-      ],
-    };
+    const [{ checks: found, settings }, server] = await Promise.all([
+      diagnose({ sandbox, model: own.choice }),
+      run && modelServerCheck(run),
+    ]);
+    const mcpServers = run?.mcpServers ?? {};
+    const servers = sandbox === undefined ? [] : await mcpChecks({ mcpServers, sandbox });
+    const checks = present(...found, server, ...servers);
+    const others = settings.filter(({ name }) => !own.settings.some((other) => other.name === name));
+    const diagnosis = { checks: [...checks, own.check], settings: [...others, ...own.settings] };
     if (flags.json === true) output.json(diagnosis, 2);
     else output.result(`${output.hints(doctorText(diagnosis, output.style))}\n`);
     if (!own.check.ok) return exitCodes.usage;
@@ -43,10 +38,12 @@ export function doctorText({ checks, settings }: Diagnosis, style: Style): strin
     ...settings.map(({ name }) => name.length),
   );
   return [
-    ...checks.flatMap(({ name, ok, warning, found, fix }) => [
-      `${markOf(ok, warning, style)} ${name.padEnd(width)}  ${found}`,
-      ...(fix === undefined ? [] : [`  ${"".padEnd(width)}  ${style("yellow", `→ ${fix}`)}`]),
-    ]),
+    ...checks.flatMap(({ name, ok, warning, found, fix }) =>
+      present(
+        `${markOf(ok, warning, style)} ${name.padEnd(width)}  ${found}`,
+        fix !== undefined && `  ${"".padEnd(width)}  ${style("yellow", `→ ${fix}`)}`,
+      ),
+    ),
     "",
     ...settings.map(
       ({ name, value, source }) => `  ${name.padEnd(width)}  ${value}  ${style("dim", `(${source})`)}`,

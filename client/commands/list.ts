@@ -1,9 +1,9 @@
 /** `longhaul list`: sessions, newest first. */
 import { Option, type Command } from "commander";
 import type { Output, Style } from "../console/output.ts";
-import { ago, dollars, oneLine, percent } from "../console/format.ts";
-import { listDocuments } from "../sessions/list-documents.ts";
-import { positiveInteger } from "../sessions/run-options.ts";
+import { ago, dollars, percent, table } from "../console/format.ts";
+import { listDocuments } from "../sessions/session-status.ts";
+import { positiveInteger } from "../sessions/flag-values.ts";
 import type { SessionStatusDocument } from "../sessions/status-document.ts";
 import { withServices } from "../sessions/with-session.ts";
 
@@ -40,34 +40,23 @@ function noSessions({ status, parent }: ListFlags): string {
     : `There are no sessions with status ${status}. All of them: longhaul list`;
 }
 
+const HEAD = ["ID", "STATUS", "STEP", "CONTEXT", "COST", "STARTED", "TASK"];
+
 export function listText(
   documents: readonly SessionStatusDocument[],
   style: Style,
   columns: number,
   now: Date,
 ): string {
-  const rows = documents.map((document) => ({
-    id: document.id,
-    status: document.status,
-    step: String(document.step),
-    context: percent(document.context.used, document.context.limit),
-    cost: document.costUsd === null ? "–" : dollars(document.costUsd),
-    begun: ago(new Date(document.createdAt), now),
-    task: document.task,
-  }));
-  const head = {
-    id: "ID",
-    status: "STATUS",
-    step: "STEP",
-    context: "CONTEXT",
-    cost: "COST",
-    begun: "STARTED",
-    task: "TASK",
-  };
-  const names = ["id", "status", "step", "context", "cost", "begun"] as const;
-  const widths = names.map((name) => Math.max(...[head, ...rows].map((row) => row[name].length)));
-  const room = Math.max(20, columns - widths.reduce((sum, width) => sum + width + 2, 0));
-  const line = (row: typeof head) =>
-    [...names.map((name, index) => row[name].padEnd(widths[index] ?? 0)), oneLine(row.task, room)].join("  ");
-  return [style("dim", line(head)), ...rows.map(line)].join("\n");
+  const rows = documents.map(({ id, status, step, context, costUsd, createdAt, task }) => [
+    id,
+    status,
+    String(step),
+    percent(context.used, context.limit),
+    costUsd === null ? "–" : dollars(costUsd),
+    ago(new Date(createdAt), now),
+    task,
+  ]);
+  const [head = "", ...lines] = table([HEAD, ...rows], columns);
+  return [style("dim", head), ...lines].join("\n");
 }

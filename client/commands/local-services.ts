@@ -16,8 +16,8 @@ export function upCommand(command: Command, output: Output) {
   command.option("--detach", "leave them running and return; `longhaul down` ends them");
   return async ({ detach = false }: { readonly detach?: boolean }): Promise<ExitCode> => {
     const { up } = await import("../setup/up.ts");
-    const code = await up({ say: (line) => output.note(`${line}\n`), detach });
-    return code === 0 ? exitCodes.completed : exitCodes.failed;
+    const isWell = await up({ say: (line) => output.note(`${line}\n`), detach });
+    return isWell ? exitCodes.completed : exitCodes.failed;
   };
 }
 

@@ -7,6 +7,7 @@ import { clientSanitizer, readSettings } from "../config/config.ts";
 import { exitCodes, missing, usageError, type ExitCode } from "../console/errors.ts";
 import { oneLine, plural, tokens } from "../console/format.ts";
 import type { Output, Style } from "../console/output.ts";
+import type { Environment } from "../config/environment.ts";
 
 interface McpFlags {
   readonly config?: string;
@@ -53,11 +54,7 @@ export function mcpCommand(command: Command, output: Output) {
   };
 }
 
-async function login(
-  target: LoginTarget,
-  environment: Readonly<Record<string, string | undefined>>,
-  output: Output,
-): Promise<ExitCode> {
+async function login(target: LoginTarget, environment: Environment, output: Output): Promise<ExitCode> {
   const { loginToMcp } = await import("../setup/mcp-login.ts");
   const secret = environment["LONGHAUL_CREDENTIALS_KEY"] || undefined;
   try {

@@ -12,7 +12,7 @@ import {
 } from "../../activities/config/providers.ts";
 import { DEFAULT_MODEL } from "../../activities/config/default-model.ts";
 import { readSettings } from "../config/config.ts";
-import { tokens } from "../console/format.ts";
+import { tokens, table } from "../console/format.ts";
 import type { Output, Style } from "../console/output.ts";
 
 interface ModelsFlags {
@@ -101,17 +101,10 @@ export function modelsText(rows: readonly ModelRow[], style: Style, dated: strin
     row.images ? "yes" : "",
     row.ends ?? "",
   ]);
-  const widths = HEAD.map((_, column) =>
-    Math.max(...[HEAD, ...cells].map((row) => row[column]?.length ?? 0)),
-  );
-  const line = (row: readonly string[]) =>
-    row
-      .map((cell, column) => cell.padEnd(widths[column] ?? 0))
-      .join("  ")
-      .trimEnd();
+  const [head = "", ...lines] = table([HEAD, ...cells], Infinity).map((line) => line.trimEnd());
   return [
-    style("dim", line(HEAD)),
-    ...cells.map((row, index) => (rows[index]?.usable ? line(row) : style("dim", line(row)))),
+    style("dim", head),
+    ...lines.map((line, index) => (rows[index]?.usable ? line : style("dim", line))),
     style(
       "dim",
       `${rows.some(({ usable }) => usable) ? "✓ its key is there. " : ""}Prices in USD per million tokens, as of ${dated}; some cost more in long requests.`,

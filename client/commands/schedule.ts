@@ -1,16 +1,11 @@
 /** `longhaul schedule`: sessions that begin at fixed times. */
 import { Option, type Command } from "commander";
 import { exitCodes, notPossible, usageError, type ExitCode } from "../console/errors.ts";
-import { oneLine } from "../console/format.ts";
+import { oneLine, present } from "../console/format.ts";
 import type { Output, Style } from "../console/output.ts";
 import type { Overlap, ScheduleDocument } from "../schedules/schedules.ts";
-import {
-  positiveAmount,
-  prepareStart,
-  REHEARSAL_NOTE,
-  withSettingFlags,
-  type RunFlags,
-} from "../sessions/run-options.ts";
+import { positiveAmount } from "../sessions/flag-values.ts";
+import { prepareStart, REHEARSAL_NOTE, withSettingFlags, type RunFlags } from "../sessions/run-options.ts";
 
 const VERBS = ["create", "list", "pause", "resume", "delete", "run"];
 /** With the time that Temporal appends, a session's id has at most 64 characters. */
@@ -92,16 +87,16 @@ async function list({ json }: ScheduleFlags, output: Output): Promise<ExitCode> 
   return exitCodes.completed;
 }
 
-/** A schedule as two lines. */
 function scheduleText(document: ScheduleDocument, style: Style): string {
   const { name, state, cron, timeZone, overlap, next, last, running, task } = document;
-  const ended = last === null ? [] : [`last ${last}`];
-  const facts = [
+  const isRunning = running.length > 0;
+  const facts = present(
     `${cron ?? "–"} ${timeZone ?? ""}`.trim(),
     `overlap ${overlap ?? "–"}`,
-    ...(state === "active" ? [`next ${next ?? "–"}`] : []),
-    ...(running.length > 0 ? [`runs ${running.join(", ")}`] : ended),
-  ];
+    state === "active" && `next ${next ?? "–"}`,
+    isRunning && `runs ${running.join(", ")}`,
+    !isRunning && last !== null && `last ${last}`,
+  );
   return `${style("bold", name)}  ${state}  ${facts.join(" · ")}\n  ${oneLine(task, 160)}`;
 }
 

@@ -2,7 +2,7 @@
 import type { Command } from "commander";
 import { doubtText } from "../console/doubt-text.ts";
 import type { Output, Style } from "../console/output.ts";
-import { bar, dollars, duration, oneLine, percent, plural, tokens } from "../console/format.ts";
+import { bar, dollars, duration, oneLine, percent, plural, tokens, present } from "../console/format.ts";
 import { readStatus } from "../sessions/session-status.ts";
 import type { SessionStatusDocument } from "../sessions/status-document.ts";
 import { SESSION, withSession } from "../sessions/with-session.ts";
@@ -20,6 +20,8 @@ export function statusCommand(command: Command, output: Output) {
     });
 }
 
+type Row = [name: string, value: string];
+
 /** A session's state as a few aligned lines. */
 export function statusText(
   document: SessionStatusDocument,
@@ -30,10 +32,10 @@ export function statusText(
   const { context, usage } = document;
   const until = document.endedAt === null ? now : new Date(document.endedAt);
   const elapsed = duration(until.getTime() - Date.parse(document.createdAt));
-  const rows: [string, string][] = [
+  const rows = present<Row>(
     ["task", oneLine(document.task, 160)],
-    ...(document.owner === null ? [] : [["owner", oneLine(document.owner, 100)] satisfies [string, string]]),
-    ...turnRow(document),
+    document.owner !== null && ["owner", oneLine(document.owner, 100)],
+    turnRow(document),
     ["status", `${style("bold", document.status)}${hintOf(document)}, ${elapsed}`],
     [
       "step",
@@ -43,42 +45,35 @@ export function statusText(
       "context",
       `${bar(context.used, context.limit)} ${percent(context.used, context.limit)} of the window · ${tokens(context.used)} of ${tokens(context.limit)} tokens${context.estimated ? " (estimated)" : ""}`,
     ],
-    ...(document.trouble === null ? [] : [["retries", document.trouble] satisfies [string, string]]),
-    ...(document.limits.deadline === null
-      ? []
-      : [["deadline", document.limits.deadline] satisfies [string, string]]),
+    document.trouble !== null && ["retries", document.trouble],
+    document.limits.deadline !== null && ["deadline", document.limits.deadline],
     ["compacted", plural(document.compactionRounds, "round")],
     ["model", document.model ?? "–"],
     [
       "used",
       `${tokens(usage.input)} tokens in (${percent(usage.cached, usage.input)} cached), ${tokens(usage.output)} out, ${plural(usage.calls, "call")}${document.costUsd === null ? "" : `, ${dollars(document.costUsd)}${estimatedPart(document.costEstimatedUsd)}`}`,
     ],
-    ...(document.usageDoubtful ? [["counts", doubtText()] satisfies [string, string]] : []),
+    document.usageDoubtful && ["counts", doubtText()],
     ...gitRows(document),
-    ...document.questions.map(({ id, kind, text, session }, index): [string, string] => [
+    ...document.questions.map(({ id, kind, text, session }, index): Row => [
       index === 0 ? "asks" : "",
       `${id} ${kind === "ask" ? "" : `(${kind}) `}${oneLine(text, 100)}: longhaul answer ${session} ${id}`,
     ]),
     ...familyRows(document),
     ["queue", queueText(document)],
-    ...document.queue.map(({ text }, index): [string, string] => ["", `${index + 1}. ${oneLine(text, 100)}`]),
-    ...(document.result === null || document.result === ""
-      ? []
-      : [["result", oneLine(document.result, 400)] satisfies [string, string]]),
-    ...errorRow(document.error),
-    ...(ui === undefined ? [] : [["web", ui] satisfies [string, string]]),
-  ];
+    ...document.queue.map(({ text }, index): Row => ["", `${index + 1}. ${oneLine(text, 100)}`]),
+    Boolean(document.result) && ["result", oneLine(document.result ?? "", 400)],
+    errorRow(document.error),
+    ui !== undefined && ["web", ui],
+  );
   const title = style("bold", document.id);
   return [title, ...rows.map(([name, value]) => `  ${style("dim", name.padEnd(10))}${value}`)].join("\n");
 }
 
 /** Whose turn it is when workers are scarce, if that was configured. */
-function turnRow({ priority, tenant }: SessionStatusDocument): [string, string][] {
-  const said = [
-    ...(priority === null ? [] : [`priority ${priority}`]),
-    ...(tenant === null ? [] : [`tenant ${tenant}`]),
-  ];
-  return said.length === 0 ? [] : [["turn", said.join(", ")]];
+function turnRow({ priority, tenant }: SessionStatusDocument): Row | false {
+  const said = present(priority !== null && `priority ${priority}`, tenant !== null && `tenant ${tenant}`);
+  return said.length > 0 && ["turn", said.join(", ")];
 }
 
 /** Less than a cent in ten thousand is noise. */
@@ -86,27 +81,25 @@ function estimatedPart(usd: number): string {
   return usd < 0.000_1 ? "" : ` (${dollars(usd)} of it estimated: requests without a bill)`;
 }
 
-function gitRows({ id, git, delivery }: SessionStatusDocument): [string, string][] {
+function gitRows({ id, git, delivery }: SessionStatusDocument): Row[] {
   if (git === null) return [];
   const pushed = git.pushed === null ? "not pushed" : `pushed at ${git.pushed.slice(0, 12)}`;
   const refused =
     delivery === "refused" ? ` · the last delivery was refused: try again with longhaul push ${id}` : "";
-  return [
+  return present<Row>(
     ["git", `${git.branch} of ${git.url}, ${pushed}${refused}`],
-    ...(git.pullRequest === null ? [] : [["", git.pullRequest] satisfies [string, string]]),
-  ];
+    git.pullRequest !== null && ["", git.pullRequest],
+  );
 }
 
-function familyRows({ parent, children }: SessionStatusDocument): [string, string][] {
-  return [
-    ...(parent === null
-      ? []
-      : [["parent", `${parent.id}, its call ${parent.call}`] satisfies [string, string]]),
-    ...children.map(({ id, status, step, costUsd, about }, index): [string, string] => {
+function familyRows({ parent, children }: SessionStatusDocument): Row[] {
+  return present<Row>(
+    parent !== null && ["parent", `${parent.id}, its call ${parent.call}`],
+    ...children.map(({ id, status, step, costUsd, about }, index): Row => {
       const cost = costUsd === null ? "" : `, ${dollars(costUsd)}`;
       return [index === 0 ? "delegates" : "", `${id} ${status}, step ${step}${cost}: ${about}`];
     }),
-  ];
+  );
 }
 
 function queueText({ id, queue, endedAt }: SessionStatusDocument): string {
@@ -130,8 +123,8 @@ function hintOf(document: SessionStatusDocument): string {
     : ` (waits for a worker of build ${document.build}; \`longhaul doctor\` says how to move it to another)`;
 }
 
-function errorRow(error: unknown): [string, string][] {
-  if (typeof error !== "object" || error === null) return [];
+function errorRow(error: unknown): Row | false {
+  if (typeof error !== "object" || error === null) return false;
   const { type, message } = error as { type?: string; message?: string };
-  return [["error", oneLine(`${type ?? "failed"}: ${message ?? ""}`, 400)]];
+  return ["error", oneLine(`${type ?? "failed"}: ${message ?? ""}`, 400)];
 }

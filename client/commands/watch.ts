@@ -3,7 +3,8 @@ import type { Command } from "commander";
 import type { Output } from "../console/output.ts";
 import { tellNoWorker } from "../connect/no-worker.ts";
 import { hasEnded } from "../sessions/start-session.ts";
-import { EXIT_ON_QUESTION, wholeNumber } from "../sessions/run-options.ts";
+import { wholeNumber } from "../sessions/flag-values.ts";
+import { EXIT_ON_QUESTION } from "../sessions/run-options.ts";
 import { SESSION, withSession } from "../sessions/with-session.ts";
 import { watchSession } from "../watch/watch-session.ts";
 

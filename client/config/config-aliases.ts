@@ -1,6 +1,6 @@
 /** Other spellings of settings that `longhaul.yaml` accepts (requirement D2), mapped to the documented ones. */
 
-type Group = Readonly<Record<string, unknown>>;
+export type Group = Readonly<Record<string, unknown>>;
 
 const TOOLS: Readonly<Record<string, string>> = { read: "read_file", grep: "grep_content" };
 
@@ -55,6 +55,6 @@ function toolOf(tool: Group): Group {
   return { ...Object.fromEntries(rest), limits: { ...own, ...limits } };
 }
 
-function isGroup(value: unknown): value is Group {
+export function isGroup(value: unknown): value is Group {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }

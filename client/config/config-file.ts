@@ -6,7 +6,7 @@ import type { z } from "zod";
 import { agentConfigSchema } from "../../activities/config/agent-config.ts";
 import { nearest } from "../../activities/contract/nearest.ts";
 import { usageError, unreadable } from "../console/errors.ts";
-import { withoutAliases } from "./config-aliases.ts";
+import { isGroup, withoutAliases, type Group } from "./config-aliases.ts";
 
 /** The file's own settings, without defaults, to merge over the defaults. */
 export type ConfigFile = z.input<typeof agentConfigSchema>;
@@ -50,8 +50,6 @@ export function layered(lower: ConfigFile, upper: ConfigFile): ConfigFile {
   return mergeGroups({ ...lower }, { ...upper });
 }
 
-type Group = Readonly<Record<string, unknown>>;
-
 function mergeGroups(lower: Group, upper: Group): Group {
   const merged: Record<string, unknown> = { ...lower };
   for (const [key, value] of Object.entries(upper)) {
@@ -60,9 +58,6 @@ function mergeGroups(lower: Group, upper: Group): Group {
   }
   return merged;
 }
-
-const isGroup = (value: unknown): value is Group =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
 
 function describe(
   issue: z.core.$ZodIssue,
@@ -134,7 +129,6 @@ const KINDS: Readonly<Record<string, string>> = {
   null: "nothing",
 };
 
-/** zod's message in plain words. */
 function inPlainWords(message: string): string {
   const [, wanted = "", given = ""] = /^Invalid input: expected (\w+), received (\w+)$/.exec(message) ?? [];
   const kind = KINDS[wanted] ?? wanted;

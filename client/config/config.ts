@@ -21,6 +21,7 @@ import { withSharedSkills } from "./shared-skills.ts";
 import { type SandboxFlags, withSandboxFlags } from "./sandbox-flags.ts";
 import { ClientError, missing, usageError } from "../console/errors.ts";
 import { withMachine } from "../registries/session-registries.ts";
+import { given } from "../console/given.ts";
 
 export type { Environment };
 
@@ -50,7 +51,6 @@ export interface ResolvedConfig {
   readonly file: string | undefined;
   /** Notes for the person, a line each. */
   readonly notes: readonly string[];
-  /** Models whose windows are assumed. */
   readonly assumed: readonly ModelTarget[];
 }
 
@@ -63,8 +63,7 @@ export function resolveConfig(
   environment: Environment = process.env,
   cwd: string = process.cwd(),
 ): ResolvedConfig {
-  const { path, file, own, notes } = readConfigFiles(flags, environment, cwd);
-  const settings = overlaid(layered(own.settings, file), flags, environment);
+  const { path, own, notes, settings } = readMerged(flags, environment, cwd);
   const chosen = settings.model ?? defaultModel(environment);
   // Wrong usage is reported before missing credentials.
   const { run, ...resolved } = runConfigOf(settings, chosen ?? REHEARSAL_MODEL, environment, flags.served);
@@ -125,8 +124,7 @@ export function describeSettings(
 } {
   const name = "configuration";
   try {
-    const { path, file, own } = readConfigFiles(flags, environment, cwd);
-    const settings = overlaid(layered(own.settings, file), flags, environment);
+    const { path, file, own, settings } = readMerged(flags, environment, cwd);
     const chosen = settings.model ?? defaultModel(environment);
     const model = chosen ?? REHEARSAL_MODEL;
     const { run } = runConfigOf(settings, model, environment);
@@ -164,8 +162,7 @@ export function readSettings(
   environment: Environment = process.env,
   cwd: string = process.cwd(),
 ): { readonly settings: AgentConfig; readonly facts: ModelFacts; readonly environment: Environment } {
-  const { file, own } = readConfigFiles(flags, environment, cwd);
-  const settings = overlaid(layered(own.settings, file), flags, environment);
+  const { settings } = readMerged(flags, environment, cwd);
   return { settings, facts: modelFacts(environment), environment };
 }
 
@@ -214,21 +211,28 @@ export function clientSanitizer(environment: Environment = process.env): Sanitiz
   return createSanitizer(secretsOf(environment));
 }
 
+/** The files, and the settings in force: theirs under the environment's and the flags'. */
+function readMerged(flags: ConfigFlags, environment: Environment, cwd: string) {
+  const files = readConfigFiles(flags, environment, cwd);
+  return { ...files, settings: overlaid(layered(files.own.settings, files.file), flags, environment) };
+}
+
 /** @throws ClientError (usage) for a value that no file gives, with where it comes from: a file's are checked before */
 function overlaid(file: ConfigFile, flags: ConfigFlags, environment: Environment): AgentConfig {
+  const { maxSteps, maxCost, deadline, questions: mode } = flags;
   const model = flags.model ?? setting(environment, "LONGHAUL_MODEL") ?? file.model;
   const sandbox = withSandboxFlags(file.sandbox, flags);
   const parsed = agentConfigSchema.safeParse({
     ...file,
-    ...(model === undefined ? {} : { model }),
+    ...given({ model }),
     sandbox: {
       ...sandbox,
       image: imageNamed(
         flags.fromDevcontainer?.image ?? setting(environment, "SANDBOX_IMAGE") ?? sandbox?.image,
       ),
     },
-    limits: { ...file.limits, ...limitFlags(flags) },
-    ...(flags.questions === undefined ? {} : { questions: { ...file.questions, mode: flags.questions } }),
+    limits: { ...file.limits, ...given({ maxSteps, maxCostUsd: maxCost, deadline }) },
+    ...(mode === undefined ? {} : { questions: { ...file.questions, mode } }),
   });
   if (parsed.success) return parsed.data;
   const [issue] = parsed.error.issues;
@@ -241,14 +245,6 @@ function sourceOf(name: string, { fromDevcontainer }: ConfigFlags): string {
     return fromDevcontainer?.image === undefined ? "SANDBOX_IMAGE" : "devcontainer.json";
   const isProjects = /^sandbox\.(setup|env|build)\b/.test(name);
   return isProjects && fromDevcontainer !== undefined ? "devcontainer.json" : "a flag or a variable";
-}
-
-function limitFlags({ maxSteps, maxCost, deadline }: ConfigFlags) {
-  return {
-    ...(maxSteps === undefined ? {} : { maxSteps }),
-    ...(maxCost === undefined ? {} : { maxCostUsd: maxCost }),
-    ...(deadline === undefined ? {} : { deadline }),
-  };
 }
 
 /** @throws ClientError (missing) if a model that the session may use has no key or no address */

@@ -4,6 +4,7 @@ import { join, posix } from "node:path";
 import { z } from "zod";
 import { buildSettingsSchema, type ImageBuild } from "../../activities/config/build-settings.ts";
 import { usageError, unreadable } from "../console/errors.ts";
+import { present } from "../console/format.ts";
 
 /** Possible places, in this order. Source: containers.dev, the specification. */
 export const PLACES = [".devcontainer/devcontainer.json", ".devcontainer.json"];
@@ -91,14 +92,12 @@ export function devcontainerOf(text: string, path: string, folder = ".devcontain
     build,
     setup: [given.onCreateCommand, given.updateContentCommand, given.postCreateCommand].flatMap(commandsOf),
     env,
-    notes: [
-      ...(left.length === 0
-        ? []
-        : [`${path}: left out, because a sandbox has no such setting: ${left.join(", ")}.`]),
-      ...(given["features"] === undefined ? [] : [`${path}: ${FEATURES}`]),
+    notes: present(
+      left.length > 0 && `${path}: left out, because a sandbox has no such setting: ${left.join(", ")}.`,
+      given["features"] !== undefined && `${path}: ${FEATURES}`,
       ...[...buildNotes, ...notes].map((note) => `${path}: ${note}`),
       ...ports.map((port) => `The project listens on port ${port}: longhaul forward ID ${portOf(port)}`),
-    ],
+    ),
   };
 }
 

@@ -4,6 +4,7 @@ import { setupSettingsSchema } from "../../activities/config/setup-settings.ts";
 import type { ConfigFile } from "./config-file.ts";
 import type { Devcontainer } from "./devcontainer.ts";
 import { usageError } from "../console/errors.ts";
+import { given } from "../console/given.ts";
 
 export const NETWORKS = ["bridge", "none", "listed"] as const;
 
@@ -25,8 +26,7 @@ function withContainer(
   const own = setupSettingsSchema.parse(file?.setup ?? []);
   return {
     ...file,
-    ...(image === undefined ? {} : { image }),
-    ...(build === undefined ? {} : { build }),
+    ...given({ image, build }),
     env: { ...env, ...file?.env },
     setup: { ...own, commands: [...setup, ...own.commands] },
   };

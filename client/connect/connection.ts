@@ -135,7 +135,6 @@ function lazyTemporal(address: string): Temporal & { close(): Promise<void> } {
   };
 }
 
-/** The fix, depending on whether its address was configured. */
 const fixOf = (variable: "DATABASE_URL" | "TEMPORAL_ADDRESS") =>
   settingOf(variable) === undefined
     ? "Bring it up: longhaul up --detach"

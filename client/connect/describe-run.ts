@@ -5,6 +5,7 @@ import { parseProgress } from "../../activities/contract/call-progress.ts";
 import { oneLine } from "../console/format.ts";
 import type { Temporal } from "./connection.ts";
 import { withTimeout } from "../../worker/connect/with-timeout.ts";
+import { given } from "../console/given.ts";
 
 const DESCRIBE_MS = 2_000;
 
@@ -32,14 +33,11 @@ export async function describeRun(
   try {
     const client = await temporal.client();
     const description = await withTimeout(client.workflow.getHandle(sessionId, run).describe(), DESCRIBE_MS);
-    const trouble = troubleOf(description);
-    const build = buildOf(description);
     return {
       status: description.status.name,
       runId: description.runId,
       output: outputOf(description),
-      ...(trouble === undefined ? {} : { trouble }),
-      ...(build === undefined ? {} : { build }),
+      ...given({ trouble: troubleOf(description), build: buildOf(description) }),
     };
   } catch (error) {
     return error instanceof WorkflowNotFoundError ? { status: "GONE", runId: undefined } : undefined;

@@ -11,7 +11,7 @@ type DefineCommand = (command: Command, output: Output) => (...args: never[]) =>
 
 export interface CommandEntry {
   readonly name: string;
-  /** For the list of commands: the command itself describes its arguments. */
+  /** The name with its arguments, for the list of commands: a loaded command describes its arguments itself. */
   readonly usage: string;
   readonly about: string;
   /** Names that people know from other programs. */

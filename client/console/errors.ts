@@ -22,10 +22,13 @@ export type ExitCode = (typeof exitCodes)[keyof typeof exitCodes];
 export class ClientError extends Error {
   override readonly name = "ClientError";
   readonly exitCode: ExitCode;
-  /** One way to fix it. */
   readonly fix: string | undefined;
 
-  constructor(exitCode: ExitCode, message: string, options: { fix?: string; cause?: unknown } = {}) {
+  constructor(
+    exitCode: ExitCode,
+    message: string,
+    options: { fix?: string | undefined; cause?: unknown } = {},
+  ) {
     super(message, { cause: options.cause });
     this.exitCode = exitCode;
     this.fix = options.fix;
@@ -33,7 +36,7 @@ export class ClientError extends Error {
 }
 
 export function usageError(message: string, fix?: string): ClientError {
-  return new ClientError(exitCodes.usage, message, fix === undefined ? {} : { fix });
+  return new ClientError(exitCodes.usage, message, { fix });
 }
 
 const READ_TROUBLES: Readonly<Record<string, string>> = {
@@ -56,7 +59,7 @@ export function noSuchSession(id: string, fix = "`longhaul list` shows all sessi
 }
 
 export function notPossible(message: string, fix?: string): ClientError {
-  return new ClientError(exitCodes.impossible, message, fix === undefined ? {} : { fix });
+  return new ClientError(exitCodes.impossible, message, { fix });
 }
 
 /** A service or credential is missing: which, where, one way to fix it. */

@@ -60,6 +60,11 @@ export function plural(count: number, one: string, many = `${one}s`): string {
   return `${count} ${count === 1 ? one : many}`;
 }
 
+/** The parts that there are: `false`, `null` and `undefined` stand for none. */
+export function present<T>(...parts: readonly (T | false | null | undefined)[]): T[] {
+  return parts.filter((part): part is T => part !== false && part !== null && part !== undefined);
+}
+
 /** A running clock: `0:07`, `12:40`, `1:02:03`. */
 export function clock(ms: number): string {
   const seconds = Math.max(0, Math.floor(ms / 1_000));
@@ -147,6 +152,18 @@ export function lastLines(text: string, lines: number, columns: number): string[
   return all.slice(-lines).map((line) => oneLine(line, columns));
 }
 
+/** Rows with their columns aligned, two spaces between them; the last column is `room` wide at most, but at least 20. */
+export function table(rows: readonly (readonly string[])[], columns: number): string[] {
+  const last = Math.max(0, ...rows.map(({ length }) => length - 1));
+  const widths = Array.from({ length: last }, (_, at) =>
+    Math.max(...rows.map((row) => row[at]?.length ?? 0)),
+  );
+  const room = Math.max(20, columns - widths.reduce((sum, width) => sum + width + 2, 0));
+  return rows.map((row) =>
+    row.map((cell, at) => (at === last ? oneLine(cell, room) : cell.padEnd(widths[at] ?? 0))).join("  "),
+  );
+}
+
 const MAX_NAMES = 5;
 
 /** The first names, and how many more there are. */
@@ -154,4 +171,13 @@ export function listNames(names: readonly string[]): string {
   const shown = names.slice(0, MAX_NAMES).map((name) => oneLine(name, 120));
   const more = names.length - shown.length;
   return `${shown.join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
+}
+
+/** A tool call by its input: its command, its path …; else the whole input. */
+export function firstString(input: Record<string, unknown>): string {
+  for (const name of ["command", "path", "pattern", "query", "handle", "id"]) {
+    const value = input[name];
+    if (typeof value === "string") return value;
+  }
+  return JSON.stringify(input);
 }

@@ -2,33 +2,6 @@
 import { styleText } from "node:util";
 import { harmlessJson, steered } from "./format.ts";
 
-export interface Output {
-  /** A result, on stdout. */
-  readonly result: (text: string) => void;
-  /** The program's own messages, on stderr. Hints, written `longhaul COMMAND …`, are adapted to this shell. */
-  readonly note: (text: string) => void;
-  /** A session's output, on stderr unchanged. */
-  readonly show: (text: string) => void;
-  /** The same with cursor movements: others' texts must be cleaned before. */
-  readonly draw: (text: string) => void;
-  /** A result with hints for people, adapted as in `note`. */
-  readonly hints: (text: string) => string;
-  /** One JSON document or event, on stdout. */
-  readonly json: (value: unknown, indent?: number) => void;
-  readonly style: Style;
-  readonly columns: number;
-  /** Current width of standard error, if that is a terminal. */
-  readonly terminal: (() => TerminalSize) | undefined;
-  /** Whether lines on standard error may be redrawn: a terminal with colours and room. */
-  readonly isLive: boolean;
-  /** Whether a result may be laid out: the same for standard output. */
-  readonly isRich: boolean;
-  /** True if results go to a terminal. */
-  readonly isTerminal: boolean;
-  /** True if both streams are on one screen. */
-  readonly sameScreen: boolean;
-}
-
 export type Look = "bold" | "dim" | "red" | "green" | "yellow" | "cyan" | "magenta" | "italic";
 export type Style = (look: Look, text: string) => string;
 
@@ -46,26 +19,40 @@ function isRich(stream: NodeJS.WriteStream): boolean {
   return stream.isTTY === true && colours && stream.columns >= MIN_RICH_COLUMNS;
 }
 
-/** The process's own streams. */
-export function processOutput(hints: Output["hints"]): Output {
+export type Output = Readonly<ReturnType<typeof processOutput>>;
+
+/** The process's own streams. @param hints adapts `longhaul COMMAND …` to this shell */
+export function processOutput(hints: (text: string) => string) {
   const { stdout, stderr } = process;
   const show = (text: string) => void stderr.write(steered(text));
+  const terminal = () => ({ columns: stderr.columns || 80, rows: stderr.rows || 24 });
   return {
     // Names, errors and answers come from the agent: no command lets them control the terminal.
-    result: (text) => void stdout.write(stdout.isTTY ? steered(text) : text),
-    note: (text) => show(hints(text)),
+    /** A result, on stdout. */
+    result: (text: string) => void stdout.write(stdout.isTTY ? steered(text) : text),
+    /** The program's own messages, on stderr. Hints, written `longhaul COMMAND …`, are adapted to this shell. */
+    note: (text: string) => show(hints(text)),
+    /** A session's output, on stderr unchanged. */
     show,
-    draw: (text) => void stderr.write(text),
+    /** The same with cursor movements: others' texts must be cleaned before. */
+    draw: (text: string) => void stderr.write(text),
+    /** A result with hints for people, adapted as in `note`. */
     hints,
-    json: (value, indent) => void stdout.write(`${harmlessJson(JSON.stringify(value, null, indent))}\n`),
+    /** One JSON document or event, on stdout. */
+    json: (value: unknown, indent?: number) =>
+      void stdout.write(`${harmlessJson(JSON.stringify(value, null, indent))}\n`),
     // styleText looks at the stream, NO_COLOR and FORCE_COLOR itself.
-    style: (look, text) => styleText(look, text, { stream: stderr }),
+    style: (look: Look, text: string) => styleText(look, text, { stream: stderr }),
     columns: Math.max(40, Math.min(stderr.columns ?? 100, 160)),
-    terminal:
-      stderr.isTTY === true ? () => ({ columns: stderr.columns || 80, rows: stderr.rows || 24 }) : undefined,
+    /** Current size of standard error, if that is a terminal. */
+    terminal: stderr.isTTY === true ? terminal : undefined,
+    /** Whether lines on standard error may be redrawn: a terminal with colours and room. */
     isLive: isRich(stderr),
+    /** Whether a result may be laid out: the same for standard output. */
     isRich: isRich(stdout),
+    /** True if results go to a terminal. */
     isTerminal: stdout.isTTY === true,
+    /** True if both streams are on one screen. */
     sameScreen: stdout.isTTY === true && stderr.isTTY === true,
   };
 }

@@ -4,6 +4,7 @@ import { openServices } from "../connect/connection.ts";
 import { findServices } from "../setup/services.ts";
 import { libraryOver } from "./library.ts";
 import type { ConnectOptions, Longhaul } from "./types.ts";
+import { given } from "../console/given.ts";
 
 export { ClientError, NoSuchSession, type ExitCode } from "../console/errors.ts";
 export { ServiceMissing } from "../../worker/connect/service-missing.ts";
@@ -23,12 +24,7 @@ export type * from "./types.ts";
  */
 export async function connect(options: ConnectOptions = {}): Promise<Longhaul> {
   const { databaseUrl, temporalAddress, taskQueue, user, ...more } = options;
-  const found = findServices();
-  const services = await openServices({
-    ...found,
-    ...(databaseUrl === undefined ? {} : { databaseUrl }),
-    ...(temporalAddress === undefined ? {} : { temporalAddress }),
-    ...(taskQueue === undefined ? {} : { taskQueue }),
-  });
+  const named = given({ databaseUrl, temporalAddress, taskQueue });
+  const services = await openServices({ ...findServices(), ...named });
   return libraryOver(user === undefined ? services : { ...services, user: personName(user) }, more);
 }

@@ -8,12 +8,11 @@ import { notPossible, usageError } from "../console/errors.ts";
 import { productVersion } from "../console/product-version.ts";
 import { cancelSession } from "../sessions/cancel-session.ts";
 import { interruptMessage, interruptSession } from "../sessions/interrupt-session.ts";
-import { listDocuments } from "../sessions/list-documents.ts";
+import { listDocuments, readStatus } from "../sessions/session-status.ts";
 import { prepareStart } from "../sessions/run-options.ts";
 import { cleanAnswer, sendAnswer } from "../sessions/send-answer.ts";
 import { isMessageId, sendGuidance } from "../sessions/send-guidance.ts";
 import { exportDocument } from "../sessions/session-export.ts";
-import { readStatus } from "../sessions/session-status.ts";
 import { startSession } from "../sessions/start-session.ts";
 import { recordAction } from "../sessions/record-action.ts";
 import { readMessage, type Stdin } from "../sessions/task-input.ts";
@@ -23,12 +22,12 @@ import { requireSession } from "../sessions/with-session.ts";
 import { withdrawMessage } from "../sessions/withdraw-message.ts";
 import { follow } from "../watch/follow.ts";
 import { SharedListener } from "../watch/shared-listener.ts";
-import { pullWorkspace } from "../workspace/pull-workspace.ts";
-import { sessionDiff } from "../workspace/session-diff.ts";
+import { pullWorkspace, sessionDiff } from "../workspace/pull-workspace.ts";
 import { batchesOver, schedulesOver } from "./batches.ts";
 import { attachmentOf, readAttachments, type Attachment } from "../sessions/images.ts";
 import type { ConnectOptions, Event, EventOptions, Longhaul, SayOptions, SessionEnd } from "./types.ts";
 import type { StartOptions } from "./start-options.ts";
+import { given } from "../console/given.ts";
 
 const DEFAULT_LIMIT = 50;
 
@@ -46,10 +45,10 @@ export function libraryOver(services: Services, options: LibraryOptions = {}): L
   const session = (reference: string) => requireSession(services, reference);
   const onNote = options.onNote ?? (() => undefined);
   return {
-    batches: batchesOver(services, { flagsOf: (given) => runFlags(given, options), onNote }),
+    batches: batchesOver(services, { flagsOf: (asked) => runFlags(asked, options), onNote }),
     schedules: schedulesOver(services),
-    start: async (task, given = {}) => {
-      const { start } = await prepareStart([task], runFlags(given, options), onNote, { stdin: noStdin() });
+    start: async (task, asked = {}) => {
+      const { start } = await prepareStart([task], runFlags(asked, options), onNote, { stdin: noStdin() });
       return startSession(services, start);
     },
     say: async (reference, text, { id, images = [] } = {}) => {
@@ -68,13 +67,8 @@ export function libraryOver(services: Services, options: LibraryOptions = {}): L
     },
     cancel: async (reference) => cancelSession(services, await session(reference)),
     status: async (reference) => readStatus(services, await session(reference)),
-    list: async ({ limit = DEFAULT_LIMIT, parent, ...more } = {}) =>
-      listDocuments(services, {
-        limit,
-        ...more,
-        owner: services.user,
-        ...(parent === undefined ? {} : { parent }),
-      }),
+    list: async (listing = {}) =>
+      listDocuments(services, { limit: DEFAULT_LIMIT, ...given(listing), owner: services.user }),
     questions: async (reference) => {
       const of = reference === undefined ? undefined : (await session(reference)).id;
       return (await unlessTableMissing(() => listQuestions(store.db, { of }))) ?? [];
@@ -98,7 +92,7 @@ export function libraryOver(services: Services, options: LibraryOptions = {}): L
         ? trajectoryDocument(row, whole, productVersion())
         : exportDocument(row, whole);
     },
-    events: (reference, given) => events({ services, listen, closed: closed.signal }, reference, given),
+    events: (reference, wanted) => events({ services, listen, closed: closed.signal }, reference, wanted),
     close: async () => {
       closed.abort();
       await services.close();
@@ -146,16 +140,13 @@ async function* events(
 }
 
 /** Services and workers are elsewhere, and so are the keys. */
-function runFlags(given: StartOptions, { model, config }: LibraryOptions) {
-  const { maxCostUsd, deadlineMs, images, ...more } = given;
+function runFlags(asked: StartOptions, { model, config }: LibraryOptions) {
+  const { maxCostUsd, deadlineMs, images, ...more } = asked;
   return {
     setup: false,
-    ...(model === undefined ? {} : { model }),
-    ...(config === undefined ? {} : { config }),
+    ...given({ model, config }),
     ...more,
-    ...(maxCostUsd === undefined ? {} : { maxCost: maxCostUsd }),
-    ...(deadlineMs === undefined ? {} : { deadline: deadlineMs }),
-    ...(images === undefined ? {} : { image: images }),
+    ...given({ maxCost: maxCostUsd, deadline: deadlineMs, image: images }),
   };
 }
 

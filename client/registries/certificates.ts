@@ -2,6 +2,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { rootCertificates } from "node:tls";
+import type { Environment } from "../../activities/config/providers.ts";
 
 /** Variables for a bundle that tools read, the most common first. */
 const VARIABLES = [
@@ -26,9 +27,7 @@ const PUBLIC_FOLDER = "/usr/share/ca-certificates";
  * PEM text of the authorities that the machine trusts in addition to the public ones; undefined if there are none. Only
  * certificates: anything else in a file, such as a key, is skipped.
  */
-export function extraCertificates(
-  environment: Readonly<Record<string, string | undefined>>,
-): string | undefined {
+export function extraCertificates(environment: Environment): string | undefined {
   const files = new Set(VARIABLES.map((name) => environment[name] ?? ""));
   const texts = [...files].filter((path) => path !== "").map(readText);
   const found = certificatesIn([...texts, ...LOCAL_FOLDERS.flatMap(readFolder)].join("\n"));

@@ -3,13 +3,14 @@
  * in one is left out and reported. Files of the current folder are not read: they may have come with a cloned repository. Pure.
  */
 import { PIP_INDEX } from "../../activities/config/public-registries.ts";
+import type { Environment } from "../../activities/config/providers.ts";
 
 type Ecosystem = "npm" | "pip" | "cargo" | "go" | "maven";
 /** For each ecosystem with a private registry: the addresses, the main one first. */
 export type Registries = { readonly [Name in Ecosystem]?: readonly string[] | undefined };
 
 export interface PersonsMachine {
-  readonly environment: Readonly<Record<string, string | undefined>>;
+  readonly environment: Environment;
   readonly home: string;
   /** A file's text, undefined if it cannot be read. */
   readonly read: (path: string) => string | undefined;

@@ -2,6 +2,7 @@
 import { readFileSync } from "node:fs";
 import { extraCertificates } from "./certificates.ts";
 import { findRegistries, type FoundRegistries } from "./find-registries.ts";
+import type { Environment } from "../../activities/config/providers.ts";
 
 export interface MachineRegistries extends FoundRegistries {
   /** PEM; undefined if the machine trusts the public authorities only. */
@@ -11,9 +12,7 @@ export interface MachineRegistries extends FoundRegistries {
 /** Debian's home for users without one: there is no file in it. */
 const NO_HOME = "/nonexistent";
 
-export function registriesOfMachine(
-  environment: Readonly<Record<string, string | undefined>>,
-): MachineRegistries {
+export function registriesOfMachine(environment: Environment): MachineRegistries {
   const found = findRegistries({ environment, home: environment["HOME"] || NO_HOME, read });
   return { ...found, certificates: extraCertificates(environment) };
 }

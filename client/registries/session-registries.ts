@@ -9,10 +9,10 @@ import { usageError, unreadable } from "../console/errors.ts";
 import { onlyCertificates } from "./certificates.ts";
 import { withoutCredentials } from "./find-registries.ts";
 import { registriesOfMachine } from "./registries-of-machine.ts";
+import type { Environment } from "../../activities/config/providers.ts";
+import { present } from "../console/format.ts";
 
 type Sandbox = RunConfig["sandbox"];
-type Environment = Readonly<Record<string, string | undefined>>;
-
 /** More than a company has. A whole public bundle, of some 200 KB, would be read with every step. */
 const MAX_CERTIFICATES_BYTES = 64 * 1024;
 const SECRET_NAME = /(KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS)$/i;
@@ -47,12 +47,12 @@ export function withMachine(
         ...setup,
       },
     },
-    notes: [
+    notes: present(
       ...(machine?.notes ?? []),
       ...(given?.notes ?? []),
-      ...(fits ? [] : [TOO_LARGE]),
-      ...openSecrets(sandbox),
-    ],
+      !fits && TOO_LARGE,
+      openSecrets(sandbox),
+    ),
   };
 }
 
@@ -92,11 +92,8 @@ function certificatesOf(path: string): string {
 }
 
 /** They reach the model, the database and every command. */
-function openSecrets({ env }: Sandbox): string[] {
+function openSecrets({ env }: Sandbox): string | undefined {
   const names = Object.keys(env).filter((name) => SECRET_NAME.test(name));
-  return names.length === 0
-    ? []
-    : [
-        `sandbox.env: ${names.join(", ")} can be read by the model and is stored as it is. Put no real secret there.`,
-      ];
+  if (names.length === 0) return undefined;
+  return `sandbox.env: ${names.join(", ")} can be read by the model and is stored as it is. Put no real secret there.`;
 }

@@ -1,7 +1,7 @@
 /** Single events as lines. Pure. */
 import type { EventData, SessionEvent } from "../../activities/store/event.ts";
+import { dollars, duration, oneLine, percent, plural, tokens, present } from "../console/format.ts";
 import type { Style } from "../console/output.ts";
-import { dollars, duration, oneLine, percent, plural, tokens } from "../console/format.ts";
 
 export function startLine(
   event: SessionEvent,
@@ -88,13 +88,92 @@ export function endLines(data: EventData["session:ended"], style: Style): string
     look: "yellow" as const,
   };
   const { usage } = data;
-  const facts = [
+  const facts = present(
     plural(data.steps, "step"),
-    ...(data.rounds > 0 ? [plural(data.rounds, "compaction round")] : []),
+    data.rounds > 0 && plural(data.rounds, "compaction round"),
     `${tokens(usage.input)} tokens in (${percent(usage.cached, usage.input)} cached), ${tokens(usage.output)} out`,
-    ...(data.costUsd === null ? [] : [dollars(data.costUsd)]),
+    data.costUsd !== null && dollars(data.costUsd),
     duration(data.durationMs),
-  ];
-  const reason = data.reason === null ? [] : [style(look, `  ${oneLine(data.reason, 1_000)}`)];
-  return [`\n${style(look, text)}  ${style("dim", facts.join(" · "))}`, ...reason];
+  );
+  return present(
+    `\n${style(look, text)}  ${style("dim", facts.join(" · "))}`,
+    data.reason !== null && style(look, `  ${oneLine(data.reason, 1_000)}`),
+  );
 }
+
+export const delegateLines = {
+  started: ({ childId, about }: EventData["delegate:started"], style: Style): string =>
+    `${style("cyan", "⇢ delegated:")} ${oneLine(about, 120)} ${style("dim", `(${childId})`)}`,
+  ended: (
+    { childId, status, steps, costUsd, applied }: EventData["delegate:ended"],
+    style: Style,
+  ): string => {
+    const parts = present(
+      status,
+      plural(steps, "step"),
+      costUsd !== null && dollars(costUsd),
+      applied.length > 0 && `${plural(applied.length, "file")} applied`,
+    );
+    return `${style("cyan", `⇠ ${childId}:`)} ${parts.join(", ")}`;
+  },
+  /** Undefined if all were merged. */
+  notApplied: ({ notApplied }: EventData["delegate:ended"]): string | undefined =>
+    notApplied.length === 0
+      ? undefined
+      : `! not applied: ${oneLine(notApplied.map(({ path, reason }) => `${path} (${reason})`).join(", "), 500)}`,
+};
+
+const SHOWN_COMMIT = 12;
+
+export const gitLines = {
+  fetched: ({ url, ref, commit, branch }: EventData["git:fetched"], style: Style): string =>
+    style(
+      "dim",
+      `  ${oneLine(url, 200)} at ${oneLine(ref, 100)} (${commit.slice(0, SHOWN_COMMIT)}), branch ${branch}`,
+    ),
+  pushed: ({ branch, commit, commits, forced }: EventData["git:pushed"], style: Style): string => {
+    const over = forced === true ? ", over commits that an abandoned attempt had pushed" : "";
+    return style(
+      "green",
+      `⇡ ${plural(commits, "commit")} on ${branch} (${commit.slice(0, SHOWN_COMMIT)})${over}`,
+    );
+  },
+  refused: ({ branch, reason }: EventData["git:refused"]): string =>
+    `! ${branch} was not delivered: ${oneLine(reason, 500)}`,
+  pullRequest: ({ url, created }: EventData["git:pull-request"], style: Style): string =>
+    style("green", `⇡ pull request ${created ? "opened" : "updated"}: ${oneLine(url, 300)}`),
+  leftOut: ({ count, files }: EventData["git:left-out"]): string =>
+    `! not committed: ${oneLine(files.map(({ path }) => path).join(", "), 300)}${count > files.length ? ` and ${count - files.length} more` : ""}`,
+};
+
+const MAX_COMMAND_COLUMNS = 120;
+/** Length of the failed command's output. */
+const MAX_LINES = 10;
+
+export const setupLines = {
+  started: ({ commands }: EventData["setup:started"], style: Style): string =>
+    style("dim", `setting up: ${commands.map((each) => oneLine(each, MAX_COMMAND_COLUMNS)).join(" · ")}`),
+
+  built: ({ kept, durationMs }: EventData["setup:built"], style: Style): string =>
+    style(
+      "dim",
+      kept === "taken"
+        ? "the Dockerfile's image already exists"
+        : `built the Dockerfile's image in ${duration(durationMs)}`,
+    ),
+
+  ended(data: EventData["setup:ended"], style: Style): string {
+    const { status, durationMs, output, command = "", how = "" } = data;
+    if (status === "done") {
+      const before = data.kept === "taken" ? ", from the kept set-up" : "";
+      const notKept = data.notKept === undefined ? "" : ` (not kept: ${oneLine(data.notKept, 200)})`;
+      return style("dim", `set up in ${duration(durationMs)}${before}${notKept}`);
+    }
+    const last = output
+      .split("\n")
+      .slice(-MAX_LINES)
+      .map((line) => `  ${oneLine(line, MAX_COMMAND_COLUMNS)}`);
+    const line = `! set-up failed at ${oneLine(command, MAX_COMMAND_COLUMNS)} (${oneLine(how, 200)})`;
+    return style("yellow", [line, ...last].join("\n"));
+  },
+};

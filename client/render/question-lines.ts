@@ -2,7 +2,7 @@
 import { wantsWords } from "../../activities/contract/questions.ts";
 import type { EventData } from "../../activities/store/event.ts";
 import type { Style } from "../console/output.ts";
-import { oneLine } from "../console/format.ts";
+import { oneLine, present } from "../console/format.ts";
 
 /** The question, its options, and the command to paste. */
 export function askedLines(
@@ -13,7 +13,7 @@ export function askedLines(
 ): string[] {
   const isAsk = wantsWords(kind);
   const title = TITLES[kind] ?? "approval needed:";
-  return [
+  return present(
     "",
     style("bold", `? ${title} ${id}`),
     ...text.split("\n").map((line) => `  ${line}`),
@@ -21,13 +21,11 @@ export function askedLines(
       ({ label, description }, place) =>
         `  ${style("bold", String(place + 1))} ${label}${description === undefined ? "" : style("dim", ` – ${oneLine(description, columns)}`)}`,
     ),
-    ...(fallback === null
-      ? []
-      : [style("dim", `  default: ${oneLine(fallback, columns)}${untilText(expiresAt)}`)]),
+    fallback !== null && style("dim", `  default: ${oneLine(fallback, columns)}${untilText(expiresAt)}`),
     ...commands(session, { id, isAsk, hasOptions: options !== null, isPlan: kind === "plan" }).map(
       (line) => `  ${style("cyan", line)}`,
     ),
-  ];
+  );
 }
 
 const TITLES: Readonly<Record<string, string>> = {

@@ -6,7 +6,7 @@
 import type { EventData, SessionEvent } from "../../activities/store/event.ts";
 import type { Style } from "../console/output.ts";
 import { doubtText, refusedText, REFUSED_SUMMARY } from "../console/doubt-text.ts";
-import { contextText, dollars, duration, oneLine, plural, tokens } from "../console/format.ts";
+import { contextText, dollars, duration, oneLine, plural, tokens, present } from "../console/format.ts";
 import {
   changedTools,
   compressedLine,
@@ -15,10 +15,10 @@ import {
   refusedLine,
   sandboxLine,
   startLine,
+  delegateLines,
+  gitLines,
+  setupLines,
 } from "./lines.ts";
-import { delegateLines } from "./delegate-lines.ts";
-import { gitLines } from "./git-lines.ts";
-import { setupLines } from "./setup-lines.ts";
 import { answeredLine, askedLines, withdrawnLine } from "./question-lines.ts";
 import { PlainAnswer, type Answer } from "./answers.ts";
 import { Progress } from "./progress.ts";
@@ -142,11 +142,11 @@ export class Renderer {
     this.#words.reset();
     if (event.step !== this.#stepShown) {
       const { costUsd, waiting } = this.#progress;
-      const parts = [
-        ...(data.window === undefined ? [] : [contextText(data.estimatedInput, data.window)]),
-        ...(costUsd === undefined ? [] : [dollars(costUsd)]),
-        ...(waiting.size > 0 ? [this.#style("magenta", `${plural(waiting.size, "message")} waiting`)] : []),
-      ];
+      const parts = present(
+        data.window !== undefined && contextText(data.estimatedInput, data.window),
+        costUsd !== undefined && dollars(costUsd),
+        waiting.size > 0 && this.#style("magenta", `${plural(waiting.size, "message")} waiting`),
+      );
       this.note(`\n${this.#style("bold", `step ${event.step}`)}  ${this.#style("dim", parts.join(" · "))}`);
     }
     this.#stepShown = event.step;

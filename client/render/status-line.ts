@@ -1,7 +1,7 @@
 /** The one line that is redrawn: clock, step, running call, context, queue, cost. Pure. */
 import stringWidth from "string-width";
 import type { Style } from "../console/output.ts";
-import { bar, clock, dollars, oneLine, percent } from "../console/format.ts";
+import { bar, clock, dollars, oneLine, percent, present } from "../console/format.ts";
 import { fitted } from "../screen/wrap.ts";
 import type { Phase, Progress } from "./progress.ts";
 
@@ -34,20 +34,17 @@ const doing: Record<Phase, string> = {
 /** Fits into `columns`; the activity is cut first, then the rest. */
 export function statusLine({ progress, output, nowMs, sinceMs, columns, style }: StatusLine): string {
   const { startedAt, step, context, waiting, costUsd } = progress;
-  const begin = [
+  const begin = present(
     style("cyan", clock(nowMs - (startedAt ?? sinceMs))),
-    ...(step > 0 ? [style("bold", `step ${step}`)] : []),
-  ].join(" ");
+    step > 0 && style("bold", `step ${step}`),
+  ).join(" ");
   const roomy = columns >= ROOMY_COLUMNS;
-  const facts = [
-    ...(context === undefined
-      ? []
-      : [
-          `${roomy ? `context ${bar(context.used, context.window, 8)} ` : ""}${percent(context.used, context.window)}`,
-        ]),
-    ...(waiting.size > 0 ? [style("magenta", `✉ ${waiting.size}${roomy ? " waiting" : ""}`)] : []),
-    ...(costUsd === undefined ? [] : [dollars(costUsd)]),
-  ].join(" · ");
+  const facts = present(
+    context &&
+      `${roomy ? `context ${bar(context.used, context.window, 8)} ` : ""}${percent(context.used, context.window)}`,
+    waiting.size > 0 && style("magenta", `✉ ${waiting.size}${roomy ? " waiting" : ""}`),
+    costUsd !== undefined && dollars(costUsd),
+  ).join(" · ");
   const ends = stringWidth(`${begin}    ${facts}`);
   const room = Math.max(12, columns - ends);
   const activity = oneLine(activityText(progress, output, nowMs, room), room);

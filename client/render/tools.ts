@@ -1,7 +1,7 @@
 /** One tool call as a line, and its last output if it failed. Pure. */
 import type { EventData } from "../../activities/store/event.ts";
 import type { Look, Style } from "../console/output.ts";
-import { duration, lastLines, oneLine } from "../console/format.ts";
+import { duration, lastLines, oneLine, present } from "../console/format.ts";
 
 const EXCERPT_LINES = 5;
 
@@ -21,12 +21,12 @@ export function resultLines(
   const failedCommand = data.exitCode !== null && data.exitCode !== 0;
   const kind = failedCommand && data.outcome === "completed" ? "error" : data.outcome;
   const { mark, look } = marks[kind] ?? { mark: "?", look: "yellow" };
-  const facts = [
-    ...(failedCommand ? [`exit ${data.exitCode}`] : []),
-    ...(data.outcome === "interrupted" || data.outcome === "unknown" ? [data.outcome] : []),
+  const facts = present<string>(
+    failedCommand && `exit ${data.exitCode}`,
+    (data.outcome === "interrupted" || data.outcome === "unknown") && data.outcome,
     duration(data.durationMs),
-    ...(data.truncated ? ["output cut"] : []),
-  ].join(" · ");
+    data.truncated && "output cut",
+  ).join(" · ");
   const what = callText(data.name, about, columns - facts.length - 6, style);
   const first = `  ${style(look, mark)} ${what}  ${style("dim", facts)}`;
   if (kind === "completed") return [first];

@@ -51,7 +51,6 @@ export class Words {
     this.pause();
   }
 
-  /** Ends an open line before other output. */
   pause(): void {
     this.#answer.end();
   }

@@ -1,8 +1,7 @@
 /** The report's tool calls: input, result, failures in red and linked. Pure. */
 import { z } from "zod";
 import { cutChars } from "../../activities/contract/cut-text.ts";
-import { firstString } from "../console/describe-call.ts";
-import { duration, oneLine } from "../console/format.ts";
+import { firstString, duration, oneLine } from "../console/format.ts";
 import type { TrajectoryStep } from "../sessions/trajectory.ts";
 import { html, type Html } from "./html.ts";
 
@@ -66,7 +65,6 @@ export function callsOfStep(step: TrajectoryStep, sources: CallSources): ShownCa
   });
 }
 
-/** A link's target. */
 const anchorOf = ({ id }: ShownCall) => `call-${id.replaceAll(/[^\w-]/g, "_")}`;
 
 /** @param next the failure after this one */

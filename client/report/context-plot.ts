@@ -1,13 +1,9 @@
 /** The window's use, request by request, as a drawing. Pure. */
 import { tokens } from "../console/format.ts";
+import type { StepCost } from "./costs.ts";
 import { html, type Html } from "./html.ts";
 
-export interface PlotPoint {
-  readonly step: number;
-  /** Tokens of the request as billed, and how many of them the provider had cached. */
-  readonly input: number;
-  readonly cached: number;
-}
+type PlotPoint = Pick<StepCost, "step" | "input" | "cached">;
 
 export interface PlotRound {
   readonly round: number;

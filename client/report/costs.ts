@@ -4,6 +4,7 @@ import { html, type Html } from "./html.ts";
 
 export interface StepCost {
   readonly step: number;
+  /** Tokens of the request as billed, and how many of them the provider had cached. */
   readonly input: number;
   readonly cached: number;
   readonly output: number;

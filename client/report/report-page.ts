@@ -1,11 +1,11 @@
 /** A session as one self-contained page: figures, the window's use, the timeline, the change. Pure. */
 import type { SessionRow } from "../../activities/store/reading.ts";
 import { doubtText } from "../console/doubt-text.ts";
-import { dollars, duration, percent, stamp, tokens } from "../console/format.ts";
+import { dollars, duration, percent, stamp, tokens, present } from "../console/format.ts";
 import type { TrajectoryStep } from "../sessions/trajectory.ts";
 import { callsOfStep, pictureOwner, failuresPart, type CallSources } from "./calls.ts";
 import { changesPart } from "./changes.ts";
-import { contextPlot, type PlotPoint, type PlotRound } from "./context-plot.ts";
+import { contextPlot, type PlotRound } from "./context-plot.ts";
 import { costsPart, type StepCost } from "./costs.ts";
 import { html, type Html } from "./html.ts";
 import { markdownHtml } from "./markdown-html.ts";
@@ -18,7 +18,6 @@ export interface ReportData {
   /** Of its newest run, if its workers send traces. */
   readonly traceId: string | null;
   readonly steps: readonly TrajectoryStep[];
-  readonly points: readonly PlotPoint[];
   readonly rounds: readonly (PlotRound & {
     readonly trigger: string;
     readonly strategy: string;
@@ -58,23 +57,21 @@ export function reportPage(data: ReportData): string {
     pictures: data.calls.pictures.get(pictureOwner(step.extra["sequence"])) ?? [],
   }));
   const failures = steps.flatMap(({ calls }) => calls).filter(({ hasFailed }) => hasFailed);
-  const figures: [string, string][] = [
+  const figures = present<[name: string, value: string]>(
     ["status", session.status],
     ["model", data.model],
     ["started", stamp(session.createdAt, "UTC")],
     ["took", duration(ended.getTime() - session.createdAt.getTime())],
-    ["steps", String(Math.max(0, ...data.points.map((point) => point.step)))],
+    ["steps", String(Math.max(0, ...data.costs.map(({ step }) => step)))],
     ["compaction rounds", String(data.rounds.filter((round) => round.status === "compacted").length)],
     ["tokens in", `${tokens(usage.input)} (${percent(usage.cached, usage.input)} cached)`],
     ["tokens out", tokens(usage.output)],
     ["model calls", String(usage.calls)],
     ["cost", usage.costUsd === null ? "price unknown" : dollars(usage.costUsd)],
-    ...(usage.estimatedUsd > 0
-      ? [["of it estimated", dollars(usage.estimatedUsd)] satisfies [string, string]]
-      : []),
-    ...(data.traceId === null ? [] : [["trace", data.traceId] satisfies [string, string]]),
-    ...(data.usageDoubtful ? [["token counts", doubtText()] satisfies [string, string]] : []),
-  ];
+    usage.estimatedUsd > 0 && ["of it estimated", dollars(usage.estimatedUsd)],
+    data.traceId !== null && ["trace", data.traceId],
+    data.usageDoubtful && ["token counts", doubtText()],
+  );
   const page = html`<html lang="en">
     <head>
       <meta charset="utf-8" />
@@ -109,7 +106,7 @@ export function reportPage(data: ReportData): string {
         </dl>
         ${endPart(session)} ${failuresPart(failures)}
         <h2 id="context">Context</h2>
-        ${contextPlot(data.points, data.rounds, data.windowTokens, data.triggerTokens)}
+        ${contextPlot(data.costs, data.rounds, data.windowTokens, data.triggerTokens)}
         <p class="faint">
           Tokens of each request; the filled part came from the provider's cache. Dashed: where compaction
           starts (${tokens(data.triggerTokens)} of ${tokens(data.windowTokens)}). Upright: compaction rounds.

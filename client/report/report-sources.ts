@@ -1,7 +1,19 @@
-/** The report's additions to the trajectory: the calls' outcomes, and the pictures that the agent looked at. */
+/** What a report shows, from the store: the trajectory, bills, the change, and the pictures that the agent looked at. */
+import { budgetOf } from "../../activities/config/run-policy.ts";
+import { prefixOf } from "../../activities/context/request.ts";
+import { readWorkspace } from "../../activities/store/checkpoints.ts";
+import { wasReported } from "../../activities/store/reported.ts";
+import { findSession } from "../../activities/store/sessions.ts";
+import { traceOf } from "../../activities/store/traces.ts";
+import { noSuchSession } from "../console/errors.ts";
+import { productVersion } from "../console/product-version.ts";
+import { costOfCall, isSaid, trajectoryDocument } from "../sessions/trajectory.ts";
+import { requireSession } from "../sessions/with-session.ts";
+import { diffWorkspaces } from "../workspace/workspace-diff.ts";
+import type { ReportData } from "./report-page.ts";
 import { blobId, loadBlobs } from "../../activities/store/blobs.ts";
 import type { FilePart, ToolResultPart, UserPart } from "../../activities/contract/message.ts";
-import type { readWhole } from "../../activities/store/reading.ts";
+import { readWhole } from "../../activities/store/reading.ts";
 import { pictureOwner, type CallFacts, type Picture } from "./calls.ts";
 import type { Services } from "../connect/connection.ts";
 
@@ -12,7 +24,60 @@ const MAX_PICTURE_BYTES = 12_000_000;
 /** Types that a browser draws and cannot run. */
 const DRAWN = new Set(["image/png", "image/jpeg", "image/gif", "image/webp"]);
 
-export function callFacts(calls: Whole["toolCalls"]): Map<string, CallFacts> {
+/** The content of a session's report. @throws ClientError (impossible) if there is no such session */
+export async function gather(services: Pick<Services, "store">, id: string): Promise<ReportData> {
+  const { db } = services.store;
+  const session = await requireSession(services, id);
+  const known = await findSession(db, id);
+  if (known === undefined) throw noSuchSession(id);
+  const whole = await readWhole(db, id);
+  const { config } = known;
+  const bills = whole.modelCalls.filter((call) => call.inputTokens !== null);
+  type Bill = (typeof bills)[number];
+  const sum = (pick: (call: Bill) => number | null) =>
+    bills.reduce((total, call) => total + (pick(call) ?? 0), 0);
+  const isEstimate = (call: Bill) => call.inputTokens === null && call.status === "wasted";
+  const estimatedUsd = whole.modelCalls
+    .filter(isEstimate)
+    .reduce((total, call) => total + (call.costUsd ?? 0), 0);
+  const paid = bills.map((call) => costOfCall(call, config));
+  const after = (await readWorkspace(db, id)) ?? [];
+  const before = (await readWorkspace(db, id, { atStep: 0 })) ?? [];
+  return {
+    session,
+    model: config.model,
+    traceId: session.runId && (await traceOf(db, session, session.runId)).traceId,
+    steps: trajectoryDocument(session, whole, productVersion()).steps.filter(isSaid),
+    rounds: whole.compactionEvents,
+    usage: {
+      calls: whole.modelCalls.length,
+      input: sum((call) => call.inputTokens),
+      cached: sum((call) => call.cachedTokens),
+      output: sum((call) => call.outputTokens),
+      costUsd: paid.includes(null)
+        ? null
+        : paid.reduce<number>((total, cost) => total + (cost ?? 0), estimatedUsd),
+      estimatedUsd,
+    },
+    usageDoubtful: await wasReported(db, id, "usageDoubtful"),
+    windowTokens: config.contextWindow,
+    triggerTokens: budgetOf(config, prefixOf(known).tokens).triggerTokens,
+    calls: { facts: callFacts(whole.toolCalls), pictures: await shownPictures(db, whole.messages) },
+    costs: bills
+      .filter((call) => call.purpose === "step" && call.status === "kept")
+      .map((call) => ({
+        step: call.step,
+        input: call.inputTokens ?? 0,
+        cached: call.cachedTokens ?? 0,
+        output: call.outputTokens ?? 0,
+        costUsd: costOfCall(call, config),
+      })),
+    patch: diffWorkspaces(before, after, { binaries: "named" }).patch,
+    madeAt: new Date(),
+  };
+}
+
+function callFacts(calls: Whole["toolCalls"]): Map<string, CallFacts> {
   return new Map(
     calls
       .filter(({ supersededEpoch }) => supersededEpoch === null)
@@ -24,7 +89,7 @@ export function callFacts(calls: Whole["toolCalls"]): Map<string, CallFacts> {
 }
 
 /** Pictures of calls and of a person's messages, by call or message; the newest are omitted if all would be too large. */
-export async function shownPictures(
+async function shownPictures(
   db: Services["store"]["db"],
   messages: Whole["messages"],
 ): Promise<Map<string, Picture[]>> {

@@ -1,5 +1,5 @@
 /** The conversation and the calls, step by step. Pure. */
-import { dollars, stamp, tokens } from "../console/format.ts";
+import { dollars, stamp, tokens, present } from "../console/format.ts";
 import type { TrajectoryStep } from "../sessions/trajectory.ts";
 import { bounded, callPart, type Picture, type ShownCall } from "./calls.ts";
 import { html, type Html } from "./html.ts";
@@ -10,7 +10,6 @@ const WHO = { user: "you", agent: "agent", system: "note" } as const;
 export interface TimelineStep {
   readonly step: TrajectoryStep;
   readonly calls: readonly ShownCall[];
-  /** A person's attachments. */
   readonly pictures: readonly Picture[];
 }
 
@@ -26,13 +25,13 @@ function stepPart(
 ): Html {
   const { kind, step: number, compactedRound } = step.extra;
   const cost = step.metrics?.["cost_usd"];
-  const facts = [
-    ...(Number(number) > 0 ? [`step ${String(number)}`] : []),
-    ...(kind === "summary" ? ["summary"] : []),
-    ...(step.metrics ? [`${tokens(step.metrics["prompt_tokens"] ?? 0)} tokens in`] : []),
-    ...(cost === undefined ? [] : [dollars(cost)]),
-    ...(typeof compactedRound === "number" ? [`in the summary of round ${compactedRound}`] : []),
-  ];
+  const facts = present(
+    Number(number) > 0 && `step ${String(number)}`,
+    kind === "summary" && "summary",
+    step.metrics && `${tokens(step.metrics["prompt_tokens"] ?? 0)} tokens in`,
+    cost !== undefined && dollars(cost),
+    typeof compactedRound === "number" && `in the summary of round ${compactedRound}`,
+  );
   const at = new Date(step.timestamp);
   return html`<article class="${step.source}">
     <header>

@@ -4,7 +4,6 @@ import { readFileSync } from "node:fs";
 
 export interface Page {
   readonly html: string;
-  /** For Content-Security-Policy. */
   readonly policy: string;
 }
 

@@ -5,12 +5,13 @@ import { prioritySchema, tenantSchema } from "../../activities/config/precedence
 import { MAX_ANSWER_CHARS } from "../../activities/contract/questions.ts";
 import type { Longhaul } from "../library/types.ts";
 import { parse, readBody } from "./http.ts";
+import { given } from "../console/given.ts";
 
-interface Call {
+interface Call<Body> {
   readonly client: Longhaul;
   /** The user of its token, if that has a name. */
   readonly user: string | undefined;
-  readonly request: IncomingMessage;
+  readonly body: Body;
   readonly query: URLSearchParams;
   /** The path's variable parts. */
   readonly names: readonly string[];
@@ -19,9 +20,8 @@ interface Call {
 export interface Route {
   readonly method: "GET" | "POST" | "DELETE";
   readonly path: RegExp;
-  /** Default: 200. */
-  readonly status?: number;
-  readonly run: (call: Call) => Promise<unknown>;
+  readonly status: number;
+  readonly run: (call: Omit<Call<never>, "body"> & { readonly request: IncomingMessage }) => Promise<unknown>;
 }
 
 const STATUSES = ["active", "waiting", "completed", "failed", "cancelled", "max_steps"] as const;
@@ -70,111 +70,77 @@ const answer = z
     error: "No answer was given: send text, option or action.",
   });
 
-/** Without undefined fields, which the library's types do not allow. */
-type Given<T> = { [Name in keyof T]: Exclude<T[Name], undefined> };
-const given = <T extends object>(value: T): Given<T> =>
-  Object.fromEntries(Object.entries(value).filter(([, each]) => each !== undefined)) as Given<T>;
-
 const session = (rest = "") => new RegExp(`^/v1/sessions/([^/]+)${rest}$`);
 const batch = (rest = "") => new RegExp(`^/v1/batches/([^/]+)${rest}$`);
 const schedule = (verb: string) => new RegExp(`^/v1/schedules/([^/]+)/${verb}$`);
-const first = ({ names: [name = ""] }: Call) => name;
 
 export const EVENTS_PATH = session("/events");
 
+type Run<Body> = (call: Call<Body>, first: string) => Promise<unknown>;
+
+/** @param run gets the path's first variable part beside the call */
+const get = (path: RegExp, run: Run<undefined>): Route => ({
+  method: "GET",
+  path,
+  status: 200,
+  run: (call) => run({ ...call, body: undefined }, call.names[0] ?? ""),
+});
+
+const post = <Body>(path: RegExp, schema: z.ZodType<Body>, run: Run<Body>, status = 200): Route => ({
+  method: "POST",
+  path,
+  status,
+  run: async ({ request, ...call }) =>
+    run({ ...call, body: await readBody(request, schema) }, call.names[0] ?? ""),
+});
+
 export const routes: readonly Route[] = [
-  {
-    method: "GET",
-    path: /^\/v1\/sessions$/,
-    run: ({ client, query }) => client.list(given(parse(listing, Object.fromEntries(query)))),
-  },
-  {
-    method: "POST",
-    path: /^\/v1\/sessions$/,
-    status: 201,
-    run: async ({ client, request }) => {
-      const { task, ...options } = await readBody(request, newSession);
-      return client.start(task, given(options));
-    },
-  },
-  { method: "GET", path: session(), run: (call) => call.client.status(first(call)) },
-  { method: "GET", path: /^\/v1\/questions$/, run: ({ client }) => client.questions() },
-  { method: "GET", path: session("/questions"), run: (call) => call.client.questions(first(call)) },
-  { method: "GET", path: session("/diff"), run: (call) => call.client.diff(first(call)) },
-  {
-    method: "GET",
-    path: session("/export"),
-    run: (call) => {
-      const format = z.enum(["own", "atif"]).default("own");
-      return call.client.export(first(call), parse(format, call.query.get("format") ?? undefined));
-    },
-  },
-  {
-    method: "POST",
-    path: session("/messages"),
-    run: async (call) => {
-      const { text, id, files } = await readBody(call.request, message);
-      const images = files?.map(({ name, data }) => ({ name, bytes: Buffer.from(data, "base64") }));
-      return call.client.say(first(call), text, given({ id, images }));
-    },
-  },
+  get(/^\/v1\/sessions$/, ({ client, query }) =>
+    client.list(given(parse(listing, Object.fromEntries(query)))),
+  ),
+  post(
+    /^\/v1\/sessions$/,
+    newSession,
+    ({ client, body: { task, ...options } }) => client.start(task, given(options)),
+    201,
+  ),
+  get(session(), ({ client }, id) => client.status(id)),
+  get(/^\/v1\/questions$/, ({ client }) => client.questions()),
+  get(session("/questions"), ({ client }, id) => client.questions(id)),
+  get(session("/diff"), ({ client }, id) => client.diff(id)),
+  get(session("/export"), ({ client, query }, id) => {
+    const format = z.enum(["own", "atif"]).default("own");
+    return client.export(id, parse(format, query.get("format") ?? undefined));
+  }),
+  post(session("/messages"), message, ({ client, body: { text, id: own, files } }, id) => {
+    const images = files?.map(({ name, data }) => ({ name, bytes: Buffer.from(data, "base64") }));
+    return client.say(id, text, given({ id: own, images }));
+  }),
   {
     method: "DELETE",
     path: session("/messages/([^/]+)"),
+    status: 200,
     run: async ({ client, names: [id = "", messageId = ""] }) => {
       await client.unsay(id, messageId);
       return { withdrawn: true };
     },
   },
-  {
-    method: "POST",
-    path: session("/answers"),
-    run: async (call) => {
-      const said = given(await readBody(call.request, answer));
-      // Users answer only in their own name.
-      return call.client.answer(first(call), call.user === undefined ? said : { ...said, by: call.user });
-    },
-  },
-  {
-    method: "POST",
-    path: session("/interrupt"),
-    run: async (call) => call.client.interrupt(first(call), (await readBody(call.request, interrupt)).text),
-  },
-  {
-    method: "POST",
-    path: session("/cancel"),
-    run: async (call) => {
-      await readBody(call.request, nothing);
-      return call.client.cancel(first(call));
-    },
-  },
+  // Users answer only in their own name.
+  post(session("/answers"), answer, ({ client, user, body }, id) =>
+    client.answer(id, user === undefined ? given(body) : { ...given(body), by: user }),
+  ),
+  post(session("/interrupt"), interrupt, ({ client, body }, id) => client.interrupt(id, body.text)),
+  post(session("/cancel"), nothing, ({ client }, id) => client.cancel(id)),
   // A batch is started from a file and a schedule from its settings, where these are: by the command or the library.
-  { method: "GET", path: /^\/v1\/batches$/, run: ({ client }) => client.batches.list() },
-  { method: "GET", path: batch(), run: (call) => call.client.batches.get(first(call)) },
-  {
-    method: "POST",
-    path: batch("/cancel"),
-    run: async (call) => {
-      await readBody(call.request, nothing);
-      return call.client.batches.cancel(first(call));
-    },
-  },
-  { method: "GET", path: /^\/v1\/schedules$/, run: ({ client }) => client.schedules.list() },
-  ...(["pause", "resume"] as const).map((verb): Route => ({
-    method: "POST",
-    path: schedule(verb),
-    run: async (call) => {
-      await readBody(call.request, nothing);
-      await call.client.schedules[verb](first(call));
-      return { name: first(call), state: verb === "pause" ? "paused" : "active" };
-    },
-  })),
-  {
-    method: "POST",
-    path: schedule("run"),
-    run: async (call) => {
-      await readBody(call.request, nothing);
-      return call.client.schedules.run(first(call));
-    },
-  },
+  get(/^\/v1\/batches$/, ({ client }) => client.batches.list()),
+  get(batch(), ({ client }, name) => client.batches.get(name)),
+  post(batch("/cancel"), nothing, ({ client }, name) => client.batches.cancel(name)),
+  get(/^\/v1\/schedules$/, ({ client }) => client.schedules.list()),
+  ...(["pause", "resume"] as const).map((verb) =>
+    post(schedule(verb), nothing, async ({ client }, name) => {
+      await client.schedules[verb](name);
+      return { name, state: verb === "pause" ? "paused" : "active" };
+    }),
+  ),
+  post(schedule("run"), nothing, ({ client }, name) => client.schedules.run(name)),
 ];

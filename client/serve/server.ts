@@ -124,7 +124,7 @@ async function call(
     });
   }
   const names = (route.path.exec(pathname) ?? []).slice(1).map(decoded);
-  sendJson(response, route.status ?? 200, await route.run({ client, user, request, query, names }));
+  sendJson(response, route.status, await route.run({ client, user, request, query, names }));
 }
 
 /** As it is stored: no name has characters that Postgres refuses. */

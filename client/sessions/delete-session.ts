@@ -7,7 +7,6 @@ import { describeRun } from "../connect/describe-run.ts";
 import { missing, notPossible } from "../console/errors.ts";
 
 export interface Deleted {
-  /** The session and its delegates. */
   readonly ids: readonly string[];
   readonly histories: Forgotten;
 }

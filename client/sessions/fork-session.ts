@@ -8,8 +8,7 @@ import { lastStep } from "../../activities/store/sessions.ts";
 import { WORKFLOW_TYPE, type CodingAgentInput } from "../../workflows/messages.ts";
 import type { Services } from "../connect/connection.ts";
 import { notPossible } from "../console/errors.ts";
-import { awaitSaves } from "./await-saves.ts";
-import { requireStep } from "./retry-session.ts";
+import { awaitSaves, requireStep } from "./retry-session.ts";
 import { partsOf } from "./send-guidance.ts";
 import { createSessionId } from "./session-id.ts";
 import { settingsOf } from "./settings-of.ts";
@@ -18,7 +17,6 @@ import { workflowOptions } from "./start-session.ts";
 export interface ForkOrder {
   /** The first step that is not copied; undefined: everything finished is copied. */
   readonly fromStep: number | undefined;
-  /** The first message to the new session. */
   readonly message: string | undefined;
   readonly id: string | undefined;
 }

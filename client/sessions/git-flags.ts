@@ -8,6 +8,7 @@ import {
   type SessionGit,
 } from "../../activities/config/git-settings.ts";
 import { usageError } from "../console/errors.ts";
+import { given } from "../console/given.ts";
 
 export interface GitFlags {
   readonly repo?: string;
@@ -55,8 +56,7 @@ export function sessionGit(
   return {
     ...config,
     url: address.url,
-    ...(ref === undefined ? {} : { ref }),
-    ...(branch === undefined ? {} : { branch }),
+    ...given({ ref, branch }),
     // A pull request needs a pushed branch.
     push: when === "never" && wanted !== "none" ? "end" : when,
     pr: wanted,

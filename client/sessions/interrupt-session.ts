@@ -10,13 +10,12 @@ import { clientSanitizer } from "../config/config.ts";
 import { usageError } from "../console/errors.ts";
 import type { Services } from "../connect/connection.ts";
 import { withRunning } from "./running-session.ts";
-import { announceMessage } from "./send-guidance.ts";
+import { announce } from "./send-guidance.ts";
 import { recordAction } from "./record-action.ts";
 
 const POLL_MS = 100;
 /** How long to wait for a worker before the interrupt is left with Temporal. */
 const REPLY_MS = 5_000;
-/** How long to wait for the step's end. */
 const MAX_WAIT_MS = 20_000;
 
 export interface Interrupted extends Kept {
@@ -54,7 +53,7 @@ export async function interruptSession(
   const acknowledged = await withRunning(services, row, async (handle) => {
     await handle.signal(interruptSignal, message);
     await recordAction(services, row, "interrupt");
-    if (message !== undefined) await announceMessage(services, row, message);
+    if (message !== undefined) await announce(services, row, message);
     let view: SessionView | undefined;
     const hasStopped = async () => {
       view = await withTimeout(handle.query(statusQuery), REPLY_MS).catch(() => undefined);

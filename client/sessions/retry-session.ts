@@ -1,17 +1,19 @@
 /** Takes a session back to the moment before a step, by Temporal's own reset, like the Web UI. */
 import { randomUUID } from "node:crypto";
-import { temporalRuns } from "../../worker/connect/session-runs.ts";
+import type { Database } from "../../activities/store/db.ts";
 import { dropSaidAfter, parkGuidance } from "../../activities/store/guidance.ts";
 import type { SessionRow } from "../../activities/store/reading.ts";
 import { runIdsOf, takeOver } from "../../activities/store/runs.ts";
+import { findSandbox } from "../../activities/store/sandboxes.ts";
 import { lastStep } from "../../activities/store/sessions.ts";
+import { temporalRuns } from "../../worker/connect/session-runs.ts";
+import { until } from "../../worker/connect/until.ts";
 import { clientSanitizer } from "../config/config.ts";
 import type { Services } from "../connect/connection.ts";
 import { describeRun } from "../connect/describe-run.ts";
 import { notPossible, usageError } from "../console/errors.ts";
-import { awaitSaves } from "./await-saves.ts";
-import { findResetPoint } from "./reset-point.ts";
 import { recordAction } from "./record-action.ts";
+import { findResetPoint } from "./reset-point.ts";
 
 /** Temporal's codes for abandoned events that are not applied to the new run. */
 const SIGNAL = 1;
@@ -104,4 +106,13 @@ function historyGone(id: string, step: number) {
     `Temporal no longer has the history in which ${id} began step ${step}: its retention period has passed.`,
     `The conversation is kept. Continue from there in a new session: longhaul fork ${id} --from-step ${Math.max(1, step)}`,
   );
+}
+
+/** How long to wait for a save in progress. Source: ours; most take a second. */
+const SAVE_MS = 10_000;
+const POLL_MS = 100;
+
+/** Waits until no save of the session is in progress, for a while. */
+export async function awaitSaves(db: Database, sessionId: string): Promise<void> {
+  await until(async () => ((await findSandbox(db, sessionId))?.savesBegun ?? 0) === 0, SAVE_MS, POLL_MS);
 }

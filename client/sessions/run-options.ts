@@ -1,6 +1,6 @@
 /** The common flags of `run` and `start`, and their resolution before anything starts. */
 import { resolve } from "node:path";
-import { InvalidArgumentError, Option, type Command } from "commander";
+import { Option, type Command } from "commander";
 import { z } from "zod";
 import { prioritySchema, tenantSchema } from "../../activities/config/precedence.ts";
 import { resolveConfig, type ConfigFlags, type ResolvedConfig } from "../config/config.ts";
@@ -9,7 +9,7 @@ import { usageError } from "../console/errors.ts";
 import { NETWORKS, type SandboxFlags } from "../config/sandbox-flags.ts";
 import { readOutputSchema } from "./read-output-schema.ts";
 import { containerFor, inContainer, type ContainerFlags } from "./container-flags.ts";
-import { parseDeadline } from "./parse-deadline.ts";
+import { checked, collect, parseDeadline, positiveAmount, positiveInteger } from "./flag-values.ts";
 import { forProject } from "../registries/session-registries.ts";
 import type { SessionGit } from "../../activities/config/git-settings.ts";
 import { sessionGit, withGitFlags, type GitFlags } from "./git-flags.ts";
@@ -21,6 +21,7 @@ import type { Start } from "./start-session.ts";
 import { processStdin, readTask, type Stdin } from "./task-input.ts";
 import { projectFiles } from "../../activities/config/project-files.ts";
 import { readFolder } from "../workspace/workspace-folder.ts";
+import { given } from "../console/given.ts";
 
 export interface RunFlags extends GitFlags, SandboxFlags, ContainerFlags {
   readonly model?: string;
@@ -102,41 +103,6 @@ export function withSettingFlags(command: Command): Command {
     .option("--no-setup", "start no services or worker: they run elsewhere (or LONGHAUL_NO_SETUP=1)");
 }
 
-/** Of an integer column of Postgres. */
-const MAX_INTEGER = 2 ** 31 - 1;
-
-export function positiveInteger(text: string): number {
-  const value = Number(text);
-  if (!Number.isInteger(value) || value < 1 || value > MAX_INTEGER)
-    throw new InvalidArgumentError(`Expected a positive integer up to ${MAX_INTEGER}.`);
-  return value;
-}
-
-/** @returns what reads a flag's value by a schema of the settings */
-function checked<T>(schema: z.ZodType<T>, read: (text: string) => unknown = String): (text: string) => T {
-  return (text) => {
-    const result = schema.safeParse(read(text));
-    if (result.success) return result.data;
-    throw new InvalidArgumentError(result.error.issues.map(({ message }) => message).join("; "));
-  };
-}
-
-export function positiveAmount(text: string): number {
-  const value = Number(text);
-  if (!Number.isFinite(value) || value <= 0) throw new InvalidArgumentError("Expected an amount above 0.");
-  return value;
-}
-
-export function wholeNumber(text: string): number {
-  const value = Number(text);
-  if (!/^\d+$/.test(text) || !Number.isSafeInteger(value)) {
-    throw new InvalidArgumentError("Expected a non-negative integer.");
-  }
-  return value;
-}
-
-export const collect = (value: string, before: readonly string[] = []): string[] => [...before, value];
-
 /** Caches what many starts at once would check repeatedly. */
 export interface Sources {
   readonly stdin?: Stdin;
@@ -174,12 +140,8 @@ export async function prepareStart(
   const task = await readTask(words, stdin, note);
   const project = git?.url ?? (flags.workspace === undefined ? "" : resolve(flags.workspace));
   const own = inContainer(forProject(config.run, project), container);
-  const run = {
-    ...own,
-    ...(flags.plan === true ? { plan: true } : {}),
-    ...(outputSchema === undefined ? {} : { outputSchema }),
-    ...precedenceFlags(flags),
-  };
+  const plan = flags.plan === true ? { plan: true } : {};
+  const run = { ...own, ...plan, ...given({ outputSchema }), ...precedenceFlags(flags) };
   if (git === undefined) return { start: { id, task, config: run, attachments, folder }, config };
   await check(git, flags);
   return { start: { id, task, config: { ...run, repository: git }, attachments, folder }, config };
@@ -194,10 +156,7 @@ function precedenceFlags({ priority, tenant }: RunFlags) {
     throw usageError(
       result.error.issues.map(({ path, message }) => `${path.join(".")}: ${message}`).join("; "),
     );
-  return {
-    ...(priority === undefined ? {} : { priority }),
-    ...(tenant === undefined ? {} : { tenant }),
-  };
+  return given({ priority, tenant });
 }
 
 /** @throws ClientError */
@@ -210,7 +169,7 @@ async function devcontainerFor(flags: RunFlags): Promise<Devcontainer | undefine
       "--devcontainer reads the devcontainer.json of a project, and none is named.",
       "Add --workspace DIR or --repo URL.",
     );
-  const { devcontainerOfRepository } = await import("../setup/repository-devcontainer.ts");
+  const { devcontainerOfRepository } = await import("../setup/repository-check.ts");
   return devcontainerOfRepository(repo, ref);
 }
 

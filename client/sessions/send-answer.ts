@@ -2,6 +2,7 @@
 import { randomUUID } from "node:crypto";
 import { WorkflowUpdateFailedError } from "@temporalio/client";
 import { MAX_ANSWER_CHARS, readAnswer, type AnswerMessage } from "../../activities/contract/questions.ts";
+import { reasonOf } from "../../activities/contract/reason-of.ts";
 import { senderOf } from "../../activities/contract/person-name.ts";
 import { listQuestions, type ListedQuestion } from "../../activities/store/questions.ts";
 import { withTimeout } from "../../worker/connect/with-timeout.ts";
@@ -10,6 +11,7 @@ import type { Services } from "../connect/connection.ts";
 import { unlessGone } from "../connect/describe-run.ts";
 import { clientSanitizer } from "../config/config.ts";
 import { notPossible, usageError } from "../console/errors.ts";
+import { given } from "../console/given.ts";
 
 /** How long to wait for a worker before the answer is left with Temporal. */
 const REPLY_MS = 5_000;
@@ -32,32 +34,33 @@ export function cleanAnswer({ question, text, option, action, by }: Given): Answ
       "Say it as a message, which withdraws the question: longhaul say ID -",
     );
   const { clean } = clientSanitizer();
-  return {
-    ...(question === undefined ? {} : { question }),
-    ...(text === undefined ? {} : { text: clean(text) }),
-    ...(option === undefined ? {} : { option: typeof option === "string" ? clean(option) : option }),
-    ...(action === undefined ? {} : { action }),
-    ...(by === undefined ? {} : { by: clean(by) }),
-  };
+  const cleaned = (words: string | undefined) => (words === undefined ? undefined : clean(words));
+  return given({
+    question,
+    text: cleaned(text),
+    option: typeof option === "string" ? clean(option) : option,
+    action,
+    by: cleaned(by),
+  });
 }
 
 /** @throws ClientError (impossible) if the question is not open, or does not accept the answer */
 export async function sendAnswer(services: Services, id: string, said: AnswerMessage): Promise<Answered> {
-  const given = { ...senderOf({ by: services.user }), ...said };
+  const named = { ...senderOf({ by: services.user }), ...said };
   const { db } = services.store;
   const all = await listQuestions(db, { of: id, all: true });
   const open = await listQuestions(db, { of: id });
-  const asked = chosen(id, open, all, given.question);
+  const asked = chosen(id, open, all, named.question);
   // A wrong answer is reported even without a worker.
   const options = asked.options === null ? {} : { options: asked.options.map(({ label }) => label) };
   const answer = readAnswer([{ id: asked.id, kind: asked.kind, ...options }], {
-    ...given,
+    ...named,
     question: asked.id,
   });
   if (!answer.ok) throw notPossible(`The answer was not accepted: ${answer.reason}.`);
 
   const { session, id: question } = asked;
-  const message = { ...given, question };
+  const message = { ...named, question };
   const client = await services.temporal.client();
   const handle = client.workflow.getHandle(session);
   const sent = await unlessGone(async () => {
@@ -67,9 +70,8 @@ export async function sendAnswer(services: Services, id: string, said: AnswerMes
       return { session, question, acknowledged: true };
     } catch (error) {
       if (error instanceof WorkflowUpdateFailedError) {
-        const reason = error.cause instanceof Error ? error.cause.message : error.message;
         throw notPossible(
-          `The answer was not accepted: ${reason}.`,
+          `The answer was not accepted: ${reasonOf(error.cause ?? error)}.`,
           `What is open: longhaul questions ${id}`,
         );
       }

@@ -3,7 +3,8 @@ import { randomUUID } from "node:crypto";
 import { WithStartWorkflowOperation, WorkflowUpdateFailedError } from "@temporalio/client";
 import { senderOf } from "../../activities/contract/person-name.ts";
 import type { UserPart } from "../../activities/contract/message.ts";
-import { excerptOf, type QueuedMessage } from "../../activities/contract/queued-message.ts";
+import { excerptOf } from "../../activities/contract/queued-message.ts";
+import { reasonOf } from "../../activities/contract/reason-of.ts";
 import { saveBlob } from "../../activities/store/blobs.ts";
 import { announceQueued } from "../../activities/store/queued-events.ts";
 import { readFigures, type SessionRow } from "../../activities/store/reading.ts";
@@ -99,10 +100,9 @@ export async function sendGuidance(services: Services, row: SessionRow, given: N
       signalArgs: [guidance],
     });
   }
-  const position = reply?.position ?? waiting.filter((other) => other.id !== id).length + 1;
+  const position = reply?.position ?? placeAfter(waiting, id);
   const queued = reply?.queued ?? true;
-  if (queued)
-    await announce(services, row, { id, position, excerpt: excerptOf([textPart(message.text)]), ...by });
+  if (queued) await announce(services, row, { id, text: message.text }, position);
   const waitsForNextRun = reply?.waitsForNextRun === true;
   return {
     queued,
@@ -128,7 +128,6 @@ export async function partsOf(services: Services, message: NewMessage): Promise<
   return parts;
 }
 
-/** The person's input, cleaned for the store, Temporal and the model. */
 function cleaned({ id, text, attachments }: NewMessage): NewMessage {
   const { clean } = clientSanitizer();
   return {
@@ -138,27 +137,27 @@ function cleaned({ id, text, attachments }: NewMessage): NewMessage {
   };
 }
 
-const textPart = (text: string): UserPart => ({ type: "text", text });
-
-/** Announces a message that was sent as a signal, without an answer. */
-export async function announceMessage(
+/**
+ * The sender sees it in the queue at once; the worker announces messages from elsewhere when it receives them.
+ * @param known its position, from an answer; undefined for a signal, which has none
+ */
+export async function announce(
   services: Services,
   row: SessionRow,
   { id, text }: { readonly id: string; readonly text: string },
+  known?: number,
 ): Promise<void> {
-  const waiting = await readWaiting(services.store.db, row.id);
-  const position = waiting.filter((other) => other.id !== id).length + 1;
-  const by = senderOf({ by: services.user });
-  await announce(services, row, { id, position, excerpt: excerptOf([textPart(text)]), ...by });
-}
-
-/** The sender sees it in the queue at once; the worker announces messages from elsewhere when it receives them. */
-async function announce(services: Services, row: SessionRow, message: QueuedMessage): Promise<void> {
   const { db } = services.store;
+  const position = known ?? placeAfter(await readWaiting(db, row.id), id);
+  const by = senderOf({ by: services.user });
+  const message = { id, position, excerpt: excerptOf([{ type: "text", text }]), ...by };
   const step = (await readFigures(db, [row.id])).get(row.id)?.step ?? 0;
   await db.transaction((tx) => announceQueued(tx, { sessionId: row.id, epoch: row.epoch, step }, [message]));
   await wakeWatchers(services.store, row.id);
 }
+
+const placeAfter = (waiting: readonly { readonly id: string }[], id: string) =>
+  waiting.filter((other) => other.id !== id).length + 1;
 
 function queueFull(id: string) {
   return notPossible(
@@ -168,6 +167,6 @@ function queueFull(id: string) {
 }
 
 function refused(id: string, error: WorkflowUpdateFailedError) {
-  const reason = error.cause instanceof Error ? error.cause.message : error.message;
+  const reason = reasonOf(error.cause ?? error);
   return notPossible(`${id} did not accept the message: ${reason}`, "Nothing was sent.");
 }

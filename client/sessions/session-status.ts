@@ -1,16 +1,18 @@
-/** A session's state for `status`: from Postgres, and from its workflow if that answers soon. */
+/** A session's state for `status`, and the list of sessions: from Postgres, and from the workflow if that answers soon. */
 import { shorten } from "../../activities/contract/cut-text.ts";
-import { wasReported } from "../../activities/store/reported.ts";
 import { listQuestions } from "../../activities/store/questions.ts";
-import { listSessions, readFigures, type SessionRow } from "../../activities/store/reading.ts";
+import { listSessions, readFigures, type SessionRow, type Listing } from "../../activities/store/reading.ts";
+import { wasReported } from "../../activities/store/reported.ts";
 import { deliveryOf, findRepository, listPublications } from "../../activities/store/repositories.ts";
 import { findSandbox } from "../../activities/store/sandboxes.ts";
 import { traceOf } from "../../activities/store/traces.ts";
 import { readParked, readWaiting } from "../../activities/store/waiting-messages.ts";
-import { statusQuery, type SessionView } from "../../workflows/messages.ts";
 import { withTimeout } from "../../worker/connect/with-timeout.ts";
-import { describeRun } from "../connect/describe-run.ts";
+import { statusQuery, type SessionView } from "../../workflows/messages.ts";
 import type { Services } from "../connect/connection.ts";
+import { describeRun } from "../connect/describe-run.ts";
+import { findByReference } from "../lookup/find-by-reference.ts";
+import { unlessTableMissing } from "../lookup/unless-table-missing.ts";
 import { hasEnded } from "./start-session.ts";
 import {
   gitStatus,
@@ -102,4 +104,33 @@ async function askWorkflow(services: Services, id: string): Promise<SessionView 
     // No worker, or one that is busy replaying: Postgres is nearly as current.
     return undefined;
   }
+}
+
+/** @throws ClientError (impossible) if there is no such parent */
+export async function listDocuments(services: Services, listing: Listing): Promise<SessionStatusDocument[]> {
+  const { db } = services.store;
+  const rows = (await unlessTableMissing(() => listed(db, listing))) ?? [];
+  const ids = rows.map(({ id }) => id);
+  const { sessionSizes } = await import("../../activities/context/session-sizes.ts");
+  const [figures, sizes, closed] = await Promise.all([
+    readFigures(db, ids),
+    sessionSizes(db, ids),
+    closedRuns(services, rows),
+  ]);
+  return rows.map((row) => statusDocument(row, figures.get(row.id), sizes.get(row.id), closed.get(row.id)));
+}
+
+async function listed(db: Services["store"]["db"], { parent, ...listing }: Listing): Promise<SessionRow[]> {
+  if (parent === undefined) return listSessions(db, listing);
+  return listSessions(db, { ...listing, parent: (await findByReference(db, parent)).id });
+}
+
+/** Runs that Temporal has closed although their session's row is open: checked for the newest few only, and briefly. */
+async function closedRuns(services: Services, rows: readonly SessionRow[]) {
+  const open = rows.filter((row) => !hasEnded(row)).slice(0, 20);
+  if (open.length === 0) return new Map();
+  const asked = Promise.all(
+    open.map(async ({ id }) => [id, await describeRun(services.temporal, id)] as const),
+  );
+  return new Map(await withTimeout(asked, 3_000).catch(() => []));
 }

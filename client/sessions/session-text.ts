@@ -1,6 +1,7 @@
 /** Texts of a session in Temporal's Web UI before its first step. Pure. */
 import { cutChars } from "../../activities/contract/cut-text.ts";
 import { inertMarkdown } from "../../activities/contract/inert-markdown.ts";
+import { present } from "../console/format.ts";
 
 /** Bytes the server keeps of a summary. Source: survey of command lines, X8 (documents disagree: 200 or 400). */
 const SUMMARY_BYTES = 180;
@@ -31,15 +32,13 @@ export interface DetailFacts {
 
 /** Markdown with the task as plain text: no image, no link, no code. */
 export function taskDetails(facts: DetailFacts): string {
-  const rows = [
+  const rows = present(
     `session \`${facts.id}\``,
     `model \`${facts.model.replaceAll("`", "")}\``,
     `at most ${facts.maxSteps} steps`,
     `window ${facts.contextWindow} tokens`,
-    ...(facts.workspace === undefined
-      ? []
-      : [`files put in from \`${facts.workspace.replaceAll("`", "")}\``]),
-  ];
+    facts.workspace !== undefined && `files put in from \`${facts.workspace.replaceAll("`", "")}\``,
+  );
   const text = `${rows.join(" · ")}\n\n${quoted(cutToBytes(facts.task, DETAIL_BYTES / 2))}`;
   return cutChars(text, DETAIL_BYTES);
 }
@@ -59,7 +58,6 @@ export function staticSummary(task: string): string {
   return `${kept}…`;
 }
 
-/** Each line quoted, with nothing to act on. */
 function quoted(text: string): string {
   return text
     .split(/\r?\n/)

@@ -22,6 +22,7 @@ import { staticSummary, taskDetails, taskSummary } from "./session-text.ts";
 import { isMissingTable } from "../lookup/unless-table-missing.ts";
 import type { ProjectFiles } from "../../activities/config/project-files.ts";
 import type { FolderContent } from "../workspace/workspace-folder.ts";
+import { given } from "../console/given.ts";
 
 export interface Start {
   /** An id of the person's choice; starting the same task under it again attaches to it. */
@@ -41,8 +42,8 @@ export interface Started {
 }
 
 /** @throws ClientError (impossible) if another task uses the id, or its session has ended */
-export async function startSession(services: Services, given: Start): Promise<Started> {
-  const start = cleaned(given);
+export async function startSession(services: Services, asked: Start): Promise<Started> {
+  const start = cleaned(asked);
   const client = await services.temporal.client();
   const id = await store(services, start);
   const attached = id === undefined;
@@ -52,7 +53,6 @@ export async function startSession(services: Services, given: Start): Promise<St
   return { id: sessionId, attached };
 }
 
-/** The person's input, cleaned for the store, Temporal and the model. */
 function cleaned({ id, task, config, attachments, folder, acceptEnded = false }: Start): Start {
   const { clean } = clientSanitizer();
   const instructions = folder?.instructions;
@@ -93,16 +93,13 @@ async function storedParts(services: Services, start: Start): Promise<Omit<NewSe
   for (const { bytes, mediaType, filename } of start.attachments) {
     parts.push(await saveBlob(db, bytes, mediaType, filename));
   }
-  const workspace = start.folder === undefined ? undefined : await packWorkspace(start.folder.files);
-  const instructions = start.folder?.instructions;
+  const workspace = start.folder && (await packWorkspace(start.folder.files));
   return {
     task: start.task,
     parts,
     config: start.config,
     owner: services.user,
-    ...(instructions === undefined ? {} : { instructions }),
-    ...(start.folder === undefined ? {} : { skills: start.folder.skills }),
-    ...(workspace === undefined ? {} : { workspace }),
+    ...given({ instructions: start.folder?.instructions, skills: start.folder?.skills, workspace }),
   };
 }
 

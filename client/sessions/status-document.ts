@@ -170,24 +170,18 @@ export function statusDocument(
   };
 }
 
-export function questionStatus({
-  id,
-  session,
-  kind,
-  asked,
-  text,
-  options,
-  ...more
-}: ListedQuestion): OpenQuestionStatus {
+export function questionStatus(question: ListedQuestion): OpenQuestionStatus {
+  const { id, session, kind, asked, text, options, default: fallback, expiresAt } = question;
+  const labels = options && options.map(({ label }) => label);
   return {
     id,
     session,
     kind,
     asked,
     text: shorten(text, 200),
-    options: options === null ? null : options.map(({ label }) => label),
-    default: more.default,
-    expiresAt: more.expiresAt,
+    options: labels,
+    default: fallback,
+    expiresAt,
   };
 }
 
@@ -218,17 +212,15 @@ function isTakenUp(row: SessionRow, run: RunDescription | undefined): boolean {
 function statusOf(row: SessionRow, run: RunDescription | undefined): string {
   if (isTakenUp(row, run)) return "active";
   if (hasEnded(row)) return row.status;
-  switch (run?.status ?? "") {
-    case "TERMINATED":
-    case "CANCELLED":
-      return "cancelled";
-    case "FAILED":
-    case "TIMED_OUT":
-      return "failed";
-    default:
-      return row.status;
-  }
+  return CLOSED.get(run?.status ?? "") ?? row.status;
 }
+
+const CLOSED = new Map([
+  ["TERMINATED", "cancelled"],
+  ["CANCELLED", "cancelled"],
+  ["FAILED", "failed"],
+  ["TIMED_OUT", "failed"],
+]);
 
 interface KnownConfig {
   readonly model?: string;

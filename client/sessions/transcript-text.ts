@@ -1,6 +1,5 @@
 /** A conversation as people read it in a terminal or a pager. Pure. */
-import { firstString } from "../console/describe-call.ts";
-import { harmless, plural, stamp } from "../console/format.ts";
+import { firstString, harmless, plural, stamp, present } from "../console/format.ts";
 import type { Style } from "../console/output.ts";
 import type { TrajectoryStep } from "./trajectory.ts";
 
@@ -23,19 +22,19 @@ const WHO = { user: "you", agent: "agent", system: "note" } as const;
 
 function messageText(step: TrajectoryStep, options: TranscriptOptions): string {
   const { kind, step: number, compactedRound, by } = step.extra;
-  const facts = [
-    ...(Number(number) > 0 ? [`step ${String(number)}`] : []),
-    ...(kind === "summary" ? ["summary"] : []),
-    ...(typeof by === "string" && by !== options.owner ? [harmless(by)] : []),
+  const facts = present(
+    Number(number) > 0 && `step ${String(number)}`,
+    kind === "summary" && "summary",
+    typeof by === "string" && by !== options.owner && harmless(by),
     stamp(new Date(step.timestamp)),
-    ...(typeof compactedRound === "number" ? [`in the summary of round ${compactedRound}`] : []),
-  ];
+    typeof compactedRound === "number" && `in the summary of round ${compactedRound}`,
+  );
   const { style } = options;
-  const lines = [
+  const lines = present(
     `${style("bold", `── ${WHO[step.source]}`)} ${style("dim", facts.join(" · "))}`,
-    ...(step.message === "" ? [] : [harmless(step.message).trimEnd()]),
+    step.message !== "" && harmless(step.message).trimEnd(),
     ...(step.tool_calls ?? []).flatMap((call) => callLines(step, call, options)),
-  ];
+  );
   return `${lines.join("\n")}\n`;
 }
 
@@ -53,9 +52,9 @@ function callLines(
     .split("\n");
   const shown = full ? body : body.slice(-RESULT_LINES);
   const hidden = body.length - shown.length;
-  return [
+  return present(
     `${head}  ${style(outcome === "completed" ? "dim" : "red", outcome)}`,
-    ...(hidden > 0 ? [style("dim", `    │ … ${plural(hidden, "line")} above, shown by --full`)] : []),
+    hidden > 0 && style("dim", `    │ … ${plural(hidden, "line")} above, shown by --full`),
     ...(result === undefined ? [] : shown.map((line) => style("dim", `    │ ${line}`))),
-  ];
+  );
 }

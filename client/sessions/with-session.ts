@@ -4,7 +4,7 @@ import { isSetupOff } from "../config/config.ts";
 import { ServiceMissing } from "../../worker/connect/service-missing.ts";
 import { openServices, type Services } from "../connect/connection.ts";
 import { noSuchSession } from "../console/errors.ts";
-import { checkAddresses } from "../setup/check-addresses.ts";
+import { checkAddresses } from "../setup/services.ts";
 import { findByReference } from "../lookup/find-by-reference.ts";
 import { unlessTableMissing } from "../lookup/unless-table-missing.ts";
 

@@ -1,18 +1,17 @@
 /** Takes a message back: from Postgres if it is stored, else from the run that holds it. */
 import { WorkflowUpdateFailedError } from "@temporalio/client";
 import { senderOf } from "../../activities/contract/person-name.ts";
-import { appendEvents } from "../../activities/store/events.ts";
+import { reasonOf } from "../../activities/contract/reason-of.ts";
 import { dropParked } from "../../activities/store/guidance.ts";
-import { readFigures, type SessionRow } from "../../activities/store/reading.ts";
-import { wakeWatchers } from "../../activities/store/watching.ts";
+import type { SessionRow } from "../../activities/store/reading.ts";
 import { NoAnswer, withTimeout } from "../../worker/connect/with-timeout.ts";
 import { withdrawMessageUpdate, type WithdrawnMessage } from "../../workflows/messages.ts";
 import type { Services } from "../connect/connection.ts";
 import { missing, notPossible } from "../console/errors.ts";
+import { recordNow } from "./record-action.ts";
 import { withRunning } from "./running-session.ts";
 import { hasEnded } from "./start-session.ts";
 
-/** How long to wait for a worker. */
 const REPLY_MS = 5_000;
 
 /** @throws ClientError (impossible) if the agent has read it already, (missing) if no worker answers */
@@ -21,11 +20,8 @@ export async function withdrawMessage(services: Services, row: SessionRow, id: s
   const isParked = await dropParked(db, row.id, id);
   if (!hasEnded(row)) await tellRun(services, row, { id, ...(isParked ? { parked: true } : {}) });
   else if (!isParked) throw tooLate(row.id, "the session has ended");
-  const step = (await readFigures(db, [row.id])).get(row.id)?.step ?? 0;
-  await appendEvents(db, row.id, row.epoch, [
-    { type: "message:withdrawn", step, data: { id, ...senderOf({ by: services.user }) } },
-  ]);
-  await wakeWatchers(services.store, row.id);
+  const data = { id, ...senderOf({ by: services.user }) };
+  await recordNow(services, row, (step) => ({ type: "message:withdrawn", step, data }));
 }
 
 async function tellRun(services: Services, row: SessionRow, message: WithdrawnMessage): Promise<void> {
@@ -36,9 +32,7 @@ async function tellRun(services: Services, row: SessionRow, message: WithdrawnMe
   } catch (error) {
     // Its row is marked: it is not delivered, whether or not the run knows.
     if (message.parked) return;
-    if (error instanceof WorkflowUpdateFailedError) {
-      throw tooLate(row.id, error.cause instanceof Error ? error.cause.message : error.message);
-    }
+    if (error instanceof WorkflowUpdateFailedError) throw tooLate(row.id, reasonOf(error.cause ?? error));
     if (error instanceof NoAnswer) {
       throw missing(
         `No worker answered for ${row.id}, so the message may still be read.`,

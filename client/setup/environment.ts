@@ -1,9 +1,8 @@
 /** The variables that a child process inherits: an allow-list each, so that a key reaches only what needs it. */
+import type { Environment } from "../config/environment.ts";
 
 /** The receivers: every process, those that fetch packages, the engine, our own programs, the worker. */
 export type Purpose = "service" | "installer" | "dockerd" | "rehearsal" | "worker";
-
-type Environment = Readonly<Record<string, string | undefined>>;
 
 const ANY =
   /^(PATH|HOME|USER|LOGNAME|SHELL|TERM|LANG|LANGUAGE|LC_[A-Z]+|TZ|TMPDIR|TMP|TEMP|XDG_[A-Z_]+|LD_LIBRARY_PATH|SYSTEMROOT)$/i;

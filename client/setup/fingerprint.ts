@@ -5,12 +5,11 @@ import { join } from "node:path";
 import { imageNamed } from "../../activities/config/default-image.ts";
 import { WORKER_SETTINGS } from "./environment.ts";
 import { projectFolder } from "./services.ts";
+import type { Environment } from "../config/environment.ts";
 
 const SOURCES = ["activities", "workflows", "worker", "package-lock.json"];
 /** Enough to distinguish two values, too little to recover one. */
 const HASH_CHARS = 12;
-
-type Environment = Readonly<Record<string, string | undefined>>;
 
 export interface WorkerOrigin {
   readonly code: string;
@@ -36,7 +35,6 @@ export function workerOrigin(environment: Environment): WorkerOrigin {
 
 export interface OriginDifference {
   readonly code: boolean;
-  /** Settings that are changed or new. */
   readonly changed: readonly string[];
   /** Settings that the worker has and this environment lacks. */
   readonly lacking: readonly string[];

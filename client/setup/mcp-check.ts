@@ -16,8 +16,7 @@ import { sandboxSpec } from "../../activities/sandbox/sandbox-spec.ts";
 import { withMachine } from "../registries/session-registries.ts";
 import type { Diagnosis } from "./doctor.ts";
 import { findServices, settingOf } from "./services.ts";
-
-type Environment = Readonly<Record<string, string | undefined>>;
+import type { Environment } from "../config/environment.ts";
 
 export interface McpFinding {
   readonly server: string;
@@ -87,7 +86,7 @@ export function listMcpServers(
 /** One line a server. */
 export async function mcpChecks(
   settings: Pick<AgentConfig, "mcpServers" | "sandbox">,
-  environment: Environment,
+  environment: Environment = process.env,
 ): Promise<Diagnosis["checks"]> {
   const findings = await listMcpServers(settings, environment);
   return findings.map(({ server, place, era, tools, failed }) => {

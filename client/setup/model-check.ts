@@ -52,7 +52,10 @@ const addressOf = ({ baseUrl, baseUrlEnv }: Provider, environment: Environment):
   baseUrl ?? ((baseUrlEnv && environment[baseUrlEnv]) || undefined);
 
 /** @returns undefined if the provider has no address of its own, or not one that lists models */
-export async function modelServerCheck(run: Asked, environment: Environment): Promise<Check | undefined> {
+export async function modelServerCheck(
+  run: Asked,
+  environment: Environment = process.env,
+): Promise<Check | undefined> {
   const server = serverOf(run, environment);
   if (server === undefined) return undefined;
   const { address, headers } = server;

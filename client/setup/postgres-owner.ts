@@ -11,7 +11,6 @@ export interface Owner {
     command: string,
     args: readonly string[],
   ): { command: string; args: string[]; uid?: number; gid?: number };
-  /** Makes the owner own a file or folder. */
   own(path: string): void;
 }
 

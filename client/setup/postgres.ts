@@ -10,19 +10,10 @@ import { PRIVATE_FILE } from "./private-folder.ts";
 import { probePostgres } from "../../worker/connect/probe.ts";
 import { birthOf, freePort, run } from "./processes.ts";
 import { succeeds } from "../../worker/connect/until.ts";
-import { type Say, slowly } from "./progress.ts";
+import { slowly } from "./progress.ts";
 import { ServiceMissing } from "../../worker/connect/service-missing.ts";
 import { answersWhileAlive, logOf, startService } from "./start-service.ts";
-import { readState, remember } from "./state.ts";
-
-export interface PostgresOptions {
-  readonly home: string;
-  /** Tried first; otherwise a free one. 0 = any. */
-  readonly port: number;
-  readonly say: Say;
-  /** False for tests: nothing is flushed to the disk. */
-  readonly durable: boolean;
-}
+import { readState, remember, type SetUp } from "./state.ts";
 
 /** Not 5432, which is often used. */
 export const POSTGRES_PORT = 54_320;
@@ -37,8 +28,7 @@ const DATABASE = "longhaul";
 const OTHERS_MS = 2_000;
 
 /** @returns the worker's URL of the database `longhaul`, which exists. @throws ServiceMissing */
-export async function ensurePostgres(options: PostgresOptions): Promise<string> {
-  const { home, say } = options;
+export async function ensurePostgres({ home, ports, say }: SetUp): Promise<string> {
   const data = join(home, "postgres", "data");
   const secret = secretFile(home, "superuser");
   const running = readPidFile(data);
@@ -63,10 +53,10 @@ export async function ensurePostgres(options: PostgresOptions): Promise<string> 
       initialise(binaries, data, secret, owner, home),
     );
   }
-  const port = await freePort(options.port);
+  const port = await freePort(ports === "fixed" ? POSTGRES_PORT : 0);
   const url = urlOf(port, "superuser", readFileSync(secret, "utf8"));
   await startService({
-    ...owner.wrap(binaries.postgres, ["-D", data, "-p", String(port), ...settings(options.durable)]),
+    ...owner.wrap(binaries.postgres, ["-D", data, "-p", String(port), ...settings(ports)]),
     cwd: "/",
     home,
     name: "postgres",
@@ -175,12 +165,12 @@ function idsOf(init: { uid?: number; gid?: number }): { uid?: number; gid?: numb
   return init.uid === undefined || init.gid === undefined ? {} : { uid: init.uid, gid: init.gid };
 }
 
-function settings(durable: boolean): string[] {
+function settings(ports: SetUp["ports"]): string[] {
   const values = [
     "listen_addresses=127.0.0.1",
     "unix_socket_directories=",
     "max_connections=300",
-    ...(durable ? [] : ["fsync=off", "full_page_writes=off"]),
+    ...(ports === "fixed" ? [] : ["fsync=off", "full_page_writes=off"]),
   ];
   return values.flatMap((value) => ["-c", value]);
 }

@@ -77,9 +77,9 @@ export async function launch(
       detached: true,
       stdio: ["pipe", log, log],
       env: what.env ?? childEnvironment("service"),
-      ...(what.cwd === undefined ? {} : { cwd: what.cwd }),
-      ...(what.uid === undefined ? {} : { uid: what.uid }),
-      ...(what.gid === undefined ? {} : { gid: what.gid }),
+      cwd: what.cwd,
+      uid: what.uid,
+      gid: what.gid,
     });
     process.umask(umask);
     await new Promise<void>((resolve, reject) => {

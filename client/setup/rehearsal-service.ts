@@ -1,9 +1,8 @@
 /** The rehearsal model as a service: started only if no real model is configured. */
 import { childEnvironment } from "./environment.ts";
 import { freePort } from "./processes.ts";
-import type { Say } from "./progress.ts";
 import { answersWhileAlive, startService } from "./start-service.ts";
-import { readState } from "./state.ts";
+import { readState, type SetUp } from "./state.ts";
 
 const REHEARSAL_PORT = 8_788;
 
@@ -13,16 +12,11 @@ export function wantsRehearsal(): boolean {
 }
 
 /** @returns its base URL. @throws ServiceMissing */
-export async function ensureRehearsal(options: {
-  readonly home: string;
-  readonly ports: "fixed" | "free";
-  readonly say: Say;
-}): Promise<string> {
-  const { home } = options;
+export async function ensureRehearsal({ home, ports, say }: SetUp): Promise<string> {
   const running = readState(home).services.rehearsal;
   if (running !== undefined && (await answersWhileAlive(running, () => probe(running.address))))
     return running.address;
-  const port = await freePort(options.ports === "fixed" ? REHEARSAL_PORT : 0);
+  const port = await freePort(ports === "fixed" ? REHEARSAL_PORT : 0);
   const address = `http://127.0.0.1:${port}/v1`;
   await startService({
     home,
@@ -36,7 +30,7 @@ export async function ensureRehearsal(options: {
     timeoutMs: 20_000,
     otherwise: "set OPENAI_API_KEY to use a real model",
   });
-  options.say("No OPENAI_API_KEY: the rehearsal model plays a written script; it really drives the tools.");
+  say("No OPENAI_API_KEY: the rehearsal model plays a written script; it really drives the tools.");
   return address;
 }
 

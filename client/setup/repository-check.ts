@@ -1,15 +1,15 @@
-/** Checks a repository before anything starts: it exists, it grants access, and it has the requested references. */
-import type { SessionGit } from "../../activities/config/git-settings.ts";
-import { repositoryAddress, tokenVariable } from "../../activities/config/git-settings.ts";
+/** Reads a repository before anything starts: that it exists, grants access and has the requested references; its devcontainer.json. */
+import { type SessionGit, repositoryAddress, tokenVariable } from "../../activities/config/git-settings.ts";
 import { gitAccessOf } from "../../activities/git/git-access.ts";
+import { peekFile } from "../../activities/git/peek.ts";
 import { lsRemote } from "../../activities/git/remote.ts";
 import { isSetupOff } from "../config/config.ts";
+import { devcontainerOf, PLACES, type Devcontainer } from "../config/devcontainer.ts";
 import { missing, usageError } from "../console/errors.ts";
+import type { Environment } from "../config/environment.ts";
 
 /** A missing credential is reported within 10 s. Source: requirement 1.2. */
 const CHECK_MS = 8_000;
-
-type Environment = Readonly<Record<string, string | undefined>>;
 
 /**
  * Asks the remote, if this machine has what the workers have. If they are elsewhere, so are their credentials: then only
@@ -44,4 +44,26 @@ export async function checkRepository(
       `${git.branch} is the default branch of ${git.url}, and nothing is pushed there.`,
       "Choose another --branch, or set git.allowDefaultBranch: true in your own file.",
     );
+}
+
+/** @throws ClientError: missing for a remote that denies access, usage if there is no such file, or it is unusable */
+export async function devcontainerOfRepository(
+  repo: string,
+  ref: string | undefined,
+  environment: Environment = process.env,
+): Promise<Devcontainer> {
+  const address = repositoryAddress(repo);
+  if ("wrong" in address) throw usageError(address.wrong);
+  const found = await peekFile(gitAccessOf(environment), address.url, { ref, paths: PLACES });
+  if (found === undefined)
+    throw usageError(
+      `--devcontainer: ${address.url} has no ${PLACES.join(" and no ")}${ref === undefined ? "" : ` at ${ref}`}.`,
+    );
+  if ("trouble" in found)
+    throw missing(
+      `${found.trouble.message}. Nothing was started.`,
+      `${found.trouble.fix} With --devcontainer this machine reads the repository too.`,
+    );
+  const folder = found.path.includes("/") ? ".devcontainer" : ".";
+  return devcontainerOf(found.text, found.path, folder);
 }

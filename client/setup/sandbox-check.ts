@@ -8,7 +8,6 @@ import { runcOf, type Runc } from "../../activities/sandbox/docker/known-escapes
 import { withTimeout } from "../../worker/connect/with-timeout.ts";
 import { reasonOf } from "../../activities/contract/reason-of.ts";
 
-/** What a check found. */
 export interface Finding {
   readonly ok: boolean;
   /** Not ideal, or not measured; nothing that stops a task. */
@@ -21,20 +20,12 @@ export interface Finding {
 const MIB = 2 ** 20;
 const TIMEOUT_MS = 5_000;
 
-export interface SandboxCheckOptions {
+/** Measures in one sandbox whether sandboxes are isolated as required. Never rejects. */
+export async function checkSandbox(options: {
   readonly image: string | undefined;
   readonly guardImage: string | undefined;
-  /** The configuration's. */
   readonly sandbox: Pick<AgentConfig["sandbox"], "network" | "guard" | "allow" | "runtime">;
-}
-
-export interface SandboxFindings {
-  readonly network: Finding;
-  readonly isolation: Finding;
-}
-
-/** Measures in one sandbox whether sandboxes are isolated as required. Never rejects. */
-export async function checkSandbox(options: SandboxCheckOptions): Promise<SandboxFindings> {
+}): Promise<Readonly<Record<"network" | "isolation", Finding>>> {
   const { image, guardImage, sandbox } = options;
   const host = createDockerHost({
     docker: connectDocker(),

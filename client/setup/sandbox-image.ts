@@ -8,6 +8,7 @@ import { registriesOfMachine } from "../registries/registries-of-machine.ts";
 import { bootstrapImage, bootstrapObstacle, followProgress } from "./sandbox-image/bootstrap-image.ts";
 import { ServiceMissing } from "../../worker/connect/service-missing.ts";
 import { reasonOf } from "../../activities/contract/reason-of.ts";
+import { given } from "../console/given.ts";
 
 /** The Dockerfile's base image. */
 const BASE_IMAGES = ["debian:trixie-slim", "node:24-trixie-slim"];
@@ -96,12 +97,12 @@ async function build(docker: Dockerode, tag: string, full: boolean): Promise<voi
   const context = fileURLToPath(new URL("sandbox-image", import.meta.url));
   const { registries, certificates } = registriesOfMachine(process.env);
   const { npm, pip } = registries;
-  const buildargs = {
-    ...(full ? { VARIANT: "full" } : {}),
-    ...(npm?.[0] === undefined ? {} : { NPM_CONFIG_REGISTRY: npm[0] }),
-    ...(pip?.[0] === undefined ? {} : { PIP_INDEX_URL: pip[0] }),
-    ...(certificates === undefined ? {} : { CERTIFICATES: certificates }),
-  };
+  const buildargs = given({
+    VARIANT: full ? "full" : undefined,
+    NPM_CONFIG_REGISTRY: npm?.[0],
+    PIP_INDEX_URL: pip?.[0],
+    CERTIFICATES: certificates,
+  });
   await followProgress(
     docker,
     await docker.buildImage({ context, src: CONTEXT }, { t: tag, buildargs, forcerm: true }),

@@ -1,10 +1,10 @@
 /** Who uses a Temporal server: what `down` reports before it ends one. */
-import { Connection } from "@temporalio/client";
+import type { Connection } from "@temporalio/client";
 import { type ListedRun, listRuns } from "../../worker/connect/list-runs.ts";
 import { temporalClient } from "../../worker/connect/temporal-client.ts";
-import { temporalConnection } from "../../worker/connect/temporal-connection.ts";
-import { withTimeout } from "../../worker/connect/with-timeout.ts";
+import { askTemporal } from "./ask-temporal.ts";
 import { pollersOf } from "./task-queue.ts";
+import { present } from "../console/format.ts";
 
 /** Of connecting. Source: ours, of a machine that has much else to do. */
 const CONNECT_MS = 10_000;
@@ -26,39 +26,32 @@ interface OtherUse {
 }
 
 /** Undefined if the server does not answer. */
-export async function serverUse(server: {
+export function serverUse(server: {
   readonly temporalAddress: string;
   readonly taskQueue: string;
 }): Promise<ServerUse | undefined> {
-  const { connection: options, namespace } = temporalConnection(server.temporalAddress);
-  let opened: Connection | undefined;
-  try {
-    const connection = await withTimeout(
-      Connection.connect({ ...options, connectTimeout: CONNECT_MS }),
-      CONNECT_MS,
-    );
-    opened = connection;
-    const client = temporalClient({ connection, namespace });
-    const runs: ListedRun[] = [];
-    for await (const run of listRuns(client, "all")) if (runs.push(run) === LOOKED_AT) break;
-    const open = (queue: string) => runs.filter((run) => run.taskQueue === queue && run.isRunning);
-    const queues = [...new Set(runs.map((run) => run.taskQueue))].filter((name) => name !== server.taskQueue);
-    // All at once: one that does not answer costs its time limit once.
-    const uses = await Promise.all(
-      queues.map(async (queue): Promise<OtherUse[]> => {
-        const running = open(queue).length;
-        if (running > 0) return [{ queue, running }];
-        const pollers = await pollersOf(connection, namespace, queue).catch(() => undefined);
-        if (pollers === undefined) return [{ queue, running, isUnsure: true }];
-        return pollers.length > 0 ? [{ queue, running }] : [];
-      }),
-    );
-    return { running: open(server.taskQueue).map(({ workflowId }) => workflowId), others: uses.flat() };
-  } catch {
-    return undefined;
-  } finally {
-    await opened?.close().catch(() => {});
-  }
+  return askTemporal(server.temporalAddress, CONNECT_MS, (connection, namespace) =>
+    useOfServer(connection, namespace, server.taskQueue),
+  ).catch(() => undefined);
+}
+
+async function useOfServer(connection: Connection, namespace: string, ownQueue: string): Promise<ServerUse> {
+  const client = temporalClient({ connection, namespace });
+  const runs: ListedRun[] = [];
+  for await (const run of listRuns(client, "all")) if (runs.push(run) === LOOKED_AT) break;
+  const open = (queue: string) => runs.filter((run) => run.taskQueue === queue && run.isRunning);
+  const queues = [...new Set(runs.map((run) => run.taskQueue))].filter((name) => name !== ownQueue);
+  // All at once: one that does not answer costs its time limit once.
+  const uses = await Promise.all(
+    queues.map(async (queue): Promise<OtherUse[]> => {
+      const running = open(queue).length;
+      if (running > 0) return [{ queue, running }];
+      const pollers = await pollersOf(connection, namespace, queue).catch(() => undefined);
+      if (pollers === undefined) return [{ queue, running, isUnsure: true }];
+      return pollers.length > 0 ? [{ queue, running }] : [];
+    }),
+  );
+  return { running: open(ownQueue).map(({ workflowId }) => workflowId), others: uses.flat() };
 }
 
 /** The person's message before the end. */
@@ -73,7 +66,7 @@ export function describeUse(
   const temporal = all
     ? `Temporal also ends for another installation, because of --all: ${queues}.`
     : `Temporal stays up: another installation uses it, ${queues}. End it anyway: longhaul down --all`;
-  return [...(running.length === 0 ? [] : [open]), ...(shared ? [temporal] : [])];
+  return present(running.length > 0 && open, shared && temporal);
 }
 
 function useOf({ running, isUnsure }: OtherUse): string {

@@ -1,29 +1,26 @@
 /** Starts missing services and finds running ones: everything a worker needs, in one call. */
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { ensureDocker } from "./docker-engine.ts";
-import { ensurePostgres, ownPostgresUrl, POSTGRES_PORT } from "./postgres.ts";
 import { DEFAULT_IMAGE, imageNamed } from "../../activities/config/default-image.ts";
 import { dockerHasImage, probePostgres } from "../../worker/connect/probe.ts";
+import { usageError } from "../console/errors.ts";
+import { given } from "../console/given.ts";
+import { ensureDocker } from "./docker-engine.ts";
+import { ensurePostgres, ownPostgresUrl, POSTGRES_PORT } from "./postgres.ts";
 import { makePrivate } from "./private-folder.ts";
 import { endProcess } from "./processes.ts";
 import type { Say } from "./progress.ts";
 import { ensureRehearsal, wantsRehearsal } from "./rehearsal-service.ts";
-import { locked, readState, remember, rememberFound, type ServiceName } from "./state.ts";
+import { locked, readState, remember, rememberFound, type ServiceName, type SetUp } from "./state.ts";
 import { chooseQueue, DEFAULT_QUEUE } from "./task-queue.ts";
-import { cacheFolder } from "./temporal-binary.ts";
 import { configuredTemporal, ensureTemporal, TEMPORAL_PORT, TEMPORAL_UI_PORT } from "./temporal.ts";
 
 export type { Say } from "./progress.ts";
 
 export type Need = "postgres" | "temporal" | "docker" | "image" | "model";
 
-export interface BringUpOptions {
-  /** Where data, logs and state are kept; default `.longhaul` of the project. */
-  readonly home?: string;
-  /** `free` for tests: no running service but Docker is used, and nothing is durable. */
-  readonly ports?: "fixed" | "free";
-  readonly say: Say;
+/** Default: `.longhaul` of the project, and the usual ports. */
+export interface BringUpOptions extends Pick<SetUp, "say">, Partial<Pick<SetUp, "home" | "ports">> {
   readonly need: readonly Need[];
   /** Of a session's sandbox, if it is not the default one. */
   readonly image?: string;
@@ -50,9 +47,8 @@ export const projectHome = join(projectFolder, ".longhaul");
 
 /** Idempotent; running services are not touched. All services in parallel. @throws ServiceMissing */
 export async function bringUp(options: BringUpOptions): Promise<LocalServices> {
-  const { say, need } = options;
-  const home = options.home ?? projectHome;
-  const ports = options.ports ?? "fixed";
+  const { need, say, home = projectHome, ports = "fixed" } = options;
+  const setUp: SetUp = { home, ports, say };
   makePrivate(home);
   return locked(home, say, async () => {
     const dockerHost = settingOf("DOCKER_HOST");
@@ -64,10 +60,10 @@ export async function bringUp(options: BringUpOptions): Promise<LocalServices> {
     };
     // Each writes its own entry of the state, synchronously: they do not overwrite each other's.
     const [, temporal, image] = await allOrFirstFailure([
-      need.includes("postgres") ? postgres(home, ports, say) : undefined,
-      need.includes("temporal") ? ensureTemporal({ home, ports, say, cache: cacheFolder() }) : undefined,
+      need.includes("postgres") ? postgres(setUp) : undefined,
+      need.includes("temporal") ? ensureTemporal(setUp) : undefined,
       docker(),
-      need.includes("model") && wantsRehearsal() ? ensureRehearsal({ home, ports, say }) : undefined,
+      need.includes("model") && wantsRehearsal() ? ensureRehearsal(setUp) : undefined,
     ] as const);
     // If database and server are both ours, or both configured, sharing one means sharing the other.
     const ownDatabase = ports === "fixed" && settingOf("DATABASE_URL") === undefined;
@@ -146,19 +142,11 @@ export async function bringDown(options: {
   });
 }
 
-async function postgres(home: string, ports: "fixed" | "free", say: Say): Promise<void> {
-  const configured = ports === "fixed" ? settingOf("DATABASE_URL") : undefined;
-  if (configured !== undefined) {
-    await probePostgres(configured);
-    rememberFound(home, "postgres", "DATABASE_URL");
-    return;
-  }
-  await ensurePostgres({
-    home,
-    port: ports === "fixed" ? POSTGRES_PORT : 0,
-    say,
-    durable: ports === "fixed",
-  });
+async function postgres(setUp: SetUp): Promise<void> {
+  const configured = setUp.ports === "fixed" ? settingOf("DATABASE_URL") : undefined;
+  if (configured === undefined) return void (await ensurePostgres(setUp));
+  await probePostgres(configured);
+  rememberFound(setUp.home, "postgres", "DATABASE_URL");
 }
 
 /** The images of sandboxes and of their firewall's set-up. @returns the default one of sandboxes */
@@ -197,16 +185,26 @@ export function settingOf(name: string): string | undefined {
 }
 
 function withEnvironment(services: Omit<LocalServices, "environment">): LocalServices {
-  const environment: Record<string, string> = {
+  const environment = given({
     DATABASE_URL: services.databaseUrl,
     TEMPORAL_ADDRESS: services.temporalAddress,
     LONGHAUL_TASK_QUEUE: services.taskQueue,
-  };
-  if (services.dockerHost !== undefined) environment["DOCKER_HOST"] = services.dockerHost;
-  if (services.sandboxImage !== undefined) environment["SANDBOX_IMAGE"] = services.sandboxImage;
-  if (services.rehearsalUrl !== undefined) environment["LONGHAUL_REHEARSAL_URL"] = services.rehearsalUrl;
+    DOCKER_HOST: services.dockerHost,
+    SANDBOX_IMAGE: services.sandboxImage,
+    LONGHAUL_REHEARSAL_URL: services.rehearsalUrl,
+  });
   return { ...services, environment };
 }
 
 /** Only ids and codes are sent to Temporal: people's texts are in Postgres alone. */
 export const idsOnly = (): boolean => settingOf("LONGHAUL_HISTORY") === "ids";
+
+/** The value is not printed: it may contain a password. @throws ClientError (usage) */
+export function checkAddresses(): void {
+  const url = settingOf("DATABASE_URL");
+  if (url === undefined || /^(?:postgres(?:ql)?|socket):|^\//.test(url)) return;
+  throw usageError(
+    "DATABASE_URL is not an address of a Postgres server.",
+    "Expected postgres://USER:PASSWORD@HOST:PORT/NAME; unset it to use a server that longhaul up brings up.",
+  );
+}

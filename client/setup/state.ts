@@ -11,6 +11,15 @@ export type ServiceName = "postgres" | "temporal" | "docker" | "rehearsal" | "wo
 
 export type FoundName = ServiceName | "queue";
 
+/** Where services are set up, and how. */
+export interface SetUp {
+  /** Of data, logs and state. */
+  readonly home: string;
+  /** `fixed`: the usual ports, and what runs there is used; `free`, for tests: our own on free ports, nothing durable. */
+  readonly ports: "fixed" | "free";
+  readonly say: Say;
+}
+
 /** A process of ours, with what is needed to find it again. */
 export interface RunningService extends ProcessMark {
   readonly address: string;

@@ -1,8 +1,7 @@
 /** Which task queue this installation uses: `longhaul`, unless another one's worker serves that on the same server. */
 import { createHash } from "node:crypto";
 import type { Connection } from "@temporalio/client";
-import { temporalConnection } from "../../worker/connect/temporal-connection.ts";
-import { withTimeout } from "../../worker/connect/with-timeout.ts";
+import { askTemporal } from "./ask-temporal.ts";
 import type { Say } from "./progress.ts";
 import { readState, rememberFound } from "./state.ts";
 
@@ -33,18 +32,10 @@ export async function chooseQueue(options: {
 
 /** Identities of the workers that poll it, without our own. Empty if Temporal does not answer. */
 async function pollers(address: string, ownPid: number | undefined): Promise<string[]> {
-  const { connection: options, namespace } = temporalConnection(address);
-  let connection: Connection | undefined;
-  try {
-    const { Connection } = await import("@temporalio/client");
-    connection = await withTimeout(Connection.connect({ ...options, connectTimeout: ASK_MS }), ASK_MS);
-    const identities = await pollersOf(connection, namespace, DEFAULT_QUEUE);
-    return identities.filter((identity) => ownPid === undefined || processOf(identity)?.pid !== ownPid);
-  } catch {
-    return [];
-  } finally {
-    await connection?.close().catch(() => {});
-  }
+  const identities = await askTemporal(address, ASK_MS, (connection, namespace) =>
+    pollersOf(connection, namespace, DEFAULT_QUEUE),
+  ).catch(() => []);
+  return identities.filter((identity) => ownPid === undefined || processOf(identity)?.pid !== ownPid);
 }
 
 /** The process that a worker's identity names: `12.4711@host:build`, as worker/worker-options.ts makes it. */

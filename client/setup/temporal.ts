@@ -4,19 +4,10 @@ import { loadClientConfigProfile } from "@temporalio/envconfig";
 import { probeTemporal } from "../../worker/connect/probe.ts";
 import { freePort } from "./processes.ts";
 import { succeeds } from "../../worker/connect/until.ts";
-import type { Say } from "./progress.ts";
 import { answersWhileAlive, startService } from "./start-service.ts";
-import { readState, rememberFound } from "./state.ts";
-import { temporalBinary } from "./temporal-binary.ts";
+import { readState, rememberFound, type SetUp } from "./state.ts";
+import { cacheFolder, temporalBinary } from "./temporal-binary.ts";
 import { SEARCH_ATTRIBUTES } from "../../worker/search-attributes.ts";
-
-export interface TemporalOptions {
-  readonly home: string;
-  /** `fixed`: 7233 and 8233, and a running server there is used; `free`: our own server on free ports. */
-  readonly ports: "fixed" | "free";
-  readonly say: Say;
-  readonly cache: string;
-}
 
 export interface TemporalPlace {
   readonly address: string;
@@ -47,10 +38,10 @@ export function configuredTemporal(): string | undefined {
 }
 
 /** @throws ServiceMissing */
-export async function ensureTemporal(options: TemporalOptions): Promise<TemporalPlace> {
-  const { home, say } = options;
+export async function ensureTemporal(setUp: SetUp): Promise<TemporalPlace> {
+  const { home, ports, say } = setUp;
   const configured = configuredTemporal();
-  if (options.ports === "fixed" && configured !== undefined) {
+  if (ports === "fixed" && configured !== undefined) {
     await probeTemporal(configured);
     rememberFound(home, "temporal", configured);
     return { address: configured, uiUrl: undefined };
@@ -60,18 +51,17 @@ export async function ensureTemporal(options: TemporalOptions): Promise<Temporal
     return { address: ours.address, uiUrl: ours.uiUrl };
   }
   const standard = `127.0.0.1:${TEMPORAL_PORT}`;
-  if (options.ports === "fixed" && (await succeeds(probe(standard)))) {
+  if (ports === "fixed" && (await succeeds(probe(standard)))) {
     if (readState(home).found.temporal !== standard)
       say(`Using the Temporal server that runs at ${standard}.`);
     rememberFound(home, "temporal", standard);
     return { address: standard, uiUrl: `http://127.0.0.1:${TEMPORAL_UI_PORT}` };
   }
-  return start(options, await temporalBinary({ cache: options.cache, say }));
+  return start(setUp, await temporalBinary({ cache: cacheFolder(), say }));
 }
 
-async function start(options: TemporalOptions, binary: string): Promise<TemporalPlace> {
-  const { home, say } = options;
-  const fixed = options.ports === "fixed";
+async function start({ home, ports, say }: SetUp, binary: string): Promise<TemporalPlace> {
+  const fixed = ports === "fixed";
   const port = await freePort(fixed ? TEMPORAL_PORT : 0);
   const uiPort = await freePort(fixed ? TEMPORAL_UI_PORT : 0);
   const address = `127.0.0.1:${port}`;

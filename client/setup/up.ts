@@ -73,23 +73,26 @@ export async function lacksWorker(home = projectHome): Promise<boolean> {
   return last.difference.lacking.length === 0 && isDifferent(last.difference);
 }
 
-/** `longhaul up`: services and a worker, until SIGINT or SIGTERM ends both; detached, they stay. */
-export async function up(options: LocalOptions & { readonly detach: boolean }): Promise<number> {
+/**
+ * `longhaul up`: services and a worker, until SIGINT or SIGTERM ends both; detached, they stay.
+ * @returns false if the worker ended by itself
+ */
+export async function up(options: LocalOptions & { readonly detach: boolean }): Promise<boolean> {
   const services = await prepare({ ...options, anyway: true });
   const ui = services.uiUrl === undefined ? "" : ` The Web UI is at ${services.uiUrl}.`;
   const end = options.detach ? "`longhaul down` ends" : "Ctrl-C ends";
   options.say(`Everything is running.${ui} ${end} the worker and these services; data stays in .longhaul.`);
-  if (options.detach) return 0;
+  if (options.detach) return true;
   const lost = await followWorker(options);
   await down({ ...options, all: false });
-  return lost ? 1 : 0;
+  return !lost;
 }
 
 /**
  * `longhaul down`: ends the worker and the services that we started, and names the tasks that wait from then on. A Temporal
  * server of ours that another installation uses stays, unless `all` says otherwise.
  */
-export async function down(options: LocalOptions & { readonly all: boolean }): Promise<number> {
+export async function down(options: LocalOptions & { readonly all: boolean }): Promise<void> {
   const { say } = options;
   const home = options.home ?? projectHome;
   const services = findServices(home);
@@ -105,5 +108,4 @@ export async function down(options: LocalOptions & { readonly all: boolean }): P
       ? "Nothing started by longhaul was running."
       : `Stopped: ${ended.join(", ")}. Data stays in .longhaul.`,
   );
-  return 0;
 }

@@ -1,9 +1,8 @@
 /** Temporal's versions of a deployment, and how to move a run off one that no worker serves any more. */
-import { Connection } from "@temporalio/client";
-import { temporalConnection } from "../../worker/connect/temporal-connection.ts";
-import { withTimeout } from "../../worker/connect/with-timeout.ts";
 import { reasonOf } from "../../activities/contract/reason-of.ts";
+import { askTemporal } from "./ask-temporal.ts";
 import type { Finding } from "./sandbox-check.ts";
+import { present } from "../console/format.ts";
 
 const ASK_MS = 3_000;
 /** temporal.api.enums.v1.VersionDrainageStatus */
@@ -13,13 +12,11 @@ const GRPC_NOT_FOUND = 5;
 
 /** @param deployment LONGHAUL_DEPLOYMENT. @returns a warning if a version has open runs and is no longer current */
 export async function versionsFinding(address: string, deployment: string): Promise<Finding> {
-  const { connection: options, namespace } = temporalConnection(address);
-  let connection: Connection | undefined;
   try {
-    connection = await withTimeout(Connection.connect({ ...options, connectTimeout: ASK_MS }), ASK_MS);
-    const { workflowService } = connection;
-    const { workerDeploymentInfo: info } = await connection.withDeadline(Date.now() + ASK_MS, () =>
-      workflowService.describeWorkerDeployment({ namespace, deploymentName: deployment }),
+    const { workerDeploymentInfo: info } = await askTemporal(address, ASK_MS, (connection, namespace) =>
+      connection.withDeadline(Date.now() + ASK_MS, () =>
+        connection.workflowService.describeWorkerDeployment({ namespace, deploymentName: deployment }),
+      ),
     );
     const { currentDeploymentVersion, rampingDeploymentVersion, rampingVersionPercentage } =
       info?.routingConfig ?? {};
@@ -27,11 +24,11 @@ export async function versionsFinding(address: string, deployment: string): Prom
       .filter(({ drainageStatus, drainageInfo }) => (drainageStatus || drainageInfo?.status) === DRAINING)
       .map(({ deploymentVersion }) => deploymentVersion?.buildId ?? "?");
     const ramping = rampingDeploymentVersion?.buildId;
-    const found = [
+    const found = present(
       `${deployment}: current ${currentDeploymentVersion?.buildId ?? "none (new runs go to workers without a version)"}`,
-      ...(ramping ? [`ramping ${ramping} (${rampingVersionPercentage ?? 0} %)`] : []),
-      ...(draining.length === 0 ? [] : [`draining ${draining.slice(0, SHOWN_VERSIONS).join(", ")}`]),
-    ].join(", ");
+      Boolean(ramping) && `ramping ${ramping} (${rampingVersionPercentage ?? 0} %)`,
+      draining.length > 0 && `draining ${draining.slice(0, SHOWN_VERSIONS).join(", ")}`,
+    ).join(", ");
     if (draining.length === 0) return { ok: true, found };
     return { ok: true, warning: true, found, fix: movingCommand(deployment, draining[0] ?? "") };
   } catch (error) {
@@ -40,8 +37,6 @@ export async function versionsFinding(address: string, deployment: string): Prom
       ? "no worker of it has connected yet"
       : `Temporal does not say (${reasonOf(error)})`;
     return { ok: true, warning: true, found: `${deployment}: ${why}` };
-  } finally {
-    await connection?.close().catch(() => {});
   }
 }
 

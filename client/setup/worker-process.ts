@@ -15,7 +15,7 @@ import {
 import { endProcess, isAlive, type ProcessMark } from "./processes.ts";
 import type { Say } from "./progress.ts";
 import { findServices, type LocalServices, projectHome } from "./services.ts";
-import { logOf, startService } from "./start-service.ts";
+import { startService } from "./start-service.ts";
 import { locked, readState, remember, type RunningService } from "./state.ts";
 
 const MAIN = fileURLToPath(new URL("../../worker/main.ts", import.meta.url));
@@ -23,34 +23,25 @@ const QUICK_START = new URL("../../scripts/quick-start.mjs", import.meta.url).hr
 /** Its own grace, its force time, and a little. */
 const END_MS = 20_000;
 
-export interface WorkerProcess {
-  readonly pid: number;
-  /** False if the one that ran already is the right one. */
-  readonly started: boolean;
-  readonly log: string;
-}
-
 /** A worker that polls. @throws ServiceMissing if it ends at once or never polls */
 export async function ensureWorker(options: {
   readonly home?: string;
   readonly services: LocalServices;
   readonly say: Say;
-}): Promise<WorkerProcess> {
+}): Promise<void> {
   const home = options.home ?? projectHome;
-  const log = logOf(home, "worker");
   return locked(home, options.say, async () => {
     await endBrokenOff(home);
     const running = await runningWorker(home, options.services);
     if (running !== undefined) {
-      const { worker, difference } = running;
-      if (!isDifferent(difference)) return { pid: worker.pid, started: false, log: worker.log };
+      const { difference } = running;
+      if (!isDifferent(difference)) return;
       options.say(`A new worker replaces the running one: ${describeDifference(difference)} changed.`);
     }
     // The new one polls before the old one drains: nothing waits in between.
     const fresh = await start(home, environmentOf(options.services));
     if (running !== undefined) void endProcess(running.worker, { graceMs: END_MS });
     options.say(`Worker started (process ${fresh.pid}, log in .longhaul/logs/worker.log).`);
-    return { pid: fresh.pid, started: true, log };
   });
 }
 
@@ -91,16 +82,14 @@ async function endBrokenOff(home: string): Promise<void> {
 }
 
 /** `longhaul worker`: one in the foreground, on services that are there already. @throws ServiceMissing */
-export async function runWorker(options: { readonly services?: LocalServices } = {}): Promise<number> {
-  const services = options.services ?? findServices();
+export async function runWorker(): Promise<void> {
   // What was found counts as configured, for us and for Temporal's own reader of the environment.
-  Object.assign(process.env, services.environment);
+  Object.assign(process.env, findServices().environment);
   const [config, life] = await Promise.all([
     import("../../worker/config.ts"),
     import("../../worker/run-worker.ts"),
   ]);
   await life.runWorker(config.readWorkerConfig());
-  return 0;
 }
 
 async function start(home: string, environment: NodeJS.ProcessEnv): Promise<ProcessMark> {

@@ -172,30 +172,22 @@ class Follower {
   }
 }
 
+const CANCELLED = new Map([
+  ["TERMINATED", "The run was terminated in Temporal; the session can be resumed."],
+  ["CANCELLED", "The run was cancelled before it could write its outcome."],
+]);
+const FAILED = new Map([
+  ["TIMED_OUT", "The run exceeded its time limit in Temporal."],
+  ["FAILED", "The run failed before it could write its outcome: see the Web UI."],
+  ["COMPLETED", "The run completed without writing its outcome."],
+  ["GONE", "Temporal has no such run (any more); the session can be resumed."],
+]);
+
 /** The outcome of a closed run that could not store it. */
 function endOf(status = ""): { status: string; reason: string } | undefined {
-  switch (status) {
-    case "TERMINATED":
-      return {
-        status: "cancelled",
-        reason: "The run was terminated in Temporal; the session can be resumed.",
-      };
-    case "CANCELLED":
-      return { status: "cancelled", reason: "The run was cancelled before it could write its outcome." };
-    case "TIMED_OUT":
-      return { status: "failed", reason: "The run exceeded its time limit in Temporal." };
-    case "FAILED":
-      return {
-        status: "failed",
-        reason: "The run failed before it could write its outcome: see the Web UI.",
-      };
-    case "COMPLETED":
-      return { status: "failed", reason: "The run completed without writing its outcome." };
-    case "GONE":
-      return { status: "failed", reason: "Temporal has no such run (any more); the session can be resumed." };
-    default:
-      return undefined;
-  }
+  const reason = CANCELLED.get(status) ?? FAILED.get(status);
+  if (reason === undefined) return undefined;
+  return { status: CANCELLED.has(status) ? "cancelled" : "failed", reason };
 }
 
 /** Wakes on a notification; falls back to polling without a connection to listen on. */

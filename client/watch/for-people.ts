@@ -10,7 +10,6 @@ import { WordWrap, wrapped } from "../screen/wrap.ts";
 import type { FollowEnd } from "./follow.ts";
 import type { Show } from "./show.ts";
 
-/** A running clock. */
 const REDRAW_MS = 1_000;
 /** Lines of an unfinished block that are shown while it is written; its end shows the rest. */
 const PENDING_LINES = 8;

@@ -21,9 +21,7 @@ export interface Watch {
 export interface Show {
   event(event: SessionEvent, live: boolean): void;
   tick(): void;
-  /** Running commands' last output. */
   lastOutput(lines: ReadonlyMap<string, string>): void;
-  /** A line of the client's own. */
   note(text: string): void;
   trouble(message: string): void;
   end(end: FollowEnd): void;

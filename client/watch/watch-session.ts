@@ -81,7 +81,6 @@ export async function watchSession(watch: Watch): Promise<ExitCode> {
 const deliveryIn = async ({ store }: Services, sessionId: string) =>
   deliveryOf((await unlessTableMissing(() => listPublications(store.db, sessionId))) ?? []);
 
-/** Type of the failure that ended it. */
 const failureIn = async ({ store }: Services, sessionId: string) =>
   ((await findSession(store.db, sessionId))?.error as { readonly type?: string } | null | undefined)?.type;
 
@@ -90,7 +89,6 @@ const nextHints = (id: string) => [
   `Go on with it: longhaul say ${id} "go on"`,
 ];
 
-/** The message to a person who detached. */
 function detachedText(sessionId: string): string {
   return [
     `Detached: ${sessionId} continues without this client.`,

@@ -1,8 +1,10 @@
-/** Writes a session's files, as last saved, to the person's disk, and reports omissions. */
+/** A session's files, as last saved: written to the person's disk with notes on omissions, or compared with its initial ones. */
 import { join } from "node:path";
 import { readWorkspace } from "../../activities/store/checkpoints.ts";
 import type { Store } from "../../activities/store/db.ts";
-import { listNames } from "../console/format.ts";
+import { notPossible } from "../console/errors.ts";
+import { listNames, present } from "../console/format.ts";
+import { diffWorkspaces } from "./workspace-diff.ts";
 import { writeWorkspace, type WriteOptions, type Written } from "./write-workspace.ts";
 
 /**
@@ -23,22 +25,21 @@ export async function pullWorkspace(
 /** The person's notes on a pull, a line each; `again` is the command that writes repositories unchanged. */
 export function pullNotes(written: Written, folder: string, again: string): string[] {
   const { skipped, unsafe, untouched } = written;
-  return [
-    ...(skipped.length === 0
-      ? []
-      : [
-          `Left out ${listNames(skipped)}: links that lead out of the folder, or names that cannot be written here.`,
-        ]),
-    ...(unsafe.length === 0
-      ? []
-      : [
-          `Left out ${listNames(unsafe)}: they could make Git run programs here. To write them anyway: ${again}`,
-        ]),
-    ...(untouched.length === 0
-      ? []
-      : [
-          `Not written to ${listNames(untouched.map((path) => join(folder, path)))}: a repository that was there stays as it is.` +
-            " An empty folder gets the session's commits.",
-        ]),
-  ];
+  return present(
+    skipped.length > 0 &&
+      `Left out ${listNames(skipped)}: links that lead out of the folder, or names that cannot be written here.`,
+    unsafe.length > 0 &&
+      `Left out ${listNames(unsafe)}: they could make Git run programs here. To write them anyway: ${again}`,
+    untouched.length > 0 &&
+      `Not written to ${listNames(untouched.map((path) => join(folder, path)))}: a repository that was there stays as it is.` +
+        " An empty folder gets the session's commits.",
+  );
+}
+
+/** @throws ClientError (impossible) if nothing was ever saved */
+export async function sessionDiff(store: Store, id: string) {
+  const after = await readWorkspace(store.db, id);
+  if (after === undefined) throw notPossible(`No files of ${id} have been saved yet.`);
+  const before = (await readWorkspace(store.db, id, { atStep: 0 })) ?? [];
+  return diffWorkspaces(before, after, { binaries: "bytes" });
 }

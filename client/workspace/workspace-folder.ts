@@ -5,7 +5,7 @@ import { join, resolve } from "node:path";
 import ignore, { type Ignore } from "ignore";
 import type { WorkspaceFile } from "../../activities/store/workspace-pack.ts";
 import { usageError } from "../console/errors.ts";
-import { bytes, listNames } from "../console/format.ts";
+import { bytes, listNames, present } from "../console/format.ts";
 import { withSafeRepositories } from "./safe-repositories.ts";
 
 /** Source: MAX_PACK_BYTES of the checkpoints. */
@@ -58,17 +58,13 @@ const TEMPLATES = /\.(example|sample|template|dist|defaults?)$/;
 
 function notesOf(files: readonly WorkspaceFile[], leftOut: readonly string[]): string[] {
   const secret = files.filter(({ path }) => SECRET_FILES.test(path) && !TEMPLATES.test(path));
-  return [
-    ...(leftOut.length === 0
-      ? []
-      : [`The repository goes into the sandbox as a clone would have it, without ${listNames(leftOut)}.`]),
-    ...(secret.length === 0
-      ? []
-      : [
-          `Warning: ${listNames(secret.map(({ path }) => path))} may hold secrets, and the agent can read what is in the sandbox.` +
-            " To keep it out, name it in .gitignore.",
-        ]),
-  ];
+  return present(
+    leftOut.length > 0 &&
+      `The repository goes into the sandbox as a clone would have it, without ${listNames(leftOut)}.`,
+    secret.length > 0 &&
+      `Warning: ${listNames(secret.map(({ path }) => path))} may hold secrets, and the agent can read what is in the sandbox.` +
+        " To keep it out, name it in .gitignore.",
+  );
 }
 
 async function isFolder(path: string): Promise<boolean> {

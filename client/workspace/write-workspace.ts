@@ -29,7 +29,6 @@ export interface Written {
 export interface WriteOptions {
   /** The folder is ours: its earlier content is replaced. */
   readonly ours?: boolean;
-  /** Overwrite existing files. */
   readonly force?: boolean;
   /** Write repositories unchanged, with hooks and configuration. */
   readonly git?: boolean;

@@ -15,7 +15,7 @@ import { afterAll, describe, expect, it } from "vitest";
 import type { Sandbox } from "../../activities/sandbox/sandbox.ts";
 import { restoreWorkspace } from "../../activities/workspace/workspace.ts";
 import { checkpointChain, latestCheckpoint, readWorkspace } from "../../activities/store/checkpoints.ts";
-import { gather } from "../../client/commands/report.ts";
+import { gather } from "../../client/report/report-sources.ts";
 import { reportPage } from "../../client/report/report-page.ts";
 import { diffWorkspaces } from "../../client/workspace/workspace-diff.ts";
 import { writeWorkspace } from "../../client/workspace/write-workspace.ts";

@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { expect, inject, it, onTestFinished } from "vitest";
-import { devcontainerOfRepository } from "../../client/setup/repository-devcontainer.ts";
+import { devcontainerOfRepository } from "../../client/setup/repository-check.ts";
 import { useAgent } from "../support/agent-harness.ts";
 import { gitIn, makeRemote, onRepository } from "../support/remotes.ts";
 import { scriptedModel } from "../support/scripted-model.ts";

@@ -3,7 +3,7 @@
 function showStatus({ status, step, maxSteps, costUsd, model, queue, context }) {
   $("state").textContent = status;
   $("state").className = `badge ${status}`;
-  const cost = costUsd === null ? "" : ` · $${costUsd.toFixed(costUsd < 1 ? 4 : 2)}`;
+  const cost = costUsd === null ? "" : ` · ${dollars(costUsd)}`;
   $("figures").textContent = `step ${step}${maxSteps ? `/${maxSteps}` : ""}${cost} · ${model ?? ""}`;
   showContext(context.used, context.limit);
   $("queued").hidden = queue.length === 0;
@@ -18,12 +18,9 @@ function showStatus({ status, step, maxSteps, costUsd, model, queue, context }) 
 
 function queued({ id, text }) {
   const item = make("li");
-  const button = make("button", "", "Take back");
-  button.type = "button";
-  button.addEventListener("click", () =>
-    act(button, () => request("DELETE", at(open.id, `/messages/${encodeURIComponent(id)}`))),
-  );
-  item.append(make("span", "", `✉ ${text}`), button);
+  const takeBack = (button) =>
+    act(button, () => request("DELETE", at(open.id, `/messages/${encodeURIComponent(id)}`)));
+  item.append(make("span", "", `✉ ${text}`), makeButton("", "Take back", takeBack));
   return item;
 }
 
@@ -64,13 +61,8 @@ function questionPart({ session, id, kind, text, options, default: fallback, exp
   const send = (button, answer) =>
     act(button, () => request("POST", at(session, "/answers"), { question: id, ...answer }));
   const choices = make("div", "choices");
-  const choice = (label, answer, look = "") => {
-    const button = make("button", look, label);
-    button.type = "button";
-    button.addEventListener("click", () => send(button, answer));
-    choices.append(button);
-    return button;
-  };
+  const choice = (label, answer, look = "") =>
+    choices.append(makeButton(look, label, (button) => send(button, answer)));
   (options ?? []).forEach(({ label, description }, place) => {
     // The first one of a limit's question is to continue, the other one to stop.
     const look = kind === "budget" && place > 0 ? "danger" : "main";

@@ -27,7 +27,7 @@ async function listMany() {
 }
 
 function batchParts({ name, status, total, completed, failed, waits, costUsd }, items) {
-  const cost = costUsd > 0 ? ` · $${costUsd.toFixed(costUsd < 1 ? 4 : 2)}` : "";
+  const cost = costUsd > 0 ? ` · ${dollars(costUsd)}` : "";
   const about = `${completed} of ${total} completed${failed ? `, ${failed} failed` : ""}${waits ? `, ${waits} wait` : ""}${cost}`;
   const path = `batches/${encodeURIComponent(name)}`;
   const question = `Cancel the batch ${name}, with its sessions that run?`;
@@ -63,21 +63,19 @@ function scheduleParts({ name, state, cron, timeZone, next, last, running, task 
 /** A line that shows what is within it and hides it again. */
 function folding(key, line, within) {
   const isOpen = key === unfolded;
-  const button = manyButton(key, line);
-  button.setAttribute("aria-expanded", String(isOpen));
-  button.addEventListener("click", () => {
+  const button = listButton(["many", key], line, () => {
     unfolded = isOpen ? undefined : key;
     refusal = undefined;
     void listMany();
   });
+  button.setAttribute("aria-expanded", String(isOpen));
   if (!isOpen) return [button];
   return [button, ...within(), ...(refusal === undefined ? [] : [make("p", "note within bad", refusal)])];
 }
 
 function sessionButton(session, line) {
-  const button = manyButton(`session ${session}`, line);
+  const button = listButton(["many", `session ${session}`], line, () => openSession(session));
   button.classList.add("within");
-  button.addEventListener("click", () => openSession(session));
   return button;
 }
 
@@ -89,10 +87,7 @@ function actions(...buttons) {
 
 /** A button that asks the server for something. @param question asked before that */
 function deed(label, path, question) {
-  const button = make("button", question ? "danger" : "", label);
-  button.type = "button";
-  button.dataset.many = path;
-  button.addEventListener("click", async () => {
+  const button = makeButton(question ? "danger" : "", label, async () => {
     if (question && !confirm(question)) return;
     button.disabled = true;
     refusal = await request("POST", path, {}).then(
@@ -101,15 +96,6 @@ function deed(label, path, question) {
     );
     await Promise.all([listMany(), listSessions()]);
   });
-  return button;
-}
-
-function manyButton(key, { name, status, about }) {
-  const button = make("button");
-  button.type = "button";
-  button.dataset.many = key;
-  const row = make("span", "row");
-  row.append(make("span", "", name), make("span", `badge ${status}`, status));
-  button.append(row, make("span", "about", about));
+  button.dataset.many = path;
   return button;
 }

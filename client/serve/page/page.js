@@ -83,14 +83,8 @@ function showList(groups) {
 }
 
 function listed({ id, status, task }) {
-  const button = make("button");
-  button.type = "button";
-  button.dataset.id = id;
+  const button = listButton(["id", id], { name: id, status, about: task }, () => openSession(id));
   button.setAttribute("aria-current", String(id === open?.id));
-  const row = make("span", "row");
-  row.append(make("span", "", id), make("span", `badge ${status}`, status));
-  button.append(row, make("span", "about", task));
-  button.addEventListener("click", () => openSession(id));
   return button;
 }
 

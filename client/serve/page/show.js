@@ -10,6 +10,25 @@ function make(tag, className, text) {
   return element;
 }
 
+function makeButton(className, text, onClick) {
+  const button = make("button", className, text);
+  button.type = "button";
+  button.addEventListener("click", () => onClick(button));
+  return button;
+}
+
+/** One of a list: its name and state, and below what it is about. @param data its attribute by which it is found again */
+function listButton([data, key], { name, status, about }, onClick) {
+  const button = makeButton("", undefined, onClick);
+  button.dataset[data] = key;
+  const row = make("span", "row");
+  row.append(make("span", "", name), make("span", `badge ${status}`, status));
+  button.append(row, make("span", "about", about));
+  return button;
+}
+
+const dollars = (usd) => `$${usd.toFixed(usd < 1 ? 4 : 2)}`;
+
 /**
  * Shows `parts` in the element `id`. If nothing changed, what is there stays: a button that is replaced while it is
  * pressed is not clicked. @param name of the data attribute by which the part that has the focus is found again

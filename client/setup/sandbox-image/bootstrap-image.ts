@@ -13,6 +13,7 @@ import { findOnPath, run } from "../processes.ts";
 import { type Say, slowly } from "../progress.ts";
 import { registriesOfMachine } from "../../registries/registries-of-machine.ts";
 import { type AptSource, findAptSource } from "./apt-source.ts";
+import { given } from "../../console/given.ts";
 
 /** The release of the Dockerfile. */
 const SUITE = "trixie";
@@ -187,8 +188,7 @@ async function setUp(root: string): Promise<void> {
       ...proxiesOf(childEnvironment("installer")),
       PATH: SYSTEM_PATH,
       DEBIAN_FRONTEND: "noninteractive",
-      ...(registries.npm?.[0] === undefined ? {} : { NPM_CONFIG_REGISTRY: registries.npm[0] }),
-      ...(registries.pip?.[0] === undefined ? {} : { PIP_INDEX_URL: registries.pip[0] }),
+      ...given({ NPM_CONFIG_REGISTRY: registries.npm?.[0], PIP_INDEX_URL: registries.pip?.[0] }),
       ...(certificates === undefined ? {} : trust),
     },
     stdio: ["pipe", "ignore", "pipe"],

@@ -58,8 +58,8 @@ export async function bringUpStand(say: (line: string) => void): Promise<Stand> 
   return closable(
     () => endServices(home),
     async (add) => {
-      // Durable, unlike the tests': what a commit costs is part of what is measured.
-      const databaseUrl = await ensurePostgres({ home, port: 0, say, durable: true });
+      // "fixed" is durable, unlike the tests': what a commit costs is part of what is measured.
+      const databaseUrl = await ensurePostgres({ home, ports: "fixed", say });
       const services = await bringUp({ home, ports: "free", say, need: ["temporal", "docker", "image"] });
       const image = services.sandboxImage ?? agentConfigSchema.parse({}).sandbox.image;
       const store = openStore({ url: databaseUrl, maxConnections: 10 });

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { parseDeadline } from "../../../client/sessions/parse-deadline.ts";
+import { parseDeadline } from "../../../client/sessions/flag-values.ts";
 
 const NOW = Date.parse("2026-11-23T08:00:00Z");
 

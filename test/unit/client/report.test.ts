@@ -11,10 +11,6 @@ const DATA: ReportData = {
   model: "openai/gpt-4o",
   traceId: "0af7651916cd43dd8448eb211c80319c",
   steps: trajectoryDocument(sessionRow, wholeSession, "1.2.3").steps,
-  points: [
-    { step: 1, input: 1_000, cached: 400 },
-    { step: 2, input: 90_000, cached: 80_000 },
-  ],
   rounds: [
     {
       round: 1,
@@ -37,7 +33,10 @@ const DATA: ReportData = {
       ["message 1", [{ mediaType: "image/jpeg", base64: "YnllIQ==" }]],
     ]),
   },
-  costs: [{ step: 1, input: 1_000, cached: 400, output: 50, costUsd: 0.0123 }],
+  costs: [
+    { step: 1, input: 1_000, cached: 400, output: 50, costUsd: 0.0123 },
+    { step: 2, input: 90_000, cached: 80_000, output: 50, costUsd: null },
+  ],
   patch: "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-<i>old</i>\n+new\n",
   madeAt: AT,
 };
@@ -98,7 +97,6 @@ describe("the report", () => {
       model: "m",
       traceId: null,
       steps: [],
-      points: [],
       rounds: [],
       usage: { calls: 0, input: 0, cached: 0, output: 0, costUsd: null, estimatedUsd: 0 },
       usageDoubtful: false,

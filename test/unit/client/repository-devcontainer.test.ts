@@ -1,7 +1,7 @@
 import { symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { devcontainerOfRepository } from "../../../client/setup/repository-devcontainer.ts";
+import { devcontainerOfRepository } from "../../../client/setup/repository-check.ts";
 import { gitIn, makeRemote, serveGit } from "../../support/remotes.ts";
 import { emptyFolder } from "../../support/empty-folder.ts";
 

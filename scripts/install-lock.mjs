@@ -1,0 +1,78 @@
+// One installation at a time: two `npm ci` in the same folder remove each other's files. Plain Node 20.3, as setup.mjs.
+import { appendFileSync, linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { dirname } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+
+/**
+ * Runs `work` while no other process holds `file`, and says once if it has to wait for that.
+ * `work` gets a function that adds the id of a process it starts: while one of them lives, the next one waits, also if we
+ * were killed. A lock of processes that are gone is claimed.
+ */
+export async function oneAtATime(file, say, work) {
+  mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
+  let hasSaid = false;
+  while (!take(file)) {
+    const holder = livingHolder(file);
+    if (holder === undefined) {
+      rmSync(file, { force: true });
+      continue;
+    }
+    if (!hasSaid) say(`Waiting for another command (process ${holder}) to install the packages …`);
+    hasSaid = true;
+    await sleep(200);
+  }
+  try {
+    return await work((pid) => appendFileSync(file, markOf(pid)));
+  } finally {
+    rmSync(file, { force: true });
+  }
+}
+
+/** The file is complete when it appears: no one reads a lock without its holder. */
+function take(file) {
+  const own = `${file}.${process.pid}`;
+  writeFileSync(own, markOf(process.pid));
+  try {
+    linkSync(own, file);
+    return true;
+  } catch (error) {
+    if (error.code === "EEXIST") return false;
+    throw error;
+  } finally {
+    rmSync(own, { force: true });
+  }
+}
+
+/** A line for the lock: a number alone may belong to another process by the time it is read. */
+function markOf(pid) {
+  return `${pid} ${birthOf(pid) ?? "gone"}\n`;
+}
+
+function livingHolder(file) {
+  let marks;
+  try {
+    marks = readFileSync(file, "utf8").trim().split("\n");
+  } catch {
+    // It was released meanwhile.
+    return undefined;
+  }
+  return marks.map((mark) => mark.split(" ")).find(([pid, born = ""]) => birthOf(Number(pid)) === born)?.[0];
+}
+
+/** When a process began, where the system says it in a file; undefined if it is gone or a zombie. */
+function birthOf(pid) {
+  try {
+    process.kill(pid, 0);
+  } catch (error) {
+    if (error.code !== "EPERM") return undefined;
+  }
+  if (process.platform !== "linux") return "alive";
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
+    // The name in parentheses may contain anything: fields are counted from its last bracket.
+    const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+    return fields[0] === "Z" ? undefined : fields[19];
+  } catch {
+    return undefined;
+  }
+}

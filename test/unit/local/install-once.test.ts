@@ -1,0 +1,89 @@
+/** Commands that are started at the same moment on a fresh clone, with an npm of ours that waits for a file. */
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { cpSync, existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { beforeEach, expect, onTestFinished, test } from "vitest";
+import { until } from "../../../worker/connect/until.ts";
+import { emptyFolder } from "../../support/empty-folder.ts";
+
+const SCRIPTS = fileURLToPath(new URL("../../../scripts", import.meta.url));
+const NPM = `
+const { appendFileSync, existsSync, mkdirSync, rmSync } = require("node:fs");
+rmSync("node_modules", { recursive: true, force: true });
+appendFileSync("npm.pids", process.pid + "\\n");
+setInterval(() => {
+  if (!existsSync("go")) return;
+  mkdirSync("node_modules");
+  process.exit();
+}, 20);
+`;
+
+let clone: string;
+beforeEach(() => {
+  clone = emptyFolder();
+  cpSync(SCRIPTS, join(clone, "scripts"), { recursive: true });
+  for (const name of ["package.json", "package-lock.json"]) writeFileSync(join(clone, name), "{}");
+  writeFileSync(join(clone, "npm-cli.js"), NPM);
+});
+
+const letNpmEnd = () => writeFileSync(join(clone, "go"), "");
+
+interface Command {
+  readonly child: ChildProcess;
+  readonly ended: Promise<unknown>;
+  readonly stderr: () => string;
+}
+
+function start(): Command {
+  const script = join(clone, "scripts", "node.mjs");
+  const child = spawn(process.execPath, [script, "--eval", "console.log('started')"], {
+    env: { PATH: process.env["PATH"], npm_execpath: join(clone, "npm-cli.js") },
+    stdio: ["ignore", "ignore", "pipe"],
+  });
+  onTestFinished(() => {
+    child.kill("SIGKILL");
+    letNpmEnd();
+  });
+  let text = "";
+  child.stderr.setEncoding("utf8").on("data", (piece: string) => (text += piece));
+  return { child, ended: once(child, "close"), stderr: () => text };
+}
+
+function npmPids(): number[] {
+  const file = join(clone, "npm.pids");
+  return existsSync(file) ? readFileSync(file, "utf8").trim().split("\n").map(Number) : [];
+}
+
+const isWaiting = (command: Command) => until(() => command.stderr().includes("Waiting"), 20_000);
+
+test("the second waits for the first, says so in one line, and does not install again", async () => {
+  const first = start();
+  await until(() => npmPids().length === 1, 20_000);
+  const second = start();
+  await isWaiting(second);
+  letNpmEnd();
+  await Promise.all([first.ended, second.ended]);
+  expect([first.child.exitCode, second.child.exitCode]).toEqual([0, 0]);
+  expect(second.stderr()).toBe(
+    `Waiting for another command (process ${first.child.pid}) to install the packages …\n`,
+  );
+  expect(npmPids()).toHaveLength(1);
+  expect(readdirSync(join(clone, ".longhaul"))).toEqual([]);
+});
+
+test("a first one that was killed does not block; its npm is waited for", async () => {
+  const first = start();
+  await until(() => npmPids().length === 1, 20_000);
+  first.child.kill("SIGKILL");
+  const [npm = 0] = npmPids();
+  const second = start();
+  await isWaiting(second);
+  expect(second.stderr()).toContain(`(process ${npm})`);
+  process.kill(npm, "SIGKILL");
+  letNpmEnd();
+  await second.ended;
+  expect(second.child.exitCode).toBe(0);
+  expect(npmPids()).toHaveLength(2);
+});
