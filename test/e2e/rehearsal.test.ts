@@ -45,6 +45,10 @@ describe("the flashcard application", () => {
       expect(said.match(/not what the script expects.{0,300}/g)).toBeNull();
       const results = await resultTexts(store, session.id);
       expect(results.findLast((text) => text.includes(" pass "))).toMatch(/pass 63\nℹ fail 0\n/);
+      // Without a network it says what it leaves out.
+      expect(results.filter((text) => text.includes("registry answers"))).toHaveLength(2);
+      expect(results.at(-1)).toMatch(/Add the README/);
+      expect(end.result).toMatch(/This was the \*\*rehearsal model\*\*/);
       const calls = await billsOf(store, session.id);
       const minutes = ((Date.now() - began) / 60_000).toFixed(1);
       const input = calls.reduce((sum, call) => sum + (call.inputTokens ?? 0), 0);

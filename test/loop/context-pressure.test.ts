@@ -207,26 +207,6 @@ describe("a summariser of its own", () => {
   });
 });
 
-describe("a model that counts a fifth more than we do", () => {
-  it("is survived: what its bills teach keeps its requests within its window", async () => {
-    const names = Array.from({ length: 40 }, (_, place) => `file-${place}.txt`);
-    const agent = await startDirectAgent(
-      database,
-      answers(...names.map((name) => read(name)), says("Done.")),
-      {
-        countTokens: (text) => Math.ceil(countTokens(text) * 1.2),
-        config: { model: "openai/fifth-more" },
-        served: { "fifth-more": { window: 32_000 } },
-      },
-    );
-    for (const [place, name] of names.entries())
-      await agent.sandbox.files.write(name, Buffer.from(mixedText(place, 100)));
-    expect((await playLoop(agent)).status).toBe("completed");
-    expect(refused(agent)).toEqual([]);
-    expect((await roundsOf(database.store, agent.id)).length).toBeGreaterThan(1);
-  });
-});
-
 describe("compaction switched off", () => {
   it("ends typed if a request does not fit, and writes no round [case 13]", async () => {
     const agent = await startDirectAgent(database, answers(says("Done.")), {
