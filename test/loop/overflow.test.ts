@@ -58,10 +58,7 @@ const http = (status: number, message?: string, code?: string): Reply => {
 const spellings: readonly (readonly [string, Reply])[] = [
   ["400 with its code", http(400, "It does not fit.", "context_length_exceeded")],
   ["400 in words", http(400, "prompt is too long: 213462 tokens > 200000 maximum")],
-  [
-    "400 in a compatible server's words",
-    http(400, "the request exceeds the available context size. try increasing it"),
-  ],
+  ["400 in a compatible server's words", http(400, "the request exceeds the available context size")],
   ["413 without a body", http(413)],
   ["500 in words", http(500, "Input is too long for requested model.")],
   [

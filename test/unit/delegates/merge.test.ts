@@ -14,14 +14,14 @@ describe("a file that a delegate changed", () => {
     ["is left if the parent changed it", state("a"), state("b"), state("c"), "it was changed here meanwhile"],
     ["is left if the parent removed it", state("a"), state("b"), undefined, "it was removed here meanwhile"],
     [
-      "is left if the parent made one too",
+      "is left if both made one",
       undefined,
       state("b"),
       state("c"),
       "a file of that name was made here meanwhile",
     ],
     [
-      "is left if it was removed and the parent changed it",
+      "is left if removed there, changed here",
       state("a"),
       undefined,
       state("c"),
@@ -35,7 +35,7 @@ describe("a file that a delegate changed", () => {
       "it was changed here meanwhile",
     ],
     [
-      "is compared by content if the sandbox knows no permissions",
+      "is compared by content if no mode is known",
       state("a"),
       state("b"),
       { hash: "a", mode: undefined },

@@ -73,30 +73,18 @@ describe("the strict server refuses on the Responses wire", () => {
       { input: [{ role: "user", content: [{ type: "input_text", text: "x", cache_control: {} }] }] },
       "Unknown parameter: 'input[0].content[0].cache_control'.",
     ],
-    [
-      "temperature for a reasoning model",
-      { temperature: 0 },
-      "'temperature' is not supported with this model",
-    ],
+    ["temperature for a reasoning model", { temperature: 0 }, "'temperature' is not supported"],
     ["top_p for a reasoning model", { top_p: 0.5 }, "'top_p' is not supported with this model"],
     [
-      "reasoning of a model that has none",
+      "reasoning without it",
       { model: "gpt-4o", reasoning: { effort: "low" } },
-      "'reasoning.effort' is not supported with this model",
+      "'reasoning.effort' is not supported",
     ],
-    [
-      "an unknown effort",
-      { reasoning: { effort: "extreme" } },
-      "Invalid value: 'extreme'. Supported values are",
-    ],
+    ["an unknown effort", { reasoning: { effort: "extreme" } }, "Invalid value: 'extreme'"],
     ["an unknown summary", { reasoning: { summary: "long" } }, "Invalid value: 'long'"],
     ["an unknown verbosity", { text: { verbosity: "none" } }, "Invalid value: 'none'"],
     ["an unknown tool choice", { tool_choice: "any" }, "Invalid value: 'any'"],
-    [
-      "the choice of a tool that is not there",
-      { tool_choice: { type: "function", name: "run" } },
-      "not found in 'tools' parameter",
-    ],
+    ["the choice of no tool", { tool_choice: { type: "function", name: "run" } }, "not found in 'tools'"],
     ["an unknown include", { include: ["reasoning"] }, "Invalid value: 'reasoning'"],
     [
       "a cache key of 65 characters",
@@ -104,9 +92,9 @@ describe("the strict server refuses on the Responses wire", () => {
       "Expected a string with maximum length 64, but got a string with length 65",
     ],
     [
-      "stream options without a stream",
+      "options without a stream",
       { stream_options: { include_obfuscation: false } },
-      "only allowed when 'stream' is enabled",
+      "when 'stream' is enabled",
     ],
     [
       "a strict schema with an optional property",
@@ -178,22 +166,10 @@ describe("the strict server refuses on the chat wire", () => {
     ],
     ["temperature for a reasoning model", { temperature: 0.2 }, "Only the default (1) value is supported"],
     ["max_tokens for a reasoning model", { max_tokens: 100 }, "Use 'max_completion_tokens' instead"],
-    [
-      "both limits at once",
-      { model: "gpt-4o", max_tokens: 100, max_completion_tokens: 100 },
-      "at the same time is not supported",
-    ],
-    [
-      "effort for a model that does not reason",
-      { model: "gpt-4o", reasoning_effort: "low" },
-      "reasoning_effort",
-    ],
+    ["both limits", { model: "gpt-4o", max_tokens: 100, max_completion_tokens: 100 }, "at the same time"],
+    ["effort for no reasoning", { model: "gpt-4o", reasoning_effort: "low" }, "reasoning_effort"],
     ["a tool choice without tools", { tool_choice: "auto" }, "only allowed when 'tools' are specified"],
-    [
-      "stream options without a stream",
-      { stream_options: { include_usage: true } },
-      "only allowed when 'stream' is enabled",
-    ],
+    ["options without a stream", { stream_options: { include_usage: true } }, "when 'stream' is enabled"],
     ["an image that is none", chatImage("data:image/png;base64,AAAA"), "does not represent a valid image"],
     ["a detail of the other wire", chatImage(png, { detail: "original" }), "Invalid value: 'original'"],
   ])("%s", async (_, more, message) => {

@@ -73,11 +73,7 @@ describe("errors as services really send them [S15]", () => {
         },
       },
     ],
-    [
-      "OpenRouter",
-      402,
-      { error: { code: 402, message: "This request requires more credits, or fewer max_tokens." } },
-    ],
+    ["OpenRouter", 402, { error: { code: 402, message: "This request requires more credits." } }],
   ])("reports for %s that the account is used up", (_, status, body) => {
     expect(toModelError(withBody(status, body), chat)).toMatchObject({
       class: "quota",
@@ -136,11 +132,7 @@ describe("errors as services really send them [S15]", () => {
     [501, { error: "Not Implemented" }, "not-found"],
     [400, { error: { message: "Model Not Exist", type: "invalid_request_error" } }, "not-found"],
     [400, { error: { message: "foo/bar is not a valid model ID", code: 400 } }, "not-found"],
-    [
-      503,
-      { error: { message: "The model is overloaded. Please try again later.", status: "UNAVAILABLE" } },
-      "unavailable",
-    ],
+    [503, { error: { message: "The model is overloaded.", status: "UNAVAILABLE" } }, "unavailable"],
   ])("%i %o is %s", (status, body, kind) => {
     expect(toModelError(withBody(status, body), chat).class).toBe(kind);
   });
@@ -158,7 +150,7 @@ describe("errors as services really send them [S15]", () => {
     [
       {
         type: "error",
-        error: { type: "rate_limit_error", message: "This request would exceed your rate limit" },
+        error: { type: "rate_limit_error", message: "It would exceed your rate limit" },
       },
       "rate-limit",
     ],

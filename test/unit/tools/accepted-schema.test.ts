@@ -27,16 +27,12 @@ it.each([
   ["another type", { type: "string" }, { type: "object", properties: {} }],
   ["properties that are none", { properties: ["a"] }, { type: "object", properties: {} }],
   [
-    "required among the properties",
+    "required as a name",
     { properties: { coin: text, required: ["coin"] } },
     { type: "object", properties: { coin: text } },
   ],
   ["a list of anything", withOne({ type: "array" }), withOne({ type: "array", items: {} })],
-  [
-    "a list or nothing",
-    withOne({ type: ["array", "null"] }),
-    withOne({ type: ["array", "null"], items: {} }),
-  ],
+  ["a list or null", withOne({ type: ["array", "null"] }), withOne({ type: ["array", "null"], items: {} })],
   [
     "a list in a list",
     withOne({ type: "array", items: { type: "array" } }),
