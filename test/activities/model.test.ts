@@ -72,33 +72,6 @@ describe.each(wires)("asking a model on the %s wire", (api) => {
     expect(server.requests[0]?.raw).toMatchObject({ model: "openai/gpt-oss-120b" });
   });
 
-  it("really sends the image of a tool result", async () => {
-    const { baseUrl, requests } = await play(scriptedModel().says("A cat."));
-    const messages = [
-      user("Look."),
-      assistant(
-        { type: "tool-call", toolCallId: "c1", toolName: "bash", input: {} },
-        { type: "tool-call", toolCallId: "c2", toolName: "bash", input: {} },
-      ),
-      toolResult("c1", "shown", { files: [{ type: "file", mediaType: "image/png", data: PNG_URL }] }),
-      toolResult("c2", "ok"),
-    ];
-    await ask(baseUrl, { api, messages });
-    const parts = requests[0]?.items.flatMap((item) => ("parts" in item ? item.parts : []));
-    expect(parts).toContainEqual({ type: "image", mediaType: "image/png", bytes: DOT_PNG.length });
-  });
-
-  it("sends a person's image", async () => {
-    const { baseUrl, requests } = await play(scriptedModel().says("A dog."));
-    const file = { type: "file", mediaType: "image/png", data: PNG_URL } as const;
-    await ask(baseUrl, {
-      api,
-      messages: [{ role: "user", content: [{ type: "text", text: "What is it?" }, file] }],
-    });
-    const shown = { type: "image", bytes: DOT_PNG.length };
-    expect(requests[0]?.items[0]).toMatchObject({ parts: [{ type: "text" }, shown] });
-  });
-
   it("asks for the detail that is configured, of a person's picture and of a result's", async () => {
     const { baseUrl, requests } = await play(scriptedModel().says("A dog, and a cat."));
     const file = { type: "file", mediaType: "image/png", data: PNG_URL } as const;
@@ -280,15 +253,5 @@ describe("reasoning on the Responses wire", () => {
     );
     expect((await ask(baseUrl)).answer.content.map(({ type }) => type)).toEqual(["text"]);
     expect((await ask(baseUrl)).answer.content.map(({ type }) => type)).toEqual(["reasoning", "text"]);
-  });
-
-  it("of another model stays at home after a switch", async () => {
-    const { baseUrl, requests } = await play(scriptedModel().answers(thought("hm"), text("a")).says("b"));
-    const { answer } = await ask(baseUrl);
-    await ask(baseUrl, {
-      model: "openai/gpt-4o",
-      messages: [user("Go."), assistant(...answer.content), user("On.")],
-    });
-    expect(requests[1]?.items.map(({ type }) => type)).toEqual(["message", "message", "message"]);
   });
 });
