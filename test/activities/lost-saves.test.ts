@@ -1,9 +1,11 @@
-/** A save in parallel with the next step that ends its worker: no activity tells of it, so it is counted before it begins. */
+/** Saves in parallel with the next step that end their worker, of which no activity tells: they are counted before they begin; and one that fails. */
+import { MockActivityEnvironment } from "@temporalio/testing";
+import { DefaultLogger, type LogEntry } from "@temporalio/worker";
 import { expect, it, onTestFinished } from "vitest";
 import { openStore } from "../../activities/store/db.ts";
-import { countNoMoreSaves } from "../../activities/workspace/counted-save.ts";
 import { findSandbox } from "../../activities/store/sandboxes.ts";
-import type { DirectAgent } from "../support/direct-agent.ts";
+import { countNoMoreSaves } from "../../activities/workspace/counted-save.ts";
+import { type DirectAgent, startDirectAgent } from "../support/direct-agent.ts";
 import { bash, close, newEngine, otherWorker, resume, saved, startOn } from "../support/engine-session.ts";
 import { eventually } from "../support/eventually.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
@@ -112,4 +114,27 @@ it("saves that fail, or find nothing to save, do not count", async () => {
   await close(agent, 4);
   expect(await saved(agent)).toEqual({ "log.txt": "saved\n" });
   expect(await savesBegun(agent)).toBe(0);
+});
+
+it("a call whose files could not be saved has its result, and the log names the step and the reason [invariant 14]", async () => {
+  const script = scriptedModel().calls("bash", { command: "echo 1 > a.txt" }).says("Done.");
+  const agent = await startDirectAgent(database, script);
+  await agent.perform("modelStep", { step: 1, guidance: [] });
+  const sandbox = { ...agent.sandbox };
+  Object.assign(agent.sandbox, {
+    run: (...given: Parameters<typeof sandbox.run>) =>
+      given[0].id.startsWith("ws-") ? Promise.reject(new Error("The disk is gone.")) : sandbox.run(...given),
+  });
+  const said: LogEntry[] = [];
+  const environment = new MockActivityEnvironment(
+    { attempt: 1, workflowExecution: { workflowId: agent.id, runId: agent.runId } },
+    { logger: new DefaultLogger("WARN", (entry) => said.push(entry)) },
+  );
+  expect(await agent.perform("runTool", { step: 1, index: 0 }, { environment })).toMatchObject({
+    outcome: "completed",
+  });
+  const line = await eventually("the log says so", () =>
+    said.find(({ message }) => message.includes("not saved")),
+  );
+  expect(line.meta).toMatchObject({ step: 1, reason: "The disk is gone." });
 });

@@ -1,5 +1,10 @@
-/** Names that are no names, on their way to the real engine. */
-import { describe, expect, it } from "vitest";
+/** What is no sandbox: names that are none, settings that the engine does not take, an image without Python. */
+import { randomBytes } from "node:crypto";
+import { Readable } from "node:stream";
+import { buffer } from "node:stream/consumers";
+import Dockerode from "dockerode";
+import { pack } from "tar-stream";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { connectDocker } from "../../activities/sandbox/docker/connect-docker.ts";
 import { useTestSandboxes } from "../support/test-sandboxes.ts";
 
@@ -25,5 +30,26 @@ describe("a sandbox that the engine cannot make", () => {
       nonRetryable: true,
       message: expect.stringMatching(reason),
     });
+  });
+});
+
+const docker = new Dockerode();
+const image = `longhaul-without-python-${randomBytes(3).toString("hex")}`;
+beforeAll(async () => {
+  const tar = pack();
+  tar.entry({ name: "workspace", type: "directory", mode: 0o777 });
+  tar.finalize();
+  const made = await docker.importImage(Readable.from([await buffer(tar)]), { repo: image, fromSrc: "-" });
+  await new Promise<void>((resolve, reject) => {
+    made.on("end", resolve).on("error", reject).resume();
+  });
+});
+afterAll(() => docker.getImage(image).remove({ force: true }));
+
+it("an image without Python is refused by name, and nothing is tried again", async () => {
+  await expect(sandboxes.host.open(sandboxes.spec({ image }))).rejects.toMatchObject({
+    type: "SandboxRefused",
+    nonRetryable: true,
+    message: expect.stringContaining("has no python3") as string,
   });
 });
