@@ -2,12 +2,15 @@ import { describe, expect, it, vi } from "vitest";
 import type { ToolCallPart } from "../../activities/contract/message.ts";
 import { DOT_PNG } from "../support/images.ts";
 import { ask, assistant, toolResult, user, play } from "../support/model-request.ts";
-import { call, scriptedModel, text, thought } from "../support/scripted-model.ts";
+import { call, scriptedModel, text, thought, type ModelScript } from "../support/scripted-model.ts";
 
 const wires = ["responses", "chat"] as const;
 const PNG_URL = `data:image/png;base64,${DOT_PNG.toString("base64")}`;
 
 describe.each(wires)("asking a model on the %s wire", (api) => {
+  /** The first answer of a server that follows this script. */
+  const asked = async (script: ModelScript) => ask((await play(script)).baseUrl, { api });
+
   it("gives text and tool calls in order, live and whole, with the bill", async () => {
     const { baseUrl, log } = await play(
       scriptedModel()
@@ -113,13 +116,12 @@ describe.each(wires)("asking a model on the %s wire", (api) => {
   });
 
   it("keeps two calls that bear one id, in order [R38]", async () => {
-    const { baseUrl } = await play(
+    const { answer } = await asked(
       scriptedModel().answers(
         call("bash", { command: "a" }, { callId: "same" }),
         call("bash", { command: "b" }, { callId: "same" }),
       ),
     );
-    const { answer } = await ask(baseUrl, { api });
     expect(answer.content).toMatchObject([
       { toolCallId: "same", input: { command: "a" } },
       // On the chat wire the SDK has given it an id of its own; else the store makes them unique.
@@ -128,22 +130,22 @@ describe.each(wires)("asking a model on the %s wire", (api) => {
   });
 
   it("gives an empty answer as one with no content [R37]", async () => {
-    const { baseUrl } = await play(scriptedModel().answers());
-    expect((await ask(baseUrl, { api })).answer).toMatchObject({ content: [], finish: "stop" });
+    expect((await asked(scriptedModel().answers())).answer).toMatchObject({ content: [], finish: "stop" });
   });
 
   it.each(["length", "content-filter"] as const)("tells of a %s finish [R41]", async (finish) => {
-    const { baseUrl } = await play(scriptedModel().says("so far").with({ finish }));
-    expect((await ask(baseUrl, { api })).answer).toMatchObject({ finish, content: [{ text: "so far" }] });
+    expect((await asked(scriptedModel().says("so far").with({ finish }))).answer).toMatchObject({
+      finish,
+      content: [{ text: "so far" }],
+    });
   });
 
   it("keeps a call that the output limit cut in the middle of its arguments [R39]", async () => {
-    const { baseUrl } = await play(
+    const { answer } = await asked(
       scriptedModel()
         .answers(call("bash", '{"command": "echo ', { cut: true }))
         .with({ finish: "length" }),
     );
-    const { answer } = await ask(baseUrl, { api });
     expect(answer).toMatchObject({
       finish: "length",
       content: [{ toolName: "bash", input: '{"command": "echo ' }],
@@ -151,8 +153,9 @@ describe.each(wires)("asking a model on the %s wire", (api) => {
   });
 
   it("lets calls count, whatever the finish reason says [R39]", async () => {
-    const { baseUrl } = await play(scriptedModel().calls("bash", { command: "ls" }).with({ finish: "stop" }));
-    expect((await ask(baseUrl, { api })).answer.finish).toBe("tool-calls");
+    expect(
+      (await asked(scriptedModel().calls("bash", { command: "ls" }).with({ finish: "stop" }))).answer.finish,
+    ).toBe("tool-calls");
   });
 
   it.each([
@@ -160,8 +163,7 @@ describe.each(wires)("asking a model on the %s wire", (api) => {
     ["of zero input", { input: 0 }],
     ["absurd", { input: 90_000_000 }],
   ] as const)("has no usage if the bill is %s [R43]", async (_, usage) => {
-    const { baseUrl } = await play(scriptedModel().says("hi").with({ usage }));
-    const { answer } = await ask(baseUrl, { api });
+    const { answer } = await asked(scriptedModel().says("hi").with({ usage }));
     expect(answer.usage).toBeUndefined();
     expect(answer.content).toHaveLength(1);
   });
