@@ -19,6 +19,8 @@ const withBody = (statusCode: number, body: unknown, responseHeaders: Record<str
 const chat = { ...context, api: "chat" } as const;
 /** A body as most services send it. */
 const error = (message: string, more: object = {}) => ({ error: { message, ...more } });
+/** An event of Anthropic's. */
+const inStream = (type: string, message: string) => ({ type: "error", ...error(message, { type }) });
 
 describe("errors as services really send them [S15]", () => {
   it("treats Google's free tier as a rate limit with the stated wait", () => {
@@ -76,7 +78,11 @@ describe("errors as services really send them [S15]", () => {
     [498, error("Flex tier capacity exceeded", { code: "capacity_exceeded" }), "rate-limit"],
     [400, error("Failed to call a function.", { code: "tool_use_failed" }), "malformed"],
     [400, { message: "Too many tokens, please wait before trying again." }, "rate-limit"],
-    [500, error("Jinja Exception: System message must be at the beginning"), "rejected"],
+    [
+      500,
+      error("Jinja Exception: System message must be at the beginning", { type: "server_error" }),
+      "rejected",
+    ],
     [405, { detail: "Method Not Allowed" }, "not-found"],
     [501, { error: "Not Implemented" }, "not-found"],
     [400, error("Model Not Exist", { type: "invalid_request_error" }), "not-found"],
@@ -96,10 +102,10 @@ describe("errors as services really send them [S15]", () => {
   );
 
   it.each([
-    [error("Overloaded", { type: "overloaded_error" }), "unavailable"],
-    [error("This request would exceed your rate limit", { type: "rate_limit_error" }), "rate-limit"],
-    [error("messages: bad", { type: "invalid_request_error" }), "rejected"],
-    [error("invalid x-api-key", { type: "authentication_error" }), "credentials"],
+    [inStream("overloaded_error", "Overloaded"), "unavailable"],
+    [inStream("rate_limit_error", "This request would exceed your rate limit"), "rate-limit"],
+    [inStream("invalid_request_error", "messages: bad"), "rejected"],
+    [inStream("authentication_error", "invalid x-api-key"), "credentials"],
     [{ response: error("An error occurred", { code: "server_error" }) }, "unavailable"],
     [{ response: error("This was flagged", { code: "cyber_policy" }) }, "rejected"],
     [{ response: error("Invalid prompt", { code: "invalid_prompt" }) }, "rejected"],
