@@ -18,6 +18,12 @@ const savesBegun = async ({ id }: DirectAgent) => (await findSandbox(database.st
 const untilBegun = (agent: DirectAgent, count: number) =>
   eventually(`${count} saves begun and not ended`, async () => (await savesBegun(agent)) === count);
 
+/** A step and its call, by this worker. */
+async function take(worker: ReturnType<typeof otherWorker>, step: number): Promise<void> {
+  await worker.perform("modelStep", { step, guidance: [] });
+  await worker.perform("runTool", { step, index: 0 });
+}
+
 const writing = (text: string) => bash(`echo ${text} >> log.txt`);
 
 it("after five workers that were lost while they saved, a sixth neither opens nor saves; what a person says continues it", async () => {
@@ -33,9 +39,7 @@ it("after five workers that were lost while they saved, a sixth neither opens no
   await agent.step(1);
   await untilBegun(agent, 1);
   for (const step of [2, 3, 4, 5]) {
-    const next = otherWorker(agent);
-    await next.perform("modelStep", { step, guidance: [] });
-    await next.perform("runTool", { step, index: 0 });
+    await take(otherWorker(agent), step);
     await untilBegun(agent, step);
   }
 
@@ -57,8 +61,7 @@ it("after five workers that were lost while they saved, a sixth neither opens no
   const step = await resume(agent, "run-2");
   expect(await savesBegun(agent)).toBe(0);
   const seventh = otherWorker(agent);
-  await seventh.perform("modelStep", { step, guidance: [] });
-  await seventh.perform("runTool", { step, index: 0 });
+  await take(seventh, step);
   await close(agent, step, seventh);
   expect(await saved(agent)).toEqual({ "log.txt": "1\n2\n3\n4\n5\n7\n" });
 });
@@ -76,21 +79,18 @@ it("no save counts of a worker that was asked to end, before or after it was", a
   const store = openStore({ url: database.url, maxConnections: 5 });
   onTestFinished(() => store.close());
   const ending = otherWorker(agent, { store });
-  await ending.perform("modelStep", { step: 1, guidance: [] });
-  await ending.perform("runTool", { step: 1, index: 0 });
+  await take(ending, 1);
   await untilBegun(agent, 1);
   await countNoMoreSaves(store.db);
   expect(await savesBegun(agent)).toBe(0);
   const alsoEnding = otherWorker(agent, { store });
-  await alsoEnding.perform("modelStep", { step: 2, guidance: [] });
-  await alsoEnding.perform("runTool", { step: 2, index: 0 });
+  await take(alsoEnding, 2);
   await eventually("it saves again", () => saves === 2);
   expect(await savesBegun(agent)).toBe(0);
 
   engine.beforeProgram = async () => {};
   const next = otherWorker(agent);
-  await next.perform("modelStep", { step: 3, guidance: [] });
-  await next.perform("runTool", { step: 3, index: 0 });
+  await take(next, 3);
   await close(agent, 3, next);
   expect(await saved(agent)).toEqual({ "log.txt": "1\n2\n3\n" });
 });
