@@ -194,71 +194,67 @@ describe("summarize", () => {
   });
 });
 
-describe("storeRound", () => {
-  it("is one transaction: what fails after the event undoes the event", async () => {
-    const one = await begin();
-    const round = {
-      sessionId: one.id,
-      epoch: 1,
-      step: 40,
-      round: 1,
-      trigger: "threshold",
-      strategy: "threshold-rounds",
-      attempts: [],
-      tokensBefore: 10,
-      tokensAfter: 5,
-      durationMs: 1.5,
-      summary: "s",
-      summaryTokens: 1,
-      position: 3.5,
-      replaced: [2, 3],
-      hidden: [],
-    };
-    const data = {
-      round: 1,
-      strategy: "threshold-rounds",
-      trigger: "threshold",
-      tokensBefore: 10,
-      tokensAfter: 5,
-      messages: 2,
-      status: "compacted",
-      reason: null,
-    };
-    const event = { type: "context:compressed", step: 40, data } as const;
-    await expect(
-      storeRound(database.store, "run-1", { ...round, replaced: [2, 3, 9_999] }, [event]),
-    ).rejects.toThrow(/1 of 3 messages/);
-    expect(await one.rounds()).toEqual([]);
-    expect(await one.events()).toEqual([]);
-    expect((await one.all()).some((row) => row.isCompacted || row.kind === "summary")).toBe(false);
-    expect(await storeRound(database.store, "run-0", round, [event])).toBe("superseded");
-    expect(await storeRound(database.store, "run-1", round, [event])).toBe("stored");
-    expect(await storeRound(database.store, "run-1", round, [event])).toBe("there");
-    expect(await one.events()).toEqual(["context:compressed"]);
-    expect((await one.all()).filter((row) => row.kind === "summary")).toMatchObject([
-      { position: 3.5, role: "assistant" },
-    ]);
-  });
+it("storeRound is one transaction: what fails after the event undoes the event", async () => {
+  const one = await begin();
+  const round = {
+    sessionId: one.id,
+    epoch: 1,
+    step: 40,
+    round: 1,
+    trigger: "threshold",
+    strategy: "threshold-rounds",
+    attempts: [],
+    tokensBefore: 10,
+    tokensAfter: 5,
+    durationMs: 1.5,
+    summary: "s",
+    summaryTokens: 1,
+    position: 3.5,
+    replaced: [2, 3],
+    hidden: [],
+  };
+  const data = {
+    round: 1,
+    strategy: "threshold-rounds",
+    trigger: "threshold",
+    tokensBefore: 10,
+    tokensAfter: 5,
+    messages: 2,
+    status: "compacted",
+    reason: null,
+  };
+  const event = { type: "context:compressed", step: 40, data } as const;
+  await expect(
+    storeRound(database.store, "run-1", { ...round, replaced: [2, 3, 9_999] }, [event]),
+  ).rejects.toThrow(/1 of 3 messages/);
+  expect(await one.rounds()).toEqual([]);
+  expect(await one.events()).toEqual([]);
+  expect((await one.all()).some((row) => row.isCompacted || row.kind === "summary")).toBe(false);
+  expect(await storeRound(database.store, "run-0", round, [event])).toBe("superseded");
+  expect(await storeRound(database.store, "run-1", round, [event])).toBe("stored");
+  expect(await storeRound(database.store, "run-1", round, [event])).toBe("there");
+  expect(await one.events()).toEqual(["context:compressed"]);
+  expect((await one.all()).filter((row) => row.kind === "summary")).toMatchObject([
+    { position: 3.5, role: "assistant" },
+  ]);
 });
 
-describe("prune", () => {
-  it("marks old results, keeps their text, and does it once [case 15]", async () => {
-    const one = await compactingSession(
-      database,
-      work(20, "a line of output that no one needs any more\n".repeat(120)),
-    );
-    const facts = await one.prune();
-    expect(facts.pruned).toBeGreaterThan(0);
-    expect(facts.savedTokens).toBeGreaterThan(4_800);
-    const marked = (await one.all()).filter((row) => row.prunedStep === 40);
-    expect(marked).toHaveLength(facts.pruned);
-    expect(JSON.stringify(marked[0]?.content)).toContain("no one needs any more");
-    const shown = buildView(await one.view()).messages.filter(
-      (message) => message.role === "tool" && message.content[0].text.startsWith(PRUNED_TEXT),
-    );
-    expect(shown).toHaveLength(facts.pruned);
-    expect(await one.events()).toEqual(["context:pruned"]);
-    expect(await one.prune()).toMatchObject({ pruned: 0, savedTokens: 0 });
-    expect(await one.events()).toHaveLength(1);
-  });
+it("prune marks old results, keeps their text, and does it once [case 15]", async () => {
+  const one = await compactingSession(
+    database,
+    work(20, "a line of output that no one needs any more\n".repeat(120)),
+  );
+  const facts = await one.prune();
+  expect(facts.pruned).toBeGreaterThan(0);
+  expect(facts.savedTokens).toBeGreaterThan(4_800);
+  const marked = (await one.all()).filter((row) => row.prunedStep === 40);
+  expect(marked).toHaveLength(facts.pruned);
+  expect(JSON.stringify(marked[0]?.content)).toContain("no one needs any more");
+  const shown = buildView(await one.view()).messages.filter(
+    (message) => message.role === "tool" && message.content[0].text.startsWith(PRUNED_TEXT),
+  );
+  expect(shown).toHaveLength(facts.pruned);
+  expect(await one.events()).toEqual(["context:pruned"]);
+  expect(await one.prune()).toMatchObject({ pruned: 0, savedTokens: 0 });
+  expect(await one.events()).toHaveLength(1);
 });

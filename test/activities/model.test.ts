@@ -204,17 +204,15 @@ describe.each(wires)("asking a model on the %s wire", (api) => {
   });
 });
 
-describe("a reasoning model on the chat wire", () => {
-  it("is asked in a form that it takes", async () => {
-    const { baseUrl, requests } = await play(scriptedModel().answers(thought("hm"), text("So.")));
-    const { answer } = await ask(baseUrl, { api: "chat", model: "o3" });
-    expect(answer.content).toMatchObject([
-      { type: "reasoning", text: "hm", providerOptions: { longhaul: { model: "openai/o3" } } },
-      { type: "text", text: "So." },
-    ]);
-    expect(requests[0]?.raw).toMatchObject({ max_completion_tokens: 1_000 });
-    expect(requests[0]?.raw).not.toHaveProperty("prompt_cache_key");
-  });
+it("a reasoning model on the chat wire is asked in a form that it takes", async () => {
+  const { baseUrl, requests } = await play(scriptedModel().answers(thought("hm"), text("So.")));
+  const { answer } = await ask(baseUrl, { api: "chat", model: "o3" });
+  expect(answer.content).toMatchObject([
+    { type: "reasoning", text: "hm", providerOptions: { longhaul: { model: "openai/o3" } } },
+    { type: "text", text: "So." },
+  ]);
+  expect(requests[0]?.raw).toMatchObject({ max_completion_tokens: 1_000 });
+  expect(requests[0]?.raw).not.toHaveProperty("prompt_cache_key");
 });
 
 describe("reasoning on the Responses wire", () => {

@@ -94,29 +94,27 @@ describe("the main loop", () => {
   });
 });
 
-describe("guidance", () => {
-  it("is coalesced at the next boundary, after all results, once for each id [case 19] [case 20]", async () => {
-    const script = scriptedModel()
-      .answers(call("bash", { command: "sleep 1; echo one" }), call("bash", { command: "echo two" }))
-      .says("Understood.");
-    const session = await agent.start(script);
-    await session.until("llm:tool-result");
-    await session.handle.signal("guidance", { id: "a", text: "use tabs" });
-    await session.handle.signal("guidance", { id: "b", text: "and no semicolons" });
-    await session.handle.signal("guidance", { id: "a", text: "use tabs" });
-    const reply = await session.handle.executeUpdate("sendGuidance", {
-      args: [{ id: "c", text: "in English" }],
-    });
-    expect(reply).toEqual({ queued: true, position: 3 });
-    await session.result();
-    const rows = await transcript(session.id);
-    expect(rows.map((row) => row.role)).toEqual(["user", "assistant", "tool", "tool", "user", "assistant"]);
-    expect(rows[4]?.content).toEqual([
-      { type: "text", text: "[1]: use tabs\n\n[2]: and no semicolons\n\n[3]: in English" },
-    ]);
-    expect(rows[4]?.meta).toMatchObject({ ids: ["a", "b", "c"] });
-    await checkSession(agent, session);
+it("guidance is coalesced at the next boundary, after all results, once for each id [case 19] [case 20]", async () => {
+  const script = scriptedModel()
+    .answers(call("bash", { command: "sleep 1; echo one" }), call("bash", { command: "echo two" }))
+    .says("Understood.");
+  const session = await agent.start(script);
+  await session.until("llm:tool-result");
+  await session.handle.signal("guidance", { id: "a", text: "use tabs" });
+  await session.handle.signal("guidance", { id: "b", text: "and no semicolons" });
+  await session.handle.signal("guidance", { id: "a", text: "use tabs" });
+  const reply = await session.handle.executeUpdate("sendGuidance", {
+    args: [{ id: "c", text: "in English" }],
   });
+  expect(reply).toEqual({ queued: true, position: 3 });
+  await session.result();
+  const rows = await transcript(session.id);
+  expect(rows.map((row) => row.role)).toEqual(["user", "assistant", "tool", "tool", "user", "assistant"]);
+  expect(rows[4]?.content).toEqual([
+    { type: "text", text: "[1]: use tabs\n\n[2]: and no semicolons\n\n[3]: in English" },
+  ]);
+  expect(rows[4]?.meta).toMatchObject({ ids: ["a", "b", "c"] });
+  await checkSession(agent, session);
 });
 
 describe("stopping", () => {

@@ -127,28 +127,26 @@ describe("messages that waited in a terminated run", () => {
   });
 });
 
-describe("a reset in the Web UI that applies the same signals again", () => {
-  it("delivers each once, also those without an id", async () => {
-    const said = Promise.withResolvers<void>();
-    const script = scriptedModel()
-      .calls("bash", { command: "true" })
-      .replies(async () => {
-        await said.promise;
-        return says("All ears.");
-      })
-      .says("Heard.")
-      .says("Heard again.");
-    const session = await agent.start(script);
-    await eventually("the second step is asked for", () => session.model.requests.length === 2);
-    await session.handle.signal("guidance", { id: "a", text: "mark-a" });
-    await session.handle.signal("guidance", "mark-b");
-    await session.handle.signal("guidance", "mark-b");
-    said.resolve();
-    await session.result();
-    expect(timesAsked(session.model, ["mark-a", "mark-b"])).toEqual([1, 2]);
-    await resetToStep(agent.client, session.id, 2);
-    await resultOf(session);
-    expect(timesAsked(session.model, ["mark-a", "mark-b"])).toEqual([1, 2]);
-    expect(await waiting(session)).toEqual([]);
-  });
+it("a reset in the Web UI that applies the same signals again delivers each once, also those without an id", async () => {
+  const said = Promise.withResolvers<void>();
+  const script = scriptedModel()
+    .calls("bash", { command: "true" })
+    .replies(async () => {
+      await said.promise;
+      return says("All ears.");
+    })
+    .says("Heard.")
+    .says("Heard again.");
+  const session = await agent.start(script);
+  await eventually("the second step is asked for", () => session.model.requests.length === 2);
+  await session.handle.signal("guidance", { id: "a", text: "mark-a" });
+  await session.handle.signal("guidance", "mark-b");
+  await session.handle.signal("guidance", "mark-b");
+  said.resolve();
+  await session.result();
+  expect(timesAsked(session.model, ["mark-a", "mark-b"])).toEqual([1, 2]);
+  await resetToStep(agent.client, session.id, 2);
+  await resultOf(session);
+  expect(timesAsked(session.model, ["mark-a", "mark-b"])).toEqual([1, 2]);
+  expect(await waiting(session)).toEqual([]);
 });

@@ -160,27 +160,25 @@ describe("invokeTool", () => {
   });
 });
 
-describe("aboutCall", () => {
-  it("describes a call in one line of at most 60 characters, even an invalid one", () => {
-    const about = (name: string, input: unknown): string => aboutCall(toolRegistry, { name, input });
-    expect(about("bash", { command: "npm test\nnpm run lint" })).toBe("npm test");
-    expect(about("read_file", { path: "src/a.ts" })).toBe("src/a.ts");
-    expect(
-      about("apply_patch", {
-        patch: "*** Begin Patch\n*** Delete File: a\n*** Delete File: b\n*** End Patch",
-      }),
-    ).toBe("a, b");
-    expect(
-      about("todo", {
-        items: [
-          { content: "x", status: "completed" },
-          { content: "y", status: "in_progress" },
-        ],
-      }),
-    ).toBe("1/2 done: y");
-    expect(about("nope", { a: "b\n".repeat(100) }).length).toBeLessThanOrEqual(60);
-    expect(about("bash", "{bad\njson")).toBe("{bad json");
-    expect(about("bash", undefined)).toBe("");
-    expect(about("bash", { command: `echo ${"😀".repeat(50)}` }).isWellFormed()).toBe(true);
-  });
+it("aboutCall describes a call in one line of at most 60 characters, even an invalid one", () => {
+  const about = (name: string, input: unknown): string => aboutCall(toolRegistry, { name, input });
+  expect(about("bash", { command: "npm test\nnpm run lint" })).toBe("npm test");
+  expect(about("read_file", { path: "src/a.ts" })).toBe("src/a.ts");
+  expect(
+    about("apply_patch", {
+      patch: "*** Begin Patch\n*** Delete File: a\n*** Delete File: b\n*** End Patch",
+    }),
+  ).toBe("a, b");
+  expect(
+    about("todo", {
+      items: [
+        { content: "x", status: "completed" },
+        { content: "y", status: "in_progress" },
+      ],
+    }),
+  ).toBe("1/2 done: y");
+  expect(about("nope", { a: "b\n".repeat(100) }).length).toBeLessThanOrEqual(60);
+  expect(about("bash", "{bad\njson")).toBe("{bad json");
+  expect(about("bash", undefined)).toBe("");
+  expect(about("bash", { command: `echo ${"😀".repeat(50)}` }).isWellFormed()).toBe(true);
 });

@@ -136,15 +136,13 @@ describe("a compaction", () => {
   });
 });
 
-describe("compaction switched off", () => {
-  it("allows only a person's request to start one [case 1] [case 13]", () => {
-    const off = { ...policy, autoCompaction: false };
-    const state = using(budget.triggerTokens * 2);
-    expect(compactionDue(state, off)).toBeUndefined();
-    expect(afterOverflow(1, off)).toBeUndefined();
-    state.compactRequest = {};
-    expect(compactionDue(state, off)).toEqual({ trigger: "manual" });
-  });
+it("compaction switched off allows only a person's request to start one [case 1] [case 13]", () => {
+  const off = { ...policy, autoCompaction: false };
+  const state = using(budget.triggerTokens * 2);
+  expect(compactionDue(state, off)).toBeUndefined();
+  expect(afterOverflow(1, off)).toBeUndefined();
+  state.compactRequest = {};
+  expect(compactionDue(state, off)).toEqual({ trigger: "manual" });
 });
 
 describe("an answer", () => {
