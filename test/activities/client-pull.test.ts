@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, beforeEach, expect, it } from "vitest";
 import { packWorkspace } from "../../activities/store/workspace-pack.ts";
@@ -34,22 +34,6 @@ it("writes the files, and leaves out links that lead out of the folder", async (
   expect(readFileSync(join(folder, "in"), "utf8")).toBe("new");
   expect(existsSync(join(folder, "out"))).toBe(false);
   await pullWorkspace(database.store, "pulled", folder, { force: true });
-});
-
-it("overwrites nothing of the person's own unless asked to", async () => {
-  mkdirSync(join(folder, "sub"));
-  writeFileSync(join(folder, "sub/a.txt"), "mine");
-  await expect(pullWorkspace(database.store, "pulled", folder)).rejects.toMatchObject({ exitCode: 5 });
-  expect(readFileSync(join(folder, "sub/a.txt"), "utf8")).toBe("mine");
-  await pullWorkspace(database.store, "pulled", folder, { force: true });
-  expect(readFileSync(join(folder, "sub/a.txt"), "utf8")).toBe("new");
-});
-
-it("writes through no link that lies in the folder already", async () => {
-  const elsewhere = emptyFolder();
-  symlinkSync(elsewhere, join(folder, "sub"));
-  await expect(pullWorkspace(database.store, "pulled", folder, { force: true })).rejects.toThrow(/is a link/);
-  expect(existsSync(join(elsewhere, "a.txt"))).toBe(false);
 });
 
 it("says if nothing was ever saved", async () => {

@@ -6,18 +6,17 @@ import { ModelError } from "../../activities/model/model.ts";
 import { lastRound, storeRound } from "../../activities/store/compactions.ts";
 import { sessions, storedMessages } from "../../activities/store/schema/index.ts";
 import { summaryText, work } from "../support/compacting.ts";
-import { answer, compactingSession, SECRET } from "../support/compacting-session.ts";
+import { answer, compactingSession, SECRET, type Scripted } from "../support/compacting-session.ts";
 import { useDatabase } from "../support/test-database.ts";
 
 const database = useDatabase();
 
+/** A session of thirty steps, to which the summariser answers so. */
+const begin = (...answers: Scripted[]) => compactingSession(database, work(30), ...answers);
+
 describe("summarize", () => {
   it("stores summary, marks and event as one, and deletes nothing", async () => {
-    const one = await compactingSession(
-      database,
-      work(30),
-      summaryText({ state: `Half done with ${SECRET}.` }),
-    );
+    const one = await begin(summaryText({ state: `Half done with ${SECRET}.` }));
     const before = await one.all();
     const facts = await one.summarize();
     expect(facts).toMatchObject({ kind: "compacted", round: 1, context: { estimated: true } });
@@ -49,7 +48,7 @@ describe("summarize", () => {
   });
 
   it("asks with the focus that a person gave, clean and masked", async () => {
-    const one = await compactingSession(database, work(30), summaryText());
+    const one = await begin(summaryText());
     const extra = { trigger: "manual" as const, focus: `the key ${SECRET}\0` };
     expect(await one.summarize(1, { extra })).toMatchObject({ kind: "compacted" });
     const asked = JSON.stringify(one.requests);
@@ -58,7 +57,7 @@ describe("summarize", () => {
   });
 
   it("chains three rounds: each replaces the summary before it, round numbers grow [case 5]", async () => {
-    const one = await compactingSession(database, work(30), summaryText(), summaryText(), summaryText());
+    const one = await begin(summaryText(), summaryText(), summaryText());
     for (const round of [1, 2, 3]) {
       expect(await one.summarize(round)).toMatchObject({ kind: "compacted", round });
       await one.add(work(25), 40 * round);
@@ -73,7 +72,7 @@ describe("summarize", () => {
   });
 
   it("costs nothing again if an earlier attempt had stored the round [case 24]", async () => {
-    const one = await compactingSession(database, work(30), summaryText());
+    const one = await begin(summaryText());
     const first = await one.summarize();
     const again = await one.summarize(1, { attempt: 2 });
     expect(again).toEqual(first);
@@ -82,7 +81,7 @@ describe("summarize", () => {
   });
 
   it("writes nothing if a row that it would replace has left the view meanwhile", async () => {
-    const one = await compactingSession(database, work(30), async () => {
+    const one = await begin(async () => {
       await database.store.db
         .update(storedMessages)
         .set({ supersededEpoch: 2 })
@@ -97,7 +96,7 @@ describe("summarize", () => {
   });
 
   it("writes nothing for a run that was superseded while it waited", async () => {
-    const one = await compactingSession(database, work(30), async () => {
+    const one = await begin(async () => {
       await database.store.db.update(sessions).set({ runId: "run-2" }).where(eq(sessions.id, one.id));
       return answer(summaryText());
     });
@@ -106,9 +105,7 @@ describe("summarize", () => {
   });
 
   it("ends as cancelled, without another summary and without a row, when it is cancelled [case 14]", async () => {
-    const one = await compactingSession(
-      database,
-      work(30),
+    const one = await begin(
       (_request, signal) =>
         new Promise((_resolve, reject) =>
           signal.addEventListener("abort", () => reject(signal.reason as Error)),
@@ -133,12 +130,7 @@ describe("summarize", () => {
   });
 
   it("asks again with less when the provider says that the request is too long [case 9]", async () => {
-    const one = await compactingSession(
-      database,
-      work(30),
-      new ModelError("too long", { class: "overflow" }),
-      summaryText(),
-    );
+    const one = await begin(new ModelError("too long", { class: "overflow" }), summaryText());
     expect(await one.summarize()).toMatchObject({ kind: "compacted" });
     expect(await one.bills()).toMatchObject([{ status: "wasted" }, { status: "kept" }]);
     expect((await one.rounds())[0]?.attempts).toMatchObject([
@@ -149,7 +141,7 @@ describe("summarize", () => {
 
   it("waits for a provider that fails for the moment, and goes without a model when it keeps failing [R42]", async () => {
     const down = new ModelError("503", { class: "unavailable" });
-    const one = await compactingSession(database, work(30), down, down);
+    const one = await begin(down, down);
     await expect(one.summarize(1, { attempt: 1 })).rejects.toThrow("503");
     expect(await one.rounds()).toEqual([]);
     expect(await one.summarize(1, { attempt: 3 })).toMatchObject({ kind: "compacted" });
@@ -158,7 +150,7 @@ describe("summarize", () => {
 
   it("goes without a model at once when a summary took all of an attempt's time", async () => {
     const late = new ModelError("It was not complete after 585 s.", { class: "too-long" });
-    const one = await compactingSession(database, work(30), late);
+    const one = await begin(late);
     expect(await one.summarize(1, { attempt: 1 })).toMatchObject({ kind: "compacted" });
     expect((await one.rounds())[0]?.attempts).toMatchObject([{ rung: "deterministic", outcome: "accepted" }]);
     expect(one.requests).toHaveLength(1);
@@ -166,14 +158,7 @@ describe("summarize", () => {
 
   it("asks no model for three rounds after one made more of a history than it was, unless a person wants it", async () => {
     const longer = summaryText({ state: "Nothing gets shorter by being repeated. ".repeat(2_000) });
-    const one = await compactingSession(
-      database,
-      work(30),
-      longer,
-      summaryText(),
-      summaryText(),
-      summaryText(),
-    );
+    const one = await begin(longer, summaryText(), summaryText(), summaryText());
     const rungs = async () => (await one.rounds()).at(-1)?.attempts as { rung: string; outcome: string }[];
     const round = async (number: number, trigger: "threshold" | "manual" | "overflow" = "threshold") => {
       expect(await one.summarize(number, { extra: { trigger } })).toMatchObject({ kind: "compacted" });
@@ -191,7 +176,7 @@ describe("summarize", () => {
 
   it("asks a model nevertheless if the provider refused a request after such a round", async () => {
     const longer = summaryText({ state: "Nothing gets shorter by being repeated. ".repeat(2_000) });
-    const one = await compactingSession(database, work(30), longer, summaryText());
+    const one = await begin(longer, summaryText());
     await one.summarize(1);
     await one.add(work(25), 40);
     expect(await one.summarize(2, { extra: { trigger: "overflow" } })).toMatchObject({ kind: "compacted" });
@@ -209,71 +194,67 @@ describe("summarize", () => {
   });
 });
 
-describe("storeRound", () => {
-  it("is one transaction: what fails after the event undoes the event", async () => {
-    const one = await compactingSession(database, work(30));
-    const round = {
-      sessionId: one.id,
-      epoch: 1,
-      step: 40,
-      round: 1,
-      trigger: "threshold",
-      strategy: "threshold-rounds",
-      attempts: [],
-      tokensBefore: 10,
-      tokensAfter: 5,
-      durationMs: 1.5,
-      summary: "s",
-      summaryTokens: 1,
-      position: 3.5,
-      replaced: [2, 3],
-      hidden: [],
-    };
-    const data = {
-      round: 1,
-      strategy: "threshold-rounds",
-      trigger: "threshold",
-      tokensBefore: 10,
-      tokensAfter: 5,
-      messages: 2,
-      status: "compacted",
-      reason: null,
-    };
-    const event = { type: "context:compressed", step: 40, data } as const;
-    await expect(
-      storeRound(database.store, "run-1", { ...round, replaced: [2, 3, 9_999] }, [event]),
-    ).rejects.toThrow(/1 of 3 messages/);
-    expect(await one.rounds()).toEqual([]);
-    expect(await one.events()).toEqual([]);
-    expect((await one.all()).some((row) => row.isCompacted || row.kind === "summary")).toBe(false);
-    expect(await storeRound(database.store, "run-0", round, [event])).toBe("superseded");
-    expect(await storeRound(database.store, "run-1", round, [event])).toBe("stored");
-    expect(await storeRound(database.store, "run-1", round, [event])).toBe("there");
-    expect(await one.events()).toEqual(["context:compressed"]);
-    expect((await one.all()).filter((row) => row.kind === "summary")).toMatchObject([
-      { position: 3.5, role: "assistant" },
-    ]);
-  });
+it("storeRound is one transaction: what fails after the event undoes the event", async () => {
+  const one = await begin();
+  const round = {
+    sessionId: one.id,
+    epoch: 1,
+    step: 40,
+    round: 1,
+    trigger: "threshold",
+    strategy: "threshold-rounds",
+    attempts: [],
+    tokensBefore: 10,
+    tokensAfter: 5,
+    durationMs: 1.5,
+    summary: "s",
+    summaryTokens: 1,
+    position: 3.5,
+    replaced: [2, 3],
+    hidden: [],
+  };
+  const data = {
+    round: 1,
+    strategy: "threshold-rounds",
+    trigger: "threshold",
+    tokensBefore: 10,
+    tokensAfter: 5,
+    messages: 2,
+    status: "compacted",
+    reason: null,
+  };
+  const event = { type: "context:compressed", step: 40, data } as const;
+  await expect(
+    storeRound(database.store, "run-1", { ...round, replaced: [2, 3, 9_999] }, [event]),
+  ).rejects.toThrow(/1 of 3 messages/);
+  expect(await one.rounds()).toEqual([]);
+  expect(await one.events()).toEqual([]);
+  expect((await one.all()).some((row) => row.isCompacted || row.kind === "summary")).toBe(false);
+  expect(await storeRound(database.store, "run-0", round, [event])).toBe("superseded");
+  expect(await storeRound(database.store, "run-1", round, [event])).toBe("stored");
+  expect(await storeRound(database.store, "run-1", round, [event])).toBe("there");
+  expect(await one.events()).toEqual(["context:compressed"]);
+  expect((await one.all()).filter((row) => row.kind === "summary")).toMatchObject([
+    { position: 3.5, role: "assistant" },
+  ]);
 });
 
-describe("prune", () => {
-  it("marks old results, keeps their text, and does it once [case 15]", async () => {
-    const one = await compactingSession(
-      database,
-      work(20, "a line of output that no one needs any more\n".repeat(120)),
-    );
-    const facts = await one.prune();
-    expect(facts.pruned).toBeGreaterThan(0);
-    expect(facts.savedTokens).toBeGreaterThan(4_800);
-    const marked = (await one.all()).filter((row) => row.prunedStep === 40);
-    expect(marked).toHaveLength(facts.pruned);
-    expect(JSON.stringify(marked[0]?.content)).toContain("no one needs any more");
-    const shown = buildView(await one.view()).messages.filter(
-      (message) => message.role === "tool" && message.content[0].text.startsWith(PRUNED_TEXT),
-    );
-    expect(shown).toHaveLength(facts.pruned);
-    expect(await one.events()).toEqual(["context:pruned"]);
-    expect(await one.prune()).toMatchObject({ pruned: 0, savedTokens: 0 });
-    expect(await one.events()).toHaveLength(1);
-  });
+it("prune marks old results, keeps their text, and does it once [case 15]", async () => {
+  const one = await compactingSession(
+    database,
+    work(20, "a line of output that no one needs any more\n".repeat(120)),
+  );
+  const facts = await one.prune();
+  expect(facts.pruned).toBeGreaterThan(0);
+  expect(facts.savedTokens).toBeGreaterThan(4_800);
+  const marked = (await one.all()).filter((row) => row.prunedStep === 40);
+  expect(marked).toHaveLength(facts.pruned);
+  expect(JSON.stringify(marked[0]?.content)).toContain("no one needs any more");
+  const shown = buildView(await one.view()).messages.filter(
+    (message) => message.role === "tool" && message.content[0].text.startsWith(PRUNED_TEXT),
+  );
+  expect(shown).toHaveLength(facts.pruned);
+  expect(await one.events()).toEqual(["context:pruned"]);
+  expect(await one.prune()).toMatchObject({ pruned: 0, savedTokens: 0 });
+  expect(await one.events()).toHaveLength(1);
 });

@@ -129,32 +129,30 @@ describe("the size of the next request", () => {
   });
 });
 
-describe("the worker's log", () => {
-  it("has a line for each request, with its estimate, its bill and the error between them", async () => {
-    const agent = await startDirectAgent(database, () => ({
-      parts: [text("Done.")],
-      usage: { input: 4_000, output: 50, cached: 1_000 },
-    }));
-    const lines: LogEntry[] = [];
-    const environment = new MockActivityEnvironment(
-      { attempt: 1, workflowExecution: { workflowId: agent.id, runId: agent.runId } },
-      { logger: new DefaultLogger("INFO", (entry) => lines.push(entry)) },
-    );
-    const { used } = await shown(agent);
-    await agent.perform("modelStep", { step: 1, guidance: [] }, { environment });
-    const calls = lines.filter(({ message }) => message === "model call").map(({ meta }) => meta);
-    expect(calls).toEqual([
-      expect.objectContaining({
-        session: agent.id,
-        step: 1,
-        purpose: "step",
-        status: "kept",
-        estimatedInput: used,
-        input: 4_000,
-        cached: 1_000,
-        output: 50,
-        errorPercent: Math.round((1_000 * (used - 4_000)) / 4_000) / 10,
-      }),
-    ]);
-  });
+it("the worker's log has a line for each request, with its estimate, its bill and the error between them", async () => {
+  const agent = await startDirectAgent(database, () => ({
+    parts: [text("Done.")],
+    usage: { input: 4_000, output: 50, cached: 1_000 },
+  }));
+  const lines: LogEntry[] = [];
+  const environment = new MockActivityEnvironment(
+    { attempt: 1, workflowExecution: { workflowId: agent.id, runId: agent.runId } },
+    { logger: new DefaultLogger("INFO", (entry) => lines.push(entry)) },
+  );
+  const { used } = await shown(agent);
+  await agent.perform("modelStep", { step: 1, guidance: [] }, { environment });
+  const calls = lines.filter(({ message }) => message === "model call").map(({ meta }) => meta);
+  expect(calls).toEqual([
+    expect.objectContaining({
+      session: agent.id,
+      step: 1,
+      purpose: "step",
+      status: "kept",
+      estimatedInput: used,
+      input: 4_000,
+      cached: 1_000,
+      output: 50,
+      errorPercent: Math.round((1_000 * (used - 4_000)) / 4_000) / 10,
+    }),
+  ]);
 });

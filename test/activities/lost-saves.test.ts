@@ -1,9 +1,11 @@
-/** A save in parallel with the next step that ends its worker: no activity tells of it, so it is counted before it begins. */
+/** Saves in parallel with the next step that end their worker, of which no activity tells: they are counted before they begin; and one that fails. */
+import { MockActivityEnvironment } from "@temporalio/testing";
+import { DefaultLogger, type LogEntry } from "@temporalio/worker";
 import { expect, it, onTestFinished } from "vitest";
 import { openStore } from "../../activities/store/db.ts";
-import { countNoMoreSaves } from "../../activities/workspace/counted-save.ts";
 import { findSandbox } from "../../activities/store/sandboxes.ts";
-import type { DirectAgent } from "../support/direct-agent.ts";
+import { countNoMoreSaves } from "../../activities/workspace/counted-save.ts";
+import { type DirectAgent, startDirectAgent } from "../support/direct-agent.ts";
 import { bash, close, newEngine, otherWorker, resume, saved, startOn } from "../support/engine-session.ts";
 import { eventually } from "../support/eventually.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
@@ -15,6 +17,12 @@ const savesBegun = async ({ id }: DirectAgent) => (await findSandbox(database.st
 
 const untilBegun = (agent: DirectAgent, count: number) =>
   eventually(`${count} saves begun and not ended`, async () => (await savesBegun(agent)) === count);
+
+/** A step and its call, by this worker. */
+async function take(worker: ReturnType<typeof otherWorker>, step: number): Promise<void> {
+  await worker.perform("modelStep", { step, guidance: [] });
+  await worker.perform("runTool", { step, index: 0 });
+}
 
 const writing = (text: string) => bash(`echo ${text} >> log.txt`);
 
@@ -31,9 +39,7 @@ it("after five workers that were lost while they saved, a sixth neither opens no
   await agent.step(1);
   await untilBegun(agent, 1);
   for (const step of [2, 3, 4, 5]) {
-    const next = otherWorker(agent);
-    await next.perform("modelStep", { step, guidance: [] });
-    await next.perform("runTool", { step, index: 0 });
+    await take(otherWorker(agent), step);
     await untilBegun(agent, step);
   }
 
@@ -55,8 +61,7 @@ it("after five workers that were lost while they saved, a sixth neither opens no
   const step = await resume(agent, "run-2");
   expect(await savesBegun(agent)).toBe(0);
   const seventh = otherWorker(agent);
-  await seventh.perform("modelStep", { step, guidance: [] });
-  await seventh.perform("runTool", { step, index: 0 });
+  await take(seventh, step);
   await close(agent, step, seventh);
   expect(await saved(agent)).toEqual({ "log.txt": "1\n2\n3\n4\n5\n7\n" });
 });
@@ -74,21 +79,18 @@ it("no save counts of a worker that was asked to end, before or after it was", a
   const store = openStore({ url: database.url, maxConnections: 5 });
   onTestFinished(() => store.close());
   const ending = otherWorker(agent, { store });
-  await ending.perform("modelStep", { step: 1, guidance: [] });
-  await ending.perform("runTool", { step: 1, index: 0 });
+  await take(ending, 1);
   await untilBegun(agent, 1);
   await countNoMoreSaves(store.db);
   expect(await savesBegun(agent)).toBe(0);
   const alsoEnding = otherWorker(agent, { store });
-  await alsoEnding.perform("modelStep", { step: 2, guidance: [] });
-  await alsoEnding.perform("runTool", { step: 2, index: 0 });
+  await take(alsoEnding, 2);
   await eventually("it saves again", () => saves === 2);
   expect(await savesBegun(agent)).toBe(0);
 
   engine.beforeProgram = async () => {};
   const next = otherWorker(agent);
-  await next.perform("modelStep", { step: 3, guidance: [] });
-  await next.perform("runTool", { step: 3, index: 0 });
+  await take(next, 3);
   await close(agent, 3, next);
   expect(await saved(agent)).toEqual({ "log.txt": "1\n2\n3\n" });
 });
@@ -112,4 +114,27 @@ it("saves that fail, or find nothing to save, do not count", async () => {
   await close(agent, 4);
   expect(await saved(agent)).toEqual({ "log.txt": "saved\n" });
   expect(await savesBegun(agent)).toBe(0);
+});
+
+it("a call whose files could not be saved has its result, and the log names the step and the reason [invariant 14]", async () => {
+  const script = scriptedModel().calls("bash", { command: "echo 1 > a.txt" }).says("Done.");
+  const agent = await startDirectAgent(database, script);
+  await agent.perform("modelStep", { step: 1, guidance: [] });
+  const sandbox = { ...agent.sandbox };
+  Object.assign(agent.sandbox, {
+    run: (...given: Parameters<typeof sandbox.run>) =>
+      given[0].id.startsWith("ws-") ? Promise.reject(new Error("The disk is gone.")) : sandbox.run(...given),
+  });
+  const said: LogEntry[] = [];
+  const environment = new MockActivityEnvironment(
+    { attempt: 1, workflowExecution: { workflowId: agent.id, runId: agent.runId } },
+    { logger: new DefaultLogger("WARN", (entry) => said.push(entry)) },
+  );
+  expect(await agent.perform("runTool", { step: 1, index: 0 }, { environment })).toMatchObject({
+    outcome: "completed",
+  });
+  const line = await eventually("the log says so", () =>
+    said.find(({ message }) => message.includes("not saved")),
+  );
+  expect(line.meta).toMatchObject({ step: 1, reason: "The disk is gone." });
 });

@@ -176,32 +176,30 @@ const o3 = (api: RunConfig["api"]): DirectAgentOptions => ({
   },
 });
 
-describe("reasoning of one model", () => {
-  it("is left out for another after a switch, and comes back with the first", async () => {
-    const script = scriptedModel()
-      .answers(thought("The file comes first."), call("read_file", { path: "a.txt" }))
-      .calls("read_file", { path: "a.txt" })
-      .says("Done.");
-    const agent = await start(script, o3("responses"));
-    await agent.sandbox.files.write("a.txt", Buffer.from("a"));
-    const switchTo = async (model: string) => {
-      const [row] = await database.store.db.select().from(sessions).where(eq(sessions.id, agent.id));
-      await database.store.db
-        .update(sessions)
-        .set({ config: { ...(row?.config as RunConfig), model } })
-        .where(eq(sessions.id, agent.id));
-    };
-    await agent.step(1);
-    await switchTo("openai/o4-mini");
-    await agent.step(2);
-    await switchTo("openai/o3");
-    await agent.step(3);
-    const thoughts = agent.model.requests.map(
-      (request) => request.items.filter((item) => item.type === "reasoning").length,
-    );
-    expect(agent.model.requests.map((request) => request.model)).toEqual(["o3", "o4-mini", "o3"]);
-    expect(thoughts).toEqual([0, 0, 1]);
-  });
+it("reasoning of one model is left out for another after a switch, and comes back with the first", async () => {
+  const script = scriptedModel()
+    .answers(thought("The file comes first."), call("read_file", { path: "a.txt" }))
+    .calls("read_file", { path: "a.txt" })
+    .says("Done.");
+  const agent = await start(script, o3("responses"));
+  await agent.sandbox.files.write("a.txt", Buffer.from("a"));
+  const switchTo = async (model: string) => {
+    const [row] = await database.store.db.select().from(sessions).where(eq(sessions.id, agent.id));
+    await database.store.db
+      .update(sessions)
+      .set({ config: { ...(row?.config as RunConfig), model } })
+      .where(eq(sessions.id, agent.id));
+  };
+  await agent.step(1);
+  await switchTo("openai/o4-mini");
+  await agent.step(2);
+  await switchTo("openai/o3");
+  await agent.step(3);
+  const thoughts = agent.model.requests.map(
+    (request) => request.items.filter((item) => item.type === "reasoning").length,
+  );
+  expect(agent.model.requests.map((request) => request.model)).toEqual(["o3", "o4-mini", "o3"]);
+  expect(thoughts).toEqual([0, 0, 1]);
 });
 
 describe("more images than a request may carry", () => {

@@ -76,19 +76,11 @@ describe("what the model server refuses, as the real one does", () => {
     [
       "one of two calls without its result",
       [called("a"), called("b"), output("b")],
-      "No tool output found for function call a",
+      "output found for function call a",
     ],
-    [
-      "a result without its call",
-      [output("a")],
-      "No tool call found for function call output with call_id a",
-    ],
+    ["a result without its call", [output("a")], "No tool call found for function call output"],
     ["a second result for one call", [called("a"), output("a"), output("a")], "No tool call found"],
-    [
-      "results that do not follow their calls directly",
-      [called("a"), say("wait"), output("a")],
-      "No tool output found",
-    ],
+    ["results after something else", [called("a"), say("wait"), output("a")], "No tool output found"],
     [
       "a call between the results of its siblings",
       [called("a"), called("b"), output("a"), called("c"), output("b"), output("c")],
@@ -123,15 +115,15 @@ describe("what the model server refuses, as the real one does", () => {
 
   it.each([
     [
-      "calls without results",
+      "a call without its result",
       [chatCalled("a", "b"), chatOutput("a"), say("on")],
       "did not have response messages: b",
     ],
     ["a result without its call", [chatOutput("a")], "must be a response to a preceeding message"],
     [
-      "results that do not follow their calls directly",
+      "results after something else",
       [chatCalled("a"), say("wait"), chatOutput("a")],
-      "must be followed by tool messages",
+      "followed by tool messages",
     ],
     ["an empty list of calls", [{ role: "assistant", content: "x", tool_calls: [] }], "empty array"],
     ["an unknown role", [{ role: "robot", content: "x" }], "Invalid value: 'robot'"],
@@ -171,14 +163,14 @@ describe("what the model server refuses, as the real one does", () => {
 
   it.each([
     [
-      "a name that no tool may have",
+      "a name with a space",
       { type: "function", name: "run it", parameters: { type: "object" } },
       "does not match pattern",
     ],
     [
-      "a schema that is not an object's",
+      "a schema of text",
       { type: "function", name: "run", parameters: { type: "string" } },
-      "schema must be a JSON Schema",
+      "must be a JSON Schema",
     ],
     [
       "a schema with an array of nothing",

@@ -181,28 +181,26 @@ it("shows the whole reasoning of a server that sends it on the Responses wire, a
   });
 });
 
-describe("a provider of one's own", () => {
-  it("gets its headers, its query and further fields of the body, and no key that was not given", async () => {
-    const { baseUrl, asked } = await streamed(delta({ content: "Hi." }, { finish_reason: "stop" }));
-    const own = {
-      name: "acme",
-      baseUrl,
-      headers: { "x-team": "blue" },
-      headersEnv: { "api-key": "ACME_API_KEY" },
-      query: { "api-version": "2024-10-21" },
-    };
-    const how = { temperature: 0.2, tier: "flex", verbosity: "low", reasoning: { effort: "high" } } as const;
-    await ask(baseUrl, { provider: own, ...how, body: { top_k: 5 } }, { ACME_API_KEY: "secret" });
-    expect(asked[0]?.url).toBe("/v1/chat/completions?api-version=2024-10-21");
-    expect(asked[0]?.headers).toMatchObject({ "x-team": "blue", "api-key": "secret" });
-    expect(asked[0]?.headers).not.toHaveProperty("authorization");
-    expect(JSON.parse(asked[0]?.body ?? "")).toMatchObject({
-      model: "m-1",
-      temperature: 0.2,
-      service_tier: "flex",
-      verbosity: "low",
-      reasoning_effort: "high",
-      top_k: 5,
-    });
+it("a provider of one's own gets its headers, its query and further fields of the body, and no key that was not given", async () => {
+  const { baseUrl, asked } = await streamed(delta({ content: "Hi." }, { finish_reason: "stop" }));
+  const own = {
+    name: "acme",
+    baseUrl,
+    headers: { "x-team": "blue" },
+    headersEnv: { "api-key": "ACME_API_KEY" },
+    query: { "api-version": "2024-10-21" },
+  };
+  const how = { temperature: 0.2, tier: "flex", verbosity: "low", reasoning: { effort: "high" } } as const;
+  await ask(baseUrl, { provider: own, ...how, body: { top_k: 5 } }, { ACME_API_KEY: "secret" });
+  expect(asked[0]?.url).toBe("/v1/chat/completions?api-version=2024-10-21");
+  expect(asked[0]?.headers).toMatchObject({ "x-team": "blue", "api-key": "secret" });
+  expect(asked[0]?.headers).not.toHaveProperty("authorization");
+  expect(JSON.parse(asked[0]?.body ?? "")).toMatchObject({
+    model: "m-1",
+    temperature: 0.2,
+    service_tier: "flex",
+    verbosity: "low",
+    reasoning_effort: "high",
+    top_k: 5,
   });
 });

@@ -2,12 +2,15 @@ import { describe, expect, it, vi } from "vitest";
 import type { ToolCallPart } from "../../activities/contract/message.ts";
 import { DOT_PNG } from "../support/images.ts";
 import { ask, assistant, toolResult, user, play } from "../support/model-request.ts";
-import { call, scriptedModel, text, thought } from "../support/scripted-model.ts";
+import { call, scriptedModel, text, thought, type ModelScript } from "../support/scripted-model.ts";
 
 const wires = ["responses", "chat"] as const;
 const PNG_URL = `data:image/png;base64,${DOT_PNG.toString("base64")}`;
 
 describe.each(wires)("asking a model on the %s wire", (api) => {
+  /** The first answer of a server that follows this script. */
+  const asked = async (script: ModelScript) => ask((await play(script)).baseUrl, { api });
+
   it("gives text and tool calls in order, live and whole, with the bill", async () => {
     const { baseUrl, log } = await play(
       scriptedModel()
@@ -72,33 +75,6 @@ describe.each(wires)("asking a model on the %s wire", (api) => {
     expect(server.requests[0]?.raw).toMatchObject({ model: "openai/gpt-oss-120b" });
   });
 
-  it("really sends the image of a tool result", async () => {
-    const { baseUrl, requests } = await play(scriptedModel().says("A cat."));
-    const messages = [
-      user("Look."),
-      assistant(
-        { type: "tool-call", toolCallId: "c1", toolName: "bash", input: {} },
-        { type: "tool-call", toolCallId: "c2", toolName: "bash", input: {} },
-      ),
-      toolResult("c1", "shown", { files: [{ type: "file", mediaType: "image/png", data: PNG_URL }] }),
-      toolResult("c2", "ok"),
-    ];
-    await ask(baseUrl, { api, messages });
-    const parts = requests[0]?.items.flatMap((item) => ("parts" in item ? item.parts : []));
-    expect(parts).toContainEqual({ type: "image", mediaType: "image/png", bytes: DOT_PNG.length });
-  });
-
-  it("sends a person's image", async () => {
-    const { baseUrl, requests } = await play(scriptedModel().says("A dog."));
-    const file = { type: "file", mediaType: "image/png", data: PNG_URL } as const;
-    await ask(baseUrl, {
-      api,
-      messages: [{ role: "user", content: [{ type: "text", text: "What is it?" }, file] }],
-    });
-    const shown = { type: "image", bytes: DOT_PNG.length };
-    expect(requests[0]?.items[0]).toMatchObject({ parts: [{ type: "text" }, shown] });
-  });
-
   it("asks for the detail that is configured, of a person's picture and of a result's", async () => {
     const { baseUrl, requests } = await play(scriptedModel().says("A dog, and a cat."));
     const file = { type: "file", mediaType: "image/png", data: PNG_URL } as const;
@@ -140,13 +116,12 @@ describe.each(wires)("asking a model on the %s wire", (api) => {
   });
 
   it("keeps two calls that bear one id, in order [R38]", async () => {
-    const { baseUrl } = await play(
+    const { answer } = await asked(
       scriptedModel().answers(
         call("bash", { command: "a" }, { callId: "same" }),
         call("bash", { command: "b" }, { callId: "same" }),
       ),
     );
-    const { answer } = await ask(baseUrl, { api });
     expect(answer.content).toMatchObject([
       { toolCallId: "same", input: { command: "a" } },
       // On the chat wire the SDK has given it an id of its own; else the store makes them unique.
@@ -155,22 +130,22 @@ describe.each(wires)("asking a model on the %s wire", (api) => {
   });
 
   it("gives an empty answer as one with no content [R37]", async () => {
-    const { baseUrl } = await play(scriptedModel().answers());
-    expect((await ask(baseUrl, { api })).answer).toMatchObject({ content: [], finish: "stop" });
+    expect((await asked(scriptedModel().answers())).answer).toMatchObject({ content: [], finish: "stop" });
   });
 
   it.each(["length", "content-filter"] as const)("tells of a %s finish [R41]", async (finish) => {
-    const { baseUrl } = await play(scriptedModel().says("so far").with({ finish }));
-    expect((await ask(baseUrl, { api })).answer).toMatchObject({ finish, content: [{ text: "so far" }] });
+    expect((await asked(scriptedModel().says("so far").with({ finish }))).answer).toMatchObject({
+      finish,
+      content: [{ text: "so far" }],
+    });
   });
 
   it("keeps a call that the output limit cut in the middle of its arguments [R39]", async () => {
-    const { baseUrl } = await play(
+    const { answer } = await asked(
       scriptedModel()
         .answers(call("bash", '{"command": "echo ', { cut: true }))
         .with({ finish: "length" }),
     );
-    const { answer } = await ask(baseUrl, { api });
     expect(answer).toMatchObject({
       finish: "length",
       content: [{ toolName: "bash", input: '{"command": "echo ' }],
@@ -178,8 +153,9 @@ describe.each(wires)("asking a model on the %s wire", (api) => {
   });
 
   it("lets calls count, whatever the finish reason says [R39]", async () => {
-    const { baseUrl } = await play(scriptedModel().calls("bash", { command: "ls" }).with({ finish: "stop" }));
-    expect((await ask(baseUrl, { api })).answer.finish).toBe("tool-calls");
+    expect(
+      (await asked(scriptedModel().calls("bash", { command: "ls" }).with({ finish: "stop" }))).answer.finish,
+    ).toBe("tool-calls");
   });
 
   it.each([
@@ -187,8 +163,7 @@ describe.each(wires)("asking a model on the %s wire", (api) => {
     ["of zero input", { input: 0 }],
     ["absurd", { input: 90_000_000 }],
   ] as const)("has no usage if the bill is %s [R43]", async (_, usage) => {
-    const { baseUrl } = await play(scriptedModel().says("hi").with({ usage }));
-    const { answer } = await ask(baseUrl, { api });
+    const { answer } = await asked(scriptedModel().says("hi").with({ usage }));
     expect(answer.usage).toBeUndefined();
     expect(answer.content).toHaveLength(1);
   });
@@ -229,17 +204,15 @@ describe.each(wires)("asking a model on the %s wire", (api) => {
   });
 });
 
-describe("a reasoning model on the chat wire", () => {
-  it("is asked in a form that it takes", async () => {
-    const { baseUrl, requests } = await play(scriptedModel().answers(thought("hm"), text("So.")));
-    const { answer } = await ask(baseUrl, { api: "chat", model: "o3" });
-    expect(answer.content).toMatchObject([
-      { type: "reasoning", text: "hm", providerOptions: { longhaul: { model: "openai/o3" } } },
-      { type: "text", text: "So." },
-    ]);
-    expect(requests[0]?.raw).toMatchObject({ max_completion_tokens: 1_000 });
-    expect(requests[0]?.raw).not.toHaveProperty("prompt_cache_key");
-  });
+it("a reasoning model on the chat wire is asked in a form that it takes", async () => {
+  const { baseUrl, requests } = await play(scriptedModel().answers(thought("hm"), text("So.")));
+  const { answer } = await ask(baseUrl, { api: "chat", model: "o3" });
+  expect(answer.content).toMatchObject([
+    { type: "reasoning", text: "hm", providerOptions: { longhaul: { model: "openai/o3" } } },
+    { type: "text", text: "So." },
+  ]);
+  expect(requests[0]?.raw).toMatchObject({ max_completion_tokens: 1_000 });
+  expect(requests[0]?.raw).not.toHaveProperty("prompt_cache_key");
 });
 
 describe("reasoning on the Responses wire", () => {
@@ -280,15 +253,5 @@ describe("reasoning on the Responses wire", () => {
     );
     expect((await ask(baseUrl)).answer.content.map(({ type }) => type)).toEqual(["text"]);
     expect((await ask(baseUrl)).answer.content.map(({ type }) => type)).toEqual(["reasoning", "text"]);
-  });
-
-  it("of another model stays at home after a switch", async () => {
-    const { baseUrl, requests } = await play(scriptedModel().answers(thought("hm"), text("a")).says("b"));
-    const { answer } = await ask(baseUrl);
-    await ask(baseUrl, {
-      model: "openai/gpt-4o",
-      messages: [user("Go."), assistant(...answer.content), user("On.")],
-    });
-    expect(requests[1]?.items.map(({ type }) => type)).toEqual(["message", "message", "message"]);
   });
 });

@@ -61,16 +61,6 @@ describe("messages that wait", () => {
     ]);
   });
 
-  it("two are First and Also, one is as it came [case 19]", async () => {
-    const agent = await start(2);
-    await agent.step(1, [said("a", "01", text("use tabs")), said("b", "02", text("no semicolons"))]);
-    await agent.step(2, [said("c", "03", text("in English"))]);
-    expect((await userRows(agent)).map((row) => row.content)).toEqual([
-      [text("First: use tabs\n\nAlso: no semicolons")],
-      [text("in English")],
-    ]);
-  });
-
   it("enter once by their ids: in a second attempt, in another step, and parked as well as carried [case 21] [invariant 6]", async () => {
     const agent = await start(3);
     const [one, two, three] = [

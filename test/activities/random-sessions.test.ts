@@ -1,7 +1,7 @@
 /** Whatever happens to a session, what is sent of it is well-formed, and what is stored of it is left alone. */
 import fc from "fast-check";
 import { asc, eq, isNull, and } from "drizzle-orm";
-import { describe, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { PRUNED_TEXT } from "../../activities/transcript/view.ts";
 import { buildMessages } from "../../activities/context/request.ts";
 import { compactionEvents, messages } from "../../activities/store/schema/index.ts";
@@ -19,41 +19,39 @@ const WINDOW = 16_000;
 /** 15 % of the window, which is what user messages have besides a summary, at 3.5 characters a token. */
 const KEPT_CHARS = 0.15 * WINDOW * 3.5;
 
-describe("a session to which anything may happen", () => {
-  it("has at every moment a request that both wires take, with the task, the newest guidance and every result in view; its rows are only ever marked [case 6] [case 17] [invariant 4] [invariant 5]", async () => {
-    let requests = 0;
-    await fc.assert(
-      fc.asyncProperty(fc.array(happening, { minLength: 4, maxLength: 16 }), async (happenings) => {
-        const life = await begin();
-        const trail: string[] = [];
-        try {
-          let stored: Row[] = await rowsOf(life.agent);
-          for (const what of happenings) {
-            trail.push(
-              JSON.stringify(what, (_key, value: unknown) =>
-                typeof value === "string" ? value.slice(0, 30) : value,
-              ),
-            );
-            await happen(life, what);
-            stored = await check(life, stored);
-            requests += 2;
-          }
-        } catch (error) {
-          throw new Error(`After:\n${trail.join("\n")}`, { cause: error });
-        } finally {
-          await life.agent.close();
+it("a session to which anything may happen has at every moment a request that both wires take, with the task, the newest guidance and every result in view; its rows are only ever marked [case 6] [case 17] [invariant 4] [invariant 5]", async () => {
+  let requests = 0;
+  await fc.assert(
+    fc.asyncProperty(fc.array(happening, { minLength: 4, maxLength: 16 }), async (happenings) => {
+      const life = await begin();
+      const trail: string[] = [];
+      try {
+        let stored: Row[] = await rowsOf(life.agent);
+        for (const what of happenings) {
+          trail.push(
+            JSON.stringify(what, (_key, value: unknown) =>
+              typeof value === "string" ? value.slice(0, 30) : value,
+            ),
+          );
+          await happen(life, what);
+          stored = await check(life, stored);
+          requests += 2;
         }
-      }),
-      {
-        numRuns: 15,
-        seed: 20261121,
-        // Each run is a session in Postgres: what happened is reported instead of shrunk.
-        endOnFailure: true,
-      },
-    );
-    console.log(`${requests} requests of random sessions were taken`);
-  }, 600_000);
-});
+      } catch (error) {
+        throw new Error(`After:\n${trail.join("\n")}`, { cause: error });
+      } finally {
+        await life.agent.close();
+      }
+    }),
+    {
+      numRuns: 15,
+      seed: 20261121,
+      // Each run is a session in Postgres: what happened is reported instead of shrunk.
+      endOnFailure: true,
+    },
+  );
+  console.log(`${requests} requests of random sessions were taken`);
+}, 600_000);
 
 async function begin(): Promise<Life> {
   let life: Life | undefined;

@@ -2,14 +2,20 @@
 import { eq, type SQL } from "drizzle-orm";
 import pg from "pg";
 import { expect, it, onTestFinished } from "vitest";
-import { deliverGuidance } from "../../activities/step/deliver-guidance.ts";
+import type { SessionRuns } from "../../activities/contract/session-runs.ts";
 import { createActivities } from "../../activities/index.ts";
-import { takeOver } from "../../activities/store/runs.ts";
-import { sandboxes, type runs, toolCalls } from "../../activities/store/schema/index.ts";
+import { enterReading } from "../../activities/runtime/enter-session.ts";
+import { deliverGuidance } from "../../activities/step/deliver-guidance.ts";
 import { countParked } from "../../activities/store/guidance.ts";
+import { loadView } from "../../activities/store/load-view.ts";
+import { runInCharge, takeOver } from "../../activities/store/runs.ts";
+import { type runs, sandboxes, toolCalls } from "../../activities/store/schema/index.ts";
 import { findSession } from "../../activities/store/sessions.ts";
+import { compactingSession } from "../support/compacting-session.ts";
+import { summaryText, work } from "../support/compacting.ts";
 import { guidance, openDirectAgent } from "../support/direct-agent.ts";
 import { eventually } from "../support/eventually.ts";
+import { loneRun, silentAnnouncements } from "../support/lone-deps.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
 import { callRows, resultTexts, transcriptOf } from "../support/stored.ts";
 import { useDatabase } from "../support/test-database.ts";
@@ -168,4 +174,58 @@ it("a run that goes back to a call that was under way begins an epoch, in which 
     { epoch: 1, status: "running", supersededEpoch: 2 },
     { epoch: 2, status: "completed", supersededEpoch: null },
   ]);
+});
+
+it("a run that takes the session over back before a round reads the view without it; one in charge reads once", async () => {
+  const one = await compactingSession(database, work(30), summaryText());
+  const before = (await one.view()).map(({ sequence }) => sequence);
+  expect(await one.summarize()).toMatchObject({ kind: "compacted", round: 1 });
+  let reads = 0;
+  const read = () => {
+    reads += 1;
+    return loadView(database.store.db, one.id);
+  };
+  const [round] = await one.rounds();
+  const at = { step: round?.step ?? 0, phase: "model", round: 0 } as const;
+  const enter = (runId: string) =>
+    enterReading(
+      { store: database.store, sessionRuns: loneRun, announcements: silentAnnouncements },
+      { sessionId: one.id, runId },
+      at,
+      read,
+    );
+  const [, seen] = await enter("run-1");
+  expect(reads).toBe(1);
+  expect(seen.length).toBeLessThan(before.length);
+  const [session, again] = await enter("run-2");
+  expect(reads).toBe(3);
+  expect(session).toMatchObject({ runId: "run-2", epoch: 2 });
+  expect(again.filter(({ kind }) => kind !== "notice").map(({ sequence }) => sequence)).toEqual(before);
+});
+
+it("while Temporal is asked about other runs nothing waits for the session's row, and a run that was replaced meanwhile claims nothing", async () => {
+  const one = await compactingSession(database, work(3), summaryText());
+  const { store } = database;
+  const at = { step: 2, phase: "model" } as const;
+  const [asking, answers] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  let current = "run-2";
+  const sessionRuns: SessionRuns = {
+    async isCurrent(_session, runId) {
+      const isCurrent = current === runId;
+      if (runId === "run-2" && isCurrent) asking.resolve();
+      if (runId === "run-2") await answers.promise;
+      return isCurrent;
+    },
+    isRunning: async () => false,
+    cancel: async () => undefined,
+    unkept: async () => [],
+  };
+  const late = takeOver({ store, sessionRuns }, { sessionId: one.id, runId: "run-2" }, at);
+  await asking.promise;
+  current = "run-3";
+  const taken = await takeOver({ store, sessionRuns }, { sessionId: one.id, runId: "run-3" }, at);
+  expect(taken).toMatchObject({ wentBack: true });
+  answers.resolve();
+  expect(await late).toBe("superseded");
+  expect(await runInCharge(store.db, one.id)).toBe("run-3");
 });

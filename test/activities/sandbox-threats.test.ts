@@ -1,5 +1,4 @@
 import { beforeAll, describe, expect, test } from "vitest";
-import { createSanitizer } from "../../activities/redaction/sanitizer.ts";
 import type { Sandbox } from "../../activities/sandbox/sandbox.ts";
 import type { SandboxSpec } from "../../activities/sandbox/spec.ts";
 import type { InvokedTool } from "../../activities/tools/invoke.ts";
@@ -54,6 +53,7 @@ describe("a way out of the sandbox", () => {
       "the supervisor's socket",
       "python3 -c \"import socket; socket.socket(socket.AF_UNIX).connect('/var/lib/longhaul/control.sock')\"",
     ],
+    ["the supervisor's folder", "ls /var/lib/longhaul"],
     ["the supervisor's life", "kill -9 1 $(pgrep -u 0)"],
     ["the engine's socket", "ls /var/run/docker.sock /run/docker.sock /run/containerd"],
     ["root by su", "echo | su -c true"],
@@ -102,7 +102,7 @@ X`;
     expect(out).toBe("1000\nend\n");
   });
 
-  test("differs from the profile by a network, a name of a host or a runtime, and the sandbox is refused [R52]", async () => {
+  test("differs from the profile by a network, and the sandbox is refused [R52]", async () => {
     const other = sandboxes.spec({ network: "bridge" });
     const opened = await sandboxes.host.open(other);
     const network = await sandboxes.docker.createNetwork({ Name: `${other.sessionId}-net`, Internal: true });
@@ -113,9 +113,6 @@ X`;
       await sandboxes.host.remove(other.sessionId);
       await network.remove();
     }
-    await expect(sandboxes.host.open(sandboxes.spec({ runtime: "no-such-runtime" }))).rejects.toThrow(
-      /no-such-runtime/,
-    );
   });
 });
 
@@ -137,8 +134,9 @@ describe("a hog", () => {
   });
 
   test("of memory ends alone, in one process or in many, or in files of memory [R29]", async () => {
-    const one = await sh("python3 -c 'x = bytearray(2 * 1024 ** 3); print(len(x))'", 30);
+    const one = await sh("python3 -c 'x = bytearray(2 * 1024 ** 3); print(len(x))'; echo shell goes on", 30);
     expect(one.text).not.toContain("2147483648");
+    expect(one.text).toContain("shell goes on");
     await expectUsable();
     const many = await sh(
       "for i in 1 2 3 4 5 6; do python3 -c 'import time; x = bytearray(100 * 1024 ** 2); time.sleep(2); print(len(x))' & done; wait",
@@ -160,18 +158,6 @@ describe("a hog", () => {
     );
     expect(text).toBe("True Too many open files");
     await expectUsable();
-  });
-
-  test("of processor time leaves the supervisor quick [R29]", async () => {
-    await sandbox.start({
-      id: "spin",
-      argv: ["bash", "-c", "for i in 1 2 3 4 5 6 7 8; do (while :; do :; done) & done; wait"],
-    });
-    const began = performance.now();
-    expect((await sh("echo alive")).text).toBe("alive");
-    expect(performance.now() - began).toBeLessThan(10_000);
-    await sandbox.kill("spin", 0);
-    expect((await sh("pgrep -fc 'while [:]' || true")).text).toMatch(/^0/);
   });
 
   test("that leaves zombies behind uses up no processes [R29]", async () => {
@@ -237,33 +223,20 @@ describe("what will not end", () => {
   });
 });
 
-describe("a flood", () => {
-  test("of 100 MB on both streams, and one line of 50 MB, stays out of the worker's memory [R26]", async () => {
-    const before = process.memoryUsage().rss;
-    let most = before;
-    const watching = setInterval(() => (most = Math.max(most, process.memoryUsage().rss)), 20);
-    const both = await sh(
-      "head -c 100M /dev/zero | tr '\\0' x & head -c 100M /dev/zero | tr '\\0' e >&2; wait",
-      60,
-    );
-    const line = await sh("head -c 50M /dev/zero | tr '\\0' l; echo; echo end", 60);
-    const endless = await sh("yes", 2);
-    clearInterval(watching);
-    expect(both.text.length).toBeLessThanOrEqual(30_000);
-    expect(line.text).toMatch(/^l+[^]*l\nend$/);
-    expect(endless.text).toContain("timed out");
-    expect(most - before).toBeLessThan(64 * MIB);
-    await expectUsable();
-  }, 120_000);
-
-  test("of binary, invalid and terminal codes comes out readable and controls no terminal [R25]", async () => {
-    const { text } = await sh(
-      "head -c 200000 /dev/urandom; printf '\\033[6n\\033]0;title\\007\\033]11;?\\007\\033P+q\\033\\\\ end \\355\\240\\200 \\0'",
-    );
-    const clean = createSanitizer([]).clean(text);
-    expect(clean.isWellFormed()).toBe(true);
-    // oxlint-disable-next-line no-control-regex
-    expect(clean).not.toMatch(/[\u0000\u001b\u009b]/);
-    expect(JSON.parse(JSON.stringify(clean))).toBe(clean);
-  });
-});
+test("a flood of 100 MB on both streams, and one line of 50 MB, stays out of the worker's memory [R26]", async () => {
+  const before = process.memoryUsage().rss;
+  let most = before;
+  const watching = setInterval(() => (most = Math.max(most, process.memoryUsage().rss)), 20);
+  const both = await sh(
+    "head -c 100M /dev/zero | tr '\\0' x & head -c 100M /dev/zero | tr '\\0' e >&2; wait",
+    60,
+  );
+  const line = await sh("head -c 50M /dev/zero | tr '\\0' l; echo; echo end", 60);
+  const endless = await sh("yes", 2);
+  clearInterval(watching);
+  expect(both.text.length).toBeLessThanOrEqual(30_000);
+  expect(line.text).toMatch(/^l+[^]*l\nend$/);
+  expect(endless.text).toContain("timed out");
+  expect(most - before).toBeLessThan(64 * MIB);
+  await expectUsable();
+}, 120_000);

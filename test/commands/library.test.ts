@@ -52,20 +52,6 @@ test("starts, asks, answers, follows to the end, and resumes events where it lef
   await expect(client.start("  ")).rejects.toMatchObject({ exitCode: 2 });
 });
 
-test("guides, takes back, interrupts and cancels a running session", async () => {
-  const client = await connected();
-  const id = await begin("run: sleep 100\nsay: Not heard.");
-  await untilStatus(id, ({ step }) => step === 1);
-  expect(await client.say(id, "run: echo one", { id: "one" })).toMatchObject({ queued: true, position: 1 });
-  expect(await client.say(id, "run: sleep 101", { id: "two" })).toMatchObject({ queued: true, position: 2 });
-  await client.unsay(id, "one");
-  expect((await client.status(id)).queue.map((message) => message.id)).toEqual(["two"]);
-  expect(await client.interrupt(id)).toMatchObject({ acknowledged: true });
-  await untilStatus(id, ({ step }) => step === 2);
-  expect((await client.cancel(id)).runId).not.toBe("");
-  expect((await client.status(id)).status).toBe("cancelled");
-});
-
 test("starts a batch from a file, lists it, and cancels one; runs and deletes a schedule", async () => {
   const client = await connected();
   const name = `library-${randomBytes(3).toString("hex")}`;

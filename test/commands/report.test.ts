@@ -28,7 +28,3 @@ test("writes one HTML file that loads nothing, and prints its path; - is standar
   );
   expect((await longhaul(["report", id, "-"])).out).toMatch(/^<!doctype html>/i);
 });
-
-test("an unknown session is 5", async () => {
-  expect(await longhaul(["report", "no-such-session", "-"])).toMatchObject({ code: 5, out: "" });
-});

@@ -66,7 +66,3 @@ test("an id may be abbreviated, or be @last; an ambiguous or unknown one is 5 wi
   const oldest = after.findIndex((row) => before.includes(row));
   expect(after.slice(0, oldest + 1)).toContain(last);
 });
-
-test("an unknown session is 5", async () => {
-  expect(await longhaul(["status", "no-such-session", "--json"])).toMatchObject({ code: 5, out: "" });
-});

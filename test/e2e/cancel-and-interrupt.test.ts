@@ -103,32 +103,30 @@ describe("a cancel", () => {
   });
 });
 
-describe("an interrupt", () => {
-  it("reports what was kept of the step that it ended, and the session continues with the message", async () => {
-    const script = scriptedModel()
-      .answers(text("I begin"), { type: "hang" })
-      .answers(call("bash", { command: "sleep 600" }))
-      .says("Something else, then.");
-    const session = await agent.start(script);
-    await session.until("llm:chunk");
-    const services = clientServices(agent);
-    const interrupt = async (message?: string) =>
-      interruptSession(services, await sessionRow(agent, session.id), message);
-    expect(await interrupt("mark-a")).toMatchObject({
-      acknowledged: true,
-      kept: "partial text",
-      text: "I begin [interrupted]",
-    });
-    await untilCallRuns(session);
-    expect(await interrupt()).toMatchObject({
-      acknowledged: true,
-      kept: "tools in progress",
-      tools: [{ name: "bash", outcome: "interrupted" }],
-    });
-    expect(await session.result()).toMatchObject({ result: "Something else, then." });
-    expect(timesAsked(session.model, ["mark-a"])).toEqual([1]);
-    await expect(interrupt()).rejects.toMatchObject({
-      exitCode: exitCodes.impossible,
-    });
+it("an interrupt reports what was kept of the step that it ended, and the session continues with the message", async () => {
+  const script = scriptedModel()
+    .answers(text("I begin"), { type: "hang" })
+    .answers(call("bash", { command: "sleep 600" }))
+    .says("Something else, then.");
+  const session = await agent.start(script);
+  await session.until("llm:chunk");
+  const services = clientServices(agent);
+  const interrupt = async (message?: string) =>
+    interruptSession(services, await sessionRow(agent, session.id), message);
+  expect(await interrupt("mark-a")).toMatchObject({
+    acknowledged: true,
+    kept: "partial text",
+    text: "I begin [interrupted]",
+  });
+  await untilCallRuns(session);
+  expect(await interrupt()).toMatchObject({
+    acknowledged: true,
+    kept: "tools in progress",
+    tools: [{ name: "bash", outcome: "interrupted" }],
+  });
+  expect(await session.result()).toMatchObject({ result: "Something else, then." });
+  expect(timesAsked(session.model, ["mark-a"])).toEqual([1]);
+  await expect(interrupt()).rejects.toMatchObject({
+    exitCode: exitCodes.impossible,
   });
 });

@@ -1,5 +1,5 @@
 /** kill -9 of the worker at each named point: the result equals an undisturbed run's. */
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, expect, it } from "vitest";
 import { checkSession } from "../support/checker/check-session.ts";
 import {
   runCrashMatrix,
@@ -47,20 +47,18 @@ function unlisted({ hold }: CrashPoint): number {
 
 const calm = new Map<ScriptName, Promise<Comparison>>();
 
-describe("a session whose worker is killed has the same result as an undisturbed one", () => {
-  it.each(NAMED)(
-    "%s",
-    async (_name, point) => {
-      const session = matrix.crashed.get(point.name);
-      const twin = matrix.undisturbed.get(point.script);
-      if (!session || !twin) throw new Error(`${point.name} was not run.`);
-      if (!calm.has(point.script)) calm.set(point.script, compared(twin));
-      const { requests, ...expected } = (await calm.get(point.script)) as Comparison;
-      const { requests: asked, ...found } = await compared(session, unlisted(point));
-      expect(found).toEqual(expected);
-      expect(asked).toBeGreaterThanOrEqual(requests);
-      expect(asked).toBeLessThanOrEqual(requests + point.extraCalls);
-    },
-    MATRIX_MS,
-  );
-});
+it.each(NAMED)(
+  "a session whose worker is killed has the same result as an undisturbed one %s",
+  async (_name, point) => {
+    const session = matrix.crashed.get(point.name);
+    const twin = matrix.undisturbed.get(point.script);
+    if (!session || !twin) throw new Error(`${point.name} was not run.`);
+    if (!calm.has(point.script)) calm.set(point.script, compared(twin));
+    const { requests, ...expected } = (await calm.get(point.script)) as Comparison;
+    const { requests: asked, ...found } = await compared(session, unlisted(point));
+    expect(found).toEqual(expected);
+    expect(asked).toBeGreaterThanOrEqual(requests);
+    expect(asked).toBeLessThanOrEqual(requests + point.extraCalls);
+  },
+  MATRIX_MS,
+);

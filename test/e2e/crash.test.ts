@@ -33,23 +33,6 @@ const untilItStands = (session: KillableSession) => untilItRuns(session, STANDS)
 const release = ({ sandbox }: KillableSession) => touch(sandbox, "/tmp/go");
 
 describe.concurrent("a worker that is killed", () => {
-  it("during a command: the next one follows it to its true end, and never runs it again [A1] [R4]", async (context) => {
-    const session = await start(mutating(), context);
-    const first = await session.startWorker();
-    await untilItStands(session);
-    await first.kill();
-    await session.startWorker();
-    await release(session);
-    expect(await session.handle.result()).toMatchObject({ status: "completed", steps: 3 });
-    const [slept, counted] = await resultTexts(database.store, session.id);
-    expect(slept).toMatch(/^done\b/);
-    expect(counted).toBe("line");
-    const [row] = await callRows(database.store, session.id);
-    expect(row).toMatchObject({ status: "completed", exitCode: 0, fence: 2 });
-    expect(session.model.log).toHaveLength(3);
-    await checkSession(session.place, session);
-  });
-
   it("during an answer: it is requested again, one is kept, and watchers see a retry [R2]", async (context) => {
     const script = scriptedModel()
       .answers(text("This half was never finished"), { type: "hang" })
@@ -174,25 +157,23 @@ describe.concurrent("a command whose workers die", () => {
   });
 });
 
-describe("a worker that gets SIGTERM", () => {
-  it("hands a running command over to the next one and ends with 0 [A16] [R8]", async (context) => {
-    const session = await start(mutating(), context);
-    const first = await session.startWorker();
-    await untilItStands(session);
-    await session.startWorker();
-    const code = await first.terminate();
-    expect(code, first.log()).toBe(0);
-    await release(session);
-    expect(await session.handle.result()).toMatchObject({ status: "completed", steps: 3 });
-    const [slept, counted] = await resultTexts(database.store, session.id);
-    expect(slept).toMatch(/^done\b/);
-    expect(counted).toBe("line");
-    const [row] = await callRows(database.store, session.id);
-    expect(row).toMatchObject({ status: "completed", exitCode: 0, fence: 2 });
-    // It was handed over: no heartbeat timed out.
-    const taken = await secondAttempt(session.handle);
-    expect(taken?.lastFailure?.message).toBeTruthy();
-    expect(taken?.lastFailure?.timeoutFailureInfo).toBeFalsy();
-    await checkSession(session.place, session);
-  });
+it("a worker that gets SIGTERM hands a running command over to the next one and ends with 0 [A16] [R8]", async (context) => {
+  const session = await start(mutating(), context);
+  const first = await session.startWorker();
+  await untilItStands(session);
+  await session.startWorker();
+  const code = await first.terminate();
+  expect(code, first.log()).toBe(0);
+  await release(session);
+  expect(await session.handle.result()).toMatchObject({ status: "completed", steps: 3 });
+  const [slept, counted] = await resultTexts(database.store, session.id);
+  expect(slept).toMatch(/^done\b/);
+  expect(counted).toBe("line");
+  const [row] = await callRows(database.store, session.id);
+  expect(row).toMatchObject({ status: "completed", exitCode: 0, fence: 2 });
+  // It was handed over: no heartbeat timed out.
+  const taken = await secondAttempt(session.handle);
+  expect(taken?.lastFailure?.message).toBeTruthy();
+  expect(taken?.lastFailure?.timeoutFailureInfo).toBeFalsy();
+  await checkSession(session.place, session);
 });

@@ -64,32 +64,28 @@ describe("a model with a fallback", () => {
   });
 });
 
-describe("a session whose cost is limited", () => {
-  it("gets a notice at 80 %, and ends with a last answer: max_steps, limit cost", async () => {
-    // 1,000 tokens in, 100 out at $1,000 a million each: $1.10 a step.
-    const usage = { input: 1_000, output: 100, cached: 0, reasoning: 0 };
-    const script = scriptedModel()
-      .calls("bash", { command: "true" })
-      .with({ usage })
-      .calls("bash", { command: "true" })
-      .with({ usage })
-      .says("So far, so good.")
-      .with({ usage });
-    const session = await agent.start(script, {
-      config: { price: { input: 1_000, cached: 1_000, output: 1_000 }, limits: { maxCostUsd: 2 } },
-    });
-    expect(await session.result()).toMatchObject({
-      status: "max_steps",
-      limit: "cost",
-      result: "So far, so good.",
-    });
-    const events = await session.events();
-    expect(await session.dataOf("limit:near")).toEqual([
-      { limit: "cost", used: expect.closeTo(2.2), max: 2 },
-    ]);
-    expect(events.at(-1)).toMatchObject({
-      type: "session:ended",
-      data: { status: "max_steps", limit: "cost", reason: expect.stringContaining("limits.maxCostUsd: $2") },
-    });
+it("a session whose cost is limited gets a notice at 80 %, and ends with a last answer: max_steps, limit cost", async () => {
+  // 1,000 tokens in, 100 out at $1,000 a million each: $1.10 a step.
+  const usage = { input: 1_000, output: 100, cached: 0, reasoning: 0 };
+  const script = scriptedModel()
+    .calls("bash", { command: "true" })
+    .with({ usage })
+    .calls("bash", { command: "true" })
+    .with({ usage })
+    .says("So far, so good.")
+    .with({ usage });
+  const session = await agent.start(script, {
+    config: { price: { input: 1_000, cached: 1_000, output: 1_000 }, limits: { maxCostUsd: 2 } },
+  });
+  expect(await session.result()).toMatchObject({
+    status: "max_steps",
+    limit: "cost",
+    result: "So far, so good.",
+  });
+  const events = await session.events();
+  expect(await session.dataOf("limit:near")).toEqual([{ limit: "cost", used: expect.closeTo(2.2), max: 2 }]);
+  expect(events.at(-1)).toMatchObject({
+    type: "session:ended",
+    data: { status: "max_steps", limit: "cost", reason: expect.stringContaining("limits.maxCostUsd: $2") },
   });
 });

@@ -11,7 +11,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import { promisify } from "node:util";
-import { afterAll, describe, expect, it } from "vitest";
+import { afterAll, expect, it } from "vitest";
 import type { Sandbox } from "../../activities/sandbox/sandbox.ts";
 import { restoreWorkspace } from "../../activities/workspace/workspace.ts";
 import { checkpointChain, latestCheckpoint, readWorkspace } from "../../activities/store/checkpoints.ts";
@@ -31,55 +31,53 @@ afterAll(() => console.log(table()));
 
 const rows: (readonly string[])[] = [];
 
-describe("a hostile workspace of", () => {
-  it.each(Object.entries(HOSTILE))(
-    "%s is saved, restored, pulled, compared and reported, in bounded time and memory",
-    async (name, hostile) => {
-      const [sandbox, other] = await Promise.all([
-        sandboxes.host.open(sandboxes.spec()),
-        sandboxes.host.open(sandboxes.spec()),
-      ]);
-      const session = await newSessionIn(sandbox, database.store);
-      const saveFiles = saveOf(sandbox, database.store);
-      await python(sandbox, TOOLS + hostile.fill);
-      if (hostile.beside !== undefined)
-        await sandbox.start({ id: "beside", argv: ["python3", "-c", TOOLS + hostile.beside] });
-      const save = await measured(() => saveFiles(session, 1));
-      if (hostile.beside !== undefined) {
-        await python(sandbox, `open("/tmp/stop", "w")`);
-        expect(await sandbox.wait("beside", { timeoutMs: 20_000 })).toMatchObject({
-          kind: "exited",
-          exitCode: 0,
-        });
-        await saveFiles(session, 2);
-      }
-      const { db } = database.store;
-      const latest = await latestCheckpoint(db, session.id);
-      const again = await measured(() => saveWorkspace(sandbox, latest));
-      expect(again.result.saved).toBeUndefined();
-      const named = again.result.skipped.map(({ path, reason }) => `${path} ${reason}`);
-      if (hostile.skipped === undefined) expect(named).toEqual([]);
-      else expect(named).toEqual([expect.stringContaining(hostile.skipped[0])]);
-      const restore = await measured(async () =>
-        restoreWorkspace(other, await checkpointChain(db, latest?.id ?? 0)),
-      );
-      expect((await saveWorkspace(other, { manifest: restore.result, depth: 1 })).saved).toBeUndefined();
-      await python(sandbox, TOOLS + (hostile.skipped?.[1] ?? ""));
-      const [was, is] = await Promise.all([sandbox, other].map((each) => python(each, TOOLS + HASH)));
-      expect(is).toBe(was);
-      const worker = { save, again, restore };
-      const all = { ...worker, ...(await client(session.id)) };
-      rows.push([name, String(was).split(" ", 1)[0] ?? "", ...Object.values(all).map((one) => one.text)]);
-      // Each of the 200,000 files is created on this machine, too.
-      for (const [what, one] of Object.entries(all)) expect(one.ms, what).toBeLessThan(240_000);
-      for (const [what, one] of Object.entries(worker)) {
-        expect(one.cpuMs, what).toBeLessThan(5_000);
-        expect(one.grownMb, what).toBeLessThan(400);
-      }
-    },
-    400_000,
-  );
-});
+it.each(Object.entries(HOSTILE))(
+  "a hostile workspace of %s is saved, restored, pulled, compared and reported, in bounded time and memory",
+  async (name, hostile) => {
+    const [sandbox, other] = await Promise.all([
+      sandboxes.host.open(sandboxes.spec()),
+      sandboxes.host.open(sandboxes.spec()),
+    ]);
+    const session = await newSessionIn(sandbox, database.store);
+    const saveFiles = saveOf(sandbox, database.store);
+    await python(sandbox, TOOLS + hostile.fill);
+    if (hostile.beside !== undefined)
+      await sandbox.start({ id: "beside", argv: ["python3", "-c", TOOLS + hostile.beside] });
+    const save = await measured(() => saveFiles(session, 1));
+    if (hostile.beside !== undefined) {
+      await python(sandbox, `open("/tmp/stop", "w")`);
+      expect(await sandbox.wait("beside", { timeoutMs: 20_000 })).toMatchObject({
+        kind: "exited",
+        exitCode: 0,
+      });
+      await saveFiles(session, 2);
+    }
+    const { db } = database.store;
+    const latest = await latestCheckpoint(db, session.id);
+    const again = await measured(() => saveWorkspace(sandbox, latest));
+    expect(again.result.saved).toBeUndefined();
+    const named = again.result.skipped.map(({ path, reason }) => `${path} ${reason}`);
+    if (hostile.skipped === undefined) expect(named).toEqual([]);
+    else expect(named).toEqual([expect.stringContaining(hostile.skipped[0])]);
+    const restore = await measured(async () =>
+      restoreWorkspace(other, await checkpointChain(db, latest?.id ?? 0)),
+    );
+    expect((await saveWorkspace(other, { manifest: restore.result, depth: 1 })).saved).toBeUndefined();
+    await python(sandbox, TOOLS + (hostile.skipped?.[1] ?? ""));
+    const [was, is] = await Promise.all([sandbox, other].map((each) => python(each, TOOLS + HASH)));
+    expect(is).toBe(was);
+    const worker = { save, again, restore };
+    const all = { ...worker, ...(await client(session.id)) };
+    rows.push([name, String(was).split(" ", 1)[0] ?? "", ...Object.values(all).map((one) => one.text)]);
+    // Each of the 200,000 files is created on this machine, too.
+    for (const [what, one] of Object.entries(all)) expect(one.ms, what).toBeLessThan(240_000);
+    for (const [what, one] of Object.entries(worker)) {
+      expect(one.cpuMs, what).toBeLessThan(5_000);
+      expect(one.grownMb, what).toBeLessThan(400);
+    }
+  },
+  400_000,
+);
 
 const run = promisify(execFile);
 

@@ -51,22 +51,20 @@ describe("before the first token", () => {
   });
 });
 
-describe("two interrupts at once", () => {
-  it("end three calls, each with a result that says so, and deliver both messages [case 23]", async () => {
-    const sleep = call("bash", { command: "echo begun; sleep 60" });
-    const session = await agent.start(scriptedModel().answers(sleep, sleep, sleep).says("Both are clear."));
-    await untilCalls(agent.database.store, session.id, "running", 3);
-    await Promise.all([
-      session.handle.signal("interrupt", { id: "one", text: "not that" }),
-      session.handle.signal("interrupt", { id: "two", text: "nor that" }),
-    ]);
-    expect(await session.result()).toMatchObject({ status: "completed", steps: 2 });
-    const calls = await callRows(agent.database.store, session.id);
-    expect(calls.map((row) => row.status)).toEqual(["interrupted", "interrupted", "interrupted"]);
-    const last = session.model.requests.at(-1);
-    const items = last?.items ?? [];
-    expect(items.filter((item) => item.type === "result")).toHaveLength(3);
-    expect(timesAsked(session.model, ["not that", "nor that"])).toEqual([1, 1]);
-    await checkSession(agent, session);
-  });
+it("two interrupts at once end three calls, each with a result that says so, and deliver both messages [case 23]", async () => {
+  const sleep = call("bash", { command: "echo begun; sleep 60" });
+  const session = await agent.start(scriptedModel().answers(sleep, sleep, sleep).says("Both are clear."));
+  await untilCalls(agent.database.store, session.id, "running", 3);
+  await Promise.all([
+    session.handle.signal("interrupt", { id: "one", text: "not that" }),
+    session.handle.signal("interrupt", { id: "two", text: "nor that" }),
+  ]);
+  expect(await session.result()).toMatchObject({ status: "completed", steps: 2 });
+  const calls = await callRows(agent.database.store, session.id);
+  expect(calls.map((row) => row.status)).toEqual(["interrupted", "interrupted", "interrupted"]);
+  const last = session.model.requests.at(-1);
+  const items = last?.items ?? [];
+  expect(items.filter((item) => item.type === "result")).toHaveLength(3);
+  expect(timesAsked(session.model, ["not that", "nor that"])).toEqual([1, 1]);
+  await checkSession(agent, session);
 });

@@ -112,21 +112,19 @@ describe.concurrent("a sandbox that is lost during a command", () => {
   });
 });
 
-describe("a file that is too large to be saved", () => {
-  it("is reported once to the model and to the person", async () => {
-    const session = await agent.run(
-      scriptedModel()
-        .answers(bash("truncate -s 65M big.bin; echo one > small.txt"))
-        .answers(bash("sleep 2; echo two > small.txt"))
-        .answers(bash("sleep 2; echo three > small.txt"))
-        .says("Done."),
-      offline,
-    );
-    expect(await noticesOf(agent.database.store, session.id)).toEqual([
-      expect.stringContaining('Not in the saved workspace: "big.bin" (65 MiB).'),
-    ]);
-    expect(await session.dataOf("sandbox:left-out")).toEqual([
-      { count: 1, files: [{ path: "big.bin", bytes: 65 * 2 ** 20, reason: "too-large" }] },
-    ]);
-  });
+it("a file that is too large to be saved is reported once to the model and to the person", async () => {
+  const session = await agent.run(
+    scriptedModel()
+      .answers(bash("truncate -s 65M big.bin; echo one > small.txt"))
+      .answers(bash("sleep 2; echo two > small.txt"))
+      .answers(bash("sleep 2; echo three > small.txt"))
+      .says("Done."),
+    offline,
+  );
+  expect(await noticesOf(agent.database.store, session.id)).toEqual([
+    expect.stringContaining('Not in the saved workspace: "big.bin" (65 MiB).'),
+  ]);
+  expect(await session.dataOf("sandbox:left-out")).toEqual([
+    { count: 1, files: [{ path: "big.bin", bytes: 65 * 2 ** 20, reason: "too-large" }] },
+  ]);
 });

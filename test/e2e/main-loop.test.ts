@@ -1,11 +1,10 @@
 import { eq } from "drizzle-orm";
 import { describe, expect, it } from "vitest";
 import { sessions } from "../../activities/store/schema/index.ts";
-import { CANARY, eventually, useAgent } from "../support/agent-harness.ts";
+import { eventually, useAgent } from "../support/agent-harness.ts";
 import { checkSession } from "../support/checker/check-session.ts";
 import { transcriptOf, callRows } from "../support/stored.ts";
-import { call, scriptedModel, text } from "../support/scripted-model.ts";
-import { untilCalls } from "../support/waits.ts";
+import { call, scriptedModel } from "../support/scripted-model.ts";
 import { runsIn } from "../support/in-container.ts";
 
 const agent = useAgent();
@@ -36,16 +35,6 @@ describe("the main loop", () => {
     expect(last?.items.map((item) => item.type)).toEqual(expect.arrayContaining(["call", "result"]));
     const [row] = await agent.database.store.db.select().from(sessions).where(eq(sessions.id, session.id));
     expect(row).toMatchObject({ status: "completed", result: "It greets the world.", container: null });
-    await checkSession(agent, session);
-  });
-
-  it("leaves no container behind", async () => {
-    const session = await agent.run(scriptedModel().calls("bash", { command: "true" }).says("Done."));
-    const left = await agent.docker.listContainers({
-      all: true,
-      filters: { label: [`longhaul.session=${session.id}`] },
-    });
-    expect(left).toEqual([]);
     await checkSession(agent, session);
   });
 
@@ -103,91 +92,29 @@ describe("the main loop", () => {
     expect(JSON.stringify((await transcript(session.id))[3]?.content)).toContain("bash");
     await checkSession(agent, session);
   });
-
-  it("stops at the step limit with a wrap-up that may call no tools", async () => {
-    const script = scriptedModel().replies((request) =>
-      request.raw["tool_choice"] === "none"
-        ? { parts: [text("Here is where things stand.")] }
-        : { parts: [call("bash", { command: `echo ${Math.random()}` })] },
-    );
-    script.forever(script.turns[0] as never);
-    const session = await agent.start(script, { config: { limits: { maxSteps: 2 } } });
-    expect(await session.result()).toMatchObject({
-      status: "max_steps",
-      steps: 3,
-      result: "Here is where things stand.",
-    });
-    await checkSession(agent, session);
-  });
-
-  it("never lets a secret into the model, the container, Postgres or the history [R51]", async () => {
-    const encoded = Buffer.from(CANARY).toString("base64");
-    const script = scriptedModel()
-      .calls("bash", { command: `env; cat /proc/1/environ 2>&1; echo ${encoded} | base64 -d` })
-      .says("Done.");
-    const session = await agent.run(script, { task: "Look around." });
-    const rows = await transcript(session.id);
-    expect(JSON.stringify(rows.filter((row) => row.role === "tool"))).not.toContain(CANARY);
-    const history = JSON.stringify(await session.handle.fetchHistory());
-    expect(history).not.toContain(CANARY);
-    expect(history).not.toContain(encoded);
-    const sent = session.model.requests.map((request) => JSON.stringify(request.raw)).join("");
-    expect(sent).not.toContain(CANARY);
-    await checkSession(agent, session);
-  });
 });
 
-describe("guidance", () => {
-  it("is coalesced at the next boundary, after all results, once for each id [case 19] [case 20]", async () => {
-    const script = scriptedModel()
-      .answers(call("bash", { command: "sleep 1; echo one" }), call("bash", { command: "echo two" }))
-      .says("Understood.");
-    const session = await agent.start(script);
-    await session.until("llm:tool-result");
-    await session.handle.signal("guidance", { id: "a", text: "use tabs" });
-    await session.handle.signal("guidance", { id: "b", text: "and no semicolons" });
-    await session.handle.signal("guidance", { id: "a", text: "use tabs" });
-    const reply = await session.handle.executeUpdate("sendGuidance", {
-      args: [{ id: "c", text: "in English" }],
-    });
-    expect(reply).toEqual({ queued: true, position: 3 });
-    await session.result();
-    const rows = await transcript(session.id);
-    expect(rows.map((row) => row.role)).toEqual(["user", "assistant", "tool", "tool", "user", "assistant"]);
-    expect(rows[4]?.content).toEqual([
-      { type: "text", text: "[1]: use tabs\n\n[2]: and no semicolons\n\n[3]: in English" },
-    ]);
-    expect(rows[4]?.meta).toMatchObject({ ids: ["a", "b", "c"] });
-    await checkSession(agent, session);
+it("guidance is coalesced at the next boundary, after all results, once for each id [case 19] [case 20]", async () => {
+  const script = scriptedModel()
+    .answers(call("bash", { command: "sleep 1; echo one" }), call("bash", { command: "echo two" }))
+    .says("Understood.");
+  const session = await agent.start(script);
+  await session.until("llm:tool-result");
+  await session.handle.signal("guidance", { id: "a", text: "use tabs" });
+  await session.handle.signal("guidance", { id: "b", text: "and no semicolons" });
+  await session.handle.signal("guidance", { id: "a", text: "use tabs" });
+  const reply = await session.handle.executeUpdate("sendGuidance", {
+    args: [{ id: "c", text: "in English" }],
   });
-
-  it("refuses an empty message and accepts a bare string, as the Web UI sends it", async () => {
-    const session = await agent.start(scriptedModel().calls("bash", { command: "sleep 1" }).says("Yes."));
-    await session.until("llm:tool-call");
-    await expect(session.handle.executeUpdate("sendGuidance", { args: [{ text: "  " }] })).rejects.toThrow();
-    await session.handle.signal("guidance", "please stop");
-    await session.handle.signal("guidance", { nonsense: true });
-    await session.result();
-    expect(JSON.stringify(await transcript(session.id))).toContain("please stop");
-    await checkSession(agent, session);
-  });
-
-  it("sent during the last answer is read in one more step [case 22]", async () => {
-    const script = scriptedModel()
-      .answers(
-        { type: "text", text: "Thinking" },
-        { type: "wait", ms: 800 },
-        { type: "text", text: " and done." },
-      )
-      .says("That too.");
-    const session = await agent.start(script);
-    await session.until("llm:chunk");
-    await session.handle.signal("guidance", { id: "late", text: "and the other thing" });
-    await session.result();
-    expect(session.model.requests).toHaveLength(2);
-    expect(JSON.stringify(session.model.requests[1]?.items.at(-1))).toContain("the other thing");
-    await checkSession(agent, session);
-  });
+  expect(reply).toEqual({ queued: true, position: 3 });
+  await session.result();
+  const rows = await transcript(session.id);
+  expect(rows.map((row) => row.role)).toEqual(["user", "assistant", "tool", "tool", "user", "assistant"]);
+  expect(rows[4]?.content).toEqual([
+    { type: "text", text: "[1]: use tabs\n\n[2]: and no semicolons\n\n[3]: in English" },
+  ]);
+  expect(rows[4]?.meta).toMatchObject({ ids: ["a", "b", "c"] });
+  await checkSession(agent, session);
 });
 
 describe("stopping", () => {
@@ -229,18 +156,6 @@ describe("stopping", () => {
     const results = await callRows(agent.database.store, session.id);
     expect(results.map((row) => row.status)).toEqual(["interrupted"]);
     await expect(sandbox.inspect()).rejects.toThrow();
-    await checkSession(agent, session);
-  });
-
-  it("interrupt ends the step in flight and continues with the message [case 23]", async () => {
-    const script = scriptedModel().calls("bash", { command: "sleep 60" }).says("Something else then.");
-    const session = await agent.start(script);
-    await session.until("llm:tool-call");
-    await untilCalls(agent.database.store, session.id, "running");
-    await session.handle.signal("interrupt", { id: "i", text: "do something else" });
-    expect((await session.result()).status).toBe("completed");
-    const last = session.model.requests.at(-1);
-    expect(JSON.stringify(last?.items)).toContain("do something else");
     await checkSession(agent, session);
   });
 });

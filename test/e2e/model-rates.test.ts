@@ -32,40 +32,38 @@ async function secondWorker({ deps, database: { url }, taskQueue }: AgentHarness
 /** A text of at least this many tokens. */
 const words = (tokens: number) => "word ".repeat(tokens);
 
-describe("tokens a minute", () => {
-  it("never exceed the limit by more than one request, over two workers; all sessions end [T1]", async () => {
-    const tokensPerMinute = 50_000;
-    const size = 10_000;
-    await secondWorker(agent);
-    const sessions = [];
-    for (let each = 0; each < 8; each += 1)
-      sessions.push(
-        await agent.start(scriptedModel().says("Done."), {
-          task: words(size),
-          config: { model: "openai/gpt-4o", maxOutput: 1_000, rate: { tokensPerMinute } },
-        }),
-      );
-    for (const session of sessions) expect((await session.result()).status).toBe("completed");
-    const byMinute = new Map<number, number>();
-    for (const { receivedAt, usage } of sessions.flatMap(({ model }) => model.log)) {
-      const minute = Math.floor(receivedAt / 60_000);
-      byMinute.set(minute, (byMinute.get(minute) ?? 0) + (usage?.input ?? 0) + (usage?.output ?? 0));
-    }
-    const used = [...byMinute.values()];
-    expect(used.reduce((sum, each) => sum + each, 0)).toBeGreaterThan(8 * size);
-    expect(byMinute.size).toBeGreaterThan(1);
-    expect(Math.max(...used)).toBeLessThanOrEqual(tokensPerMinute + 2 * size);
-    const waits = (await Promise.all(sessions.map((session) => session.events())))
-      .flat()
-      .filter(({ type }) => type === "llm:throttled");
-    expect(waits.length).toBeGreaterThan(0);
-    expect(waits[0]?.data).toMatchObject({ limit: "tokensPerMinute" });
-    // The bills replaced the reservations.
-    const { rows } = await agent.database.store.pool.query<{ tokens: string; requests: number }>(
-      "select sum(tokens) as tokens, sum(requests)::int as requests from rate_windows",
+it("tokens a minute never exceed the limit by more than one request, over two workers; all sessions end [T1]", async () => {
+  const tokensPerMinute = 50_000;
+  const size = 10_000;
+  await secondWorker(agent);
+  const sessions = [];
+  for (let each = 0; each < 8; each += 1)
+    sessions.push(
+      await agent.start(scriptedModel().says("Done."), {
+        task: words(size),
+        config: { model: "openai/gpt-4o", maxOutput: 1_000, rate: { tokensPerMinute } },
+      }),
     );
-    expect(rows[0]).toEqual({ tokens: String(used.reduce((sum, each) => sum + each, 0)), requests: 8 });
-  });
+  for (const session of sessions) expect((await session.result()).status).toBe("completed");
+  const byMinute = new Map<number, number>();
+  for (const { receivedAt, usage } of sessions.flatMap(({ model }) => model.log)) {
+    const minute = Math.floor(receivedAt / 60_000);
+    byMinute.set(minute, (byMinute.get(minute) ?? 0) + (usage?.input ?? 0) + (usage?.output ?? 0));
+  }
+  const used = [...byMinute.values()];
+  expect(used.reduce((sum, each) => sum + each, 0)).toBeGreaterThan(8 * size);
+  expect(byMinute.size).toBeGreaterThan(1);
+  expect(Math.max(...used)).toBeLessThanOrEqual(tokensPerMinute + 2 * size);
+  const waits = (await Promise.all(sessions.map((session) => session.events())))
+    .flat()
+    .filter(({ type }) => type === "llm:throttled");
+  expect(waits.length).toBeGreaterThan(0);
+  expect(waits[0]?.data).toMatchObject({ limit: "tokensPerMinute" });
+  // The bills replaced the reservations.
+  const { rows } = await agent.database.store.pool.query<{ tokens: string; requests: number }>(
+    "select sum(tokens) as tokens, sum(requests)::int as requests from rate_windows",
+  );
+  expect(rows[0]).toEqual({ tokens: String(used.reduce((sum, each) => sum + each, 0)), requests: 8 });
 });
 
 describe("requests at once", () => {

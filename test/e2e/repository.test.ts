@@ -1,17 +1,19 @@
 import { existsSync } from "node:fs";
-import { afterAll, describe, expect, it } from "vitest";
+import { afterAll, describe, expect, it, test } from "vitest";
 import type { SessionGit } from "../../activities/config/git-settings.ts";
-import { readWorkspace } from "../../activities/store/checkpoints.ts";
 import type { DeliveryOrder } from "../../activities/contract/delivery.ts";
-import { deliverSession } from "../../client/watch/deliver-session.ts";
+import { readWorkspace } from "../../activities/store/checkpoints.ts";
 import { readStatus } from "../../client/sessions/session-status.ts";
-import { clientServices, quietOutput, sessionRow, retry } from "../support/client-services.ts";
-import type { AtEnd } from "../support/empty-folder.ts";
-import { createFakeForge } from "../support/fake-forge.ts";
-import { CANARY, useAgent } from "../support/agent-harness.ts";
+import { deliverSession } from "../../client/watch/deliver-session.ts";
+import { useAgent } from "../support/agent-harness.ts";
+import { CANARY } from "../support/canary.ts";
 import { checkSession } from "../support/checker/check-session.ts";
-import { gitIn, makeRemote, serveGit, onRepository } from "../support/remotes.ts";
-import { scriptedModel, type ModelScript } from "../support/scripted-model.ts";
+import { clientServices, quietOutput, retry, sessionRow } from "../support/client-services.ts";
+import { type AtEnd, emptyFolder } from "../support/empty-folder.ts";
+import { createFakeForge } from "../support/fake-forge.ts";
+import { startKillableSession } from "../support/killable-session.ts";
+import { gitIn, makeRemote, onRepository, serveGit } from "../support/remotes.ts";
+import { type ModelScript, scriptedModel } from "../support/scripted-model.ts";
 import { resultTexts } from "../support/stored.ts";
 
 const agent = useAgent();
@@ -212,4 +214,35 @@ describe.concurrent("a session on a repository", () => {
       { commit: place.at(branch), forced: true },
     ]);
   });
+});
+
+test("a worker killed in the clone, before the push and after it leaves one commit, pushed once", async () => {
+  const remote = makeRemote();
+  const server = await serveGit(remote, CANARY);
+  const folder = emptyFolder();
+  const session = await startKillableSession(
+    agent.database,
+    scriptedModel().calls("bash", { command: "echo mine > mine" }).says("Done."),
+    {
+      environment: { LONGHAUL_GIT_TOKEN: CANARY, LONGHAUL_GIT_FOLDER: folder },
+      config: onRepository(`${server.origin}/acme/app.git`),
+    },
+  );
+  for (const point of [
+    server.hold("git-upload-pack", "before"),
+    server.hold("git-receive-pack", "before"),
+    server.hold("git-receive-pack", "after"),
+  ]) {
+    const worker = await session.startWorker();
+    await point.reached;
+    await worker.kill();
+    point.drop();
+  }
+  await session.startWorker();
+  expect(await session.handle.result()).toMatchObject({ status: "completed", delivery: "done" });
+  const branch = `longhaul/${session.id}`;
+  expect(gitIn(remote.folder, "rev-list", "--count", `main..${branch}`)).toBe("1");
+  const pushed = await session.dataOf("git:pushed");
+  expect(pushed).toEqual([{ branch, commit: remote.at(branch), commits: 1 }]);
+  await checkSession(session.place, session, { kills: 3 });
 });

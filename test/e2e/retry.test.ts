@@ -11,7 +11,6 @@ import type { ParsedRequest } from "../support/model-server/wire.ts";
 import { useAgent } from "../support/agent-harness.ts";
 import { sessionRow, retry } from "../support/client-services.ts";
 import { eventually } from "../support/eventually.ts";
-import { resetToStep } from "../support/reset-run.ts";
 import { scriptedModel, text, type ModelScript } from "../support/scripted-model.ts";
 import {
   longSession,
@@ -216,18 +215,5 @@ describe.concurrent("retry across what shapes a session", () => {
     expect(await resultOf(session.id)).toMatchObject({ result: "The second line.", steps: 4 });
     expect((await resultTexts(store(), session.id)).at(-1)).toBe("file-1.txt\nfile-2.txt");
     expect(conversation(session.model.requests[13])).toEqual(conversation(session.model.requests[2]));
-  });
-
-  it("does the same as a reset in Temporal's Web UI", async () => {
-    const script = fourSteps().says("By hand.");
-    const session = await agent.run(script);
-    const runId = await resetToStep(agent.client, session.id, 3);
-    await agent.client.workflow.getHandle(session.id, runId).result();
-    const [byHand, { requests }] = [await liveRows(session.id), session.model];
-    expect(conversation(requests[5])).toEqual(conversation(requests[2]));
-    expect(byHand.map((row) => [row.epoch, row.step, row.slot]).slice(-2)).toEqual([
-      [2, 3, "reset"],
-      [2, 3, "assistant"],
-    ]);
   });
 });

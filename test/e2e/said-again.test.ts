@@ -16,6 +16,15 @@ const store = () => agent.database.store;
 const sayIn = ({ id }: RunningSession, mark: string) => say(agent, id, { id: mark, text: mark });
 const current = ({ id }: RunningSession) => agent.client.workflow.getHandle(id);
 const resultOf = (session: RunningSession) => current(session).result();
+/** Said to a session that has ended, and its next run to the end. */
+const sayAndWait = async (session: RunningSession, mark: string) => {
+  await sayIn(session, mark);
+  await resultOf(session);
+};
+const retryAndWait = async (session: RunningSession, ...how: readonly [number?, { dropMessages: true }?]) => {
+  await retry(agent, session.id, ...how);
+  await resultOf(session);
+};
 const waiting = async ({ id }: RunningSession) =>
   (await readWaiting(store().db, id)).map((message) => message.id);
 
@@ -28,12 +37,9 @@ describe("messages to a completed session", () => {
   it("are delivered again after a retry from a step before them, whose run does not know them", async () => {
     const script = scriptedModel().says("One.").says("Two.").says("Three.").says("Four.");
     const session = await agent.run(script);
-    await sayIn(session, "mark-a");
-    await resultOf(session);
-    await sayIn(session, "mark-b");
-    await resultOf(session);
-    await retry(agent, session.id, 1);
-    await resultOf(session);
+    await sayAndWait(session, "mark-a");
+    await sayAndWait(session, "mark-b");
+    await retryAndWait(session, 1);
     expect(timesAsked(session.model, ["mark-a", "mark-b"])).toEqual([1, 1]);
     const words = wordsAsked(session.model);
     expect(words.indexOf("mark-a")).toBeLessThan(words.indexOf("mark-b"));
@@ -45,8 +51,7 @@ describe("messages to a completed session", () => {
     const script = scriptedModel().says("One.").says("Two.").says("Three.");
     const session = await agent.run(script);
     const first = await runIdOf(session);
-    await sayIn(session, "mark-a");
-    await resultOf(session);
+    await sayAndWait(session, "mark-a");
     await resetToStep(agent.client, session.id, 1, first);
     await resultOf(session);
     expect(timesAsked(session.model, ["mark-a"])).toEqual([1]);
@@ -56,14 +61,11 @@ describe("messages to a completed session", () => {
   it("are not delivered again if messages are dropped, now or later", async () => {
     const script = scriptedModel().says("One.").says("Two.").says("Three.").says("Four.");
     const session = await agent.run(script);
-    await sayIn(session, "mark-a");
-    await resultOf(session);
-    await retry(agent, session.id, 1, { dropMessages: true });
-    await resultOf(session);
+    await sayAndWait(session, "mark-a");
+    await retryAndWait(session, 1, { dropMessages: true });
     expect(timesAsked(session.model, ["mark-a"])).toEqual([0]);
     expect(await waiting(session)).toEqual([]);
-    await sayIn(session, "mark-b");
-    await resultOf(session);
+    await sayAndWait(session, "mark-b");
     expect(timesAsked(session.model, ["mark-a", "mark-b"])).toEqual([0, 1]);
   });
 });
@@ -78,8 +80,7 @@ describe("messages to an ended session whose new run has not yet asked the model
 
   it("are delivered by the retry, which goes back in the run before it", async () => {
     const session = await saidAndNotHeard();
-    await retry(agent, session.id);
-    await resultOf(session);
+    await retryAndWait(session);
     expect(timesAsked(session.model, ["mark-a"])).toEqual([1]);
     expect(await waiting(session)).toEqual([]);
   });
@@ -97,11 +98,9 @@ describe("messages to an ended session whose new run has not yet asked the model
 
   it("are not delivered if messages are dropped, now or later", async () => {
     const session = await saidAndNotHeard();
-    await retry(agent, session.id, undefined, { dropMessages: true });
-    await resultOf(session);
+    await retryAndWait(session, undefined, { dropMessages: true });
     expect(timesAsked(session.model, ["mark-a"])).toEqual([0]);
-    await sayIn(session, "mark-b");
-    await resultOf(session);
+    await sayAndWait(session, "mark-b");
     expect(timesAsked(session.model, ["mark-a", "mark-b"])).toEqual([0, 1]);
   });
 });
@@ -114,8 +113,7 @@ describe("messages that waited in a terminated run", () => {
     await sayIn(session, "mark-a");
     await session.handle.signal("guidance", "mark-b");
     await session.handle.terminate("by hand");
-    await sayIn(session, "mark-c");
-    await resultOf(session);
+    await sayAndWait(session, "mark-c");
     expect(timesAsked(session.model, ["mark-a", "mark-b", "mark-c"])).toEqual([1, 1, 1]);
     expect(await waiting(session)).toEqual([]);
   });
@@ -124,34 +122,31 @@ describe("messages that waited in a terminated run", () => {
     const session = await agent.run(scriptedModel().says("One.").says("Two."));
     await tellNobody(session);
     await current(session).terminate("by hand");
-    await sayIn(session, "mark-b");
-    await resultOf(session);
+    await sayAndWait(session, "mark-b");
     expect(timesAsked(session.model, ["mark-a", "mark-b"])).toEqual([1, 1]);
   });
 });
 
-describe("a reset in the Web UI that applies the same signals again", () => {
-  it("delivers each once, also those without an id", async () => {
-    const said = Promise.withResolvers<void>();
-    const script = scriptedModel()
-      .calls("bash", { command: "true" })
-      .replies(async () => {
-        await said.promise;
-        return says("All ears.");
-      })
-      .says("Heard.")
-      .says("Heard again.");
-    const session = await agent.start(script);
-    await eventually("the second step is asked for", () => session.model.requests.length === 2);
-    await session.handle.signal("guidance", { id: "a", text: "mark-a" });
-    await session.handle.signal("guidance", "mark-b");
-    await session.handle.signal("guidance", "mark-b");
-    said.resolve();
-    await session.result();
-    expect(timesAsked(session.model, ["mark-a", "mark-b"])).toEqual([1, 2]);
-    await resetToStep(agent.client, session.id, 2);
-    await resultOf(session);
-    expect(timesAsked(session.model, ["mark-a", "mark-b"])).toEqual([1, 2]);
-    expect(await waiting(session)).toEqual([]);
-  });
+it("a reset in the Web UI that applies the same signals again delivers each once, also those without an id", async () => {
+  const said = Promise.withResolvers<void>();
+  const script = scriptedModel()
+    .calls("bash", { command: "true" })
+    .replies(async () => {
+      await said.promise;
+      return says("All ears.");
+    })
+    .says("Heard.")
+    .says("Heard again.");
+  const session = await agent.start(script);
+  await eventually("the second step is asked for", () => session.model.requests.length === 2);
+  await session.handle.signal("guidance", { id: "a", text: "mark-a" });
+  await session.handle.signal("guidance", "mark-b");
+  await session.handle.signal("guidance", "mark-b");
+  said.resolve();
+  await session.result();
+  expect(timesAsked(session.model, ["mark-a", "mark-b"])).toEqual([1, 2]);
+  await resetToStep(agent.client, session.id, 2);
+  await resultOf(session);
+  expect(timesAsked(session.model, ["mark-a", "mark-b"])).toEqual([1, 2]);
+  expect(await waiting(session)).toEqual([]);
 });

@@ -1,14 +1,18 @@
 import { randomBytes } from "node:crypto";
-import { expect, test } from "vitest";
+import { expect, inject, test } from "vitest";
+import { sandboxSpec } from "../../activities/sandbox/sandbox-spec.ts";
 import { findSession } from "../../activities/store/sessions.ts";
 import { packWorkspace } from "../../activities/store/workspace-pack.ts";
-import { sandboxSpec } from "../../activities/sandbox/sandbox-spec.ts";
 import { createSetUps } from "../../activities/workspace/set-up.ts";
-import { scriptedModel } from "../support/scripted-model.ts";
-import { resultTexts } from "../support/stored.ts";
 import { useAgent } from "../support/agent-harness.ts";
-import { file } from "../support/workspace-file.ts";
+import { checkSession } from "../support/checker/check-session.ts";
+import { eventually } from "../support/eventually.ts";
+import { runsIn } from "../support/in-container.ts";
+import { startKillableSession } from "../support/killable-session.ts";
+import { scriptedModel } from "../support/scripted-model.ts";
 import { removeSetUpImages } from "../support/set-up-images.ts";
+import { resultTexts } from "../support/stored.ts";
+import { file } from "../support/workspace-file.ts";
 
 const agent = useAgent();
 removeSetUpImages(agent);
@@ -99,4 +103,61 @@ test("a set-up's result is cached for the next session on the project, and for n
   expect((await run("two\n", owner, "; echo 3 >> web/main.js")).notKept).toBe(
     "it changes files of the workspace: web/main.js",
   );
+});
+
+const DOCKERFILE = `FROM ${inject("sandboxImage")}
+RUN echo once >> /opt/first
+RUN sleep 4.25
+`;
+
+test("a worker killed in an image's build and in a set-up's command repeats neither, and leaves nothing", async () => {
+  const session = await startKillableSession(
+    agent.database,
+    scriptedModel().calls("bash", { command: "cat /opt/first ~/second" }).says("Done."),
+    {
+      workspace: await packWorkspace([file("Dockerfile", DOCKERFILE)]),
+      config: {
+        sandbox: {
+          build: { dockerfile: "Dockerfile", context: ".", args: {} },
+          setup: {
+            commands: ["echo once >> ~/second; sleep 4.75"],
+            optional: false,
+            keep: true,
+            timeout: 60_000,
+          },
+        },
+      },
+    },
+  );
+  const { docker } = session.place;
+  const sandboxId = async () => (await session.sandbox.inspect()).Id;
+  /** Containers in which the engine runs a Dockerfile's commands. */
+  const builders = async (id: string) => {
+    const all = await docker.listContainers({ all: true });
+    return all.filter(({ HostConfig: host }) => host.NetworkMode === `container:${id}`);
+  };
+  const first = await session.startWorker();
+  const id = await eventually("a sandbox", () => sandboxId().catch(() => undefined));
+  await eventually("the build's long command", async () => {
+    const running = await builders(id);
+    return running.some(({ Command: command }) => command.includes("sleep 4.25")) || undefined;
+  });
+  await first.kill();
+  await eventually("the end of the build", async () => (await builders(id)).length === 0 || undefined);
+
+  const second = await session.startWorker();
+  const built = await session.until("setup:built");
+  expect(built.data).toMatchObject({ kept: "made", output: expect.stringContaining("Using cache") });
+  await eventually("the set-up's command", () => runsIn(session.sandbox, "sleep 4.75"));
+  await second.kill();
+
+  await session.startWorker();
+  expect(await session.handle.result()).toMatchObject({ status: "completed" });
+  expect(await resultTexts(agent.database.store, session.id)).toEqual(["once\nonce"]);
+  expect(await session.dataOf("setup:built")).toHaveLength(1);
+  expect(await session.dataOf("setup:ended")).toHaveLength(1);
+  await checkSession(session.place, session, { kills: 2 });
+  const mine = await docker.listContainers({ all: true });
+  expect(mine.filter(({ Names: names }) => names.some((name) => name.includes(session.id)))).toEqual([]);
+  await docker.getImage(`longhaul-setup:${built.data.image}`).remove();
 });

@@ -1,5 +1,5 @@
 /** Two workers on one queue: one dies during its work, the other continues it at once. */
-import { describe, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { checkSession } from "../support/checker/check-session.ts";
 import { eventually } from "../support/eventually.ts";
 import { startKillableSession, startWithTwo } from "../support/killable-session.ts";
@@ -12,32 +12,30 @@ import { touch } from "../support/in-container.ts";
 
 const database = useDatabase(20);
 
-describe("a worker that is killed while another stands by", () => {
-  it("loses the step to it at once, without a heartbeat timeout [R21]", async () => {
-    const script = scriptedModel()
-      .answers(text("This half was never finished"), { type: "hang" })
-      .calls("bash", { command: "echo one >> n.txt; until [ -e go ]; do sleep 0.2; done" })
-      .calls("bash", { command: "cat n.txt" })
-      .says("Done.");
-    const { session, workers } = await startWithTwo(database, script);
-    await session.until("llm:chunk");
-    const first = await busyWith(session, workers, "modelStep");
-    await first.kill();
-    await eventually("the step is asked for again", () => session.model.log.length === 2, 60_000);
-    await untilCalls(database.store, session.id, "running");
-    // The benchmark checks the speed; the history shows that no heartbeat timed out.
-    const again = await secondAttempt(session.handle);
-    expect(again?.lastFailure?.applicationFailureInfo?.type).toBe("WorkerLost");
-    // A command, too: the next worker follows the running one.
-    await session.startWorker();
-    await (await busyWith(session, workers, "runTool")).kill();
-    await untilTaken(database.store, session.id, 2);
-    await touch(session.sandbox, "/workspace/go");
-    expect(await session.handle.result()).toMatchObject({ status: "completed" });
-    expect((await resultTexts(database.store, session.id)).at(-1)).toBe("one");
-    expect(await answersOf(database.store, session.id)).toHaveLength(3);
-    await checkSession(session.place, session, { kills: 2 });
-  });
+it("a worker that is killed while another stands by loses the step to it at once, without a heartbeat timeout [R21]", async () => {
+  const script = scriptedModel()
+    .answers(text("This half was never finished"), { type: "hang" })
+    .calls("bash", { command: "echo one >> n.txt; until [ -e go ]; do sleep 0.2; done" })
+    .calls("bash", { command: "cat n.txt" })
+    .says("Done.");
+  const { session, workers } = await startWithTwo(database, script);
+  await session.until("llm:chunk");
+  const first = await busyWith(session, workers, "modelStep");
+  await first.kill();
+  await eventually("the step is asked for again", () => session.model.log.length === 2, 60_000);
+  await untilCalls(database.store, session.id, "running");
+  // The benchmark checks the speed; the history shows that no heartbeat timed out.
+  const again = await secondAttempt(session.handle);
+  expect(again?.lastFailure?.applicationFailureInfo?.type).toBe("WorkerLost");
+  // A command, too: the next worker follows the running one.
+  await session.startWorker();
+  await (await busyWith(session, workers, "runTool")).kill();
+  await untilTaken(database.store, session.id, 2);
+  await touch(session.sandbox, "/workspace/go");
+  expect(await session.handle.result()).toMatchObject({ status: "completed" });
+  expect((await resultTexts(database.store, session.id)).at(-1)).toBe("one");
+  expect(await answersOf(database.store, session.id)).toHaveLength(3);
+  await checkSession(session.place, session, { kills: 2 });
 });
 
 it("several sessions on two workers, one of which is killed: each has its steps once, in order [R21]", async () => {

@@ -107,18 +107,16 @@ describe("an interrupt", () => {
   });
 });
 
-describe("a provider that stops sending", () => {
-  it("is asked again after its timeout, with the reason in the Web UI and one answer kept [R34] [A17]", async () => {
-    const script = scriptedModel().answers(text("Half an ans"), { type: "hang" }).says("A whole answer.");
-    const session = await agent.start(script, { config: { limits: { silenceTimeout: 1_000 } } });
-    const error = await session.until("llm:error");
-    expect(error.data).toMatchObject({ class: "silent", final: false });
-    expect(await session.result()).toMatchObject({ status: "completed", result: "A whole answer." });
-    const again = await secondAttempt(session.handle);
-    expect(again?.lastFailure?.message).toContain("fell silent");
-    expect(await answersOf(agent.database.store, session.id)).toHaveLength(1);
-    await checkSession(agent, session);
-  });
+it("a provider that stops sending is asked again after its timeout, with the reason in the Web UI and one answer kept [R34] [A17]", async () => {
+  const script = scriptedModel().answers(text("Half an ans"), { type: "hang" }).says("A whole answer.");
+  const session = await agent.start(script, { config: { limits: { silenceTimeout: 1_000 } } });
+  const error = await session.until("llm:error");
+  expect(error.data).toMatchObject({ class: "silent", final: false });
+  expect(await session.result()).toMatchObject({ status: "completed", result: "A whole answer." });
+  const again = await secondAttempt(session.handle);
+  expect(again?.lastFailure?.message).toContain("fell silent");
+  expect(await answersOf(agent.database.store, session.id)).toHaveLength(1);
+  await checkSession(agent, session);
 });
 
 describe("a deploy", () => {

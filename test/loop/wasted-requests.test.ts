@@ -119,40 +119,38 @@ describe("a request without a bill", () => {
   });
 });
 
-describe("a request that was lost with its worker", () => {
-  it("is calculated at the price of the model that was asked, once", async () => {
-    const price = { input: 10, cached: 1, output: 20 };
-    const cheap = { model: "openai/gpt-4o-mini", price: { input: 1, cached: 0.1, output: 2 } };
-    const agent = await startDirectAgent(database, scriptedModel().says("Done."), {
-      config: { price, fallback: [{ ...directConfig(), ...cheap }] },
-    });
-    await agent.step(1);
-    const asked = (model: string, attempt: number) =>
-      [
-        {
-          type: "step:started",
-          step: 2,
-          attempt,
-          data: { estimatedInput: 1_000, estimated: true, limit: 1 },
-        },
-        { type: "llm:thinking", step: 2, attempt, data: { model } },
-      ] as const;
-    const events = [...asked("openai/gpt-4o", 1), ...asked(cheap.model, 1), ...asked(cheap.model, 2)];
-    await appendEvents(database.store.db, agent.id, 1, events);
-    for (const attempt of [1, 2])
-      await agent.perform("closeSession", { step: 2, status: "completed" }, { attempt });
-    const { model, costUsd } = modelCalls;
-    const lost = await database.store.db
-      .select({ model, costUsd })
-      .from(modelCalls)
-      .where(and(eq(modelCalls.sessionId, agent.id), eq(modelCalls.status, "wasted")))
-      .orderBy(asc(model), asc(modelCalls.attempt));
-    expect(lost).toEqual([
-      { model: "openai/gpt-4o", costUsd: 0.01 },
-      { model: cheap.model, costUsd: 0.001 },
-      { model: cheap.model, costUsd: 0.001 },
-    ]);
+it("a request that was lost with its worker is calculated at the price of the model that was asked, once", async () => {
+  const price = { input: 10, cached: 1, output: 20 };
+  const cheap = { model: "openai/gpt-4o-mini", price: { input: 1, cached: 0.1, output: 2 } };
+  const agent = await startDirectAgent(database, scriptedModel().says("Done."), {
+    config: { price, fallback: [{ ...directConfig(), ...cheap }] },
   });
+  await agent.step(1);
+  const asked = (model: string, attempt: number) =>
+    [
+      {
+        type: "step:started",
+        step: 2,
+        attempt,
+        data: { estimatedInput: 1_000, estimated: true, limit: 1 },
+      },
+      { type: "llm:thinking", step: 2, attempt, data: { model } },
+    ] as const;
+  const events = [...asked("openai/gpt-4o", 1), ...asked(cheap.model, 1), ...asked(cheap.model, 2)];
+  await appendEvents(database.store.db, agent.id, 1, events);
+  for (const attempt of [1, 2])
+    await agent.perform("closeSession", { step: 2, status: "completed" }, { attempt });
+  const { model, costUsd } = modelCalls;
+  const lost = await database.store.db
+    .select({ model, costUsd })
+    .from(modelCalls)
+    .where(and(eq(modelCalls.sessionId, agent.id), eq(modelCalls.status, "wasted")))
+    .orderBy(asc(model), asc(modelCalls.attempt));
+  expect(lost).toEqual([
+    { model: "openai/gpt-4o", costUsd: 0.01 },
+    { model: cheap.model, costUsd: 0.001 },
+    { model: cheap.model, costUsd: 0.001 },
+  ]);
 });
 
 describe("hidden thinking", () => {
@@ -204,18 +202,16 @@ describe("hidden thinking", () => {
   });
 });
 
-describe("a last answer that calls a tool although it may not", () => {
-  it("ends the session as the limit does: nothing runs, and the call has a result", async () => {
-    const script = scriptedModel()
-      .calls("bash", { command: "echo one" })
-      .calls("write_file", { path: "never.txt", content: "no" }, { says: "One is done." });
-    const agent = await startDirectAgent(database, script, {
-      config: { limits: { ...directConfig().limits, maxSteps: 1 } },
-    });
-    const end = await playLoop(agent);
-    expect(end.status).toBe("max_steps");
-    expect(agent.model.requests.at(-1)?.raw["tool_choice"]).toBe("none");
-    const calls = await callRows(database.store, agent.id);
-    expect(calls.map(({ status }) => status)).toEqual([expect.any(String), "interrupted"]);
+it("a last answer that calls a tool although it may not ends the session as the limit does: nothing runs, and the call has a result", async () => {
+  const script = scriptedModel()
+    .calls("bash", { command: "echo one" })
+    .calls("write_file", { path: "never.txt", content: "no" }, { says: "One is done." });
+  const agent = await startDirectAgent(database, script, {
+    config: { limits: { ...directConfig().limits, maxSteps: 1 } },
   });
+  const end = await playLoop(agent);
+  expect(end.status).toBe("max_steps");
+  expect(agent.model.requests.at(-1)?.raw["tool_choice"]).toBe("none");
+  const calls = await callRows(database.store, agent.id);
+  expect(calls.map(({ status }) => status)).toEqual([expect.any(String), "interrupted"]);
 });

@@ -28,12 +28,6 @@ export const answered = (
   epoch: 1,
 });
 export const unavailable: ModelStepFacts = { kind: "unavailable", reason: "rate-limit", epoch: 1 };
-export const overflow: ModelStepFacts = {
-  kind: "overflow",
-  by: "provider",
-  context: { ...CONTEXT, used: 200_000 },
-  epoch: 1,
-};
 export const empty: ModelStepFacts = { kind: "empty", usage: USAGE, epoch: 1 };
 export const bashCall: CallFacts = { name: "bash", about: "npm test" };
 export const compactedTo = (round: number, used = 500): CompactionFacts => ({
@@ -43,12 +37,6 @@ export const compactedTo = (round: number, used = 500): CompactionFacts => ({
   after: used,
   context: { ...CONTEXT, used, estimated: true },
 });
-export const roundFailed: CompactionFacts = {
-  kind: "failed",
-  reason: "inflated",
-  context: { ...CONTEXT, used: 100_000 },
-};
-
 interface Asked {
   readonly name: keyof AgentActivities;
   readonly input: unknown;

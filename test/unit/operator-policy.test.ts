@@ -20,42 +20,35 @@ test("an empty policy allows what the defaults ask for, and everything else", ()
 const GPT = { models: ["openai/gpt-*"] };
 const MCP = { mcp: ["db-*", "*.example.com"] };
 
+const box = (sandbox: Record<string, unknown>): Asked => ({ sandbox });
+const run = (settings: Record<string, unknown>): Asked => ({ run: settings });
+
 test.each<[string, object, Asked, Asked]>([
   [
     "images",
     { images: ["longhaul-sandbox:*", "r.example.com/a@sha256:12*"] },
-    { sandbox: { image: "longhaul-sandbox.evil:4" } },
-    { sandbox: { image: `r.example.com/a@sha256:${"1234".repeat(16)}` } },
+    box({ image: "longhaul-sandbox.evil:4" }),
+    box({ image: `r.example.com/a@sha256:${"1234".repeat(16)}` }),
   ],
-  ["runtimes", { runtimes: ["runsc"] }, {}, { sandbox: { runtime: "runsc" } }],
-  ["networks", { networks: ["none"] }, { sandbox: { network: "listed" } }, { sandbox: { network: "none" } }],
-  [
-    "allow",
-    { allow: ["10.1.0.0/16"] },
-    { sandbox: { allow: ["10.0.0.0/8"] } },
-    { sandbox: { allow: ["10.1.2.0/24"] } },
-  ],
+  ["runtimes", { runtimes: ["runsc"] }, {}, box({ runtime: "runsc" })],
+  ["networks", { networks: ["none"] }, box({ network: "listed" }), box({ network: "none" })],
+  ["allow", { allow: ["10.1.0.0/16"] }, box({ allow: ["10.0.0.0/8"] }), box({ allow: ["10.1.2.0/24"] })],
   [
     "allow",
     { allow: ["npm.example.com"] },
-    { sandbox: { registries: { npm: ["https://other.example.com/"] } } },
-    { sandbox: { registries: { npm: ["https://npm.example.com/"] } } },
+    box({ registries: { npm: ["https://other.example.com/"] } }),
+    box({ registries: { npm: ["https://npm.example.com/"] } }),
   ],
-  [
-    "max.memory",
-    { max: { memory: "2g" } },
-    { sandbox: { memory: "2049m" } },
-    { sandbox: { memory: "2048m" } },
-  ],
-  ["max.cpus", { max: { cpus: 1 } }, { sandbox: { cpus: 1.5 } }, { sandbox: { cpus: 1 } }],
-  ["max.pids", { max: { pids: 100 } }, {}, { sandbox: { pids: 100 } }],
-  ["max.disk", { max: { disk: "5g" } }, { sandbox: { disk: "6g" } }, { sandbox: { disk: "5g" } }],
+  ["max.memory", { max: { memory: "2g" } }, box({ memory: "2049m" }), box({ memory: "2048m" })],
+  ["max.cpus", { max: { cpus: 1 } }, box({ cpus: 1.5 }), box({ cpus: 1 })],
+  ["max.pids", { max: { pids: 100 } }, {}, box({ pids: 100 })],
+  ["max.disk", { max: { disk: "5g" } }, box({ disk: "6g" }), box({ disk: "5g" })],
   ["max.saved", { max: { saved: "3g" } }, {}, { limits: { maxSaved: "3072m" } }],
   ["max.steps", { max: { steps: 300 } }, {}, { limits: { maxSteps: 300 } }],
   ["max.costUsd", { max: { costUsd: 5 } }, {}, { limits: { maxCostUsd: 5 } }],
-  ["max.priority", { max: { priority: 2 } }, { run: { priority: 1 } }, { run: { priority: 2 } }],
+  ["max.priority", { max: { priority: 2 } }, run({ priority: 1 }), run({ priority: 2 })],
   // Who asks for none has 3, and a client of Temporal's own may give a run what its settings do not say.
-  ["max.priority", { max: { priority: 4 } }, {}, { run: { priority: 5 } }],
+  ["max.priority", { max: { priority: 4 } }, {}, run({ priority: 5 })],
   ["max.priority", { max: { priority: 3 } }, { begun: { priorityKey: 2 } }, { begun: { priorityKey: 3 } }],
   [
     "max.priority",
@@ -66,62 +59,52 @@ test.each<[string, object, Asked, Asked]>([
   [
     "tenants",
     { tenants: ["acme", "team-*"] },
-    { run: { tenant: "acme-2" } },
+    run({ tenant: "acme-2" }),
     { run: { tenant: "team-red" }, begun: { fairnessKey: "acme" } },
   ],
-  ["tenants", { tenants: ["acme"] }, {}, { run: { tenant: "acme" } }],
+  ["tenants", { tenants: ["acme"] }, {}, run({ tenant: "acme" })],
   [
     "tenants",
     { tenants: ["acme"] },
     { run: { tenant: "acme" }, begun: { fairnessKey: "other" } },
     { run: { tenant: "acme" }, begun: {} },
   ],
-  ["models", { models: ["openai/gpt-*"] }, { run: { model: "anthropic/claude-x" } }, {}],
-  [
-    "models",
-    GPT,
-    { run: { fallback: [{ model: "groq/llama" }] } },
-    { run: { fallback: [{ model: "gpt-y" }] } },
-  ],
-  [
-    "models",
-    GPT,
-    { run: { summariser: { model: "groq/llama" } } },
-    { run: { summariser: { model: "gpt-y" } } },
-  ],
-  ["models", GPT, { run: { delegate: { target: { model: "groq/llama" } } } }, { run: { delegate: {} } }],
+  ["models", { models: ["openai/gpt-*"] }, run({ model: "anthropic/claude-x" }), {}],
+  ["models", GPT, run({ fallback: [{ model: "groq/llama" }] }), run({ fallback: [{ model: "gpt-y" }] })],
+  ["models", GPT, run({ summariser: { model: "groq/llama" } }), run({ summariser: { model: "gpt-y" } })],
+  ["models", GPT, run({ delegate: { target: { model: "groq/llama" } } }), run({ delegate: {} })],
   // Another model under an allowed name, another server, or both.
   [
     "models",
     GPT,
-    { run: { modelName: "o9", provider: { name: "openai" } } },
-    { run: { modelName: "gpt-9", provider: { name: "openai" } } },
+    run({ modelName: "o9", provider: { name: "openai" } }),
+    run({ modelName: "gpt-9", provider: { name: "openai" } }),
   ],
-  ["models", GPT, { run: { provider: { name: "openai", baseUrl: "https://gpt.example.com/v1" } } }, {}],
-  ["models", GPT, { run: { body: { model: "o9" } } }, { run: { body: { user: "me" } } }],
+  ["models", GPT, run({ provider: { name: "openai", baseUrl: "https://gpt.example.com/v1" } }), {}],
+  ["models", GPT, run({ body: { model: "o9" } }), run({ body: { user: "me" } })],
   [
     "models",
     { models: ["models.example.com/*", "groq/*"] },
     {},
-    { run: { provider: { name: "ours", baseUrl: "https://models.example.com/v1" } } },
+    run({ provider: { name: "ours", baseUrl: "https://models.example.com/v1" } }),
   ],
   [
     "models",
     { models: ["groq/*"] },
-    { run: { model: "groq/a", provider: { name: "groq", baseUrl: "https://x.example.com/v1" } } },
-    { run: { model: "groq/a", provider: { name: "groq", baseUrl: "https://api.groq.com/openai/v1" } } },
+    run({ model: "groq/a", provider: { name: "groq", baseUrl: "https://x.example.com/v1" } }),
+    run({ model: "groq/a", provider: { name: "groq", baseUrl: "https://api.groq.com/openai/v1" } }),
   ],
   [
     "mcp",
     MCP,
-    { run: { mcpServers: { other: { command: "x" } } } },
-    { run: { mcpServers: { "db-a": { command: "x" } } } },
+    run({ mcpServers: { other: { command: "x" } } }),
+    run({ mcpServers: { "db-a": { command: "x" } } }),
   ],
   [
     "mcp",
     MCP,
-    { run: { mcpServers: { "db-a": { url: "https://x.example.org" } } } },
-    { run: { mcpServers: { any: { url: "https://a.example.com/mcp" } } } },
+    run({ mcpServers: { "db-a": { url: "https://x.example.org" } } }),
+    run({ mcpServers: { any: { url: "https://a.example.com/mcp" } } }),
   ],
 ])("%s refuses what exceeds it, and accepts the rest", (rule, policy, beyond, within) => {
   expect(ruleAgainst(policy, beyond)).toBe(rule);

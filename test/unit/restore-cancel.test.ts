@@ -1,5 +1,5 @@
 /** A cancelled restore ends at once, whatever it waits for in the sandbox. */
-import { describe, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import type { CommandState } from "../../activities/sandbox/sandbox.ts";
 import { restoreWorkspace } from "../../activities/workspace/workspace.ts";
 import type { CommandSandbox } from "../../activities/sandbox/own-command.ts";
@@ -35,16 +35,17 @@ function boxSilentAt(method: keyof CommandSandbox) {
   return { sandbox: { ...sandbox, [method]: silent }, reached };
 }
 
-describe("a restore that is cancelled", () => {
-  it.each([
-    // Small files are sent with the command, large ones in pieces.
-    ["run", 1],
-    ["read", 1],
-    ["discard", 1],
-    ["start", 20],
-    ["feed", 20],
-    ["wait", 20],
-  ] as const)("while the sandbox does not answer to `%s` ends with the signal", async (method, mebibytes) => {
+it.each([
+  // Small files are sent with the command, large ones in pieces.
+  ["run", 1],
+  ["read", 1],
+  ["discard", 1],
+  ["start", 20],
+  ["feed", 20],
+  ["wait", 20],
+] as const)(
+  "a restore that is cancelled while the sandbox does not answer to `%s` ends with the signal",
+  async (method, mebibytes) => {
     const { sandbox, reached } = boxSilentAt(method);
     const stop = new AbortController();
     const pack = Buffer.alloc(mebibytes * 2 ** 20);
@@ -56,5 +57,5 @@ describe("a restore that is cancelled", () => {
     await reached;
     stop.abort(new Error("The user stopped it."));
     await expect(restoring).rejects.toThrow("The user stopped it.");
-  });
-});
+  },
+);

@@ -97,16 +97,14 @@ describe("truncateText", () => {
   });
 });
 
-describe("cutChars and cutTail", () => {
-  it("keep at most the given length and no half of a code point", () => {
-    expect(cutChars("a😀b", 2)).toBe("a");
-    expect(cutChars("a😀b", 3)).toBe("a😀");
-    expect(cutTail("a😀b", 2)).toBe("b");
-    expect(cutTail("a😀b", 3)).toBe("😀b");
-    expect(cutChars("abc", 0)).toBe("");
-    expect(shorten("ab😀cd", 4)).toBe("ab…");
-    expect(shorten("abc", 3)).toBe("abc");
-  });
+it("cutChars and cutTail keep at most the given length and no half of a code point", () => {
+  expect(cutChars("a😀b", 2)).toBe("a");
+  expect(cutChars("a😀b", 3)).toBe("a😀");
+  expect(cutTail("a😀b", 2)).toBe("b");
+  expect(cutTail("a😀b", 3)).toBe("😀b");
+  expect(cutChars("abc", 0)).toBe("");
+  expect(shorten("ab😀cd", 4)).toBe("ab…");
+  expect(shorten("abc", 3)).toBe("abc");
 });
 
 describe("pageOf", () => {
@@ -131,8 +129,6 @@ describe("pageOf", () => {
   });
 });
 
-describe("countLines", () => {
-  it("counts a newline at the end as no further line", () => {
-    expect([countLines(""), countLines("a"), countLines("a\n"), countLines("a\n\nb")]).toEqual([0, 1, 1, 3]);
-  });
+it("countLines counts a newline at the end as no further line", () => {
+  expect([countLines(""), countLines("a"), countLines("a\n"), countLines("a\n\nb")]).toEqual([0, 1, 1, 3]);
 });

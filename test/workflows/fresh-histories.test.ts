@@ -5,46 +5,44 @@ import { describe, expect, it } from "vitest";
 import { answered, bashCall } from "../support/fake-activities.ts";
 import { play, type Handle } from "../support/play-loop.ts";
 
-describe("signals every 20 ms while the session continues as new again and again", () => {
-  it("are each heard once and in order, sent twice or not; the sender sees no error [A8] [A10]", async () => {
-    let done = false;
-    const sent: string[] = [];
-    const { fake, value } = await play(
-      {
-        steps: [
-          async () => {
-            await sleep(15);
-            return done ? answered() : answered([bashCall]);
-          },
-        ],
-        maxSteps: 100_000,
-        maxHistoryEvents: 60,
-      },
-      async (handle, playing) => {
-        const runs = () => playing.inputsOf("openSession").length;
-        const end = Date.now() + 120_000;
-        for (let place = 0; (place < 200 || runs() < 5) && Date.now() < end; place += 1) {
-          const id = `m${place}`;
-          sent.push(id);
-          await handle.signal("guidance", { id, text: `remark ${place}` });
-          // Again at once, and again when it may be in an earlier history.
-          if (place % 10 === 0) await handle.signal("guidance", { id, text: `remark ${place}` });
-          if (place % 10 === 5 && place > 60)
-            await handle.signal("guidance", { id: `m${place - 50}`, text: "again" });
-          await sleep(20);
-        }
-        done = true;
-      },
-    );
-    expect(value?.status).toBe("completed");
-    expect(fake.taken().map(({ id }) => id)).toEqual(sent);
-    const opened = fake.inputsOf("openSession");
-    expect(opened.filter((input) => input.continuedStep !== undefined).length).toBeGreaterThanOrEqual(3);
-    // Steps are counted on: none is missing, none comes twice.
-    const steps = fake.steps();
-    expect(steps).toEqual(steps.map((_, place) => place + 1));
-  }, 240_000);
-});
+it("signals every 20 ms while the session continues as new again and again are each heard once and in order, sent twice or not; the sender sees no error [A8] [A10]", async () => {
+  let done = false;
+  const sent: string[] = [];
+  const { fake, value } = await play(
+    {
+      steps: [
+        async () => {
+          await sleep(15);
+          return done ? answered() : answered([bashCall]);
+        },
+      ],
+      maxSteps: 100_000,
+      maxHistoryEvents: 60,
+    },
+    async (handle, playing) => {
+      const runs = () => playing.inputsOf("openSession").length;
+      const end = Date.now() + 120_000;
+      for (let place = 0; (place < 200 || runs() < 5) && Date.now() < end; place += 1) {
+        const id = `m${place}`;
+        sent.push(id);
+        await handle.signal("guidance", { id, text: `remark ${place}` });
+        // Again at once, and again when it may be in an earlier history.
+        if (place % 10 === 0) await handle.signal("guidance", { id, text: `remark ${place}` });
+        if (place % 10 === 5 && place > 60)
+          await handle.signal("guidance", { id: `m${place - 50}`, text: "again" });
+        await sleep(20);
+      }
+      done = true;
+    },
+  );
+  expect(value?.status).toBe("completed");
+  expect(fake.taken().map(({ id }) => id)).toEqual(sent);
+  const opened = fake.inputsOf("openSession");
+  expect(opened.filter((input) => input.continuedStep !== undefined).length).toBeGreaterThanOrEqual(3);
+  // Steps are counted on: none is missing, none comes twice.
+  const steps = fake.steps();
+  expect(steps).toEqual(steps.map((_, place) => place + 1));
+}, 240_000);
 
 describe("an update", () => {
   const send = (handle: Handle, message: unknown) =>

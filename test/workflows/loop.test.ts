@@ -1,18 +1,13 @@
 import { describe, expect, it } from "vitest";
 import type { ModelStepFacts } from "../../activities/contract/activities.ts";
-import {
-  answered,
-  bashCall,
-  compactedTo,
-  empty,
-  overflow,
-  roundFailed,
-  type FakeActivities,
-} from "../support/fake-activities.ts";
+import { answered, bashCall, compactedTo, empty, type FakeActivities } from "../support/fake-activities.ts";
 import { play } from "../support/play-loop.ts";
 
-const names = (fake: FakeActivities) =>
-  fake.asked.map((call) => call.name).filter((name) => name !== "openSandbox");
+/** Its activities in order. */
+const sequence = (fake: FakeActivities) => {
+  const names = fake.asked.map((call) => call.name).filter((name) => name !== "openSandbox");
+  return names.join(" ");
+};
 
 /** A model step that ends when the test lets it. */
 function heldStep(answer: ModelStepFacts) {
@@ -29,24 +24,7 @@ describe("the loop", () => {
   it("goes model step, tools, model step, and closes in order", async () => {
     const { fake, value } = await play({ steps: [answered([bashCall]), answered()] });
     expect(value?.status).toBe("completed");
-    expect(names(fake)).toEqual([
-      "openSession",
-      "modelStep",
-      "runTool",
-      "modelStep",
-      "closeSandbox",
-      "closeSession",
-    ]);
-  });
-
-  it("continues when calls are there, whatever the finish reason says [case 32]", async () => {
-    const { fake } = await play({ steps: [answered([bashCall], { finish: "stop" }), answered()] });
-    expect(fake.inputsOf("runTool")).toHaveLength(1);
-  });
-
-  it("continues after an answer that was cut off by its length", async () => {
-    const { fake } = await play({ steps: [answered([], { finish: "length" }), answered()] });
-    expect(fake.steps()).toEqual([1, 2]);
+    expect(sequence(fake)).toBe("openSession modelStep runTool modelStep closeSandbox closeSession");
   });
 
   it("does not take an answer that broke off for the end of the task: one more try, then a typed failure", async () => {
@@ -95,35 +73,9 @@ describe("compaction", () => {
       steps: [answered([bashCall], { used: full }), answered()],
       rounds: [compactedTo(1, full)],
     });
-    expect(names(fake)).toEqual([
-      "openSession",
-      "modelStep",
-      "runTool",
-      "summarize",
-      "modelStep",
-      "closeSandbox",
-      "closeSession",
-    ]);
-  });
-
-  it("after an overflow comes the same step again, then one without a model, then a typed end [A18]", async () => {
-    const { fake, failure } = await play({ steps: [overflow] });
-    expect(fake.steps()).toEqual([1, 1, 1]);
-    expect(fake.inputsOf("summarize").map((input) => input.deterministic ?? false)).toEqual([false, true]);
-    expect(failure?.cause?.type).toBe("ContextOverflow");
-  });
-
-  it("goes without a model after three failures in a row", async () => {
-    const { fake } = await play({
-      steps: [...Array.from({ length: 4 }, () => answered([bashCall], { used: full })), answered()],
-      rounds: [roundFailed, roundFailed, roundFailed, compactedTo(1)],
-    });
-    expect(fake.inputsOf("summarize").map((input) => input.deterministic ?? false)).toEqual([
-      false,
-      false,
-      false,
-      true,
-    ]);
+    expect(sequence(fake)).toBe(
+      "openSession modelStep runTool summarize modelStep closeSandbox closeSession",
+    );
   });
 
   it("is made at the next boundary when a person asks for it, with the focus", async () => {
@@ -145,15 +97,9 @@ describe("compaction", () => {
       await handle.signal("undoCompaction");
       end();
     });
-    expect(names(fake)).toEqual([
-      "openSession",
-      "modelStep",
-      "runTool",
-      "undoCompaction",
-      "modelStep",
-      "closeSandbox",
-      "closeSession",
-    ]);
+    expect(sequence(fake)).toBe(
+      "openSession modelStep runTool undoCompaction modelStep closeSandbox closeSession",
+    );
   });
 });
 

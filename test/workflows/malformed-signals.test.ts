@@ -76,32 +76,30 @@ async function detailsOf(handle: WorkflowHandle): Promise<string> {
   return currentDetails ?? "";
 }
 
-describe("a start from elsewhere", () => {
-  it.each([
-    ["an argument that cannot be decoded", { encoding: "json/protobuf", data: "{}" }],
-    ["null", { encoding: "json/plain", data: "null" }],
-    ["messages that are none", { encoding: "json/plain", data: '{"guidance":[{"id":"a"}]}' }],
-    ["an order that is none", { encoding: "json/plain", data: '{"deliver":{}}' }],
-    ["state that no run leaves", { encoding: "json/plain", data: '{"carried":{"queue":7}}' }],
-  ])("with %s fails at once, in words", async (_name, payload) => {
-    const workflowId = `loop-${randomUUID()}`;
-    await play({ steps: [answered()] }, async (handle) => {
-      const { taskQueue } = await client.workflow.getHandle(handle.workflowId).describe();
-      await connection.workflowService.startWorkflowExecution({
-        namespace: "default",
-        workflowId,
-        workflowType: { name: "codingAgent" },
-        taskQueue: { name: taskQueue },
-        requestId: randomUUID(),
-        input: { payloads: [rawOf(payload)] },
-        memo: { fields: { note: rawOf({ encoding: "json/protobuf", data: "{}" }) } },
-      });
-      const failure: unknown = await client.workflow
-        .getHandle(workflowId)
-        .result()
-        .catch((error: unknown) => error);
-      expect(failure).toMatchObject({ cause: { type: "BadConfiguration" } });
+it.each([
+  ["an argument that cannot be decoded", { encoding: "json/protobuf", data: "{}" }],
+  ["null", { encoding: "json/plain", data: "null" }],
+  ["messages that are none", { encoding: "json/plain", data: '{"guidance":[{"id":"a"}]}' }],
+  ["an order that is none", { encoding: "json/plain", data: '{"deliver":{}}' }],
+  ["state that no run leaves", { encoding: "json/plain", data: '{"carried":{"queue":7}}' }],
+])("a start from elsewhere with %s fails at once, in words", async (_name, payload) => {
+  const workflowId = `loop-${randomUUID()}`;
+  await play({ steps: [answered()] }, async (handle) => {
+    const { taskQueue } = await client.workflow.getHandle(handle.workflowId).describe();
+    await connection.workflowService.startWorkflowExecution({
+      namespace: "default",
+      workflowId,
+      workflowType: { name: "codingAgent" },
+      taskQueue: { name: taskQueue },
+      requestId: randomUUID(),
+      input: { payloads: [rawOf(payload)] },
+      memo: { fields: { note: rawOf({ encoding: "json/protobuf", data: "{}" }) } },
     });
+    const failure: unknown = await client.workflow
+      .getHandle(workflowId)
+      .result()
+      .catch((error: unknown) => error);
+    expect(failure).toMatchObject({ cause: { type: "BadConfiguration" } });
   });
 });
 
@@ -206,17 +204,15 @@ describe("a signal from elsewhere", () => {
   });
 });
 
-describe("an update from elsewhere", () => {
-  it("that takes back nothing is refused in words, whatever was sent", async () => {
-    const { value } = await afterSending(async (_signal, id) => {
-      const handle = client.workflow.getHandle(id);
-      for (const sent of [[], [null], [7], [{}], [{ parked: "yes" }]])
-        await expect(
-          handle.executeUpdate("withdrawMessage", { args: sent as [unknown] }),
-        ).rejects.toMatchObject({
-          cause: { type: "GuidanceRefused", message: expect.stringContaining("not waiting") as string },
-        });
-    });
-    expect(value?.status).toBe("completed");
+it("an update from elsewhere that takes back nothing is refused in words, whatever was sent", async () => {
+  const { value } = await afterSending(async (_signal, id) => {
+    const handle = client.workflow.getHandle(id);
+    for (const sent of [[], [null], [7], [{}], [{ parked: "yes" }]])
+      await expect(
+        handle.executeUpdate("withdrawMessage", { args: sent as [unknown] }),
+      ).rejects.toMatchObject({
+        cause: { type: "GuidanceRefused", message: expect.stringContaining("not waiting") as string },
+      });
   });
+  expect(value?.status).toBe("completed");
 });

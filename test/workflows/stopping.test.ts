@@ -20,31 +20,27 @@ const unreachable = (): never => {
 
 const heard = (fake: FakeActivities) =>
   fake.inputsOf("modelStep").map((input) => input.guidance.map((item) => item.id));
+/** A step that an interrupt ends, and the next one. */
+const steps = [untilStopped(interrupted), answered()];
 const interrupt = (handle: Handle, id: string) => handle.signal("interrupt", { id, text: id });
 
 describe("an interrupt", () => {
   it("keeps what waited before it, in order, and continues [case 23]", async () => {
-    const { fake, value } = await play(
-      { steps: [untilStopped(interrupted), answered()] },
-      async (handle, fake) => {
-        await fake.untilAsked(1);
-        await handle.signal("guidance", { id: "before", text: "before" });
-        await interrupt(handle, "stop");
-        await handle.signal("guidance", { id: "after", text: "after" });
-      },
-    );
+    const { fake, value } = await play({ steps }, async (handle, fake) => {
+      await fake.untilAsked(1);
+      await handle.signal("guidance", { id: "before", text: "before" });
+      await interrupt(handle, "stop");
+      await handle.signal("guidance", { id: "after", text: "after" });
+    });
     expect(value?.status).toBe("completed");
     expect(fake.heard()).toEqual(["before", "stop", "after"]);
   });
 
   it("that comes twice at once ends one step, and both messages are heard [case 23]", async () => {
-    const { fake, value } = await play(
-      { steps: [untilStopped(interrupted), answered()] },
-      async (handle, fake) => {
-        await fake.untilAsked(1);
-        await Promise.all([interrupt(handle, "one"), interrupt(handle, "two")]);
-      },
-    );
+    const { fake, value } = await play({ steps }, async (handle, fake) => {
+      await fake.untilAsked(1);
+      await Promise.all([interrupt(handle, "one"), interrupt(handle, "two")]);
+    });
     expect(value?.status).toBe("completed");
     expect(fake.heard().toSorted()).toEqual(["one", "two"]);
     expect(fake.inputsOf("modelStep").length).toBeLessThanOrEqual(3);

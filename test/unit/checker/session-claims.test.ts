@@ -16,26 +16,35 @@ import {
   type Breaks,
   without,
 } from "../../support/checker/breaking.ts";
+import type { Evidence } from "../../support/checker/evidence.ts";
 import { messageRow, servedEntry, soundEvidence } from "../../support/checker/sound-evidence.ts";
+
+const events =
+  (change: (event: Evidence["events"][number]) => object[]): Break =>
+  ({ events: all }) => ({ events: all.flatMap(change) as Evidence["events"] });
+const withoutEvent = (seq: number) => events((each) => (each.seq === seq ? [] : [each]));
+const watched =
+  (change: (events: Evidence["events"]) => readonly object[]): Break =>
+  ({ events: all }) => ({ watched: change(all).map((each) => ({ ...each, at: "" })) as never });
+const session =
+  (change: Partial<Evidence["session"]>): Break =>
+  ({ session: given }) => ({ session: { ...given, ...change } });
+const said = (text: string) => row(5, { content: [{ type: "text", text }] });
 
 const BREAKS: Breaks = {
   I6: [
     ["an answer without a bill", bills((bill) => (bill.step === 2 ? [] : [bill])), "one kept bill"],
     [
-      "a step that was paid twice",
+      "a step paid twice",
       bills((bill) => (bill.step === 2 ? [bill, { ...bill, id: 9 }] : [bill])),
       "one kept bill",
     ],
     [
-      "a bill that is not the model's",
+      "another bill than the model's",
       bills((bill) => [{ ...bill, cachedTokens: 50 }]),
-      "an answer of the model with this bill",
+      "of the model with this bill",
     ],
-    [
-      "a bill that the answer contradicts",
-      row(6, { meta: { usage: { input: 1, output: 1 } } }),
-      "1 in, 1 out",
-    ],
+    ["an answer with another bill", row(6, { meta: { usage: { input: 1, output: 1 } } }), "1 in, 1 out"],
     [
       "a request that is not listed",
       ({ served = [] }) => ({ served: [...served, servedEntry(29, 300, 31, "task", "summary", "guidance")] }),
@@ -43,13 +52,11 @@ const BREAKS: Breaks = {
     ],
     [
       "a total that is not the sum",
-      ({ events }) => ({
-        events: events.map((event) =>
-          event.type === "session:ended"
-            ? { ...event, data: { usage: { input: 1, output: 1, calls: 3 } } }
-            : event,
-        ),
-      }),
+      events((each) =>
+        each.type === "session:ended"
+          ? [{ ...each, data: { usage: { input: 1, output: 1, calls: 3 } } }]
+          : [each],
+      ),
       "1 in, 1 out",
     ],
   ],
@@ -58,16 +65,10 @@ const BREAKS: Breaks = {
     ["a summary without a round", () => ({ rounds: [] }), "a finished round that made it"],
     ["a round that made it larger", round({ tokensAfter: 500 }), "fewer than 500"],
     ["a hole in the numbers", round({ round: 2 }), "rounds 1"],
-    [
-      "rows that no round hides",
-      row(5, { isCompacted: true, compactedRound: 7 }),
-      "its round is not in force",
-    ],
+    ["rows of no round", row(5, { isCompacted: true, compactedRound: 7 }), "its round is not in force"],
     [
       "a row that two rounds replaced",
-      ({ messages }) => ({
-        messages: messages.flatMap((each) => (each.sequence === 3 ? [each, each] : [each])),
-      }),
+      rows((each) => (each.sequence === 3 ? [each, each] : [each])),
       "one round that replaced it",
     ],
     ["another summary than the round's", round({ summaryContent: "something else" }), "another text"],
@@ -78,41 +79,19 @@ const BREAKS: Breaks = {
     ],
   ],
   I8: [
-    [
-      "a session that is active after its run",
-      ({ session }) => ({ session: { ...session, status: "active" } }),
-      "completed or max_steps",
-    ],
-    [
-      "an end without a time",
-      ({ session }) => ({ session: { ...session, endedAt: null } }),
-      "the time of its end",
-    ],
+    ["a session that is active after its run", session({ status: "active" }), "completed or max_steps"],
+    ["an end without time", session({ endedAt: null }), "the time of its end"],
     ["a session that ended while its run continues", history({ status: "RUNNING" }), "active or waiting"],
     ["a sandbox that outlives its run", () => ({ sandboxes: [container] }), "still there"],
     ["a session that no run belongs to", () => ({ histories: [] }), "a run in Temporal"],
   ],
-  I9: [
-    [
-      "a volume that outlives its session",
-      () => ({ sandboxes: [{ ...container, kind: "volume" }] }),
-      "still there",
-    ],
-  ],
+  I9: [["a volume that stays", () => ({ sandboxes: [{ ...container, kind: "volume" }] }), "still there"]],
   I10: [
-    [
-      "a secret in the transcript",
-      row(5, { content: [{ type: "text", text: "it is sk-canary!" }] }),
-      "one of the canaries",
-    ],
-    [
-      "a secret in base64",
-      row(5, { content: [{ type: "text", text: Buffer.from("sk-canary").toString("base64") }] }),
-      "one of the canaries",
-    ],
+    ["a secret in the transcript", said("it is sk-canary!"), "one of the canaries"],
+    ["a secret in base64", said(Buffer.from("sk-canary").toString("base64")), "one of the canaries"],
     ["a secret in the history", history({ text: "sk-canary" }), "one of the canaries"],
-    ["half a character", row(5, { content: [{ type: "text", text: "\ud83d" }] }), "a lone surrogate"],
-    ["a NUL", ({ session }) => ({ session: { ...session, result: "a\0b" } }), "a NUL"],
+    ["half a character", said("\ud83d"), "a lone surrogate"],
+    ["a NUL", session({ result: "a\0b" }), "a NUL"],
     ["a payload that is too large", history({ largestPayload: 70_000 }), "70000"],
     [
       "a secret that was sent",
@@ -127,23 +106,15 @@ const BREAKS: Breaks = {
   I11: [
     [
       "a field that the events' schema does not know",
-      ({ events }) => ({
-        events: events.map((event) =>
-          event.seq === 2 ? { ...event, data: { ...(event.data as object), secretField: 1 } } : event,
-        ),
-      }),
+      events((each) =>
+        each.seq === 2 ? [{ ...each, data: { ...(each.data as object), secretField: 1 } }] : [each],
+      ),
       "llm:tool-result by its schema",
     ],
-    [
-      "an answer that watchers did not hear of",
-      ({ events }) => ({ events: events.filter((event) => event.seq !== 5) }),
-      "one llm:response",
-    ],
+    ["an answer that watchers did not hear of", withoutEvent(5), "one llm:response"],
     [
       "a result with two events",
-      ({ events }) => ({
-        events: events.flatMap((event) => (event.seq === 2 ? [event, { ...event, seq: 0 }] : [event])),
-      }),
+      events((each) => (each.seq === 2 ? [each, { ...each, seq: 0 }] : [each])),
       "one llm:tool-result",
     ],
     [
@@ -164,23 +135,15 @@ const BREAKS: Breaks = {
       }),
       "which is stored",
     ],
-    [
-      "a watcher that missed something",
-      ({ events }) => ({ watched: events.slice(1).map((event) => ({ ...event, at: "" })) as never }),
-      "not seen",
-    ],
+    ["a watcher that missed something", watched((all) => all.slice(1)), "not seen"],
     [
       "a watcher that saw something twice",
-      ({ events }) => ({
-        watched: [...events.slice(0, 1), ...events].map((event) => ({ ...event, at: "" })) as never,
-      }),
+      watched((all) => [...all.slice(0, 1), ...all]),
       "seen out of order, or twice",
     ],
     [
       "an event that was changed",
-      ({ events }) => ({
-        watched: events.map((event) => ({ ...event, at: "", data: { other: true } })) as never,
-      }),
+      watched((all) => all.map((each) => ({ ...each, data: { other: true } }))),
       "as it is stored",
     ],
     [
@@ -192,11 +155,7 @@ const BREAKS: Breaks = {
       "one row",
     ],
     ["an event beyond the counter", ({ cursor }) => ({ cursor: { ...cursor, eventSeq: 6 } }), "seqs up to 6"],
-    [
-      "a message that was read without a word",
-      ({ events }) => ({ events: events.filter((event) => event.seq !== 4) }),
-      "one message:dequeued",
-    ],
+    ["a message that was read without a word", withoutEvent(4), "one message:dequeued"],
   ],
   I12: [["a history that does not replay", history({ replayFailure: "nondeterminism" }), "nondeterminism"]],
 };

@@ -16,7 +16,7 @@ const BREAKS: Breaks = {
   I1: [
     ["an unused sequence", ({ cursor }) => ({ cursor: { ...cursor, messageSequence: 9 } }), "a hole"],
     [
-      "two rows with one sequence",
+      "one sequence twice",
       rows((each) => (each.sequence === 8 ? [each, { ...each, step: 4 }] : each)),
       "2 rows",
     ],
@@ -34,21 +34,13 @@ const BREAKS: Breaks = {
       rows((each) => (each.sequence === 3 ? { ...each, content: resultText("completed", "b") } : each)),
       "results of [b, b]",
     ],
-    [
-      "a result that the ledger contradicts",
-      row(3, { content: resultText("error") }),
-      "a result that says completed",
-    ],
+    ["another result than the ledger's", row(3, { content: resultText("error") }), "says completed"],
     [
       "a call that is still open after the end",
       ({ calls }) => ({ calls: calls.map((call) => ({ ...call, status: "running" })) }),
       "no result while it is open",
     ],
-    [
-      "a call that the ledger does not know",
-      ({ calls }) => ({ calls: calls.slice(1) }),
-      "a ledger row of call 0 (a)",
-    ],
+    ["a call without a ledger row", ({ calls }) => ({ calls: calls.slice(1) }), "a ledger row of call 0 (a)"],
     [
       "an orphan result",
       rows((each) =>
@@ -71,28 +63,16 @@ const BREAKS: Breaks = {
     ["an answer in front of the task", row(1, { role: "assistant" }), "the task first"],
   ],
   I3: [
-    [
-      "a command that ran twice",
-      () => ({ marks: new Map([["run.marks", ["m1-0", "m1-0", "m1-1"]]]) }),
-      "2 lines",
-    ],
+    ["a command run twice", () => ({ marks: new Map([["run.marks", ["m1-0", "m1-0", "m1-1"]]]) }), "2 lines"],
     ["a line of no call", () => ({ marks: new Map([["run.marks", ["m1-0", "m1-1", "m9-9"]]]) }), "at most 0"],
-    [
-      "a command that says it ran and did not",
-      () => ({ marks: new Map([["run.marks", ["m1-0"]]]) }),
-      "no line",
-    ],
+    ["a command that never ran", () => ({ marks: new Map([["run.marks", ["m1-0"]]]) }), "no line"],
   ],
   I4: [
     ["a message that was lost", history({ accepted: [{ id: "three", by: "signal" }] }), "neither"],
     ["a message that came twice", row(5, { meta: { ids: ["one", "two", "one"] } }), "2 deliveries"],
     ["messages in another order", row(5, { meta: { ids: ["two", "one"] } }), "delivered after it"],
     ["a delivered message that still waits", () => ({ parked: [parked("one", null)] }), "waiting"],
-    [
-      "a parked message whose carrier does not carry it",
-      () => ({ parked: [parked("four", 6)] }),
-      "does not carry it",
-    ],
+    ["a parked message that no row carries", () => ({ parked: [parked("four", 6)] }), "does not carry it"],
   ],
   I5: [
     [

@@ -39,18 +39,21 @@ function longhaul(
 
 describe("the command line", { timeout: 60_000 }, () => {
   it("exits with 2 for wrong usage, suggests the right one, and starts nothing", async () => {
-    const [verb, steps, id, empty] = await Promise.all([
+    const [verb, steps, id, empty, none] = await Promise.all([
       longhaul(["staus", "x"]),
       longhaul(["run", "--max-steps", "none", "task"]),
       longhaul(["start", "--id", "../x", "task"]),
       longhaul(["run", "-"], {}, "  \n"),
+      longhaul(["start"]),
     ]);
     expect(verb).toMatchObject({ code: 2, out: "" });
     expect(verb.err).toContain("Did you mean status?");
     expect(steps).toMatchObject({ code: 2, out: "" });
     expect(steps.err).toContain("Expected a positive integer up to");
-    expect(id).toMatchObject({ code: 2, out: "" });
-    expect(empty).toMatchObject({ code: 2, out: "" });
+    for (const { code, out, err } of [id, empty, none]) {
+      expect({ code, out }).toEqual({ code: 2, out: "" });
+      expect(err).not.toMatch(/^$|\n\s+at /);
+    }
   });
 
   it("refuses an invalid address with 2 and without printing it, and has help without empty defaults", async () => {

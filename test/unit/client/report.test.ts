@@ -112,27 +112,23 @@ describe("the report", () => {
   });
 });
 
-describe("html", () => {
-  it("escapes text, keeps markup, and takes control characters out", () => {
-    expect(html`<p title="${'"x"'}">${"<&>"}${html`<b>1</b>`}</p>`.text).toBe(
-      '<p title="&quot;x&quot;">&lt;&amp;&gt;<b>1</b></p>',
-    );
-    expect(escapeHtml("a\u0000\u001b[31m\u202eb\ud800\n\t")).toBe("a[31mb\ufffd\n\t");
-  });
+it("html escapes text, keeps markup, and takes control characters out", () => {
+  expect(html`<p title="${'"x"'}">${"<&>"}${html`<b>1</b>`}</p>`.text).toBe(
+    '<p title="&quot;x&quot;">&lt;&amp;&gt;<b>1</b></p>',
+  );
+  expect(escapeHtml("a\u0000\u001b[31m\u202eb\ud800\n\t")).toBe("a[31mb\ufffd\n\t");
 });
 
-describe("Markdown in the report", () => {
-  it("is rendered, without script links, fetches or markup of its own", () => {
-    const drawn = markdownHtml(
-      "# Head\n\n**b** `c<d>` [ok](https://x.test/?a=1&b) [bad](javascript:alert(1)) ![p](https://x.test/p.png) <script>1</script>\n\n- [x] one\n\n<img src=x onerror=1>",
-    ).text;
-    expect(drawn).toContain('<p class="heading">Head</p>');
-    expect(drawn).toContain("<strong>b</strong> <code>c&lt;d&gt;</code>");
-    expect(drawn).toContain('<a href="https://x.test/?a=1&amp;b" rel="noreferrer noopener">ok</a>');
-    expect(drawn).toContain("bad (javascript:alert(1))");
-    expect(drawn).toContain("☑ one");
-    expect(drawn).not.toMatch(/<script|<img|href="javascript/);
-  });
+it("Markdown in the report is rendered, without script links, fetches or markup of its own", () => {
+  const drawn = markdownHtml(
+    "# Head\n\n**b** `c<d>` [ok](https://x.test/?a=1&b) [bad](javascript:alert(1)) ![p](https://x.test/p.png) <script>1</script>\n\n- [x] one\n\n<img src=x onerror=1>",
+  ).text;
+  expect(drawn).toContain('<p class="heading">Head</p>');
+  expect(drawn).toContain("<strong>b</strong> <code>c&lt;d&gt;</code>");
+  expect(drawn).toContain('<a href="https://x.test/?a=1&amp;b" rel="noreferrer noopener">ok</a>');
+  expect(drawn).toContain("bad (javascript:alert(1))");
+  expect(drawn).toContain("☑ one");
+  expect(drawn).not.toMatch(/<script|<img|href="javascript/);
 });
 
 it("a patch is split by files, with lines added and removed", () => {

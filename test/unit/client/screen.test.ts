@@ -87,28 +87,26 @@ describe("Markdown on a terminal", () => {
   });
 });
 
-describe("the live area", () => {
-  it("erases what it drew, even after a narrower terminal has wrapped it, and cleans others' texts", () => {
-    let out = "";
-    const size = { columns: 20, rows: 10 };
-    const area = new LiveArea(
-      (text) => (out += text),
-      () => size,
-    );
-    area.show(["pending", "0:01 step 1"]);
-    expect(out).toBe("pending\n0:01 step 1");
-    out = "";
-    area.show(["pending", "0:01 step 1"]);
-    expect(out).toBe("");
-    size.columns = 10;
-    area.print("note\u001b[2J\n");
-    const up = "\u001b[1A\r\u001b[2K";
-    expect(out).toBe(`\r\u001b[2K${up}${up}note\npending\n0:01 step 1`);
-    out = "";
-    area.show([]);
-    area.print("last\n");
-    expect(out).toBe(`\r\u001b[2K${up}${up}last\n`);
-  });
+it("the live area erases what it drew, even after a narrower terminal has wrapped it, and cleans others' texts", () => {
+  let out = "";
+  const size = { columns: 20, rows: 10 };
+  const area = new LiveArea(
+    (text) => (out += text),
+    () => size,
+  );
+  area.show(["pending", "0:01 step 1"]);
+  expect(out).toBe("pending\n0:01 step 1");
+  out = "";
+  area.show(["pending", "0:01 step 1"]);
+  expect(out).toBe("");
+  size.columns = 10;
+  area.print("note\u001b[2J\n");
+  const up = "\u001b[1A\r\u001b[2K";
+  expect(out).toBe(`\r\u001b[2K${up}${up}note\npending\n0:01 step 1`);
+  out = "";
+  area.show([]);
+  area.print("last\n");
+  expect(out).toBe(`\r\u001b[2K${up}${up}last\n`);
 });
 
 const AT = Date.parse("2026-01-02T03:04:05.000Z");

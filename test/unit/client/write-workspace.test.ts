@@ -152,10 +152,7 @@ describe("names that lead to a repository indirectly", () => {
     ["a link into it", [link("notes", ".git/config")]],
     ["a file that points elsewhere", [file("sub/.git", "gitdir: /tmp/elsewhere\n")]],
     ["a file that points up", [file(".git", "gitdir: ../x/.git/modules/a\n")]],
-    [
-      "a file that points to an ordinary folder",
-      [file("e/HEAD", "ref: refs/heads/a\n"), file("s/.git", "gitdir: ../e\n")],
-    ],
+    ["a file that points to a folder", [file("e/HEAD", "ref: x\n"), file("s/.git", "gitdir: ../e\n")]],
     ["a HEAD in capitals' stead", [file("e/head", "ref: refs/heads/a\n")]],
     ["a detached HEAD with more behind it", [file("e/HEAD", `${"0a".repeat(20)}\n${"x".repeat(9_000)}`)]],
     ["a HEAD that is a link", [link("e/HEAD", "refs/heads/main")]],

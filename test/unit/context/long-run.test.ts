@@ -1,4 +1,4 @@
-import { describe, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { compact } from "../../../activities/compaction/compact.ts";
 import { tokensOf } from "../../../activities/transcript/boundary.ts";
 import { budgetFor } from "../../../activities/contract/budget.ts";
@@ -42,64 +42,60 @@ function stepMessages(step: number): Message[] {
   return out;
 }
 
-describe("a long run in a small window", () => {
-  it.each([
-    ["a model that writes little", 16_000, 300],
-    ["a model that writes little", 32_000, 600],
-    ["no model", 16_000, 300],
-  ])(
-    "with %s and %i tokens stays under its trigger, and forgets no path, item or task in %i steps",
-    async (writer, window, steps) => {
-      const budget = budgetFor(window, { triggerRatio: 0.8, prefixTokens: PREFIX });
-      let rows: StoredMessage[] = rowsOf([user("Build the importer. Keep every rule.")]);
-      let round = 0;
-      let written: string[] = [];
-      let last: string | undefined;
-      for (let step = 1; step <= steps; step++) {
-        const next = Math.max(...rows.map((row) => row.sequence)) + 1;
-        rows = [...rows, ...rowsOf(stepMessages(step), next, step - 1)];
-        if (step % 4 === 0) written.push(`src/m${step % 60}/f${step}.ts`);
-        if (PREFIX + tokensOf(rows) < budget.triggerTokens) continue;
-        round++;
-        const done = compacted(
-          await compact(
-            "threshold-rounds",
-            {
-              rows,
-              budget,
-              round,
-              trigger: "threshold",
-              prefixTokens: PREFIX,
-              summariserWindowTokens: window,
-              deterministic: writer === "no model",
-            },
-            (request) => {
-              expect(request.tokens + request.maxOutputTokens).toBeLessThanOrEqual(window);
-              return Promise.resolve({
-                text: summaryText({ state: `At step ${step}.` }),
-                finish: "stop",
-                hasToolCall: false,
-              });
-            },
-          ),
-        );
-        rows = afterRound(rows, done, round);
-        expect(PREFIX + tokensOf(rows)).toBeLessThan(budget.triggerTokens);
-        const view = buildView(rows);
-        expect(view.repairs).toEqual([]);
-        expect(rows[0]?.kind).toBe("task");
-        if (last !== undefined) expect(lostFrom(last, done.summary)).toBeUndefined();
-        last = done.summary;
-        const paths = new Set(
-          parseFiles(parseSections(last)["Completed Work"] ?? "").map((file) => file.path),
-        );
-        const inView = JSON.stringify(rows);
-        written = written.filter((path) => path !== "");
-        for (const path of written) if (!paths.has(path)) expect(inView).toContain(path);
-      }
-      console.log(`${writer}, ${window} tokens: ${round} rounds, last summary ${last?.length} characters`);
-      expect(round).toBeGreaterThanOrEqual(3);
-      expect(textOf(rows[0]!)).toBe("Build the importer. Keep every rule.");
-    },
-  );
-});
+it.each([
+  ["a model that writes little", 16_000, 300],
+  ["a model that writes little", 32_000, 600],
+  ["no model", 16_000, 300],
+])(
+  "a long run in a small window with %s and %i tokens stays under its trigger, and forgets no path, item or task in %i steps",
+  async (writer, window, steps) => {
+    const budget = budgetFor(window, { triggerRatio: 0.8, prefixTokens: PREFIX });
+    let rows: StoredMessage[] = rowsOf([user("Build the importer. Keep every rule.")]);
+    let round = 0;
+    let written: string[] = [];
+    let last: string | undefined;
+    for (let step = 1; step <= steps; step++) {
+      const next = Math.max(...rows.map((row) => row.sequence)) + 1;
+      rows = [...rows, ...rowsOf(stepMessages(step), next, step - 1)];
+      if (step % 4 === 0) written.push(`src/m${step % 60}/f${step}.ts`);
+      if (PREFIX + tokensOf(rows) < budget.triggerTokens) continue;
+      round++;
+      const done = compacted(
+        await compact(
+          "threshold-rounds",
+          {
+            rows,
+            budget,
+            round,
+            trigger: "threshold",
+            prefixTokens: PREFIX,
+            summariserWindowTokens: window,
+            deterministic: writer === "no model",
+          },
+          (request) => {
+            expect(request.tokens + request.maxOutputTokens).toBeLessThanOrEqual(window);
+            return Promise.resolve({
+              text: summaryText({ state: `At step ${step}.` }),
+              finish: "stop",
+              hasToolCall: false,
+            });
+          },
+        ),
+      );
+      rows = afterRound(rows, done, round);
+      expect(PREFIX + tokensOf(rows)).toBeLessThan(budget.triggerTokens);
+      const view = buildView(rows);
+      expect(view.repairs).toEqual([]);
+      expect(rows[0]?.kind).toBe("task");
+      if (last !== undefined) expect(lostFrom(last, done.summary)).toBeUndefined();
+      last = done.summary;
+      const paths = new Set(parseFiles(parseSections(last)["Completed Work"] ?? "").map((file) => file.path));
+      const inView = JSON.stringify(rows);
+      written = written.filter((path) => path !== "");
+      for (const path of written) if (!paths.has(path)) expect(inView).toContain(path);
+    }
+    console.log(`${writer}, ${window} tokens: ${round} rounds, last summary ${last?.length} characters`);
+    expect(round).toBeGreaterThanOrEqual(3);
+    expect(textOf(rows[0]!)).toBe("Build the importer. Keep every rule.");
+  },
+);

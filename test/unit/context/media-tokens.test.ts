@@ -62,13 +62,11 @@ describe("tokens of a picture", () => {
   });
 });
 
-describe("tokens of a PDF", () => {
-  it.each([
-    ["anthropic/claude-opus-5", 10, 23_000],
-    ["google/gemini-3.8-flash", 10, 5_600],
-    ["google/gemini-2.5-flash", 10, 2_580],
-    ["acme/coder", undefined, 2_000],
-  ])("are those of its pages: %s, %s", (model, pages, tokens) => {
-    expect(mediaTokens(pdf(pages), { model, input })).toBe(tokens);
-  });
+it.each([
+  ["anthropic/claude-opus-5", 10, 23_000],
+  ["google/gemini-3.8-flash", 10, 5_600],
+  ["google/gemini-2.5-flash", 10, 2_580],
+  ["acme/coder", undefined, 2_000],
+])("tokens of a PDF are those of its pages: %s, %s", (model, pages, tokens) => {
+  expect(mediaTokens(pdf(pages), { model, input })).toBe(tokens);
 });

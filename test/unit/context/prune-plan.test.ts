@@ -139,15 +139,13 @@ describe("pruneGain", () => {
   });
 });
 
-describe("pruneBatch", () => {
-  it("minimises the cost of billing again plus that of carrying on, and is never below the minimum", () => {
-    const offer = { savedTokens: 0, behindTokens: 50_000, usedTokens: 100_000, growthTokens: 1_000 };
-    const cost = (batch: number) => (45_000 * 1_000) / batch + 0.05 * batch;
-    const best = pruneBatch(offer, budget);
-    expect(best).toBeCloseTo(30_000, 0);
-    expect(cost(best)).toBeLessThan(Math.min(cost(best * 0.9), cost(best * 1.1)));
-    expect(pruneBatch({ ...offer, behindTokens: 100 }, budget)).toBe(budget.pruneMinimumTokens);
-  });
+it("pruneBatch minimises the cost of billing again plus that of carrying on, and is never below the minimum", () => {
+  const offer = { savedTokens: 0, behindTokens: 50_000, usedTokens: 100_000, growthTokens: 1_000 };
+  const cost = (batch: number) => (45_000 * 1_000) / batch + 0.05 * batch;
+  const best = pruneBatch(offer, budget);
+  expect(best).toBeCloseTo(30_000, 0);
+  expect(cost(best)).toBeLessThan(Math.min(cost(best * 0.9), cost(best * 1.1)));
+  expect(pruneBatch({ ...offer, behindTokens: 100 }, budget)).toBe(budget.pruneMinimumTokens);
 });
 
 describe("prunableTokens", () => {
@@ -180,9 +178,5 @@ describe("stuckVerdict", () => {
 
   it("stops if the warning did not help [case 28]", () => {
     expect(stuckVerdict(["a", "a", "a", "a"], true)).toBe("stop");
-  });
-
-  it("starts over after a user message, which empties the list [case 28]", () => {
-    expect(stuckVerdict(["a"], false)).toBeUndefined();
   });
 });

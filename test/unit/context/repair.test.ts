@@ -19,82 +19,71 @@ describe("repair", () => {
     expect(repair(sound).messages).toBe(sound);
   });
 
-  it("gives a call without a result an interrupted one under the call's own id [case 17]", () => {
-    const { messages, repairs } = repair([user("go"), calls("", "a"), user("and?")]);
-    expect(shape(messages)).toEqual([
-      "user text",
-      "assistant a",
-      `result a: ${MISSING_RESULT_TEXT}`,
-      "user text",
-    ]);
-    expect(messages[2]).toMatchObject({ content: [{ outcome: "interrupted", toolName: "bash" }] });
-    expect(repairs).toEqual([{ kind: "missing-result", toolCallId: "a" }]);
+  const go = user("go");
+  const missing = (id: string) => `result ${id}: ${MISSING_RESULT_TEXT}`;
+  const [ghost, first, again] = [result("ghost"), result("a", "R"), result("a", "again")];
+
+  it.each<[string, Message[], string[], string[]?]>([
+    [
+      "gives a call without a result an interrupted one under the call's own id",
+      [go, calls("", "a"), user("and?")],
+      ["user text", "assistant a", missing("a"), "user text"],
+      ["missing-result a"],
+    ],
+    ["drops a result without a call", [go, ghost], ["user text"], ["orphan-result ghost"]],
+    [
+      "moves a user message between a call and its result behind them",
+      [go, calls("", "a"), user("wait"), first],
+      ["user text", "assistant a", "result a: R", "user text"],
+    ],
+    [
+      "moves an assistant message between a call and its result behind them",
+      [calls("", "a"), says("hm"), first],
+      ["assistant a", "result a: R", "assistant text"],
+      ["moved-result a"],
+    ],
+    [
+      "keeps the first of two results with one id",
+      [calls("", "a"), first, again],
+      ["assistant a", "result a: R"],
+      ["duplicate-result a"],
+    ],
+    [
+      "treats a result with a wrong id as an orphan and its call as unanswered",
+      [calls("", "a"), ghost],
+      ["assistant a", missing("a")],
+      ["missing-result a", "orphan-result ghost"],
+    ],
+    [
+      "fills in one of three results and keeps call order",
+      [calls("", "a", "b", "c"), result("c", "C"), first],
+      ["assistant a b c", "result a: R", missing("b"), "result c: C"],
+    ],
+    [
+      "moves results before their call behind it",
+      [go, first, calls("", "a")],
+      ["user text", "assistant a", "result a: R"],
+    ],
+    [
+      "distinguishes calls that share an id, and gives each its own result",
+      [calls("", "a"), first, calls("", "a", "a"), result("a", "2"), result("a", "3")],
+      ["assistant a", "result a: R", "assistant a_2 a_3", "result a_2: 2", "result a_3: 3"],
+    ],
+    [
+      "never pairs a late duplicate result with a later call of the same id",
+      [calls("", "a"), first, again, calls("", "a")],
+      ["assistant a", "result a: R", "assistant a_2", missing("a_2")],
+    ],
+  ])("%s [case 17]", (_, messages, expected, kinds) => {
+    const repaired = repair(messages);
+    expect(shape(repaired.messages)).toEqual(expected);
+    const found = repaired.repairs.map(({ kind, toolCallId }) => `${kind} ${toolCallId}`);
+    if (kinds !== undefined) expect(found.toSorted()).toEqual(kinds);
   });
 
-  it("drops a result without a call [case 17]", () => {
-    const { messages, repairs } = repair([user("go"), result("ghost"), says("done")]);
-    expect(shape(messages)).toEqual(["user text", "assistant text"]);
-    expect(repairs).toEqual([{ kind: "orphan-result", toolCallId: "ghost" }]);
-  });
-
-  it("moves a user message between a call and its result behind them [case 17]", () => {
-    const { messages } = repair([user("go"), calls("", "a"), user("wait"), result("a", "R")]);
-    expect(shape(messages)).toEqual(["user text", "assistant a", "result a: R", "user text"]);
-  });
-
-  it("moves an assistant message between a call and its result behind them [case 17]", () => {
-    const { messages, repairs } = repair([calls("", "a"), says("hm"), result("a", "R")]);
-    expect(shape(messages)).toEqual(["assistant a", "result a: R", "assistant text"]);
-    expect(repairs).toEqual([{ kind: "moved-result", toolCallId: "a" }]);
-  });
-
-  it("keeps the first of two results with one id [case 17]", () => {
-    const { messages, repairs } = repair([calls("", "a"), result("a", "first"), result("a", "second")]);
-    expect(shape(messages)).toEqual(["assistant a", "result a: first"]);
-    expect(repairs).toEqual([{ kind: "duplicate-result", toolCallId: "a" }]);
-  });
-
-  it("treats a result with a wrong id as an orphan and its call as unanswered [case 17]", () => {
-    const { messages, repairs } = repair([calls("", "a"), result("b", "R")]);
-    expect(shape(messages)).toEqual(["assistant a", `result a: ${MISSING_RESULT_TEXT}`]);
-    expect(repairs.map((repair) => repair.kind).toSorted()).toEqual(["missing-result", "orphan-result"]);
-  });
-
-  it("fills in one of three results and keeps call order [case 17]", () => {
-    const { messages } = repair([calls("", "a", "b", "c"), result("c", "C"), result("a", "A")]);
-    expect(shape(messages)).toEqual([
-      "assistant a b c",
-      "result a: A",
-      `result b: ${MISSING_RESULT_TEXT}`,
-      "result c: C",
-    ]);
-  });
-
-  it("moves results before their call behind it [case 17]", () => {
-    const { messages } = repair([user("go"), result("a", "R"), calls("", "a")]);
-    expect(shape(messages)).toEqual(["user text", "assistant a", "result a: R"]);
-  });
-
-  it("distinguishes calls that share an id, and gives each its own result", () => {
-    const { messages } = repair([
-      calls("", "x"),
-      result("x", "1"),
-      calls("", "x", "x"),
-      result("x", "2"),
-      result("x", "3"),
-    ]);
-    expect(shape(messages)).toEqual([
-      "assistant x",
-      "result x: 1",
-      "assistant x_2 x_3",
-      "result x_2: 2",
-      "result x_3: 3",
-    ]);
-  });
-
-  it("never pairs a late duplicate result with a later call of the same id", () => {
-    const { messages } = repair([calls("", "x"), result("x", "1"), result("x", "late"), calls("", "x")]);
-    expect(shape(messages).at(-1)).toBe(`result x_2: ${MISSING_RESULT_TEXT}`);
+  it("marks a result that it fills in as interrupted [case 17]", () => {
+    const filled = { outcome: "interrupted", toolName: "bash" };
+    expect(repair([calls("", "a")]).messages[1]).toMatchObject({ content: [filled] });
   });
 
   it("drops empty messages, empty texts and reasoning that nothing follows", () => {

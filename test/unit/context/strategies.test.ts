@@ -14,19 +14,17 @@ import {
 } from "../../support/compacting.ts";
 import { rowsOf, user } from "../../support/rows.ts";
 
-describe("every strategy", () => {
-  it.each(strategyNames)(
-    "%s shrinks the request, keeps the task, and gives a view that needs no repair",
-    async (name) => {
-      const rows = rowsOf([user("Build the app."), ...work(40)]);
-      const done = compacted(await compact(name, roundOf(rows), scriptedSummariser(summaryText()).summarise));
-      expect(done.after).toBeLessThan(done.before * 0.9);
-      const view = afterRound(rows, done, 1);
-      expect(view[0]?.kind).toBe("task");
-      expect(buildView(view).repairs).toEqual([]);
-    },
-  );
-});
+it.each(strategyNames)(
+  "every strategy %s shrinks the request, keeps the task, and gives a view that needs no repair",
+  async (name) => {
+    const rows = rowsOf([user("Build the app."), ...work(40)]);
+    const done = compacted(await compact(name, roundOf(rows), scriptedSummariser(summaryText()).summarise));
+    expect(done.after).toBeLessThan(done.before * 0.9);
+    const view = afterRound(rows, done, 1);
+    expect(view[0]?.kind).toBe("task");
+    expect(buildView(view).repairs).toEqual([]);
+  },
+);
 
 describe("what a strategy keeps", () => {
   /** A long turn, then three short ones of a message, a call and its result. */

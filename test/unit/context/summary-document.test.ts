@@ -75,16 +75,14 @@ describe("the file table", () => {
   });
 });
 
-describe("isSameItem", () => {
-  it.each([
-    ["add the importer", "Add the importer.", true],
-    ["write tests for the importer", "write more tests for the importer", true],
-    ["implement chapter 3 of the importer", "implement chapter 4 of the importer", false],
-    ["fix src/a.ts as asked", "fix src/b.ts as asked", false],
-    ["add the importer", "remove the exporter", false],
-  ])("%s / %s: %s", (first, second, same) => {
-    expect(isSameItem(first, second)).toBe(same);
-  });
+it.each([
+  ["add the importer", "Add the importer.", true],
+  ["write tests for the importer", "write more tests for the importer", true],
+  ["implement chapter 3 of the importer", "implement chapter 4 of the importer", false],
+  ["fix src/a.ts as asked", "fix src/b.ts as asked", false],
+  ["add the importer", "remove the exporter", false],
+])("isSameItem %s / %s: %s", (first, second, same) => {
+  expect(isSameItem(first, second)).toBe(same);
 });
 
 describe("facts that code reads from a transcript", () => {
@@ -161,10 +159,8 @@ describe("checkSummary", () => {
   });
 });
 
-describe("excerpt", () => {
-  it("cuts on a code point and marks the cut", () => {
-    expect(excerpt("ab😀cd", 4)).toBe("ab…");
-    expect(excerpt("abc", 3)).toBe("abc");
-    expect(parseChecklist("- [ ] a\n- [x] b\n* c\nNone.\n- None.")).toHaveLength(3);
-  });
+it("excerpt cuts on a code point and marks the cut", () => {
+  expect(excerpt("ab😀cd", 4)).toBe("ab…");
+  expect(excerpt("abc", 3)).toBe("abc");
+  expect(parseChecklist("- [ ] a\n- [x] b\n* c\nNone.\n- None.")).toHaveLength(3);
 });

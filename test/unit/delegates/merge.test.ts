@@ -4,47 +4,45 @@ import type { ManifestEntry } from "../../../activities/store/workspace-manifest
 
 const state = (hash: string, mode: number | undefined = 0o644): FileState => ({ hash, mode });
 
-describe("a file that a delegate changed", () => {
-  it.each<[string, FileState, FileState, FileState, string]>([
-    ["is applied if the parent has it unchanged", state("a"), state("b"), state("a"), "take"],
-    ["is applied if it is new", undefined, state("b"), undefined, "take"],
-    ["is removed if the parent has it unchanged", state("a"), undefined, state("a"), "take"],
-    ["is the same if the parent made the same change", state("a"), state("b"), state("b"), "same"],
-    ["is the same if both removed it", state("a"), undefined, undefined, "same"],
-    ["is left if the parent changed it", state("a"), state("b"), state("c"), "it was changed here meanwhile"],
-    ["is left if the parent removed it", state("a"), state("b"), undefined, "it was removed here meanwhile"],
-    [
-      "is left if the parent made one too",
-      undefined,
-      state("b"),
-      state("c"),
-      "a file of that name was made here meanwhile",
-    ],
-    [
-      "is left if it was removed and the parent changed it",
-      state("a"),
-      undefined,
-      state("c"),
-      "it was changed here meanwhile",
-    ],
-    [
-      "counts as changed by its permissions",
-      state("a"),
-      state("b"),
-      state("a", 0o755),
-      "it was changed here meanwhile",
-    ],
-    [
-      "is compared by content if the sandbox knows no permissions",
-      state("a"),
-      state("b"),
-      { hash: "a", mode: undefined },
-      "take",
-    ],
-  ])("%s", (_, base, child, parent, expected) => {
-    const verdict = mergeFile(base, child, parent);
-    expect(verdict.kind === "leave" ? verdict.reason : verdict.kind).toBe(expected);
-  });
+it.each<[string, FileState, FileState, FileState, string]>([
+  ["is applied if the parent has it unchanged", state("a"), state("b"), state("a"), "take"],
+  ["is applied if it is new", undefined, state("b"), undefined, "take"],
+  ["is removed if the parent has it unchanged", state("a"), undefined, state("a"), "take"],
+  ["is the same if the parent made the same change", state("a"), state("b"), state("b"), "same"],
+  ["is the same if both removed it", state("a"), undefined, undefined, "same"],
+  ["is left if the parent changed it", state("a"), state("b"), state("c"), "it was changed here meanwhile"],
+  ["is left if the parent removed it", state("a"), state("b"), undefined, "it was removed here meanwhile"],
+  [
+    "is left if both made one",
+    undefined,
+    state("b"),
+    state("c"),
+    "a file of that name was made here meanwhile",
+  ],
+  [
+    "is left if removed there, changed here",
+    state("a"),
+    undefined,
+    state("c"),
+    "it was changed here meanwhile",
+  ],
+  [
+    "counts as changed by its permissions",
+    state("a"),
+    state("b"),
+    state("a", 0o755),
+    "it was changed here meanwhile",
+  ],
+  [
+    "is compared by content if no mode is known",
+    state("a"),
+    state("b"),
+    { hash: "a", mode: undefined },
+    "take",
+  ],
+])("a file that a delegate changed %s", (_, base, child, parent, expected) => {
+  const verdict = mergeFile(base, child, parent);
+  expect(verdict.kind === "leave" ? verdict.reason : verdict.kind).toBe(expected);
 });
 
 describe("the difference of two saves", () => {

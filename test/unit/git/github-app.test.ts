@@ -114,7 +114,7 @@ describe("a GitHub App without a token", () => {
     [
       "is missing",
       { LONGHAUL_GITHUB_APP_KEY_FILE: "/nowhere/app.pem" },
-      /\/nowhere\/app.pem\) cannot be read \(ENOENT\)/,
+      /app.pem\) cannot be read \(ENOENT\)/,
     ],
     ["is no key", { LONGHAUL_GITHUB_APP_KEY_FILE: "/etc/hostname" }, /is not a private key in PEM/],
     ["is not named", { LONGHAUL_GITHUB_APP_KEY_FILE: "" }, /the second is not set/],

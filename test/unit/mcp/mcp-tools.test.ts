@@ -32,14 +32,12 @@ const added = (registry: Parameters<typeof toolSpecs>[0]) =>
     .map(({ name }) => name)
     .filter((name) => !own.includes(name));
 
-describe("names of a server's tools", () => {
-  it("join server and tool, with a hash if the result is too long", () => {
-    expect(mcpToolName("git", "log")).toBe("git__log");
-    expect(mcpToolName("git", "log.all")).toMatch(/^git__log_all_[0-9a-f]{8}$/);
-    const long = mcpToolName("git", "x".repeat(80));
-    expect(long).toHaveLength(64);
-    expect(long).not.toBe(mcpToolName("git", "x".repeat(81)));
-  });
+it("names of a server's tools join server and tool, with a hash if the result is too long", () => {
+  expect(mcpToolName("git", "log")).toBe("git__log");
+  expect(mcpToolName("git", "log.all")).toMatch(/^git__log_all_[0-9a-f]{8}$/);
+  const long = mcpToolName("git", "x".repeat(80));
+  expect(long).toHaveLength(64);
+  expect(long).not.toBe(mcpToolName("git", "x".repeat(81)));
 });
 
 describe("a session's tools", () => {

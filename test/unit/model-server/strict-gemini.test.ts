@@ -88,11 +88,7 @@ describe("Gemini's wire accepts", () => {
 describe("Gemini's wire refuses", () => {
   it.each<[string, Body, string]>([
     ["an unknown parameter", { max_tokens: 5 }, 'Unknown name "max_tokens": Cannot find field.'],
-    [
-      "an unknown setting",
-      { generationConfig: { maxTokens: 5 } },
-      "Unknown name \"maxTokens\" at 'generation_config'",
-    ],
+    ["an unknown setting", { generationConfig: { maxTokens: 5 } }, 'Unknown name "maxTokens" at'],
     [
       "a keyword that its schemas lack",
       tool(exclusive),
@@ -101,26 +97,22 @@ describe("Gemini's wire refuses", () => {
     [
       "another keyword",
       tool({ type: "object", properties: {}, additionalProperties: false }),
-      'Unknown name "additionalProperties"',
+      'name "additionalProperties"',
     ],
-    [
-      "an unknown role",
-      { contents: [{ role: "assistant", parts: [{ text: "x" }] }] },
-      "Please use a valid role",
-    ],
+    ["an unknown role", { contents: [{ role: "assistant", parts: [{ text: "x" }] }] }, "use a valid role"],
     ["an end with the model's words", conversation(says({ text: "so" })), "end with a user role"],
     [
-      "fewer results than calls",
+      "too few results",
       conversation(says(signed, unsigned), user(result())),
-      "number of function response parts is equal",
+      "number of function response parts",
     ],
     [
       "a result without its call",
       conversation(says({ text: "so" }), user(result())),
-      "immediately after a function call turn",
+      "after a function call turn",
     ],
     [
-      "the result of another tool",
+      "another tool's result",
       conversation(says(signed), user(result("walk"))),
       "function response name 'walk'",
     ],
@@ -132,23 +124,15 @@ describe("Gemini's wire refuses", () => {
     [
       "a foreign signature",
       conversation(says({ ...unsigned, thoughtSignature: "x" }), user(result())),
-      "signature is not valid",
+      "is not valid",
     ],
     [
       "an image that is none",
       { contents: [user({ inlineData: { mimeType: "image/png", data: "AAAA" } })] },
       "Unable to process input image",
     ],
-    [
-      "too large a limit",
-      { generationConfig: { maxOutputTokens: 9_000 } },
-      "supported range is from 1 (inclusive) to 8001 (exclusive)",
-    ],
-    [
-      "more than the window",
-      { contents: [user({ text: " word".repeat(1_001) })] },
-      "exceeds the maximum number of tokens allowed (1000)",
-    ],
+    ["too large a limit", { generationConfig: { maxOutputTokens: 9_000 } }, "from 1 (inclusive) to 8001"],
+    ["more than the window", { contents: [user({ text: " word".repeat(1_001) })] }, "tokens allowed (1000)"],
   ])("%s", async (_, more, message) => {
     expect(await post(more)).toContain(message);
   });

@@ -17,6 +17,10 @@ const withBody = (statusCode: number, body: unknown, responseHeaders: Record<str
     responseHeaders,
   });
 const chat = { ...context, api: "chat" } as const;
+/** A body as most services send it. */
+const error = (message: string, more: object = {}) => ({ error: { message, ...more } });
+/** An event of Anthropic's. */
+const inStream = (type: string, message: string) => ({ type: "error", ...error(message, { type }) });
 
 describe("errors as services really send them [S15]", () => {
   it("treats Google's free tier as a rate limit with the stated wait", () => {
@@ -36,48 +40,11 @@ describe("errors as services really send them [S15]", () => {
   });
 
   it.each([
-    [
-      "OpenAI",
-      429,
-      {
-        error: {
-          message: "You exceeded your current quota.",
-          type: "insufficient_quota",
-          code: "insufficient_quota",
-        },
-      },
-    ],
-    [
-      "Anthropic",
-      400,
-      {
-        type: "error",
-        error: {
-          type: "invalid_request_error",
-          message: "Your credit balance is too low to access the Anthropic API.",
-        },
-      },
-    ],
-    [
-      "DeepSeek",
-      402,
-      { error: { message: "Insufficient Balance", type: "unknown_error", code: "invalid_request_error" } },
-    ],
-    [
-      "Moonshot",
-      429,
-      {
-        error: {
-          type: "exceeded_current_quota_error",
-          message: "Your account is suspended, please check your plan and billing details",
-        },
-      },
-    ],
-    [
-      "OpenRouter",
-      402,
-      { error: { code: 402, message: "This request requires more credits, or fewer max_tokens." } },
-    ],
+    ["OpenAI", 429, error("You exceeded your current quota.", { code: "insufficient_quota" })],
+    ["Anthropic", 400, error("Your credit balance is too low.", { type: "invalid_request_error" })],
+    ["DeepSeek", 402, error("Insufficient Balance", { code: "invalid_request_error" })],
+    ["Moonshot", 429, error("Your account is suspended.", { type: "exceeded_current_quota_error" })],
+    ["OpenRouter", 402, error("This request requires more credits.", { code: 402 })],
   ])("reports for %s that the account is used up", (_, status, body) => {
     expect(toModelError(withBody(status, body), chat)).toMatchObject({
       class: "quota",
@@ -86,61 +53,41 @@ describe("errors as services really send them [S15]", () => {
   });
 
   it("treats a 403 of moderation as a refusal of the request, not of the key", () => {
-    const flagged = {
-      error: {
-        code: 403,
-        message: 'Your chosen model requires moderation and your input was flagged for "violence"',
-        metadata: { reasons: ["violence"], flagged_input: "…" },
-      },
-    };
+    const words = 'Your chosen model requires moderation and your input was flagged for "violence"';
+    const flagged = error(words, { code: 403, metadata: { reasons: ["violence"], flagged_input: "…" } });
     expect(toModelError(withBody(403, flagged), chat).class).toBe("rejected");
   });
 
   it("reports that a 403 with a page came from a proxy or firewall", () => {
     const page = "<!DOCTYPE html><html><body>Sorry, you have been blocked</body></html>";
-    const error = toModelError(withBody(403, page), context);
-    expect(error.class).toBe("rejected");
-    expect(error.message).toMatch(/proxy or firewall.*Sorry, you have been blocked/);
-    expect(error.message).not.toContain("OPENAI_API_KEY");
+    const { class: kind, message } = toModelError(withBody(403, page), context);
+    expect(kind).toBe("rejected");
+    expect(message).toMatch(/proxy or firewall.*Sorry, you have been blocked/);
+    expect(message).not.toContain("OPENAI_API_KEY");
   });
 
   it("fails on llama.cpp without its template engine, and says how to start it", () => {
-    const error = toModelError(
-      withBody(500, {
-        error: { code: 500, message: "tools param requires --jinja flag", type: "server_error" },
-      }),
-      chat,
-    );
-    expect(error).toMatchObject({
+    const body = error("tools param requires --jinja flag", { code: 500, type: "server_error" });
+    expect(toModelError(withBody(500, body), chat)).toMatchObject({
       class: "rejected",
       message: expect.stringContaining("Start llama-server with --jinja"),
     });
   });
 
   it.each([
-    [498, { error: { message: "Flex tier capacity exceeded", code: "capacity_exceeded" } }, "rate-limit"],
-    [
-      400,
-      { error: { message: "Failed to call a function. See 'failed_generation'.", code: "tool_use_failed" } },
-      "malformed",
-    ],
+    [498, error("Flex tier capacity exceeded", { code: "capacity_exceeded" }), "rate-limit"],
+    [400, error("Failed to call a function.", { code: "tool_use_failed" }), "malformed"],
     [400, { message: "Too many tokens, please wait before trying again." }, "rate-limit"],
     [
       500,
-      {
-        error: { message: "Jinja Exception: System message must be at the beginning", type: "server_error" },
-      },
+      error("Jinja Exception: System message must be at the beginning", { type: "server_error" }),
       "rejected",
     ],
     [405, { detail: "Method Not Allowed" }, "not-found"],
     [501, { error: "Not Implemented" }, "not-found"],
-    [400, { error: { message: "Model Not Exist", type: "invalid_request_error" } }, "not-found"],
-    [400, { error: { message: "foo/bar is not a valid model ID", code: 400 } }, "not-found"],
-    [
-      503,
-      { error: { message: "The model is overloaded. Please try again later.", status: "UNAVAILABLE" } },
-      "unavailable",
-    ],
+    [400, error("Model Not Exist", { type: "invalid_request_error" }), "not-found"],
+    [400, error("foo/bar is not a valid model ID", { code: 400 }), "not-found"],
+    [503, error("The model is overloaded.", { status: "UNAVAILABLE" }), "unavailable"],
   ])("%i %o is %s", (status, body, kind) => {
     expect(toModelError(withBody(status, body), chat).class).toBe(kind);
   });
@@ -148,58 +95,44 @@ describe("errors as services really send them [S15]", () => {
   it.each([404, 405, 501])(
     "says at %i on /responses that the server may speak chat completions only [S22]",
     (status) => {
-      const error = toModelError(withBody(status, { detail: "Not Found" }), context);
-      expect(error).toMatchObject({ class: "not-found", message: expect.stringContaining("api: chat") });
+      const words = expect.stringContaining("api: chat") as string;
+      const found = toModelError(withBody(status, { detail: "Not Found" }), context);
+      expect(found).toMatchObject({ class: "not-found", message: words });
     },
   );
 
   it.each([
-    [{ type: "error", error: { type: "overloaded_error", message: "Overloaded" } }, "unavailable"],
-    [
-      {
-        type: "error",
-        error: { type: "rate_limit_error", message: "This request would exceed your rate limit" },
-      },
-      "rate-limit",
-    ],
-    [{ type: "error", error: { type: "invalid_request_error", message: "messages: bad" } }, "rejected"],
-    [{ type: "error", error: { type: "authentication_error", message: "invalid x-api-key" } }, "credentials"],
-    [{ response: { error: { code: "server_error", message: "An error occurred" } } }, "unavailable"],
-    [{ response: { error: { code: "cyber_policy", message: "This was flagged" } } }, "rejected"],
-    [{ response: { error: { code: "invalid_prompt", message: "Invalid prompt" } } }, "rejected"],
+    [inStream("overloaded_error", "Overloaded"), "unavailable"],
+    [inStream("rate_limit_error", "This request would exceed your rate limit"), "rate-limit"],
+    [inStream("invalid_request_error", "messages: bad"), "rejected"],
+    [inStream("authentication_error", "invalid x-api-key"), "credentials"],
+    [{ response: error("An error occurred", { code: "server_error" }) }, "unavailable"],
+    [{ response: error("This was flagged", { code: "cyber_policy" }) }, "rejected"],
+    [{ response: error("Invalid prompt", { code: "invalid_prompt" }) }, "rejected"],
     [{ code: 502, message: "Provider disconnected" }, "unavailable"],
     [{ code: 429, message: "Provider returned error" }, "rate-limit"],
     [{ code: "rate_limit_exceeded", message: "Rate limit reached. Please try again in 4s." }, "rate-limit"],
-  ])("reads the error %o in mid-stream as %s", (error, kind) => {
-    expect(toModelError(error, context).class).toBe(kind);
+  ])("reads the error %o in mid-stream as %s", (sent, kind) => {
+    expect(toModelError(sent, context).class).toBe(kind);
   });
 
   it("reads the underlying provider's error from a router [S12]", () => {
-    const raw = JSON.stringify({ error: { message: "prompt is too long: 213462 tokens > 200000 maximum" } });
-    const body = {
-      error: { code: 400, message: "Provider returned error", metadata: { raw, provider_name: "x" } },
-    };
+    const raw = JSON.stringify(error("prompt is too long: 213462 tokens > 200000 maximum"));
+    const body = error("Provider returned error", { code: 400, metadata: { raw, provider_name: "x" } });
     expect(toModelError(withBody(400, body), chat)).toMatchObject({
       class: "overflow",
       message: expect.stringContaining("213462 tokens"),
     });
     // The same in mid-stream, if it comes without a body.
     expect(toModelError(body.error, chat).class).toBe("overflow");
-    const plain = {
-      error: { code: 502, message: "Provider returned error", metadata: { raw: "upstream died" } },
-    };
+    const plain = error("Provider returned error", { code: 502, metadata: { raw: "upstream died" } });
     expect(toModelError(withBody(502, plain), chat).message).toContain("upstream died");
   });
 
   it("waits as a router's body states if its headers do not", () => {
     const reset = String(context.now + 30_000);
-    const body = {
-      error: {
-        code: 429,
-        message: "Rate limit exceeded: free-models-per-min.",
-        metadata: { headers: { "X-RateLimit-Remaining": "0", "X-RateLimit-Reset": reset } },
-      },
-    };
+    const headers = { "X-RateLimit-Remaining": "0", "X-RateLimit-Reset": reset };
+    const body = error("Rate limit exceeded: free-models-per-min.", { code: 429, metadata: { headers } });
     expect(toModelError(withBody(429, body), chat)).toMatchObject({
       class: "rate-limit",
       retryAfterMs: 30_000,
@@ -211,13 +144,13 @@ describe("errors as services really send them [S15]", () => {
       expect(toModelError(withBody(400, body), { ...chat, nearWindow: true }).class).toBe("overflow");
       expect(toModelError(withBody(400, body), chat).class).toBe("rejected");
     }
-    const withWords = withBody(400, { error: { message: "bad schema" } });
+    const withWords = withBody(400, error("bad schema"));
     expect(toModelError(withWords, { ...chat, nearWindow: true }).class).toBe("rejected");
   });
 
   it("names the refusing provider's variable and setting", () => {
     const provider = { name: "groq", keyEnv: "GROQ_API_KEY", baseUrl: "https://api.groq.com/openai/v1" };
-    const refused = toModelError(withBody(401, { error: { message: "Invalid API Key" } }), {
+    const refused = toModelError(withBody(401, error("Invalid API Key")), {
       ...chat,
       provider,
     }).message;

@@ -22,11 +22,7 @@ describe("the service tier that answered", () => {
     ],
     ["chat", [{ choices: [], service_tier: "priority" }], "priority"],
     ["messages", [{ type: "message_start", message: { usage: { service_tier: "standard" } } }], "standard"],
-    [
-      "a server that does not say, or not yet",
-      [{ choices: [] }, { response: { service_tier: "auto" } }],
-      undefined,
-    ],
+    ["a server that says nothing yet", [{ choices: [] }, { response: { service_tier: "auto" } }], undefined],
   ])("is read from %s", (_, events, name) => {
     expect(served(...events)).toBe(name);
   });

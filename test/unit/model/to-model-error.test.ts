@@ -132,11 +132,9 @@ describe("provider errors by class [case 12] [A19] [R31]", () => {
   });
 });
 
-describe("a proxy's error page", () => {
-  it("is shown as text without its markup", () => {
-    const page = "<html><head><style>b{}</style></head><body><h1>502 Bad\n Gateway</h1></body></html>";
-    const error = toModelError(apiError(502, "Bad Gateway", { responseBody: page }), context);
-    expect(error.message).toContain("502 Bad Gateway");
-    expect(error.message).not.toContain("<");
-  });
+it("a proxy's error page is shown as text without its markup", () => {
+  const page = "<html><head><style>b{}</style></head><body><h1>502 Bad\n Gateway</h1></body></html>";
+  const error = toModelError(apiError(502, "Bad Gateway", { responseBody: page }), context);
+  expect(error.message).toContain("502 Bad Gateway");
+  expect(error.message).not.toContain("<");
 });

@@ -1,33 +1,27 @@
 import { describe, expect, it } from "vitest";
 import { reportedCostUsd, trustedUsage, usageInChunk } from "../../../activities/model/usage.ts";
 
-describe("usage [R43]", () => {
-  it("keeps a plausible bill, cached within input and reasoning within output", () => {
-    expect(
-      trustedUsage(
-        {
-          inputTokens: 2_000,
-          outputTokens: 50,
-          inputTokenDetails: { cacheReadTokens: 1_024 },
-          outputTokenDetails: { reasoningTokens: 10 },
-        },
-        128_000,
-      ),
-    ).toEqual({ input: 2_000, output: 50, cached: 1_024, reasoning: 10 });
-  });
+/** A bill as the SDK gives it. */
+const bill = (inputTokens: number, outputTokens: number, [read, written, reasoning]: readonly number[]) => ({
+  inputTokens,
+  outputTokens,
+  inputTokenDetails: { cacheReadTokens: read, cacheWriteTokens: written },
+  outputTokenDetails: { reasoningTokens: reasoning },
+});
 
-  it("limits the parts of a figure to the figure", () => {
-    expect(
-      trustedUsage(
-        {
-          inputTokens: 100,
-          outputTokens: 5,
-          inputTokenDetails: { cacheReadTokens: 90, cacheWriteTokens: 60 },
-          outputTokenDetails: { reasoningTokens: NaN },
-        },
-        128_000,
-      ),
-    ).toEqual({ input: 100, output: 5, cached: 90, cacheWrite: 10, reasoning: 0 });
+describe("usage [R43]", () => {
+  it.each([
+    ["keeps a plausible one", bill(2_000, 50, [1_024, 0, 10]), [2_000, 50, 1_024, 0, 10]],
+    ["limits the parts of a figure to the figure", bill(100, 5, [90, 60, NaN]), [100, 5, 90, 10, 0]],
+    ["counts whole tokens, as they are stored", bill(812.4, 12.5, [100.6, 3.2, 2.5]), [812, 13, 101, 3, 3]],
+  ])("%s", (_, given, [input, output, cached, cacheWrite, reasoning]) => {
+    expect(trustedUsage(given, 128_000)).toEqual({
+      input,
+      output,
+      cached,
+      reasoning,
+      ...(cacheWrite === 0 ? {} : { cacheWrite }),
+    });
   });
 
   it.each([
@@ -38,26 +32,10 @@ describe("usage [R43]", () => {
     ["of zero input", { inputTokens: 0, outputTokens: 7 }],
     ["negative", { inputTokens: -1, outputTokens: 7 }],
     ["infinite", { inputTokens: Infinity, outputTokens: 7 }],
+    ["less than a token", { inputTokens: 0.3, outputTokens: 1 }],
     ["more than ten windows", { inputTokens: 1_280_001, outputTokens: 7 }],
   ])("rejects a bill that is %s", (_, usage) => {
     expect(trustedUsage(usage, 128_000)).toBeUndefined();
-  });
-
-  it("counts whole tokens, as they are stored, also of a server that estimates", () => {
-    const estimate = {
-      inputTokens: 812.4,
-      outputTokens: 12.5,
-      inputTokenDetails: { cacheReadTokens: 100.6, cacheWriteTokens: 3.2 },
-      outputTokenDetails: { reasoningTokens: 2.5 },
-    };
-    expect(trustedUsage(estimate, 128_000)).toEqual({
-      input: 812,
-      output: 13,
-      cached: 101,
-      cacheWrite: 3,
-      reasoning: 3,
-    });
-    expect(trustedUsage({ inputTokens: 0.3, outputTokens: 1 }, 128_000)).toBeUndefined();
   });
 
   it("accepts exactly ten windows", () => {
@@ -75,58 +53,25 @@ const chat = (raw: Record<string, unknown>) => ({
 });
 
 describe("forms of usage [S18] [R9]", () => {
+  const prompt = { prompt_tokens: 900, completion_tokens: 7 };
+  const hits = { prompt_cache_hit_tokens: 640, prompt_cache_miss_tokens: 260 };
+  const anthropic = { cache_read_input_tokens: 50, cache_creation_input_tokens: 300 };
+  const written = { prompt_tokens_details: { cached_tokens: 0, cache_write_tokens: 800 } };
+
   it.each([
-    [
-      "Moonshot: cached on top",
-      { prompt_tokens: 900, completion_tokens: 7, cached_tokens: 512 },
-      { input: 900, output: 7, cached: 512 },
-    ],
-    [
-      "DeepSeek: hits next to the sum",
-      {
-        prompt_tokens: 900,
-        completion_tokens: 7,
-        prompt_cache_hit_tokens: 640,
-        prompt_cache_miss_tokens: 260,
-      },
-      { input: 900, output: 7, cached: 640 },
-    ],
-    [
-      "DeepSeek: hits and misses alone",
-      { completion_tokens: 7, prompt_cache_hit_tokens: 640, prompt_cache_miss_tokens: 260 },
-      { input: 900, output: 7, cached: 640 },
-    ],
-    [
-      "OpenRouter: written to the cache",
-      {
-        prompt_tokens: 900,
-        completion_tokens: 7,
-        prompt_tokens_details: { cached_tokens: 0, cache_write_tokens: 800 },
-      },
-      { input: 900, output: 7, cached: 0, cacheWrite: 800 },
-    ],
-    [
-      "LiteLLM: Anthropic's fields next to the whole input",
-      {
-        prompt_tokens: 900,
-        completion_tokens: 7,
-        cache_read_input_tokens: 500,
-        cache_creation_input_tokens: 300,
-      },
-      { input: 900, output: 7, cached: 500, cacheWrite: 300 },
-    ],
+    ["Moonshot: cached on top", { ...prompt, cached_tokens: 512 }, { cached: 512 }],
+    ["DeepSeek: hits next to the sum", { ...prompt, ...hits }, { cached: 640 }],
+    ["DeepSeek: hits and misses alone", { completion_tokens: 7, ...hits }, { cached: 640 }],
+    ["OpenRouter: written to the cache", { ...prompt, ...written }, { cached: 0, cacheWrite: 800 }],
+    ["LiteLLM: Anthropic's next to all", { ...prompt, ...anthropic }, { cached: 50, cacheWrite: 300 }],
     [
       "Anthropic's own, without its cache",
-      { input_tokens: 100, output_tokens: 7, cache_read_input_tokens: 50, cache_creation_input_tokens: 300 },
-      { input: 450, output: 7, cached: 50, cacheWrite: 300 },
+      { input_tokens: 100, output_tokens: 7, ...anthropic },
+      { input: 450, cached: 50, cacheWrite: 300 },
     ],
-    [
-      "input counted without the cache",
-      { prompt_tokens: 100, completion_tokens: 7, cached_tokens: 800 },
-      { input: 900, output: 7, cached: 800 },
-    ],
+    ["no cache in the input", { ...prompt, prompt_tokens: 100, cached_tokens: 800 }, { cached: 800 }],
   ])("reads %s", (_, raw, usage) => {
-    expect(trustedUsage(chat(raw), 128_000)).toEqual({ reasoning: 0, ...usage });
+    expect(trustedUsage(chat(raw), 128_000)).toEqual({ input: 900, output: 7, reasoning: 0, ...usage });
   });
 
   it("uses the SDK's own figure for cache writes", () => {

@@ -20,12 +20,7 @@ describe("an answer's meaning", () => {
     ["words", [ask], { text: " 8080 " }, { how: "answered", text: "8080" }],
     ["a bare string", [ask], "8080", { how: "answered", text: "8080" }],
     ["an option by number", [choice], { option: 2 }, { how: "answered", text: "pnpm" }],
-    [
-      "an option by its words",
-      [choice],
-      { text: "NPM", by: "ann" },
-      { how: "answered", text: "npm", by: "ann" },
-    ],
+    ["an option in words", [choice], { text: "NPM", by: "ann" }, { how: "answered", text: "npm", by: "ann" }],
     ["no answer", [choice], { action: "decline" }, { how: "declined" }],
     ["leave", [approval], { action: "allow" }, { how: "allowed" }],
     ["permanent approval", [approval], { action: "allow-always" }, { how: "allowed", always: true }],

@@ -4,8 +4,15 @@ import { acceptedSchema } from "../../../activities/tools/accepted-schema.ts";
 import { schemaProblem } from "../../support/model-server/schema-problem.ts";
 
 const text = { type: "string" };
+const number = { type: "number" };
+const object = (properties: object) => ({ type: "object", properties });
 const shown = (schema: Record<string, unknown>) => acceptedSchema(schema).inputSchema;
-const withOne = (one: unknown) => ({ type: "object", properties: { one } });
+const one = (given: unknown) => object({ one: given });
+/** An array of these items, or of items that are not described. */
+const list = (...[items]: readonly unknown[]) => ({
+  type: "array",
+  ...(items === undefined ? {} : { items }),
+});
 
 it("leaves a schema as it is that every provider takes", () => {
   const schema = {
@@ -23,60 +30,44 @@ it("leaves a schema as it is that every provider takes", () => {
 });
 
 it.each([
-  ["no arguments", {}, { type: "object", properties: {} }],
-  ["another type", { type: "string" }, { type: "object", properties: {} }],
-  ["properties that are none", { properties: ["a"] }, { type: "object", properties: {} }],
-  [
-    "required among the properties",
-    { properties: { coin: text, required: ["coin"] } },
-    { type: "object", properties: { coin: text } },
-  ],
-  ["a list of anything", withOne({ type: "array" }), withOne({ type: "array", items: {} })],
-  [
-    "a list or nothing",
-    withOne({ type: ["array", "null"] }),
-    withOne({ type: ["array", "null"], items: {} }),
-  ],
-  [
-    "a list in a list",
-    withOne({ type: "array", items: { type: "array" } }),
-    withOne({ type: "array", items: { type: "array", items: {} } }),
-  ],
-  [
-    "a tuple of older drafts",
-    withOne({ type: "array", items: [text, { type: "number" }] }),
-    withOne({ type: "array", items: { anyOf: [text, { type: "number" }] } }),
-  ],
-  ["required as a flag", withOne({ ...text, required: true }), withOne(text)],
+  ["no arguments", {}, object({})],
+  ["another type", { type: "string" }, object({})],
+  ["properties that are none", { properties: ["a"] }, object({})],
+  ["required as a name", { properties: { coin: text, required: ["coin"] } }, object({ coin: text })],
+  ["a list of anything", one(list()), one(list({}))],
+  ["a list or null", one({ type: ["array", "null"] }), one({ type: ["array", "null"], items: {} })],
+  ["a list in a list", one(list(list())), one(list(list({})))],
+  ["a tuple of older drafts", one(list([text, number])), one(list({ anyOf: [text, number] }))],
+  ["required as a flag", one({ ...text, required: true }), one(text)],
   [
     "bounds of older drafts",
-    withOne({ type: "number", minimum: 0, exclusiveMinimum: true }),
-    withOne({ type: "number", minimum: 0 }),
+    one({ ...number, minimum: 0, exclusiveMinimum: true }),
+    one({ ...number, minimum: 0 }),
   ],
-  ["a type of no draft", withOne({ type: "str", description: "A." }), withOne({ description: "A." })],
-  ["an empty choice", withOne({ type: "string", enum: [] }), withOne(text)],
+  ["a type of no draft", one({ type: "str", description: "A." }), one({ description: "A." })],
+  ["an empty choice", one({ type: "string", enum: [] }), one(text)],
   [
     "values of the wrong kind",
-    withOne({ ...text, description: null, minLength: "1", maxLength: null, examples: "a", title: ["A"] }),
-    withOne(text),
+    one({ ...text, description: null, minLength: "1", maxLength: null, examples: "a", title: ["A"] }),
+    one(text),
   ],
-  ["a type that is no word", withOne({ type: { toString: 1, valueOf: 1 } }), withOne({})],
-  ["a type in two lists", withOne({ type: [["object"]] }), withOne({})],
-  ["the same twice", withOne({ type: ["null", "null"] }), withOne({ type: ["null"] })],
+  ["a type that is no word", one({ type: { toString: 1, valueOf: 1 } }), one({})],
+  ["a type in two lists", one({ type: [["object"]] }), one({})],
+  ["the same twice", one({ type: ["null", "null"] }), one({ type: ["null"] })],
   [
     "what requires nothing",
-    withOne({ properties: { a: text }, required: ["a", "a", "b"] }),
-    withOne({ properties: { a: text }, required: ["a"] }),
+    one({ properties: { a: text }, required: ["a", "a", "b"] }),
+    one({ properties: { a: text }, required: ["a"] }),
   ],
   [
     "references to nothing",
-    withOne({ anyOf: [{ $ref: "#/$defs/gone" }, { $ref: "other.json" }, { $ref: 1 }] }),
-    withOne({ anyOf: [{}, {}, {}] }),
+    one({ anyOf: [{ $ref: "#/$defs/gone" }, { $ref: "other.json" }, { $ref: 1 }] }),
+    one({ anyOf: [{}, {}, {}] }),
   ],
   [
     "a name and dialect of its own",
-    withOne({ ...text, $schema: "http://json-schema.org/draft-07/schema#", $id: "x" }),
-    withOne(text),
+    one({ ...text, $schema: "http://json-schema.org/draft-07/schema#", $id: "x" }),
+    one(text),
   ],
 ])("corrects what providers refuse: %s", (_what, given, expected) => {
   expect(shown(given)).toEqual(expected);
@@ -155,7 +146,7 @@ it("reads schemas that refer to themselves or are nested without end", () => {
   });
   let deep: Record<string, unknown> = text;
   for (let level = 0; level < 5_000; level += 1) deep = { not: deep };
-  expect(JSON.stringify(shown(withOne(deep))).length).toBeLessThan(1_000);
+  expect(JSON.stringify(shown(one(deep))).length).toBeLessThan(1_000);
 });
 
 /** Schemas as every provider takes them: arguments are objects, lists of something, alternatives or anything. */
@@ -186,7 +177,7 @@ const valid = fc.letrec<{ one: Record<string, unknown>; map: object }>((tie) => 
 it("leaves any schema as it is that every provider takes", () => {
   fc.assert(
     fc.property(valid.map, (properties) => {
-      const schema = { ...withOne({ properties }), $defs: { a: text } };
+      const schema = { ...one({ properties }), $defs: { a: text } };
       expect(shown(schema)).toEqual(schema);
     }),
   );

@@ -115,12 +115,10 @@ describe("apply_patch", () => {
   });
 });
 
-describe("the fake sandbox's files", () => {
-  it("describe and remove a link itself, as the sandbox does", async () => {
-    await put("target.txt", "kept\n");
-    await symlink("target.txt", path.join(sandbox.root, "link"));
-    expect(await sandbox.files.stat("link")).toMatchObject({ kind: "link", target: "target.txt" });
-    expect(await sandbox.files.remove("link")).toEqual({ ok: true });
-    expect(await readdir(sandbox.root)).toEqual(["target.txt"]);
-  });
+it("the fake sandbox's files describe and remove a link itself, as the sandbox does", async () => {
+  await put("target.txt", "kept\n");
+  await symlink("target.txt", path.join(sandbox.root, "link"));
+  expect(await sandbox.files.stat("link")).toMatchObject({ kind: "link", target: "target.txt" });
+  expect(await sandbox.files.remove("link")).toEqual({ ok: true });
+  expect(await readdir(sandbox.root)).toEqual(["target.txt"]);
 });

@@ -2,11 +2,15 @@ import { readFile, symlink } from "node:fs/promises";
 import path from "node:path";
 import { describe, expect, it } from "vitest";
 import { defaultLimits } from "../../../activities/tools/index.ts";
+import type { ToolContext } from "../../../activities/tools/tool.ts";
 import { callTool, useFakeSandbox, putFile } from "../../support/tool-context.ts";
 
 const sandbox = useFakeSandbox();
 
 const put = (name: string, content: string | Uint8Array) => putFile(sandbox, name, content);
+/** What a call shows the model. */
+const shown = async (name: string, input: unknown, overrides?: Partial<ToolContext>) =>
+  (await callTool(sandbox, name, input, overrides)).text;
 
 describe("read_file", () => {
   it("numbers the lines and pages with offset and limit", async () => {
@@ -17,15 +21,13 @@ describe("read_file", () => {
     expect(first.text).toContain("go on with offset=2001");
     const last = await callTool(sandbox, "read_file", { path: "a.txt", offset: 4_999, limit: 10 });
     expect(last.text).toBe("4999\tline 4999\n5000\tline 5000\n\n(end of the file: 5000 lines)");
-    expect((await callTool(sandbox, "read_file", { path: "a.txt", offset: 5_001 })).text).toContain(
-      "has 5000 lines",
-    );
+    expect(await shown("read_file", { path: "a.txt", offset: 5_001 })).toContain("has 5000 lines");
   });
 
   it("returns exactly the file's lines if their number is the limit", async () => {
     await put("a.txt", "1\n2\n3\n");
-    expect((await callTool(sandbox, "read_file", { path: "a.txt", limit: 3 })).text).toBe("1\t1\n2\t2\n3\t3");
-    expect((await callTool(sandbox, "read_file", { path: "a.txt", limit: 2 })).text).toContain("offset=3");
+    expect(await shown("read_file", { path: "a.txt", limit: 3 })).toBe("1\t1\n2\t2\n3\t3");
+    expect(await shown("read_file", { path: "a.txt", limit: 2 })).toContain("offset=3");
   });
 
   it("cuts a line of more than 2,000 characters on a code point and states its length [R28]", async () => {
@@ -46,7 +48,7 @@ describe("read_file", () => {
   it("reads lines far into a large file, to its end and no further", async () => {
     await put("a.txt", Array.from({ length: 300_000 }, (_value, index) => `line ${index + 1}\n`).join(""));
     const read = async (offset: number, limit?: number): Promise<string> =>
-      (await callTool(sandbox, "read_file", { path: "a.txt", offset, limit })).text;
+      await shown("read_file", { path: "a.txt", offset, limit });
     expect(await read(200_000, 2)).toContain(
       "200000\tline 200000\n200001\tline 200001\n\n(lines 200000-200001",
     );
@@ -55,14 +57,12 @@ describe("read_file", () => {
     );
     expect(await read(300_001)).toContain("has 300000 lines");
     await put("b.txt", `${"short\n".repeat(200_000)}${"x".repeat(9_000_000)}\nlast\n`);
-    expect((await callTool(sandbox, "read_file", { path: "b.txt", offset: 200_001 })).text).toContain(
-      "line 200001 goes on",
-    );
+    expect(await shown("read_file", { path: "b.txt", offset: 200_001 })).toContain("line 200001 goes on");
   });
 
   it("stops reading an endless line [R28]", async () => {
     await put("a.txt", "x".repeat(12_000_000));
-    expect((await callTool(sandbox, "read_file", { path: "a.txt" })).text).toContain("line 1 goes on");
+    expect(await shown("read_file", { path: "a.txt" })).toContain("line 1 goes on");
   });
 
   it("describes a binary file, an image, an empty file and a folder", async () => {
@@ -70,32 +70,28 @@ describe("read_file", () => {
     await put("i.txt", Buffer.from("89504e470d0a1a0a0000", "hex"));
     await put("e", "");
     await put("d/x", "");
-    expect((await callTool(sandbox, "read_file", { path: "b" })).text).toContain("binary file (6 B)");
-    expect((await callTool(sandbox, "read_file", { path: "i.txt" })).text).toContain("view_image");
+    expect(await shown("read_file", { path: "b" })).toContain("binary file (6 B)");
+    expect(await shown("read_file", { path: "i.txt" })).toContain("view_image");
     expect(await callTool(sandbox, "read_file", { path: "e" })).toMatchObject({
       outcome: "completed",
       text: "(e is empty)",
     });
-    expect((await callTool(sandbox, "read_file", { path: "d" })).text).toContain("list_directory");
-    expect((await callTool(sandbox, "read_file", { path: "nope" })).text).toContain("glob_files");
+    expect(await shown("read_file", { path: "d" })).toContain("list_directory");
+    expect(await shown("read_file", { path: "nope" })).toContain("glob_files");
   });
 
   it("shows invalid UTF-8 as U+FFFD and reports CRLF", async () => {
     await put("a.txt", Buffer.from("caf\u00e9\r\nb\r\n", "latin1"));
-    expect((await callTool(sandbox, "read_file", { path: "a.txt" })).text).toBe(
-      "1\tcaf\uFFFD\n2\tb\n\n(lines end in CRLF)",
-    );
+    expect(await shown("read_file", { path: "a.txt" })).toBe("1\tcaf\uFFFD\n2\tb\n\n(lines end in CRLF)");
   });
 });
 
 describe("write_file", () => {
   it("creates folders, and says whether it created or replaced the file", async () => {
-    expect((await callTool(sandbox, "write_file", { path: "a/b/c.txt", content: "1\n2\n" })).text).toBe(
+    expect(await shown("write_file", { path: "a/b/c.txt", content: "1\n2\n" })).toBe(
       "Created a/b/c.txt (2 lines, 4 B).",
     );
-    expect((await callTool(sandbox, "write_file", { path: "a/b/c.txt", content: "" })).text).toContain(
-      "Replaced",
-    );
+    expect(await shown("write_file", { path: "a/b/c.txt", content: "" })).toContain("Replaced");
   });
 
   it("refuses a placeholder for existing content, and keeps the file", async () => {
@@ -109,43 +105,23 @@ describe("write_file", () => {
   });
 });
 
-describe("edit_file", () => {
-  it("applies every one of many concurrent edits to one file [case 26]", async () => {
-    const names = Array.from({ length: 12 }, (_value, index) => `<${index}>`);
-    await put("a.txt", names.join("\n"));
-    const results = await Promise.all(
-      names.map((name) =>
-        callTool(sandbox, "edit_file", { path: "a.txt", old_string: name, new_string: `${name}!` }),
-      ),
-    );
-    expect(results.map(({ outcome }) => outcome)).toEqual(names.map(() => "completed"));
-    expect(await readFile(path.join(sandbox.root, "a.txt"), "utf8")).toBe(
-      names.map((name) => `${name}!`).join("\n"),
-    );
-  });
-
-  it("refuses a file that is not UTF-8, which it would damage", async () => {
-    const bytes = Buffer.from("caf\u00e9", "latin1");
-    await put("a.txt", bytes);
-    expect(
-      (await callTool(sandbox, "edit_file", { path: "a.txt", old_string: "caf", new_string: "x" })).text,
-    ).toContain("not UTF-8");
-    expect(await readFile(path.join(sandbox.root, "a.txt"))).toEqual(bytes);
-  });
+it("edit_file refuses a file that is not UTF-8, which it would damage", async () => {
+  const bytes = Buffer.from("caf\u00e9", "latin1");
+  await put("a.txt", bytes);
+  expect(await shown("edit_file", { path: "a.txt", old_string: "caf", new_string: "x" })).toContain(
+    "not UTF-8",
+  );
+  expect(await readFile(path.join(sandbox.root, "a.txt"))).toEqual(bytes);
 });
 
-describe("list_directory", () => {
-  it("lists folders first, shows sizes and link targets, and limits the number", async () => {
-    await put("z/x", "");
-    await put("b.txt", "12345");
-    await symlink("b.txt", path.join(sandbox.root, "a"));
-    await put('n\n"q', "");
-    expect((await callTool(sandbox, "list_directory", {})).text).toBe(
-      'z/\na -> b.txt\nb.txt  5 B\n"n\\n\\"q"  0 B',
-    );
-    const limits = { ...defaultLimits("list_directory"), maxMatches: 2 };
-    expect((await callTool(sandbox, "list_directory", {}, { limits })).text).toContain("(2 more entries");
-    expect((await callTool(sandbox, "list_directory", { path: "b.txt" })).text).toContain("read_file");
-    expect((await callTool(sandbox, "list_directory", { path: "../.." })).outcome).toBe("error");
-  });
+it("list_directory lists folders first, shows sizes and link targets, and limits the number", async () => {
+  await put("z/x", "");
+  await put("b.txt", "12345");
+  await symlink("b.txt", path.join(sandbox.root, "a"));
+  await put('n\n"q', "");
+  expect(await shown("list_directory", {})).toBe('z/\na -> b.txt\nb.txt  5 B\n"n\\n\\"q"  0 B');
+  const limits = { ...defaultLimits("list_directory"), maxMatches: 2 };
+  expect(await shown("list_directory", {}, { limits })).toContain("(2 more entries");
+  expect(await shown("list_directory", { path: "b.txt" })).toContain("read_file");
+  expect((await callTool(sandbox, "list_directory", { path: "../.." })).outcome).toBe("error");
 });

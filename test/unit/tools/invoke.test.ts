@@ -10,13 +10,18 @@ import {
   toolRegistry,
   toolSpecs,
 } from "../../../activities/tools/index.ts";
-import { aboutCall, invokeTool } from "../../../activities/tools/invoke.ts";
+import {
+  aboutCall,
+  invokeTool,
+  type InvokedTool,
+  type InvokeOptions,
+} from "../../../activities/tools/invoke.ts";
 import { typedTool, type ToolContext, type ToolResult } from "../../../activities/tools/tool.ts";
 import { callTool, createFakeMemory, useFakeSandbox } from "../../support/tool-context.ts";
 
 const sandbox = useFakeSandbox();
 
-const context = (): ToolContext => ({
+const context: ToolContext = {
   callKey: "s1c0",
   resumed: false,
   sandbox: async () => sandbox,
@@ -25,10 +30,14 @@ const context = (): ToolContext => ({
   memory: createFakeMemory(),
   maskWindow: (text, from, to) => text.slice(from, to),
   onProgress: () => {},
-});
+};
 
-/** A registry with one tool that runs the test's function. */
-function probe(run: () => Promise<ToolResult>): ReturnType<typeof createToolRegistry> {
+/** The result of a call of a tool that does this. */
+function invoked(
+  run: () => Promise<ToolResult>,
+  more: Partial<ToolContext> = {},
+  options: InvokeOptions = {},
+): Promise<InvokedTool> {
   const tool = typedTool({
     name: "probe",
     description: "For the test.",
@@ -37,7 +46,8 @@ function probe(run: () => Promise<ToolResult>): ReturnType<typeof createToolRegi
     about: () => "probe",
     run,
   });
-  return createToolRegistry([tool]);
+  const called = { name: "probe", input: {} };
+  return invokeTool(createToolRegistry([tool]), called, { ...context, ...more }, options);
 }
 
 describe("tool registry", () => {
@@ -64,12 +74,6 @@ describe("tool registry", () => {
     expect(findTool(toolRegistry, "execute_command")).toBe(findTool(toolRegistry, "bash"));
     expect(toolSpecs().filter(({ name }) => name === "execute_command")).toEqual([]);
     expect(await callTool(sandbox, "execute_command", { command: "echo hi" })).toMatchObject({ text: "hi" });
-  });
-
-  it("has the four required tools", () => {
-    for (const name of ["execute_command", "read_file", "write_file", "list_directory"]) {
-      expect(findTool(toolRegistry, name)?.name).toBeTruthy();
-    }
   });
 
   it("takes limits from the configuration, and never more than 120,000 characters", () => {
@@ -111,17 +115,9 @@ describe("invokeTool", () => {
   });
 
   it("turns a tool's own failure, and a fault in its code, into a result", async () => {
-    const refused = await invokeTool(
-      probe(async () => Promise.reject(new ToolFailure("too big: take less"))),
-      { name: "probe", input: {} },
-      context(),
-    );
+    const refused = await invoked(() => Promise.reject(new ToolFailure("too big: take less")));
     expect(refused).toMatchObject({ outcome: "error", text: "too big: take less" });
-    const fault = await invokeTool(
-      probe(async () => Promise.reject(new TypeError("x is undefined"))),
-      { name: "probe", input: {} },
-      context(),
-    );
+    const fault = await invoked(() => Promise.reject(new TypeError("x is undefined")));
     expect(fault.outcome).toBe("error");
     expect(fault.text).toContain("because of a bug in the tool");
   });
@@ -131,23 +127,12 @@ describe("invokeTool", () => {
       new SandboxLost("gone"),
       new DOMException("stop", "AbortError"),
       new Error("connection terminated"),
-    ]) {
-      await expect(
-        invokeTool(
-          probe(async () => Promise.reject(error)),
-          { name: "probe", input: {} },
-          context(),
-        ),
-      ).rejects.toBe(error);
-    }
+    ])
+      await expect(invoked(() => Promise.reject(error))).rejects.toBe(error);
   });
 
   it("bounds every result and stores the whole", async () => {
-    const result = await invokeTool(
-      probe(async () => ({ text: "é".repeat(500_000) })),
-      { name: "probe", input: {} },
-      context(),
-    );
+    const result = await invoked(async () => ({ text: "é".repeat(500_000) }));
     expect(result.truncated).toBe(true);
     expect(result.text.length).toBeLessThanOrEqual(120_000);
     expect(result.text).toContain('read_output handle="s1c0"');
@@ -159,14 +144,9 @@ describe("invokeTool", () => {
   it("cleans before it cuts, so that no half of a secret remains at the edge", async () => {
     const secret = "topsecretvalue".repeat(20);
     const text = secret.repeat(1_000);
-    const result = await invokeTool(
-      probe(async () => ({ text })),
-      { name: "probe", input: {} },
-      { ...context(), limits: { ...defaultLimits("probe"), maxChars: 1_000 } },
-      {
-        clean: (given) => given.replaceAll(secret, "[masked]"),
-      },
-    );
+    const limits = { ...defaultLimits("probe"), maxChars: 1_000 };
+    const clean = (given: string) => given.replaceAll(secret, "[masked]");
+    const result = await invoked(async () => ({ text }), { limits }, { clean });
     expect(result.text).not.toContain("topsecret");
   });
 
@@ -176,37 +156,29 @@ describe("invokeTool", () => {
     [{ text: "", interrupted: true }, "interrupted"],
     [{ text: "", unknown: true }, "unknown"],
   ])("reports %o as %s", async (result, outcome) => {
-    expect(
-      await invokeTool(
-        probe(async () => result),
-        { name: "probe", input: {} },
-        context(),
-      ),
-    ).toMatchObject({ outcome });
+    expect(await invoked(async () => result)).toMatchObject({ outcome });
   });
 });
 
-describe("aboutCall", () => {
-  it("describes a call in one line of at most 60 characters, even an invalid one", () => {
-    const about = (name: string, input: unknown): string => aboutCall(toolRegistry, { name, input });
-    expect(about("bash", { command: "npm test\nnpm run lint" })).toBe("npm test");
-    expect(about("read_file", { path: "src/a.ts" })).toBe("src/a.ts");
-    expect(
-      about("apply_patch", {
-        patch: "*** Begin Patch\n*** Delete File: a\n*** Delete File: b\n*** End Patch",
-      }),
-    ).toBe("a, b");
-    expect(
-      about("todo", {
-        items: [
-          { content: "x", status: "completed" },
-          { content: "y", status: "in_progress" },
-        ],
-      }),
-    ).toBe("1/2 done: y");
-    expect(about("nope", { a: "b\n".repeat(100) }).length).toBeLessThanOrEqual(60);
-    expect(about("bash", "{bad\njson")).toBe("{bad json");
-    expect(about("bash", undefined)).toBe("");
-    expect(about("bash", { command: `echo ${"😀".repeat(50)}` }).isWellFormed()).toBe(true);
-  });
+it("aboutCall describes a call in one line of at most 60 characters, even an invalid one", () => {
+  const about = (name: string, input: unknown): string => aboutCall(toolRegistry, { name, input });
+  expect(about("bash", { command: "npm test\nnpm run lint" })).toBe("npm test");
+  expect(about("read_file", { path: "src/a.ts" })).toBe("src/a.ts");
+  expect(
+    about("apply_patch", {
+      patch: "*** Begin Patch\n*** Delete File: a\n*** Delete File: b\n*** End Patch",
+    }),
+  ).toBe("a, b");
+  expect(
+    about("todo", {
+      items: [
+        { content: "x", status: "completed" },
+        { content: "y", status: "in_progress" },
+      ],
+    }),
+  ).toBe("1/2 done: y");
+  expect(about("nope", { a: "b\n".repeat(100) }).length).toBeLessThanOrEqual(60);
+  expect(about("bash", "{bad\njson")).toBe("{bad json");
+  expect(about("bash", undefined)).toBe("");
+  expect(about("bash", { command: `echo ${"😀".repeat(50)}` }).isWellFormed()).toBe(true);
 });

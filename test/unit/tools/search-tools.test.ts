@@ -3,11 +3,15 @@ import path from "node:path";
 import { describe, expect, it } from "vitest";
 import { globToRegExp } from "../../../activities/tools/glob-pattern.ts";
 import { defaultLimits } from "../../../activities/tools/index.ts";
+import type { ToolContext } from "../../../activities/tools/tool.ts";
 import { callTool, useFakeSandbox, putFile } from "../../support/tool-context.ts";
 
 const sandbox = useFakeSandbox();
 
 const put = (name: string, content: string | Uint8Array) => putFile(sandbox, name, content);
+/** What a call shows the model. */
+const shown = async (name: string, input: unknown, overrides?: Partial<ToolContext>) =>
+  (await callTool(sandbox, name, input, overrides)).text;
 
 describe("glob_files and grep_content without ripgrep", () => {
   it("find by pattern and by content, skip .git and node_modules, and treat names literally", async () => {
@@ -17,17 +21,13 @@ describe("glob_files and grep_content without ripgrep", () => {
     await put(".git/c.ts", "let b;\n");
     const globbed = await callTool(sandbox, "glob_files", { pattern: "*.ts" });
     expect(globbed.text.split("\n").toSorted()).toEqual(['"we ird/n\\nl.ts"', "src/a.ts"]);
-    expect((await callTool(sandbox, "glob_files", { pattern: "**/*.js" })).text).toBe(
-      "No file matches **/*.js.",
-    );
+    expect(await shown("glob_files", { pattern: "**/*.js" })).toBe("No file matches **/*.js.");
     const found = await callTool(sandbox, "grep_content", { pattern: "let\\s+b" });
     expect(found.text).toContain("src/a.ts\n2: let b;");
     expect(found.text).toContain('"we ird/n\\nl.ts"\n1: let b;');
     expect(found.text).not.toContain("node_modules");
-    expect((await callTool(sandbox, "grep_content", { pattern: "-rf zzz" })).text).toBe(
-      "No line matches -rf zzz.",
-    );
-    expect((await callTool(sandbox, "grep_content", { pattern: "(" })).text).toContain("regular expression");
+    expect(await shown("grep_content", { pattern: "-rf zzz" })).toBe("No line matches -rf zzz.");
+    expect(await shown("grep_content", { pattern: "(" })).toContain("regular expression");
   });
 
   it("limit the matches and cut long lines", async () => {
@@ -46,7 +46,7 @@ describe("glob_files and grep_content without ripgrep", () => {
       ["grep_content", { pattern: "root", path: "/etc/passwd" }],
       ["glob_files", { pattern: "../*" }],
     ] as const) {
-      expect((await callTool(sandbox, tool, input)).text, tool).toMatch(/outside|inside/);
+      expect(await shown(tool, input), tool).toMatch(/outside|inside/);
     }
   });
 
@@ -58,38 +58,34 @@ describe("glob_files and grep_content without ripgrep", () => {
   });
 });
 
-describe("a glob without ripgrep", () => {
-  it.each([`${"*a".repeat(8)}*b`, "[z-a]"])(
-    "%s is given up instead of keeping the worker busy",
-    async (pattern) => {
-      await put("a".repeat(60), "");
-      const { text } = await callTool(sandbox, "glob_files", { pattern });
-      expect(text).toContain("use fewer of them");
-    },
-  );
-});
+it.each([`${"*a".repeat(8)}*b`, "[z-a]"])(
+  "a glob without ripgrep %s is given up instead of keeping the worker busy",
+  async (pattern) => {
+    await put("a".repeat(60), "");
+    const { text } = await callTool(sandbox, "glob_files", { pattern });
+    expect(text).toContain("use fewer of them");
+  },
+);
 
-describe("globToRegExp", () => {
-  it.each([
-    ["*.ts", "a/b/c.ts", true],
-    ["*.ts", "a.tsx", false],
-    ["src/*.ts", "src/a.ts", true],
-    ["src/*.ts", "src/b/a.ts", false],
-    ["src/*.ts", "x/src/a.ts", false],
-    ["src/**/*.ts", "src/a.ts", true],
-    ["src/**/*.ts", "src/b/c/a.ts", true],
-    ["/a.ts", "a.ts", true],
-    ["**/x", "a/b/x", true],
-    ["docs/**", "docs/a/b", true],
-    ["*.{md,txt}", "a/b.md", true],
-    ["a?c", "abc", true],
-    ["a?c", "a/c", false],
-    ["[ab].c", "b.c", true],
-    ["[!ab].c", "b.c", false],
-    ["a+(b).c", "a+(b).c", true],
-    ["a\\*", "a*", true],
-    ["{a", "{a", true],
-  ])("%s against %s: %s", (glob, name, matches) => {
-    expect(globToRegExp(glob).test(name)).toBe(matches);
-  });
+it.each([
+  ["*.ts", "a/b/c.ts", true],
+  ["*.ts", "a.tsx", false],
+  ["src/*.ts", "src/a.ts", true],
+  ["src/*.ts", "src/b/a.ts", false],
+  ["src/*.ts", "x/src/a.ts", false],
+  ["src/**/*.ts", "src/a.ts", true],
+  ["src/**/*.ts", "src/b/c/a.ts", true],
+  ["/a.ts", "a.ts", true],
+  ["**/x", "a/b/x", true],
+  ["docs/**", "docs/a/b", true],
+  ["*.{md,txt}", "a/b.md", true],
+  ["a?c", "abc", true],
+  ["a?c", "a/c", false],
+  ["[ab].c", "b.c", true],
+  ["[!ab].c", "b.c", false],
+  ["a+(b).c", "a+(b).c", true],
+  ["a\\*", "a*", true],
+  ["{a", "{a", true],
+])("globToRegExp %s against %s: %s", (glob, name, matches) => {
+  expect(globToRegExp(glob).test(name)).toBe(matches);
 });

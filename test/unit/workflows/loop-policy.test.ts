@@ -13,6 +13,17 @@ function using(used: number): AgentState {
   return { ...createState({}), context: { used, estimated: false, prunable: 0 } };
 }
 
+const answer = (finish: string, calls = 0) =>
+  ({
+    kind: "answered",
+    calls: Array.from({ length: calls }, () => ({ name: "bash", about: "ls" })),
+    finish,
+    usage: { input: 1, output: 1, cached: 0, reasoning: 0 },
+    context: { used: 0, estimated: false, prunable: 0 },
+    epoch: 1,
+  }) as const;
+const applyAnswer = (state: AgentState) => applyStep(state, { ...answer("stop"), context: state.context });
+
 describe("a compaction", () => {
   it("is due when the full request, system and tools included, reaches the trigger, and not one token below [case 2]", () => {
     // Messages take 60 % of the usable tokens; system and tools decide.
@@ -53,15 +64,7 @@ describe("a compaction", () => {
     expect(compactionDue(cacheExpired(half), { ...largePolicy, autoCompaction: false })).toBeUndefined();
     expect(compactionDue(cacheExpired(budget.triggerTokens - 1), policy)).toBeUndefined();
     const state = cacheExpired(half);
-    const usage = { input: 1, output: 1, cached: 0, reasoning: 0 };
-    applyStep(state, {
-      kind: "answered",
-      calls: [],
-      finish: "stop",
-      usage,
-      context: state.context,
-      epoch: 1,
-    });
+    applyAnswer(state);
     expect(compactionDue(state, largePolicy)).toBeUndefined();
   });
 
@@ -69,15 +72,7 @@ describe("a compaction", () => {
     const state = using(budget.triggerTokens * 2);
     applyCompaction(state, { kind: "failed", reason: "inflated", context: state.context });
     expect(compactionDue(state, policy)).toBeUndefined();
-    const usage = { input: 1, output: 1, cached: 0, reasoning: 0 };
-    applyStep(state, {
-      kind: "answered",
-      calls: [],
-      finish: "stop",
-      usage,
-      context: state.context,
-      epoch: 1,
-    });
+    applyAnswer(state);
     expect(compactionDue(state, policy)).toEqual({ trigger: "threshold" });
   });
 
@@ -100,7 +95,6 @@ describe("a compaction", () => {
   it("pauses if every step needs another, and is retried after 20 steps", () => {
     const state = using(budget.triggerTokens);
     const { context } = state;
-    const usage = { input: 1, output: 1, cached: 0, reasoning: 0 };
     const breaking = { ...policy, maxFutileRounds: 3 };
     const rounds: number[] = [];
     for (let step = 1; step <= 50; step += 1) {
@@ -114,7 +108,7 @@ describe("a compaction", () => {
           context,
         });
       }
-      applyStep(state, { kind: "answered", calls: [], finish: "stop", usage, context, epoch: 1 });
+      applyAnswer(state);
     }
     expect(rounds).toEqual([1, 2, 3, 4, 24, 25, 45, 46]);
     state.compactRequest = {};
@@ -142,30 +136,16 @@ describe("a compaction", () => {
   });
 });
 
-describe("compaction switched off", () => {
-  it("allows only a person's request to start one [case 1] [case 13]", () => {
-    const off = { ...policy, autoCompaction: false };
-    const state = using(budget.triggerTokens * 2);
-    expect(compactionDue(state, off)).toBeUndefined();
-    expect(afterOverflow(1, off)).toBeUndefined();
-    state.compactRequest = {};
-    expect(compactionDue(state, off)).toEqual({ trigger: "manual" });
-  });
+it("compaction switched off allows only a person's request to start one [case 1] [case 13]", () => {
+  const off = { ...policy, autoCompaction: false };
+  const state = using(budget.triggerTokens * 2);
+  expect(compactionDue(state, off)).toBeUndefined();
+  expect(afterOverflow(1, off)).toBeUndefined();
+  state.compactRequest = {};
+  expect(compactionDue(state, off)).toEqual({ trigger: "manual" });
 });
 
 describe("an answer", () => {
-  const usage = { input: 1, output: 1, cached: 0, reasoning: 0 };
-  const call = { name: "bash", about: "ls" };
-  const answer = (finish: string, calls = 0) =>
-    ({
-      kind: "answered",
-      calls: Array.from({ length: calls }, () => call),
-      finish,
-      usage,
-      context: { used: 0, estimated: false, prunable: 0 },
-      epoch: 1,
-    }) as const;
-
   it.each([
     ["stop", 1, "run tools"],
     ["other", 2, "run tools"],
