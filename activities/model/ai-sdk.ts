@@ -17,7 +17,7 @@ import { createWithoutRefused } from "./refusals/without-refused.ts";
 import { toGoogleSchema } from "./request/google-schema.ts";
 import { toMoonshotSchema } from "./request/moonshot-schema.ts";
 import { toModelMessages } from "./request/to-model-messages.ts";
-import { reportedCostUsd, reportedUsage, trustedUsage } from "./usage.ts";
+import { reportedCostUsd, trustedUsage } from "./usage.ts";
 import { Watchdog } from "./watchdog.ts";
 import type { ProviderCall, ProviderMessage, ProviderPart, ProviderTool } from "./provider-model.ts";
 import { cacheMark, NO_CALLS, rulesOf, type WireRules } from "./request/wire-rules.ts";
@@ -104,11 +104,10 @@ async function askOnce(
       watchdog.heard();
     }
     if (part.type === "finish") {
-      const usage = reportedUsage(part.usage);
       end = {
         reason: part.finishReason.unified,
-        usage: trustedUsage(usage, request.target.contextWindow),
-        costUsd: reportedCostUsd(usage),
+        usage: trustedUsage(part.usage, request.target.contextWindow),
+        costUsd: reportedCostUsd(part.usage),
       };
     }
   };
