@@ -76,15 +76,8 @@ async function run(registry: ToolRegistry, call: ToolCall, context: ToolContext)
 }
 
 /** A failure in words, or a fault in the tool's code: retrying the activity would only repeat it. */
-function isToolsOwn(error: unknown): error is Error {
-  return (
-    error instanceof ToolFailure ||
-    error instanceof TypeError ||
-    error instanceof RangeError ||
-    error instanceof SyntaxError ||
-    error instanceof ReferenceError
-  );
-}
+const isToolsOwn = (error: unknown): error is Error =>
+  [ToolFailure, TypeError, RangeError, SyntaxError, ReferenceError].some((kind) => error instanceof kind);
 
 function ownFailure(tool: Tool, error: Error): string {
   if (error instanceof ToolFailure) return error.message;
