@@ -81,6 +81,12 @@ export function isThinking({ thinks, reasoning }: ModelTarget): boolean {
   return thinks ?? (reasoning?.effort !== undefined || reasoning?.summary !== undefined);
 }
 
+/** Places of the messages that bear cache marks: the last two that are not the assistant's. */
+export function markedTurns(messages: readonly { readonly role: string }[]): ReadonlySet<number> {
+  const turns = messages.flatMap(({ role }, index) => (role === "user" || role === "tool" ? [index] : []));
+  return new Set(turns.slice(-2));
+}
+
 /** How long Anthropic's cache should keep a mark; its own default, five minutes, is not said. */
 export function cacheMark({ cache }: ModelTarget): { readonly type: "ephemeral"; readonly ttl?: "1h" } {
   return { type: "ephemeral", ...(cache === undefined || cache === "5m" ? {} : { ttl: "1h" }) };

@@ -1,6 +1,6 @@
 /** A chat request as its server wants it, if the SDK has no setting for that. Pure. */
 import type { ModelTarget } from "../../config/model-target.ts";
-import { cacheMark, type WireRules } from "../request/wire-rules.ts";
+import { cacheMark, markedTurns, type WireRules } from "../request/wire-rules.ts";
 
 type Body = Record<string, unknown>;
 interface ChatMessage extends Body {
@@ -25,13 +25,12 @@ function messagesOf(
   target: ModelTarget,
   { systemRole, cacheMarks }: WireRules,
 ): ChatMessage[] {
-  const turns = messages.flatMap(({ role }, index) => (role === "user" || role === "tool" ? [index] : []));
-  const last = new Set(turns.slice(-2));
+  const turns = markedTurns(messages);
   return messages.map((message, index) => {
     const isSystem = message.role === "system";
     const named = isSystem ? { ...message, role: systemRole } : message;
     const shown = target.imageDetail === undefined ? named : withDetail(named, target.imageDetail);
-    return cacheMarks && (isSystem || last.has(index)) ? marked(shown, target) : shown;
+    return cacheMarks && (isSystem || turns.has(index)) ? marked(shown, target) : shown;
   });
 }
 
