@@ -14,7 +14,8 @@ import {
   renderSummary,
   type ChecklistItem,
   type FileEntry,
-  type Section,
+  type Sections,
+  withoutGaps,
 } from "./summary-document.ts";
 
 export interface SummaryMaterial {
@@ -29,9 +30,6 @@ export interface SummaryMaterial {
   readonly maxTokens: number;
 }
 
-/** Sections a model writes; the rest is filled in by code. */
-export type WrittenSections = Partial<Record<Section, string>>;
-
 /** Characters per token that lists of paths and items may count with. */
 const LIST_CHARS_PER_TOKEN = 3;
 /** How full a summary may be made by what is carried on: at some four characters a token it stays under its cap. */
@@ -42,45 +40,23 @@ const FULL_SHARE = 1.1;
  * previous summary, so that a model can neither invent nor forget them; earlier decisions stay with the new ones, so
  * that it need not write them again. The rest is the model's.
  */
-export function composeSummary(material: SummaryMaterial, written: WrittenSections): string {
-  const before = parseSections(material.previous ?? "");
+export function composeSummary(material: SummaryMaterial, answered: Partial<Sections>): string {
+  const { round, previous, replaced, kept } = material;
+  const before = withoutGaps(parseSections(previous ?? ""));
+  const written = withoutGaps(answered);
   const maxChars = material.maxTokens * LIST_CHARS_PER_TOKEN;
   const sections = {
-    "Original Task": originalTask(material, before["Original Task"] ?? "", maxChars / 5),
-    "Completed Work": completedWork(
-      material,
-      before["Completed Work"] ?? "",
-      written["Completed Work"] ?? "",
-      maxChars,
-    ),
-    "Key Technical Decisions": written["Key Technical Decisions"] ?? "",
-    "Current State": written["Current State"] ?? "",
-    "Pending Work": pendingWork(
-      material,
-      before["Pending Work"] ?? "",
-      written["Pending Work"] ?? "",
-      maxChars / 3,
-    ),
-    "Errors & Resolutions": written["Errors & Resolutions"] ?? "",
+    ...written,
+    "Original Task": originalTask(material, before["Original Task"], maxChars / 5),
+    "Completed Work": completedWork(material, before["Completed Work"], written["Completed Work"], maxChars),
+    "Pending Work": pendingWork(material, before["Pending Work"], written["Pending Work"], maxChars / 3),
   };
-  const room = maxChars * FULL_SHARE - renderSummary(material.round, sections, material.previous).length;
-  const rules = standingRules(
-    [...material.replaced, ...material.kept],
-    before["Key Technical Decisions"] ?? "",
-  );
-  const decided = [
-    ...rules,
-    ...decisions(
-      before["Key Technical Decisions"] ?? "",
-      sections["Key Technical Decisions"],
-      Math.min(room - rules.join("\n").length, maxChars / 4),
-    ),
-  ].join("\n");
-  return renderSummary(
-    material.round,
-    { ...sections, "Key Technical Decisions": decided },
-    material.previous,
-  );
+  const room = maxChars * FULL_SHARE - renderSummary(round, sections, previous).length;
+  const earlier = before["Key Technical Decisions"];
+  const rules = standingRules([...replaced, ...kept], earlier);
+  const left = Math.min(room - rules.join("\n").length, maxChars / 4);
+  const decided = [...rules, ...decisions(earlier, written["Key Technical Decisions"], left)].join("\n");
+  return renderSummary(round, { ...sections, "Key Technical Decisions": decided }, previous);
 }
 
 /** Decisions of earlier compactions that the model omitted, oldest first, as many of the newest as there is room for. */

@@ -2,7 +2,7 @@
 import { composeSummary, type SummaryMaterial } from "./compose-summary.ts";
 import type { StoredMessage } from "../contract/message.ts";
 import { callsIn, errorsIn, textOf } from "./session-facts.ts";
-import { excerpt, parseSections } from "./summary-document.ts";
+import { excerpt, parseSections, withoutGaps } from "./summary-document.ts";
 
 /** Shares of the cap, in characters at three a token, that its free texts may take; lists take the rest. */
 const STATE_SHARE = 0.2;
@@ -10,15 +10,11 @@ const ERROR_SHARE = 0.12;
 
 /** Always succeeds, and always gives the same text for the same rows. */
 export function deterministicSummary(material: SummaryMaterial): string {
-  const before = parseSections(material.previous ?? "");
+  const before = withoutGaps(parseSections(material.previous ?? ""));
   const maxChars = material.maxTokens * 3;
   return composeSummary(material, {
     "Current State": excerpt(currentState(material.replaced), maxChars * STATE_SHARE),
-    "Errors & Resolutions": errors(
-      material.replaced,
-      before["Errors & Resolutions"] ?? "",
-      maxChars * ERROR_SHARE,
-    ),
+    "Errors & Resolutions": errors(material.replaced, before["Errors & Resolutions"], maxChars * ERROR_SHARE),
   });
 }
 

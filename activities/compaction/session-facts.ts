@@ -43,7 +43,7 @@ export function filesIn(rows: readonly StoredMessage[]): FileEntry[] {
 
 function changesOf(call: ToolCallPart): FileEntry[] {
   const input = fieldsOf(call.input);
-  const path = typeof input["path"] === "string" ? relative(input["path"]) : "";
+  const path = pathOf(call);
   const entry = (action: string, description: string) => (path === "" ? [] : [{ path, action, description }]);
   switch (call.toolName) {
     case "write_file":
@@ -51,7 +51,7 @@ function changesOf(call: ToolCallPart): FileEntry[] {
     case "edit_file":
       return entry("edited", excerpt(wordsOf(input["new_string"]).replaceAll(/\s+/g, " "), 60));
     case "apply_patch":
-      return patchedFiles(typeof input["patch"] === "string" ? input["patch"] : "");
+      return patchedFiles(wordsOf(input["patch"]));
     default:
       return [];
   }
@@ -125,6 +125,9 @@ function fieldsOf(value: unknown): Record<string, unknown> {
 function wordsOf(value: unknown): string {
   return typeof value === "string" ? value : "";
 }
+
+/** The path that a call names, relative to the workspace; empty if it names none. */
+export const pathOf = ({ input }: ToolCallPart): string => relative(wordsOf(fieldsOf(input)["path"]));
 
 function relative(path: string): string {
   return path.replace(/^\/workspace\//, "").replace(/^\.\//, "");

@@ -1,6 +1,6 @@
 /** What a summary says of the project's instructions and skills that the session has read: their names, to read them again. Pure. */
 import type { StoredMessage } from "../contract/message.ts";
-import { callsIn } from "./session-facts.ts";
+import { callsIn, pathOf } from "./session-facts.ts";
 
 const FOLDERS = "- Standing rules of the project's folders (read the file again before work there): ";
 const SKILLS = "- Skills in use (read the file again before such work goes on): ";
@@ -13,7 +13,7 @@ export function standingRules(rows: readonly StoredMessage[], before: string): s
   const notes = rows.flatMap((row) => row.notes ?? []);
   const skills = callsIn(rows)
     .filter(({ call, result }) => call.toolName === "read_file" && result?.outcome === "completed")
-    .map(({ call }) => pathOf(call.input))
+    .map(({ call }) => pathOf(call))
     .filter((path) => path.endsWith("/SKILL.md") && !path.includes(","));
   return [list(FOLDERS, before, notes), list(SKILLS, before, skills)].filter((line) => line !== "");
 }
@@ -27,9 +27,4 @@ function list(prefix: string, before: string, paths: readonly string[]): string 
   const all = [...new Set([...known, ...paths])];
   while (all.join(", ").length > MAX_LIST_CHARS) all.shift();
   return all.length === 0 ? "" : `${prefix}${all.join(", ")}`;
-}
-
-function pathOf(input: unknown): string {
-  const path: unknown = typeof input === "object" && input !== null && "path" in input ? input.path : "";
-  return typeof path === "string" ? path.replace(/^\/workspace\//, "").replace(/^\.\//, "") : "";
 }

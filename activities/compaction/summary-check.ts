@@ -7,6 +7,7 @@ import {
   parseSections,
   SECTIONS,
   type Section,
+  withoutGaps,
 } from "./summary-document.ts";
 import { estimateText } from "../contract/tokens.ts";
 
@@ -90,19 +91,19 @@ export function checkSummary(check: SummaryCheck): Rejection | undefined {
 
 /** What the earlier summary held and the later one does not: a path, an item neither open nor closed, a rule. */
 export function lostFrom(previous: string, next: string): Rejection | undefined {
-  const [before, after] = [parseSections(previous), parseSections(next)];
-  const paths = new Set(parseFiles(after["Completed Work"] ?? "").map((file) => file.path));
-  const path = parseFiles(before["Completed Work"] ?? "").find((file) => !paths.has(file.path));
+  const [before, after] = [withoutGaps(parseSections(previous)), withoutGaps(parseSections(next))];
+  const paths = new Set(parseFiles(after["Completed Work"]).map((file) => file.path));
+  const path = parseFiles(before["Completed Work"]).find((file) => !paths.has(file.path));
   if (path !== undefined) return { reason: "lost-path", detail: `${path.path} is gone from the files.` };
-  const items = parseChecklist(after["Pending Work"] ?? "");
-  const item = parseChecklist(before["Pending Work"] ?? "").find(
+  const items = parseChecklist(after["Pending Work"]);
+  const item = parseChecklist(before["Pending Work"]).find(
     (each) => !each.done && !items.some((other) => isSameItem(each.text, other.text)),
   );
   if (item !== undefined)
     return { reason: "lost-item", detail: `"${item.text}" is neither open nor closed.` };
-  const said = parseSaid(after["Original Task"] ?? "");
+  const said = parseSaid(after["Original Task"]);
   // The oldest sayings may have made room for newer ones; a hole among the rest is a loss.
-  const kept = parseSaid(before["Original Task"] ?? "").map((line) =>
+  const kept = parseSaid(before["Original Task"]).map((line) =>
     said.some((each) => isSameSaying(each, line)),
   );
   const first = kept.indexOf(true);

@@ -23,7 +23,7 @@ export interface FileEntry {
 const HEADING = /^\s*(?:#{1,6}\s*|\*\*)(?:\d+[.)]\s*)?([A-Za-z &]+?)\s*:?\s*(?:\*\*)?\s*:?\s*$/;
 
 /** Sections found in a text, whatever the level of their headings; those without a heading are missing. */
-export function parseSections(text: string): Partial<Record<Section, string>> {
+export function parseSections(text: string): Partial<Sections> {
   const found: Partial<Record<Section, string>> = {};
   let current: Section | undefined;
   let lines: string[] = [];
@@ -43,6 +43,10 @@ export function parseSections(text: string): Partial<Record<Section, string>> {
   close();
   return found;
 }
+
+/** The same with nothing in the place of those that are missing. */
+export const withoutGaps = (found: Partial<Sections>): Sections =>
+  Object.fromEntries(SECTIONS.map((section) => [section, found[section] ?? ""])) as unknown as Sections;
 
 /** First line of every summary. Source: requirement 4.2. */
 function summaryHeader(round: number): string {

@@ -39,8 +39,10 @@ export const toolConfigSchema = z.strictObject({
 });
 export type ToolConfig = z.infer<typeof toolConfigSchema>;
 
-const pick = toolLimitsSchema.pick.bind(toolLimitsSchema);
-const charsOnly = z.strictObject({ limits: pick({ maxChars: true }).optional() }).optional();
+type LimitNames = Partial<Record<keyof typeof toolLimitsSchema.shape, true>>;
+const limited = (names: LimitNames) => z.strictObject({ limits: toolLimitsSchema.pick(names).optional() });
+const timed = (names: LimitNames) => limited(names).extend({ timeout: timerMs.optional() }).optional();
+const charsOnly = limited({ maxChars: true }).optional();
 
 /** Which calls of a step may run at once: all, none, or those whose tool only reads. */
 const parallelSchema = z.union([z.boolean(), z.literal("read-only")]);
@@ -48,39 +50,17 @@ const parallelSchema = z.union([z.boolean(), z.literal("read-only")]);
 /** Each tool with the settings that it heeds: one that would have no effect is refused as unknown. */
 export const toolsConfigSchema = z.strictObject({
   parallel: parallelSchema.optional(),
-  bash: z
-    .strictObject({
-      timeout: timerMs.optional(),
-      limits: pick({ maxTimeout: true, maxChars: true }).optional(),
-    })
-    .optional(),
+  bash: timed({ maxTimeout: true, maxChars: true }),
   bash_output: charsOnly,
   kill_process: charsOnly,
   // The timeout is that of the search for lines far into a large file.
-  read_file: z
-    .strictObject({
-      timeout: timerMs.optional(),
-      limits: pick({ maxChars: true, maxLines: true, maxLineChars: true }).optional(),
-    })
-    .optional(),
+  read_file: timed({ maxChars: true, maxLines: true, maxLineChars: true }),
   write_file: charsOnly,
   edit_file: charsOnly,
   apply_patch: charsOnly,
-  list_directory: z
-    .strictObject({ limits: pick({ maxChars: true, maxMatches: true }).optional() })
-    .optional(),
-  glob_files: z
-    .strictObject({
-      timeout: timerMs.optional(),
-      limits: pick({ maxChars: true, maxMatches: true }).optional(),
-    })
-    .optional(),
-  grep_content: z
-    .strictObject({
-      timeout: timerMs.optional(),
-      limits: pick({ maxChars: true, maxLineChars: true, maxMatches: true }).optional(),
-    })
-    .optional(),
+  list_directory: limited({ maxChars: true, maxMatches: true }).optional(),
+  glob_files: timed({ maxChars: true, maxMatches: true }),
+  grep_content: timed({ maxChars: true, maxLineChars: true, maxMatches: true }),
   read_output: charsOnly,
   search_history: charsOnly,
   view_image: charsOnly,

@@ -49,20 +49,23 @@ export function nat64(prefix: Prefix): Prefix[] {
   return prefix.version === 4 ? [toPrefix(`64:ff9b::${prefix.address}/${96 + prefix.length}`)] : [];
 }
 
-function masked4(address: string, length: number): string {
-  const number = address.split(".").reduce((sum, part) => sum * 256 + Number(part), 0);
-  const kept = length === 0 ? 0 : number - (number % 2 ** (32 - length));
-  return [24, 16, 8, 0].map((shift) => Math.floor(kept / 2 ** shift) % 256).join(".");
-}
+const masked4 = (address: string, length: number): string =>
+  masked(address.split(".").map(Number), 8, length).join(".");
+
+/** The URL parser writes an address in its one canonical form. */
+const canonical6 = (address: string): string => new URL(`http://[${address}]`).hostname.slice(1, -1);
 
 function masked6(address: string, length: number): string {
-  // The URL parser writes an address in its one canonical form.
-  const groups = expand(new URL(`http://[${address}]`).hostname.slice(1, -1));
-  const kept = groups.map((group, at) => {
-    const bits = Math.min(16, Math.max(0, length - at * 16));
-    return group - (group % 2 ** (16 - bits));
+  const kept = masked(expand(canonical6(address)), 16, length);
+  return canonical6(kept.map((group) => group.toString(16)).join(":"));
+}
+
+/** @param bits of a group */
+function masked(groups: readonly number[], bits: number, length: number): number[] {
+  return groups.map((group, at) => {
+    const kept = Math.min(bits, Math.max(0, length - at * bits));
+    return group - (group % 2 ** (bits - kept));
   });
-  return new URL(`http://[${kept.map((group) => group.toString(16)).join(":")}]`).hostname.slice(1, -1);
 }
 
 function expand(address: string): number[] {

@@ -1,5 +1,6 @@
 /** Addresses outside the public internet, as data. Pure. */
-import { BlockList, isIP } from "node:net";
+import { isIP } from "node:net";
+import { containedIn, toPrefix } from "./ip-prefix.ts";
 
 /** Where clouds serve credentials and their platform: the link-local ranges, and addresses elsewhere. */
 export const METADATA = [
@@ -42,18 +43,11 @@ export const SPECIAL = [
   "64:ff9b::7f00:0/104",
 ];
 
-const known = new BlockList();
-for (const prefix of [...METADATA, ...SPECIAL, "127.0.0.0/8"]) {
-  const [address = "", length] = prefix.split("/");
-  const family = isIP(address) === 6 ? "ipv6" : "ipv4";
-  known.addSubnet(address, Number(length ?? (family === "ipv6" ? 128 : 32)), family);
-}
-const unicast = new BlockList();
-unicast.addSubnet("2000::", 3, "ipv6");
+const isKnown = containedIn([...METADATA, ...SPECIAL, "127.0.0.0/8"].map(toPrefix));
+const isUnicast = containedIn([toPrefix("2000::/3")]);
 
 /** Whether a literal address is one of the public internet. */
 export function isPublicAddress(address: string): boolean {
   const family = isIP(address);
-  if (family === 4) return !known.check(address, "ipv4");
-  return family === 6 && unicast.check(address, "ipv6") && !known.check(address, "ipv6");
+  return (family === 4 || (family === 6 && isUnicast(address))) && !isKnown(address);
 }

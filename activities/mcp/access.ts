@@ -1,5 +1,5 @@
 /** What MCP servers may get of the worker's environment. Pure: the environment is passed in. */
-import { mcpTokenVariable, type WorkerProgramSettings } from "../config/mcp-settings.ts";
+import { mcpTokenVariable, type McpServer, type WorkerProgramSettings } from "../config/mcp-settings.ts";
 import { McpFailure } from "./mcp-failure.ts";
 
 export interface McpAccess {
@@ -35,20 +35,15 @@ export function mcpAccessOf(environment: Readonly<Record<string, string | undefi
 export function headersFor(
   access: McpAccess,
   server: string,
-  {
-    headers = {},
-    auth,
-  }: { readonly headers?: Record<string, string> | undefined; readonly auth?: string | undefined },
+  { headers = {}, auth }: Pick<McpServer, "headers" | "auth">,
 ): Record<string, string> {
   const { variables } = access;
-  const filled = Object.entries(headers).map(([name, value]) => [name, filledIn(access, value)]);
+  const filled: Record<string, string> = {};
+  for (const [name, value] of Object.entries(headers)) filled[name] = filledIn(access, value);
+  if (auth === "oauth" || auth === "none") return filled;
   const variable = mcpTokenVariable(server);
-  if (auth === "oauth") return Object.fromEntries(filled) as Record<string, string>;
   const token = auth === "token" ? required(variables, variable) : variables[variable];
-  return {
-    ...(Object.fromEntries(filled) as Record<string, string>),
-    ...(token === undefined || auth === "none" ? {} : { Authorization: `Bearer ${token}` }),
-  };
+  return token === undefined ? filled : { ...filled, Authorization: `Bearer ${token}` };
 }
 
 /** Text with the worker's variables in the place of `${NAME}`. @throws McpFailure that names one which is not set */

@@ -10,6 +10,7 @@ import { cutChars } from "../contract/cut-text.ts";
 import type { McpServer } from "../config/mcp-settings.ts";
 import type { McpToolEntry } from "../contract/mcp.ts";
 import { admitAnswers } from "./answers.ts";
+import type { ListedTools } from "./mcp.ts";
 import { McpFailure } from "./mcp-failure.ts";
 import { TASKS } from "./task-answers.ts";
 
@@ -56,17 +57,11 @@ export function hearChanges(client: Client): void {
     client.listen({ toolsListChanged: true }).catch(() => undefined);
 }
 
-export interface Listed {
-  /** Revision of the protocol. */
-  readonly era: string;
-  readonly tools: readonly McpToolEntry[];
-}
-
 /** What the server offers, in the order of the names: servers may list in any order. */
 export async function listTools(
   client: Client,
   options: { timeout: number; signal: AbortSignal },
-): Promise<Listed> {
+): Promise<ListedTools> {
   // Noted before: what changes meanwhile makes it due again.
   goodUntil.set(client, Infinity);
   const { tools, ttlMs } = await client.listTools(undefined, { ...options, cacheMode: "refresh" });

@@ -6,12 +6,13 @@ import { oneLine, showSize } from "../tools/paths.ts";
 import { MAX_IMAGE_BYTES, storeImage } from "../tools/store-image.ts";
 import type { ToolContext, ToolResult } from "../tools/tool.ts";
 
+type Keeper = Pick<ToolContext, "memory" | "maskWindow">;
 type Shown = string | { readonly text: string; readonly file: FilePart };
 
 /** Text unchanged, images as files, everything else described in words. */
 export async function toolResult(
   { content, structuredContent, isError }: CallToolResult,
-  context: Pick<ToolContext, "memory" | "maskWindow">,
+  context: Keeper,
 ): Promise<ToolResult> {
   const shown: Shown[] = [];
   for (const block of content) shown.push(await show(block, context));
@@ -35,10 +36,7 @@ function isSameJson(text: string, json: string): boolean {
   }
 }
 
-async function show(
-  block: ContentBlock,
-  context: Pick<ToolContext, "memory" | "maskWindow">,
-): Promise<Shown> {
+async function show(block: ContentBlock, context: Keeper): Promise<Shown> {
   switch (block.type) {
     case "text":
       return block.text;
@@ -63,12 +61,7 @@ async function show(
   }
 }
 
-async function showBytes(
-  base64: string,
-  given: string,
-  name: string,
-  context: Pick<ToolContext, "memory" | "maskWindow">,
-): Promise<Shown> {
+async function showBytes(base64: string, given: string, name: string, context: Keeper): Promise<Shown> {
   const bytes = Buffer.from(base64, "base64");
   const facts = `${name} (${imageTypeOf(bytes) ?? oneLine(given, 80)}, ${showSize(bytes.length)})`;
   if (imageTypeOf(bytes) === undefined)

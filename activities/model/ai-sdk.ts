@@ -5,6 +5,7 @@
  */
 import { AnswerCollector, finishOf } from "./answer-collector.ts";
 import { ModelError, type Model, type ModelAnswer, type ModelDelta, type ModelRequest } from "./model.ts";
+import { type JsonObject } from "../contract/json-object.ts";
 import { type ToolSpec } from "../contract/tools.ts";
 import type { ModelTarget } from "../config/model-target.ts";
 import { type Environment, fullModelName } from "../config/providers.ts";
@@ -13,8 +14,10 @@ import { type Endpoint, endpointOf } from "./endpoint.ts";
 import { createNetwork, type Network } from "./provider-fetch.ts";
 import { toModelError } from "./to-model-error.ts";
 import { createWithoutRefused } from "./refusals/without-refused.ts";
+import { toGoogleSchema } from "./request/google-schema.ts";
+import { toMoonshotSchema } from "./request/moonshot-schema.ts";
 import { toModelMessages } from "./request/to-model-messages.ts";
-import { reportedCostUsd, reportedUsage, trustedUsage } from "./usage.ts";
+import { reportedCostUsd, trustedUsage } from "./usage.ts";
 import { Watchdog } from "./watchdog.ts";
 import type { ProviderCall, ProviderMessage, ProviderPart, ProviderTool } from "./provider-model.ts";
 import { cacheMark, NO_CALLS, rulesOf, type WireRules } from "./request/wire-rules.ts";
@@ -101,11 +104,10 @@ async function askOnce(
       watchdog.heard();
     }
     if (part.type === "finish") {
-      const usage = reportedUsage(part.usage);
       end = {
         reason: part.finishReason.unified,
-        usage: trustedUsage(usage, request.target.contextWindow),
-        costUsd: reportedCostUsd(usage),
+        usage: trustedUsage(part.usage, request.target.contextWindow),
+        costUsd: reportedCostUsd(part.usage),
       };
     }
   };
@@ -180,7 +182,9 @@ function startStream(asking: Asking, signal: AbortSignal, watchdog: Watchdog, re
   const effort = target.reasoning?.effort;
   const call: ProviderCall = {
     prompt: [...systemOf(request, rules), ...toModelMessages(request.messages, target)],
-    ...(hasTools ? { tools: request.tools.map(toTool), toolChoice: { type: "auto" } } : {}),
+    ...(hasTools
+      ? { tools: request.tools.map((tool) => toTool(tool, rules)), toolChoice: { type: "auto" } }
+      : {}),
     ...(effort === undefined ? {} : { reasoning: effort }),
     ...(target.temperature === undefined ? {} : { temperature: target.temperature }),
     maxOutputTokens: request.maxOutputTokens,
@@ -203,7 +207,13 @@ function systemOf({ system, target }: ModelRequest, rules: WireRules): ProviderM
   return [{ role: "system", content: system, ...(isMarked ? mark : {}) }];
 }
 
-/** As it is described. No validation here: invalid arguments get an error result, not a throw. */
-function toTool({ name, description, inputSchema }: ToolSpec): ProviderTool {
-  return { type: "function", name, description, inputSchema };
+/** No validation here: invalid arguments get an error result, not a throw. */
+function toTool({ name, description, inputSchema }: ToolSpec, { schemas }: WireRules): ProviderTool {
+  return { type: "function", name, description, inputSchema: IN_SUBSET[schemas](inputSchema) };
 }
+
+const IN_SUBSET: Readonly<Record<WireRules["schemas"], (schema: JsonObject) => Record<string, unknown>>> = {
+  full: (schema) => schema,
+  google: toGoogleSchema,
+  moonshot: toMoonshotSchema,
+};

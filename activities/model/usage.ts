@@ -5,38 +5,14 @@ import type { ProviderEnd } from "./provider-model.ts";
 /** Above this many windows the figure is nonsense. Source: survey of reliability, R43. */
 const ABSURD_WINDOWS = 10;
 
-/** As the SDK has it; `raw` is the provider's own object. */
-export interface ReportedUsage {
-  readonly inputTokens?: number | undefined;
-  readonly outputTokens?: number | undefined;
-  readonly inputTokenDetails?: {
-    readonly cacheReadTokens?: number | undefined;
-    readonly cacheWriteTokens?: number | undefined;
-  };
-  readonly outputTokenDetails?: { readonly reasoningTokens?: number | undefined };
-  readonly raw?: unknown;
-}
-
-/** A provider's bill as its package of the SDK has it. */
-export function reportedUsage({ inputTokens, outputTokens, raw }: ProviderEnd["usage"]): ReportedUsage {
-  return {
-    inputTokens: inputTokens.total,
-    inputTokenDetails: { cacheReadTokens: inputTokens.cacheRead, cacheWriteTokens: inputTokens.cacheWrite },
-    outputTokens: outputTokens.total,
-    outputTokenDetails: { reasoningTokens: outputTokens.reasoning },
-    raw,
-  };
-}
+/** As the provider's package of the SDK has it; `raw` is the provider's own object. */
+type ReportedUsage = ProviderEnd["usage"];
 
 /**
- * The bill in tokens; undefined if it is missing, NaN, of zero input, or more than ten windows.
+ * The bill in tokens; undefined if it is NaN, of zero input, or more than ten windows.
  * @param windowTokens of the model, as configured
  */
-export function trustedUsage(
-  reported: ReportedUsage | undefined,
-  windowTokens: number,
-): StepUsage | undefined {
-  if (reported === undefined) return undefined;
+export function trustedUsage(reported: ReportedUsage, windowTokens: number): StepUsage | undefined {
   const figures = figuresOf(reported);
   const [input, output] = [whole(figures.input), whole(figures.output)];
   const { cached, cacheWrite, reasoning } = figures;
@@ -65,19 +41,14 @@ interface Figures {
  * The SDK's figures, and if it has none those of forms that it does not know: DeepSeek's hits and misses, Moonshot's
  * `cached_tokens` on top, OpenRouter's `cache_write_tokens`, Anthropic's fields as routers pass them on.
  */
-function figuresOf(reported: ReportedUsage): Figures {
-  const raw = fieldsOf(reported.raw);
+function figuresOf({ inputTokens, outputTokens, raw: own }: ReportedUsage): Figures {
+  const raw = fieldsOf(own);
   const details = fieldsOf(raw["prompt_tokens_details"] ?? raw["input_tokens_details"]);
   const hit = count(raw["prompt_cache_hit_tokens"]);
   const cached =
-    firstAboveZero([
-      reported.inputTokenDetails?.cacheReadTokens,
-      raw["cached_tokens"],
-      hit,
-      raw["cache_read_input_tokens"],
-    ]) ?? 0;
+    firstAboveZero([inputTokens.cacheRead, raw["cached_tokens"], hit, raw["cache_read_input_tokens"]]) ?? 0;
   const cacheWrite = firstAboveZero([
-    reported.inputTokenDetails?.cacheWriteTokens,
+    inputTokens.cacheWrite,
     details["cache_write_tokens"],
     raw["cache_creation_input_tokens"],
   ]);
@@ -85,18 +56,17 @@ function figuresOf(reported: ReportedUsage): Figures {
   const hitsAndMisses = misses === undefined ? undefined : misses + (hit ?? 0);
   // The SDK says 0 if a field of its own wire is absent.
   const stated =
-    reported.inputTokens || firstAboveZero([raw["prompt_tokens"], hitsAndMisses]) || reported.inputTokens;
+    inputTokens.total || firstAboveZero([raw["prompt_tokens"], hitsAndMisses]) || inputTokens.total;
   const fresh = stated || count(raw["input_tokens"]);
   // Anthropic counts input without its cache; so does who reports more from the cache than in all.
   const isExclusive = fresh !== undefined && (!stated || cached > fresh);
   return {
     input: isExclusive ? fresh + cached + (cacheWrite ?? 0) : fresh,
     output:
-      reported.outputTokens ||
-      (count(raw["completion_tokens"] ?? raw["output_tokens"]) ?? reported.outputTokens),
+      outputTokens.total || (count(raw["completion_tokens"] ?? raw["output_tokens"]) ?? outputTokens.total),
     cached,
     cacheWrite,
-    reasoning: reported.outputTokenDetails?.reasoningTokens,
+    reasoning: outputTokens.reasoning,
   };
 }
 
@@ -104,8 +74,8 @@ function figuresOf(reported: ReportedUsage): Figures {
  * What a router says that the call cost, in USD: OpenRouter's `usage.cost`. With a key of one's own for the provider behind
  * it (`is_byok`) that is the router's share, and the provider's is in `cost_details`.
  */
-export function reportedCostUsd(reported: ReportedUsage | undefined): number | undefined {
-  const raw = fieldsOf(reported?.raw);
+export function reportedCostUsd(reported: Pick<ReportedUsage, "raw">): number | undefined {
+  const raw = fieldsOf(reported.raw);
   const cost = count(raw["cost"]);
   if (cost === undefined) return undefined;
   const upstream = count(fieldsOf(raw["cost_details"])["upstream_inference_cost"]) ?? 0;

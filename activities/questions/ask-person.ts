@@ -94,7 +94,7 @@ async function asksNow(
   if (about === undefined) return of.row.status === "pending" ? questionOf(db, session, of.call) : undefined;
   if (about === "server") return hasEnded(of.row) ? undefined : serverQuestion(of.row, question);
   const names = await namesToAsk(db, { sessionId: session.id, epoch: session.epoch, step });
-  return names.length === 0 ? undefined : { ...EGRESS, text: egressText(names) };
+  return names.length === 0 ? undefined : { ...PLAIN, kind: "egress", text: egressText(names) };
 }
 
 /** What the call's server wants to know, in its words. */
@@ -102,10 +102,11 @@ function serverQuestion({ mcpState }: LedgerRow, id: string | undefined): Asks |
   const asked = readState(mcpState).asked?.questions.find((question) => question.id === id);
   if (asked === undefined) return undefined;
   const options = asked.options?.map((label) => ({ label })) ?? null;
-  return { kind: "mcp", text: asked.text, options, defaultText: null, timeoutMs: undefined };
+  return { ...PLAIN, kind: "mcp", text: asked.text, options };
 }
 
-const EGRESS = { kind: "egress", options: null, defaultText: null, timeoutMs: undefined } as const;
+/** Without anything to choose, and without a default. */
+const PLAIN = { options: null, defaultText: null, timeoutMs: undefined };
 
 const egressText = (names: readonly string[]) =>
   `The sandbox asked for names that are not listed. May it reach them for the rest of the session?\n${names.join("\n")}`;
@@ -122,20 +123,16 @@ interface Asks {
 async function questionOf(db: Queryable, session: Session, call: ToolCallPart): Promise<Asks | undefined> {
   if (call.toolName === askUser.name) return asksUser(call);
   if (call.toolName === exitPlan.name)
-    return { ...PLAN, text: (exitPlan.input.parse(call.input) as ExitPlanInput).plan };
+    return { ...PLAIN, kind: "plan", text: (exitPlan.input.parse(call.input) as ExitPlanInput).plan };
   const verdict = await standingVerdict(db, { session, call });
   if (verdict.action !== "ask") return undefined;
   const { match } = verdict.rule;
   return {
+    ...PLAIN,
     kind: "approval",
     text: `${call.toolName}: ${shorten(inputText(call), MAX_TEXT_CHARS)}${match === undefined ? "" : `\n(rule: ${match})`}`,
-    options: null,
-    defaultText: null,
-    timeoutMs: undefined,
   };
 }
-
-const PLAN = { kind: "plan", options: null, defaultText: null, timeoutMs: undefined } as const;
 
 function asksUser(call: ToolCallPart): Asks {
   const given = askUser.input.parse(call.input) as AskUserInput;

@@ -4,8 +4,9 @@
  * MCP tools. Pure.
  */
 import { isJsonObject, type JsonObject } from "../contract/json-object.ts";
+import { referenced } from "../contract/json-pointer.ts";
 import { acceptedName } from "./accepted-name.ts";
-import { cleanSchema, different, referenced } from "./clean-schema.ts";
+import { cleanSchema, different } from "./clean-schema.ts";
 
 export interface AcceptedSchema {
   readonly inputSchema: Record<string, unknown>;

@@ -3,7 +3,7 @@ import type { SandboxFiles, FileAnswer } from "../sandbox/sandbox.ts";
 import { failure, ToolFailure } from "./failure.ts";
 import { parsePatch, type PatchOperation } from "./patch-parse.ts";
 import { type FileState, type OperationState, planPatch, type PlannedFile, standOf } from "./patch-plan.ts";
-import { oneLine, showName } from "./paths.ts";
+import { showName } from "./paths.ts";
 import { typedTool, type ToolContext, type ToolResult } from "./tool.ts";
 
 const input = z.strictObject({
@@ -34,7 +34,7 @@ Paths are relative to /workspace.`,
   input,
   readOnly: false,
   about: ({ patch }) =>
-    oneLine([...patch.matchAll(/^\s*\*\*\* \w+ File: (.+)$/gm)].map(([, path]) => path).join(", "), 60),
+    [...patch.matchAll(/^\s*\*\*\* \w+ File: (.+)$/gm)].map(([, path]) => path).join(", "),
   run,
 });
 

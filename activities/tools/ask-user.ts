@@ -1,6 +1,5 @@
 import { z } from "zod";
 import { ToolFailure } from "./failure.ts";
-import { oneLine } from "./paths.ts";
 import { typedTool } from "./tool.ts";
 
 /** A person may be away for long; after this the default is as good as none. Source: ours. */
@@ -61,7 +60,7 @@ export const askUser = typedTool<AskUserInput>({
     "All other calls of the same step run meanwhile.",
   input,
   readOnly: true,
-  about: ({ question }) => oneLine(question, 60),
+  about: ({ question }) => question,
   run: () => {
     throw new ToolFailure("No one can be asked in this session. Decide yourself, and say what you decided.");
   },

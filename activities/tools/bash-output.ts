@@ -28,7 +28,7 @@ export const bashOutput = typedTool({
     "to go on from. It does not wait: to wait a while, run `sleep` with bash first.",
   input,
   readOnly: true,
-  about: (given) => oneLine(given.id, 60),
+  about: (given) => given.id,
   run,
 });
 

@@ -40,7 +40,7 @@ export const bash = typedTool({
     "with read_output. To read, search or edit files prefer the tools made for it.",
   input,
   readOnly: false,
-  about: ({ command }) => oneLine(command.trim().split("\n")[0] ?? "", 60),
+  about: ({ command }) => command.trim().split("\n")[0] ?? "",
   run: runBash,
 });
 

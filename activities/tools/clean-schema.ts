@@ -1,6 +1,7 @@
 /** A foreign JSON schema without what is none of draft 2020-12, which providers check it against. Pure. */
 
 import { isJsonObject, type JsonObject } from "../contract/json-object.ts";
+import { referenced } from "../contract/json-pointer.ts";
 
 /** Of schemas in each other; what lies deeper is any value. Source: ours; providers take five to ten. */
 const MAX_LEVELS = 32;
@@ -118,23 +119,3 @@ const isSchema = (value: unknown): boolean => isJsonObject(value) || typeof valu
 export const different = <Value>(values: readonly Value[]): Value[] => [
   ...new Map(values.map((value) => [JSON.stringify(value), value])).values(),
 ];
-
-/** What `#/a/b` names, of the schema itself; undefined if there is no such thing. */
-export function referenced(ref: unknown, root: JsonObject): unknown {
-  if (typeof ref !== "string" || !/^#(?:\/|$)/.test(ref)) return undefined;
-  const names = ref.split("/").slice(1);
-  return names.reduce<unknown>((at, name) => {
-    const own = decoded(name).replaceAll("~1", "/").replaceAll("~0", "~");
-    return typeof at === "object" && at !== null && Object.hasOwn(at, own)
-      ? (at as JsonObject)[own]
-      : undefined;
-  }, root);
-}
-
-function decoded(name: string): string {
-  try {
-    return decodeURIComponent(name);
-  } catch {
-    return name;
-  }
-}

@@ -1,6 +1,5 @@
 import { z } from "zod";
 import { failure } from "./failure.ts";
-import { oneLine } from "./paths.ts";
 import { typedTool } from "./tool.ts";
 
 export const DELEGATE = "delegate";
@@ -36,6 +35,6 @@ export const delegate = typedTool({
     "over if it was not changed here meanwhile; those that were are named. Give parallel delegates different files.",
   input: delegateInput,
   readOnly: false,
-  about: ({ task }) => oneLine(task, 60),
+  about: ({ task }) => task,
   run: async () => failure("This session cannot delegate. Do it yourself."),
 });

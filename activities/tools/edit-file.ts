@@ -29,7 +29,7 @@ export const editFile = typedTool({
     "else. Line ends and byte order mark stay. For several edits in several files use apply_patch.",
   input,
   readOnly: false,
-  about: (given) => oneLine(given.path, 60),
+  about: (given) => given.path,
   run,
 });
 

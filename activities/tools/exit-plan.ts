@@ -1,6 +1,5 @@
 import { z } from "zod";
 import { ToolFailure } from "./failure.ts";
-import { oneLine } from "./paths.ts";
 import { typedTool } from "./tool.ts";
 
 /** Of a plan: people read it as a whole. Source: ours. */
@@ -25,7 +24,7 @@ export const exitPlan = typedTool<ExitPlanInput>({
     "read and try out what you need, then call this once the plan is complete.",
   input,
   readOnly: true,
-  about: ({ plan }) => oneLine(plan, 60),
+  about: ({ plan }) => plan,
   run: () => {
     throw new ToolFailure("No one can approve a plan here. Answer with the plan, without calling tools.");
   },

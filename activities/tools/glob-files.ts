@@ -3,7 +3,7 @@ import { inTime } from "../process/in-time.ts";
 import { runOnPath } from "./sandbox-program.ts";
 import { failure } from "./failure.ts";
 import { globToRegExp } from "./glob-pattern.ts";
-import { oneLine, showName, WORKSPACE, workspacePath } from "./paths.ts";
+import { showName, WORKSPACE, workspacePath } from "./paths.ts";
 import { typedTool, type ToolContext, type ToolResult } from "./tool.ts";
 
 const input = z.strictObject({
@@ -37,7 +37,7 @@ export const globFiles = typedTool({
     "Finds files by name pattern, newest first, at most 1,000. Leaves out .git, node_modules and what .gitignore names.",
   input,
   readOnly: true,
-  about: (given) => oneLine(`${given.pattern}${given.path === undefined ? "" : ` in ${given.path}`}`, 60),
+  about: (given) => `${given.pattern}${given.path === undefined ? "" : ` in ${given.path}`}`,
   run,
 });
 

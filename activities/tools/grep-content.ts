@@ -48,7 +48,7 @@ export const grepContent = typedTool({
     "at 500 characters. Leaves out binary files, .git, node_modules and what .gitignore names.",
   input,
   readOnly: true,
-  about: (given) => oneLine(`${given.pattern}${given.path === undefined ? "" : ` in ${given.path}`}`, 60),
+  about: (given) => `${given.pattern}${given.path === undefined ? "" : ` in ${given.path}`}`,
   run,
 });
 

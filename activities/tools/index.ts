@@ -74,5 +74,3 @@ function inputSchemaOf(tool: Tool): Record<string, unknown> {
   const { $schema: _dialect, ...schema } = z.toJSONSchema(tool.input, { io: "input" });
   return schema;
 }
-
-export { defaultLimits, MAX_RESULT_CHARS } from "../config/tool-limits.ts";

@@ -1,11 +1,12 @@
 /** One tool call from its name and raw input to a bounded result. Pure orchestration: no engine, no database. */
+import { MAX_RESULT_CHARS } from "../config/tool-limits.ts";
 import { cutChars } from "../contract/cut-text.ts";
 import { editDistance } from "../contract/nearest.ts";
 import type { FilePart, ToolOutcome } from "../contract/message.ts";
 import { truncateText } from "../transcript/truncate.ts";
 import { describeInput } from "./describe-input.ts";
 import { ToolFailure } from "./failure.ts";
-import { findTool, MAX_RESULT_CHARS, type ToolRegistry } from "./index.ts";
+import { findTool, type ToolRegistry } from "./index.ts";
 import { oneLine } from "./paths.ts";
 import type { ServerAsks, Tool, ToolContext, ToolResult } from "./tool.ts";
 
@@ -76,15 +77,8 @@ async function run(registry: ToolRegistry, call: ToolCall, context: ToolContext)
 }
 
 /** A failure in words, or a fault in the tool's code: retrying the activity would only repeat it. */
-function isToolsOwn(error: unknown): error is Error {
-  return (
-    error instanceof ToolFailure ||
-    error instanceof TypeError ||
-    error instanceof RangeError ||
-    error instanceof SyntaxError ||
-    error instanceof ReferenceError
-  );
-}
+const isToolsOwn = (error: unknown): error is Error =>
+  [ToolFailure, TypeError, RangeError, SyntaxError, ReferenceError].some((kind) => error instanceof kind);
 
 function ownFailure(tool: Tool, error: Error): string {
   if (error instanceof ToolFailure) return error.message;

@@ -1,7 +1,6 @@
 import { z } from "zod";
 import { describeState, noSuchCommand } from "./bash-output.ts";
 import { failure } from "./failure.ts";
-import { oneLine } from "./paths.ts";
 import { typedTool, type ToolContext, type ToolResult } from "./tool.ts";
 
 const input = z.strictObject({
@@ -17,7 +16,7 @@ export const killProcess = typedTool({
     "Ends a background command with all the processes it started: TERM, after 2 s KILL. Its output stays readable with bash_output.",
   input,
   readOnly: false,
-  about: (given) => oneLine(given.id, 60),
+  about: (given) => given.id,
   run,
 });
 

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { FileEntry } from "../sandbox/sandbox.ts";
 import { accepted } from "./failure.ts";
-import { oneLine, showName, showSize, workspacePath } from "./paths.ts";
+import { showName, showSize, workspacePath } from "./paths.ts";
 import { typedTool, type ToolContext, type ToolResult } from "./tool.ts";
 
 const input = z.strictObject({
@@ -15,7 +15,7 @@ export const listDirectory = typedTool({
     "Hidden entries too. At most 1,000 entries; glob_files finds files by pattern over many folders.",
   input,
   readOnly: true,
-  about: (given) => oneLine(given.path ?? ".", 60),
+  about: (given) => given.path ?? ".",
   run,
 });
 

@@ -8,7 +8,6 @@ import { acceptedName } from "./accepted-name.ts";
 import { acceptedSchema } from "./accepted-schema.ts";
 import { failure } from "./failure.ts";
 import { createToolRegistry, toolSpec, type ToolRegistry } from "./index.ts";
-import { oneLine } from "./paths.ts";
 import { OWN_TOOLS, ownTool } from "./own/own-tools.ts";
 import { searchTools } from "./search-tools.ts";
 import { typedTool, type Tool } from "./tool.ts";
@@ -130,7 +129,7 @@ function mcpTool(server: string, settings: McpServer, entry: McpToolEntry): Tool
     // Another machine's server does not know the workspace.
     changesFiles: !isReadOnly && !isRemote(settings),
     server,
-    about: (given) => oneLine(firstWords(given), 60),
+    about: firstWords,
     run: async (given, context) =>
       (await context.mcp?.call({ server, entry, isRepeatable }, original(given), context)) ??
       failure("This worker does not call MCP servers. Do without this tool."),

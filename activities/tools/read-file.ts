@@ -3,7 +3,7 @@ import { cutChars } from "../contract/cut-text.ts";
 import { imageTypeOf } from "../contract/image-type.ts";
 import type { ToolLimits } from "../contract/tools.ts";
 import { accepted, failure } from "./failure.ts";
-import { oneLine, showName, showSize, workspacePath } from "./paths.ts";
+import { showName, showSize, workspacePath } from "./paths.ts";
 import { runOnPath } from "./sandbox-program.ts";
 import { typedTool, type ToolContext, type ToolResult } from "./tool.ts";
 
@@ -30,7 +30,7 @@ export const readFile = typedTool({
     "line. Images: view_image. Folders: list_directory.",
   input,
   readOnly: true,
-  about: (given) => oneLine(given.path, 60),
+  about: (given) => given.path,
   run,
 });
 

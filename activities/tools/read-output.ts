@@ -18,7 +18,7 @@ export const readOutput = typedTool({
     "Reads again the whole output of an earlier tool call that was truncated or cleared, page by page, also after a restart.",
   input,
   readOnly: true,
-  about: (given) => oneLine(given.handle, 60),
+  about: (given) => given.handle,
   run,
 });
 

@@ -25,7 +25,7 @@ export const searchHistory = typedTool({
     "summary lacks a detail.",
   input,
   readOnly: true,
-  about: (given) => oneLine(given.query, 60),
+  about: (given) => given.query,
   run,
 });
 

@@ -24,7 +24,7 @@ export function searchTools(hidden: readonly Tool[]): Tool {
     input,
     // A second search finds the same and adds nothing.
     readOnly: true,
-    about: ({ query }) => oneLine(query, 60),
+    about: ({ query }) => query,
     run: ({ query }, context) => search(hidden, query, context),
   });
 }

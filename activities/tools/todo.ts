@@ -25,7 +25,7 @@ export const todo = typedTool({
   about: ({ items }) => {
     const done = items.filter((one) => one.status === "completed").length;
     const now = items.find((one) => one.status === "in_progress");
-    return oneLine(`${done}/${items.length} done${now === undefined ? "" : `: ${now.content}`}`, 60);
+    return `${done}/${items.length} done${now === undefined ? "" : `: ${now.content}`}`;
   },
   run: async (given): Promise<ToolResult> => {
     const active = given.items.filter((one) => one.status === "in_progress").length;

@@ -24,7 +24,7 @@ export interface Tool<Input = unknown> {
   readonly isOwn?: true;
   /** Read-only tools simply run again after a crash; all others go through the ledger and never do. */
   readonly readOnly: boolean;
-  /** At most 60 characters for people: a command's first line, a path. */
+  /** What people are shown of a call, as one line of at most 60 characters: a command's first line, a path. */
   about(input: Input): string;
   /**
    * Does it. What goes wrong is a result with `isError`, in words that help the model on.

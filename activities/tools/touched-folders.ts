@@ -4,13 +4,9 @@ import type { ToolCallPart } from "../contract/message.ts";
 import { parsePatch } from "./patch-parse.ts";
 import { workspacePath } from "./paths.ts";
 
-/** The field that names a file, and the one that names a folder, by tool. */
-const FILE_FIELDS: Readonly<Record<string, string>> = {
-  read_file: "path",
-  write_file: "path",
-  edit_file: "path",
-  view_image: "path",
-};
+/** Tools whose `path` is a file. */
+const FILE_TOOLS = ["read_file", "write_file", "edit_file", "view_image"];
+/** The field that names a folder, by tool. */
 const FOLDER_FIELDS: Readonly<Record<string, string>> = {
   list_directory: "path",
   glob_files: "path",
@@ -24,12 +20,12 @@ export function touchedFile({
   toolName,
   input,
 }: Pick<ToolCallPart, "toolName" | "input">): string | undefined {
-  return relative(fieldOf(input, FILE_FIELDS[toolName]));
+  return FILE_TOOLS.includes(toolName) ? relative(textField(input, "path")) : undefined;
 }
 
 /** All files that a call names. */
 export function touchedFiles(call: Pick<ToolCallPart, "toolName" | "input">): string[] {
-  if (call.toolName === "apply_patch") return patched(fieldOf(call.input, "patch"));
+  if (call.toolName === "apply_patch") return patched(textField(call.input, "patch"));
   return [touchedFile(call)].filter((file) => file !== undefined);
 }
 
@@ -39,7 +35,7 @@ export function touchedFolders(call: ToolCallPart): string[] {
   const places =
     folder === undefined
       ? touchedFiles(call).map((file) => path.dirname(file))
-      : [relative(fieldOf(call.input, folder) ?? ".")].filter((place) => place !== undefined);
+      : [relative(textField(call.input, folder) ?? ".")].filter((place) => place !== undefined);
   const folders = new Set(places.flatMap(withAbove));
   return [...folders].toSorted((left, right) => depth(left) - depth(right));
 }
@@ -63,7 +59,8 @@ function patched(patch: string | undefined): string[] {
   }
 }
 
-function relative(given: string | undefined): string | undefined {
+/** Relative to the workspace; undefined for a place outside it. */
+export function relative(given: string | undefined): string | undefined {
   try {
     return given === undefined ? undefined : workspacePath(given).relative;
   } catch {
@@ -71,8 +68,9 @@ function relative(given: string | undefined): string | undefined {
   }
 }
 
-function fieldOf(input: unknown, name: string | undefined): string | undefined {
-  if (name === undefined || typeof input !== "object" || input === null) return undefined;
+/** A field of a call's input, if it is text. */
+export function textField(input: unknown, name: string): string | undefined {
+  if (typeof input !== "object" || input === null) return undefined;
   const value: unknown = Object.entries(input).find(([key]) => key === name)?.[1];
   return typeof value === "string" ? value : undefined;
 }

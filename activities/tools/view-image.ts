@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { accepted, failure } from "./failure.ts";
 import { imageTypeOf } from "../contract/image-type.ts";
-import { oneLine, showName, showSize, workspacePath } from "./paths.ts";
+import { showName, showSize, workspacePath } from "./paths.ts";
 import { MAX_IMAGE_BYTES as MAX_BYTES, storeImage } from "./store-image.ts";
 import { typedTool, type ToolContext, type ToolResult } from "./tool.ts";
 
@@ -17,7 +17,7 @@ export const viewImage = typedTool({
     "Shows you an image file of the workspace: PNG, JPEG, GIF or WebP, at most 3.9 MB and 8,000 pixels on a side.",
   input,
   readOnly: true,
-  about: (given) => oneLine(given.path, 60),
+  about: (given) => given.path,
   run,
 });
 

@@ -20,7 +20,7 @@ export const writeFile = typedTool({
     "use edit_file. Write the content out in full: a line such as `... rest unchanged` is refused.",
   input,
   readOnly: false,
-  about: (given) => oneLine(given.path, 60),
+  about: (given) => given.path,
   run,
 });
 

@@ -5,9 +5,11 @@ import type { Api, ProviderConfig } from "../../activities/config/model-target.t
 import { findProvider } from "../../activities/config/providers.ts";
 import { createAiSdkModel } from "../../activities/model/ai-sdk.ts";
 import type { ModelAnswer } from "../../activities/model/model.ts";
+import { acceptedSchema } from "../../activities/tools/accepted-schema.ts";
 import { DOT_PNG } from "../support/images.ts";
 import {
   assistant,
+  bashTool,
   modelRequest,
   play,
   type RequestParts,
@@ -60,6 +62,23 @@ const KEYS = [
 ];
 const environment = Object.fromEntries(KEYS.map((name) => [`${name}_API_KEY`, "sk-test-secret"]));
 
+/** Of an MCP server, with what one provider or another refuses. */
+const lookUp = {
+  name: "wiki__look_up",
+  description: "Looks something up.",
+  inputSchema: acceptedSchema({
+    properties: {
+      where: { enum: ["here", "there"] },
+      who: { $ref: "#/definitions/person", description: "Whom." },
+      filter: { type: "object", anyOf: [{ properties: { id: { type: "string" } } }, { required: ["name"] }] },
+      limit: { type: "integer", exclusiveMinimum: 0 },
+      kind: { const: "page" },
+    },
+    required: ["where"],
+    definitions: { person: { type: "string", description: "A name." } },
+  }).inputSchema,
+};
+
 async function sessionWith(dialect: DialectName, row: Row, script: ModelScript) {
   const served = { window: 200_000, maxOutput: 64_000, input: ["text", "image"], reasoning: true } as const;
   const server = await play(script, { dialect, models: { [row.model]: served } });
@@ -79,6 +98,7 @@ async function sessionWith(dialect: DialectName, row: Row, script: ModelScript) 
     provider: found.provider,
     api: found.api,
     thinks: true,
+    tools: [bashTool, lookUp],
   };
   const port = createAiSdkModel({ environment, mask: (said) => said });
   const ask = (messages: readonly Message[], more: RequestParts = {}): Promise<ModelAnswer> =>

@@ -13,7 +13,7 @@ import {
   type ScriptedModelServer,
 } from "./scripted-model.ts";
 
-const bashTool: ToolSpec = {
+export const bashTool: ToolSpec = {
   name: "bash",
   description: "Runs a command.",
   inputSchema: { type: "object", properties: { command: { type: "string" } }, required: ["command"] },

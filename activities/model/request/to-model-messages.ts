@@ -5,7 +5,7 @@ import { callIds } from "./call-ids.ts";
 import { COMPATIBLE_KEY, dataFor, isBlank, reasoningFields, reasoningToSend } from "./reasoning.ts";
 import { safeToolName, toToolMessages, toUserPart } from "./results.ts";
 import type { ProviderMessage } from "../provider-model.ts";
-import { cacheMark, rulesOf, type WireRules } from "./wire-rules.ts";
+import { cacheMark, markedTurns, rulesOf, type WireRules } from "./wire-rules.ts";
 
 export type RequestTarget = Pick<
   ModelTarget,
@@ -128,10 +128,9 @@ function inOrder(messages: readonly ProviderMessage[], rules: WireRules): Provid
   return ordered;
 }
 
-/** Anthropic's cache marks, on the last two turns that are not the assistant's: the newer is the next request's beginning. */
+/** Anthropic's cache marks: the newer of the two is the next request's beginning. */
 function marked(messages: readonly ProviderMessage[], target: ModelTarget): ProviderMessage[] {
-  const turns = messages.flatMap(({ role }, index) => (role === "user" || role === "tool" ? [index] : []));
-  const last = new Set(turns.slice(-2));
+  const turns = markedTurns(messages);
   const providerOptions = { anthropic: { cacheControl: cacheMark(target) } };
-  return messages.map((message, index) => (last.has(index) ? { ...message, providerOptions } : message));
+  return messages.map((message, index) => (turns.has(index) ? { ...message, providerOptions } : message));
 }

@@ -4,8 +4,8 @@ import type { Api, ModelTarget, WireOptions } from "../../config/model-target.ts
 type Settled = { readonly [Name in keyof WireOptions]-?: Exclude<WireOptions[Name], undefined> };
 
 export interface WireRules extends Settled {
-  /** Names and meanings of a schema's keywords: all of JSON Schema, or Google's subset of it. */
-  readonly schemas: "full" | "google";
+  /** Names and meanings of a schema's keywords: all of JSON Schema, or the provider's subset of it. */
+  readonly schemas: "full" | "google" | "moonshot";
   /** Calls need Google's signature of the thought behind them. */
   readonly thoughtSignatures: boolean;
   /** Calls are refused without the thoughts behind them, whoever made them. */
@@ -55,6 +55,8 @@ const OPENAI_REASONERS = /^(openai\/)?(o\d|gpt-(?!3|4))/;
 export function rulesOf(target: ModelTarget): WireRules {
   const { api, provider, cache } = target;
   const name = target.modelName ?? target.model;
+  // Kimi's own service calls a model `k3`.
+  const fullName = `${target.model} ${name}`;
   const isGemini = api === "chat" && /gemini/i.test(name);
   const isReasoner =
     api === "chat" &&
@@ -64,7 +66,8 @@ export function rulesOf(target: ModelTarget): WireRules {
     ...WIRES[api],
     ...(isReasoner ? { maxTokensField: "max_completion_tokens", systemRole: "developer" } : {}),
     ...(isGemini ? { schemas: "google", thoughtSignatures: /gemini-([3-9]|\d\d)/i.test(name) } : {}),
-    needsReasoning: api === "chat" && target.thinks !== false && /deepseek|kimi/i.test(name),
+    ...(/kimi|moonshot/i.test(fullName) ? { schemas: "moonshot" } : {}),
+    needsReasoning: api === "chat" && target.thinks !== false && /deepseek|kimi/i.test(fullName),
     ...(provider?.options as Partial<Settled> | undefined),
   };
   // Marks are Anthropic's: behind a router only Claude's requests carry them.
@@ -76,6 +79,12 @@ export function rulesOf(target: ModelTarget): WireRules {
 export function isThinking({ thinks, reasoning }: ModelTarget): boolean {
   if (reasoning?.effort === "none") return false;
   return thinks ?? (reasoning?.effort !== undefined || reasoning?.summary !== undefined);
+}
+
+/** Places of the messages that bear cache marks: the last two that are not the assistant's. */
+export function markedTurns(messages: readonly { readonly role: string }[]): ReadonlySet<number> {
+  const turns = messages.flatMap(({ role }, index) => (role === "user" || role === "tool" ? [index] : []));
+  return new Set(turns.slice(-2));
 }
 
 /** How long Anthropic's cache should keep a mark; its own default, five minutes, is not said. */

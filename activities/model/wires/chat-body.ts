@@ -1,19 +1,15 @@
 /** A chat request as its server wants it, if the SDK has no setting for that. Pure. */
 import type { ModelTarget } from "../../config/model-target.ts";
-import { cacheMark, type WireRules } from "../request/wire-rules.ts";
-import { toGoogleSchema } from "./google-schema.ts";
+import { cacheMark, markedTurns, type WireRules } from "../request/wire-rules.ts";
 
 type Body = Record<string, unknown>;
 interface ChatMessage extends Body {
   readonly role: string;
   readonly content?: unknown;
 }
-interface ChatTool extends Body {
-  readonly function: Body;
-}
 
 export function toChatBody(body: Body, target: ModelTarget, rules: WireRules): Body {
-  const { max_tokens: limit, messages, tools, temperature, ...rest } = body;
+  const { max_tokens: limit, messages, temperature, ...rest } = body;
   // OpenAI's models that reason refuse one.
   const isCool = rules.maxTokensField === "max_completion_tokens";
   return {
@@ -21,9 +17,6 @@ export function toChatBody(body: Body, target: ModelTarget, rules: WireRules): B
     ...(limit === undefined ? {} : { [rules.maxTokensField]: limit }),
     ...(temperature === undefined || isCool ? {} : { temperature }),
     messages: messagesOf(messages as readonly ChatMessage[], target, rules),
-    ...(tools === undefined
-      ? {}
-      : { tools: (tools as readonly ChatTool[]).map((tool) => withSchema(tool, rules)) }),
   };
 }
 
@@ -32,13 +25,12 @@ function messagesOf(
   target: ModelTarget,
   { systemRole, cacheMarks }: WireRules,
 ): ChatMessage[] {
-  const turns = messages.flatMap(({ role }, index) => (role === "user" || role === "tool" ? [index] : []));
-  const last = new Set(turns.slice(-2));
+  const turns = markedTurns(messages);
   return messages.map((message, index) => {
     const isSystem = message.role === "system";
     const named = isSystem ? { ...message, role: systemRole } : message;
     const shown = target.imageDetail === undefined ? named : withDetail(named, target.imageDetail);
-    return cacheMarks && (isSystem || last.has(index)) ? marked(shown, target) : shown;
+    return cacheMarks && (isSystem || turns.has(index)) ? marked(shown, target) : shown;
   });
 }
 
@@ -58,9 +50,4 @@ function marked(message: ChatMessage, target: ModelTarget): ChatMessage {
   const last = parts?.at(-1);
   if (parts === undefined || last === undefined) return message;
   return { ...message, content: [...parts.slice(0, -1), { ...last, cache_control: cacheMark(target) }] };
-}
-
-function withSchema(tool: ChatTool, { schemas }: WireRules): ChatTool {
-  if (schemas === "full") return tool;
-  return { ...tool, function: { ...tool.function, parameters: toGoogleSchema(tool.function["parameters"]) } };
 }

@@ -14,7 +14,10 @@ import { ownTool, type OwnTool } from "./own-tools.ts";
 const MAX_BYTES = 1024 * 1024;
 const GRACE_MS = 200;
 
-const answer = z.union([z.string(), z.object({ text: z.string(), isError: z.boolean().optional() })]);
+const answer = z.union([
+  z.string().transform((text) => ({ text })),
+  z.object({ text: z.string(), isError: z.boolean().default(false) }),
+]);
 
 /** Who calls: a key for services, which is the same for each attempt. */
 export interface Caller {
@@ -53,7 +56,7 @@ export async function callOwnTool(
     if (signal.aborted) return stopped(tool, context);
     const checked = answer.safeParse(ended);
     if (!checked.success) return failure(`${name} gave no answer: neither words nor {text, isError}.`);
-    return typeof checked.data === "string" ? { text: checked.data } : resultOf(checked.data);
+    return checked.data;
   } catch (error) {
     if (error instanceof Error && error.name === "SandboxLost") throw error;
     if (signal.aborted) return stopped(tool, context);
@@ -63,14 +66,6 @@ export async function callOwnTool(
     signal.removeEventListener("abort", onAbort);
   }
 }
-
-const resultOf = ({
-  text,
-  isError,
-}: {
-  readonly text: string;
-  readonly isError?: boolean | undefined;
-}): ToolResult => (isError === true ? { text, isError } : { text });
 
 function stopped({ name, readOnly, timeoutMs }: OwnTool, { signal }: ToolContext): ToolResult {
   if (signal.reason instanceof LeaveRunning) throw signal.reason;

@@ -111,7 +111,7 @@ export function ownTool({ name, description, hints, ...entry }: McpToolEntry): T
     inputSchema,
     isOwn: true,
     readOnly: hints?.readOnly === true,
-    about: (given) => oneLine(JSON.stringify(given), 60),
+    about: (given) => JSON.stringify(given),
     run: async (given, context) =>
       context.own?.(name, original(given), context) ?? {
         text: `This worker has no tool ${name} (LONGHAUL_TOOLS). The call was not made: go on without it, or say that it is missing.`,

@@ -4,8 +4,7 @@
  */
 import type { Grant } from "../../store/questions.ts";
 import { fitsPattern } from "../../config/star-pattern.ts";
-import { workspacePath } from "../paths.ts";
-import { touchedFiles } from "../touched-folders.ts";
+import { relative, textField, touchedFiles } from "../touched-folders.ts";
 import { shellCommands, UNKNOWN } from "./shell-commands.ts";
 
 export interface PermissionRule {
@@ -70,7 +69,7 @@ function matches({ match, action }: PermissionRule, { text, other, isUnknown }: 
 
 function subjectsOf({ toolName, input }: Call): Subject[] {
   if (SHELL_NAMES.has(toolName)) {
-    const text = fieldOf(input, "command");
+    const text = textField(input, "command") ?? "";
     const { commands, isSure } = shellCommands(text);
     return [
       ...commands.map((command): Subject => ({
@@ -82,22 +81,8 @@ function subjectsOf({ toolName, input }: Call): Subject[] {
   }
   const files = touchedFiles({ toolName, input });
   if (files.length > 0) return files.map((file) => ({ text: file }));
-  const path = fieldOf(input, "path");
-  return [{ text: path === "" ? (JSON.stringify(input) ?? "") : relative(path) }];
-}
-
-function fieldOf(input: unknown, name: string): string {
-  if (typeof input !== "object" || input === null) return "";
-  const value = (input as Readonly<Record<string, unknown>>)[name];
-  return typeof value === "string" ? value : "";
-}
-
-function relative(path: string): string {
-  try {
-    return workspacePath(path).relative;
-  } catch {
-    return path;
-  }
+  const path = textField(input, "path") || undefined;
+  return [{ text: relative(path) ?? path ?? JSON.stringify(input) ?? "" }];
 }
 
 /** A pattern that ends with ` *` takes the words before it alone as well. */

@@ -1,55 +1,66 @@
 import { describe, expect, it } from "vitest";
 import { reportedCostUsd, trustedUsage, usageInChunk } from "../../../activities/model/usage.ts";
 
-/** A bill as the SDK gives it. */
-const bill = (inputTokens: number, outputTokens: number, [read, written, reasoning]: readonly number[]) => ({
-  inputTokens,
-  outputTokens,
-  inputTokenDetails: { cacheReadTokens: read, cacheWriteTokens: written },
-  outputTokenDetails: { reasoningTokens: reasoning },
+interface Figures {
+  readonly input?: number;
+  readonly output?: number;
+  readonly cacheRead?: number;
+  readonly cacheWrite?: number;
+  readonly reasoning?: number;
+}
+
+/** As the SDK has it. */
+const reported = ({ input, output, cacheRead, cacheWrite, reasoning }: Figures) => ({
+  inputTokens: { total: input, noCache: undefined, cacheRead, cacheWrite },
+  outputTokens: { total: output, text: undefined, reasoning },
 });
 
 describe("usage [R43]", () => {
-  it.each([
-    ["keeps a plausible one", bill(2_000, 50, [1_024, 0, 10]), [2_000, 50, 1_024, 0, 10]],
-    ["limits the parts of a figure to the figure", bill(100, 5, [90, 60, NaN]), [100, 5, 90, 10, 0]],
-    ["counts whole tokens, as they are stored", bill(812.4, 12.5, [100.6, 3.2, 2.5]), [812, 13, 101, 3, 3]],
-  ])("%s", (_, given, [input, output, cached, cacheWrite, reasoning]) => {
-    expect(trustedUsage(given, 128_000)).toEqual({
-      input,
-      output,
-      cached,
-      reasoning,
-      ...(cacheWrite === 0 ? {} : { cacheWrite }),
-    });
+  it("keeps a plausible bill, cached within input and reasoning within output", () => {
+    const figures = { input: 2_000, output: 50, cacheRead: 1_024, reasoning: 10 };
+    const usage = { input: 2_000, output: 50, cached: 1_024, reasoning: 10 };
+    expect(trustedUsage(reported(figures), 128_000)).toEqual(usage);
+  });
+
+  it("limits the parts of a figure to the figure", () => {
+    const figures = { input: 100, output: 5, cacheRead: 90, cacheWrite: 60, reasoning: NaN };
+    const usage = { input: 100, output: 5, cached: 90, cacheWrite: 10, reasoning: 0 };
+    expect(trustedUsage(reported(figures), 128_000)).toEqual(usage);
   });
 
   it.each([
-    ["missing", undefined],
     ["without figures", {}],
-    ["NaN", { inputTokens: NaN, outputTokens: 1 }],
-    ["without output", { inputTokens: 10 }],
-    ["of zero input", { inputTokens: 0, outputTokens: 7 }],
-    ["negative", { inputTokens: -1, outputTokens: 7 }],
-    ["infinite", { inputTokens: Infinity, outputTokens: 7 }],
-    ["less than a token", { inputTokens: 0.3, outputTokens: 1 }],
-    ["more than ten windows", { inputTokens: 1_280_001, outputTokens: 7 }],
-  ])("rejects a bill that is %s", (_, usage) => {
-    expect(trustedUsage(usage, 128_000)).toBeUndefined();
+    ["NaN", { input: NaN, output: 1 }],
+    ["without output", { input: 10 }],
+    ["of zero input", { input: 0, output: 7 }],
+    ["negative", { input: -1, output: 7 }],
+    ["infinite", { input: Infinity, output: 7 }],
+    ["more than ten windows", { input: 1_280_001, output: 7 }],
+  ])("rejects a bill that is %s", (_, figures) => {
+    expect(trustedUsage(reported(figures), 128_000)).toBeUndefined();
+  });
+
+  it("counts whole tokens, as they are stored, also of a server that estimates", () => {
+    const estimate = { input: 812.4, output: 12.5, cacheRead: 100.6, cacheWrite: 3.2, reasoning: 2.5 };
+    const usage = { input: 812, output: 13, cached: 101, cacheWrite: 3, reasoning: 3 };
+    expect(trustedUsage(reported(estimate), 128_000)).toEqual(usage);
+    expect(trustedUsage(reported({ input: 0.3, output: 1 }), 128_000)).toBeUndefined();
   });
 
   it("accepts exactly ten windows", () => {
-    expect(trustedUsage({ inputTokens: 1_280_000, outputTokens: 7 }, 128_000)?.input).toBe(1_280_000);
+    expect(trustedUsage(reported({ input: 1_280_000, output: 7 }), 128_000)?.input).toBe(1_280_000);
   });
 });
 
 /** How the SDK passes on unknown fields of its chat wire: zeros, and the provider's own object. */
 const chat = (raw: Record<string, unknown>) => ({
-  inputTokens: (raw["prompt_tokens"] as number | undefined) ?? 0,
-  outputTokens: (raw["completion_tokens"] as number | undefined) ?? 0,
-  inputTokenDetails: { cacheReadTokens: 0, cacheWriteTokens: undefined },
-  outputTokenDetails: { reasoningTokens: 0 },
-  raw,
+  ...reported({
+    input: (raw["prompt_tokens"] as number | undefined) ?? 0,
+    output: (raw["completion_tokens"] as number | undefined) ?? 0,
+    cacheRead: 0,
+    reasoning: 0,
+  }),
+  raw: raw as Record<string, number>,
 });
 
 describe("forms of usage [S18] [R9]", () => {
@@ -75,18 +86,9 @@ describe("forms of usage [S18] [R9]", () => {
   });
 
   it("uses the SDK's own figure for cache writes", () => {
-    const usage = {
-      inputTokens: 450,
-      outputTokens: 7,
-      inputTokenDetails: { cacheReadTokens: 50, cacheWriteTokens: 300 },
-    };
-    expect(trustedUsage({ ...usage, raw: { input_tokens: 100 } }, 128_000)).toEqual({
-      input: 450,
-      output: 7,
-      cached: 50,
-      cacheWrite: 300,
-      reasoning: 0,
-    });
+    const figures = reported({ input: 450, output: 7, cacheRead: 50, cacheWrite: 300 });
+    const usage = { input: 450, output: 7, cached: 50, cacheWrite: 300, reasoning: 0 };
+    expect(trustedUsage({ ...figures, raw: { input_tokens: 100 } }, 128_000)).toEqual(usage);
   });
 
   it("finds the usage anywhere in a chunk", () => {
@@ -105,6 +107,6 @@ describe("forms of usage [S18] [R9]", () => {
     const ownKey = { cost: 0.01, is_byok: true, cost_details: { upstream_inference_cost: 0.2 } };
     expect(reportedCostUsd({ raw: ownKey })).toBeCloseTo(0.21, 10);
     expect(reportedCostUsd({ raw: { prompt_tokens: 1 } })).toBeUndefined();
-    expect(reportedCostUsd(undefined)).toBeUndefined();
+    expect(reportedCostUsd({})).toBeUndefined();
   });
 });

@@ -1,15 +1,23 @@
 /** The flashcard application's files: final, and as first written where the script has errors on purpose. */
 import { readFileSync } from "node:fs";
+import { bash, write, type ScriptCall } from "../script-step.ts";
 
 /** A place in a file that the script gets wrong first. */
-export interface Flaw {
+interface Flaw {
   readonly path: string;
   readonly right: string;
   readonly wrong: string;
 }
 
-/** The file as it ends. */
-export function finished(path: string): string {
+/** Writes the file as it ends. */
+export const put = (path: string): ScriptCall => write(path, finished(path));
+/** Writes it with flaws. */
+export const putFlawed = (...flaws: readonly [Flaw, ...Flaw[]]): ScriptCall =>
+  write(flaws[0].path, flawed(...flaws));
+/** Runs the tests of one part. */
+export const test = (name: string): ScriptCall => bash(`node --test test/${name}.test.js`);
+
+function finished(path: string): string {
   return readFileSync(new URL(`./files/${path}`, import.meta.url), "utf8");
 }
 
@@ -17,7 +25,7 @@ export function finished(path: string): string {
  * The file with flaws inserted.
  * @throws Error when the file does not hold a flaw's right text exactly once, or then its wrong one: they have come apart.
  */
-export function flawed(...flaws: readonly [Flaw, ...Flaw[]]): string {
+function flawed(...flaws: readonly [Flaw, ...Flaw[]]): string {
   return flaws.reduce((text, { path, right, wrong }) => {
     if (text.split(right).length !== 2) throw new Error(`${path} does not hold this once: ${right}`);
     const result = text.replace(right, () => wrong);

@@ -1,10 +1,7 @@
 /** The script's first part: ground, scheduling, cards, search, store. */
-import { bash, edit, failing, grep, list, read, write, type ScriptStep } from "../script-step.ts";
-import { finished, flawed, NO_LOWEST_FACTOR, TEMPORARY_FILE_STAYS } from "./app-files.ts";
+import { bash, edit, failing, grep, list, read, type ScriptStep } from "../script-step.ts";
+import { NO_LOWEST_FACTOR, put, putFlawed, TEMPORARY_FILE_STAYS, test } from "./app-files.ts";
 import { todo } from "./todo-list.ts";
-
-const put = (path: string) => write(path, finished(path));
-const test = (name: string) => bash(`node --test test/${name}.test.js`);
 
 export const FIRST_STEPS: readonly ScriptStep[] = [
   {
@@ -42,7 +39,7 @@ export const FIRST_STEPS: readonly ScriptStep[] = [
     text: "Now the heart of it: SM-2 as a pure function of schedule, quality and day.",
     reasoning:
       "EF' = EF + (0.1 - (5-q)(0.08 + (5-q)0.02)); intervals 1, 6, then times EF, rounded up; below 3 the repetitions start again and the factor stays.",
-    calls: [write(NO_LOWEST_FACTOR.path, flawed(NO_LOWEST_FACTOR))],
+    calls: [putFlawed(NO_LOWEST_FACTOR)],
     decision: "SM-2: 1, 6, then ceil(interval × new factor); a wrong answer leaves the factor alone.",
   },
   {
@@ -89,7 +86,7 @@ export const FIRST_STEPS: readonly ScriptStep[] = [
     text: "The store writes to a new file and renames it, so that a crash leaves the old content whole.",
     reasoning:
       "Write, sync, rename. The name of the temporary file must be unique, or two writers would share it.",
-    calls: [write(TEMPORARY_FILE_STAYS.path, flawed(TEMPORARY_FILE_STAYS))],
+    calls: [putFlawed(TEMPORARY_FILE_STAYS)],
     decision: "Atomic writes: temporary file, fsync, rename; damaged files are refused and left alone.",
   },
   {

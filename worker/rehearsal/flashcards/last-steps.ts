@@ -8,14 +8,11 @@ import {
   patch,
   read,
   withProcess,
-  write,
   type ScriptStep,
 } from "../script-step.ts";
-import { finished, flawed, NO_ORIGIN_CHECK, ORIGIN_NOT_ASKED } from "./app-files.ts";
+import { NO_ORIGIN_CHECK, ORIGIN_NOT_ASKED, put, putFlawed, test } from "./app-files.ts";
 import { todo } from "./todo-list.ts";
 
-const put = (path: string) => write(path, finished(path));
-const test = (name: string) => bash(`node --test test/${name}.test.js`);
 const CHECK_LINES = NO_ORIGIN_CHECK.right.trimEnd().split("\n");
 
 /** Waits until the page answers: a server needs a moment, and a fixed pause is either too long or too short. */
@@ -53,7 +50,7 @@ export const LAST_STEPS: readonly ScriptStep[] = [
   },
   {
     text: "And the small server over the same file, on this machine only.",
-    calls: [write("src/server.js", flawed(ORIGIN_NOT_ASKED, NO_ORIGIN_CHECK))],
+    calls: [putFlawed(ORIGIN_NOT_ASKED, NO_ORIGIN_CHECK)],
     decision: "The web page listens on 127.0.0.1 only and escapes every card.",
   },
   { text: "Tests of the command line, from adding a card to exit codes.", calls: [put("test/cli.test.js")] },

@@ -1,21 +1,19 @@
 /** The script's second part: sessions, CSV, statistics, the card generator. */
-import { bash, edit, failing, grep, patch, read, write, type ScriptStep } from "../script-step.ts";
+import { bash, edit, failing, grep, patch, read, type ScriptStep } from "../script-step.ts";
 import {
-  finished,
-  flawed,
   NEW_CARDS_NOT_COUNTED,
   NO_DOUBLED_QUOTE,
+  put,
+  putFlawed,
   STREAK_ENDS_AT_MIDNIGHT,
+  test,
 } from "./app-files.ts";
 import { todo } from "./todo-list.ts";
-
-const put = (path: string) => write(path, finished(path));
-const test = (name: string) => bash(`node --test test/${name}.test.js`);
 
 export const MIDDLE_STEPS: readonly ScriptStep[] = [
   {
     text: "Now review sessions: what is overdue first, then new cards up to a daily limit, and a way to take answers back.",
-    calls: [write(NEW_CARDS_NOT_COUNTED.path, flawed(NEW_CARDS_NOT_COUNTED))],
+    calls: [putFlawed(NEW_CARDS_NOT_COUNTED)],
     decision: "Sessions: overdue first, 20 new cards a day, 'again' comes back in the same sitting, undo.",
   },
   { text: "Tests for the sessions.", calls: [put("test/session.test.js")] },
@@ -49,7 +47,7 @@ export const MIDDLE_STEPS: readonly ScriptStep[] = [
   },
   {
     text: "Import needs a CSV reader that follows RFC 4180, and tests for its corners.",
-    calls: [write(NO_DOUBLED_QUOTE.path, flawed(NO_DOUBLED_QUOTE)), put("test/csv.test.js")],
+    calls: [putFlawed(NO_DOUBLED_QUOTE), put("test/csv.test.js")],
     decision: "CSV by RFC 4180, also tabs, byte order mark, bare line feeds.",
   },
   { text: "I run the CSV tests.", calls: [failing(test("csv"))] },
@@ -79,7 +77,7 @@ export const MIDDLE_STEPS: readonly ScriptStep[] = [
   },
   {
     text: "Statistics: counts by state, retention, streak, forecast; and their text for a terminal.",
-    calls: [write(STREAK_ENDS_AT_MIDNIGHT.path, flawed(STREAK_ENDS_AT_MIDNIGHT)), put("src/stats-text.js")],
+    calls: [putFlawed(STREAK_ENDS_AT_MIDNIGHT), put("src/stats-text.js")],
     decision: "Retention leaves first answers out: they tell what was known before.",
   },
   { text: "Tests for the statistics.", calls: [put("test/stats.test.js")] },

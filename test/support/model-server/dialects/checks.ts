@@ -1,6 +1,7 @@
 /** Checks of single servers, from which dialects are composed. Pure. */
 import { isOurEncryption } from "../encrypted-reasoning.ts";
 import { isObject, type Json } from "../fields.ts";
+import { moonshotProblem } from "../moonshot-problem.ts";
 import { invalid, Refusal } from "../refusal.ts";
 import type { UncountedRequest as Request } from "../wire.ts";
 type Check = (request: Request) => void;
@@ -112,6 +113,19 @@ export function schemaWithout(keywords: readonly string[]): Check {
       );
     });
   };
+}
+
+/** Does not say which tool it is about. */
+export function moonshotSchemas(request: Request): void {
+  for (const { schema } of request.tools) {
+    const problem = isObject(schema) ? moonshotProblem(schema) : undefined;
+    if (problem === undefined) continue;
+    throw new Refusal(
+      400,
+      `Invalid request: tools.function.parameters is not a valid moonshot flavored json schema, details: <${problem}>`,
+      "invalid_request_error",
+    );
+  }
 }
 
 function hasKey(value: unknown, key: string): boolean {

@@ -8,6 +8,7 @@ import {
   passedBackReasoning,
   mistralOrder,
   nineCharIds,
+  moonshotSchemas,
   signedCalls,
   schemaWithout,
 } from "./checks.ts";
@@ -48,7 +49,8 @@ export const HOSTED = {
     }),
   },
 
-  // Usage inside the choice, ids made of the tool's name. Source: crush#2696, hermes-agent#15478, LibreChat#13366; platform.moonshot.ai/docs.
+  // Usage inside the choice, ids made of the tool's name. Source: crush#2696, hermes-agent#15478, LibreChat#13366; platform.moonshot.ai/docs;
+  // schemas: kimi-cli#2061 #2531, opencodex#2673.
   kimi: {
     api: "chat",
     known: LENIENT,
@@ -62,11 +64,14 @@ export const HOSTED = {
         cached_tokens: (details as { cached_tokens?: number } | undefined)?.cached_tokens ?? 0,
       }),
     },
-    check: passedBackReasoning({
-      empty: false,
-      message: (index) =>
-        `thinking is enabled but reasoning_content is missing in assistant tool call message at index ${index}`,
-    }),
+    check: all(
+      moonshotSchemas,
+      passedBackReasoning({
+        empty: false,
+        message: (index) =>
+          `thinking is enabled but reasoning_content is missing in assistant tool call message at index ${index}`,
+      }),
+    ),
     overflow: ({ tokens, window }) => ({
       message: `Invalid request: Your request exceeded model token limit: ${window} (requested: ${tokens})`,
     }),

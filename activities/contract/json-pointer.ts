@@ -1,0 +1,22 @@
+/** What a JSON schema's `$ref` names in the schema itself. Source: RFC 6901, in its form for URLs. Pure. */
+import { type JsonObject } from "./json-object.ts";
+
+/** @param ref such as `#/a/b`; undefined if there is no such thing */
+export function referenced(ref: unknown, root: JsonObject): unknown {
+  if (typeof ref !== "string" || !/^#(?:\/|$)/.test(ref)) return undefined;
+  const names = ref.split("/").slice(1);
+  return names.reduce<unknown>((at, name) => {
+    const own = decoded(name).replaceAll("~1", "/").replaceAll("~0", "~");
+    return typeof at === "object" && at !== null && Object.hasOwn(at, own)
+      ? (at as JsonObject)[own]
+      : undefined;
+  }, root);
+}
+
+function decoded(name: string): string {
+  try {
+    return decodeURIComponent(name);
+  } catch {
+    return name;
+  }
+}

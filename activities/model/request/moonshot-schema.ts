@@ -1,0 +1,147 @@
+/**
+ * A tool's schema in the subset that Moonshot (Kimi) takes; it refuses the whole request for another. What is changed only says
+ * less. Source: Moonshot's own validator, walle, at the level of its service ("lite"); public reports with its errors. Pure.
+ */
+import { isJsonObject, type JsonObject } from "../../contract/json-object.ts";
+import { referenced } from "../../contract/json-pointer.ts";
+
+/** Of what schemas share with their alternatives, each of which repeats it; beyond it alternatives are left out. Source: ours. */
+const MAX_REPEATED_CHARS = 20_000;
+/** In a type of two it compares values with the first first, and a number's then with nothing else: null comes first. */
+const SCALARS = ["null", "boolean", "integer", "number", "string"];
+const ANY = ["null", "boolean", "number", "string", "array", "object"];
+
+/** @param root without alternatives of its own, as all tools have it */
+export const toMoonshotSchema = (root: JsonObject): Record<string, unknown> => new Adaptation(root).whole();
+
+class Adaptation {
+  readonly #root: JsonObject;
+  /** Of what is referred to: references lead to `$defs` at the top alone. */
+  readonly #names = new Map<string, string>();
+  #charsLeft = MAX_REPEATED_CHARS;
+
+  constructor(root: JsonObject) {
+    this.#root = root;
+  }
+
+  whole(): Record<string, unknown> {
+    const schema = this.#adapted(this.#root);
+    const definitions: [string, unknown][] = [];
+    // A map's iteration goes on with what is added meanwhile.
+    for (const [ref, name] of this.#names)
+      definitions.push([name, this.#adapted(withoutSlashes(referenced(ref, this.#root)))]);
+    return { ...schema, ...(definitions.length === 0 ? {} : { $defs: Object.fromEntries(definitions) }) };
+  }
+
+  #adapted(schema: unknown): JsonObject {
+    if (!isJsonObject(schema)) return { type: ANY };
+    const { $ref, description } = schema;
+    if (typeof $ref === "string") {
+      const reference = { $ref: this.#refTo($ref) };
+      // Beside a reference, whatever its target has too is in conflict.
+      return description === undefined ? reference : { anyOf: [reference], description };
+    }
+    const kept = Object.entries(this.#withAlternatives(schema)).flatMap(([keyword, value]) => {
+      const adapted = this.#inside(keyword, value);
+      return adapted === undefined ? [] : [[keyword, adapted]];
+    });
+    return withType(withRequired(Object.fromEntries(kept)));
+  }
+
+  #refTo(ref: string): string {
+    if (ref === "#") return ref;
+    let name = this.#names.get(ref);
+    if (name === undefined) {
+      const taken = new Set(this.#names.values());
+      name = (ref.split("/").at(-1) ?? "").replaceAll(/[^a-zA-Z0-9_.-]/g, "_");
+      while (taken.has(name)) name += "_";
+      this.#names.set(ref, name);
+    }
+    return `#/$defs/${name}`;
+  }
+
+  /** @returns undefined for what is left out: other objects, where it refuses references */
+  #inside(keyword: string, value: unknown): unknown {
+    switch (keyword) {
+      case "properties": {
+        // One called so is taken for a reference.
+        const properties = Object.entries(mapOf(value)).filter(([name]) => name !== "$ref");
+        return Object.fromEntries(properties.map(([name, one]) => [name, this.#adapted(one)]));
+      }
+      case "allOf":
+      case "anyOf":
+      case "prefixItems":
+        return Array.isArray(value) ? value.map((one) => this.#adapted(one)) : undefined;
+      case "items":
+        return this.#adapted(value);
+      case "additionalProperties":
+        return typeof value === "boolean" ? value : this.#adapted(value);
+      default:
+        return isJsonObject(value) && keyword !== "const" ? undefined : value;
+    }
+  }
+
+  /** Beside alternatives it takes no type, and no keyword that they have too: each gets what they share. */
+  #withAlternatives(schema: JsonObject): JsonObject {
+    const { oneOf, anyOf = oneOf, description, title, default: preset, ...shared } = schema;
+    if (!Array.isArray(anyOf)) return schema;
+    const about = { description, title, default: preset };
+    this.#charsLeft -= JSON.stringify(shared).length * anyOf.length;
+    if (this.#charsLeft < 0) return { ...shared, ...about };
+    return { ...about, anyOf: anyOf.map((branch) => both(shared, mapOf(branch))) };
+  }
+}
+
+/** No name in a definition may have one. */
+const withoutSlashes = (schema: unknown): unknown =>
+  JSON.parse(JSON.stringify(schema ?? {}, (name, one: unknown) => (name.includes("/") ? undefined : one)));
+
+function both(shared: JsonObject, { default: _preset, ...branch }: JsonObject): JsonObject {
+  const all = { ...shared, ...branch };
+  if (!("properties" in all)) return all;
+  const properties = { ...mapOf(shared["properties"]), ...mapOf(branch["properties"]) };
+  return { ...all, properties, required: [shared["required"] ?? [], branch["required"] ?? []].flat() };
+}
+
+const mapOf = (value: unknown): JsonObject => (isJsonObject(value) ? value : {});
+
+/** Names that are no properties are refused, and by one report an object without a list of them. */
+function withRequired({ required, ...rest }: JsonObject): JsonObject {
+  const { properties } = rest;
+  if (!isJsonObject(properties)) return rest;
+  const names = Array.isArray(required)
+    ? required.filter((name) => Object.hasOwn(properties, String(name)))
+    : [];
+  return { ...rest, required: [...new Set(names)] };
+}
+
+/** All have one, as its documentation asks: without it, it takes a definition for one that never ends. */
+function withType({ const: only, enum: values, type, ...rest }: JsonObject): JsonObject {
+  if ("anyOf" in rest) return rest;
+  const choices = only === undefined ? values : [only];
+  const types = typesOf(choices);
+  if (types !== undefined) return { ...rest, type: types, enum: choices };
+  return { ...rest, type: type ?? impliedType(rest) };
+}
+
+/** @returns undefined for values that it refuses: they are of one type, or of one and null */
+function typesOf(values: unknown): string | readonly string[] | undefined {
+  if (!Array.isArray(values)) return undefined;
+  const kinds = new Set(values.map(kindOf));
+  if (kinds.has("number")) kinds.delete("integer");
+  const types = SCALARS.filter((type) => kinds.has(type));
+  const [first = "", ...others] = types;
+  if (types.length < kinds.size) return undefined;
+  if (others.length === 0) return first;
+  return first === "null" && others.length === 1 ? types : undefined;
+}
+
+function kindOf(value: unknown): string {
+  if (value === null) return "null";
+  return Number.isInteger(value) ? "integer" : typeof value;
+}
+
+function impliedType(schema: JsonObject): string | readonly string[] {
+  if ("properties" in schema) return "object";
+  return "items" in schema || "prefixItems" in schema ? "array" : ANY;
+}
