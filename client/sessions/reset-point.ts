@@ -57,37 +57,54 @@ export async function findResetPoint(
 
 function askedIn(events: readonly Event[], runId: string): ResetPoint[] {
   const points: ResetPoint[] = [];
-  let failed: Long | undefined;
+  const tasks = new WorkflowTasks();
   /** The task at which waiting messages were parked on the way to a step. */
   let parking: Long | undefined;
-  /** Tasks by the attempt that failed before them, as where a reset cut in: what was said in between came after. */
-  const before = new Map<string, Long>();
-  /** When tasks began, by the event of their end. */
-  const begun = new Map<string, string>();
-  let startedAt = new Date(0).toISOString();
   for (const event of events) {
-    const { eventId, activityTaskScheduledEventAttributes: scheduled } = event;
-    if (event.workflowTaskStartedEventAttributes)
-      startedAt = new Date(optionalTsToMs(event.eventTime) ?? 0).toISOString();
-    if (event.workflowTaskFailedEventAttributes || event.workflowTaskCompletedEventAttributes)
-      begun.set(String(eventId), startedAt);
-    if (event.workflowTaskFailedEventAttributes && eventId) failed = eventId;
-    if (event.workflowTaskCompletedEventAttributes) {
-      if (failed) before.set(String(eventId), failed);
-      failed = undefined;
-    }
+    tasks.add(event);
+    const scheduled = event.activityTaskScheduledEventAttributes;
     const task = scheduled?.workflowTaskCompletedEventId;
     if (!scheduled || !task) continue;
     const name = scheduled.activityType?.name;
-    const taken = parking ?? before.get(String(task)) ?? task;
+    const taken = parking ?? tasks.firstAttempt(task);
     // Independent of the above, at any time.
     if (name === "announceQueued") continue;
     parking = name === "parkGuidance" ? taken : undefined;
     const data = scheduled.input?.payloads?.[0]?.data;
     if (name !== "modelStep" || !data) continue;
     const { step, round } = JSON.parse(Buffer.from(data).toString()) as { step: number; round?: number };
-    const at = begun.get(String(taken)) ?? startedAt;
-    points.push({ runId, step, round, taskFinishedEventId: taken, at });
+    points.push({ runId, step, round, taskFinishedEventId: taken, at: tasks.beganAt(taken) });
   }
   return points;
+}
+
+/** The workflow tasks of a history so far, each named by the event of its end. */
+class WorkflowTasks {
+  /** Tasks by the attempt that failed before them, as where a reset cut in: what was said in between came after. */
+  readonly #failedBefore = new Map<string, Long>();
+  readonly #began = new Map<string, string>();
+  #failed: Long | undefined;
+  #startedAt = new Date(0).toISOString();
+
+  add(event: Event): void {
+    const { eventId } = event;
+    if (event.workflowTaskStartedEventAttributes)
+      this.#startedAt = new Date(optionalTsToMs(event.eventTime) ?? 0).toISOString();
+    if (event.workflowTaskFailedEventAttributes || event.workflowTaskCompletedEventAttributes)
+      this.#began.set(String(eventId), this.#startedAt);
+    if (event.workflowTaskFailedEventAttributes && eventId) this.#failed = eventId;
+    if (event.workflowTaskCompletedEventAttributes) {
+      if (this.#failed) this.#failedBefore.set(String(eventId), this.#failed);
+      this.#failed = undefined;
+    }
+  }
+
+  firstAttempt(task: Long): Long {
+    return this.#failedBefore.get(String(task)) ?? task;
+  }
+
+  /** ISO time; of an unknown task, that of the newest. */
+  beganAt(task: Long): string {
+    return this.#began.get(String(task)) ?? this.#startedAt;
+  }
 }
