@@ -123,20 +123,7 @@ class Log {
       case "llm:chunk":
         return this.chunk(data, `${step}.${attempt}`);
       case "llm:response":
-        this.endLive();
-        if (data.reasoning) this.add(folded("thought", data.reasoning));
-        this.said = data.content;
-        if (data.content) this.add(make("div", "words", data.content));
-        if (data.usageDoubtful)
-          this.note("the server's token counts contradict ours: they are not used", "warn");
-        if (data.summaryRefused)
-          this.note("the provider does not show this account what the model thinks", "warn");
-        if (data.refusedTools)
-          this.note(
-            `the provider refuses requests with ${firstNames(data.refusedTools)}: the model goes without`,
-            "warn",
-          );
-        return;
+        return this.response(data);
       case "llm:tool-call":
         return this.call(step, data);
       case "llm:tool-result":
@@ -159,6 +146,20 @@ class Log {
     if (type === "llm:error") this.endLive();
     const [text, kind] = NOTES[type]?.(data) ?? [];
     if (text !== undefined) this.note(text, kind);
+  }
+
+  response({ reasoning, content, usageDoubtful, summaryRefused, refusedTools }) {
+    this.endLive();
+    if (reasoning) this.add(folded("thought", reasoning));
+    this.said = content;
+    if (content) this.add(make("div", "words", content));
+    if (usageDoubtful) this.note("the server's token counts contradict ours: they are not used", "warn");
+    if (summaryRefused) this.note("the provider does not show this account what the model thinks", "warn");
+    if (refusedTools)
+      this.note(
+        `the provider refuses requests with ${firstNames(refusedTools)}: the model goes without`,
+        "warn",
+      );
   }
 
   chunk({ chunkType, text }, attempt) {
