@@ -44,7 +44,7 @@ export async function followBatch(
   }
 }
 
-/** Of a batch whose run is gone: it may have stored its end just before. */
+/** Reads a batch whose run is gone again: it may have stored its end just before. */
 async function readLast(services: Services, name: string, output: Output): Promise<BatchDocument> {
   const last = await readBatch(services, name);
   if (last.endedAt === null)

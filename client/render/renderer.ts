@@ -55,7 +55,7 @@ export class Renderer {
   readonly #columns: number;
   readonly #words: Words;
   readonly #progress: Progress;
-  /** By call: when its running was last reported. */
+  /** By call: when it was last reported as running. */
   readonly #announcedAt = new Map<string, number>();
   /** Who started the session: only others are named. */
   #owner: string | undefined;

@@ -36,7 +36,7 @@ export function resultLines(
   return [first, ...excerpt.map((text) => style("dim", `    │ ${text}`))];
 }
 
-/** @param ms for which the call has been running */
+/** @param ms how long the call has been running */
 export function waitingLine(
   { name, about }: { readonly name: string; readonly about: string },
   ms: number,

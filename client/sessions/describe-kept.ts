@@ -1,4 +1,4 @@
-/** What is kept of a step that was stopped, in words. */
+/** Describes what was kept of an interrupted step. Pure. */
 import type { Kept } from "../../activities/store/stopped-step.ts";
 import { oneLine } from "../console/format.ts";
 

@@ -8,9 +8,9 @@ interface ResetPoint {
   readonly step: number;
   /** Compactions by then; undefined if the run did not report it. */
   readonly round: number | undefined;
-  /** The workflow task that asked, or the attempt of it before: the reset takes it again. */
+  /** The workflow task that requested the step, or its earlier failed attempt: the reset repeats it. */
   readonly taskFinishedEventId: Long;
-  /** ISO time at which that task began, as the workflow saw it: what was said by then is part of what is done again. */
+  /** ISO time at which that task began, as the workflow saw it: messages sent by then are part of the repeated step. */
   readonly at: string;
 }
 
@@ -23,11 +23,11 @@ export type Found =
   | { readonly kind: "found"; readonly point: ResetPoint }
   /** No run requested it. */
   | { readonly kind: "never" }
-  /** Temporal has no history of the run that may have asked. */
+  /** Temporal no longer has the history of a run that may have requested it. */
   | { readonly kind: "gone" };
 
 /**
- * Searches a session's runs, newest first, so that of several lines the live one is found.
+ * Searches a session's runs, newest first: if a step was run again after a reset, the live one is found.
  * @param step the step to look for; undefined: the newest that was requested
  */
 export async function findResetPoint(
@@ -48,7 +48,7 @@ export async function findResetPoint(
     }
     const asked = askedIn(history.events ?? [], runId);
     const newest = asked.at(-1)?.step;
-    // A step may have been requested several times, as after an interrupt: it began with the first.
+    // A step may be requested several times, such as after an interrupt: the first request is its beginning.
     const point = asked.find((each) => each.step === (step ?? newest));
     if (point) return { kind: "found", point };
   }
@@ -67,7 +67,7 @@ function askedIn(events: readonly Event[], runId: string): ResetPoint[] {
     if (!scheduled || !task) continue;
     const name = scheduled.activityType?.name;
     const taken = parking ?? tasks.firstAttempt(task);
-    // Independent of the above, at any time.
+    // This activity may run at any time, so it does not end the parking.
     if (name === "announceQueued") continue;
     parking = name === "parkGuidance" ? taken : undefined;
     const data = scheduled.input?.payloads?.[0]?.data;
@@ -80,7 +80,7 @@ function askedIn(events: readonly Event[], runId: string): ResetPoint[] {
 
 /** The workflow tasks of a history so far, each named by the event of its end. */
 class WorkflowTasks {
-  /** Tasks by the attempt that failed before them, as where a reset cut in: what was said in between came after. */
+  /** Per task, the attempt that failed before it, such as at a reset: messages sent in between came after the step's start. */
   readonly #failedBefore = new Map<string, Long>();
   readonly #began = new Map<string, string>();
   #failed: Long | undefined;

@@ -203,7 +203,7 @@ export async function resolveAsking(flags: ConfigFlags): Promise<ResolvedConfig>
   return Object.keys(served).length === 0 ? config : resolveConfig({ ...flags, served });
 }
 
-/** Of `run` and `watch`. */
+/** Help text of a flag of `run` and `watch`. */
 export const EXIT_ON_QUESTION = "exit with code 7 when the session asks a person; the session keeps waiting";
 
 /** Printed first if no model was named and there is no key. */

@@ -1,4 +1,4 @@
-/** What a person is told about a message that was sent. */
+/** Notes for the sender of a message, a line each. */
 import type { Sent } from "../sessions/send-guidance.ts";
 import { present } from "../console/format.ts";
 

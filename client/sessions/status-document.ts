@@ -69,7 +69,7 @@ export interface SessionStatusDocument {
   /** The run's status in Temporal, null if it did not answer. */
   readonly workflowStatus: string | null;
   readonly lastSeq: number;
-  /** What its commands run in: the image as it was asked for, and as its newest sandbox has it, by digest or id; null until there is one, and in lists. */
+  /** The sandbox image: its requested name, and the digest or id in its newest sandbox; null until there is one, and in lists. */
   readonly image: { readonly name: string; readonly digest: string | null } | null;
   /** Null if the session works on no repository; `pushed` and `pullRequest` are null until there is one. */
   readonly git: SessionGitStatus | null;

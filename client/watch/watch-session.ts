@@ -98,7 +98,7 @@ async function showEnd(
   });
 }
 
-/** Of a database that has no such table yet: nothing. */
+/** Nothing if the database does not have the table yet. */
 const deliveryIn = async ({ store }: Services, sessionId: string) =>
   deliveryOf((await unlessTableMissing(() => listPublications(store.db, sessionId))) ?? []);
 

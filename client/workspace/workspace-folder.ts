@@ -79,7 +79,7 @@ interface Rules {
   readonly ignored: Ignore;
 }
 
-/** What was read so far below `root`. */
+/** What has been read so far below `root`. */
 interface Content {
   readonly root: string;
   readonly files: WorkspaceFile[];
