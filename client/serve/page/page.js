@@ -2,7 +2,7 @@
 const LIST_MS = 3000;
 const STATUS_MS = 4000;
 const RETRY_MS = 1500;
-/** After this long without data the connection counts as lost, such as when a laptop slept. */
+/** A GET that takes longer counts as lost, such as when a laptop slept; it is tried again. */
 const ANSWER_MS = 60_000;
 /** Of a long session only the newest events are shown. */
 const MAX_EVENTS = 4000;
