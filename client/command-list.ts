@@ -10,7 +10,7 @@ const listed: readonly Omit<CommandEntry, "name">[] = [
   {
     usage: "start [task...]",
     about: "start a task and print its session id alone on stdout",
-    load: async () => (await import("./commands/run.ts")).startCommand,
+    load: async () => (await import("./commands/start.ts")).startCommand,
   },
   {
     usage: "say <id> <message...>",
@@ -26,7 +26,7 @@ const listed: readonly Omit<CommandEntry, "name">[] = [
   {
     usage: "unsay <id> <message-id>",
     about: "take back a message that the agent has not read yet",
-    load: async () => (await import("./commands/queue.ts")).unsayCommand,
+    load: async () => (await import("./commands/unsay.ts")).unsayCommand,
   },
   {
     usage: "batch <file> [name]",
@@ -48,23 +48,23 @@ const listed: readonly Omit<CommandEntry, "name">[] = [
   {
     usage: "answer <id> [question] [text...]",
     about: "answer a session's question, or allow or refuse a call that waits for approval",
-    load: async () => (await import("./commands/questions.ts")).answerCommand,
+    load: async () => (await import("./commands/answer.ts")).answerCommand,
   },
   {
     usage: "resume <id> [message...]",
     about: "continue a session that has ended; like say, with a default message",
-    load: async () => (await import("./commands/say.ts")).resumeCommand,
+    load: async () => (await import("./commands/resume.ts")).resumeCommand,
   },
   {
     usage: "interrupt <id> [message...]",
     about: "abort the step in flight and continue, with a message if one is given",
-    load: async () => (await import("./commands/stop.ts")).interruptCommand,
+    load: async () => (await import("./commands/interrupt.ts")).interruptCommand,
   },
   {
     usage: "cancel <id>",
     aliases: ["stop"],
     about: "end a session's run; waits for its clean-up and says what was kept",
-    load: async () => (await import("./commands/stop.ts")).cancelCommand,
+    load: async () => (await import("./commands/cancel.ts")).cancelCommand,
   },
   {
     usage: "watch <id>",
@@ -86,7 +86,7 @@ const listed: readonly Omit<CommandEntry, "name">[] = [
   {
     usage: "messages <id>",
     about: "show the conversation as text: what was said and run, and the results",
-    load: async () => (await import("./commands/export.ts")).messagesCommand,
+    load: async () => (await import("./commands/messages.ts")).messagesCommand,
   },
   {
     usage: "context <id>",
@@ -101,17 +101,17 @@ const listed: readonly Omit<CommandEntry, "name">[] = [
   {
     usage: "undo-compaction <id>",
     about: "undo the newest compaction round: the messages it replaced are in view again",
-    load: async () => (await import("./commands/compact.ts")).undoCompactionCommand,
+    load: async () => (await import("./commands/undo-compaction.ts")).undoCompactionCommand,
   },
   {
     usage: "retry <id>",
     about: "go back to before a step (--from-step N), conversation and files, and continue from there",
-    load: async () => (await import("./commands/go-back.ts")).retryCommand,
+    load: async () => (await import("./commands/retry.ts")).retryCommand,
   },
   {
     usage: "fork <id>",
     about: "start a new session from an earlier point of this one (--from-step N); this one does not change",
-    load: async () => (await import("./commands/go-back.ts")).forkCommand,
+    load: async () => (await import("./commands/fork.ts")).forkCommand,
   },
   {
     usage: "export <id>",
@@ -126,12 +126,12 @@ const listed: readonly Omit<CommandEntry, "name">[] = [
   {
     usage: "pull <id> <dir>",
     about: "copy a session's files, as last saved, into a folder",
-    load: async () => (await import("./commands/files.ts")).pullCommand,
+    load: async () => (await import("./commands/pull.ts")).pullCommand,
   },
   {
     usage: "diff <id>",
     about: "show the change against the files that were put in, as a patch",
-    load: async () => (await import("./commands/files.ts")).diffCommand,
+    load: async () => (await import("./commands/diff.ts")).diffCommand,
   },
   {
     usage: "delete <id>",
@@ -142,7 +142,7 @@ const listed: readonly Omit<CommandEntry, "name">[] = [
   {
     usage: "purge <id>",
     about: "remove a leaked text from a session that has ended; reads it from stdin",
-    load: async () => (await import("./commands/delete.ts")).purgeCommand,
+    load: async () => (await import("./commands/purge.ts")).purgeCommand,
   },
   {
     usage: "allow <id> <domain>",
@@ -152,17 +152,17 @@ const listed: readonly Omit<CommandEntry, "name">[] = [
   {
     usage: "apply <id>",
     about: "put a session's change on a new branch of the checkout you are in; checks it first",
-    load: async () => (await import("./commands/files.ts")).applyCommand,
+    load: async () => (await import("./commands/apply.ts")).applyCommand,
   },
   {
     usage: "push <id>",
     about: "push the work of a session on a repository after it has ended",
-    load: async () => (await import("./commands/deliver.ts")).pushCommand,
+    load: async () => (await import("./commands/push.ts")).pushCommand,
   },
   {
     usage: "pr <id>",
     about: "push the work, and open its pull request or update it",
-    load: async () => (await import("./commands/deliver.ts")).pullRequestCommand,
+    load: async () => (await import("./commands/pr.ts")).pullRequestCommand,
   },
   {
     usage: "ports <id>",
@@ -172,7 +172,7 @@ const listed: readonly Omit<CommandEntry, "name">[] = [
   {
     usage: "forward <id> <port>",
     about: "open a port of this machine that leads to a server in a session's sandbox; Ctrl-C closes it",
-    load: async () => (await import("./commands/ports.ts")).forwardCommand,
+    load: async () => (await import("./commands/forward.ts")).forwardCommand,
   },
   {
     usage: "serve",
@@ -182,22 +182,22 @@ const listed: readonly Omit<CommandEntry, "name">[] = [
   {
     usage: "codec-server",
     about: "decrypt for Temporal's Web UI what LONGHAUL_CODEC_KEYS encrypted; Ctrl-C ends it",
-    load: async () => (await import("./commands/serve.ts")).codecServerCommand,
+    load: async () => (await import("./commands/codec-server.ts")).codecServerCommand,
   },
   {
     usage: "worker",
     about: "run a worker in the foreground until it is stopped",
-    load: async () => (await import("./commands/local-services.ts")).workerCommand,
+    load: async () => (await import("./commands/worker.ts")).workerCommand,
   },
   {
     usage: "up",
     about: "bring up local services and a worker in the foreground; Ctrl-C ends them",
-    load: async () => (await import("./commands/local-services.ts")).upCommand,
+    load: async () => (await import("./commands/up.ts")).upCommand,
   },
   {
     usage: "down",
     about: "stop the local worker and services that longhaul started; data is kept",
-    load: async () => (await import("./commands/local-services.ts")).downCommand,
+    load: async () => (await import("./commands/down.ts")).downCommand,
   },
   {
     usage: "database client <name>",

@@ -107,6 +107,25 @@ function fromPublic(model: PublicModel, provider: string): CatalogueModel {
   };
 }
 
+/** @param price input, cached, output @param long whether requests above `LONG_TOKENS` cost more */
+function priceOf(price: NonNullable<Supplement["price"]>, write: number | undefined, long = false) {
+  const [input, cached, output] = price;
+  const above = {
+    tokens: LONG_TOKENS,
+    input: exact(input * 2),
+    cached: exact(cached * 2),
+    ...(write === undefined ? {} : { cacheWrite: exact(write * 2) }),
+    output: exact(output * 1.5),
+  };
+  return {
+    input,
+    cached,
+    ...(write === undefined ? {} : { cacheWrite: write }),
+    output,
+    ...(long ? { above } : {}),
+  };
+}
+
 function withSupplement(
   id: string,
   known: CatalogueModel | undefined,
@@ -117,28 +136,8 @@ function withSupplement(
   const { thinks: thinksByDefault, ...limits } = defaults ?? {};
   const thinks = ownThinks ?? known?.thinks ?? (known === undefined && thinksByDefault);
   const { thinks: _, price: knownPrice, ...base }: Known = known ?? limits;
-  const write = ownWrite ?? knownPrice?.cacheWrite;
-  const [input, cached, output] = price ?? [];
   const ownPrice =
-    input === undefined || cached === undefined || output === undefined
-      ? knownPrice
-      : {
-          input,
-          cached,
-          ...(write === undefined ? {} : { cacheWrite: write }),
-          output,
-          ...(long
-            ? {
-                above: {
-                  tokens: LONG_TOKENS,
-                  input: exact(input * 2),
-                  cached: exact(cached * 2),
-                  ...(write === undefined ? {} : { cacheWrite: exact(write * 2) }),
-                  output: exact(output * 1.5),
-                },
-              }
-            : {}),
-        };
+    price === undefined ? knownPrice : priceOf(price, ownWrite ?? knownPrice?.cacheWrite, long);
   const whole = {
     ...base,
     ...rest,

@@ -31,14 +31,8 @@ export async function followBatch(
       if (document !== undefined) {
         show.update(document);
         if (document.endedAt !== null) return document;
-        if (poll % DESCRIBE_EVERY === 0 && (await isGone(services, name))) {
-          const last = await readBatch(services, name);
-          if (last.endedAt === null)
-            output.note(
-              `The run of ${name} was ended in Temporal; the sessions that had begun continue. Start the batch again for the rest.\n`,
-            );
-          return last;
-        }
+        if (poll % DESCRIBE_EVERY === 0 && (await isGone(services, name)))
+          return await readLast(services, name, output);
       }
       await sleep(POLL_MS, undefined, { signal: detach.signal }).catch(() => undefined);
     }
@@ -48,6 +42,16 @@ export async function followBatch(
     process.off("SIGINT", onSignal);
     process.off("SIGTERM", onSignal);
   }
+}
+
+/** Reads a batch whose run is gone again: it may have stored its end just before. */
+async function readLast(services: Services, name: string, output: Output): Promise<BatchDocument> {
+  const last = await readBatch(services, name);
+  if (last.endedAt === null)
+    output.note(
+      `The run of ${name} was ended in Temporal; the sessions that had begun continue. Start the batch again for the rest.\n`,
+    );
+  return last;
 }
 
 /** @returns undefined while Postgres is away: the batch continues without us */

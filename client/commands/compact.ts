@@ -1,17 +1,12 @@
-/** `longhaul compact ID [FOCUS]` and `undo-compaction ID`: a summary at the next step boundary; the view before the newest one. */
-import { randomUUID } from "node:crypto";
+/** `longhaul compact ID [FOCUS]`: a summary of old messages at the next step boundary. */
 import type { Command } from "commander";
-import { readFigures } from "../../activities/store/reading.ts";
-import { undoWhileEnded } from "../../activities/store/undo-compaction.ts";
-import { compactSignal, undoCompactionSignal } from "../../workflows/messages.ts";
+import { compactSignal } from "../../workflows/messages.ts";
 import { clientSanitizer } from "../config/config.ts";
-import { unlessGone } from "../connect/describe-run.ts";
-import { usageError, notPossible } from "../console/errors.ts";
-import { plural, tokens } from "../console/format.ts";
+import { usageError } from "../console/errors.ts";
 import type { Output } from "../console/output.ts";
 import { recordAction } from "../sessions/record-action.ts";
 import { withRunning } from "../sessions/running-session.ts";
-import { SESSION, withWorkingSession, withSession } from "../sessions/with-session.ts";
+import { SESSION, withWorkingSession } from "../sessions/with-session.ts";
 
 const MAX_FOCUS_CHARS = 2_000;
 
@@ -35,37 +30,4 @@ export function compactCommand(command: Command, output: Output) {
       );
     });
   };
-}
-
-export function undoCompactionCommand(command: Command, output: Output) {
-  command.argument("<id>", SESSION).option("--json", "one JSON document");
-  return (reference: string, flags: { readonly json?: boolean }) =>
-    withSession(reference, async (services, row) => {
-      const { id } = row;
-      const { db } = services.store;
-      const { compactionRounds = 0, step = 0 } = (await readFigures(db, [id])).get(id) ?? {};
-      if (compactionRounds === 0) throw nothingToUndo(id);
-      const handle = (await services.temporal.client()).workflow.getHandle(id);
-      await recordAction(services, row, "undo-compaction");
-      const signalled = await unlessGone(() => handle.signal(undoCompactionSignal).then(() => true));
-      const say = (document: object) => (flags.json === true ? output.json({ id, ...document }) : undefined);
-      if (signalled) {
-        say({ requested: true, round: compactionRounds });
-        output.note(
-          `${id} undoes round ${compactionRounds} at the next step boundary; longhaul watch ${id} shows it.\n`,
-        );
-        return;
-      }
-      const undone = await undoWhileEnded(services.store, { id, epoch: row.epoch, step }, randomUUID());
-      if (undone === undefined) throw nothingToUndo(id);
-      const { round, restored, tokensBefore, tokensAfter } = undone;
-      say({ undone: true, round, restored, tokensBefore, tokensAfter });
-      output.note(
-        `Round ${round} of ${id} is undone: ${plural(restored, "message")} in view again, ${tokens(tokensAfter)} → ${tokens(tokensBefore)} tokens. The summary is kept, marked.\n`,
-      );
-    });
-}
-
-function nothingToUndo(id: string) {
-  return notPossible(`${id} has no compaction round to undo.`, `See what is in view: longhaul context ${id}`);
 }

@@ -1,14 +1,11 @@
-/** `longhaul delete ID` and `purge ID`: remove a session, or a leaked text from its rows. */
+/** `longhaul delete ID`: removes a session that has ended. */
 import { createInterface } from "node:readline/promises";
-import { Writable } from "node:stream";
 import type { Command } from "commander";
-import { purgeText, type Purged } from "../../activities/store/purge.ts";
 import { usageError } from "../console/errors.ts";
 import { oneLine, plural, present } from "../console/format.ts";
 import type { Output } from "../console/output.ts";
-import { deleteSession, type Deleted, idleFamily } from "../sessions/delete-session.ts";
-import { recordAction } from "../sessions/record-action.ts";
-import { processStdin, readMessage } from "../sessions/task-input.ts";
+import { deleteSession, type Deleted } from "../sessions/delete-session.ts";
+import { processStdin } from "../sessions/task-input.ts";
 import { SESSION, withSession } from "../sessions/with-session.ts";
 
 export function deleteCommand(command: Command, output: Output) {
@@ -49,57 +46,5 @@ function deletedLines(id: string, { ids, histories }: Deleted): string[] {
     `${id} is deleted${family}. If its sandbox is left, its worker's next clean-up removes it.`,
     histories.left > 0 &&
       `Temporal did not delete ${plural(histories.left, "history", "histories")} of it (${oneLine(histories.reason ?? "", 200)}); it keeps them until its own retention ends.`,
-  );
-}
-
-/** A shorter text occurs in unrelated texts. */
-const MIN_CHARS = 8;
-
-export function purgeCommand(command: Command, output: Output) {
-  command.argument("<id>", SESSION).option("--json", "one JSON document");
-  return async (reference: string, flags: { readonly json?: boolean }) => {
-    const text = await readSecret();
-    if (text.length < MIN_CHARS)
-      throw usageError(`The text has ${text.length} characters; it must have at least ${MIN_CHARS}.`);
-    await withSession(reference, async (services, row) => {
-      const family = await idleFamily(services, row);
-      const purged = await purgeText(
-        services.store.db,
-        family.map(({ id }) => id),
-        text,
-      );
-      await recordAction(services, row, "purge");
-      if (flags.json === true) output.json({ id: row.id, ...purged });
-      else for (const line of purgedLines(row.id, purged)) output.note(`${line}\n`);
-    });
-  };
-}
-
-/** From a pipe or a file; on a terminal, prompts for it without echo. */
-async function readSecret(): Promise<string> {
-  const stdin = processStdin();
-  if (stdin.kind !== "terminal") return readMessage(["-"], stdin);
-  process.stderr.write("The text to remove (not shown): ");
-  const unseen = new Writable({ write: (_chunk, _encoding, done) => done() });
-  const asked = createInterface({ input: process.stdin, output: unseen, terminal: true });
-  try {
-    return (await asked.question("")).trim();
-  } finally {
-    asked.close();
-    process.stderr.write("\n");
-  }
-}
-
-function purgedLines(id: string, { rows, files, saves }: Purged): string[] {
-  return present(
-    `It was in ${plural(rows, "row")} of ${id}, and was removed from them.`,
-    files > 0 &&
-      `${plural(files, "image or document", "images or documents")} of its messages still hold it.`,
-    ...saves.map(
-      (save) =>
-        `Saved files of ${save.id} still hold it, after step ${save.steps.join(", ")}: delete the session to remove them.`,
-    ),
-    `Not searched: Temporal's histories (messages of people, first lines of calls, last words), forks, logs, backups. longhaul delete ${id} removes the histories too.`,
-    "It may have been seen already: replace the key or password as well.",
   );
 }

@@ -1,7 +1,7 @@
 /** `longhaul models`: usable models with windows and prices; those with a key come first. */
 import type { Command } from "commander";
 import type { AgentConfig } from "../../activities/config/agent-config.ts";
-import { isServed } from "../../activities/config/catalogue/catalogue.ts";
+import { type CatalogueModel, isServed } from "../../activities/config/catalogue/catalogue.ts";
 import type { ModelFacts } from "../../activities/config/models.ts";
 import type { Price } from "../../activities/config/model-target.ts";
 import {
@@ -70,20 +70,29 @@ export function modelRows(from: {
       const known = catalogue.models[model];
       const own = configured.find(([name]) => name === model)?.[1];
       const found = findProvider(model, settings.providers, environment);
-      const input = own?.input ?? known?.input ?? [];
       return {
         model,
         usable: found !== undefined && missingVariables(found.provider, environment).length === 0,
         isDefault: model === chosen,
-        contextWindow: own?.contextWindow ?? known?.window ?? null,
-        maxOutput: own?.maxOutput ?? known?.maxOutput ?? null,
-        price: own?.price ?? known?.price ?? null,
+        ...sizeAndPrice(own, known),
         reasons: known?.thinks === true || own?.reasoning !== undefined,
-        images: input.includes("image"),
+        images: (own?.input ?? known?.input ?? []).includes("image"),
         ends: known?.ends ?? null,
       };
     })
     .toSorted((a, b) => Number(b.usable) - Number(a.usable) || a.model.localeCompare(b.model, "en"));
+}
+
+/** The configuration's figures win over the catalogue's. */
+function sizeAndPrice(
+  own: AgentConfig["models"][string] | undefined,
+  known: CatalogueModel | undefined,
+): Pick<ModelRow, "contextWindow" | "maxOutput" | "price"> {
+  return {
+    contextWindow: own?.contextWindow ?? known?.window ?? null,
+    maxOutput: own?.maxOutput ?? known?.maxOutput ?? null,
+    price: own?.price ?? known?.price ?? null,
+  };
 }
 
 const HEAD = ["", "MODEL", "WINDOW", "OUTPUT", "$ IN", "CACHED", "OUT", "REASONS", "IMAGES", "ENDS"];

@@ -1,16 +1,12 @@
-/** `longhaul questions [ID]` and `answer ID [QUESTION] TEXT`: what sessions ask people. */
-import { type Command, InvalidArgumentError } from "commander";
-import { wantsWords, isQuestionId, type AnswerMessage } from "../../activities/contract/questions.ts";
+/** `longhaul questions [ID]`: what sessions ask people. */
+import type { Command } from "commander";
+import { wantsWords } from "../../activities/contract/questions.ts";
 import { listQuestions, type ListedQuestion } from "../../activities/store/questions.ts";
-import { usageError } from "../console/errors.ts";
 import { ago, oneLine, present } from "../console/format.ts";
 import type { Output, Style } from "../console/output.ts";
 import { unlessTableMissing } from "../lookup/unless-table-missing.ts";
 import { commands } from "../render/question-lines.ts";
-import { positiveInteger } from "../sessions/flag-values.ts";
-import { cleanAnswer, sendAnswer } from "../sessions/send-answer.ts";
-import { processStdin, readMessage } from "../sessions/task-input.ts";
-import { requireSession, SESSION, withServices, withWorkingSession } from "../sessions/with-session.ts";
+import { requireSession, SESSION, withServices } from "../sessions/with-session.ts";
 
 interface QuestionsFlags {
   readonly all?: boolean;
@@ -58,66 +54,4 @@ function questionText(question: ListedQuestion, style: Style, now: Date): string
     isOpen && question.default !== null && `  default: ${oneLine(question.default, 200)}${until}`,
     ...(isOpen ? commands(session, asks) : []).map((line) => `  ${style("cyan", line)}`),
   ).join("\n");
-}
-
-interface AnswerFlags {
-  readonly option?: number;
-  readonly allow?: boolean;
-  readonly allowAlways?: boolean;
-  readonly deny?: boolean;
-  readonly decline?: boolean;
-  readonly by?: string;
-  readonly json?: boolean;
-}
-
-export function answerCommand(command: Command, output: Output) {
-  command
-    .argument("<id>", SESSION)
-    .argument("[answer...]", "the question's id if several are open, then the answer; - reads it from stdin")
-    .option("--option <n>", "the option of that number, from 1", positiveInteger)
-    .option("--allow", "let the call run, once")
-    .option("--allow-always", "let it run, and others like it in this session")
-    .option("--deny", "do not let it run; words after it are shown to the model")
-    .option("--decline", "answer with nothing")
-    .option("--by <name>", "who answers", nameOf)
-    .option("--json", "one JSON document");
-  return async (reference: string, given: readonly string[], flags: AnswerFlags) => {
-    const [first = "", ...rest] = given;
-    const question = isQuestionId(first) ? first : undefined;
-    const words = question === undefined ? given : rest;
-    const text = words.length === 0 ? undefined : await readMessage(words, processStdin());
-    const message = answerOf(flags, question, text);
-    await withWorkingSession(reference, async (services, { id }) => {
-      const answered = await sendAnswer(services, id, message);
-      if (flags.json === true) output.json({ id, ...answered });
-      else if (answered.acknowledged)
-        output.note(`${answered.question} of ${answered.session} is answered.\n`);
-      else
-        output.note(
-          `No worker has taken the answer to ${answered.question} yet; Temporal keeps it until one does (longhaul worker).\n`,
-        );
-    });
-  };
-}
-
-function nameOf(name: string): string {
-  if (name.trim() === "" || name.length > 100)
-    throw new InvalidArgumentError("Expected 1 to 100 characters.");
-  return name;
-}
-
-/** @throws ClientError (usage) if there is no answer, or more than one */
-function answerOf(flags: AnswerFlags, question: string | undefined, text: string | undefined): AnswerMessage {
-  const actions = (["allow", "allow-always", "deny", "decline"] as const).filter(
-    (action) => flags[action === "allow-always" ? "allowAlways" : action] === true,
-  );
-  const [action] = actions;
-  const choices = actions.length + (flags.option === undefined ? 0 : 1);
-  const hasWords = text !== undefined && action !== "deny" && action !== "allow";
-  if (choices + (hasWords ? 1 : 0) !== 1)
-    throw usageError(
-      choices === 0 ? "No answer was given." : "There is more than one answer.",
-      "One of: TEXT, --option N, --allow, --allow-always, --deny [TEXT], --decline.",
-    );
-  return cleanAnswer({ question, text, option: flags.option, action, by: flags.by });
 }

@@ -1,4 +1,4 @@
-/** `longhaul run TASK` and `start TASK`: set-up if needed, then the start; `run` watches it, and pulls the files at the end. */
+/** `longhaul run TASK`: set-up if needed, starts the session, watches it, and pulls its files at the end. */
 import { join, resolve } from "node:path";
 import type { Command } from "commander";
 import type { Services } from "../connect/connection.ts";
@@ -74,29 +74,4 @@ async function closingLines(
   if (pulled === undefined) return [...lines, `No files were saved (${end.status}).`];
   lines.push(...pullNotes(pulled, folder, `longhaul pull ${id} ${id} --git`));
   return [...lines, `Files (${pulled.files}) are in ${folder}`];
-}
-
-export function startCommand(command: Command, output: Output) {
-  withRunFlags(command)
-    .argument("[task...]", "what to do; - reads it from stdin")
-    .option("--json", "print one JSON document instead of the id");
-  return async (words: readonly string[], flags: RunFlags) => {
-    const { start, config } = await prepareStart(words, flags, output.note);
-    if (config.rehearsal) output.note(`${REHEARSAL_NOTE}\n`);
-    // Wrong usage is reported before the drivers are loaded.
-    const [{ withPreparedServices }, { startSession }] = await Promise.all([
-      import("../sessions/with-session.ts"),
-      import("../sessions/start-session.ts"),
-    ]);
-    const say = (line: string) => output.note(`${line}\n`);
-    await withPreparedServices({ ...flags, image: config.run.sandbox.image }, say, async (services) => {
-      const { id, attached } = await startSession(services, start);
-      const ui = services.uiUrl(id);
-      if (flags.json === true)
-        output.json({ id, workflowId: id, attached, model: start.config.model, ui: ui ?? null });
-      else output.result(`${id}\n`);
-      if (ui !== undefined) output.note(`Web UI: ${ui}\n`);
-      output.note(`Watch it: longhaul watch ${id}\n`);
-    });
-  };
 }

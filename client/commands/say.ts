@@ -1,17 +1,16 @@
-/** `longhaul say ID MESSAGE` and `resume ID`: guidance for a session that runs; one that has ended resumes with it. */
+/** `longhaul say ID MESSAGE`: guides a session that runs; one that has ended resumes with it. */
 import type { Command } from "commander";
 import { switchModel } from "../../activities/store/switch-model.ts";
-import { usageError, notPossible } from "../console/errors.ts";
+import { usageError } from "../console/errors.ts";
 import type { Output } from "../console/output.ts";
 import { notShown, readAttachments } from "../sessions/images.ts";
 import { collect } from "../sessions/flag-values.ts";
 import { resolveAsking } from "../sessions/run-options.ts";
-import { isMessageId, sendGuidance, type Sent } from "../sessions/send-guidance.ts";
+import { isMessageId, sendGuidance } from "../sessions/send-guidance.ts";
 import { settingsOf } from "../sessions/settings-of.ts";
-import { hasEnded } from "../sessions/start-session.ts";
 import { processStdin, readMessage } from "../sessions/task-input.ts";
 import { SESSION, requireSession, withWorkingSession } from "../sessions/with-session.ts";
-import { present } from "../console/format.ts";
+import { sentNotes } from "../sessions/sent-notes.ts";
 
 interface SayFlags {
   readonly image?: readonly string[];
@@ -53,35 +52,6 @@ export function sayCommand(command: Command, output: Output) {
       else if (sent.queued) output.result(`queued, position ${sent.position}\n`);
       else output.result("already sent: a message with this id counts once\n");
       for (const line of sentNotes(sessionId, sent)) output.note(`${line}\n`);
-    });
-  };
-}
-
-function sentNotes(id: string, { acknowledged, waitsForNextRun, resumed }: Sent): string[] {
-  return present(
-    !acknowledged && "No worker has taken it yet; Temporal keeps it until one does (longhaul worker).",
-    waitsForNextRun === true &&
-      `${id} is ending and will not read it: the message is kept for its next run. Start that with: longhaul say ${id} "go on"`,
-    resumed && `${id} had ended and resumes with it. Watch it: longhaul watch ${id}`,
-  );
-}
-
-const CONTINUE = "Continue where you left off.";
-
-export function resumeCommand(command: Command, output: Output) {
-  command
-    .argument("<id>", SESSION)
-    .argument("[message...]", `what to say; default: ${CONTINUE}`)
-    .option("--json", "one JSON document");
-  return async (reference: string, words: readonly string[], flags: { readonly json?: boolean }) => {
-    const text = words.length === 0 ? CONTINUE : await readMessage(words, processStdin());
-    await withWorkingSession(reference, async (services, row) => {
-      const { id } = row;
-      if (!hasEnded(row))
-        throw notPossible(`${id} has not ended (${row.status}).`, `Guide it: longhaul say ${id} "…"`);
-      const sent = await sendGuidance(services, row, { id: undefined, text, attachments: [] });
-      if (flags.json === true) output.json({ id, ...sent });
-      for (const line of sentNotes(id, sent)) output.note(`${line}\n`);
     });
   };
 }

@@ -1,6 +1,6 @@
 /** The library over open services: the commands' operations, without a terminal. */
 import { Readable } from "node:stream";
-import { readWhole } from "../../activities/store/reading.ts";
+import { readWhole, type SessionRow } from "../../activities/store/reading.ts";
 import { listQuestions } from "../../activities/store/questions.ts";
 import { describeRun } from "../connect/describe-run.ts";
 import type { Services } from "../connect/connection.ts";
@@ -85,19 +85,18 @@ export function libraryOver(services: Services, options: LibraryOptions = {}): L
       const { changed, patch } = await sessionDiff(store, (await session(reference)).id);
       return { changed, patch };
     },
-    export: async (reference, format = "own") => {
-      const row = await session(reference);
-      const whole = await readWhole(store.db, row.id);
-      return format === "atif"
-        ? trajectoryDocument(row, whole, productVersion())
-        : exportDocument(row, whole);
-    },
+    export: async (reference, format = "own") => exported(store, await session(reference), format),
     events: (reference, wanted) => events({ services, listen, closed: closed.signal }, reference, wanted),
     close: async () => {
       closed.abort();
       await services.close();
     },
   };
+}
+
+async function exported({ db }: Services["store"], row: SessionRow, format: "own" | "atif") {
+  const whole = await readWhole(db, row.id);
+  return format === "atif" ? trajectoryDocument(row, whole, productVersion()) : exportDocument(row, whole);
 }
 
 async function attachmentsOf(images: NonNullable<SayOptions["images"]>): Promise<Attachment[]> {

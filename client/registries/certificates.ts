@@ -42,7 +42,7 @@ function without(certificates: readonly string[], known: readonly string[]): str
   return certificates.filter((each) => !contents.has(bare(each)));
 }
 
-/** The certificates of a PEM text, each once, without comments and keys. Undefined if there is none. */
+/** The distinct certificates of a PEM text, without comments and keys; undefined if there are none. */
 export const onlyCertificates = (text: string): string | undefined => joined(certificatesIn(text));
 
 const certificatesIn = (text: string): string[] =>

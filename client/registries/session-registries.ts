@@ -91,7 +91,7 @@ function certificatesOf(path: string): string {
   return certificates;
 }
 
-/** They reach the model, the database and every command. */
+/** A note on variables that look like secrets: they reach the model, the database and every command. */
 function openSecrets({ env }: Sandbox): string | undefined {
   const names = Object.keys(env).filter((name) => SECRET_NAME.test(name));
   if (names.length === 0) return undefined;

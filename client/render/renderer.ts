@@ -55,7 +55,7 @@ export class Renderer {
   readonly #columns: number;
   readonly #words: Words;
   readonly #progress: Progress;
-  /** By call: when its running was last reported. */
+  /** By call: when it was last reported as running. */
   readonly #announcedAt = new Map<string, number>();
   /** Who started the session: only others are named. */
   #owner: string | undefined;
@@ -92,7 +92,7 @@ export class Renderer {
       const before = this.#announcedAt.get(id);
       if (nowMs < (before === undefined ? call.since + LONG_TOOL_MS : before + REMIND_MS)) continue;
       this.#announcedAt.set(id, nowMs);
-      this.note(waitingLine(call.name, call.about, nowMs - call.since, this.#style, this.#columns));
+      this.note(waitingLine(call, nowMs - call.since, this.#style, this.#columns));
     }
   }
 

@@ -36,9 +36,15 @@ export function resultLines(
   return [first, ...excerpt.map((text) => style("dim", `    │ ${text}`))];
 }
 
-export function waitingLine(name: string, about: string, ms: number, style: Style, columns: number): string {
-  const so = `running for ${duration(ms)}`;
-  return `  ${style("cyan", "…")} ${callText(name, about, columns - so.length - 6, style)}  ${style("dim", so)}`;
+/** @param ms how long the call has been running */
+export function waitingLine(
+  { name, about }: { readonly name: string; readonly about: string },
+  ms: number,
+  style: Style,
+  columns: number,
+): string {
+  const since = `running for ${duration(ms)}`;
+  return `  ${style("cyan", "…")} ${callText(name, about, columns - since.length - 6, style)}  ${style("dim", since)}`;
 }
 
 function callText(name: string, about: string, room: number, style: Style): string {

@@ -49,29 +49,13 @@ const SECTIONS = ["Context", "Changes", "Timeline"] as const;
 
 /** The whole file. Nothing in it is fetched or run, whatever the session's texts contain. */
 export function reportPage(data: ReportData): string {
-  const { session, usage } = data;
-  const ended = session.endedAt ?? session.updatedAt;
+  const { session } = data;
   const steps = data.steps.map((step) => ({
     step,
     calls: callsOfStep(step, data.calls),
     pictures: data.calls.pictures.get(pictureOwner(step.extra["sequence"])) ?? [],
   }));
   const failures = steps.flatMap(({ calls }) => calls).filter(({ hasFailed }) => hasFailed);
-  const figures = present<[name: string, value: string]>(
-    ["status", session.status],
-    ["model", data.model],
-    ["started", stamp(session.createdAt, "UTC")],
-    ["took", duration(ended.getTime() - session.createdAt.getTime())],
-    ["steps", String(Math.max(0, ...data.costs.map(({ step }) => step)))],
-    ["compaction rounds", String(data.rounds.filter((round) => round.status === "compacted").length)],
-    ["tokens in", `${tokens(usage.input)} (${percent(usage.cached, usage.input)} cached)`],
-    ["tokens out", tokens(usage.output)],
-    ["model calls", String(usage.calls)],
-    ["cost", usage.costUsd === null ? "price unknown" : dollars(usage.costUsd)],
-    usage.estimatedUsd > 0 && ["of it estimated", dollars(usage.estimatedUsd)],
-    data.traceId !== null && ["trace", data.traceId],
-    data.usageDoubtful && ["token counts", doubtText()],
-  );
   const page = html`<html lang="en">
     <head>
       <meta charset="utf-8" />
@@ -96,7 +80,7 @@ export function reportPage(data: ReportData): string {
       </header>
       <main>
         <dl>
-          ${figures.map(
+          ${figures(data).map(
             ([name, value]) =>
               html`<div>
                 <dt>${name}</dt>
@@ -121,6 +105,25 @@ export function reportPage(data: ReportData): string {
     </body>
   </html>`;
   return `<!doctype html>\n${page.text}\n`;
+}
+
+function figures({ session, usage, ...data }: ReportData) {
+  const ended = session.endedAt ?? session.updatedAt;
+  return present<[name: string, value: string]>(
+    ["status", session.status],
+    ["model", data.model],
+    ["started", stamp(session.createdAt, "UTC")],
+    ["took", duration(ended.getTime() - session.createdAt.getTime())],
+    ["steps", String(Math.max(0, ...data.costs.map(({ step }) => step)))],
+    ["compaction rounds", String(data.rounds.filter((round) => round.status === "compacted").length)],
+    ["tokens in", `${tokens(usage.input)} (${percent(usage.cached, usage.input)} cached)`],
+    ["tokens out", tokens(usage.output)],
+    ["model calls", String(usage.calls)],
+    ["cost", usage.costUsd === null ? "price unknown" : dollars(usage.costUsd)],
+    usage.estimatedUsd > 0 && ["of it estimated", dollars(usage.estimatedUsd)],
+    data.traceId !== null && ["trace", data.traceId],
+    data.usageDoubtful && ["token counts", doubtText()],
+  );
 }
 
 function endPart({ result, error }: SessionRow): Html {

@@ -19,7 +19,7 @@ export async function streamEvents(
 ): Promise<void> {
   const from = parse(seq, request.headers["last-event-id"] ?? query.get("from") ?? undefined);
   const left = new AbortController();
-  // Heard from the beginning: one who leaves at once would be followed to the session's end.
+  // Registered first: otherwise a client that leaves at once would be served until the session's end.
   response.on("close", () => left.abort());
   // An unknown session is reported as a status.
   const { id } = await stream.client.status(stream.id);

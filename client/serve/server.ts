@@ -57,7 +57,7 @@ const nameOf = (host: string) => {
   return host.includes(":") ? `[${host}]` : host;
 };
 
-/** Names of this server; of one that listens everywhere, this machine's addresses. */
+/** Names of this server; if it listens on all interfaces, this machine's addresses. */
 function hostsOf(host: string, port: number): Set<string> {
   const own = isAny(host)
     ? Object.values(networkInterfaces()).flatMap((each) => (each ?? []).map(({ address }) => address))
@@ -76,7 +76,7 @@ interface Context extends Pick<Serving, "clientOf" | "onFault"> {
 async function answer(context: Context, request: IncomingMessage, response: ServerResponse): Promise<void> {
   const refused = refuseOrigin(context.guard, request.headers);
   if (refused !== undefined) return refuse(response, refused);
-  // Some targets are no address, such as `//`.
+  // Some request targets are not valid addresses, such as `//`.
   const target = URL.parse(request.url ?? "/", "http://server");
   if (target === null)
     return refuse(response, { status: 400, message: "The request's target is not a path." });

@@ -1,4 +1,4 @@
-/** What reads the values of flags: each throws commander's InvalidArgumentError, which says what is expected. Pure. */
+/** Parsers of flag values: each throws commander's InvalidArgumentError, which says what is expected. Pure. */
 import { InvalidArgumentError } from "commander";
 import type { z } from "zod";
 import { branchName } from "../../activities/config/git-settings.ts";
@@ -13,7 +13,7 @@ export function positiveInteger(text: string): number {
   return value;
 }
 
-/** @returns what reads a value by a schema of the settings */
+/** @returns a parser that validates a value by a schema of the settings */
 export function checked<T>(
   schema: z.ZodType<T>,
   read: (text: string) => unknown = String,

@@ -51,7 +51,7 @@ export async function readAttachments(paths: readonly string[]): Promise<Attachm
   return all;
 }
 
-/** A pipe would be waited for, and a device has no end. */
+/** Reading a pipe would block, and a device has no end. */
 async function readRegular(path: string, called: string): Promise<Uint8Array> {
   const found = await stat(path);
   if (!found.isFile() && !found.isDirectory()) throw usageError(`${called} is not a regular file.`);

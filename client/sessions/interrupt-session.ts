@@ -45,7 +45,7 @@ export async function interruptSession(
 ): Promise<Interrupted> {
   const { db } = services.store;
   const since = await databaseNow(db);
-  // Without words it would be announced, and wait forever: the run takes no empty message.
+  // An empty message would be announced but never delivered: the run does not accept one.
   const message =
     text === undefined || text.trim() === ""
       ? undefined
@@ -57,7 +57,7 @@ export async function interruptSession(
     let view: SessionView | undefined;
     const hasStopped = async () => {
       view = await withTimeout(handle.query(statusQuery), REPLY_MS).catch(() => undefined);
-      // A run that has ended meanwhile says so for good.
+      // If the run has ended meanwhile, waiting longer is useless.
       return view?.interrupting !== true || (view.status !== "active" && view.status !== "waiting");
     };
     await until(hasStopped, MAX_WAIT_MS, POLL_MS);

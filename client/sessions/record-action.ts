@@ -25,7 +25,7 @@ export async function recordAction(
   await recordNow({ store }, row, (step) => ({ type: "person:acted", step, data: { action, by: user } }));
 }
 
-/** Writes an event at the step that a session is at, and wakes its watchers. */
+/** Writes an event at the session's current step, and wakes its watchers. */
 export async function recordNow(
   { store }: Pick<Services, "store">,
   { id, epoch }: Pick<SessionRow, "id" | "epoch">,

@@ -8,9 +8,9 @@ interface ResetPoint {
   readonly step: number;
   /** Compactions by then; undefined if the run did not report it. */
   readonly round: number | undefined;
-  /** The workflow task that asked, or the attempt of it before: the reset takes it again. */
+  /** The workflow task that requested the step, or its earlier failed attempt: the reset repeats it. */
   readonly taskFinishedEventId: Long;
-  /** ISO time at which that task began, as the workflow saw it: what was said by then is part of what is done again. */
+  /** ISO time at which that task began, as the workflow saw it: messages sent by then are part of the repeated step. */
   readonly at: string;
 }
 
@@ -23,11 +23,11 @@ export type Found =
   | { readonly kind: "found"; readonly point: ResetPoint }
   /** No run requested it. */
   | { readonly kind: "never" }
-  /** Temporal has no history of the run that may have asked. */
+  /** Temporal no longer has the history of a run that may have requested it. */
   | { readonly kind: "gone" };
 
 /**
- * Searches a session's runs, newest first, so that of several lines the live one is found.
+ * Searches a session's runs, newest first: if a step was run again after a reset, the live one is found.
  * @param step the step to look for; undefined: the newest that was requested
  */
 export async function findResetPoint(
@@ -48,7 +48,7 @@ export async function findResetPoint(
     }
     const asked = askedIn(history.events ?? [], runId);
     const newest = asked.at(-1)?.step;
-    // A step may have been requested several times, as after an interrupt: it began with the first.
+    // A step may be requested several times, such as after an interrupt: the first request is its beginning.
     const point = asked.find((each) => each.step === (step ?? newest));
     if (point) return { kind: "found", point };
   }
@@ -57,37 +57,54 @@ export async function findResetPoint(
 
 function askedIn(events: readonly Event[], runId: string): ResetPoint[] {
   const points: ResetPoint[] = [];
-  let failed: Long | undefined;
+  const tasks = new WorkflowTasks();
   /** The task at which waiting messages were parked on the way to a step. */
   let parking: Long | undefined;
-  /** Tasks by the attempt that failed before them, as where a reset cut in: what was said in between came after. */
-  const before = new Map<string, Long>();
-  /** When tasks began, by the event of their end. */
-  const begun = new Map<string, string>();
-  let startedAt = new Date(0).toISOString();
   for (const event of events) {
-    const { eventId, activityTaskScheduledEventAttributes: scheduled } = event;
-    if (event.workflowTaskStartedEventAttributes)
-      startedAt = new Date(optionalTsToMs(event.eventTime) ?? 0).toISOString();
-    if (event.workflowTaskFailedEventAttributes || event.workflowTaskCompletedEventAttributes)
-      begun.set(String(eventId), startedAt);
-    if (event.workflowTaskFailedEventAttributes && eventId) failed = eventId;
-    if (event.workflowTaskCompletedEventAttributes) {
-      if (failed) before.set(String(eventId), failed);
-      failed = undefined;
-    }
+    tasks.add(event);
+    const scheduled = event.activityTaskScheduledEventAttributes;
     const task = scheduled?.workflowTaskCompletedEventId;
     if (!scheduled || !task) continue;
     const name = scheduled.activityType?.name;
-    const taken = parking ?? before.get(String(task)) ?? task;
-    // Independent of the above, at any time.
+    const taken = parking ?? tasks.firstAttempt(task);
+    // This activity may run at any time, so it does not end the parking.
     if (name === "announceQueued") continue;
     parking = name === "parkGuidance" ? taken : undefined;
     const data = scheduled.input?.payloads?.[0]?.data;
     if (name !== "modelStep" || !data) continue;
     const { step, round } = JSON.parse(Buffer.from(data).toString()) as { step: number; round?: number };
-    const at = begun.get(String(taken)) ?? startedAt;
-    points.push({ runId, step, round, taskFinishedEventId: taken, at });
+    points.push({ runId, step, round, taskFinishedEventId: taken, at: tasks.beganAt(taken) });
   }
   return points;
+}
+
+/** The workflow tasks of a history so far, each named by the event of its end. */
+class WorkflowTasks {
+  /** Per task, the attempt that failed before it, such as at a reset: messages sent in between came after the step's start. */
+  readonly #failedBefore = new Map<string, Long>();
+  readonly #began = new Map<string, string>();
+  #failed: Long | undefined;
+  #startedAt = new Date(0).toISOString();
+
+  add(event: Event): void {
+    const { eventId } = event;
+    if (event.workflowTaskStartedEventAttributes)
+      this.#startedAt = new Date(optionalTsToMs(event.eventTime) ?? 0).toISOString();
+    if (event.workflowTaskFailedEventAttributes || event.workflowTaskCompletedEventAttributes)
+      this.#began.set(String(eventId), this.#startedAt);
+    if (event.workflowTaskFailedEventAttributes && eventId) this.#failed = eventId;
+    if (event.workflowTaskCompletedEventAttributes) {
+      if (this.#failed) this.#failedBefore.set(String(eventId), this.#failed);
+      this.#failed = undefined;
+    }
+  }
+
+  firstAttempt(task: Long): Long {
+    return this.#failedBefore.get(String(task)) ?? task;
+  }
+
+  /** ISO time; of an unknown task, that of the newest. */
+  beganAt(task: Long): string {
+    return this.#began.get(String(task)) ?? this.#startedAt;
+  }
 }

@@ -35,7 +35,7 @@ export interface Retried {
 }
 
 /**
- * A run that continues is ended by it; an earlier one of a session that has outgrown several is found.
+ * The reset ends the current run; the step may be in an earlier run of a session that continued as new.
  * @throws ClientError (usage) for a step that never ran, (impossible) if there is nothing to go back to
  */
 export async function retrySession(services: Services, row: SessionRow, retry: Retry): Promise<Retried> {
@@ -56,7 +56,7 @@ export async function retrySession(services: Services, row: SessionRow, retry: R
   const { point } = found;
   await recordAction(services, row, "retry");
   await awaitSaves(store.db, row.id);
-  // Before the new run can ask for them: what the runs that this ends, or ended, have not kept themselves.
+  // Saves what the ended runs have not stored themselves, before the new run can ask for it.
   const unkept = () => sessionRuns.unkept(row.id, { inCharge: row.runId ?? undefined, ending: newest });
   await parkGuidance(store.db, row.id, await unkept());
   if (retry.dropMessages) await dropSaidAfter(store.db, row.id, point.at);

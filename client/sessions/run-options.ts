@@ -128,23 +128,27 @@ export async function prepareStart(
   const outputSchema = await readOutputSchema(flags.outputSchema);
   const git = sessionGit(flags, config.settings.git);
   for (const line of [...config.notes, ...(fromDevcontainer?.notes ?? [])]) note(`${line}\n`);
-  if (config.rehearsal && flags.setup !== false) {
-    // Never used unasked: only mentioned, before the rehearsal plays.
-    const { findLocalServers, serverNote } = await import("../setup/model-servers.ts");
-    for (const server of await findLocalServers()) note(`${serverNote(server)}\n`);
-  }
+  if (config.rehearsal && flags.setup !== false) await mentionLocalServers(note);
   const attachments = await readAttachments(flags.image ?? []);
-  const folder = flags.workspace === undefined ? undefined : await readProject(flags.workspace, config, read);
+  const folder = await readProject(flags.workspace, config, read);
   for (const line of folder?.notes ?? []) note(`${line}\n`);
   for (const line of notShown(attachments, config.run)) note(`${line}\n`);
   const task = await readTask(words, stdin, note);
-  const project = git?.url ?? (flags.workspace === undefined ? "" : resolve(flags.workspace));
-  const own = inContainer(forProject(config.run, project), container);
-  const plan = flags.plan === true ? { plan: true } : {};
-  const run = { ...own, ...plan, ...given({ outputSchema }), ...precedenceFlags(flags) };
-  if (git === undefined) return { start: { id, task, config: run, attachments, folder }, config };
-  await check(git, flags);
-  return { start: { id, task, config: { ...run, repository: git }, attachments, folder }, config };
+  const run = {
+    ...inContainer(forProject(config.run, projectName(git, flags.workspace)), container),
+    ...(flags.plan === true ? { plan: true } : {}),
+    ...given({ outputSchema }),
+    ...precedenceFlags(flags),
+    ...given({ repository: git }),
+  };
+  if (git !== undefined) await check(git, flags);
+  return { start: { id, task, config: run, attachments, folder }, config };
+}
+
+/** Model servers of this machine are mentioned before the rehearsal plays, but never used unasked. */
+async function mentionLocalServers(note: (text: string) => void): Promise<void> {
+  const { findLocalServers, serverNote } = await import("../setup/model-servers.ts");
+  for (const server of await findLocalServers()) note(`${serverNote(server)}\n`);
 }
 
 /** For programs, too, without a command line's checks. @throws ClientError (usage) */
@@ -179,7 +183,13 @@ export async function checkRemote(git: SessionGit, flags: RunFlags): Promise<voi
   await checkRepository(git, flags);
 }
 
-async function readProject(path: string, { run }: ResolvedConfig, read: typeof readFolder) {
+/** The project that the set-up's cache belongs to: a repository's address or a folder; empty if there is neither. */
+function projectName(git: SessionGit | undefined, workspace: string | undefined): string {
+  return git?.url ?? (workspace === undefined ? "" : resolve(workspace));
+}
+
+async function readProject(path: string | undefined, { run }: ResolvedConfig, read: typeof readFolder) {
+  if (path === undefined) return undefined;
   const folder = await read(path);
   return { ...folder, ...projectFiles(folder.files, run), path };
 }
@@ -193,7 +203,7 @@ export async function resolveAsking(flags: ConfigFlags): Promise<ResolvedConfig>
   return Object.keys(served).length === 0 ? config : resolveConfig({ ...flags, served });
 }
 
-/** Of `run` and `watch`. */
+/** Help text of a flag of `run` and `watch`. */
 export const EXIT_ON_QUESTION = "exit with code 7 when the session asks a person; the session keeps waiting";
 
 /** Printed first if no model was named and there is no key. */

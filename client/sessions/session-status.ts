@@ -55,7 +55,7 @@ export async function readStatus(services: Services, row: SessionRow): Promise<S
     readChildren(services.store.db, row.id),
     findSandbox(services.store.db, row.id),
   ]);
-  const known = statusDocument(row, figures, size, run, isDoubted);
+  const known = statusDocument(row, { figures, size, run, isDoubted });
   const document = {
     ...known,
     traceId: known.runId && (await traceOf(services.store.db, row, known.runId)).traceId,
@@ -91,7 +91,7 @@ async function readChildren(db: Services["store"]["db"], parent: string): Promis
     rows.map(({ id }) => id),
   );
   return rows.map((row) => {
-    const { id, status, step, costUsd, task } = statusDocument(row, figures.get(row.id), undefined);
+    const { id, status, step, costUsd, task } = statusDocument(row, { figures: figures.get(row.id) });
     return { id, status, step, costUsd, about: shorten(task.trim().split("\n", 1)[0] ?? "", ABOUT_CHARS) };
   });
 }
@@ -117,7 +117,10 @@ export async function listDocuments(services: Services, listing: Listing): Promi
     sessionSizes(db, ids),
     closedRuns(services, rows),
   ]);
-  return rows.map((row) => statusDocument(row, figures.get(row.id), sizes.get(row.id), closed.get(row.id)));
+  return rows.map((row) => {
+    const { id } = row;
+    return statusDocument(row, { figures: figures.get(id), size: sizes.get(id), run: closed.get(id) });
+  });
 }
 
 async function listed(db: Services["store"]["db"], { parent, ...listing }: Listing): Promise<SessionRow[]> {

@@ -69,7 +69,7 @@ export interface SessionStatusDocument {
   /** The run's status in Temporal, null if it did not answer. */
   readonly workflowStatus: string | null;
   readonly lastSeq: number;
-  /** What its commands run in: the image as it was asked for, and as its newest sandbox has it, by digest or id; null until there is one, and in lists. */
+  /** The sandbox image: its requested name, and the digest or id in its newest sandbox; null until there is one, and in lists. */
   readonly image: { readonly name: string; readonly digest: string | null } | null;
   /** Null if the session works on no repository; `pushed` and `pullRequest` are null until there is one. */
   readonly git: SessionGitStatus | null;
@@ -109,17 +109,31 @@ interface SessionGitStatus {
   readonly pullRequest: string | null;
 }
 
+/** What is known of a session besides its row; undefined where it is not known. */
+interface Known {
+  readonly figures: SessionFigures | undefined;
+  readonly size?: NextInputEstimate | undefined;
+  readonly run?: RunDescription | undefined;
+  readonly isDoubted?: boolean;
+}
+
+const NO_FIGURES: SessionFigures = {
+  step: 0,
+  compactionRounds: 0,
+  usage: { input: 0, cached: 0, output: 0, reasoning: 0, calls: 0 },
+  bill: sessionBill(undefined),
+  lastSeq: 0,
+};
+
 /** The part that rows show. Pure. */
 export function statusDocument(
   row: SessionRow,
-  figures: SessionFigures | undefined,
-  size: NextInputEstimate | undefined,
-  run?: RunDescription,
-  isDoubted = false,
+  { figures = NO_FIGURES, size, run, isDoubted = false }: Known,
 ): SessionStatusDocument {
   const config = knownConfig(row.config);
-  const bill = figures?.bill ?? sessionBill(undefined);
-  const usage = figures?.usage ?? { input: 0, cached: 0, output: 0, reasoning: 0, calls: 0 };
+  const settings = settingsShown(config);
+  const end = endOf(row, run);
+  const costUsd = sessionCostUsd(figures.bill, config);
   return {
     id: row.id,
     workflowId: row.id,
@@ -128,45 +142,63 @@ export function statusDocument(
     status: statusOf(row, run),
     task: row.task,
     owner: row.owner,
-    priority: config.priority ?? null,
-    tenant: config.tenant ?? null,
-    step: figures?.step ?? 0,
-    maxSteps: config.limits?.maxSteps ?? null,
+    priority: settings.priority,
+    tenant: settings.tenant,
+    step: figures.step,
+    maxSteps: settings.maxSteps,
     epoch: row.epoch,
-    model: config.model ?? null,
+    model: settings.model,
     queue: [],
     questions: [],
     context: {
       used: size?.tokens ?? 0,
-      limit: config.contextWindow ?? 0,
+      limit: settings.contextWindow,
       estimated: size?.estimated ?? true,
     },
-    compactionRounds: figures?.compactionRounds ?? 0,
-    usage,
-    costUsd: sessionCostUsd(bill, config),
-    costEstimatedUsd: bill.estimatedUsd,
+    compactionRounds: figures.compactionRounds,
+    usage: figures.usage,
+    costUsd,
+    costEstimatedUsd: figures.bill.estimatedUsd,
     usageDoubtful: isDoubted,
-    result: isTakenUp(row, run) ? null : row.result,
-    output: isTakenUp(row, run) ? null : (outputOf(config, row)?.value ?? null),
-    limits: {
-      costUsd: sessionCostUsd(bill, config),
-      maxCostUsd: config.limits?.maxCostUsd ?? null,
-      deadline: null,
-    },
+    result: end.result,
+    output: end.output,
+    limits: { costUsd, maxCostUsd: settings.maxCostUsd, deadline: null },
     limit: limitOf(row.status, row.error) ?? null,
     error: row.error ?? null,
     createdAt: row.createdAt.toISOString(),
-    endedAt: isTakenUp(row, run) ? null : (row.endedAt?.toISOString() ?? null),
+    endedAt: end.endedAt,
     live: false,
     build: run?.build ?? null,
     trouble: run?.trouble ?? null,
     workflowStatus: run?.status ?? null,
-    lastSeq: figures?.lastSeq ?? 0,
-    image: config.sandbox === undefined ? null : { name: config.sandbox.image, digest: null },
+    lastSeq: figures.lastSeq,
+    image: settings.image,
     git: null,
     delivery: "none",
     parent: row.parentId === null ? null : { id: row.parentId, call: row.parentCall ?? "" },
     children: [],
+  };
+}
+
+function settingsShown(config: KnownConfig) {
+  return {
+    priority: config.priority ?? null,
+    tenant: config.tenant ?? null,
+    maxSteps: config.limits?.maxSteps ?? null,
+    maxCostUsd: config.limits?.maxCostUsd ?? null,
+    model: config.model ?? null,
+    contextWindow: config.contextWindow ?? 0,
+    image: config.sandbox === undefined ? null : { name: config.sandbox.image, digest: null },
+  };
+}
+
+/** Nothing while a new run has resumed it, although its row still has the previous run's end. */
+function endOf(row: SessionRow, run: RunDescription | undefined) {
+  if (isResumed(row, run)) return { result: null, output: null, endedAt: null };
+  return {
+    result: row.result,
+    output: outputOf(knownConfig(row.config), row)?.value ?? null,
+    endedAt: row.endedAt?.toISOString() ?? null,
   };
 }
 
@@ -204,13 +236,13 @@ export function gitStatus(
 }
 
 /** A new run of an ended session, which no worker has started: the row still describes the previous one. */
-function isTakenUp(row: SessionRow, run: RunDescription | undefined): boolean {
+function isResumed(row: SessionRow, run: RunDescription | undefined): boolean {
   return hasEnded(row) && run?.status === "RUNNING" && run.runId !== row.runId;
 }
 
 /** A run that was ended from outside could not store its end. */
 function statusOf(row: SessionRow, run: RunDescription | undefined): string {
-  if (isTakenUp(row, run)) return "active";
+  if (isResumed(row, run)) return "active";
   if (hasEnded(row)) return row.status;
   return CLOSED.get(run?.status ?? "") ?? row.status;
 }

@@ -50,7 +50,7 @@ export async function ensurePostgres({ home, ports, say }: SetUp): Promise<strin
   if (!existsSync(join(data, "PG_VERSION"))) {
     writeFileSync(secret, newPassword(), { mode: PRIVATE_FILE });
     await slowly(say, "Creating a Postgres database under .longhaul (DATABASE_URL is not set)", () =>
-      initialise(binaries, data, secret, owner, home),
+      initialise({ binaries, data, secret, owner, home }),
     );
   }
   const port = await freePort(ports === "fixed" ? POSTGRES_PORT : 0);
@@ -121,13 +121,17 @@ function readPidFile(data: string): { pid: number; port: number } | undefined {
   }
 }
 
-async function initialise(
-  binaries: Binaries,
-  data: string,
-  secret: string,
-  owner: Awaited<ReturnType<typeof postgresOwner>>,
-  home: string,
-): Promise<void> {
+interface Cluster {
+  readonly binaries: Binaries;
+  /** Its data folder. */
+  readonly data: string;
+  /** File with the superuser's password. */
+  readonly secret: string;
+  readonly owner: Awaited<ReturnType<typeof postgresOwner>>;
+  readonly home: string;
+}
+
+async function initialise({ binaries, data, secret, owner, home }: Cluster): Promise<void> {
   // initdb runs as the owner and reads the password from a file of the owner's.
   const handed = join(dirname(data), "initdb-password");
   writeFileSync(handed, readFileSync(secret), { mode: PRIVATE_FILE });

@@ -5,7 +5,7 @@ import { deliveryOf, listPublications } from "../../activities/store/repositorie
 import { describeRun } from "../connect/describe-run.ts";
 import type { Services } from "../connect/connection.ts";
 import { exitCodeOf, exitCodes, type ExitCode } from "../console/errors.ts";
-import { follow } from "./follow.ts";
+import { follow, type FollowEnd, type FollowItem } from "./follow.ts";
 import type { Output } from "../console/output.ts";
 import { WatchedChildren } from "./watched-children.ts";
 import { forPeople } from "./for-people.ts";
@@ -42,29 +42,15 @@ export async function watchSession(watch: Watch): Promise<ExitCode> {
           show.tick();
           if (watch.exitOnQuestion && questions.areOpen()) return leave(sessionId, output, show);
           break;
-        case "lost":
-          show.note(`Postgres does not answer (${item.message}); the task continues; trying again …`);
-          break;
-        case "back":
-          show.note("Postgres is back.");
-          break;
-        case "trouble":
-          show.trouble(item.message);
-          break;
-        case "output":
-          show.lastOutput(item.lines);
-          break;
-        case "caught-up":
-          show.tick();
-          break;
         case "ended":
-          show.end(item);
-          show.close();
-          for (const line of (await watch.closing?.(item)) ?? nextHints(sessionId)) output.note(`${line}\n`);
-          return exitCodeOf(item.status, {
-            delivery: await deliveryIn(services, sessionId),
-            failure: await failureIn(services, sessionId),
-          });
+          return await showEnd(watch, item, show);
+        case "lost":
+        case "back":
+        case "trouble":
+        case "output":
+        case "caught-up":
+          showProgress(item, show);
+          break;
       }
     }
   } finally {
@@ -77,7 +63,42 @@ export async function watchSession(watch: Watch): Promise<ExitCode> {
   return exitCodes.interrupted;
 }
 
-/** Of a database that has no such table yet: nothing. */
+function showProgress(item: Exclude<FollowItem, { kind: "event" | "tick" | "ended" }>, show: Show): void {
+  switch (item.kind) {
+    case "lost":
+      show.note(`Postgres does not answer (${item.message}); the task continues; trying again …`);
+      break;
+    case "back":
+      show.note("Postgres is back.");
+      break;
+    case "trouble":
+      show.trouble(item.message);
+      break;
+    case "output":
+      show.lastOutput(item.lines);
+      break;
+    case "caught-up":
+      show.tick();
+      break;
+  }
+}
+
+/** Shows the outcome, then how to continue. */
+async function showEnd(
+  { services, sessionId, output, closing }: Watch,
+  end: FollowEnd,
+  show: Show,
+): Promise<ExitCode> {
+  show.end(end);
+  show.close();
+  for (const line of (await closing?.(end)) ?? nextHints(sessionId)) output.note(`${line}\n`);
+  return exitCodeOf(end.status, {
+    delivery: await deliveryIn(services, sessionId),
+    failure: await failureIn(services, sessionId),
+  });
+}
+
+/** Nothing if the database does not have the table yet. */
 const deliveryIn = async ({ store }: Services, sessionId: string) =>
   deliveryOf((await unlessTableMissing(() => listPublications(store.db, sessionId))) ?? []);
 

@@ -32,7 +32,7 @@ function showContext(used, limit) {
   $("context").setAttribute("aria-label", $("context").title);
 }
 
-/** Left as they are if nothing changed: a person may be writing an answer. */
+/** Not redrawn if nothing changed: a person may be writing an answer. */
 function showQuestions(questions) {
   const key = JSON.stringify(questions.map(({ session, id }) => [session, id]));
   if ($("questions").dataset.key === key && questions.length > 0) return;
@@ -75,7 +75,7 @@ function questionPart({ session, id, kind, text, options, default: fallback, exp
     choice("Deny", { action: "deny" }, "danger");
   }
   part.append(choices);
-  // If there are options, one of them is the answer; about a limit an amount is one too.
+  // A question with options accepts only one of them, except a limit's, which also accepts an amount.
   if (options?.length > 0 && kind !== "budget") return part;
   const form = make("form");
   const words = make("input");

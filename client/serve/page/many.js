@@ -1,12 +1,12 @@
 // Batches and schedules, below the sessions: how they stand, what can be done with them, and the sessions that they started.
 const MANY_MS = 15000;
-/** The one that is unfolded: `batch NAME` or `schedule NAME`. */
+/** The unfolded entry: `batch NAME` or `schedule NAME`. */
 let unfolded;
-/** What went wrong with a button of it. */
+/** The error of the unfolded entry's last button. */
 let refusal;
 
 async function listMany() {
-  // A server of Temporal that is away takes nothing from the sessions above.
+  // If Temporal does not answer, the sessions above are still shown.
   const [batches, schedules, items] = await Promise.all([
     request("GET", "batches").catch(() => []),
     request("GET", "schedules").catch(() => []),
@@ -60,7 +60,7 @@ function scheduleParts({ name, state, cron, timeZone, next, last, running, task 
   ]);
 }
 
-/** A line that shows what is within it and hides it again. */
+/** A line that unfolds and folds its content. */
 function folding(key, line, within) {
   const isOpen = key === unfolded;
   const button = listButton(["many", key], line, () => {

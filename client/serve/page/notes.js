@@ -4,7 +4,7 @@
 const fileNames = (files) => files.map(({ path }) => path).join(", ");
 const seconds = (ms) => `${(ms / 1000).toFixed(1)} s`;
 
-/** By type: the line, and its look, from the event's data. One without a line is undefined. */
+/** By event type: the line and its style, from the event's data; undefined for an event without a line. */
 const NOTES = {
   "llm:error": ({ class: kind, message, final }) => [
     `${kind}: ${message}${final ? "" : " – tried again"}`,

@@ -2,7 +2,7 @@
 const LIST_MS = 3000;
 const STATUS_MS = 4000;
 const RETRY_MS = 1500;
-/** A connection that is lost in silence, as of a laptop that slept, is tried again after this. */
+/** A GET that takes longer counts as lost, such as when a laptop slept; it is tried again. */
 const ANSWER_MS = 60_000;
 /** Of a long session only the newest events are shown. */
 const MAX_EVENTS = 4000;
@@ -135,7 +135,7 @@ async function refresh() {
   }
 }
 
-/** Events as they come, each once: after a loss from the last one on. */
+/** Events as they arrive, each once; after a lost connection, from the last one on. */
 async function followSession(of, from) {
   if (!of) return;
   of.seq = Math.max(of.seq, from);
@@ -190,7 +190,7 @@ function take(event) {
   const { type, data } = event;
   if (type === "llm:response") showContext(data.contextUsed, data.contextLimit);
   if (!/^(question|message|session|step):/.test(type)) return;
-  // Many at once, as at the beginning, ask once.
+  // Many events at once, such as at the beginning, cause one request.
   clearTimeout(soon);
   soon = setTimeout(refresh, 250);
 }
@@ -244,7 +244,7 @@ async function say() {
   $("message").value = "";
   $("files").value = "";
   showAttached();
-  // One that had ended continues.
+  // A session that had ended continues.
   if (of === open && !of.isFollowed) void followSession(of, 0);
 }
 

@@ -17,7 +17,7 @@ function makeButton(className, text, onClick) {
   return button;
 }
 
-/** One of a list: its name and state, and below what it is about. @param data its attribute by which it is found again */
+/** A list entry: name and state, with a description below. @param data the data attribute and value that identify it */
 function listButton([data, key], { name, status, about }, onClick) {
   const button = makeButton("", undefined, onClick);
   button.dataset[data] = key;
@@ -30,8 +30,8 @@ function listButton([data, key], { name, status, about }, onClick) {
 const dollars = (usd) => `$${usd.toFixed(usd < 1 ? 4 : 2)}`;
 
 /**
- * Shows `parts` in the element `id`. If nothing changed, what is there stays: a button that is replaced while it is
- * pressed is not clicked. @param name of the data attribute by which the part that has the focus is found again
+ * Shows `parts` in the element `id`. If nothing changed, the elements stay: a button that is replaced while it is
+ * pressed is not clicked. @param name of the data attribute that identifies the part with the focus
  */
 function renew(id, name, parts) {
   const shown = [...$(id).children];
@@ -64,7 +64,7 @@ const marked = (text, mark) =>
     .map((line) => mark + line)
     .join("\n");
 
-/** What a call was asked with; an edit as what goes and what comes. */
+/** A call's input; an edit is shown as removed and added lines. */
 function inputParts({ input, inputCut }) {
   if (inputCut !== undefined) return [make("pre", "", `${inputCut} …`)];
   if (input === undefined || input === null) return [];
@@ -95,7 +95,7 @@ class Log {
     this.endLive();
   }
 
-  /** What streams is shown until the step's answer is there in full. */
+  /** Streamed parts are shown until the step's whole response arrives. */
   endLive() {
     for (const part of [this.text, this.thought, this.draft]) part?.remove();
     this.text = this.thought = this.draft = undefined;
@@ -123,20 +123,7 @@ class Log {
       case "llm:chunk":
         return this.chunk(data, `${step}.${attempt}`);
       case "llm:response":
-        this.endLive();
-        if (data.reasoning) this.add(folded("thought", data.reasoning));
-        this.said = data.content;
-        if (data.content) this.add(make("div", "words", data.content));
-        if (data.usageDoubtful)
-          this.note("the server's token counts contradict ours: they are not used", "warn");
-        if (data.summaryRefused)
-          this.note("the provider does not show this account what the model thinks", "warn");
-        if (data.refusedTools)
-          this.note(
-            `the provider refuses requests with ${firstNames(data.refusedTools)}: the model goes without`,
-            "warn",
-          );
-        return;
+        return this.response(data);
       case "llm:tool-call":
         return this.call(step, data);
       case "llm:tool-result":
@@ -161,8 +148,22 @@ class Log {
     if (text !== undefined) this.note(text, kind);
   }
 
+  response({ reasoning, content, usageDoubtful, summaryRefused, refusedTools }) {
+    this.endLive();
+    if (reasoning) this.add(folded("thought", reasoning));
+    this.said = content;
+    if (content) this.add(make("div", "words", content));
+    if (usageDoubtful) this.note("the server's token counts contradict ours: they are not used", "warn");
+    if (summaryRefused) this.note("the provider does not show this account what the model thinks", "warn");
+    if (refusedTools)
+      this.note(
+        `the provider refuses requests with ${firstNames(refusedTools)}: the model goes without`,
+        "warn",
+      );
+  }
+
   chunk({ chunkType, text }, attempt) {
-    // Another attempt writes its answer from the beginning.
+    // A new attempt streams its response from the beginning.
     if (attempt !== this.attempt) this.endLive();
     this.attempt = attempt;
     const parts = { text: ["text", "words live"], reasoning: ["thought", "note live"] }[chunkType];

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { statusText } from "../../../client/commands/status.ts";
-import { describeKept } from "../../../client/commands/stop.ts";
+import { describeKept } from "../../../client/sessions/describe-kept.ts";
 import type { SessionStatusDocument } from "../../../client/sessions/status-document.ts";
 
 const DOCUMENT: SessionStatusDocument = {

@@ -1,0 +1,34 @@
+/** `longhaul apply ID`: a session's change on a new branch of this checkout. */
+import type { Command } from "commander";
+import { plural } from "../console/format.ts";
+import type { Output } from "../console/output.ts";
+import { parseBranch } from "../sessions/flag-values.ts";
+import { recordAction } from "../sessions/record-action.ts";
+import { SESSION, withSession } from "../sessions/with-session.ts";
+import { applyOnBranch } from "../workspace/apply-on-branch.ts";
+import { sessionDiff } from "../workspace/pull-workspace.ts";
+
+export function applyCommand(command: Command, output: Output) {
+  command
+    .argument("<id>", SESSION)
+    .option("--branch <name>", "the new branch (default: longhaul/<id>)", parseBranch);
+  return (reference: string, flags: { readonly branch?: string }) =>
+    withSession(reference, async (services, row) => {
+      const { id } = row;
+      const { patch, changed } = await sessionDiff(services.store, id);
+      if (changed === 0) {
+        output.note(`${id} changed no file: nothing was applied.\n`);
+        return;
+      }
+      const branch = flags.branch ?? `longhaul/${id}`;
+      const message = `${row.task.trim().split("\n", 1)[0] ?? ""}\n\nLonghaul-Session: ${id}\n`;
+      const { committed } = await applyOnBranch(process.cwd(), { patch, branch, message });
+      await recordAction(services, row, "apply");
+      output.result(`${branch}\n`);
+      output.note(
+        committed
+          ? `${plural(changed, "file")} changed, on the new branch ${branch}, which is checked out.\n`
+          : `${plural(changed, "file")} changed, staged on the new branch ${branch}; Git could not commit them (is user.email set?).\n`,
+      );
+    });
+}

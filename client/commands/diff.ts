@@ -1,0 +1,25 @@
+/** `longhaul diff ID`: a session's change as a patch. */
+import type { Command } from "commander";
+import { plural, visible } from "../console/format.ts";
+import type { Output } from "../console/output.ts";
+import { SESSION, withSession } from "../sessions/with-session.ts";
+import { patchFiles } from "../workspace/patch-files.ts";
+import { sessionDiff } from "../workspace/pull-workspace.ts";
+
+export function diffCommand(command: Command, output: Output) {
+  command
+    .argument("<id>", SESSION)
+    .option("--json", "files with their added and removed lines, and the patch, as one JSON document");
+  return (reference: string, flags: { readonly json?: boolean }) =>
+    withSession(reference, async ({ store }, { id }) => {
+      const { patch, changed } = await sessionDiff(store, id);
+      if (flags.json === true) {
+        const files = patchFiles(patch).map(({ path, added, removed }) => ({ path, added, removed }));
+        output.json({ id, changed, files, patch });
+        return;
+      }
+      // A terminal gets escaped control characters; a file or a pipe gets the exact bytes, which can be applied.
+      output.result(output.isTerminal ? visible(patch) : patch);
+      output.note(`${plural(changed, "file")} changed\n`);
+    });
+}

@@ -1,0 +1,40 @@
+/** `longhaul unsay ID MESSAGE`: takes back a message that the agent has not read yet. */
+import type { Command } from "commander";
+import { notPossible } from "../console/errors.ts";
+import type { Output } from "../console/output.ts";
+import { readStatus } from "../sessions/session-status.ts";
+import { SESSION, withWorkingSession } from "../sessions/with-session.ts";
+import { withdrawMessage } from "../sessions/withdraw-message.ts";
+
+export function unsayCommand(command: Command, output: Output) {
+  command
+    .argument("<id>", SESSION)
+    .argument("<message-id>", "the message: its id, the beginning of it, or its number in the queue")
+    .option("--json", "one JSON document");
+  return (reference: string, named: string, flags: { readonly json?: boolean }) =>
+    withWorkingSession(reference, async (services, row) => {
+      const { queue } = await readStatus(services, row);
+      const message = findMessage(queue, named);
+      if (message === undefined) {
+        throw notPossible(
+          `No message "${named}" waits for ${row.id}: the agent has it already, or there was none.`,
+          `See what waits: longhaul queue ${row.id}`,
+        );
+      }
+      await withdrawMessage(services, row, message.id);
+      if (flags.json === true) output.json({ id: row.id, message: message.id, withdrawn: true });
+      else output.note(`Taken back: ${message.id}. The agent does not read it.\n`);
+    });
+}
+
+/** By its id, by its position from 1, or by an unambiguous prefix of its id. */
+function findMessage<Message extends { readonly id: string }>(
+  queue: readonly Message[],
+  named: string,
+): Message | undefined {
+  const byId = queue.find(({ id }) => id === named);
+  if (byId !== undefined) return byId;
+  if (/^\d{1,3}$/.test(named)) return queue[Number(named) - 1];
+  const begun = queue.filter(({ id }) => id.startsWith(named));
+  return begun.length === 1 ? begun[0] : undefined;
+}

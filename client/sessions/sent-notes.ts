@@ -1,0 +1,12 @@
+/** Notes for the sender of a message, a line each. */
+import type { Sent } from "../sessions/send-guidance.ts";
+import { present } from "../console/format.ts";
+
+export function sentNotes(id: string, { acknowledged, waitsForNextRun, resumed }: Sent): string[] {
+  return present(
+    !acknowledged && "No worker has taken it yet; Temporal keeps it until one does (longhaul worker).",
+    waitsForNextRun === true &&
+      `${id} is ending and will not read it: the message is kept for its next run. Start that with: longhaul say ${id} "go on"`,
+    resumed && `${id} had ended and resumes with it. Watch it: longhaul watch ${id}`,
+  );
+}
