@@ -66,18 +66,18 @@ export async function openBuilt(
     return { ready, image: key };
   };
 
-  const earlier = before === undefined ? undefined : await openKept(deps, setUps, session, before, signal);
+  const earlier = before === undefined ? undefined : await openKept(deps, session, before, signal);
   if (before !== undefined && earlier !== undefined) return built(before, "taken", earlier);
   const asked = await contextFacts(sandbox, build);
   if ("trouble" in asked) return failed(asked.trouble);
   const key = imageKey(session, build, asked.hash);
-  const taken = await openKept(deps, setUps, session, key, signal);
+  const taken = await openKept(deps, session, key, signal);
   if (taken !== undefined) return built(key, "taken", taken);
 
   const egress = watchEgress(deps, session, step);
   try {
     await egress.begin(sandbox);
-    const result = await buildFrom(setUps, build, request, { ...asked, key }, signal);
+    const result = await buildFrom(setUps, request, { ...asked, build, key }, signal);
     output = cutTail(deps.sanitizer.clean(result.output).trimEnd(), MAX_OUTPUT_CHARS);
     const refused = await egress.end();
     if (result.failed !== undefined)
@@ -85,7 +85,7 @@ export async function openBuilt(
   } finally {
     egress.stop();
   }
-  const ready = await openKept(deps, setUps, session, key, signal);
+  const ready = await openKept(deps, session, key, signal);
   if (ready === undefined)
     throw retryable("SandboxUnavailable", "The image that was built is gone; it is built again.");
   return built(key, "made", ready);
@@ -118,9 +118,8 @@ const troubleIn = (words: string): string => lastLine(words) || "the context cou
 
 async function buildFrom(
   setUps: KeptSetUps,
-  build: ImageBuild,
   { session, sandbox, setup }: BuildRequest,
-  { key, dockerfile }: { readonly key: string; readonly dockerfile: string },
+  { build, key, dockerfile }: ContextFacts & { readonly build: ImageBuild; readonly key: string },
   signal: AbortSignal,
 ): Promise<BuildResult> {
   const state = await runContext(sandbox, "tar", build);

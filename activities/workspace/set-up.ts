@@ -134,7 +134,7 @@ async function takeOrRun(
     ({ ready: sandbox, image } = made);
   }
   const order = { ...given, sandbox };
-  const kept = keptSetUp(deps, session, sandbox, setup, image);
+  const kept = keptSetUp(deps, { session, sandbox, setup, image });
   const taken = await kept?.take(signal);
   if (taken !== undefined) {
     const { container } = taken.identity;

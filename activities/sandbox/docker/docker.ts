@@ -225,7 +225,7 @@ export function createDockerHost({
         return share({ ...spec, keptImage }).join(signal);
       },
       keep: (spec, key) => keepAs(docker, spec, key),
-      build: (spec, key, order, signal) => buildImage(docker, spec, key, order, signal),
+      build: (spec, key, order, signal) => buildImage(docker, spec, { ...order, key }, signal),
     },
     volume: (sessionId) => volumeIdentity(docker, sessionId),
     close() {
