@@ -1,6 +1,6 @@
 /**
- * Recreates a session's sandbox from an image that its workspace's Dockerfile describes. The image is kept on the host by what it
- * depends on, as a set-up's result is; a further sandbox of the session takes the same one while the host has it.
+ * Recreates a session's sandbox from an image that is built from its workspace's Dockerfile. Like a set-up's result, the image
+ * is cached on the host under a hash of what it depends on; later sandboxes of the session use it as long as it is there.
  */
 import { buildCommand, type ImageBuild } from "../config/build-settings.ts";
 import type { Setup } from "../config/setup-settings.ts";
@@ -21,7 +21,7 @@ import type { WorkspaceDeps } from "../runtime/deps.ts";
 import { sandboxSpec } from "../sandbox/sandbox-spec.ts";
 import { MAX_COMMAND_CHARS, MAX_OUTPUT_CHARS } from "./set-up-words.ts";
 
-/** Of a context's tar, which lies in the sandbox while it is read. Source: ours; a checkpoint has as much. */
+/** Limit of a context's tar, which is stored in the sandbox while it is read. Source: ours, the same as for a checkpoint. */
 const MAX_CONTEXT_BYTES = 256 * 1024 * 1024;
 
 type Failed = Omit<EventData["setup:ended"], "durationMs">;

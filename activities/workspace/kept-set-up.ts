@@ -1,7 +1,7 @@
 /**
- * What a project's set-up made is kept on the host, for further sessions of the same person on the same project: what is outside
- * the workspace as an image, what is new in it as a pack in that image. By what the set-up depends on: by the files that
- * name packages if it made nothing but folders of packages, else by all files.
+ * Caches the result of a project's set-up on the host, for later sessions of the same user on the same project: files outside
+ * the workspace as an image, new files inside it as a pack in that image. The key is a hash of what the set-up depends on: of
+ * the files that name packages if the set-up made only package folders, else of all files.
  */
 import { reasonOf } from "../contract/reason-of.ts";
 import { createHash, randomUUID } from "node:crypto";
