@@ -5,7 +5,7 @@ import type { DelegateSettings } from "../config/delegate-settings.ts";
 import type { ModelTarget } from "../config/model-target.ts";
 import type { DelegateInput } from "../tools/delegate.ts";
 
-/** As the ledger names the call, and after a reset another one: never two of one name. */
+/** Named after the call in the ledger, with the epoch after a reset, so that no two delegates share a name. */
 export function childIdOf(call: {
   readonly sessionId: string;
   readonly epoch: number;
@@ -20,7 +20,7 @@ export type ChildConfig =
   | { readonly ok: false; readonly message: string };
 
 /**
- * What a delegate runs by: its parent's settings and limit of cost, no repository to push to, no schema for its answer, and no delegates of its own.
+ * A delegate's configuration: its parent's settings and cost limit, but no repository, no output schema and no delegates.
  * @param delegated how many of the parent's calls have delegates already
  */
 export function childConfig(
@@ -51,7 +51,7 @@ export function childConfig(
   const config: RunConfig = {
     ...rest,
     ...target,
-    // Those step in for the session's own model alone.
+    // Fallback models replace only the session's own model.
     ...(fallback === undefined || target.model !== parent.model ? {} : { fallback }),
     // Only the session that people started asks them.
     limits: { ...parent.limits, maxSteps, onLimit: "stop" },
@@ -74,7 +74,7 @@ function targetOf(
   return modelsOf(parent, settings).find(({ model, modelName }) => model === asked || modelName === asked);
 }
 
-/** Said after the task. */
+/** Follows the task in the delegate's first message. */
 export function delegateNote(access: DelegateInput["access"]): string {
   const files =
     access === "write"

@@ -1,4 +1,4 @@
-/** What the end of a delegate is to its parent's model. Pure. */
+/** The result of a delegate as its parent's model reads it. Pure. */
 import type { SessionStatus } from "../contract/activities.ts";
 import type { DelegateEnd, SettleDelegateInput } from "../contract/delegates.ts";
 import type { Limit } from "../contract/limits.ts";

@@ -46,13 +46,18 @@ import { withoutLost, type SessionSandboxes } from "../workspace/session-sandbox
 
 export function createSettleDelegate(deps: AgentDeps, sandboxes: SessionSandboxes, saves: BackgroundSaves) {
   return (input: SettleDelegateInput): Promise<SettledDelegate> =>
-    inScope(deps, (scope) => settleDelegate(deps, sandboxes, saves, scope, input));
+    inScope(deps, (scope) => settleDelegate(deps, { sandboxes, saves }, scope, input));
+}
+
+/** The parent's sandbox, and the saves of it. */
+interface ParentFiles {
+  readonly sandboxes: SessionSandboxes;
+  readonly saves: BackgroundSaves;
 }
 
 async function settleDelegate(
   deps: AgentDeps,
-  sandboxes: SessionSandboxes,
-  saves: BackgroundSaves,
+  parentFiles: ParentFiles,
   scope: ActivityScope,
   input: SettleDelegateInput,
 ): Promise<SettledDelegate> {
@@ -69,7 +74,7 @@ async function settleDelegate(
   if (await isAtWork(deps, delegate, input.closed)) return { kind: "running" };
   const delegation = await findDelegation(db, found);
   const open = (await openCalls(db, session.id)).filter((row) => row.step === step);
-  // The workflow lets one whose end it was told wait for its turn, and knows of no end at a look.
+  // Once the workflow knows that a delegate ended, it makes it wait for its turn itself. At a look it does not know yet.
   const isLook = input.closed === undefined && delegation?.access === "write";
   if (isLook && (await isBehindOther(db, open, index))) return { kind: "running" };
   if (input.closed === "not-started") await endUnstarted(deps, child);
@@ -81,7 +86,7 @@ async function settleDelegate(
   const files =
     changes.files.length === 0 || outcomeOfDelegate(end) !== "completed"
       ? leftThere(end, changes)
-      : await takeFiles(deps, sandboxes, saves, scope, { session, step, changes });
+      : await takeFiles(deps, parentFiles, scope, { session, step, changes });
   const handle = callKey(row);
   const result = delegateResult(end, files, {
     handle,
@@ -93,19 +98,7 @@ async function settleDelegate(
   const taken = notApplied.length === 0 ? "applied" : "partly";
   const status = outcome === "completed" ? taken : "failed";
   await endDelegation(db, row, { status, files: { applied, notApplied } });
-  const ended: NewEvent = {
-    type: "delegate:ended",
-    step,
-    data: {
-      callId: call.toolCallId,
-      childId: child,
-      status: end.status,
-      steps: end.steps,
-      costUsd: end.costUsd,
-      applied: applied.slice(0, MAX_IN_EVENT),
-      notApplied: notApplied.slice(0, MAX_IN_EVENT),
-    },
-  };
+  const ended = endedEvent({ step, callId: call.toolCallId }, end, files);
   const text = deps.sanitizer.clean(result.text);
   const stored = { outcome, text, truncated: result.truncated, durationMs, events: [ended] };
   const facts = await storeDelegateResult(deps, scope, { session, row, call }, stored);
@@ -119,13 +112,33 @@ async function settleDelegate(
 /** How many files an event names of each kind. */
 const MAX_IN_EVENT = 100;
 
+function endedEvent(
+  { step, callId }: { readonly step: number; readonly callId: string },
+  { child, status, steps, costUsd }: EndedDelegate,
+  { applied, notApplied }: ReturnedFiles,
+): NewEvent {
+  return {
+    type: "delegate:ended",
+    step,
+    data: {
+      callId,
+      childId: child,
+      status,
+      steps,
+      costUsd,
+      applied: applied.slice(0, MAX_IN_EVENT),
+      notApplied: notApplied.slice(0, MAX_IN_EVENT),
+    },
+  };
+}
+
 async function* piecesOf(text: string): AsyncGenerator<string> {
   yield text;
 }
 
 /**
- * Its row ends shortly before its run, which may continue with a message that came meanwhile; a run that closed without ending the
- * row may have been reset.
+ * Whether the delegate still runs. Its row ends shortly before its run, which may continue with a message that arrived in
+ * between; a run that closed without ending the row may have been reset.
  */
 async function isAtWork(
   { sessionRuns }: AgentDeps,
@@ -136,7 +149,7 @@ async function isAtWork(
   return (closed === undefined && !isOver) || sessionRuns.isRunning(id);
 }
 
-/** Whether an earlier call's files are to be taken over first. */
+/** Whether the files of an earlier call must be taken over first. */
 async function isBehindOther(db: Queryable, open: readonly OpenCall[], index: number): Promise<boolean> {
   for (const row of open) {
     if (row.name !== DELEGATE || row.index >= index) continue;
@@ -171,7 +184,7 @@ async function endOf(
   };
 }
 
-/** What a delegate with write access changed, and what cannot be merged of it. */
+/** What a delegate with write access changed, and which of its changes cannot be merged. */
 async function changesOf(
   { store: { db } }: AgentDeps,
   { child, closed }: EndedDelegate,
@@ -189,7 +202,7 @@ async function changesOf(
   return { files, left: [...left, ...unsaved] };
 }
 
-/** Of a delegate that did not end by itself: what it changed is named, and stays in its own session. */
+/** For a delegate that did not finish: names the files that it changed, which stay in its own session. */
 function leftThere({ child }: EndedDelegate, { files, left }: Changes): ReturnedFiles {
   const reason = `the delegate did not finish; its session ${child} has it`;
   return { applied: [], notApplied: [...files.map(({ path }) => ({ path, reason })), ...left], left: [] };
@@ -197,8 +210,7 @@ function leftThere({ child }: EndedDelegate, { files, left }: Changes): Returned
 
 async function takeFiles(
   deps: AgentDeps,
-  sandboxes: SessionSandboxes,
-  saves: BackgroundSaves,
+  { sandboxes, saves }: ParentFiles,
   scope: ActivityScope,
   { session, step, changes }: { readonly session: Session; readonly step: number; readonly changes: Changes },
 ): Promise<ReturnedFiles> {

@@ -1,4 +1,4 @@
-/** Takes a delegate's changes over into its parent's sandbox, file by file. Idempotent: what is there already is not written. */
+/** Applies a delegate's changes to its parent's sandbox, file by file. Idempotent: a change that is already there is skipped. */
 import type { Sandbox, SandboxFiles } from "../sandbox/sandbox.ts";
 import type { ChangedFile } from "./changed-files.ts";
 import { mergeFile, type FileState } from "./merge.ts";

@@ -23,7 +23,7 @@ import { readLfsObject } from "./sandbox-git.ts";
 
 export interface LfsPush {
   readonly url: string;
-  /** Its history is on the remote; if the relay lacks it, that of the commit is looked through in full. */
+  /** A commit that is on the remote. If the relay does not have it, the whole history of `commit` is searched. */
   readonly base: string;
   readonly commit: string;
   readonly mirror: string;
@@ -33,7 +33,7 @@ export interface LfsPush {
 }
 
 /**
- * Gives the remote's store what it lacks of the commits' files. A second attempt finds there what the first one brought.
+ * Uploads the commits' files that the remote's store lacks. A second attempt uploads only what the first one did not.
  * @throws LfsFailed, SandboxUnavailable (retryable), SandboxLost
  */
 export async function pushLfs(relay: Relay, sandbox: CommandSandbox, push: LfsPush): Promise<void> {
@@ -56,12 +56,13 @@ export async function pushLfs(relay: Relay, sandbox: CommandSandbox, push: LfsPu
   for (const offer of wanted) {
     const object = { oid: offer.oid, size: sizes.get(offer.oid) ?? 0 };
     const kept = lfsPath(push.mirror, object.oid);
-    if (await exists(kept)) await upload(store, offer, object, kept, signal);
-    else await withObject(relay, sandbox, object, (path) => upload(store, offer, object, path, signal));
+    if (await exists(kept)) await upload(store, offer, { ...object, path: kept }, signal);
+    else
+      await withObject(relay, sandbox, object, (path) => upload(store, offer, { ...object, path }, signal));
   }
 }
 
-/** The object out of the sandbox as a file of the relay, for as long as `use` takes. */
+/** Copies the object from the sandbox to a file in the relay's folder, which is removed after `use`. */
 async function withObject(
   { folder }: Relay,
   sandbox: CommandSandbox,
@@ -84,8 +85,7 @@ async function withObject(
 async function upload(
   store: LfsStore,
   { actions }: LfsOffer,
-  { oid, size }: LfsObject,
-  path: string,
+  { oid, size, path }: LfsObject & { readonly path: string },
   signal: AbortSignal,
 ): Promise<void> {
   if (actions?.upload === undefined) return;

@@ -17,7 +17,7 @@ import {
   type LfsStore,
 } from "./lfs-store.ts";
 
-/** A store may think for long before it answers. Source: ours. */
+/** A store may take long before it answers. Source: ours. */
 export const SILENCE_MS = 300_000;
 
 /** An object's path in one of our repositories. */
@@ -49,19 +49,18 @@ export async function fetchLfs(
       throw new LfsFailed(
         `the store does not have the object ${oid.slice(0, 12)} that a file of this commit is (${error?.message ?? "no reason was given"})`,
       );
-    await download(store, actions.download, { oid, size }, lfsPath(mirror, oid), signal);
+    await download(store, actions.download, { oid, size, path: lfsPath(mirror, oid) }, signal);
     sizes.delete(oid);
   }
   if (sizes.size > 0) throw new LfsFailed(`the store did not answer for ${sizes.size} objects`);
   return objects;
 }
 
-/** Whole and of the right content, or not at all. */
+/** Writes the object to its path, complete and with the right content, or not at all. */
 async function download(
   store: LfsStore,
   action: LfsAction,
-  object: LfsObject,
-  path: string,
+  { path, ...object }: LfsObject & { readonly path: string },
   signal: AbortSignal,
 ): Promise<void> {
   const wait = patience(signal, SILENCE_MS);

@@ -124,7 +124,7 @@ async function closeSession(
   };
 }
 
-/** The answer of a session that was asked for JSON by a schema; undefined if it has none. */
+/** The answer as JSON, if the session has a schema for it and the answer is valid; else undefined. */
 async function outputIn(
   { sanitizer }: Pick<AgentDeps, "sanitizer">,
   session: Session | undefined,
@@ -134,11 +134,11 @@ async function outputIn(
   const schema = session?.config.outputSchema;
   if (schema === undefined || status !== "completed") return undefined;
   const checked = await checkAnswer(schema, said);
-  // What was escaped in the text may be a secret, or no text, once it is read.
+  // Parsing unescapes text, which may then contain a secret or characters that are not valid text.
   return checked.ok ? cleanDeep(checked.value, sanitizer.clean) : undefined;
 }
 
-/** What became of the work of a session that has a repository. */
+/** Whether the work was pushed, and where; empty if the session has no repository. */
 async function deliveryIn(db: Queryable, { id, config }: Session) {
   return config.repository === undefined ? {} : { delivery: deliveryOf(await listPublications(db, id)) };
 }
@@ -158,7 +158,7 @@ async function notDelivered(
   return [{ type: "git:refused", step, data: { branch, reason } }];
 }
 
-/** What a session that reached its cost's limit or its deadline is kept with; its steps' limit needs no words. */
+/** The stored error of a session that reached its cost limit or its deadline; the step limit has none. */
 function limitReached(
   { limit }: Pick<CloseSessionInput, "limit">,
   session: Session | undefined,

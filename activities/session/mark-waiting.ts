@@ -1,5 +1,5 @@
 /**
- * Says that a session waits for nothing but answers: every list of sessions shows it.
+ * Marks a session as waiting for answers only, which every list of sessions shows.
  *
  * Idempotency key: the session's status. Side effects: that. Heartbeat: by timer. Retry class: Postgres. Cancel: none needed.
  */

@@ -76,15 +76,11 @@ async function openSession(
   const prefix = prefixOf(session, deps.tools);
   const policy = runPolicyOf(session.config, prefix.tokens, {
     prefix: prefixShares(prefix, session.tokenRatio?.ratio),
-    searchAttributes: deps.searchAttributes,
     ...(await gitOf(db, session)),
-    ...queuesOf(deps),
     ...delegatesOf(deps, session),
     ...(takesTools === undefined ? {} : { takesTools }),
     ...(await traceFor(deps, scope, session)),
-    ...(deps.ownTools === undefined ? {} : { ownToolMs: deps.ownTools.maxTimeoutMs }),
-    ...(deps.notices === undefined ? {} : { notifies: true as const }),
-    ...(deps.heartbeatTimeoutMs === undefined ? {} : { heartbeatTimeoutMs: deps.heartbeatTimeoutMs }),
+    ...workerFacts(deps),
   });
   const [cold, rows, round, parked, costUsd] = await Promise.all([
     policy.budget.returnTokens !== undefined &&
@@ -95,22 +91,8 @@ async function openSession(
     countParked(db, session.id),
     policy.maxCostUsd === undefined ? undefined : spentUsd(db, session.id),
   ]);
-  if (input.continuedStep === undefined && scope.attempt === 1 && !wentBack) {
-    await appendEvents(db, session.id, session.epoch, [
-      {
-        type: "session:started",
-        step,
-        data: {
-          task: firstLine(session.task),
-          model: policy.model,
-          continued: step > 0,
-          ...(session.owner === undefined ? {} : { owner: session.owner }),
-        },
-      },
-    ]);
-    deps.notifier.wake(session.id);
-    reportStart({ deps, scope, session }, { model: policy.model, step });
-  }
+  if (input.continuedStep === undefined && scope.attempt === 1 && !wentBack)
+    await announceStart(deps, scope, session, { step, model: policy.model });
   if (input.continuedFrom !== undefined)
     reportContinued({ deps, scope, session }, input.continuedFrom, { model: policy.model, steps: step });
   return {
@@ -121,7 +103,7 @@ async function openSession(
     round,
     ...(cold ? { cold } : {}),
     ...(costUsd === undefined || policy.asksAtLimit !== true ? {} : { costUsd }),
-    // One that was continued or taken back makes its last step at the limit, as it would have.
+    // A run that was continued as new or reset still makes its last step at the limit.
     ...(costUsd !== undefined && goesOn && isSpent(deps.policy, policy, costUsd) ? { isSpent: true } : {}),
     ...(parked > 0 ? { parked: true } : {}),
     ...sandboxOf(session),
@@ -129,8 +111,8 @@ async function openSession(
 }
 
 /**
- * Where a run begins. One that continues the run in charge, and one that resumes an ended session, continue from all
- * there is. A reset to the start of a run that was seen before goes back to where that began.
+ * Where a run begins. A run that continues the run in charge or resumes an ended session continues from the newest rows.
+ * A reset to the start of an earlier run goes back to where that run began.
  */
 async function standpointOf(db: Queryable, id: string, input: OpenSessionInput): Promise<Standpoint> {
   const { continuedStep, continuedRound, continuedFrom } = input;
@@ -145,7 +127,7 @@ async function standpointOf(db: Queryable, id: string, input: OpenSessionInput):
   return { step: last + 1, phase: "resume" };
 }
 
-/** A session that was started from the Web UI or Temporal's CLI, with a task and nothing else. */
+/** Creates the row of a session that was started from the Web UI or Temporal's CLI, with nothing but a task. */
 async function prepare(deps: AgentDeps, id: string, task: string): Promise<void> {
   if (!deps.defaultConfig) {
     throw fatal(
@@ -164,6 +146,28 @@ async function prepareScheduled({ store }: AgentDeps, id: string, name: string):
   await createSession(store, { id, task, config: config as RunConfig, owner: owner ?? undefined });
 }
 
+async function announceStart(
+  deps: AgentDeps,
+  scope: ActivityScope,
+  session: Session,
+  { step, model }: { readonly step: number; readonly model: string },
+): Promise<void> {
+  await appendEvents(deps.store.db, session.id, session.epoch, [
+    {
+      type: "session:started",
+      step,
+      data: {
+        task: firstLine(session.task),
+        model,
+        continued: step > 0,
+        ...(session.owner === undefined ? {} : { owner: session.owner }),
+      },
+    },
+  ]);
+  deps.notifier.wake(session.id);
+  reportStart({ deps, scope, session }, { model, step });
+}
+
 async function gitOf(db: Queryable, { id, config: { repository } }: Session) {
   if (repository === undefined) return {};
   const known = await findRepository(db, id);
@@ -178,6 +182,17 @@ async function traceFor({ store, telemetry }: AgentDeps, { runId: run }: Activit
     : { trace: { id: (await traceOf(store.db, session, run)).traceId, run } };
 }
 
+/** What a run's policy takes from the worker that opens the session. */
+function workerFacts(deps: AgentDeps) {
+  return {
+    searchAttributes: deps.searchAttributes,
+    ...queuesOf(deps),
+    ...(deps.ownTools === undefined ? {} : { ownToolMs: deps.ownTools.maxTimeoutMs }),
+    ...(deps.notices === undefined ? {} : { notifies: true as const }),
+    ...(deps.heartbeatTimeoutMs === undefined ? {} : { heartbeatTimeoutMs: deps.heartbeatTimeoutMs }),
+  };
+}
+
 function queuesOf({ taskQueues }: AgentDeps) {
   const { models, admin, hostTimeoutMs } = taskQueues;
   return {
@@ -186,7 +201,7 @@ function queuesOf({ taskQueues }: AgentDeps) {
   };
 }
 
-/** How often a session looks whether a delegate has ended, in ms. Source: ours; Temporal nearly always says so itself. */
+/** How often a session checks whether a delegate has ended, in ms. Source: ours; Temporal nearly always reports the end itself. */
 const LOOK_MS = 300_000;
 
 function delegatesOf({ delegateLookMs: lookMs = LOOK_MS }: AgentDeps, { config: { delegate } }: Session) {

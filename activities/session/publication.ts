@@ -1,4 +1,4 @@
-/** What a push and a pull request have in common: what they work with, and how their outcome is written down. */
+/** What a push and a pull request share: their input, and how their outcome is recorded. */
 import type { ActivityScope } from "../runtime/activity-scope.ts";
 import type { SessionGit } from "../config/git-settings.ts";
 import { shorten } from "../contract/cut-text.ts";

@@ -43,7 +43,7 @@ export function createPublish(deps: AgentDeps, sandboxes: SessionSandboxes) {
       if (git === undefined || repository === undefined)
         throw fatal("BadConfiguration", "This session has no repository to deliver its work to.");
       const branch = input.branch ?? repository.branch;
-      // Nothing can have changed while it plans.
+      // A planning session cannot change files.
       if (session.config.plan === true) return { outcome: "nothing", branch };
       const work = { deps, scope, session, git, repository, branch, input };
       return input.kind === "push" ? push(work, sandboxes) : deliverPullRequest(work);
@@ -106,9 +106,9 @@ async function push(work: Work, sandboxes: SessionSandboxes): Promise<Publicatio
 }
 
 /**
- * What the commits name and do not hold: content in Git LFS, which goes to its store first, and commits of submodules, which have to
- * be on their remotes.
- * @returns why the commits cannot be pushed, if that is so
+ * Delivers what the commits refer to but do not contain: files in Git LFS are uploaded to their store first; commits of
+ * submodules must be on their remotes already.
+ * @returns why the commits cannot be pushed; undefined if they can
  */
 async function deliverFurther(
   { scope, git, repository }: Work,
@@ -134,7 +134,7 @@ async function deliverFurther(
   }
 }
 
-/** Files that are in no commit, of the end alone: while the agent works, they may be in one yet. */
+/** Records files that are in no commit. Only at the end: while the agent works, it may still commit them. */
 async function tellLeftOut(
   { deps, session, input }: Work,
   { leftOut, leftOutCount }: Prepared,

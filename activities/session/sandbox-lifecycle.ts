@@ -19,7 +19,7 @@ import { enterWaiting } from "./mark-waiting.ts";
 import { takeSandboxTools } from "../step/server-tools.ts";
 import type { OpenBudget } from "../contract/budget-question.ts";
 import { SandboxLost } from "../sandbox/sandbox-lost.ts";
-import { closeSandbox } from "../workspace/close-sandbox.ts";
+import { closeSandbox, parkSandbox } from "../workspace/close-sandbox.ts";
 import { NOTHING_SAVED, saveSandbox } from "../workspace/save-files.ts";
 import { withoutLost, type SessionSandboxes } from "../workspace/session-sandbox.ts";
 import { abortable } from "../sandbox/shared-work.ts";
@@ -73,7 +73,7 @@ export function createSandboxLifecycle(
         if (scope.attempt === 1) throw notYet(input.afterMs);
         if (scope.signal.aborted) return scope.stopped();
         await saves.settled(session.id);
-        return closeSandbox(deps, sandboxes, session, input.step, true);
+        return parkSandbox(deps, sandboxes, session, input.step);
       }),
 
     closeSandbox: (input: CloseSandboxInput): Promise<WorkspaceFacts> =>

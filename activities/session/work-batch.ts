@@ -1,5 +1,5 @@
 /**
- * What the workflow of a batch has done: its items become sessions when their turn comes, and are settled when those have ended.
+ * The activities of a batch's workflow: items become sessions in turn, and are settled when their sessions have ended.
  *
  * Idempotency key: the batch, which is the workflow's, and the item. Side effects: rows of sessions, of items and of the batch;
  * cancels of sessions. Heartbeat: by timer. Retry class: Postgres, Temporal. Cancel: nothing to undo.

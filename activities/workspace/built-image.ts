@@ -1,6 +1,6 @@
 /**
- * Recreates a session's sandbox from an image that its workspace's Dockerfile describes. The image is kept on the host by what it
- * depends on, as a set-up's result is; a further sandbox of the session takes the same one while the host has it.
+ * Recreates a session's sandbox from an image that is built from its workspace's Dockerfile. Like a set-up's result, the image
+ * is cached on the host under a hash of what it depends on; later sandboxes of the session use it as long as it is there.
  */
 import { buildCommand, type ImageBuild } from "../config/build-settings.ts";
 import type { Setup } from "../config/setup-settings.ts";
@@ -21,7 +21,7 @@ import type { WorkspaceDeps } from "../runtime/deps.ts";
 import { sandboxSpec } from "../sandbox/sandbox-spec.ts";
 import { MAX_COMMAND_CHARS, MAX_OUTPUT_CHARS } from "./set-up-words.ts";
 
-/** Of a context's tar, which lies in the sandbox while it is read. Source: ours; a checkpoint has as much. */
+/** Limit of a context's tar, which is stored in the sandbox while it is read. Source: ours, the same as for a checkpoint. */
 const MAX_CONTEXT_BYTES = 256 * 1024 * 1024;
 
 type Failed = Omit<EventData["setup:ended"], "durationMs">;
@@ -66,18 +66,18 @@ export async function openBuilt(
     return { ready, image: key };
   };
 
-  const earlier = before === undefined ? undefined : await openKept(deps, setUps, session, before, signal);
+  const earlier = before === undefined ? undefined : await openKept(deps, session, before, signal);
   if (before !== undefined && earlier !== undefined) return built(before, "taken", earlier);
   const asked = await contextFacts(sandbox, build);
   if ("trouble" in asked) return failed(asked.trouble);
   const key = imageKey(session, build, asked.hash);
-  const taken = await openKept(deps, setUps, session, key, signal);
+  const taken = await openKept(deps, session, key, signal);
   if (taken !== undefined) return built(key, "taken", taken);
 
   const egress = watchEgress(deps, session, step);
   try {
     await egress.begin(sandbox);
-    const result = await buildFrom(setUps, build, request, { ...asked, key }, signal);
+    const result = await buildFrom(setUps, request, { ...asked, build, key }, signal);
     output = cutTail(deps.sanitizer.clean(result.output).trimEnd(), MAX_OUTPUT_CHARS);
     const refused = await egress.end();
     if (result.failed !== undefined)
@@ -85,7 +85,7 @@ export async function openBuilt(
   } finally {
     egress.stop();
   }
-  const ready = await openKept(deps, setUps, session, key, signal);
+  const ready = await openKept(deps, session, key, signal);
   if (ready === undefined)
     throw retryable("SandboxUnavailable", "The image that was built is gone; it is built again.");
   return built(key, "made", ready);
@@ -118,9 +118,8 @@ const troubleIn = (words: string): string => lastLine(words) || "the context cou
 
 async function buildFrom(
   setUps: KeptSetUps,
-  build: ImageBuild,
   { session, sandbox, setup }: BuildRequest,
-  { key, dockerfile }: { readonly key: string; readonly dockerfile: string },
+  { build, key, dockerfile }: ContextFacts & { readonly build: ImageBuild; readonly key: string },
   signal: AbortSignal,
 ): Promise<BuildResult> {
   const state = await runContext(sandbox, "tar", build);

@@ -18,16 +18,33 @@ const MAX_NAMED = 20;
 /**
  * Saves what is in no checkpoint yet, then removes the sandbox. Idempotent: an attempt after the last save only removes. If
  * the save fails, nothing is removed.
- * @param step the newest step of the run; the save never goes before an existing checkpoint
- * @param isParked for a run that waits for a person and comes back: its next call gets a new sandbox with the saved files
+ * @param step the newest step of the run; an existing checkpoint of a later step is never overwritten
  * @throws Superseded (fatal) if another run has the session; SandboxUnavailable (retryable); SandboxLost
  */
-export async function closeSandbox(
+export function closeSandbox(
   deps: WorkspaceDeps,
   sandboxes: SessionSandboxes,
   session: Session,
   step: number,
-  isParked = false,
+): Promise<WorkspaceFacts> {
+  return saveAndRemove(deps, sandboxes, session, { step, isParked: false });
+}
+
+/** As `closeSandbox`, for a run that waits for a person: its next call gets a new sandbox with the saved files. */
+export function parkSandbox(
+  deps: WorkspaceDeps,
+  sandboxes: SessionSandboxes,
+  session: Session,
+  step: number,
+): Promise<WorkspaceFacts> {
+  return saveAndRemove(deps, sandboxes, session, { step, isParked: true });
+}
+
+async function saveAndRemove(
+  deps: WorkspaceDeps,
+  sandboxes: SessionSandboxes,
+  session: Session,
+  { step, isParked }: { readonly step: number; readonly isParked: boolean },
 ): Promise<WorkspaceFacts> {
   const { store, sandboxHost: host } = deps;
   const { id } = session;
@@ -67,7 +84,7 @@ export async function closeSandbox(
 }
 
 function endOf({ config }: Session, isParked: boolean) {
-  // Another person's container is only left.
+  // Another person's container is never removed.
   if (config.sandbox.container !== undefined) return "sandbox:left";
   return isParked ? "sandbox:parked" : "sandbox:removed";
 }
@@ -100,7 +117,7 @@ async function endUse(
   if (row.closedRun !== null) return row.closedRun === by;
   // Its files belong to abandoned steps.
   if (restoreWorkspace) return true;
-  if (!(await hasFiles(row, deps.sandboxHost))) await reportLoss(tx, deps, session, step, row);
+  if (!(await hasFiles(row, deps.sandboxHost))) await reportLoss(tx, deps, session, { step, before: row });
   else if (row.volume !== savedVolume)
     throw retryable(
       "SandboxUnavailable",
@@ -110,7 +127,7 @@ async function endUse(
   return true;
 }
 
-/** For the model, who may have left commands running. */
+/** The notice for the model, which may have left commands running. */
 async function parkedNotice(sandbox: Sandbox): Promise<string> {
   const running = (await sandbox.list()).filter(({ kind }) => kind === "running").map(({ id }) => id);
   const commands =
@@ -123,18 +140,17 @@ async function parkedNotice(sandbox: Sandbox): Promise<string> {
   );
 }
 
-/** Reports the newest steps' changes that no save has, if the sandbox is gone. */
+/** If the sandbox is gone, reports the changes of the newest steps that are in no save. */
 async function reportLoss(
   tx: Queryable,
   { sandboxHost: host }: WorkspaceDeps,
   { id, epoch, container = "" }: Session,
-  step: number,
-  before: SandboxRow,
+  { step, before }: { readonly step: number; readonly before: SandboxRow },
 ): Promise<void> {
   const hasCheckpoint = (await latestCheckpoint(tx, id)) !== undefined;
   const now = { host: host.name, volume: "", container: "", boot: "" };
   const loss = await lossIn(tx, id, { before, now, step: step + 1, hasCheckpoint });
-  // Every sandbox ends with its run: the end of its processes is not a loss.
+  // Every sandbox ends with its run, so ended processes are not a loss.
   const isLoss = loss.kind === "everything" || (loss.kind === "files" && loss.isUnsaved);
   if (!isLoss) return;
   const notice = loss.kind === "everything" ? `[${loss.message}]` : loss.notice;

@@ -1,6 +1,6 @@
 /**
- * Keeps the names that a sandbox may ask for as the session's configuration and its rows say, while a call runs in it, and
- * writes down what was refused.
+ * While a call runs in a sandbox, keeps the proxy's allowed names equal to the session's configuration and rows, and
+ * records refused requests.
  */
 import { log } from "@temporalio/activity";
 import { expandDomains } from "../config/egress-domains.ts";
@@ -27,7 +27,7 @@ export async function allowListed(db: Queryable, session: Session, sandbox: Sand
   await sandbox.egress.allow(expandDomains(names));
 }
 
-/** Over one call; a proxy that fails in between is brought up by the next look, and fails no call. */
+/** Watches one call. A proxy that fails meanwhile is started again at the next check, and does not fail the call. */
 export function watchEgress(deps: Pick<WorkspaceDeps, "store" | "notifier">, session: Session, step: number) {
   const { db } = deps.store;
   const seen: RefusedRequests[] = [];

@@ -1,7 +1,7 @@
 /**
- * What a project's set-up made is kept on the host, for further sessions of the same person on the same project: what is outside
- * the workspace as an image, what is new in it as a pack in that image. By what the set-up depends on: by the files that
- * name packages if it made nothing but folders of packages, else by all files.
+ * Caches the result of a project's set-up on the host, for later sessions of the same user on the same project: files outside
+ * the workspace as an image, new files inside it as a pack in that image. The key is a hash of what the set-up depends on: of
+ * the files that name packages if the set-up made only package folders, else of all files.
  */
 import { reasonOf } from "../contract/reason-of.ts";
 import { createHash, randomUUID } from "node:crypto";
@@ -9,7 +9,6 @@ import { log } from "@temporalio/activity";
 import type { RunConfig } from "../config/agent-config.ts";
 import type { Setup } from "../config/setup-settings.ts";
 import { setupSource } from "../sandbox/agent/sources.ts";
-import type { KeptSetUps } from "../sandbox/sandbox-host.ts";
 import { endOf, lastLine, program, runOwn } from "../sandbox/own-command.ts";
 import type { CommandState, Sandbox } from "../sandbox/sandbox.ts";
 import { REBUILT_FOLDERS } from "../store/workspace-manifest.ts";
@@ -22,20 +21,19 @@ import { sandboxSpec } from "../sandbox/sandbox-spec.ts";
 
 /** Packing 2 GiB at disk speed. */
 const PROGRAM_TIMEOUT_MS = 300_000;
-/** Another one: what an older version kept is not taken. */
+/** Part of every key: raising it makes what older versions kept unusable. */
 const VERSION = 1;
 
-/**
- * Undefined if nothing is to be cached: there is no set-up, its owner is unknown, or the person does not want it.
- * @param image the one that the sandbox was built to
- */
-export function keptSetUp(
-  deps: WorkspaceDeps,
-  session: Session,
-  sandbox: Sandbox,
-  setup: Setup,
-  image: string | undefined,
-) {
+interface SetUpPlace {
+  readonly session: Session;
+  readonly sandbox: Sandbox;
+  readonly setup: Setup;
+  /** The image that was built for the sandbox, if its project has a Dockerfile. */
+  readonly image: string | undefined;
+}
+
+/** Undefined if nothing is to be cached: there is no set-up, its owner is unknown, or the user has turned it off. */
+export function keptSetUp(deps: WorkspaceDeps, { session, sandbox, setup, image }: SetUpPlace) {
   const { setUps } = deps.sandboxHost;
   const { inherited, container } = session.config.sandbox;
   const owner = inherited?.setup;
@@ -51,14 +49,14 @@ export function keptSetUp(
   let unable: string | undefined;
 
   async function takeBy(key: string, signal: AbortSignal): Promise<Sandbox | undefined> {
-    const made = await openKept(deps, setUps as KeptSetUps, session, key, signal);
+    const made = await openKept(deps, session, key, signal);
     if (made === undefined) return undefined;
     const { unpacked } = await ask(made, "unpack");
     return unpacked === true ? made : undefined;
   }
 
   return {
-    /** The session's sandbox with what is kept, in the place of the one that was given; undefined if nothing fits. */
+    /** Replaces the given sandbox by one with the kept result; undefined if no kept result fits. */
     async take(signal: AbortSignal): Promise<Sandbox | undefined> {
       const locks = await ask(sandbox, "locks");
       if (locks.hash !== undefined) {
@@ -121,17 +119,19 @@ export function runSetUpProgram(
   });
 }
 
-/** Recreates the session's sandbox under its lock, under which sandboxes are created and recorded. */
+/**
+ * Recreates the session's sandbox from what is kept under `key`, holding the session's lock, under which sandboxes are
+ * created and recorded. @returns undefined if nothing is kept
+ */
 export async function openKept(
   deps: WorkspaceDeps,
-  setUps: KeptSetUps,
   session: Session,
   key: string,
   signal: AbortSignal,
 ): Promise<Sandbox | undefined> {
   return lockedSession(deps.store, session.id, async (tx) => {
     await inCharge(tx, session);
-    const sandbox = await setUps.take(sandboxSpec(session.id, session.config), key, signal);
+    const sandbox = await deps.sandboxHost.setUps?.take(sandboxSpec(session.id, session.config), key, signal);
     if (sandbox === undefined) return undefined;
     await allowListed(tx, session, sandbox);
     await setContainer(tx, session.id, sandbox.container, deps.sandboxHost.name);

@@ -98,8 +98,8 @@ interface Save {
   readonly save: WorkspaceSave;
 }
 
-async function keep(tx: Queryable, one: Save): Promise<WorkspaceFacts | "changed meanwhile"> {
-  const { sessionId, epoch, step, sandbox, latest, room, save } = one;
+async function keep(tx: Queryable, given: Save): Promise<WorkspaceFacts | "changed meanwhile"> {
+  const { sessionId, epoch, step, sandbox, latest, room, save } = given;
   // From here on saves are serialised, and no reset or other sandbox can intervene.
   const live = await lockEpoch(tx, sessionId);
   const row = await findSandbox(tx, sessionId);
@@ -117,7 +117,7 @@ async function keep(tx: Queryable, one: Save): Promise<WorkspaceFacts | "changed
     events.push(...(await settleRoom(tx, { sessionId, step, id, bytes: pack.byteLength }, room)));
   }
   await markSaved(tx, sessionId, step);
-  events.push(...(await reportSkipped(tx, sessionId, step, row, save)));
+  events.push(...(await reportSkipped(tx, { sessionId, step, row, save })));
   if (events.length > 0) await appendEvents(tx, sessionId, epoch, events);
   return events.length > 0 ? { ...facts } : NOTHING_SAVED;
 }
@@ -125,11 +125,9 @@ async function keep(tx: Queryable, one: Save): Promise<WorkspaceFacts | "changed
 /** Reports each file once: to the person by an event, to the model at the next step boundary. */
 async function reportSkipped(
   tx: Queryable,
-  sessionId: string,
-  step: number,
-  row: SandboxRow,
-  { skipped, skippedCount }: Pick<WorkspaceSave, "skipped" | "skippedCount">,
+  { sessionId, step, row, save }: Pick<Save, "sessionId" | "step" | "save"> & { readonly row: SandboxRow },
 ): Promise<NewEvent[]> {
+  const { skipped, skippedCount } = save;
   const reported = new Set(row.leftOut.map(({ path }) => path));
   const left = skipped.slice(0, MAX_LEFT_OUT).map((file) => ({ ...file, path: file.path.toWellFormed() }));
   const news = left.filter(({ path }) => !reported.has(path));

@@ -105,7 +105,7 @@ async function setUp(deps: SetUpDeps, order: Order, signal: AbortSignal): Promis
   await db.transaction(async (tx) => {
     if (!(await lockRun(tx, session.id, session.runId ?? "")))
       throw superseded("the set-up of its sandbox was left as it is");
-    // An attempt that was thought dead may have been as quick.
+    // An earlier attempt that was thought dead may have finished too.
     if ((await findSetUp(tx, session.id, ended.container)).ended !== undefined) return;
     await appendEvents(tx, session.id, session.epoch, [{ type: "setup:ended", step, data: ended }]);
     if (ended.status === "done" || setup.optional)
@@ -134,7 +134,7 @@ async function takeOrRun(
     ({ ready: sandbox, image } = made);
   }
   const order = { ...given, sandbox };
-  const kept = keptSetUp(deps, session, sandbox, setup, image);
+  const kept = keptSetUp(deps, { session, sandbox, setup, image });
   const taken = await kept?.take(signal);
   if (taken !== undefined) {
     const { container } = taken.identity;
@@ -143,7 +143,7 @@ async function takeOrRun(
   }
   const ran = await runCommands(deps, order, signal);
   const ended = { ...ran, durationMs: durationMs() };
-  // Later the agent may have changed what the commands use.
+  // After the first step the agent may have changed files that the commands use.
   if (ended.status === "failed" || kept === undefined || again || step > 1) return { ended, ready: sandbox };
   const notKept = await kept.keep();
   return {

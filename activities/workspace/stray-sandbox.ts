@@ -1,4 +1,4 @@
-/** Whether a sandbox with a session's name has the session's files: one that has not is removed. */
+/** Whether a sandbox with a session's name has the session's files; removes one that does not. */
 import type { SandboxHost } from "../sandbox/sandbox-host.ts";
 import type { Queryable } from "../store/db.ts";
 import { findSandbox, type SandboxRow } from "../store/sandboxes.ts";

@@ -1,7 +1,8 @@
 import Dockerode from "dockerode";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createDockerHost } from "../../activities/sandbox/docker/docker.ts";
-import { sandboxName, createOptions, differences } from "../../activities/sandbox/docker/profile.ts";
+import { sandboxName, createOptions } from "../../activities/sandbox/docker/profile.ts";
+import { differences } from "../../activities/sandbox/docker/profile-differences.ts";
 import { SandboxLost } from "../../activities/sandbox/sandbox-lost.ts";
 import { createSurroundings } from "../../activities/sandbox/docker/surroundings.ts";
 import {

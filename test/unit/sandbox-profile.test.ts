@@ -1,11 +1,7 @@
 import type { ContainerInspectInfo } from "dockerode";
 import { expect, test } from "vitest";
-import {
-  sandboxName,
-  createOptions,
-  differences,
-  isMountedOtherwise,
-} from "../../activities/sandbox/docker/profile.ts";
+import { sandboxName, createOptions, isMountedOtherwise } from "../../activities/sandbox/docker/profile.ts";
+import { differences } from "../../activities/sandbox/docker/profile-differences.ts";
 import { isolationGaps } from "../../activities/sandbox/docker/isolation-checks.ts";
 import type { SandboxSpec } from "../../activities/sandbox/spec.ts";
 

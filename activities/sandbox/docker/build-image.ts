@@ -25,8 +25,7 @@ const PROXIES = /^(https?|no|all)_proxy=/i;
 export async function buildImage(
   docker: Dockerode,
   spec: SandboxSpec,
-  key: string,
-  order: BuildOrder,
+  { key, ...order }: BuildOrder & { readonly key: string },
   signal: AbortSignal,
 ): Promise<BuildResult> {
   const network = `container:${sandboxName(spec.sessionId)}`;

@@ -18,15 +18,8 @@ import { EGRESS_TOKEN_LABEL } from "./egress-place.ts";
 import { createEgressProxy } from "./egress-proxy.ts";
 import { createFirewall } from "./firewall.ts";
 import { isolationGaps } from "./isolation-checks.ts";
-import {
-  sandboxLabels,
-  sandboxName,
-  createOptions,
-  differences,
-  isMountedOtherwise,
-  SESSION_LABEL,
-  type Surroundings,
-} from "./profile.ts";
+import { sandboxLabels, sandboxName, createOptions, isMountedOtherwise, SESSION_LABEL } from "./profile.ts";
+import { differences, type Surroundings } from "./profile-differences.ts";
 import { findKept, keepAs, removeOldKept } from "./set-up-images.ts";
 import { linkTo, type SandboxLink } from "./sandbox-link.ts";
 import { labelledSessions, removeSandbox, volumeIdentity } from "./docker-containers.ts";
@@ -225,7 +218,7 @@ export function createDockerHost({
         return share({ ...spec, keptImage }).join(signal);
       },
       keep: (spec, key) => keepAs(docker, spec, key),
-      build: (spec, key, order, signal) => buildImage(docker, spec, key, order, signal),
+      build: (spec, key, order, signal) => buildImage(docker, spec, { ...order, key }, signal),
     },
     volume: (sessionId) => volumeIdentity(docker, sessionId),
     close() {

@@ -3,7 +3,7 @@ import type Dockerode from "dockerode";
 import type { ContainerInspectInfo } from "dockerode";
 import { unless } from "./docker-errors.ts";
 import { keptFor } from "./kept-for.ts";
-import type { Surroundings } from "./profile.ts";
+import type { Surroundings } from "./profile-differences.ts";
 import { MADE_FROM_LABEL } from "./set-up-images.ts";
 
 /** A restarted engine may have other settings. */

@@ -1,0 +1,197 @@
+/** How an existing container differs from the profile of a session's sandbox. Pure. */
+import type { ContainerInspectInfo, Ulimit } from "dockerode";
+import { cutChars } from "../../contract/cut-text.ts";
+import { PROTOCOL } from "../agent/sources.ts";
+import { CACHE_FOLDER, type SandboxSpec } from "../spec.ts";
+import { EGRESS_FOLDER, EGRESS_TOKEN_LABEL, egressEnvironment } from "./egress-place.ts";
+import {
+  cacheName,
+  CAPABILITIES,
+  ENTRYPOINT,
+  nanoCpus,
+  networkMode,
+  NOFILE,
+  OOM_SCORE_ADJ,
+  PROTOCOL_LABEL,
+  sandboxName,
+  SESSION_LABEL,
+  SHM_BYTES,
+  SOURCE_VARIABLE,
+  tmpOptions,
+} from "./profile.ts";
+
+const MAX_SHOWN_CHARS = 200;
+
+/** What a container inherits from its engine and its image. */
+export interface Surroundings {
+  readonly defaultRuntime: string;
+  /** Whether the engine confines containers with AppArmor. */
+  readonly appArmor: boolean;
+  /** `NAME=value`, from the image. */
+  readonly imageEnvironment: readonly string[];
+  /** Of an image that keeps a set-up: the image that it was made from. */
+  readonly madeFrom?: string | undefined;
+  /** The image by digest, or its id if no registry has it; undefined if it is gone. */
+  readonly image?: string | undefined;
+  /** The volume with the egress proxy's socket. */
+  readonly egressVolume?: string;
+}
+
+/**
+ * How the container differs from its profile, one line each; empty if it matches. Stricter limits count as a difference
+ * too: a sandbox is as its session's configuration says.
+ */
+export function differences(found: ContainerInspectInfo, spec: SandboxSpec, around: Surroundings): string[] {
+  const host = found.HostConfig;
+  const wanted = {
+    ...wantedProgram(found, spec, around),
+    ...wantedIsolation(found, spec, around),
+    ...wantedMounts(found, spec, around),
+    ...wantedLimits(found, spec),
+  };
+  const differing = Object.entries(wanted)
+    .filter(([, [actual, expected]]) => JSON.stringify(actual) !== JSON.stringify(expected))
+    .map(([what, [actual, expected]]) => `${what}: ${brief(actual)} instead of ${brief(expected)}`);
+  // The engine sets the profile when it starts the container.
+  const confined = around.appArmor ? "docker-default" : "";
+  if (found.State.Running && found.AppArmorProfile !== confined)
+    differing.push(
+      `AppArmor: ${JSON.stringify(found.AppArmorProfile)} instead of ${JSON.stringify(confined)}`,
+    );
+  // A kernel without swap accounting makes the engine answer -1: there the memory limit alone holds.
+  if (host.MemorySwap !== spec.memoryBytes && host.MemorySwap !== -1) {
+    differing.push(`memory with swap: ${host.MemorySwap} instead of ${spec.memoryBytes}`);
+  }
+  return differing;
+}
+
+/** By aspect of the profile, in the order in which differences are listed. */
+type Wanted = Record<string, readonly [actual: unknown, expected: unknown]>;
+
+function wantedProgram(
+  found: ContainerInspectInfo,
+  spec: SandboxSpec,
+  { imageEnvironment, madeFrom }: Surroundings,
+): Wanted {
+  const added =
+    spec.network === "listed"
+      ? egressEnvironment(sandboxName(spec.sessionId), found.Config.Labels[EGRESS_TOKEN_LABEL])
+      : [];
+  return {
+    session: [found.Config.Labels[SESSION_LABEL], spec.sessionId],
+    protocol: [found.Config.Labels[PROTOCOL_LABEL], String(PROTOCOL)],
+    image: [madeFrom ?? found.Config.Image, spec.image],
+    user: [found.Config.User, "0:0"],
+    "working folder": [found.Config.WorkingDir, "/workspace"],
+    environment: [
+      environment(found.Config.Env),
+      environment([`${SOURCE_VARIABLE}=`, ...added, ...without(imageEnvironment, added)]),
+    ],
+    "health check": [found.Config.Healthcheck?.Test ?? [], ["NONE"]],
+    terminal: [found.Config.Tty ?? false, false],
+    program: [found.Config.Entrypoint, ENTRYPOINT],
+    arguments: [found.Config.Cmd ?? [], []],
+  };
+}
+
+function wantedIsolation(
+  found: ContainerInspectInfo,
+  spec: SandboxSpec,
+  { defaultRuntime }: Surroundings,
+): Wanted {
+  const host = found.HostConfig;
+  return {
+    init: [host.Init, true],
+    runtime: [host.Runtime, spec.runtime ?? defaultRuntime],
+    groups: [host.GroupAdd ?? [], []],
+    "control group": [host.CgroupParent ?? "", ""],
+    "kernel settings": [record(host.Sysctls), {}],
+    "runtime's annotations": [record("Annotations" in host ? host.Annotations : {}), {}],
+    privileged: [host.Privileged, false],
+    "dropped capabilities": [upper(host.CapDrop), ["ALL"]],
+    "added capabilities": [upper(host.CapAdd), CAPABILITIES],
+    "security options": [host.SecurityOpt, ["no-new-privileges:true"]],
+    network: [host.NetworkMode, networkMode(spec)],
+    networks: [Object.keys(found.NetworkSettings.Networks), [networkMode(spec)]],
+    "host names": [[...(host.ExtraHosts ?? []), ...(host.Links ?? [])], []],
+    nameservers: [[...(host.Dns ?? []), ...(host.DnsOptions ?? []), ...(host.DnsSearch ?? [])], []],
+    "published ports": [Object.keys(record(host.PortBindings)), []],
+    "all ports published": [host.PublishAllPorts ?? false, false],
+    "host folders": [host.Binds ?? [], []],
+    "volumes of others": [host.VolumesFrom ?? [], []],
+    devices: [[...(host.Devices ?? []), ...(host.DeviceRequests ?? [])], []],
+    "device rules": [host.DeviceCgroupRules ?? [], []],
+    "process namespace": [host.PidMode, ""],
+    "user namespace": [host.UsernsMode ?? "", ""],
+    "host name namespace": [host.UTSMode ?? "", ""],
+    "shared memory namespace": [host.IpcMode, "private"],
+  };
+}
+
+function wantedMounts(
+  { HostConfig: host, Mounts: all }: ContainerInspectInfo,
+  spec: SandboxSpec,
+  { egressVolume }: Surroundings,
+): Wanted {
+  const mounts = all.filter((each) => each.Destination !== "/tmp");
+  const mount = mounts.find((each) => each.Destination === "/workspace");
+  const moreMounts = mounts.filter((each) => each !== mount);
+  return {
+    volume: [
+      [mount?.Type, mount?.Name, mount?.Destination],
+      ["volume", sandboxName(spec.sessionId), "/workspace"],
+    ],
+    "workspace writable": [mount?.RW, spec.readOnly !== true],
+    "further mounts": [
+      moreMounts.map((each) => `${each.Destination} ${each.Type} ${each.Name} ${each.RW}`).sort(),
+      [
+        ...(spec.network === "listed" ? [`${EGRESS_FOLDER} volume ${egressVolume} false`] : []),
+        ...(spec.cache === undefined ? [] : [`${CACHE_FOLDER} volume ${cacheName(spec.cache)} true`]),
+      ].sort(),
+    ],
+    "temporary folders": [host.Tmpfs, { "/tmp": tmpOptions(spec) }],
+  };
+}
+
+function wantedLimits({ HostConfig: host }: ContainerInspectInfo, spec: SandboxSpec): Wanted {
+  return {
+    processes: [host.PidsLimit, spec.pids],
+    memory: [host.Memory, spec.memoryBytes],
+    cpus: [host.NanoCpus, nanoCpus(spec)],
+    "shared memory": [host.ShmSize, SHM_BYTES],
+    "limits of a process": [limits(host.Ulimits), [`core=0:0`, `nofile=${NOFILE}:${NOFILE}`]],
+    "out-of-memory rank": [host.OomScoreAdj, OOM_SCORE_ADJ],
+    "out-of-memory killer off": [host.OomKillDisable ?? false, false],
+    "masked paths": [pathsOf(host, "MaskedPaths").includes("/proc/kcore"), true],
+    "read-only paths": [pathsOf(host, "ReadonlyPaths").includes("/proc/sys"), true],
+    "restart policy": [host.RestartPolicy?.Name || "no", "no"],
+    log: [host.LogConfig?.Type, "none"],
+  };
+}
+
+/** An environment may be long. */
+const brief = (value: unknown): string => cutChars(JSON.stringify(value) ?? "missing", MAX_SHOWN_CHARS);
+
+const record = (value: unknown): object => (typeof value === "object" && value !== null ? value : {});
+
+// Newer engines write CAP_SETUID for SETUID.
+const upper = (names: readonly string[] | null | undefined): string[] =>
+  (names ?? []).map((name) => name.toUpperCase().replace(/^CAP_/, "")).sort();
+
+const limits = (ulimits: Ulimit[] | null | undefined): string[] =>
+  (ulimits ?? []).map((each) => `${each.Name}=${each.Soft}:${each.Hard}`).sort();
+
+/** Sorted; of the supervisor's program, which differs between versions, only the name. */
+const environment = (entries: readonly string[] | null | undefined): string[] =>
+  (entries ?? []).map((entry) => (entry.startsWith(`${SOURCE_VARIABLE}=`) ? SOURCE_VARIABLE : entry)).sort();
+
+/** Of the image's variables, those that ours do not replace; an image that keeps a set-up has the supervisor's. */
+function without(entries: readonly string[], replaced: readonly string[]): string[] {
+  const names = new Set([SOURCE_VARIABLE, ...replaced.map((entry) => entry.split("=")[0])]);
+  return entries.filter((entry) => !names.has(entry.split("=")[0]));
+}
+
+function pathsOf(host: object, name: "MaskedPaths" | "ReadonlyPaths"): readonly unknown[] {
+  const paths: unknown = Object.entries(host).find(([key]) => key === name)?.[1];
+  return Array.isArray(paths) ? paths : [];
+}
