@@ -134,7 +134,9 @@ function afterBackslashes(text: string, at: number): number {
 function afterGap(gap: Gap, text: string, at: number, whole: boolean): number {
   let end = at;
   while (end - at < MAX_GAP[gap]) {
-    const next = afterSeparator(gap, text, end, end > at, whole);
+    // Blanks belong to a wrapped line's end only behind it.
+    const isIndent = gap === "wrap" && end > at && /[ \t]/.test(text.charAt(end));
+    const next = isIndent ? end + 1 : afterSeparator(gap, text, end, whole);
     if (next < 0) return next;
     if (next === end) break;
     end = next;
@@ -142,19 +144,33 @@ function afterGap(gap: Gap, text: string, at: number, whole: boolean): number {
   return end;
 }
 
-/** @param inside whether the gap has begun: blanks belong to a line's end only behind it */
-function afterSeparator(gap: Gap, text: string, at: number, inside: boolean, whole: boolean): number {
-  const char = text.charAt(at);
-  if (char === "" || gap === "none") return at;
-  if (gap === "invisible") return INVISIBLE.includes(char) ? at + 1 : at;
-  if (gap === "separators") {
-    if (SEPARATORS.includes(char)) return at + 1;
-    // `0x` in front of the next byte.
-    if (char !== "0") return at;
-    if (at + 1 === text.length && !whole) return OPEN;
-    return text.charAt(at + 1).toLowerCase() === "x" ? at + 2 : at;
+function afterSeparator(gap: Gap, text: string, at: number, whole: boolean): number {
+  if (at >= text.length) return at;
+  switch (gap) {
+    case "none":
+      return at;
+    case "invisible":
+      return INVISIBLE.includes(text.charAt(at)) ? at + 1 : at;
+    case "separators":
+      return afterByteSeparator(text, at, whole);
+    case "wrap":
+      return afterLineEnd(text, at, whole);
   }
-  if (char === "\n" || char === "\r" || (inside && (char === " " || char === "\t"))) return at + 1;
+}
+
+function afterByteSeparator(text: string, at: number, whole: boolean): number {
+  const char = text.charAt(at);
+  if (SEPARATORS.includes(char)) return at + 1;
+  // `0x` in front of the next byte.
+  if (char !== "0") return at;
+  if (at + 1 === text.length && !whole) return OPEN;
+  return text.charAt(at + 1).toLowerCase() === "x" ? at + 2 : at;
+}
+
+/** A line's end, or its escape in a string: `\n` behind any number of backslashes. */
+function afterLineEnd(text: string, at: number, whole: boolean): number {
+  const char = text.charAt(at);
+  if (char === "\n" || char === "\r") return at + 1;
   if (char !== "\\") return at;
   const after = afterBackslashes(text, at);
   if (after === text.length && !whole) return OPEN;
@@ -175,7 +191,7 @@ export function matchToken(rule: TokenRule, text: string, at: number, whole: boo
   let from = at;
   for (const [index, part] of rule.parts.entries()) {
     if (index === rule.shown) from = end;
-    if (typeof part === "string") end = matchLiteral(part, rule.caseless, text, end, whole);
+    if (typeof part === "string") end = matchLiteral({ part, caseless: rule.caseless }, text, end, whole);
     else {
       // The last run has its mask as soon as it is long enough, however long it becomes.
       const enough = index === rule.parts.length - 1 ? part.min : part.max;
@@ -186,14 +202,19 @@ export function matchToken(rule: TokenRule, text: string, at: number, whole: boo
   return { end, from };
 }
 
-function matchLiteral(literal: string, caseless: boolean, text: string, at: number, whole: boolean): number {
-  for (let index = 0; index < literal.length; index += 1) {
+interface Literal {
+  readonly part: string;
+  readonly caseless: boolean;
+}
+
+function matchLiteral({ part, caseless }: Literal, text: string, at: number, whole: boolean): number {
+  for (let index = 0; index < part.length; index += 1) {
     if (at + index >= text.length) return whole ? NO : OPEN;
     const code = text.charCodeAt(at + index);
-    const wanted = literal.charCodeAt(index);
+    const wanted = part.charCodeAt(index);
     if (caseless ? lower(code) !== lower(wanted) : code !== wanted) return NO;
   }
-  return at + literal.length;
+  return at + part.length;
 }
 
 /** @param enough so many characters settle it if the text ends inside the run */
