@@ -12,9 +12,7 @@ export function classOfError(facts: ErrorFacts, nearWindow = false): ModelErrorC
   const { status, code, text, network } = facts;
   const said = `${code} ${text}`;
   if (isQuota(facts)) return "quota";
-  if (isOverflowText(said) || status === 413) return "overflow";
-  // Some servers (Cerebras, proxies) answer an overflow with an empty body.
-  if (status === 400 && facts.isBodyless && nearWindow) return "overflow";
+  if (isOverflow(facts, nearWindow)) return "overflow";
   // 498 is Groq's: no capacity in the flex tier at the moment.
   if (status === 429 || status === 498) return "rate-limit";
   if (isRateLimitText(said) && status !== 401 && status !== 403) return "rate-limit";
@@ -26,8 +24,18 @@ export function classOfError(facts: ErrorFacts, nearWindow = false): ModelErrorC
   if (needsJinja(facts) || LOCAL_REFUSAL.test(text)) return "rejected";
   if (/\bmodel_not_found\b|unexpected endpoint or method|model not exist|is not a valid model id/i.test(said))
     return "not-found";
-  if (status === undefined) return classOfCode(code);
-  if (status === 403 && (facts.isPage || isPolicy(said))) return "rejected";
+  return status === undefined ? classOfCode(code) : classOfStatus(status, facts);
+}
+
+function isOverflow({ status, code, text, isBodyless }: ErrorFacts, nearWindow: boolean): boolean {
+  if (isOverflowText(`${code} ${text}`) || status === 413) return true;
+  // Some servers (Cerebras, proxies) answer an overflow with an empty body.
+  return status === 400 && isBodyless && nearWindow;
+}
+
+/** What a status says if nothing clearer was said. */
+function classOfStatus(status: number, { isPage, code, text }: ErrorFacts): ModelErrorClass {
+  if (status === 403 && (isPage || isPolicy(`${code} ${text}`))) return "rejected";
   if (status === 401 || status === 403 || status === 402) return "credentials";
   if (status === 404 || status === 405 || status === 501) return "not-found";
   if (status === 408 || status === 409 || status === 425) return "unavailable";
