@@ -55,14 +55,15 @@ async function settle(
     const { row, call } = await findAskedCall(tx, session.id, { step, index });
     const question = await findQuestion(tx, session.id, session.epoch, id);
     if (!question) throw fatal("NoSuchCall", `Session ${session.id} has no question ${id} in step ${step}.`);
+    const answered = { session, question, settlement, attempt: scope.attempt };
     if (question.kind === "egress") {
-      await settleEgress(tx, session, question, settlement, scope.attempt);
+      await settleEgress(tx, answered);
       return { kind: "result", facts: await endedBefore(tx, row, call) };
     }
     if (hasEnded(row)) return { kind: "result", facts: await endedBefore(tx, row, call) };
     // The call runs again with it, and passes it to its server.
     if (question.kind === "mcp") {
-      await noteAnswer(tx, session, question, settlement, scope.attempt);
+      await noteAnswer(tx, answered);
       return { kind: "noted", how: settlement.how };
     }
     const result = resultFor(question, settlement);
@@ -97,13 +98,17 @@ async function waitForOthers(tx: Queryable, { id }: Session): Promise<void> {
   if ((await openQuestions(tx, id)).length === 0) await setWaiting(tx, id, false);
 }
 
-/** Its row and its event, of an answer that is not a call's result. @returns whether the question was open */
+interface Answered {
+  readonly session: Session;
+  readonly question: QuestionRow;
+  readonly settlement: Settlement;
+  readonly attempt: number;
+}
+
+/** Writes the row and the event of an answer that is not a call's result. @returns whether the question was open */
 async function noteAnswer(
   tx: Queryable,
-  session: Session,
-  question: QuestionRow,
-  settlement: Settlement,
-  attempt: number,
+  { session, question, settlement, attempt }: Answered,
 ): Promise<boolean> {
   const isNew = await closeQuestion(tx, keyOf(session, question), closingOf(question, settlement));
   await waitForOthers(tx, session);
@@ -115,14 +120,9 @@ async function noteAnswer(
 }
 
 /** Names for the rest of the session; the call that asked has its result already, so a notice informs the model. */
-async function settleEgress(
-  tx: Queryable,
-  session: Session,
-  question: QuestionRow,
-  settlement: Settlement,
-  attempt: number,
-): Promise<void> {
-  if (!(await noteAnswer(tx, session, question, settlement, attempt))) return;
+async function settleEgress(tx: Queryable, answered: Answered): Promise<void> {
+  if (!(await noteAnswer(tx, answered))) return;
+  const { session, question, settlement } = answered;
   if (settlement.how !== "allowed" && settlement.how !== "denied") return;
   const names = await namesToAsk(tx, { ...keyOf(session, question), step: question.step });
   if (settlement.how === "allowed")
