@@ -17,7 +17,7 @@ import {
 import { McpFailure } from "./mcp-failure.ts";
 import { createSealer } from "./sealed.ts";
 
-/** What a login brought. */
+/** The result of a login. */
 export interface Access {
   readonly tokens: OAuthTokens;
   readonly authorizationServerUrl: string;
@@ -28,7 +28,7 @@ export interface Access {
 }
 
 export interface Logins {
-  /** For a server at an address: a token never goes to another one. */
+  /** For a server at one address: its token is never sent to another address. */
   providerFor(server: string, url: string): AuthProvider;
   keep(server: string, url: string, access: Access): Promise<void>;
   /** @returns false if there was none */
@@ -60,7 +60,7 @@ export function createLogins(store: Pick<Store, "db">, secret: string | undefine
     });
   }
 
-  /** @param spent the expired token: if another is stored by now, another worker was faster */
+  /** @param spent the expired token; if a different one is stored by now, another worker has refreshed it already */
   function storedRefresh(id: CredentialId, spent: string): Promise<Access> {
     return lockedCredential(store, id, async (tx) => {
       const { access } = await read(tx, id);

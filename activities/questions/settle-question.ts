@@ -1,6 +1,6 @@
 /**
- * Writes how a question ended: its row, and the result of its call, in one transaction. The answer is the one that the
- * workflow took; here it is only written down.
+ * Writes how a question ended: its row, and the result of its call, in one transaction. The workflow has
+ * already accepted the answer; this activity only stores it.
  *
  * Idempotency key: the question's row, which ends once. Side effects: rows, an event. Heartbeat: by timer. Retry class:
  * Postgres. Cancel: none needed, it is short.
@@ -61,7 +61,7 @@ async function settle(
       return { kind: "result", facts: await endedBefore(tx, row, call) };
     }
     if (hasEnded(row)) return { kind: "result", facts: await endedBefore(tx, row, call) };
-    // The call runs again with it, and passes it to its server.
+    // The call runs again and passes the answer to its server.
     if (question.kind === "mcp") {
       await noteAnswer(tx, answered);
       return { kind: "noted", how: settlement.how };
@@ -93,7 +93,7 @@ const keyOf = (session: Session, { id }: QuestionRow) => ({
   id,
 });
 
-/** Another question may be open, for which the session waits on. */
+/** The session keeps waiting if another question is open. */
 async function waitForOthers(tx: Queryable, { id }: Session): Promise<void> {
   if ((await openQuestions(tx, id)).length === 0) await setWaiting(tx, id, false);
 }
@@ -119,7 +119,7 @@ async function noteAnswer(
   return isNew;
 }
 
-/** Names for the rest of the session; the call that asked has its result already, so a notice informs the model. */
+/** Opens names for the rest of the session. The call that asked already has its result, so a notice informs the model. */
 async function settleEgress(tx: Queryable, answered: Answered): Promise<void> {
   if (!(await noteAnswer(tx, answered))) return;
   const { session, question, settlement } = answered;
@@ -138,7 +138,7 @@ async function settleEgress(tx: Queryable, answered: Answered): Promise<void> {
   );
 }
 
-/** The rule that asked is answered for the rest of the session. */
+/** Grants the rule that asked for the rest of the session. */
 async function grantRule(
   tx: Queryable,
   { session, call, step }: { readonly session: Session; readonly call: ToolCallPart; readonly step: number },
@@ -157,7 +157,7 @@ interface InHand {
   readonly events: readonly NewEvent[];
 }
 
-/** The call ends with this, as it would with what a tool gives. */
+/** Stores the call's result, as for a result that a tool returns. */
 async function giveResult(
   tx: Queryable,
   { session, row, call, events }: InHand,

@@ -5,7 +5,7 @@ import { createStarts, type SecretStarts } from "./secret-starts.ts";
 import { goesOn } from "./secret-match.ts";
 import { NO_TAILS, type Scan, scanSecrets } from "./secret-scan.ts";
 
-/** What stands where a secret stood. No longer than the shortest secret, so that masking never lengthens a text. */
+/** Replaces a secret. No longer than the shortest secret, so that masking never lengthens a text. */
 export const MASK = "[masked]";
 
 export interface Masker {
@@ -18,7 +18,7 @@ export interface Masker {
 
 /**
  * Masks each secret of at least 8 characters in the forms of `secretForms`, and what looks like a well-known vendor's
- * token. Time grows with the text's length alone.
+ * token. Time is linear in the text's length.
  */
 export function createMasker(secrets: readonly string[]): Masker {
   const starts = createStarts(secretForms(secrets, cleanText));
