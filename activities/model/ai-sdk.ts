@@ -1,6 +1,6 @@
 /**
  * The model port on the providers' packages of AI SDK 7, on the wires of `wires/`. Only this folder imports them, each on its
- * first call. Their streams are read as they are: the SDK's own loop around them (`streamText`: steps, tools that it runs,
+ * first call. Their streams are read directly: the SDK's own loop around them (`streamText`: steps, tools that it runs,
  * output formats) costs a transform stream each, for all of some hundred pieces a step, and nothing of it is used here.
  */
 import { AnswerReader } from "./answer-reader.ts";
@@ -56,7 +56,7 @@ export function createAiSdkModel(options: AiSdkOptions): AiSdkModel {
   };
 }
 
-/** From this share of the window on, by our count, an empty refusal means that the request does not fit. Source: ours. */
+/** Above this share of the window, by our count, an empty refusal means that the request does not fit. Source: ours. */
 const NEAR_WINDOW = 0.8;
 
 interface Asking {
@@ -82,7 +82,7 @@ async function askOnce(
     (silent) => call.abort(silent),
     () => onDelta({ type: "thinking" }),
   );
-  // A provider's package may be slow to notice an abort, or end the stream as if all were well; this does neither.
+  // A provider's package may be slow to notice an abort, or may end the stream normally; this promise does neither.
   const aborted = new Promise<never>((_, reject) => {
     call.signal.addEventListener("abort", () => reject(call.signal.reason as Error), { once: true });
   });
@@ -153,7 +153,7 @@ function tierOf({ tier, api }: ModelTarget): Record<string, unknown> {
   return tier === undefined || api === "gemini" ? {} : { service_tier: tier };
 }
 
-/** Anthropic's caching ends where the system prompt does, whatever follows. */
+/** Marks the system prompt's end for Anthropic's cache, independent of the messages. */
 function systemOf({ system, target }: ModelRequest, rules: WireRules): ProviderMessage[] {
   if (system === "") return [];
   const isMarked = rules.cacheMarks && target.api === "messages";

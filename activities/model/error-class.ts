@@ -33,7 +33,7 @@ function isOverflow({ status, code, text, isBodyless }: ErrorFacts, nearWindow: 
   return status === 400 && isBodyless && nearWindow;
 }
 
-/** What a status says if nothing clearer was said. */
+/** The class by status, if the provider's text says nothing clearer. */
 function classOfStatus(status: number, { isPage, code, text }: ErrorFacts): ModelErrorClass {
   if (status === 403 && (isPage || isPolicy(`${code} ${text}`))) return "rejected";
   if (status === 401 || status === 403 || status === 402) return "credentials";
@@ -42,12 +42,12 @@ function classOfStatus(status: number, { isPage, code, text }: ErrorFacts): Mode
   return status >= 400 && status < 500 ? "rejected" : "unavailable";
 }
 
-/** What llama.cpp, Ollama and LM Studio say with 500 or in mid-stream, and would again: of templates, images and tools' schemas. */
+/** Refusals by llama.cpp, Ollama and LM Studio that come with 500 or mid-stream, and that a retry would repeat. */
 const LOCAL_REFUSAL =
   /jinja exception|images? input is not supported|required for image input|failed to process inputs|unsupported content part type|does not support images|JSON schema conversion failed|failed to parse grammar|unable to generate parser/i;
 
 /**
- * Whether the account is used up: providers answer 429, 400, 402 or 403, and no waiting helps. Google says "exceeded
+ * Whether the account is used up: providers answer 429, 400, 402 or 403, and waiting does not help. Google says "exceeded
  * your current quota" of its free tier too, with the time after which requests are accepted again.
  */
 function isQuota({ status, code, text, retryDelay }: ErrorFacts): boolean {
