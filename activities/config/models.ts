@@ -1,4 +1,4 @@
-/** What is known of a model: configuration first, then the catalogue, then assumptions that are said. Pure. */
+/** Facts of a model from the configuration, else the catalogue, else assumptions that are reported. Pure. */
 import type { AgentConfig } from "./agent-config.ts";
 import {
   type Catalogue,
@@ -14,25 +14,25 @@ import { editDistance } from "../contract/nearest.ts";
 import type { ModelTarget } from "./model-target.ts";
 import { type Environment, findProvider, fullModelName, hasCompatibleServer } from "./providers.ts";
 
-/** What is known of models, and at what time that is asked. */
+/** The known facts of models, and the time for which they are looked up. */
 export interface ModelFacts {
   readonly catalogue: Catalogue;
   readonly now: number;
-  /** What servers said of models in no table, by `provider/model`. */
+  /** Windows that servers report for models in no table, by `provider/model`. */
   readonly served?: Readonly<Record<string, ServedWindow>> | undefined;
 }
 
-/** A model's window by the word of its server. */
+/** A model's window as its server reports it. */
 export interface ServedWindow {
   /** Tokens that the server gives it now. */
   readonly window?: number | undefined;
-  /** What the model could take, if the server does not say what it gives it. */
+  /** Tokens that the model supports, if the server does not say how many it is served with. */
   readonly most?: number | undefined;
   /** The server's address. */
   readonly from: string;
 }
 
-/** On the day that it was made. */
+/** Facts as of the day on which the catalogue was made. */
 export const publishedFacts: ModelFacts = {
   catalogue: publishedCatalogue,
   now: Date.parse(publishedCatalogue.dated),
@@ -57,7 +57,7 @@ function maxInputOf({ maxInput, price }: CatalogueModel): number | undefined {
 
 /** Of a model in no table. Source: ours, the smallest that agents work well in. */
 const ASSUMED = { contextWindow: 32_000, maxOutput: 8_192 };
-/** What a model in no table may write if the assumption was used up by thinking. Source: ours, four times as much. */
+/** Output limit of a model in no table once thinking has used up the assumed one. Source: ours, four times as much. */
 const ASSUMED_MORE = 32_768;
 
 type ModelSettings = AgentConfig["models"][string];
