@@ -1,4 +1,4 @@
-/** What is known of a model: configuration first, then the catalogue, then assumptions that are said. Pure. */
+/** Facts of a model from the configuration, else the catalogue, else assumptions that are reported. Pure. */
 import type { AgentConfig } from "./agent-config.ts";
 import {
   type Catalogue,
@@ -14,25 +14,25 @@ import { editDistance } from "../contract/nearest.ts";
 import type { ModelTarget } from "./model-target.ts";
 import { type Environment, findProvider, fullModelName, hasCompatibleServer } from "./providers.ts";
 
-/** What is known of models, and at what time that is asked. */
+/** The known facts of models, and the time for which they are looked up. */
 export interface ModelFacts {
   readonly catalogue: Catalogue;
   readonly now: number;
-  /** What servers said of models in no table, by `provider/model`. */
+  /** Windows that servers report for models in no table, by `provider/model`. */
   readonly served?: Readonly<Record<string, ServedWindow>> | undefined;
 }
 
-/** A model's window by the word of its server. */
+/** A model's window as its server reports it. */
 export interface ServedWindow {
   /** Tokens that the server gives it now. */
   readonly window?: number | undefined;
-  /** What the model could take, if the server does not say what it gives it. */
+  /** Tokens that the model supports, if the server does not say how many it is served with. */
   readonly most?: number | undefined;
   /** The server's address. */
   readonly from: string;
 }
 
-/** On the day that it was made. */
+/** Facts as of the day on which the catalogue was made. */
 export const publishedFacts: ModelFacts = {
   catalogue: publishedCatalogue,
   now: Date.parse(publishedCatalogue.dated),
@@ -57,17 +57,51 @@ function maxInputOf({ maxInput, price }: CatalogueModel): number | undefined {
 
 /** Of a model in no table. Source: ours, the smallest that agents work well in. */
 const ASSUMED = { contextWindow: 32_000, maxOutput: 8_192 };
-/** What a model in no table may write if the assumption was used up by thinking. Source: ours, four times as much. */
+/** Output limit of a model in no table once thinking has used up the assumed one. Source: ours, four times as much. */
 const ASSUMED_MORE = 32_768;
 
-/** What a model can write at most, as far as the catalogue or an assumption says; of what a person says nothing more is known. */
-function largestOutput(
+type ModelSettings = AgentConfig["models"][string];
+
+function settingsOf(models: AgentConfig["models"], model: string): ModelSettings {
+  return Object.entries(models).find(([key]) => fullModelName(key) === model)?.[1] ?? {};
+}
+
+/** Whether requests go to a server other than the provider's: it may still serve a model that its maker has shut down. */
+function hasOwnServer(provider: string, providers: AgentConfig["providers"], env: Environment): boolean {
+  return Boolean(providers[provider]?.baseUrl) || (provider === "openai" && hasCompatibleServer(env));
+}
+
+/** In tokens: what is configured, else the catalogue's figures, else its server's, else assumptions. */
+function sizesOf(
+  { contextWindow: ownWindow, maxOutput: ownOutput }: ModelSettings,
   known: CatalogueModel | undefined,
-  ownOutput: number | undefined,
-  contextWindow: number,
-): number {
-  if (known !== undefined) return known.maxOutput;
-  return ownOutput ?? Math.min(ASSUMED_MORE, Math.floor(contextWindow / 2));
+  served: ServedWindow | undefined,
+): { contextWindow: number; maxOutput: number; moreOutput?: number } {
+  const contextWindow =
+    ownWindow ??
+    known?.window ??
+    served?.window ??
+    Math.min(ASSUMED.contextWindow, served?.most ?? ASSUMED.contextWindow);
+  const maxOutput =
+    ownOutput ?? known?.maxOutput ?? Math.min(ASSUMED.maxOutput, Math.floor(contextWindow / 3));
+  // Nothing is known beyond a limit that a person has set for a model in no table.
+  const moreOutput = known?.maxOutput ?? ownOutput ?? Math.min(ASSUMED_MORE, Math.floor(contextWindow / 2));
+  return { contextWindow, maxOutput, ...(moreOutput > maxOutput ? { moreOutput } : {}) };
+}
+
+/** The catalogue's facts of a model, apart from its sizes; of a model in no table, that it takes text. */
+function knownFacts(
+  known: CatalogueModel | undefined,
+): Pick<ModelTarget, "price" | "maxInput" | "thinks" | "input"> {
+  if (known === undefined) return { input: ["text"] };
+  const { price, thinks, input } = known;
+  const maxInput = maxInputOf(known);
+  return {
+    input: [...input],
+    ...(price === undefined ? {} : { price }),
+    ...(maxInput === undefined ? {} : { maxInput }),
+    ...(thinks === undefined ? {} : { thinks }),
+  };
 }
 
 export type ModelResolution =
@@ -95,7 +129,7 @@ export function resolveModel(
   const model = fullModelName(written);
   if (!isModelName(model)) return { ok: false, message: noModelName(written), nearest: [] };
   const known = findModel(model, facts.catalogue);
-  const config = Object.entries(models).find(([key]) => fullModelName(key) === model)?.[1] ?? {};
+  const config = settingsOf(models, model);
   const nearest = () =>
     nearestModels(model, [...Object.keys(models).map(fullModelName), ...servedModels(facts)]);
   const found = findProvider(written, providers, env);
@@ -107,46 +141,35 @@ export function resolveModel(
     const message = `${model} cannot call tools (models.${written}.tools is false), and the agent needs tools. Choose another model.`;
     return { ok: false, message, nearest: [] };
   }
-  // A custom server may still serve a model that its maker has shut down.
   const { name: provider } = found.provider;
-  const isMakers = !providers[provider]?.baseUrl && !(provider === "openai" && hasCompatibleServer(env));
-  if (isMakers && known !== undefined && config.contextWindow === undefined && !isServed(known, facts.now)) {
+  const isMakers = !hasOwnServer(provider, providers, env);
+  const isGone = isMakers && known !== undefined && !isServed(known, facts.now);
+  if (isGone && config.contextWindow === undefined) {
     const near = livingModels(model, facts);
     return { ok: false, message: shutDown(model, known, near), nearest: near };
   }
-  const { contextWindow: ownWindow, maxOutput: ownOutput, tools: _, fallback: __, ...asked } = config;
+  const fromCatalogue = knownFacts(known);
+  const { tools: _, fallback: __, api = found.api, input = fromCatalogue.input, ...asked } = config;
   const served = facts.served?.[model];
-  const contextWindow =
-    ownWindow ??
-    known?.window ??
-    served?.window ??
-    Math.min(ASSUMED.contextWindow, served?.most ?? ASSUMED.contextWindow);
-  const maxOutput =
-    ownOutput ?? known?.maxOutput ?? Math.min(ASSUMED.maxOutput, Math.floor(contextWindow / 3));
-  const moreOutput = largestOutput(known, ownOutput, contextWindow);
-  const assumes = ownWindow === undefined && known === undefined;
-  const maxInput = known && maxInputOf(known);
-  const mayBeChat = !isMakers && provider === "openai" && (config.api ?? found.api) === "responses";
+  const sizes = sizesOf(config, known, served);
+  const isAssumed = config.contextWindow === undefined && known === undefined;
+  const mayBeChat = !isMakers && provider === "openai" && api === "responses";
   const ending = known && isMakers ? shutdownNote(model, known, facts.now) : undefined;
   return {
     ok: true,
     model: {
-      ...(known?.price === undefined ? {} : { price: known.price }),
-      ...(maxInput === undefined ? {} : { maxInput }),
-      ...(known?.thinks === undefined ? {} : { thinks: known.thinks }),
+      ...fromCatalogue,
       ...asked,
       model,
       modelName: found.modelName,
       provider: found.provider,
-      contextWindow,
-      maxOutput,
-      ...(moreOutput > maxOutput ? { moreOutput } : {}),
-      api: config.api ?? found.api,
-      input: [...(config.input ?? known?.input ?? ["text" as const])],
+      ...sizes,
+      api,
+      input,
     },
-    isAssumed: assumes,
+    isAssumed,
     notes: [
-      ...(assumes ? [assumed(model, { contextWindow, maxOutput }, served, nearest(), mayBeChat)] : []),
+      ...(isAssumed ? [assumed({ model, sizes, served, nearest: nearest(), mayBeChat })] : []),
       ...(ending === undefined ? [] : [ending]),
     ],
   };
@@ -168,14 +191,17 @@ function unknownProvider(model: string, nearest: readonly string[]): string {
   ].join("\n");
 }
 
-function assumed(
-  model: string,
-  assumption: typeof ASSUMED,
-  served: ServedWindow | undefined,
-  nearest: readonly string[],
-  mayBeChat: boolean,
-): string {
-  const { contextWindow, maxOutput } = assumption;
+interface Assumption {
+  readonly model: string;
+  readonly sizes: typeof ASSUMED;
+  readonly served: ServedWindow | undefined;
+  readonly nearest: readonly string[];
+  /** Whether its server may have no `/responses`. */
+  readonly mayBeChat: boolean;
+}
+
+function assumed({ model, sizes, served, nearest, mayBeChat }: Assumption): string {
+  const { contextWindow, maxOutput } = sizes;
   const window =
     served?.window === undefined
       ? `${served?.most === undefined ? "" : `its server ${served.from} says that the model supports ${served.most} tokens, but not how many it is served with; `}a window of ${contextWindow} tokens and answers of ${maxOutput} are assumed`
@@ -184,8 +210,8 @@ function assumed(
     `${model} is in no table: ${window}, its price is unknown.${hintOf(served?.window === undefined ? nearest : [])} If that is wrong, add to longhaul.yaml:`,
     "models:",
     `  ${model}:`,
-    `    contextWindow: ${assumption.contextWindow}`,
-    `    maxOutput: ${assumption.maxOutput}`,
+    `    contextWindow: ${contextWindow}`,
+    `    maxOutput: ${maxOutput}`,
     ...(mayBeChat ? ["    api: chat               # if the server has no /responses"] : []),
   ].join("\n");
 }

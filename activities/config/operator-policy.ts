@@ -82,9 +82,9 @@ export function policyRefusal(
   const { images, runtimes, networks, allow, max } = policy;
   const runtime = sandbox.runtime ?? "default";
   return (
-    outside("images", "sandbox.image", sandbox.image, images, fitsPattern) ??
-    outside("runtimes", "sandbox.runtime", runtime, runtimes) ??
-    outside("networks", "sandbox.network", sandbox.network, networks) ??
+    outside({ rule: "images", setting: "sandbox.image" }, sandbox.image, images, fitsPattern) ??
+    outside({ rule: "runtimes", setting: "sandbox.runtime" }, runtime, runtimes) ??
+    outside({ rule: "networks", setting: "sandbox.network" }, sandbox.network, networks) ??
     addressRefusal(allow, sandbox) ??
     modelRefusal(policy, config) ??
     mcpRefusal(policy, config) ??
@@ -93,14 +93,14 @@ export function policyRefusal(
       priority: begun.priorityKey ?? config.priority,
       tenant: begun.fairnessKey ?? config.tenant,
     }) ??
-    above("max.memory", "sandbox.memory", sandbox.memory, max.memory, megabytes) ??
-    above("max.cpus", "sandbox.cpus", sandbox.cpus, max.cpus) ??
-    above("max.pids", "sandbox.pids", sandbox.pids, max.pids) ??
-    above("max.disk", "sandbox.disk", sandbox.disk, max.disk, megabytes) ??
-    above("max.steps", "limits.maxSteps", limits.maxSteps, max.steps) ??
-    above("max.saved", "limits.maxSaved", limits.maxSaved, max.saved, megabytes) ??
+    above({ rule: "max.memory", setting: "sandbox.memory" }, sandbox.memory, max.memory) ??
+    above({ rule: "max.cpus", setting: "sandbox.cpus" }, sandbox.cpus, max.cpus) ??
+    above({ rule: "max.pids", setting: "sandbox.pids" }, sandbox.pids, max.pids) ??
+    above({ rule: "max.disk", setting: "sandbox.disk" }, sandbox.disk, max.disk) ??
+    above({ rule: "max.steps", setting: "limits.maxSteps" }, limits.maxSteps, max.steps) ??
+    above({ rule: "max.saved", setting: "limits.maxSaved" }, limits.maxSaved, max.saved) ??
     // Without a limit a session may cost anything.
-    above("max.costUsd", "limits.maxCostUsd", limits.maxCostUsd ?? Infinity, max.costUsd)
+    above({ rule: "max.costUsd", setting: "limits.maxCostUsd" }, limits.maxCostUsd ?? Infinity, max.costUsd)
   );
 }
 
@@ -115,7 +115,7 @@ export function modelRefusal(
     const named = ["model", "models"].find((field) => target.body?.[field] !== undefined);
     if (named !== undefined)
       return { rule: "models", why: `models.${target.model}.body.${named} would ask for another model` };
-    const refusal = outside("models", "a model", askedName(target), models, fitsPattern);
+    const refusal = outside({ rule: "models", setting: "a model" }, askedName(target), models, fitsPattern);
     if (refusal !== undefined) return refusal;
   }
   return undefined;
@@ -139,7 +139,7 @@ function askedName({
 function mcpRefusal({ mcp }: OperatorPolicy, { mcpServers = {} }: RunConfig): Refusal | undefined {
   for (const [name, { url }] of Object.entries(mcpServers)) {
     const asked = url === undefined ? name : new URL(url).host;
-    const refusal = outside("mcp", `mcpServers.${name}`, asked, mcp, fitsPattern);
+    const refusal = outside({ rule: "mcp", setting: `mcpServers.${name}` }, asked, mcp, fitsPattern);
     if (refusal !== undefined) return refusal;
   }
   return undefined;
@@ -149,34 +149,40 @@ function precedenceRefusal(
   { tenants, max }: OperatorPolicy,
   { priority = USUAL_PRIORITY, tenant = "not set" }: Pick<RunConfig, "priority" | "tenant">,
 ): Refusal | undefined {
-  const refusal = outside("tenants", "tenant", tenant, tenants, fitsPattern);
+  const refusal = outside({ rule: "tenants", setting: "tenant" }, tenant, tenants, fitsPattern);
   if (refusal !== undefined) return refusal;
   if (max.priority === undefined || priority >= max.priority) return undefined;
   const may = max.priority === LAST_PRIORITY ? `${LAST_PRIORITY}` : `${max.priority} to ${LAST_PRIORITY}`;
   return { rule: "max.priority", why: `priority is ${priority}, and may be ${may}: 1 goes first` };
 }
 
+/** A rule's name in the policy file, and the setting that it limits. */
+interface Limited {
+  readonly rule: string;
+  readonly setting: string;
+}
+
 function outside(
-  rule: string,
-  setting: string,
+  { rule, setting }: Limited,
   asked: string,
   allowed: readonly string[] | undefined,
   fits: (pattern: string, asked: string) => boolean = (name, text) => name === text,
 ): Refusal | undefined {
-  if (allowed === undefined || allowed.some((each) => fits(each, asked))) return undefined;
+  if (allowed === undefined || allowed.some((pattern) => fits(pattern, asked))) return undefined;
   return { rule, why: `${setting} is ${asked}, and may be: ${allowed.join(", ") || "nothing"}` };
 }
 
-function above<T extends string | number>(
-  rule: string,
-  setting: string,
-  asked: T,
-  most: T | undefined,
-  size: (value: T) => number = Number,
+/** @param asked a number, or a size such as `2g` */
+function above<Amount extends string | number>(
+  { rule, setting }: Limited,
+  asked: Amount,
+  most: Amount | undefined,
 ): Refusal | undefined {
-  if (most === undefined || size(asked) <= size(most)) return undefined;
+  if (most === undefined || amountOf(asked) <= amountOf(most)) return undefined;
   return { rule, why: `${setting} is ${asked === Infinity ? "not set" : asked}, and may be ${most} at most` };
 }
+
+const amountOf = (value: string | number) => (typeof value === "number" ? value : megabytes(value));
 
 function addressRefusal(
   allowed: readonly string[] | undefined,
@@ -191,11 +197,11 @@ function addressRefusal(
         each.version === asked.version && each.length <= asked.length && containedIn([each])(asked.address),
     );
   });
-  if (opened !== undefined) return outside("allow", "sandbox.allow", opened, allowed);
+  if (opened !== undefined) return outside({ rule: "allow", setting: "sandbox.allow" }, opened, allowed);
   const isAllowed = (host: string) =>
     allowed.includes(host) || (isIP(host) !== 0 && containedIn(prefixes)(host));
   const registry = listedRegistries(sandbox).find((host) => !isAllowed(host));
   return registry === undefined
     ? undefined
-    : outside("allow", "a registry of sandbox.registries", registry, allowed);
+    : outside({ rule: "allow", setting: "a registry of sandbox.registries" }, registry, allowed);
 }

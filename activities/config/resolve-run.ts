@@ -25,29 +25,12 @@ export function resolveRun(
   env: Environment = {},
   facts: ModelFacts = publishedFacts,
 ): RunResolution {
-  const { context, sandbox, limits, systemPrompt, instructions, skills, questions, permissions } = settings;
-  const { parallel, ...tools } = settings.tools;
-  const { model: delegateModel, ...delegate } = settings.delegate;
-  const servers = Object.entries(settings.mcpServers).filter(([, { enabled }]) => enabled);
   const own = resolveModel(name, settings, env, facts);
   if (!own.ok) return own;
   const resolved = [own];
-  const run: RunConfig = {
-    ...own.model,
-    context,
-    tools,
-    sandbox,
-    limits,
-    instructions,
-    skills,
-    questions,
-    delegate,
-    permissions,
-    ...(parallel === undefined || parallel === true ? {} : { parallelCalls: parallel }),
-    ...(systemPrompt === undefined ? {} : { systemPrompt }),
-    ...(servers.length === 0 ? {} : { mcpServers: Object.fromEntries(servers) }),
-  };
-  const { summaryModel } = context.options;
+  const run = ownRun(settings, own.model);
+  const { model: delegateModel, ...delegate } = settings.delegate;
+  const { summaryModel } = settings.context.options;
   if (summaryModel !== undefined && fullModelName(summaryModel.trim()) !== own.model.model) {
     const other = resolveModel(summaryModel, settings, env, facts);
     if (!other.ok) return { ok: false, message: `context.options.summaryModel: ${other.message}` };
@@ -69,12 +52,8 @@ export function resolveRun(
     run.fallback = [...(run.fallback ?? []), other.model];
     resolved.push(other);
   }
-  const unpriced = resolved
-    .map(({ model }) => model)
-    .find(
-      (target) => target.provider?.name !== "rehearsal" && costUsd(target.price, NOTHING, target) === null,
-    );
-  if (limits.maxCostUsd !== undefined && unpriced !== undefined) {
+  const unpriced = resolved.map(({ model }) => model).find(isUnpriced);
+  if (settings.limits.maxCostUsd !== undefined && unpriced !== undefined) {
     const message = `limits.maxCostUsd is set, and the price of ${unpriced.model} is not known: nothing was started. Add models.${unpriced.model}.${missingPrice(unpriced)}, or remove limits.maxCostUsd.`;
     return { ok: false, message };
   }
@@ -86,8 +65,35 @@ export function resolveRun(
   };
 }
 
-/** A call whose price alone is asked for. */
+/** The run with its own model alone. */
+function ownRun(settings: AgentConfig, model: ModelTarget): RunConfig {
+  const { context, sandbox, limits, systemPrompt, instructions, skills, questions, permissions } = settings;
+  const { parallel, ...tools } = settings.tools;
+  const { model: _, ...delegate } = settings.delegate;
+  const servers = Object.entries(settings.mcpServers).filter(([, { enabled }]) => enabled);
+  return {
+    ...model,
+    context,
+    tools,
+    sandbox,
+    limits,
+    instructions,
+    skills,
+    questions,
+    delegate,
+    permissions,
+    ...(parallel === undefined || parallel === true ? {} : { parallelCalls: parallel }),
+    ...(systemPrompt === undefined ? {} : { systemPrompt }),
+    ...(servers.length === 0 ? {} : { mcpServers: Object.fromEntries(servers) }),
+  };
+}
+
+/** A usage whose cost shows whether there is a price. */
 const NOTHING = { input: 0, cached: 0, output: 0 };
+
+function isUnpriced(target: ModelTarget): boolean {
+  return target.provider?.name !== "rehearsal" && costUsd(target.price, NOTHING, target) === null;
+}
 
 function missingPrice({ price, tier }: Pick<ModelTarget, "price" | "tier">): string {
   return price === undefined

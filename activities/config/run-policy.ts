@@ -109,14 +109,6 @@ export function runPolicyOf(
 ): RunPolicy {
   const { ownToolMs = 0, ...asItIs } = fixed;
   const setup = setupOf(config.sandbox);
-  const slowest = Math.max(
-    ownToolMs,
-    ...["bash", ...Object.keys(config.tools)].map(
-      (name) => defaultLimits(name, config.tools[name]).maxTimeoutMs,
-    ),
-    // A call may have to reach or start its server first.
-    ...Object.values(config.mcpServers ?? {}).map((server) => server.maxTimeout + server.startTimeout),
-  );
   return {
     model: config.model,
     maxSteps: config.limits.maxSteps,
@@ -139,7 +131,7 @@ export function runPolicyOf(
     maxFutileRounds: MAX_FUTILE_ROUNDS,
     maxHistoryEvents: config.limits.maxHistoryEvents,
     modelTimeoutMs: config.limits.modelTimeout,
-    toolTimeoutMs: slowest + TOOL_GRACE_MS,
+    toolTimeoutMs: longestCallMs(config, ownToolMs) + TOOL_GRACE_MS,
     keepsInterrupt: true,
     announcesQueued: true,
     needsStop: true,
@@ -149,6 +141,16 @@ export function runPolicyOf(
     parkAfterMs: questionSettings(config.questions).parkAfter,
     ...asItIs,
   };
+}
+
+/** The longest that a call of any of the run's tools may take, in ms. */
+function longestCallMs({ tools, mcpServers = {} }: RunConfig, ownToolMs: number): number {
+  return Math.max(
+    ownToolMs,
+    ...["bash", ...Object.keys(tools)].map((name) => defaultLimits(name, tools[name]).maxTimeoutMs),
+    // A call may have to reach or start its server first.
+    ...Object.values(mcpServers).map((server) => server.maxTimeout + server.startTimeout),
+  );
 }
 
 /** How long a provider may keep silent, in ms. Source: requirement 3, survey of reliability, R32–R34. */

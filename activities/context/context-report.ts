@@ -1,4 +1,4 @@
-/** Where a session's window goes, by the same calculation that triggers compaction. */
+/** What fills a session's window, by the same calculation that triggers compaction. */
 import { breakdownOf, type Breakdown, type CappedPart } from "../contract/breakdown.ts";
 import { estimateError } from "../contract/tokens.ts";
 import { viewSize, type SizeBasis } from "../transcript/size.ts";
@@ -30,11 +30,11 @@ export interface ContextReport {
     | null;
   /** System and tools are estimated, messages worked out from `used`. */
   readonly parts: Breakdown;
-  /** Parts that are shown with another value than calculated. */
+  /** Parts that are shown with a value other than the calculated one. */
   readonly capped: readonly CappedPart[];
   readonly messages: { readonly inView: number; readonly summaries: number; readonly pruned: number };
   readonly prunable: number;
-  /** Actual / estimated input of this model, as learnt so far. */
+  /** Calibration factor of this model so far: actual / estimated input. */
   readonly ratio: number;
   /** Figures in force. */
   readonly budget: Budget;

@@ -3,7 +3,7 @@ import { viewSize, type SizeInput, type ViewSize } from "../transcript/size.ts";
 import type { ContextSize } from "../contract/context-size.ts";
 import type { Session } from "../store/sessions.ts";
 
-/** What a view is measured by, apart from its rows. */
+/** What determines a view's size, apart from its rows. */
 export type Measure = Omit<SizeInput, "rows">;
 
 /** @param prefix measured size of system prompt and tools */

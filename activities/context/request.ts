@@ -21,7 +21,7 @@ export interface Prefix {
   readonly toolTokens: number;
 }
 
-/** What was worked out of a registry: four activities ask for the same. */
+/** Cache by registry: four activities need the same values. */
 const measuredTools = new WeakMap<ToolRegistry, Pick<Prefix, "tools" | "toolTokens">>();
 
 /** The part before a session's messages. */
@@ -32,7 +32,7 @@ export function prefixOf(
   return prefixWith(session.system, sessionTools(worker, session));
 }
 
-/** Schemas and size of the same tools are worked out once. */
+/** Computes the schemas and size of a set of tools once. */
 export function prefixWith(system: string, registry: ToolRegistry): Prefix {
   let measured = measuredTools.get(registry);
   if (measured === undefined) {
@@ -57,7 +57,7 @@ export interface BuiltMessages {
   readonly messages: readonly Message[];
   /** Media types the model does not take, which it got words for, of files that it is shown for the first time. */
   readonly unsupported: readonly string[];
-  /** What had to be put right, for the log. */
+  /** The repairs that were needed, for the log. */
   readonly repairs: number;
 }
 
@@ -82,7 +82,7 @@ export async function buildMessages(
   const blobs = await loadBlobs(db, [...new Set(files.map(blobId).filter((id) => id !== undefined))]);
   const unsupported = new Set<string>();
   const fresh = new Set(newFiles(rows, model).map((file) => file.data));
-  // Newest first, so that the ceiling takes the oldest.
+  // Newest first, so that the limit removes the oldest.
   let room = MAX_MEDIA_BYTES;
   const shown = new Map<FilePart, FilePart | string>();
   for (const file of files.toReversed()) {
@@ -109,7 +109,7 @@ export async function buildMessages(
   return { messages, unsupported: [...unsupported], repairs: view.repairs.length };
 }
 
-/** Files that came since the last answer; all of them if another model gave that. */
+/** Files that arrived since the last answer; all files if another model gave that answer. */
 function newFiles(rows: readonly StoredMessage[], model: string | undefined): FilePart[] {
   const last = rows.findLast((row) => row.kind === "answer");
   const isNew = (row: StoredMessage): boolean =>

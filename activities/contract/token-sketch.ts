@@ -53,18 +53,18 @@ export function sketchTokens(text: string): number {
       tokens += wordTokens(text, start, at, lead);
       lead = GLUED;
     } else if (kind === DIGIT) {
-      while (at < length && ASCII[text.charCodeAt(at)] === DIGIT) at++;
+      at = runEnd(text, at, DIGIT);
       tokens += Math.ceil((at - start) / 3) + (lead === GLUED ? 0 : 1);
       lead = GLUED;
     } else if (kind === SPACE) {
-      while (at < length && ASCII[text.charCodeAt(at)] === SPACE) at++;
+      at = runEnd(text, at, SPACE);
       const next = at < length ? ASCII[text.charCodeAt(at)] : NEWLINE;
       // Blanks before a line's end belong to it; else the last one belongs to what follows.
       if (next === NEWLINE) continue;
       if (at - start > 1) tokens += 1 + (at - start) / 120;
       lead = AFTER_SPACE;
     } else if (kind === NEWLINE) {
-      while (at < length && ASCII[text.charCodeAt(at)] === NEWLINE) at++;
+      at = runEnd(text, at, NEWLINE);
       tokens += 1;
       lead = GLUED;
     } else {
@@ -78,19 +78,23 @@ export function sketchTokens(text: string): number {
         continue;
       }
       tokens += signTokens(at - start, changes);
-      while (at < length && ASCII[text.charCodeAt(at)] === NEWLINE) at++;
+      at = runEnd(text, at, NEWLINE);
       lead = GLUED;
     }
   }
   return tokens;
 }
 
+/** Where the characters of a kind end that begin at `start`; past the text's end there are none. */
+function runEnd(text: string, start: number, kind: number): number {
+  let at = start;
+  while (ASCII[text.charCodeAt(at)] === kind) at++;
+  return at;
+}
+
 /** A word: capitals and then small letters, or capitals alone; `fooBar` is two. */
 function wordEnd(text: string, start: number, kind: number): number {
-  let at = start;
-  if (kind === UPPER) while (ASCII[text.charCodeAt(at)] === UPPER) at++;
-  while (ASCII[text.charCodeAt(at)] === LETTER) at++;
-  return at;
+  return runEnd(text, kind === UPPER ? runEnd(text, start, UPPER) : start, LETTER);
 }
 
 function wordTokens(text: string, start: number, end: number, lead: readonly number[]): number {

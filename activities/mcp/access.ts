@@ -1,15 +1,15 @@
-/** What MCP servers may get of the worker's environment. Pure: the environment is passed in. */
+/** The part of the worker's environment that MCP servers may use. Pure: the environment is passed in. */
 import { mcpTokenVariable, type McpServer, type WorkerProgramSettings } from "../config/mcp-settings.ts";
 import { McpFailure } from "./mcp-failure.ts";
 
 export interface McpAccess {
-  /** The worker's variables for MCP servers, and no others. */
+  /** Only the worker's variables that are meant for MCP servers. */
   readonly variables: Readonly<Record<string, string>>;
-  /** What any program needs. */
+  /** Variables that every program needs. */
   readonly base?: Readonly<Record<string, string>>;
   /** Programs that the operator lets sessions use, by name. */
   readonly programs?: Readonly<Record<string, WorkerProgramSettings>> | undefined;
-  /** What logins are encrypted with. */
+  /** The secret that logins are encrypted with. */
   readonly credentialsKey?: string | undefined;
 }
 
@@ -29,8 +29,8 @@ export function mcpAccessOf(environment: Readonly<Record<string, string | undefi
 }
 
 /**
- * A server's headers with what the worker fills in.
- * @throws McpFailure that names a variable which is not set
+ * A server's headers with the worker's variables filled in.
+ * @throws McpFailure naming a variable that is not set
  */
 export function headersFor(
   access: McpAccess,
@@ -46,7 +46,7 @@ export function headersFor(
   return token === undefined ? filled : { ...filled, Authorization: `Bearer ${token}` };
 }
 
-/** Text with the worker's variables in the place of `${NAME}`. @throws McpFailure that names one which is not set */
+/** Replaces each `${NAME}` by the worker's variable. @throws McpFailure naming a variable that is not set */
 export function filledIn({ variables }: McpAccess, text: string): string {
   return text.replaceAll(/\$\{(\w+)\}/g, (_, variable: string) => required(variables, variable));
 }

@@ -1,9 +1,9 @@
-/** What a server answers, in the form that the protocol's client takes. */
+/** Brings a server's answers into the form that the protocol's client accepts. */
 import type { JSONRPCMessage, Transport } from "@modelcontextprotocol/client";
 import { readableTools } from "./readable-tools.ts";
 import { wholeTask } from "./task-answers.ts";
 
-/** The transport that passes on answers which the client would refuse. */
+/** The transport, with answers repaired that the client would refuse. */
 export function admitAnswers<T extends Transport>(transport: T): T {
   let listener: Transport["onmessage"];
   Object.defineProperty(transport, "onmessage", {

@@ -15,8 +15,8 @@ import {
 } from "./sandbox-servers.ts";
 
 /**
- * The program continues when a worker is lost: the next attempt finds its answer, or waits for it. It is `unknown` if the
- * program that got the call is gone.
+ * The program continues when a worker is lost: the next attempt finds its answer or waits for it. The outcome is
+ * `unknown` if the program that received the call is gone.
  */
 export async function callInSandbox(call: McpCall, context: ToolContext): Promise<ToolResult> {
   const { server, isRepeatable, state, task } = call;
@@ -39,7 +39,7 @@ export async function callInSandbox(call: McpCall, context: ToolContext): Promis
   return program.isNew ? withNotice(server.name, result) : result;
 }
 
-/** A new program may have other tools. */
+/** A restarted program may have different tools. */
 async function greetAgain(of: SandboxServer, { era, onListed }: McpCall, signal: AbortSignal): Promise<void> {
   const client = await greetNew(of, { era, signal });
   try {

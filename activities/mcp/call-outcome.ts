@@ -16,7 +16,7 @@ export function unknownEnd({ server, entry, input }: McpCall, why: string): Tool
   };
 }
 
-/** @param sent whether the server may have got it, and whether a person stopped it */
+/** @param sent whether the server may have received the call, and whether a person stopped it */
 export function failedCall(
   call: McpCall,
   error: unknown,

@@ -3,37 +3,37 @@
 /** One question of a server to a person: a field of a form, a form without fields, or an address to open. */
 export interface ServerQuestion {
   readonly id: string;
-  /** Which of the server's requests it belongs to, by its key, and which field of its form. */
+  /** The key of the server's request that the question belongs to, and the field of its form. */
   readonly request: string;
   readonly field?: string;
   readonly text: string;
   /** At most 60 characters. */
   readonly about: string;
-  /** What can be chosen; absent if any words are an answer. */
+  /** The choices; absent if any text is an answer. */
   readonly options?: readonly string[];
-  /** Declining it leaves the field out; declining another one declines the form. */
+  /** Declining an optional field leaves it out; declining a required one declines the form. */
   readonly isOptional?: true;
 }
 
-/** The server's questions, which it needs answered to continue. */
+/** Questions that the server needs answered before it continues. */
 export interface Asked {
-  /** As they came, by key. */
+  /** The server's requests unchanged, by key. */
   readonly requests: Readonly<Record<string, unknown>>;
-  /** Opaque: goes back with the answers as it came. */
+  /** Opaque: returned unchanged with the answers. */
   readonly requestState?: string;
   readonly questions: readonly ServerQuestion[];
 }
 
 export interface CallState {
-  /** Noted before anything is sent: `sent` over HTTP, in the sandbox the program that gets it. */
+  /** Stored before anything is sent: `sent` over HTTP; in the sandbox, the program that receives the call. */
   readonly sent?: string;
   /** Of the exchange that is sent next, or with `sent` was: 0, and one more with each answer. */
   readonly round: number;
   /** Goes with that exchange, once it is answered. */
   readonly asked?: Asked;
-  /** Questions so far, for the names of the next ones. */
+  /** Number of questions so far; the next questions' ids continue from it. */
   readonly questions: number;
-  /** Requests of the call's task that were answered, which it may still show for a while. */
+  /** Answered requests of the call's task, which the server may still list for a while. */
   readonly answered?: readonly string[];
 }
 

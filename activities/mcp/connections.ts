@@ -1,4 +1,4 @@
-/** Connections of the worker to servers, over HTTP or to programs of its own: one for each session and server, while it is used. */
+/** The worker's connections to servers, over HTTP or to its own programs: one per session and server, while in use. */
 import { StreamableHTTPClientTransport, type Client } from "@modelcontextprotocol/client";
 import { createOutgoing, type Outgoing } from "../process/outgoing-fetch.ts";
 import { headersFor, type McpAccess } from "./access.ts";
@@ -13,7 +13,7 @@ const IDLE_MS = 5 * 60_000;
 
 export interface Connections {
   /**
-   * The open connection, or a new one. A session has its own: a server of the older revisions keeps state for each.
+   * The open connection, or a new one. Sessions share none: a server of the older revisions keeps state per connection.
    * @param instead a connection that the server has forgotten
    */
   client(server: ServerOf, signal: AbortSignal, instead?: Client): Promise<Client>;
@@ -47,7 +47,7 @@ export function createConnections(access: McpAccess, logins: Logins | undefined)
     async client(server, signal, instead) {
       const key = keyOf(server);
       const open = entries.get(key);
-      // Of two calls that find it stale, one makes the new one.
+      // If two calls find the connection stale, only the first opens a new one.
       if (open !== undefined && instead !== undefined && (await open.client) === instead)
         void drop(key, open);
       let entry = entries.get(key);
@@ -88,7 +88,7 @@ async function connect(
       ? { authProvider: logins.providerFor(name, url) }
       : {}),
     requestInit: { headers: headersFor(access, name, settings) },
-    // A lost stream of notices is a small loss: a new connection looks at the server's list anyway.
+    // Losing the stream of notices is harmless: a new connection checks the server's list anyway.
     reconnectionOptions: {
       initialReconnectionDelay: 1_000,
       maxReconnectionDelay: 30_000,
@@ -102,7 +102,7 @@ async function connect(
   return client;
 }
 
-/** Starts the operator's program of that name. Some end at the first question that they do not know: they are greeted the old way. */
+/** Starts the operator's program of that name. Programs that exit at an unknown request get the older handshake. */
 async function connectProgram(
   { name, settings }: ServerOf,
   access: McpAccess,

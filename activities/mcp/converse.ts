@@ -1,4 +1,4 @@
-/** A call from what is known of it to its result: sent, continued with answers, or followed as a task. */
+/** Brings a call from its stored state to its result: sends it, continues it with answers, or follows its task. */
 import { isInputRequiredResult, type Client } from "@modelcontextprotocol/client";
 import { LeaveRunning } from "../tools/failure.ts";
 import { oneLine } from "../tools/paths.ts";
@@ -17,16 +17,16 @@ const MAX_ROUNDS = 10;
 /** Of what a server wants back. Source: ours; it is stored with the call. */
 const MAX_ASKED_CHARS = 256_000;
 
-/** How a server is reached. */
+/** How to reach a server. */
 export interface Line {
-  /** What the ledger keeps of whom a call was sent to; undefined if it may be sent again anyway. */
+  /** What the ledger stores about the call's receiver; undefined if the call may be sent again anyway. */
   readonly mark: string | undefined;
   /**
    * Does something with a client for one exchange. The same name means the same exchange, whose answer may be there already.
    * @throws what the body throws, and what connecting does
    */
   exchange<T>(name: string, body: (client: Client) => Promise<T>): Promise<T>;
-  /** Whether an error is passed on unchanged, and otherwise how it is reported. */
+  /** Whether an error is passed on unchanged, and how it is reported otherwise. */
   readonly isLost?: (error: unknown) => boolean;
   readonly isUnsent: (error: unknown) => boolean;
 }
@@ -122,7 +122,7 @@ async function send(
   if (isInputRequiredResult(result)) {
     const { inputRequests = {}, requestState } = result;
     const wants = { requests: inputRequests, ...(requestState === undefined ? {} : { requestState }) };
-    // It only wants to be asked again, with what it noted.
+    // The server only asks to be called again with its state.
     if (Object.keys(inputRequests).length === 0) {
       if (state.round >= MAX_ROUNDS) return ask(call, { round: state.round + 1 }, wants);
       const next = { ...state, round: state.round + 1, asked: { ...wants, questions: [] } };
@@ -178,7 +178,7 @@ async function follow(
         return unknownEnd(call, `${server.name}: ${end.reason}; the task is ${oneLine(task, 200)}`);
     }
   } catch (error) {
-    // The server has the call, whether it can be reached just now or not.
+    // The server has the call even if it cannot be reached at the moment.
     return failed(call, context, { ...line, isUnsent: () => false }, error);
   }
 }

@@ -1,4 +1,4 @@
-/** What a server wants to know of a person, as questions, and the answers as the server wants them. Pure. */
+/** Turns a server's requests into questions for a person, and the answers into the form that the server expects. Pure. */
 import type { ElicitRequestFormParams, ElicitRequestURLParams } from "@modelcontextprotocol/client";
 import { shorten } from "../contract/cut-text.ts";
 import { oneLine } from "../tools/paths.ts";
@@ -7,7 +7,7 @@ import { answerValue, fieldText, optionsOf, type FieldSchema } from "./form-fiel
 
 /** Of a server's own words in a question. Source: ours, as of its descriptions. */
 const MAX_MESSAGE_CHARS = 2_000;
-/** Longest address: a part of one is useless. Source: what browsers accept. */
+/** Longest address; a truncated one would be useless. Source: what browsers accept. */
 const MAX_URL_CHARS = 8_000;
 const MAX_ABOUT_CHARS = 60;
 /** Of one round. Source: ours; a longer form is for a page of its own. */
@@ -19,7 +19,7 @@ const YES = "yes";
 
 type Params = ElicitRequestFormParams | ElicitRequestURLParams;
 
-/** How a question ended, as its row has it. */
+/** How a question ended, as stored in its row. */
 export interface Answer {
   readonly status: string;
   readonly answer: string | null;
@@ -92,9 +92,9 @@ const headline = (server: string, message: string) =>
   `${server} asks: ${shorten(message, MAX_MESSAGE_CHARS)}`;
 
 export type Answered =
-  /** Not all were asked yet. */
+  /** Some questions have not been asked yet. */
   | { readonly kind: "open" }
-  /** Answers that the form does not take: these are asked again. */
+  /** Answers that the form does not accept: these questions are asked again. */
   | { readonly kind: "unfit"; readonly questions: readonly ServerQuestion[] }
   | {
       readonly kind: "ready";
@@ -104,7 +104,7 @@ export type Answered =
       readonly notes: readonly string[];
     };
 
-/** What the answers are for the server. @param answers by the questions' ids */
+/** The answers in the server's form. @param answers by the questions' ids */
 export function answersTo(
   { requests, questions }: Asked,
   answers: ReadonlyMap<string, Answer>,

@@ -1,9 +1,9 @@
-/** Fields of a server's form: what can be chosen, what a person reads, and what an answer is worth. Pure. */
+/** Fields of a server's form: their choices, the text that a person reads, and the values of answers. Pure. */
 import { z } from "zod";
 import { shorten } from "../contract/cut-text.ts";
 import { oneLine } from "../tools/paths.ts";
 
-/** A field's JSON schema, of the kinds that the protocol has. */
+/** A field's JSON schema, of the kinds that the protocol allows. */
 export interface FieldSchema {
   readonly type?: string;
   readonly title?: string;
@@ -21,7 +21,7 @@ interface Choice {
   readonly title?: string;
 }
 
-/** Choices that are shown as options; of more, people write which. */
+/** Up to this many choices are shown as options; beyond that, people type their choice. */
 const MAX_OPTIONS = 50;
 const MAX_LABEL_CHARS = 200;
 const MAX_WORDS_CHARS = 1_000;
@@ -43,7 +43,7 @@ function choicesOf({ type, enum: values, enumNames, oneOf, items }: FieldSchema)
   }));
 }
 
-/** What can be chosen, one of them; undefined if words are the answer. */
+/** The choices of a field that takes one of them; undefined if the answer is free text. */
 export function optionsOf(schema: FieldSchema): string[] | undefined {
   const choices = choicesOf(schema);
   return choices === undefined || schema.type === "array" || choices.length > MAX_OPTIONS
@@ -51,7 +51,7 @@ export function optionsOf(schema: FieldSchema): string[] | undefined {
     : choices.map(({ label }) => label);
 }
 
-/** What a person is to fill in, and in which form. */
+/** What a person should fill in, and in which format. */
 export function fieldText(name: string, schema: FieldSchema, place: string): string {
   const { title, description, type } = schema;
   const words = shorten([title ?? name, description].filter(Boolean).join(": "), MAX_WORDS_CHARS);
@@ -75,7 +75,7 @@ const formatText = (format: string) =>
     email: "an e-mail address",
   })[format] ?? oneLine(format, 40);
 
-/** A person's words as the field's value; or what is wrong with them, as a clause. */
+/** The field's value from a person's text, or what is wrong with the text, as a clause. */
 export function answerValue(
   schema: FieldSchema,
   words: string,
@@ -87,12 +87,12 @@ export function answerValue(
     if (read.success) return { value };
     return { problem: shorten(read.error.issues.map(({ message }) => message).join("; "), 300) };
   } catch {
-    // A schema that the library does not know is the server's own to check.
+    // If the library does not know the schema, the server checks the value.
     return { value };
   }
 }
 
-/** A server's regular expression may take forever, and would stop the worker: the server checks it itself. */
+/** A server's regular expression could run forever and block the worker, so it is left to the server. */
 function withoutPatterns(schema: FieldSchema): Parameters<typeof z.fromJSONSchema>[0] {
   return JSON.parse(
     JSON.stringify(schema, (key, value: unknown) => (key === "pattern" ? undefined : value)),
@@ -115,6 +115,6 @@ function valueOf(schema: FieldSchema, words: string): unknown {
   }
   if (choices !== undefined) return chosen(words);
   if (schema.type !== "number" && schema.type !== "integer") return words;
-  // What is not a number is left to the schema to refuse.
+  // The schema refuses text that is not a number.
   return words !== "" && Number.isFinite(Number(words)) ? Number(words) : words;
 }

@@ -1,10 +1,10 @@
-/** MCP servers behind a library that is loaded when it is first needed. */
+/** Loads the MCP library when it is first needed. */
 import { loadPart } from "../process/load-part.ts";
 import type { Store } from "../store/db.ts";
 import type { McpAccess } from "./access.ts";
 import type { Mcp } from "./mcp.ts";
 
-/** @param store with the logins; without it, no server is asked that wants one */
+/** @param store with the logins; without it, servers that require a login cannot be used */
 export function createMcp(access: McpAccess, store?: Pick<Store, "db">): Mcp {
   let loaded: Promise<Mcp> | undefined;
   const load = () =>

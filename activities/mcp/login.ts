@@ -11,11 +11,11 @@ import type { Access } from "./logins.ts";
 import { McpFailure, reasonOf } from "./mcp-failure.ts";
 
 export interface Browser {
-  /** Where the person's browser comes back to. */
+  /** The address that the browser is redirected to afterwards. */
   readonly redirectUrl: string;
-  /** Tells the person which address to open. */
+  /** Shows the person the address to open. */
   readonly open: (address: URL) => void;
-  /** What it came back with. */
+  /** The parameters of that redirect. */
   readonly answer: () => Promise<URLSearchParams>;
 }
 

@@ -17,7 +17,7 @@ import {
 import { McpFailure } from "./mcp-failure.ts";
 import { createSealer } from "./sealed.ts";
 
-/** What a login brought. */
+/** The result of a login. */
 export interface Access {
   readonly tokens: OAuthTokens;
   readonly authorizationServerUrl: string;
@@ -28,53 +28,44 @@ export interface Access {
 }
 
 export interface Logins {
-  /** For a server at an address: a token never goes to another one. */
+  /** For a server at one address: its token is never sent to another address. */
   providerFor(server: string, url: string): AuthProvider;
   keep(server: string, url: string, access: Access): Promise<void>;
   /** @returns false if there was none */
   forget(server: string, url: string): Promise<boolean>;
 }
 
-export function createLogins(store: Pick<Store, "db">, secret: string | undefined): Logins {
-  const idOf = (server: string, url: string): CredentialId => ({
-    server,
-    principal: createHash("sha256").update(url).digest("hex").slice(0, 32),
-  });
-  const bound = ({ server, principal }: CredentialId) => `${server} ${principal}`;
+const idOf = (server: string, url: string): CredentialId => ({
+  server,
+  principal: createHash("sha256").update(url).digest("hex").slice(0, 32),
+});
 
+/** What a sealed credential is bound to: it opens for no other server or address. */
+const bindingOf = ({ server, principal }: CredentialId) => `${server} ${principal}`;
+
+export function createLogins(store: Pick<Store, "db">, secret: string | undefined): Logins {
   async function read(db: Queryable, id: CredentialId) {
     const row = await readCredential(db, id);
     if (row === undefined) throw new McpFailure(`it wants a login: longhaul mcp login ${id.server}`);
-    const access = JSON.parse(createSealer(secret).open(row.sealed, bound(id))) as Access;
+    const access = JSON.parse(createSealer(secret).open(row.sealed, bindingOf(id))) as Access;
     return { access, isStale: row.isStale };
   }
 
   async function write(db: Queryable, id: CredentialId, access: Access): Promise<void> {
     const sealer = createSealer(secret);
     await writeCredential(db, id, {
-      sealed: sealer.seal(JSON.stringify(access), bound(id)),
+      sealed: sealer.seal(JSON.stringify(access), bindingOf(id)),
       keyId: sealer.keyId,
       expiresInSeconds: access.tokens.expires_in,
     });
   }
 
-  /** @param spent the expired token: if another is stored by now, another worker was faster */
-  function refreshed(id: CredentialId, spent: string): Promise<Access> {
+  /** @param spent the expired token; if a different one is stored by now, another worker has refreshed it already */
+  function storedRefresh(id: CredentialId, spent: string): Promise<Access> {
     return lockedCredential(store, id, async (tx) => {
       const { access } = await read(tx, id);
       if (access.tokens.access_token !== spent) return access;
-      const { authorizationServerUrl, metadata, client, resource, tokens } = access;
-      const ended = new McpFailure(`its login has ended: longhaul mcp login ${id.server}`);
-      if (tokens.refresh_token === undefined) throw ended;
-      const fresh = await refreshAuthorization(authorizationServerUrl, {
-        ...(metadata === undefined ? {} : { metadata }),
-        ...(resource === undefined ? {} : { resource }),
-        clientInformation: client,
-        refreshToken: tokens.refresh_token,
-      }).catch(() => {
-        throw ended;
-      });
-      const next = { ...access, tokens: { ...tokens, ...fresh } };
+      const next = await refresh(access, id.server);
       await write(tx, id, next);
       return next;
     });
@@ -87,12 +78,12 @@ export function createLogins(store: Pick<Store, "db">, secret: string | undefine
       return {
         async token() {
           const { access, isStale } = await read(store.db, id);
-          const current = isStale ? await refreshed(id, access.tokens.access_token) : access;
+          const current = isStale ? await storedRefresh(id, access.tokens.access_token) : access;
           given = current.tokens.access_token;
           return given;
         },
         async onUnauthorized() {
-          await refreshed(id, given);
+          await storedRefresh(id, given);
         },
       };
     },
@@ -108,4 +99,20 @@ export function createLogins(store: Pick<Store, "db">, secret: string | undefine
       return true;
     },
   };
+}
+
+/** @throws {McpFailure} if the authorization server gives no new tokens: the person has to log in again */
+async function refresh(access: Access, server: string): Promise<Access> {
+  const { authorizationServerUrl, metadata, client, resource, tokens } = access;
+  const ended = new McpFailure(`its login has ended: longhaul mcp login ${server}`);
+  if (tokens.refresh_token === undefined) throw ended;
+  const fresh = await refreshAuthorization(authorizationServerUrl, {
+    ...(metadata === undefined ? {} : { metadata }),
+    ...(resource === undefined ? {} : { resource }),
+    clientInformation: client,
+    refreshToken: tokens.refresh_token,
+  }).catch(() => {
+    throw ended;
+  });
+  return { ...access, tokens: { ...tokens, ...fresh } };
 }

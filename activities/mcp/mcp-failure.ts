@@ -8,7 +8,7 @@ import {
 } from "@modelcontextprotocol/client";
 import { shorten } from "../contract/cut-text.ts";
 
-/** In words for people and the model, without the server's name. */
+/** Its message is for people and the model, and does not name the server. */
 export class McpFailure extends Error {
   override readonly name = "McpFailure";
 }
@@ -32,7 +32,7 @@ export function reasonOf(error: unknown): string {
   return shorten(cause instanceof Error ? cause.message || cause.name : String(cause), MAX_CHARS);
 }
 
-/** fetch and the library wrap what the system said. */
+/** fetch and the library wrap the system's error. */
 function innermost(error: unknown): unknown {
   let inner = error;
   for (let depth = 0; depth < 8 && inner instanceof Error; depth += 1) {
@@ -48,7 +48,7 @@ function innermost(error: unknown): unknown {
 export const isTimeout = (error: unknown): boolean =>
   error instanceof SdkError && error.code === SdkErrorCode.RequestTimeout;
 
-/** The server said no before it did anything: the request as such, or who sent it, was refused. */
+/** The server refused the request or its sender before it did anything. */
 export const isRefusal = (error: unknown): boolean =>
   error instanceof UnauthorizedError ||
   error instanceof ProtocolError ||

@@ -20,13 +20,13 @@ export interface ListedTools {
 
 export interface McpCall {
   readonly server: ServerOf;
-  /** As the session's catalogue has it. */
+  /** The name in the session's catalogue. */
   readonly era: string;
   readonly entry: McpToolEntry;
   readonly input: Record<string, unknown>;
   /** May be called again when its outcome is unknown. */
   readonly isRepeatable: boolean;
-  /** What `keepState` kept for an earlier attempt. */
+  /** The state that an earlier attempt stored by `keepState`. */
   readonly state: CallState;
   /** The server's task for the call, if an earlier attempt got one. */
   readonly task: string | undefined;
@@ -34,22 +34,22 @@ export interface McpCall {
   readonly answers: ReadonlyMap<string, Answer>;
   /** Differs for each attempt at this call. */
   readonly attempt: string;
-  /** Of the call's span, as the protocol passes it on; absent if there is no trace. */
+  /** The call's span in the form that the protocol passes on; absent if there is no trace. */
   readonly traceparent: string | undefined;
   /** Names the questions of a call, by their number from 1. */
   readonly questionId: (number: number) => string;
-  /** Kept before anything is sent. @throws CallTaken (retryable) if another attempt has the call by now */
+  /** Stores the state before anything is sent. @throws CallTaken (retryable) if another attempt has claimed the call */
   readonly keepState: (state: CallState, task?: string) => Promise<void>;
   /** The server's list, if it was fetched again: it may have changed. */
   readonly onListed: (listed: ListedTools) => Promise<void>;
-  /** The server had forgotten us and was greeted again. */
+  /** The server had forgotten the session, so a new one was opened. */
   readonly onReconnected: () => Promise<void>;
 }
 
 export interface Mcp {
   /** @throws Error in words for people; SandboxLost */
   list(server: ServerOf, sandbox: Sandbox | undefined, signal: AbortSignal): Promise<ListedTools>;
-  /** What goes wrong is a result. @throws SandboxLost, LeaveRunning */
+  /** A failure is a result. @throws SandboxLost, LeaveRunning */
   call(call: McpCall, context: ToolContext): Promise<ToolResult>;
   /** Asks a server over HTTP to cancel a task that is no longer needed. */
   cancelTask(server: ServerOf, task: string): Promise<void>;

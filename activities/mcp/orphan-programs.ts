@@ -4,13 +4,13 @@ import { readFileSync, readdirSync, readlinkSync } from "node:fs";
 /** Variable that names the worker in each of its programs and in what they start. */
 export const PARENT = "LONGHAUL_PARENT";
 
-/** This process, as no other one on this machine is named: its namespace, its id and when it began. */
+/** A name for this process that is unique on the machine: its namespace, its id and its start time. */
 export function parentMark(): string {
   return `${namespace()}.${process.pid}.${beginOf(process.pid) ?? "0"}`;
 }
 
 /**
- * Ends programs whose worker is gone. Only if there is `/proc`: elsewhere they end by themselves when their input does.
+ * Ends programs whose worker is gone. Needs `/proc`; on other systems they end by themselves when their input is closed.
  * @returns how many processes were ended
  */
 export function endOrphans(): number {
@@ -25,7 +25,7 @@ export function endOrphans(): number {
       process.kill(pid, "SIGKILL");
       ended += 1;
     } catch {
-      // It has ended by itself.
+      // The process has already ended.
     }
   }
   return ended;
@@ -40,7 +40,7 @@ function markOf(pid: number): string | undefined {
 
 /** A process's start time, in clock ticks; undefined if there is no such process. */
 function beginOf(pid: number): string | undefined {
-  // Its name, in parentheses, may hold anything; the 22nd field is the 20th behind it.
+  // The process's name, in parentheses, may contain anything; the 22nd field is the 20th after it.
   return read(`/proc/${pid}/stat`)?.split(") ").at(-1)?.split(" ")[19];
 }
 

@@ -1,4 +1,4 @@
-/** The protocol's client, set up as we use it. */
+/** Sets up and calls the protocol's client. */
 import {
   Client,
   TRACEPARENT_META_KEY,
@@ -32,7 +32,8 @@ export function createProtocolClient(mode: "auto" | "legacy", probeMs: number): 
     capabilities: { elicitation: { form: {}, url: {} }, extensions: { [TASKS]: {} } },
     versionNegotiation: { mode, probe: { timeoutMs: probeMs } },
   });
-  // They wait for the answer on a connection that a person's time would outlast. The newer ones ask by their results.
+  // Such servers wait for the answer on an open connection, which would time out before a person answers. Servers of newer
+  // revisions ask in their results instead.
   client.setRequestHandler("elicitation/create", () => {
     unanswered.set(client, questionsTo(client) + 1);
     return { action: "cancel" };
@@ -43,13 +44,13 @@ export function createProtocolClient(mode: "auto" | "legacy", probeMs: number): 
 /** How many of them there were so far. */
 const questionsTo = (client: Client): number => unanswered.get(client) ?? 0;
 
-/** Until when a server's list is good, by client, in ms of `performance.now()`. */
+/** Until when a server's list is valid, by client, in ms of `performance.now()`. */
 const goodUntil = new WeakMap<Client, number>();
 
-/** Whether its list must be checked: on a new connection, after a notice that it changed, and when it is too old. */
+/** Whether the server's list must be checked: on a new connection, after a notice of a change, and when it is too old. */
 export const isListDue = (client: Client): boolean => (goodUntil.get(client) ?? 0) <= performance.now();
 
-/** Hears of changes. If the server has to be asked for notices, nothing waits for that. */
+/** Listens for changes. If the server has to be asked for notices, nothing waits for its reply. */
 export function hearChanges(client: Client): void {
   client.setNotificationHandler("notifications/tools/list_changed", () => void goodUntil.delete(client));
   const isAsked = client.getProtocolEra() === "modern";
@@ -62,14 +63,14 @@ export async function listTools(
   client: Client,
   options: { timeout: number; signal: AbortSignal },
 ): Promise<ListedTools> {
-  // Noted before: what changes meanwhile makes it due again.
+  // Set before the request: a change that arrives meanwhile makes the list due again.
   goodUntil.set(client, Infinity);
   const { tools, ttlMs } = await client.listTools(undefined, { ...options, cacheMode: "refresh" });
   if (typeof ttlMs === "number" && ttlMs > 0 && !isListDue(client))
     goodUntil.set(client, performance.now() + ttlMs);
   if (tools.length > MAX_TOOLS)
     throw new McpFailure(`it lists ${tools.length} tools; at most ${MAX_TOOLS} are taken`);
-  // Of two of one name, the server can only mean one.
+  // If two tools have the same name, a call reaches only one of them.
   const byName = new Map(tools.toReversed().map((tool) => [tool.name, tool]));
   const entries = [...byName.values()].map(
     ({ name, title, description, inputSchema, annotations }): McpToolEntry => {
@@ -135,7 +136,7 @@ export async function callTool(
       signal,
       onprogress: ({ progress, total, message }) =>
         onProgress(message ?? `${progress}${total === undefined ? "" : ` of ${total}`}`),
-      // Without the output's schema: a result that does not fit it is real nevertheless, and the model reads it.
+      // Without the output schema: the model should read a result even if it does not match.
       toolDefinition: { name, inputSchema: { ...inputSchema, type: "object" } },
     },
   );

@@ -1,10 +1,10 @@
 /**
  * The model port on the providers' packages of AI SDK 7, on the wires of `wires/`. Only this folder imports them, each on its
- * first call. Their streams are read as they are: the SDK's own loop around them (`streamText`: steps, tools that it runs,
+ * first call. Their streams are read directly: the SDK's own loop around them (`streamText`: steps, tools that it runs,
  * output formats) costs a transform stream each, for all of some hundred pieces a step, and nothing of it is used here.
  */
-import { AnswerCollector, finishOf } from "./answer-collector.ts";
-import { ModelError, type Model, type ModelAnswer, type ModelDelta, type ModelRequest } from "./model.ts";
+import { AnswerReader } from "./answer-reader.ts";
+import { type Model, type ModelAnswer, type ModelDelta, type ModelRequest } from "./model.ts";
 import { type JsonObject } from "../contract/json-object.ts";
 import { type ToolSpec } from "../contract/tools.ts";
 import type { ModelTarget } from "../config/model-target.ts";
@@ -17,9 +17,8 @@ import { createWithoutRefused } from "./refusals/without-refused.ts";
 import { toGoogleSchema } from "./request/google-schema.ts";
 import { toMoonshotSchema } from "./request/moonshot-schema.ts";
 import { toModelMessages } from "./request/to-model-messages.ts";
-import { reportedCostUsd, trustedUsage } from "./usage.ts";
 import { Watchdog } from "./watchdog.ts";
-import type { ProviderCall, ProviderMessage, ProviderPart, ProviderTool } from "./provider-model.ts";
+import type { ProviderCall, ProviderMessage, ProviderTool } from "./provider-model.ts";
 import { cacheMark, NO_CALLS, rulesOf, type WireRules } from "./request/wire-rules.ts";
 import { ServedTier } from "./served-tier.ts";
 import type { Reading } from "./stream-events.ts";
@@ -57,7 +56,7 @@ export function createAiSdkModel(options: AiSdkOptions): AiSdkModel {
   };
 }
 
-/** From this share of the window on, by our count, an empty refusal means that the request does not fit. Source: ours. */
+/** Above this share of the window, by our count, an empty refusal means that the request does not fit. Source: ours. */
 const NEAR_WINDOW = 0.8;
 
 interface Asking {
@@ -83,61 +82,23 @@ async function askOnce(
     (silent) => call.abort(silent),
     () => onDelta({ type: "thinking" }),
   );
-  // A provider's package may be slow to notice an abort, or end the stream as if all were well; this does neither.
+  // A provider's package may be slow to notice an abort, or may end the stream normally; this promise does neither.
   const aborted = new Promise<never>((_, reject) => {
     call.signal.addEventListener("abort", () => reject(call.signal.reason as Error), { once: true });
   });
   aborted.catch(() => undefined);
 
-  const collector = new AnswerCollector(fullModelName(request.target.model), onDelta);
+  const reader = new AnswerReader(request, onDelta, watchdog);
   const reading = asking.wire.reading?.();
   const tier = request.target.tier === undefined ? undefined : new ServedTier();
-  let firstTokenAt: number | undefined;
-  let end: { reason: string; usage: ModelAnswer["usage"]; costUsd: number | undefined } | undefined;
-  const take = (part: ProviderPart) => {
-    if (part.type === "error")
-      throw isCutOff(part.error) ? new ModelError(CUT_OFF, { class: "unavailable" }) : part.error;
-    const heard = collector.take(part);
-    if (heard === "thinking") watchdog.thinking();
-    if (heard === "piece") {
-      firstTokenAt ??= performance.now();
-      watchdog.heard();
-    }
-    if (part.type === "finish") {
-      end = {
-        reason: part.finishReason.unified,
-        usage: trustedUsage(part.usage, request.target.contextWindow),
-        costUsd: reportedCostUsd(part.usage),
-      };
-    }
-  };
   const read = async () => {
     const repaired = tier === undefined ? reading : { ...reading, repair: tier.around(reading?.repair) };
     const { stream } = await startStream(asking, call.signal, watchdog, repaired);
-    const reader = stream.getReader();
-    for (;;) {
-      const { done, value } = await reader.read();
-      if (done || call.signal.aborted) return;
-      take(value);
-    }
+    await reader.read(stream, call.signal);
   };
   try {
     await Promise.race([read(), aborted]);
-    // The packages' own word for a stream that closed without the provider's last event.
-    if (end === undefined || end.reason === "interrupted") {
-      throw new ModelError(CUT_OFF, { class: "unavailable" });
-    }
-    const content = collector.content(reading?.kept?.());
-    const durationMs = performance.now() - startedAt;
-    return {
-      content,
-      finish: finishOf(end.reason, content),
-      usage: end.usage,
-      ...(end.costUsd === undefined ? {} : { costUsd: end.costUsd }),
-      ...(tier?.name === undefined ? {} : { tier: tier.name }),
-      firstTokenMs: (firstTokenAt ?? startedAt + durationMs) - startedAt,
-      durationMs,
-    };
+    return reader.answer(startedAt, reading?.kept?.(), tier?.name);
   } catch (error) {
     if (signal.aborted) throw signal.reason;
     throw toModelError(call.signal.aborted ? call.signal.reason : error, {
@@ -146,7 +107,7 @@ async function askOnce(
       api: request.target.api,
       provider: request.target.provider,
       nearWindow: (request.estimatedTokens ?? 0) >= NEAR_WINDOW * request.target.contextWindow,
-      heard: firstTokenAt !== undefined,
+      heard: reader.firstTokenAt !== undefined,
       mask: asking.mask,
       now: Date.now(),
     });
@@ -156,13 +117,6 @@ async function askOnce(
     // Whatever the reason for leaving, the provider must stop writing (and billing).
     call.abort();
   }
-}
-
-const CUT_OFF = "The provider's stream ended before its answer was complete.";
-
-/** The chat adapter's word for the same. */
-function isCutOff(error: unknown): boolean {
-  return error instanceof Error && error.message.includes("ended without a finish reason");
 }
 
 function startStream(asking: Asking, signal: AbortSignal, watchdog: Watchdog, reading: Reading | undefined) {
@@ -199,7 +153,7 @@ function tierOf({ tier, api }: ModelTarget): Record<string, unknown> {
   return tier === undefined || api === "gemini" ? {} : { service_tier: tier };
 }
 
-/** Anthropic's caching ends where the system prompt does, whatever follows. */
+/** Marks the system prompt's end for Anthropic's cache, independent of the messages. */
 function systemOf({ system, target }: ModelRequest, rules: WireRules): ProviderMessage[] {
   if (system === "") return [];
   const isMarked = rules.cacheMarks && target.api === "messages";

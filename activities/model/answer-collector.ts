@@ -1,4 +1,4 @@
-/** The stream's parts gathered to one answer, in the order in which they began. Pure. */
+/** Collects the stream's parts into one answer, in the order in which they began. Pure. */
 import type { AssistantPart, ProviderData } from "../contract/message.ts";
 import type { ModelAnswer, ModelDelta } from "./model.ts";
 import type { KeptReasoning } from "./wires/chat-stream.ts";
@@ -33,7 +33,7 @@ export class AnswerCollector {
     this.#onDelta = onDelta;
   }
 
-  /** Takes one part and says what it means to the deadlines: a piece of the answer, hidden thinking, or nothing. */
+  /** Takes one part. @returns what it means for the deadlines: a piece of the answer, hidden thinking, or nothing */
   take(part: ProviderPart): "piece" | "thinking" | "nothing" {
     if (part.type === "text-start" || part.type === "text-delta" || part.type === "text-end") {
       return this.#speak("text", part);
@@ -48,7 +48,7 @@ export class AnswerCollector {
     return "piece";
   }
 
-  /** What has come so far. Empty reasoning is left out unless it carries something for its provider. */
+  /** The content so far. Empty reasoning is left out unless it carries data for its provider. */
   content(kept: KeptReasoning = {}): AssistantPart[] {
     if (Object.keys(kept).length > 0) this.#keep(kept);
     return this.#entries.flatMap((entry): AssistantPart[] => {
@@ -61,7 +61,7 @@ export class AnswerCollector {
     });
   }
 
-  /** Reasoning that has no words may have come nevertheless, to be sent back. */
+  /** Keeps reasoning data that has to be sent back, even if no reasoning text has arrived. */
   #keep(kept: KeptReasoning): void {
     let entry = this.#entries.find((one): one is Spoken => one.type === "reasoning");
     if (entry === undefined) {
@@ -120,7 +120,7 @@ export class AnswerCollector {
   }
 
   #finish(part: Extract<ProviderPart, { type: "tool-call" }>): void {
-    // Two calls may bear the same id: the second then has its own entry, or it would replace the first.
+    // Two calls may have the same id: the second gets its own entry, or it would replace the first.
     const begun = this.#entries.find(
       (entry): entry is Called =>
         entry.type === "tool-call" && entry.toolCallId === part.toolCallId && entry.call === undefined,
@@ -136,7 +136,7 @@ export class AnswerCollector {
   }
 }
 
-/** The finish as the loop needs it: calls that are there are what counts, whatever the provider says. */
+/** The finish as the loop needs it: if the answer has calls, they count, whatever the provider reports. */
 export function finishOf(reason: string, content: readonly AssistantPart[]): ModelAnswer["finish"] {
   if (content.some((part) => part.type === "tool-call") && reason !== "length" && reason !== "content-filter")
     return "tool-calls";

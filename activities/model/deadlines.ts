@@ -1,11 +1,11 @@
-/** How long a provider may keep silent: the limits, as its place and its model want them. Pure. */
+/** How long a provider may stay silent, given its location and its model. Pure. */
 import type { Deadlines } from "../config/run-policy.ts";
 import { isLoopback } from "../process/outgoing-fetch.ts";
 import type { Endpoint } from "./endpoint.ts";
 import type { ModelRequest } from "./model.ts";
 import { isThinking } from "./request/wire-rules.ts";
 
-/** Deadlines with the settings they come from, to be named if one passes. */
+/** Deadlines with the names of their settings, for the message if one passes. */
 export interface NamedDeadlines extends Deadlines {
   readonly settings: { readonly connect: string; readonly firstToken: string; readonly silence: string };
 }

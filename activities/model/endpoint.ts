@@ -1,4 +1,4 @@
-/** Where a model is asked, and as whom. Pure. */
+/** The address and credentials for a model. Pure. */
 import type { ModelTarget } from "../config/model-target.ts";
 import { type Environment, findProvider, fullModelName, missingVariables } from "../config/providers.ts";
 import { ModelError } from "./model.ts";
@@ -6,7 +6,7 @@ import { ModelError } from "./model.ts";
 export interface Endpoint {
   /** The model's name on the wire. */
   readonly modelId: string;
-  /** Undefined if the server asks for none. */
+  /** Undefined if the server requires none. */
   readonly apiKey: string | undefined;
   /** Undefined: the SDK's own for its wire. */
   readonly baseUrl: string | undefined;
@@ -14,10 +14,10 @@ export interface Endpoint {
   readonly query: Readonly<Record<string, string>>;
 }
 
-/** @throws ModelError if a key or an address is not there */
+/** @throws ModelError if a key or an address is missing */
 export function endpointOf(target: ModelTarget, environment: Environment): Endpoint {
   const { model, modelName } = target;
-  // A session from before there were providers has none.
+  // Sessions that are older than this setting have no provider.
   const provider = target.provider ?? findProvider(model, {}, environment)?.provider;
   const missing = provider === undefined ? [] : missingVariables(provider, environment);
   if (provider === undefined || missing.length > 0) {

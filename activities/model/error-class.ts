@@ -12,9 +12,7 @@ export function classOfError(facts: ErrorFacts, nearWindow = false): ModelErrorC
   const { status, code, text, network } = facts;
   const said = `${code} ${text}`;
   if (isQuota(facts)) return "quota";
-  if (isOverflowText(said) || status === 413) return "overflow";
-  // Some servers (Cerebras, proxies) answer an overflow with an empty body.
-  if (status === 400 && facts.isBodyless && nearWindow) return "overflow";
+  if (isOverflow(facts, nearWindow)) return "overflow";
   // 498 is Groq's: no capacity in the flex tier at the moment.
   if (status === 429 || status === 498) return "rate-limit";
   if (isRateLimitText(said) && status !== 401 && status !== 403) return "rate-limit";
@@ -26,20 +24,30 @@ export function classOfError(facts: ErrorFacts, nearWindow = false): ModelErrorC
   if (needsJinja(facts) || LOCAL_REFUSAL.test(text)) return "rejected";
   if (/\bmodel_not_found\b|unexpected endpoint or method|model not exist|is not a valid model id/i.test(said))
     return "not-found";
-  if (status === undefined) return classOfCode(code);
-  if (status === 403 && (facts.isPage || isPolicy(said))) return "rejected";
+  return status === undefined ? classOfCode(code) : classOfStatus(status, facts);
+}
+
+function isOverflow({ status, code, text, isBodyless }: ErrorFacts, nearWindow: boolean): boolean {
+  if (isOverflowText(`${code} ${text}`) || status === 413) return true;
+  // Some servers (Cerebras, proxies) answer an overflow with an empty body.
+  return status === 400 && isBodyless && nearWindow;
+}
+
+/** The class by status, if the provider's text says nothing clearer. */
+function classOfStatus(status: number, { isPage, code, text }: ErrorFacts): ModelErrorClass {
+  if (status === 403 && (isPage || isPolicy(`${code} ${text}`))) return "rejected";
   if (status === 401 || status === 403 || status === 402) return "credentials";
   if (status === 404 || status === 405 || status === 501) return "not-found";
   if (status === 408 || status === 409 || status === 425) return "unavailable";
   return status >= 400 && status < 500 ? "rejected" : "unavailable";
 }
 
-/** What llama.cpp, Ollama and LM Studio say with 500 or in mid-stream, and would again: of templates, images and tools' schemas. */
+/** Refusals by llama.cpp, Ollama and LM Studio that come with 500 or mid-stream, and that a retry would repeat. */
 const LOCAL_REFUSAL =
   /jinja exception|images? input is not supported|required for image input|failed to process inputs|unsupported content part type|does not support images|JSON schema conversion failed|failed to parse grammar|unable to generate parser/i;
 
 /**
- * Whether the account is used up: providers answer 429, 400, 402 or 403, and no waiting helps. Google says "exceeded
+ * Whether the account is used up: providers answer 429, 400, 402 or 403, and waiting does not help. Google says "exceeded
  * your current quota" of its free tier too, with the time after which requests are accepted again.
  */
 function isQuota({ status, code, text, retryDelay }: ErrorFacts): boolean {

@@ -2,11 +2,11 @@
 import { cutChars } from "../contract/cut-text.ts";
 
 export interface ErrorFacts {
-  /** Of the response; of an error in mid-stream the number that routers give as its code. */
+  /** Of the response; for an error in mid-stream, the number that routers give as its code. */
   readonly status: number | undefined;
   /** Codes and types of the error, in one text. */
   readonly code: string;
-  /** What of the request it is about. */
+  /** The part of the request that the error is about. */
   readonly param: string | undefined;
   /** The provider's own sentence. */
   readonly text: string;
@@ -14,9 +14,9 @@ export interface ErrorFacts {
   /** System code of a connection that failed. */
   readonly network: string | undefined;
   readonly malformed: boolean;
-  /** The body was a web page: a proxy, a firewall or a load balancer spoke, not the model's server. */
+  /** The body was a web page, from a proxy, firewall or load balancer rather than the model's server. */
   readonly isPage: boolean;
-  /** The response had no words in its body. */
+  /** The response's body had no text. */
   readonly isBodyless: boolean;
   /** Wait of Google's RetryInfo, such as `12s`. */
   readonly retryDelay: string | undefined;
@@ -116,7 +116,7 @@ function statusOf(error: Fields | undefined): number | undefined {
   return Number.isInteger(code) && code >= 400 && code <= 599 ? code : undefined;
 }
 
-/** What the provider behind a router said; the router's own words are "Provider returned error". */
+/** The message of the provider behind a router; the router's own message is "Provider returned error". */
 function upstreamText(error: Fields | undefined): string | undefined {
   const metadata = error?.["metadata"];
   const raw = isRecord(metadata) ? metadata["raw"] : undefined;

@@ -1,4 +1,4 @@
-/** A response's body with its events repaired, and its pieces gathered while no one waits for them. */
+/** A response's body with its events repaired and its pieces combined when no reader needs them at once. */
 import { RepairedEvents, type Reading } from "./stream-events.ts";
 
 export interface Gathering {
@@ -6,7 +6,7 @@ export interface Gathering {
   readonly reading: Reading | undefined;
   /** How long a piece may be held back now, in ms, so that those that follow come with it. */
   readonly gatherMs: () => number;
-  /** Some bytes are here, be they a comment. */
+  /** Called when bytes arrive, even if they are only a comment. */
   readonly onBytes: () => void;
 }
 
@@ -54,7 +54,7 @@ class HeldEvents {
   readonly #gatherMs: () => number;
   readonly #encoder = new TextEncoder();
   #timer: NodeJS.Timeout | undefined;
-  /** Until then pieces wait. */
+  /** Pieces are held back until then. */
   #holdsUntil = -Infinity;
 
   constructor(reading: Reading, gatherMs: () => number) {

@@ -17,10 +17,10 @@ export interface Model {
 export interface ModelRequest {
   readonly target: ModelTarget;
   readonly system: string;
-  /** Files carry their bytes as `data:` URLs here. */
+  /** Here, files carry their bytes as `data:` URLs. */
   readonly messages: readonly Message[];
   readonly tools: readonly ToolSpec[];
-  /** The tools are shown, so that the request begins as those before it, and may not be called. */
+  /** The tools are listed, so that the request's beginning stays the same for the cache, but may not be called. */
   readonly noCalls?: boolean;
   readonly maxOutputTokens: number;
   /** Groups requests with a common prefix at the provider: the session's id. */
@@ -38,7 +38,7 @@ export type ModelDelta =
   | { readonly type: "tool-call"; readonly toolName: string }
   /** A piece of the arguments of the call that began last. */
   | { readonly type: "tool-input"; readonly text: string }
-  /** Bytes arrive, but for a while nothing that can be shown: the model's thinking is hidden. */
+  /** Bytes arrive, but nothing to show for a while: the model's thinking is hidden. */
   | { readonly type: "thinking" };
 
 export interface ModelAnswer {
@@ -47,15 +47,15 @@ export interface ModelAnswer {
   readonly finish: "stop" | "tool-calls" | "length" | "content-filter" | "error" | "other";
   /** Absent if the provider's figures are missing, zero or absurd. */
   readonly usage: StepUsage | undefined;
-  /** What a router says that the call cost, in USD. */
+  /** The call's cost as a router reports it, in USD. */
   readonly costUsd?: number;
   /** The tier of service that answered, if one was asked for and the provider says: that is what it bills. */
   readonly tier?: string;
-  /** A summary of its thoughts was wanted, and the provider does not give one to this account. */
+  /** A summary of the thoughts was requested, and the provider does not give one to this account. */
   readonly summaryRefused?: true;
-  /** Names of tools that the provider refused, and was asked without. */
+  /** Names of tools that the provider refused and that were left out. */
   readonly refusedTools?: readonly string[];
-  /** What of the conversation the provider refused, and was asked without. */
+  /** Parts of the conversation that the provider refused and that were left out. */
   readonly refusedParts?: readonly RefusedPart[];
   readonly firstTokenMs: number;
   readonly durationMs: number;
@@ -92,14 +92,14 @@ export type ModelErrorClass =
 export interface ModelErrorFields {
   readonly class: ModelErrorClass;
   readonly status?: number;
-  /** What the provider asked to be waited. */
+  /** How long the provider asked to wait. */
   readonly retryAfterMs?: number;
-  /** Something of an answer was heard before. */
+  /** Whether a part of the answer had arrived before the failure. */
   readonly heard?: boolean | undefined;
   readonly cause?: unknown;
 }
 
-/** Whether the request as such was refused, so that another may be taken. What was heard of an answer cannot be taken back. */
+/** Whether the request itself was refused, so that a changed one may be accepted; not once a part of an answer has arrived. */
 export function isRefusal(error: unknown): error is ModelError {
   return error instanceof ModelError && !error.heard && ["rejected", "not-found"].includes(error.class);
 }

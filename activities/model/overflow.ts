@@ -48,7 +48,7 @@ export const overflowPatterns: readonly OverflowPattern[] = [
       "This model's maximum context length is 128000 tokens. However, your messages resulted in 140213 tokens.",
   },
   {
-    // Only of tokens: servers limit the number of images and the size of files in the same words.
+    // Only about tokens: servers use the same words for limits on images and file sizes.
     pattern: /tokens?\b[^.]{0,60} exceeds? the limit of \d[\d,]*/i,
     example: "prompt token count of 151201 exceeds the limit of 128000",
   },
@@ -169,7 +169,7 @@ export const overflowPatterns: readonly OverflowPattern[] = [
       "Invalid 'messages': array too long. Expected an array with maximum length 2048, but got an array with length 2051 instead.",
   },
   {
-    // A request larger than a whole minute's allowance never fits, however long one waits.
+    // A request larger than a minute's allowance never fits, however long one waits.
     pattern: /input or output tokens must be reduced/i,
     example:
       "Request too large for gpt-4o in organization org-x on tokens per min (TPM): Limit 30000, Requested 42345. The input or output tokens must be reduced in order to run successfully.",
@@ -180,7 +180,7 @@ export const overflowPatterns: readonly OverflowPattern[] = [
   },
 ];
 
-/** Texts that speak of too many tokens and mean a rate. */
+/** Texts that mention too many tokens but mean a rate limit. */
 export const rateLimitPatterns: readonly OverflowPattern[] = [
   {
     // Bedrock; with and without the time.
@@ -210,7 +210,7 @@ export function isOverflowText(text: string): boolean {
   return !rateLimitPatterns.some(matches) && overflowPatterns.some(matches);
 }
 
-/** Whether a provider's words mean that too much was asked in too short a time. */
+/** Whether a provider's words mean that its rate limit was exceeded. */
 export function isRateLimitText(text: string): boolean {
   return !isOverflowText(text) && rateLimitPatterns.some(({ pattern }) => pattern.test(text));
 }

@@ -1,16 +1,16 @@
-/** The way to a provider: what is done to a request and its answer on the wire. */
+/** Sends requests to a provider, and adapts each request and response on the wire. */
 import { createOutgoing, type Fetch } from "../process/outgoing-fetch.ts";
 import type { Endpoint } from "./endpoint.ts";
 import { gatheredBody, type Gathering } from "./gathered-body.ts";
 
 type Body = Record<string, unknown>;
 
-/** What is done to one request and its answer. Of a good answer the events are read. */
+/** Changes to one request and its response. Only the events of a successful response are parsed. */
 interface Exchange extends Gathering {
   readonly endpoint: Endpoint;
-  /** Fields of the request's body that take the place of the SDK's. */
+  /** Fields of the request's body that replace the SDK's. */
   readonly body: Body;
-  /** The response's headers are here. */
+  /** Called when the response's headers arrive. */
   readonly onHeaders: () => void;
 }
 

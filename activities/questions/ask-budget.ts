@@ -28,7 +28,7 @@ async function askBudget(deps: AgentDeps, scope: ActivityScope, input: AskBudget
   const isCost = limit === "cost";
   const used = isCost ? await spentUsd(db, session.id) : input.used;
   const of = isCost ? (session.config.limits.maxCostUsd ?? input.of) : input.of;
-  // Never for the limit that the run knows: it would come back at once.
+  // Never for a limit that the run already has: the question would return at once.
   if (used < of && of > input.of) return { kind: "raised", of };
   const reached = { ...input, used, of };
   const most = roomFor(deps.policy, reached);

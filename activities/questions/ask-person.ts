@@ -66,7 +66,7 @@ async function ask(deps: AgentDeps, scope: ActivityScope, input: RunToolInput): 
       inputHash: inputHash(call),
     });
     if (isNew) await appendEvents(tx, session.id, session.epoch, [askedEvent(question, scope.attempt)]);
-    // Of one that another run asked, what is left of its time.
+    // A question that an earlier run asked keeps the rest of its time.
     const expiresInMs = isNew ? expiryOf(asks, settings).expiresInMs : await timeLeftMs(tx, question);
     return { question, isTooMuch: isTooMuch >= settings.maxOpen, expiresInMs };
   });
@@ -119,7 +119,7 @@ interface Asks {
   readonly timeoutMs: number | undefined;
 }
 
-/** What a call asks; undefined if it asks nothing. */
+/** The question that a call asks; undefined if it asks none. */
 async function questionOf(db: Queryable, session: Session, call: ToolCallPart): Promise<Asks | undefined> {
   if (call.toolName === askUser.name) return asksUser(call);
   if (call.toolName === exitPlan.name)
@@ -146,7 +146,7 @@ function asksUser(call: ToolCallPart): Asks {
   };
 }
 
-/** What would be run, as far as a person has to see it. */
+/** The part of the call that a person needs to see before allowing it. */
 function inputText({ input }: ToolCallPart): string {
   const { command, ...more } = (input ?? {}) as Readonly<Record<string, unknown>>;
   if (typeof command !== "string") return JSON.stringify(input) ?? "";

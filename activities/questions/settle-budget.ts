@@ -1,6 +1,6 @@
 /**
- * Writes how a question about a limit ended. More money is the whole session's: its delegates and later runs have it too;
- * more steps are the run's.
+ * Writes how a question about a limit ended. A higher cost limit applies to the whole session, with its
+ * delegates and later runs; a higher step limit applies to the run.
  *
  * Idempotency key: the question's row, which ends once; the new limit follows from the input. Side effects: rows, an event.
  * Heartbeat: by timer. Retry class: Postgres. Cancel: none needed, it is short.
@@ -33,7 +33,7 @@ async function settleBudget(
   const session = await enterSession(deps, scope, { step, phase: "model", round });
   const settlement = cleanDeep(input.settlement, deps.sanitizer.clean) as Settlement;
   const asked = settlement.how === "answered" ? moreOf(limit, settlement.text) : undefined;
-  // The operator's policy may have become narrower while the question was open.
+  // The operator's policy may have become stricter while the question was open.
   const amount = asked === undefined ? undefined : Math.min(asked, roomFor(deps.policy, input));
   const of = amount === undefined || amount <= 0 ? undefined : raisedLimit(input, amount);
   await deps.store.db.transaction(async (tx) => {

@@ -1,6 +1,6 @@
 /**
- * Writes how a question ended: its row, and the result of its call, in one transaction. The answer is the one that the
- * workflow took; here it is only written down.
+ * Writes how a question ended: its row, and the result of its call, in one transaction. The workflow has
+ * already accepted the answer; this activity only stores it.
  *
  * Idempotency key: the question's row, which ends once. Side effects: rows, an event. Heartbeat: by timer. Retry class:
  * Postgres. Cancel: none needed, it is short.
@@ -55,14 +55,15 @@ async function settle(
     const { row, call } = await findAskedCall(tx, session.id, { step, index });
     const question = await findQuestion(tx, session.id, session.epoch, id);
     if (!question) throw fatal("NoSuchCall", `Session ${session.id} has no question ${id} in step ${step}.`);
+    const answered = { session, question, settlement, attempt: scope.attempt };
     if (question.kind === "egress") {
-      await settleEgress(tx, session, question, settlement, scope.attempt);
+      await settleEgress(tx, answered);
       return { kind: "result", facts: await endedBefore(tx, row, call) };
     }
     if (hasEnded(row)) return { kind: "result", facts: await endedBefore(tx, row, call) };
-    // The call runs again with it, and passes it to its server.
+    // The call runs again and passes the answer to its server.
     if (question.kind === "mcp") {
-      await noteAnswer(tx, session, question, settlement, scope.attempt);
+      await noteAnswer(tx, answered);
       return { kind: "noted", how: settlement.how };
     }
     const result = resultFor(question, settlement);
@@ -92,18 +93,22 @@ const keyOf = (session: Session, { id }: QuestionRow) => ({
   id,
 });
 
-/** Another question may be open, for which the session waits on. */
+/** The session keeps waiting if another question is open. */
 async function waitForOthers(tx: Queryable, { id }: Session): Promise<void> {
   if ((await openQuestions(tx, id)).length === 0) await setWaiting(tx, id, false);
 }
 
-/** Its row and its event, of an answer that is not a call's result. @returns whether the question was open */
+interface Answered {
+  readonly session: Session;
+  readonly question: QuestionRow;
+  readonly settlement: Settlement;
+  readonly attempt: number;
+}
+
+/** Writes the row and the event of an answer that is not a call's result. @returns whether the question was open */
 async function noteAnswer(
   tx: Queryable,
-  session: Session,
-  question: QuestionRow,
-  settlement: Settlement,
-  attempt: number,
+  { session, question, settlement, attempt }: Answered,
 ): Promise<boolean> {
   const isNew = await closeQuestion(tx, keyOf(session, question), closingOf(question, settlement));
   await waitForOthers(tx, session);
@@ -114,15 +119,10 @@ async function noteAnswer(
   return isNew;
 }
 
-/** Names for the rest of the session; the call that asked has its result already, so a notice informs the model. */
-async function settleEgress(
-  tx: Queryable,
-  session: Session,
-  question: QuestionRow,
-  settlement: Settlement,
-  attempt: number,
-): Promise<void> {
-  if (!(await noteAnswer(tx, session, question, settlement, attempt))) return;
+/** Opens names for the rest of the session. The call that asked already has its result, so a notice informs the model. */
+async function settleEgress(tx: Queryable, answered: Answered): Promise<void> {
+  if (!(await noteAnswer(tx, answered))) return;
+  const { session, question, settlement } = answered;
   if (settlement.how !== "allowed" && settlement.how !== "denied") return;
   const names = await namesToAsk(tx, { ...keyOf(session, question), step: question.step });
   if (settlement.how === "allowed")
@@ -138,7 +138,7 @@ async function settleEgress(
   );
 }
 
-/** The rule that asked is answered for the rest of the session. */
+/** Grants the rule that asked for the rest of the session. */
 async function grantRule(
   tx: Queryable,
   { session, call, step }: { readonly session: Session; readonly call: ToolCallPart; readonly step: number },
@@ -157,7 +157,7 @@ interface InHand {
   readonly events: readonly NewEvent[];
 }
 
-/** The call ends with this, as it would with what a tool gives. */
+/** Stores the call's result, as for a result that a tool returns. */
 async function giveResult(
   tx: Queryable,
   { session, row, call, events }: InHand,

@@ -7,7 +7,7 @@ import type { QuestionRow, QuestionStatus } from "../store/questions.ts";
 
 type Question = Pick<QuestionRow, "id" | "kind" | "defaultText">;
 
-/** What the call's result is; undefined if a person allowed the call, which then has one of its own. */
+/** The call's result; undefined if a person allowed the call, which then runs and produces its own. */
 export function resultFor(
   { kind, defaultText }: Question,
   end: Settlement,
@@ -41,7 +41,7 @@ export function resultFor(
   }
 }
 
-/** Of a plan every end is a result: there is no call behind it to run. */
+/** Every outcome of a plan is a result: there is no call to run afterwards. */
 function planResult(end: Settlement): { readonly outcome: ToolOutcome; readonly text: string } {
   const words = "text" in end && end.text !== undefined ? end.text : undefined;
   if (end.how === "allowed")
@@ -78,7 +78,7 @@ function withdrawnText(isApproval: boolean, why: keyof typeof WITHDRAWN): string
   return `${what}: ${WITHDRAWN[why]}.${then}`;
 }
 
-/** What its row keeps. */
+/** What the question's row stores. */
 export function closingOf(
   { defaultText }: Question,
   end: Settlement,

@@ -1,14 +1,14 @@
 /**
  * The one sanitizer for text (invariant 12): whatever enters the model, Postgres, Temporal or a log passes here. Pure.
- * Cleaned first, masked second, so that no terminal sequence hides a secret.
+ * Text is cleaned before it is masked, so that no terminal sequence can hide a secret.
  */
 import { cleanStream, cleanText, type TextStream } from "../contract/clean-text.ts";
 import { createMasker } from "./secret-mask.ts";
 
 export interface Sanitizer {
-  /** The text well-formed, free of controls and of every configured secret; never longer than it came. */
+  /** The text, well-formed and without control characters or any configured secret; never longer than the original. */
   readonly clean: (text: string) => string;
-  /** The same for text that comes in pieces: they give together what `clean` gives for the whole. */
+  /** The same for text in pieces: together the results equal `clean` of the whole text. */
   readonly stream: () => TextStream;
   /**
    * The part of a text between two places, masked by what the whole text shows: a secret that reaches over one of them is
@@ -18,8 +18,8 @@ export interface Sanitizer {
 }
 
 /**
- * @param secrets values that must never show; those under 8 characters are left alone, being words
- * @param made further ones, which came into being meanwhile: another list if it changed
+ * @param secrets values that must never be shown; those under 8 characters are ignored, because they may be words
+ * @param made returns secrets that were created later: a new array if they changed
  */
 export function createSanitizer(
   secrets: readonly string[],

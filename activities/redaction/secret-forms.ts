@@ -1,6 +1,6 @@
 /** The forms in which a secret may turn up in text. Pure. */
 
-/** Shorter values are words: masking them would spoil ordinary text. */
+/** Shorter values may be words; masking them would spoil ordinary text. */
 const MIN_SECRET_CHARS = 8;
 /** Shorter encodings of a secret's middle cannot be distinguished from chance. */
 const MIN_ENCODED_CHARS = 8;
@@ -43,7 +43,7 @@ function formsOf(value: string, bytes: Buffer): SecretForm[] {
     ...[...encoded].map((text): SecretForm => ({ units: Array.from(text, base64Unit), gap: "wrap" })),
     ...[...base32].map((text): SecretForm => ({ units: Array.from(text, base32Unit), gap: "wrap" })),
   ];
-  // What is left of a value that was mostly control characters is a word.
+  // A value that was mostly control characters may be only a word after cleaning.
   if (value.length < MIN_SECRET_CHARS) return forms;
   const points = Array.from(value);
   const literal = points.map((point) => [point]);
@@ -112,7 +112,7 @@ function base64Forms(bytes: Buffer, alphabet: "base64" | "base64url" = "base64")
 
 const BASE32 = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
 
-/** The same of base32, at each of its five alignments. */
+/** The same for base32, at each of its five alignments. */
 function base32Forms(bytes: Buffer): string[] {
   return [0, 1, 2, 3, 4].flatMap((before) => {
     let text = "";

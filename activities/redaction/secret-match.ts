@@ -1,13 +1,13 @@
-/** Whether a secret's form or a token stands at a place in a text, of which more may come. Pure. */
+/** Whether a secret's form or a token begins at a place in a text that may continue. Pure. */
 import type { Gap, SecretForm } from "./secret-forms.ts";
 import type { Run, TokenRule } from "./token-rules.ts";
 
-/** It does not stand there. */
+/** No match. */
 export const NO = -1;
-/** It may: what follows the text decides. */
+/** Undecided until more text arrives. */
 export const OPEN = -2;
 
-/** Source: what encoders put between two characters; more is another text. */
+/** In characters. Source: what encoders put between two characters; a longer gap means different text. */
 const MAX_GAP = { none: 0, invisible: 8, wrap: 24, separators: 8 } as const;
 const MAX_BACKSLASHES = 16;
 
@@ -15,7 +15,7 @@ const BACKSLASH = 0x5c;
 const INVISIBLE =
   "\n\r\u00ad\u034f\u061c\u180e\u200b\u200c\u200d\u200e\u200f\u2060\u2061\u2062\u2063\u2064\ufeff\u2400";
 const SEPARATORS = " \t\n\r:,;.-_|%$xX\\";
-/** What a gap of each kind may begin with. */
+/** The characters that a gap of each kind may begin with. */
 export const GAP_STARTS: Readonly<Record<Gap, string>> = {
   none: "",
   invisible: INVISIBLE,
@@ -23,24 +23,24 @@ export const GAP_STARTS: Readonly<Record<Gap, string>> = {
   separators: `${SEPARATORS}0`,
 };
 
-/** A form that was made ready for being looked for. */
+/** A form compiled for matching. */
 export interface Pattern {
   readonly units: readonly Unit[];
   readonly gap: Gap;
 }
 
-/** The spellings of a unit by what they begin with. */
+/** The spellings of a unit, grouped by their first character. */
 interface Unit {
   readonly first: number;
   /** Characters that stand for themselves. */
   readonly chars: readonly number[];
   /** Longer spellings, in lower case. */
   readonly long: readonly string[];
-  /** The same, behind a run of backslashes, which is left out here. */
+  /** Spellings that begin with backslashes, without these. */
   readonly escaped: readonly string[];
 }
 
-/** Equal units, of which a long secret has many, are one. */
+/** Equal units share one object: a long secret has many of them. */
 export function createCompiler(): (form: SecretForm) => Pattern {
   const known = new Map<string, Unit>();
   const compile = (spellings: readonly string[]): Unit => {
@@ -134,7 +134,9 @@ function afterBackslashes(text: string, at: number): number {
 function afterGap(gap: Gap, text: string, at: number, whole: boolean): number {
   let end = at;
   while (end - at < MAX_GAP[gap]) {
-    const next = afterSeparator(gap, text, end, end > at, whole);
+    // In a wrapped text, blanks belong to the gap only after a line's end.
+    const isIndent = gap === "wrap" && end > at && /[ \t]/.test(text.charAt(end));
+    const next = isIndent ? end + 1 : afterSeparator(gap, text, end, whole);
     if (next < 0) return next;
     if (next === end) break;
     end = next;
@@ -142,19 +144,33 @@ function afterGap(gap: Gap, text: string, at: number, whole: boolean): number {
   return end;
 }
 
-/** @param inside whether the gap has begun: blanks belong to a line's end only behind it */
-function afterSeparator(gap: Gap, text: string, at: number, inside: boolean, whole: boolean): number {
-  const char = text.charAt(at);
-  if (char === "" || gap === "none") return at;
-  if (gap === "invisible") return INVISIBLE.includes(char) ? at + 1 : at;
-  if (gap === "separators") {
-    if (SEPARATORS.includes(char)) return at + 1;
-    // `0x` in front of the next byte.
-    if (char !== "0") return at;
-    if (at + 1 === text.length && !whole) return OPEN;
-    return text.charAt(at + 1).toLowerCase() === "x" ? at + 2 : at;
+function afterSeparator(gap: Gap, text: string, at: number, whole: boolean): number {
+  if (at >= text.length) return at;
+  switch (gap) {
+    case "none":
+      return at;
+    case "invisible":
+      return INVISIBLE.includes(text.charAt(at)) ? at + 1 : at;
+    case "separators":
+      return afterByteSeparator(text, at, whole);
+    case "wrap":
+      return afterLineEnd(text, at, whole);
   }
-  if (char === "\n" || char === "\r" || (inside && (char === " " || char === "\t"))) return at + 1;
+}
+
+function afterByteSeparator(text: string, at: number, whole: boolean): number {
+  const char = text.charAt(at);
+  if (SEPARATORS.includes(char)) return at + 1;
+  // `0x` in front of the next byte.
+  if (char !== "0") return at;
+  if (at + 1 === text.length && !whole) return OPEN;
+  return text.charAt(at + 1).toLowerCase() === "x" ? at + 2 : at;
+}
+
+/** A line's end, or its escape in a string: `\n` behind any number of backslashes. */
+function afterLineEnd(text: string, at: number, whole: boolean): number {
+  const char = text.charAt(at);
+  if (char === "\n" || char === "\r") return at + 1;
   if (char !== "\\") return at;
   const after = afterBackslashes(text, at);
   if (after === text.length && !whole) return OPEN;
@@ -165,7 +181,7 @@ function afterSeparator(gap: Gap, text: string, at: number, inside: boolean, who
 export interface TokenMatch {
   /** Where it ends; `NO` or `OPEN`. One that reaches the text's end may continue: see `goesOn`. */
   readonly end: number;
-  /** Where the value begins: what stands in front of it stays readable. */
+  /** Where the value begins: the text before it stays readable. */
   readonly from: number;
 }
 
@@ -175,9 +191,9 @@ export function matchToken(rule: TokenRule, text: string, at: number, whole: boo
   let from = at;
   for (const [index, part] of rule.parts.entries()) {
     if (index === rule.shown) from = end;
-    if (typeof part === "string") end = matchLiteral(part, rule.caseless, text, end, whole);
+    if (typeof part === "string") end = matchLiteral({ part, caseless: rule.caseless }, text, end, whole);
     else {
-      // The last run has its mask as soon as it is long enough, however long it becomes.
+      // The last run is masked as soon as it is long enough, however long it becomes.
       const enough = index === rule.parts.length - 1 ? part.min : part.max;
       end = matchRun(part, text, end, whole ? 0 : enough);
     }
@@ -186,24 +202,29 @@ export function matchToken(rule: TokenRule, text: string, at: number, whole: boo
   return { end, from };
 }
 
-function matchLiteral(literal: string, caseless: boolean, text: string, at: number, whole: boolean): number {
-  for (let index = 0; index < literal.length; index += 1) {
-    if (at + index >= text.length) return whole ? NO : OPEN;
-    const code = text.charCodeAt(at + index);
-    const wanted = literal.charCodeAt(index);
-    if (caseless ? lower(code) !== lower(wanted) : code !== wanted) return NO;
-  }
-  return at + literal.length;
+interface Literal {
+  readonly part: string;
+  readonly caseless: boolean;
 }
 
-/** @param enough so many characters settle it if the text ends inside the run */
+function matchLiteral({ part, caseless }: Literal, text: string, at: number, whole: boolean): number {
+  for (let index = 0; index < part.length; index += 1) {
+    if (at + index >= text.length) return whole ? NO : OPEN;
+    const code = text.charCodeAt(at + index);
+    const wanted = part.charCodeAt(index);
+    if (caseless ? lower(code) !== lower(wanted) : code !== wanted) return NO;
+  }
+  return at + part.length;
+}
+
+/** @param enough length from which a run that reaches the text's end is a match */
 function matchRun(run: Run, text: string, at: number, enough: number): number {
   const length = runLength(run, text, at);
   if (at + length === text.length && length < enough) return OPEN;
   return length < run.min ? NO : at + length;
 }
 
-/** How many characters at the beginning of `text` continue a token that ended where the text before did. */
+/** How many characters at the beginning of `text` continue a token that reached the end of the preceding text. */
 export function goesOn(run: Run, text: string): number {
   return runLength(run, text, 0);
 }
@@ -215,7 +236,7 @@ function runLength({ chars, max }: Run, text: string, at: number): number {
   return end - at;
 }
 
-/** An ASCII letter's small form. */
+/** The code of an ASCII letter in lower case. */
 function lower(code: number): number {
   return code >= 0x41 && code <= 0x5a ? code | 0x20 : code;
 }

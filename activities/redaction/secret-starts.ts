@@ -1,10 +1,10 @@
-/** Where in a text a secret may begin, by two characters at a time: nearly all places are passed at one look-up. Pure. */
+/** Finds where in a text a secret may begin, by pairs of characters: one look-up rules out nearly every place. Pure. */
 import type { SecretForm } from "./secret-forms.ts";
 import { createCompiler, GAP_STARTS, type Pattern } from "./secret-match.ts";
 import { TOKEN_RULES, type TokenRule } from "./token-rules.ts";
 
 export interface SecretStarts {
-  /** The first place from `from` on where something may begin; the text's length if there is none. */
+  /** The first place at or after `from` where a secret may begin; the text's length if there is none. */
   next(text: string, from: number): number;
   patternsAt(text: string, at: number): readonly Pattern[];
   rulesAt(text: string, at: number): readonly TokenRule[];
@@ -59,7 +59,7 @@ export function createStarts(forms: readonly SecretForm[]): SecretStarts {
   };
 }
 
-/** Characters beyond Latin-1 share a place; no text that is searched has a NUL. */
+/** Characters beyond Latin-1 share a place; searched text contains no NUL. */
 function bucket(code: number): number {
   return code > 0xff ? 0 : code;
 }

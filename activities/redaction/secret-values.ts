@@ -8,7 +8,7 @@ export function secretsOf(environment: Readonly<Record<string, string | undefine
   for (const [name, value] of Object.entries(environment)) {
     if (!value) continue;
     if (SECRET_NAME.test(name)) secrets.add(value);
-    // Such addresses hold a token in their path.
+    // Such addresses contain a token in their path.
     if (name === "LONGHAUL_NOTIFY_URL") secrets.add(value);
     // Of one host, and perhaps with a user's name in front.
     if (name.startsWith("LONGHAUL_GIT_TOKEN")) secrets.add(value).add(value.slice(value.indexOf(":") + 1));

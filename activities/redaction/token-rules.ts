@@ -10,10 +10,10 @@ export interface Run {
 export interface TokenRule {
   /** Literals (without regard to ASCII case if `caseless`) and runs, one after the other; the last may be endless. */
   readonly parts: readonly (string | Run)[];
-  /** So many parts stay readable: the name in front of a value. */
+  /** How many leading parts stay readable: the name before a value. */
   readonly shown: number;
   readonly caseless: boolean;
-  /** It begins where no word continues: `task-…` holds no `sk-` token. */
+  /** Whether the token must begin at the start of a word: `task-…` contains no `sk-` token. */
   readonly atWord: boolean;
 }
 
@@ -33,7 +33,7 @@ function token(prefix: string, chars: RegExp, min: number): TokenRule {
   return { parts: [prefix, run(chars, min)], shown: 0, caseless: false, atWord: true };
 }
 
-/** A value that only what stands in front of it tells to be a secret. */
+/** A value that only the text before it identifies as a secret. */
 function named(name: readonly (string | Run)[], value: Run): TokenRule {
   return { parts: [...name, value], shown: name.length, caseless: true, atWord: false };
 }

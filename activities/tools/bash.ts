@@ -70,7 +70,7 @@ async function runBash(given: z.infer<typeof input>, context: ToolContext): Prom
     ...(given.background === true ? {} : { timeoutMs }),
   };
   if (given.background === true) return startedInBackground(before ?? (await sandbox.start(command)));
-  const state = await endOf(sandbox, command, before, timeoutMs, context);
+  const state = await endOf({ sandbox, command, before, timeoutMs }, context);
   if (state === undefined) return interruptedBefore(context.signal);
   if (state.kind === "lost") return unknownEnd(given, sandbox, state);
   const output = await outputOf(sandbox, state, context.limits.maxChars);
@@ -97,12 +97,17 @@ async function tellProgress(
   onProgress(bytes, lastWholeLine(new TextDecoder().decode(tail), from === 0));
 }
 
+interface Execution {
+  readonly sandbox: Sandbox;
+  readonly command: SandboxCommand;
+  /** The state that an earlier attempt left it in. */
+  readonly before: CommandState | undefined;
+  readonly timeoutMs: number;
+}
+
 /** @returns undefined if the abort came before the command began */
 async function endOf(
-  sandbox: Sandbox,
-  command: SandboxCommand,
-  before: CommandState | undefined,
-  timeoutMs: number,
+  { sandbox, command, before, timeoutMs }: Execution,
   context: ToolContext,
 ): Promise<CommandState | undefined> {
   const { signal } = context;

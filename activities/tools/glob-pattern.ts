@@ -1,3 +1,12 @@
+/** A piece of a glob at the beginning of what is left of it. */
+interface Piece {
+  readonly source: string;
+  /** Characters of the glob. */
+  readonly length: number;
+  /** 1 if a group opens here, -1 if one closes. */
+  readonly nesting?: 1 | -1;
+}
+
 /**
  * A glob as ripgrep reads it, as a regular expression over relative paths. Pure. A pattern without a slash matches in
  * any folder; `*` and `?` stay within a name, `**` does not; `[…]` and `{a,b}` as in a shell.
@@ -7,41 +16,45 @@ export function globToRegExp(glob: string): RegExp {
   const start = glob.includes("/") ? "^" : "(?:^|/)";
   let source = "";
   let depth = 0;
-  for (let index = 0; index < anchored.length; index += 1) {
-    const char = anchored[index] ?? "";
-    const rest = anchored.slice(index);
-    if (rest.startsWith("**/")) {
-      source += "(?:[^/]+/)*";
-      index += 2;
-    } else if (rest.startsWith("**")) {
-      source += ".*";
-      index += 1;
-    } else if (char === "*") {
-      source += "[^/]*";
-    } else if (char === "?") {
-      source += "[^/]";
-    } else if (char === "[" && /^\[[!^]?\]?[^\]/]+\]/.test(rest)) {
-      const set = /^\[([!^]?)(\]?[^\]/]+)\]/.exec(rest);
-      source += `[${set?.[1] === "" ? "" : "^"}${(set?.[2] ?? "").replace(/[\\\]^]/g, "\\$&")}]`;
-      index += (set?.[0].length ?? 1) - 1;
-    } else if (char === "{" && rest.includes("}")) {
-      source += "(?:";
-      depth += 1;
-    } else if (char === "}" && depth > 0) {
-      source += ")";
-      depth -= 1;
-    } else if (char === "," && depth > 0) {
-      source += "|";
-    } else if (char === "\\" && index + 1 < anchored.length) {
-      index += 1;
-      source += escape(anchored[index] ?? "");
-    } else {
-      source += escape(char);
-    }
+  let at = 0;
+  while (at < anchored.length) {
+    const rest = anchored.slice(at);
+    const piece = wildcard(rest) ?? set(rest) ?? alternative(rest, depth) ?? literal(rest);
+    source += piece.source;
+    depth += piece.nesting ?? 0;
+    at += piece.length;
   }
   return new RegExp(`${start}${source}${")".repeat(depth)}$`, "s");
 }
 
-function escape(char: string): string {
-  return /[\\^$.*+?()[\]{}|/]/.test(char) ? `\\${char}` : char;
+function wildcard(rest: string): Piece | undefined {
+  if (rest.startsWith("**/")) return { source: "(?:[^/]+/)*", length: 3 };
+  if (rest.startsWith("**")) return { source: ".*", length: 2 };
+  if (rest.startsWith("*")) return { source: "[^/]*", length: 1 };
+  return rest.startsWith("?") ? { source: "[^/]", length: 1 } : undefined;
+}
+
+function set(rest: string): Piece | undefined {
+  const found = /^\[([!^]?)(\]?[^\]/]+)\]/.exec(rest);
+  if (found === null) return undefined;
+  const [whole, negation, members = ""] = found;
+  const escaped = members.replace(/[\\\]^]/g, "\\$&");
+  return { source: `[${negation === "" ? "" : "^"}${escaped}]`, length: whole.length };
+}
+
+/** `{a,b}`. @param depth of the groups that are open */
+function alternative(rest: string, depth: number): Piece | undefined {
+  if (rest.startsWith("{") && rest.includes("}")) return { source: "(?:", length: 1, nesting: 1 };
+  if (depth === 0) return undefined;
+  if (rest.startsWith("}")) return { source: ")", length: 1, nesting: -1 };
+  return rest.startsWith(",") ? { source: "|", length: 1 } : undefined;
+}
+
+function literal(rest: string): Piece {
+  const isEscaped = rest.startsWith("\\") && rest.length > 1;
+  const char = rest.charAt(isEscaped ? 1 : 0);
+  return {
+    source: /[\\^$.*+?()[\]{}|/]/.test(char) ? `\\${char}` : char,
+    length: isEscaped ? 2 : 1,
+  };
 }

@@ -1,4 +1,4 @@
-/** Where a compaction cuts: what stays word for word, what a summary replaces. Pure: no clock, no I/O. */
+/** Where a compaction cuts: which messages stay verbatim and which a summary replaces. Pure: no clock, no I/O. */
 import type { StoredMessage } from "../contract/message.ts";
 import { shownTokens } from "./view.ts";
 
@@ -20,9 +20,9 @@ export interface CutOptions {
 }
 
 export interface Cut {
-  /** What is replaced, in view order, earlier summaries included. */
+  /** Messages that are replaced, in view order, earlier summaries included. */
   readonly replaced: readonly StoredMessage[];
-  /** What stays word for word, in view order. */
+  /** Messages that stay verbatim, in view order. */
   readonly kept: readonly StoredMessage[];
   /** The newest earlier summary: it is folded into the next. */
   readonly previous: StoredMessage | undefined;
@@ -119,7 +119,7 @@ function keptUserRows(
   for (const row of older.filter((each) => each.kind === "guidance").toReversed()) {
     const tokens = shownTokens(row);
     room -= tokens;
-    // What was said last is the agent's current order: a tight budget must not take it.
+    // The last message is the agent's current task: a tight budget must not remove it.
     if (room < 0 && !(row === newest && tokens <= newestUserTokens)) break;
     kept.push(row);
   }

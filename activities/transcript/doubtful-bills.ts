@@ -7,7 +7,7 @@ export interface JudgedCall {
   readonly actual: number;
 }
 
-/** So many in a row: one bill may be an accident. Source: ours. */
+/** Number of calls in a row that are judged: a single figure may be an accident. Source: ours. */
 export const JUDGED_CALLS = 4;
 /** Growth of a conversation over these calls from which a bill that does not grow says something. Source: ours, a short tool result a call. */
 const MIN_GROWTH_TOKENS = 1_000;
@@ -26,7 +26,7 @@ export function areDoubtful(calls: readonly JudgedCall[]): boolean {
   let expected = 0;
   for (const [index, { estimated }] of judged.slice(0, -1).entries()) {
     const before = judged[index + 1]?.actual ?? estimated;
-    // It shrank between the two, as after a compaction: the next calls will show.
+    // The conversation shrank between the two calls, as after a compaction: wait for the next calls.
     if (estimated < before) return false;
     expected += estimated - before;
   }

@@ -1,17 +1,17 @@
-/** Which old tool results may be hidden (requirement 4.3); when they are is for contract/prune-due.ts to say. Pure. */
+/** Which old tool results may be hidden (requirement 4.3); contract/prune-due.ts decides when. Pure. */
 import type { Budget } from "../contract/budget.ts";
 import type { StoredMessage } from "../contract/message.ts";
 import { tokensSaved } from "./view.ts";
 
-/** Results that stay readable: small, and the model steers by them. */
+/** Tools whose results stay readable: they are small, and the model relies on them. */
 const PROTECTED_TOOLS: ReadonlySet<string> = new Set(["todo", "ask_user"]);
 /** User turns whose results are spared longer. Source: OpenCode. */
 const PROTECTED_TURNS = 2;
-/** A result this small gains nothing by a placeholder with its handle. */
+/** Replacing a result this small by a placeholder with its handle would save nothing. */
 const PLACEHOLDER_TOKENS = 32;
 
 export interface PrunePlan {
-  /** Sequences of the rows to mark; empty if it does not pay. */
+  /** Sequences of the rows to mark; empty if pruning would save too little. */
   readonly sequences: readonly number[];
   readonly savedTokens: number;
 }

@@ -41,7 +41,7 @@ export class FileRefusals implements Refusals {
   }
 }
 
-/** Each file once, however often it is in view. */
+/** Each file once, even if it occurs several times. */
 function leftOut(
   refused: ReadonlyMap<FilePart, string>,
   isNew: (file: FilePart) => boolean = () => false,
@@ -62,12 +62,12 @@ type Asked =
 
 const ABOUT_FILES = /image|inline_data|picture|\bpdfs?\b|\bdocuments?\b|\bmedia\b|\bfiles?\b|\bvision\b/i;
 
-/** @throws what is not about a file */
+/** @throws errors that are not about a file */
 async function firstRefusal(ask: () => Promise<ModelAnswer>): Promise<Asked> {
   try {
     return { answer: await ask() };
   } catch (error) {
-    // A proxy's limit of bytes: files are most of them.
+    // A proxy's size limit: files are most of a request's bytes.
     const isTooLarge = error instanceof ModelError && error.status === 413;
     if (!isTooLarge && !isRefusal(error)) throw error;
     const { text, code, param = "" } = readErrorFacts(error.cause);

@@ -1,4 +1,4 @@
-/** What providers refused lately, for this process: by who refused it and what it was. */
+/** This process's record of recent refusals, by provider and by the part that was refused. */
 import { createHash } from "node:crypto";
 import type { Endpoint } from "../endpoint.ts";
 import type { ModelAnswer, ModelRequest } from "../model.ts";
@@ -14,7 +14,7 @@ export interface Refusals {
   ask(request: ModelRequest, endpoint: Endpoint, ask: Ask): Promise<ModelAnswer>;
 }
 
-/** After it what was refused is tried again: a refused request costs nothing but its time. Source: ours. */
+/** After this time a refused part is tried again: a refused request costs only time. Source: ours. */
 const AN_HOUR_MS = 3_600_000;
 
 type Place = Pick<Endpoint, "baseUrl" | "modelId">;

@@ -44,7 +44,7 @@ async function askWithout(request: ModelRequest, out: readonly ToolSpec[], ask: 
   return { ...answer, refusedTools: out.map(({ name }) => name) };
 }
 
-/** @throws what is no refusal */
+/** @throws errors that are not refusals */
 async function refusalOf(ask: () => Promise<ModelAnswer>): Promise<ModelError | { answer: ModelAnswer }> {
   try {
     return { answer: await ask() };

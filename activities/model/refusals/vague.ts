@@ -1,4 +1,4 @@
-/** Refusals that say nothing of what they are about. Pure. */
+/** Refusals that do not say what they are about. Pure. */
 
 /**
  * Source: reports on images and MCP tools. Google, "Request contains an invalid argument."; Moonshot, "Invalid request."; xAI,

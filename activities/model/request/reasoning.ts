@@ -1,4 +1,4 @@
-/** What of an answer's reasoning goes back, and how: to who made it, in the form its wire has. Pure. */
+/** Which reasoning is sent back: only to the model that made it, in its wire's form. Pure. */
 import type { AssistantPart, ProviderData, ReasoningPart } from "../../contract/message.ts";
 import type { ModelTarget } from "../../config/model-target.ts";
 import type { WireRules } from "./wire-rules.ts";
@@ -28,7 +28,7 @@ function reasoningFacts(part: Pick<ReasoningPart, "providerOptions">): {
   };
 }
 
-/** Whether a part without words is worth keeping: it has something that its provider wants back. */
+/** Whether a part without text must be kept because its provider needs its data back. */
 export function carriesData({ providerOptions }: Pick<ReasoningPart, "providerOptions">): boolean {
   return (
     reasoningFacts(providerOptions ? { providerOptions } : {}).encrypted ||
@@ -114,7 +114,7 @@ export function reasoningFields(parts: readonly ReasoningPart[]): Record<string,
   };
 }
 
-/** A part's provider data for a target: another model's stays at home. */
+/** A part's provider data for a target; data of other models is left out. */
 export function dataFor(
   { providerOptions }: Pick<AssistantPart, "providerOptions">,
   { model }: ReasoningTarget,
@@ -123,7 +123,7 @@ export function dataFor(
   return origin === undefined || origin === model ? providerOptions : undefined;
 }
 
-/** Anthropic refuses a request with a text of blanks alone, wherever it stands. */
+/** Anthropic refuses a request that contains a text of blanks alone. */
 export const isBlank = (text: string): boolean => text.trim() === "";
 
 function isFilled(value: unknown): boolean {

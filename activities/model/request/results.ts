@@ -15,7 +15,7 @@ export function toUserPart(part: UserPart, detail: ImageDetail): { type: "text";
   return part.type === "text" ? { type: "text", text: part.text } : toFile(part, detail);
 }
 
-/** The detail of an image is said in any case: OpenAI's schema requires it, and vLLM insists. */
+/** The image detail is always given: OpenAI's schema requires it, and vLLM enforces that. */
 function toFile(part: FilePart, detail: ImageDetail): SdkFile {
   const match = /^data:[^,]*?;base64,/.exec(cutChars(part.data, 200));
   return {
@@ -75,7 +75,7 @@ function toToolResult(
   };
 }
 
-/** A name no provider refuses: models sometimes add stray tokens to one, and it is sent back with the history. */
+/** A name that no provider refuses: models sometimes add stray tokens, and the name is sent back with the history. */
 export function safeToolName(name: string): string {
   const safe = cutChars(name.replaceAll(/[^a-zA-Z0-9_-]/g, "_"), 64);
   // The SDK looks names up in an object: that of one of JavaScript's own properties comes out as no text.

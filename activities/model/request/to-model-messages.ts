@@ -1,4 +1,4 @@
-/** Our transcript in the AI SDK's words, such that the server it goes to accepts it. Pure. */
+/** Our transcript as the AI SDK's messages, in a form that the target server accepts. Pure. */
 import type { AssistantPart, Message, ReasoningPart, ToolResultPart } from "../../contract/message.ts";
 import type { ModelTarget } from "../../config/model-target.ts";
 import { callIds } from "./call-ids.ts";
@@ -100,7 +100,7 @@ function toAssistant(
   ];
 }
 
-/** Of calls made together, Gemini signs the first. */
+/** Gemini signs only the first of the calls that it makes together. */
 function signed(content: readonly AssistantPart[]): AssistantPart[] {
   const first = content.findIndex((part) => part.type === "tool-call");
   return content.map((part, index) =>

@@ -1,4 +1,4 @@
-/** What a request may look like for a server: what its wire allows, overlaid by what is known of the provider. Pure. */
+/** The rules for requests to a server: those of its wire, overridden by the provider's. Pure. */
 import type { Api, ModelTarget, WireOptions } from "../../config/model-target.ts";
 
 type Settled = { readonly [Name in keyof WireOptions]-?: Exclude<WireOptions[Name], undefined> };
@@ -8,11 +8,11 @@ export interface WireRules extends Settled {
   readonly schemas: "full" | "google" | "moonshot";
   /** Calls need Google's signature of the thought behind them. */
   readonly thoughtSignatures: boolean;
-  /** Calls are refused without the thoughts behind them, whoever made them. */
+  /** Calls without their reasoning are refused, whichever model made them. */
   readonly needsReasoning: boolean;
 }
 
-/** What most wires have in common. */
+/** Rules that most wires share. */
 const COMMON: WireRules = {
   sendReasoning: "native",
   callIds: "safe",

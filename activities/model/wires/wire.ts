@@ -1,4 +1,4 @@
-/** How a wire is spoken: which package asks, with what settings. */
+/** A wire: the package that sends its requests, and the settings for it. */
 import type { ProviderModel } from "../provider-model.ts";
 import type { ModelTarget } from "../../config/model-target.ts";
 import type { Endpoint } from "../endpoint.ts";

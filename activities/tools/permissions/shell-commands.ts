@@ -72,8 +72,15 @@ function partText(part: NonNullable<Word["parts"]>[number]): string {
   }
 }
 
-/** Programs that start another: their options with a value, and how many words come before the other's name. */
-const WRAPPERS: Readonly<Record<string, { readonly values: string; readonly words?: number }>> = {
+interface Wrapper {
+  /** Its options that take a value. */
+  readonly values: string;
+  /** How many words come before the other program's name. */
+  readonly words?: number;
+}
+
+/** Programs that start another one. */
+const WRAPPERS: Readonly<Record<string, Wrapper>> = {
   sudo: { values: "ughpCrtTUDR" },
   doas: { values: "uC" },
   env: { values: "uC" },
@@ -107,15 +114,14 @@ function run(words: readonly string[], found: Found, depth: number): void {
     found.isSure = false;
   const name = program.slice(program.lastIndexOf("/") + 1);
   const wrapper = Object.hasOwn(WRAPPERS, name) ? WRAPPERS[name] : undefined;
-  if (wrapper !== undefined) return runWrapped(name, wrapper, rest, found, depth);
+  if (wrapper !== undefined) return runWrapped({ name, ...wrapper }, rest, found, depth);
   if (SHELLS.has(name)) return runShell(rest, found, depth);
   if (name === "eval") return readSure(rest.join(" "), found, depth);
   if (name === "find") runFound(rest, found, depth);
 }
 
 function runWrapped(
-  name: string,
-  { values, words = 0 }: NonNullable<(typeof WRAPPERS)[string]>,
+  { name, values, words = 0 }: Wrapper & { readonly name: string },
   rest: readonly string[],
   found: Found,
   depth: number,
