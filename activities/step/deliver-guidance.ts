@@ -31,11 +31,16 @@ import { hasMessage, insertMessage, lockRun, takeSequences, type MessageMeta } f
 /** Parked messages that are looked at for one step: of the shortest, reading more would bring nothing. */
 const MAX_MESSAGES = 500;
 
+interface GuidanceRequest {
+  readonly input: ModelStepInput;
+  /** The most tokens of messages that one step takes; the rest is parked, in order, for the next step. */
+  readonly roomTokens: number;
+}
+
 /**
  * Stores drained messages as one, with the notice about the sandbox in front of them and our own note behind them.
  * Idempotent by the messages' ids: a second attempt, and the same step after an interrupt or a compaction, find stored
  * what they bring and add only what is new. Parked messages are older, so they come first.
- * @param roomTokens what one step takes of the queue, in tokens; the rest is parked, in order, for the next one
  * @returns how many messages wait for the next step
  * @throws Superseded (fatal), with nothing stored, if a newer run has the session
  */
@@ -43,8 +48,7 @@ export async function deliverGuidance(
   deps: { readonly store: Store; readonly sanitizer: Sanitizer },
   scope: Pick<ActivityScope, "runId">,
   session: Pick<Session, "id" | "epoch" | "sandboxNotice" | "hasWaiting" | "config">,
-  input: ModelStepInput,
-  roomTokens: number,
+  { input, roomTokens }: GuidanceRequest,
 ): Promise<number> {
   const isSaid = input.guidance.length > 0 || input.parked === true || session.hasWaiting;
   if (!isSaid && !input.note && !session.sandboxNotice) return 0;
@@ -61,7 +65,7 @@ export async function deliverGuidance(
       await add({ slot: (sequence) => `notice:${sequence}`, kind: "notice", content });
     }
     const { taken, left, wait } = isSaid
-      ? await takeWaiting(tx, deps.sanitizer, { sessionId, epoch }, input, roomTokens)
+      ? await takeWaiting(tx, deps.sanitizer, { sessionId, epoch }, { input, roomTokens })
       : NOTHING_TAKEN;
     await announceQueued(tx, { sessionId, epoch, step }, queuedOf([...taken.items, ...left]));
     const merged = coalesce(taken.items);
@@ -120,8 +124,7 @@ async function takeWaiting(
   tx: Queryable,
   sanitizer: Sanitizer,
   at: { readonly sessionId: string; readonly epoch: number },
-  input: ModelStepInput,
-  roomTokens: number,
+  { input, roomTokens }: GuidanceRequest,
 ): Promise<Taken> {
   const { sessionId } = at;
   // What an older worker carried may be unclean still: ids and names too go to Postgres.

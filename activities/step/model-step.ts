@@ -51,7 +51,10 @@ async function modelStep(
   const prefix = prefixOf(session, deps.tools);
   const budget = budgetOf(session.config, prefix.tokens);
   // What compaction keeps word for word of a person's messages is what one step takes of them.
-  const parked = await deliverGuidance(deps, scope, session, input, budget.userTokens);
+  const parked = await deliverGuidance(deps, scope, session, {
+    input,
+    roomTokens: budget.userTokens,
+  });
   const outcome = await takeStep({ deps, scope, session, input }, { prefix, budget, batch });
   const { model } = session.config;
   const isSwitched = input.model !== undefined && input.model !== model;

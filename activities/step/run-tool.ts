@@ -27,7 +27,7 @@ import { createFolderNotes, openedSkill, type FoundNotes } from "./folder-notes.
 import { resultEvent } from "../store/call-events.ts";
 import { endedBefore, hasEnded, hashOf } from "./ended-call.ts";
 import { NEEDS_APPROVAL, refusalOf } from "./refused-call.ts";
-import { keepWhole } from "./store-full-output.ts";
+import { storeFullOutput } from "./store-full-output.ts";
 import type { Session } from "../store/sessions.ts";
 import { findAskedCall, noSuchCall } from "../store/asked-call.ts";
 import { commitResult } from "../store/commit-step.ts";
@@ -198,7 +198,7 @@ async function store(
 ): Promise<ToolFacts> {
   const { session, call, row, fence, durationMs, notes } = done;
   if (result.truncated && result.whole)
-    await keepWhole(deps, session.id, callKey(row), result.whole.pieces());
+    await storeFullOutput(deps, { sessionId: session.id, handle: callKey(row) }, result.whole.pieces());
   const part: ToolResultPart = {
     type: "tool-result",
     toolCallId: call.toolCallId,

@@ -80,11 +80,18 @@ export async function storeAnswer(step: StepContext, answer: ModelAnswer): Promi
   const tokenRatio =
     input.wrapUp || wasAskedForLess(answer)
       ? step.tokenRatio
-      : await learnFrom(deps.store.db, session.config.model, step.tokenRatio, size.pureTokens, believed);
+      : await learnFrom(deps.store.db, session.config.model, step.tokenRatio, {
+          estimatedTokens: size.pureTokens,
+          usage: believed,
+        });
   // What comes from now on is estimated by what this bill has taught, here as in every display.
   const measure = { ...step.measure, ratio: tokenRatio?.ratio ?? step.measure.ratio };
   return {
-    ...facts(step, calls, answer.finish, usage, nextContext({ ...step, measure }, row)),
+    ...answered(step, calls, {
+      finish: answer.finish,
+      usage,
+      context: nextContext({ ...step, measure }, row),
+    }),
     ...(await mismatchOf(step, content, answer.finish)),
     ...costFacts(spent && (await withLost(step, spent)), bill.costUsd),
   };
@@ -160,7 +167,11 @@ export async function answerFacts(step: StepContext, paid: StoredMessage): Promi
   const calls = callsOf(paid.role === "assistant" ? paid.content : []);
   const spent = await spentWith(step, 0);
   return {
-    ...facts(step, calls, stored?.finish ?? "stop", { ...NO_USAGE, ...paid.usage }, context),
+    ...answered(step, calls, {
+      finish: stored?.finish ?? "stop",
+      usage: { ...NO_USAGE, ...paid.usage },
+      context,
+    }),
     ...(await mismatchOf(step, paid.role === "assistant" ? paid.content : [], stored?.finish ?? "stop")),
     ...(spent === undefined ? {} : { costUsd: spent.after }),
   };
@@ -257,12 +268,14 @@ function nextContext(
   return contextSizeOf([...rows, row], measure);
 }
 
-function facts(
+function answered(
   step: StepContext,
   calls: readonly ToolCallPart[],
-  finish: string,
-  usage: StepUsage,
-  context: ContextSize,
+  {
+    finish,
+    usage,
+    context,
+  }: { readonly finish: string; readonly usage: StepUsage; readonly context: ContextSize },
 ): Extract<StepOutcome, { kind: "answered" }> {
   const { input, output, cached, reasoning } = usage;
   return {

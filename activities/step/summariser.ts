@@ -84,7 +84,12 @@ export function createSummariser(summariser: SummariserDeps): Summarise {
       throw translated(error, scope.attempt - scope.waits);
     }
     later(bill(request, answer));
-    later(learnFrom(deps.store.db, target.model, tokenRatio, request.tokens, answer.usage));
+    later(
+      learnFrom(deps.store.db, target.model, tokenRatio, {
+        estimatedTokens: request.tokens,
+        usage: answer.usage,
+      }),
+    );
     return rawAnswer(answer, (text) => deps.sanitizer.clean(text));
   };
 }
