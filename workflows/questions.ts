@@ -20,7 +20,7 @@ import { perform } from "./proxies.ts";
 import { announceStop } from "./stops.ts";
 import { hasNewVersion } from "./versions.ts";
 
-/** Takes an answer, or says why it is not taken, in words for who sent it. */
+/** Takes an answer, or returns why it is refused, as a text for its sender. */
 export async function takeAnswer({ asking }: Run, message: unknown): Promise<ReadAnswer> {
   await condition(() => asking.storing === 0);
   const open = unanswered(asking);
@@ -37,8 +37,8 @@ export function answerRefusal({ asking }: Run, message: unknown): string | undef
 }
 
 /**
- * The person wrote a message: it is not an answer, and grants nothing, and must not wait behind a question. One about a limit
- * stays open: the message could be read by no step without more of what is used up.
+ * A person wrote a message, which is not an answer and grants nothing, but must not wait behind a question; so open questions are
+ * withdrawn. A question about a limit stays open: without a higher limit no step could read the message.
  */
 export function withdrawForMessage({ asking }: Run): void {
   asking.messages += 1;
@@ -160,7 +160,7 @@ export async function answerTo(run: Run, question: OpenQuestion, isNew = true): 
   }
 }
 
-/** In parallel with the calls of a step: says that the session waits whenever nothing but questions is left of them. */
+/** In parallel with the calls of a step: sets the status to waiting whenever only questions are left. */
 export async function restWhileWaiting(run: Run, isOver: () => boolean): Promise<void> {
   const { asking } = run;
   const isIdle = () => asking.busy === 0 && unanswered(asking).length > 0;
@@ -196,7 +196,7 @@ async function rest(run: Run, isIdle: () => boolean): Promise<void> {
   }
 }
 
-/** What cannot be done here leaves the session as it is: it waits nevertheless. */
+/** A failure here changes nothing: the session waits nevertheless. */
 async function waitAndPark(run: Run): Promise<void> {
   const { step } = run.state;
   const budget = unanswered(run.asking).find((question) => question.budget)?.budget;

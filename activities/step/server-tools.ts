@@ -146,7 +146,7 @@ async function ask(
     const { era, tools } = await mcp.list({ sessionId: session.id, name, settings }, sandbox, scope.signal);
     return { era, tools: cleanDeep(tools, sanitizer.clean) as readonly McpToolEntry[] };
   } catch (error) {
-    // A run that ends or goes to another worker is not the server's failure.
+    // If the run ends or moves to another worker, the server has not failed.
     scope.signal.throwIfAborted();
     if (error instanceof Error && error.name === "SandboxLost") throw error;
     return { failed: sanitizer.clean(reasonOf(error)) };
