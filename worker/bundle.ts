@@ -52,7 +52,7 @@ export async function ensureWorkflowBundle(): Promise<{ readonly codePath: strin
   throw new Error(`The workflow bundle cannot be kept: ${bundle.notKept}`);
 }
 
-/** As `ensureWorkflowBundle`, for who can do without a file: a disk that is full or read-only does not keep a worker down. */
+/** Like `ensureWorkflowBundle`, but returns the code itself if no file can be written: a full or read-only disk stops no worker. */
 export async function loadWorkflowBundle(
   folder = cache,
   { encrypts = false }: { readonly encrypts?: boolean } = {},
@@ -124,7 +124,7 @@ function sourcesHash(encrypts: boolean): string {
   return hash.digest("hex").slice(0, 16);
 }
 
-/** Others are kept while they are in use: by a worker of the version before, by another checkout with the same packages. */
+/** Removes other bundles, except those in use: by a worker of the version before, by another checkout with the same packages. */
 function forgetOthers(folder: string, codePath: string): void {
   const names = readdirSync(folder).filter((name) => /^workflows-[0-9a-f]{16}\.js$/.test(name));
   for (const file of names.map((name) => join(folder, name))) {

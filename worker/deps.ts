@@ -38,7 +38,7 @@ interface Tools {
   readonly logger: Logger;
 }
 
-/** Opens everything; applies migrations. What fails closes what was opened. */
+/** Opens everything and applies migrations. If something fails, what was opened is closed again. */
 export async function bindDeps(config: WorkerConfig, tools: Tools): Promise<BoundDeps> {
   const { connection, namespace, sanitizer, logger } = tools;
   const opened = await open(config, logger);
@@ -120,7 +120,7 @@ async function open(config: WorkerConfig, logger: Logger) {
   return { ownTools, store, sandboxHost, mcp, announcements, telemetry, close };
 }
 
-/** The libraries take 0.3 s and some 20 MB: who sets no endpoint has none of them. */
+/** The libraries take 0.3 s and some 20 MB, so they are loaded only if an endpoint is set. */
 async function loadTelemetry(settings: TelemetrySettings, version: string, logger: Logger) {
   const { createOpenTelemetry } = await import("./telemetry/open-telemetry.ts");
   return createOpenTelemetry(settings, version, logger);
@@ -140,7 +140,7 @@ function defaultConfig(config: WorkerConfig): RunConfig | undefined {
   return resolved.ok ? resolved.run : undefined;
 }
 
-/** A queue that is the workflow's own is left out: so is eager dispatch kept. */
+/** Leaves out a queue that is the workflow's own, which keeps eager dispatch. */
 function separateQueues({ queues, hostTimeoutMs }: WorkerConfig): AgentDeps["taskQueues"] {
   const other = (name: string) => (name === queues.workflows ? undefined : name);
   const [models, admin, sandbox] = [other(queues.models), other(queues.admin), other(queues.sandbox)];

@@ -1,7 +1,7 @@
 /**
- * Workers that are gone, noticed by those that live: their activities are failed by name, so that Temporal gives them to
- * another at once, and not only when a heartbeat has stayed away for 30 s. One that is frozen keeps its open polls, and what
- * Temporal hands to those is given back at each look, instead of waiting for one timeout after the other. If one is wrongly taken for gone, nothing
+ * Detects lost workers from the ones that live: their activities are failed by id, so that Temporal gives them to another
+ * worker at once, and not only when a heartbeat has stayed away for 30 s. One that is frozen keeps its open polls, and what
+ * Temporal hands to those is given back at each look, instead of waiting for one timeout after the other. If a worker is wrongly taken for lost, nothing
  * breaks: its attempt learns from its next heartbeat that it is no longer wanted, and what it still writes is refused.
  */
 import { setTimeout as sleep } from "node:timers/promises";
@@ -28,10 +28,10 @@ export interface LostWorkersOptions {
 
 /** Poll interval while no worker is missing. Source: with the following check, a lost worker is found within 3 s, at 5 commits in 10 s. */
 const LOOK_EVERY_MS = 2_300;
-/** To the next look if one has no lease, or is silent: missing in two in a row, it is lost. */
+/** Poll interval after a worker had no lease or was silent: if it is missing in two checks in a row, it is lost. */
 const LOOK_AGAIN_MS = 500;
 const LATE_MS = 1_000;
-/** Asked of Temporal at once. */
+/** Requests to Temporal in parallel. */
 const AT_ONCE = 8;
 /** Temporal's numbers for pending activities that a worker has: started, cancel requested, pause requested. */
 const CANCEL_REQUESTED = 3;

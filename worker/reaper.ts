@@ -147,7 +147,7 @@ async function endLeftSessions(options: RoundOptions): Promise<void> {
     if (!running.has(id)) await apart(options, id, async () => void (await endedSession(options, id)));
 }
 
-/** What goes wrong with one session is said of it, tried again in the next round, and keeps no other waiting. */
+/** A failure with one session is logged, retried in the next round, and delays no other session. */
 async function apart(
   { logger }: Pick<ReaperOptions, "logger">,
   session: string,

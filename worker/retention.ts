@@ -1,4 +1,4 @@
-/** Deletes what the operator's policy keeps no longer, some of it in each round. */
+/** Deletes what the operator's policy no longer keeps, a part of it in each round. */
 import { type Client, WorkflowNotFoundError } from "@temporalio/client";
 import type { OperatorPolicy } from "../activities/config/operator-policy.ts";
 import type { Store } from "../activities/store/db.ts";
@@ -18,7 +18,7 @@ interface RetentionOptions {
   readonly logger: Logger;
 }
 
-/** One round, unless another worker is at it. */
+/** One round, unless another worker is running one. */
 export async function retain(
   options: RetentionOptions,
   { sessionsDays, outputsDays }: OperatorPolicy["retention"],

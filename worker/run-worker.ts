@@ -42,7 +42,7 @@ export async function runWorker(config: WorkerConfig): Promise<void> {
   Runtime.install({
     logger: temporalLogger(logger),
     telemetryOptions: { logging: { forward: {}, filter: makeTelemetryFilterString({ core: "WARN" }) } },
-    // We listen ourselves, so that a worker that is between two lives can be ended too.
+    // We listen ourselves, so that a worker that is being restarted can be ended too.
     shutdownSignals: [],
   });
   const { connection, namespace, bundle } = await connectServices(config, logger);
@@ -94,7 +94,7 @@ export async function runWorker(config: WorkerConfig): Promise<void> {
   }
 }
 
-/** One that hangs keeps neither the others nor the process. */
+/** If one of them hangs, it delays neither the others nor the process. */
 async function endAll(ends: readonly (() => Promise<unknown>)[], logger: Logger): Promise<void> {
   for (const end of ends)
     await withTimeout(end(), CLOSE_MS).catch((error: unknown) =>

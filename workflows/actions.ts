@@ -39,13 +39,13 @@ export interface Run {
   opened: boolean;
   policy: RunPolicy | undefined;
   status: SessionStatus;
-  /** Of the step in flight: what an interrupt cancels. */
+  /** The scope of the step in flight, which an interrupt cancels. */
   scope: CancellationScope | undefined;
   /** The container being created, in parallel with the first model step. */
   opening: Promise<void> | undefined;
-  /** What the step's calls ask of people. */
+  /** The questions of the step's calls. */
   readonly asking: Asking;
-  /** Which waiting messages are still to be announced to watchers. */
+  /** The waiting messages that are not announced to watchers yet. */
   readonly unannounced: Unannounced;
   readonly delegates: DelegateSlots;
   /** What this run delivers, if it was started only for that. */
@@ -85,8 +85,8 @@ export function optionsOf(run: Run): ReturnType<typeof activityOptions> {
 }
 
 /**
- * Moves waiting messages to Postgres while they are too many to carry: more may come while some are moved, so what is
- * left when this returns is small enough for one activity's input or the next run's.
+ * Moves waiting messages to Postgres while they are too many to carry: more may arrive meanwhile, so the loop
+ * ends only when the rest is small enough for one activity's input or the next run's.
  */
 export async function parkOverflow(run: Run): Promise<void> {
   const { inbox } = run.state;
@@ -99,7 +99,7 @@ export async function parkOverflow(run: Run): Promise<void> {
   }
 }
 
-/** Runs what an interrupt may abort. @returns undefined if it was aborted before it had a result */
+/** Runs work that an interrupt may abort. @returns undefined if it was aborted before it had a result */
 export async function interruptible<T>(run: Run, body: () => Promise<T>): Promise<T | undefined> {
   try {
     return await CancellationScope.cancellable(async () => {
@@ -122,19 +122,19 @@ export function interrupt(run: Run): void {
   run.scope?.cancel();
 }
 
-/** Runs whose policy does not say so were recorded when an interrupt with nothing in flight was forgotten. */
+/** False for runs that were recorded when an interrupt with nothing in flight was forgotten: replay needs the old behaviour. */
 export function keepsInterrupt({ policy, state }: Run): boolean {
   return policy === undefined ? state.beginsInterruptible : policy.keepsInterrupt === true;
 }
 
 /** True if the person interrupted before there was an answer: the loop continues with the queue. */
 export function interrupted(run: Run, answer: ModelStepFacts | undefined): answer is undefined {
-  // One that came with the answer is for the calls that it asks for.
+  // An interrupt that arrived together with the answer applies to the answer's calls.
   if (answer === undefined || !keepsInterrupt(run)) run.state.interrupting = false;
   return answer === undefined;
 }
 
-/** One model step, with all that was said since the last one. */
+/** One model step, with all messages that arrived since the last one. */
 export async function askModel(
   run: Run,
   { wrapUp }: { wrapUp: Limit | undefined },
@@ -151,7 +151,7 @@ export async function askModel(
   const note = noteFor(state, wrapUp);
   state.loopWarningDue = false;
   state.mismatch = undefined;
-  // The boundary: what interrupts were for is over, and their messages are drained.
+  // A step boundary: the interrupted work is over, and the messages are drained.
   state.interrupting = false;
   const step = state.step + 1;
   const input = {
@@ -170,7 +170,7 @@ export async function askModel(
   let answer: ModelStepFacts | undefined;
   try {
     answer = await interruptible(run, async () => {
-      // Servers in the sandbox list their tools once it is open.
+      // Servers in the sandbox can list their tools once the sandbox is open.
       if (run.policy?.takesTools === "sandbox")
         await Promise.race([run.opening, CancellationScope.current().cancelRequested]);
       return perform("modelStep", optionsOf(run), `step ${step} · ${model}`, input);
@@ -192,7 +192,7 @@ function noteFor(state: AgentState, wrapUp: Limit | undefined): ModelStepInput["
   return state.loopWarningDue ? { kind: "nudge", text: LOOP_WARNING_TEXT } : undefined;
 }
 
-/** Never fails the run by itself: a tool that needs the sandbox opens it again, and says what is wrong. */
+/** Never fails the run: a tool that needs the sandbox opens it again and reports what is wrong. */
 export async function openSandbox(run: Run): Promise<void> {
   const step = run.state.step + 1;
   const open = (): Promise<SandboxFacts> =>
@@ -273,7 +273,7 @@ const MAX_MODEL_CHARS = 200;
 export function setSearchAttributes(run: Run, status: SessionStatus): void {
   upsertSearchAttributes({
     AgentPhase: [status],
-    // Temporal ends a run with more than 2 KB in one of them, without another word.
+    // Temporal terminates a run with more than 2 KB in one attribute, without an explanation.
     AgentModel: [cutChars(run.policy?.model ?? "", MAX_MODEL_CHARS)],
     ...(status === "active" ? {} : { AgentOutcome: [status] }),
     ...(run.policy?.tenant === undefined ? {} : { AgentTenant: [run.policy.tenant] }),

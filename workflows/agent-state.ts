@@ -22,61 +22,61 @@ export interface AgentState {
   step: number;
   /** Steps of this task, from start or resume: what `maxSteps` counts. */
   steps: number;
-  /** That a person gave it on top of `maxSteps`. */
+  /** Steps that a person granted on top of `maxSteps`. */
   moreSteps: number;
-  /** A person was asked at a limit, and it must end there. */
+  /** A person was asked at a limit and did not raise it, so the run must end there. */
   endsAtLimit: boolean;
   epoch: number;
   context: ContextSize;
   round: number;
-  /** Nothing of the session is in its provider's cache: until its first step. */
+  /** Nothing of the session is in the provider's cache; true until the first step. */
   cacheExpired: boolean;
   /** Failed compactions in a row (invariant 9). */
   breaker: number;
-  /** Rounds in a row that were due again after one step: they gained nothing. */
+  /** Rounds in a row that gained nothing: the next one was due again after one step. */
   futile: number;
   /** The step before which the newest round of this run was made; 0 if there was none. */
   roundStep: number;
-  /** A round was made since the last step: never two without a step between. */
+  /** A compaction was made since the last step: there are never two without a step between them. */
   compacted: boolean;
   compactRequest: CompactRequest | undefined;
-  /** Ids of requests to take a round back, oldest first. */
+  /** Ids of requests to undo a compaction, oldest first. */
   undoRequests: string[];
   /** A person interrupted the step in flight. */
   interrupting: boolean;
-  /** The run begins within a step: an interrupt is for that, also before the session is open. */
+  /** The run begins within a step: an interrupt applies to that step, also before the session is open. */
   readonly beginsInterruptible: boolean;
   recentCalls: string[];
-  /** The model was warned since the last message of a person that it goes in circles. */
+  /** The model was warned about repeating itself since the last message of a person. */
   loopWarned: boolean;
   /** The next step begins with that warning. */
   loopWarningDue: boolean;
-  /** How often the step under way did not fit. */
+  /** How often the current step's request did not fit. */
   overflows: number;
   /** Empty answers in a row. */
   emptyAnswers: number;
   /** Answers in a row that asked for no tool and were not finished. */
   unfinished: number;
-  /** Answers since a person's last message that were not JSON by the session's schema. */
+  /** Answers since a person's last message that did not match the session's schema. */
   mismatches: number;
-  /** What was wrong with the last one: the next step begins with it. */
+  /** What was wrong with the last such answer; the next step begins with it. */
   mismatch: string | undefined;
   usage: StepUsage & { calls: number };
   /** USD of the session so far, if a limit was set. */
   costUsd: number;
-  /** When the run must have ended, in ms since 1970, and how far that is. */
+  /** When the run must have ended, in ms since 1970, and whether that is near or over. */
   deadlineAtMs: number | undefined;
   deadline: "near" | "over" | undefined;
-  /** The model that steps in for the session's own: which of them, from 1, and since when (ms). */
+  /** The fallback model in use: its index in the list, from 1, and since when (ms). */
   fallback: { readonly index: number; readonly sinceMs: number } | undefined;
-  /** Another model is asked next than was asked last. */
+  /** The next step asks another model than the last one did. */
   switched: "fallback" | "return" | undefined;
   /** For people: the last calls, newest last. */
   lastCalls: { readonly step: number; readonly call: CallFacts; readonly facts: ToolFacts | undefined }[];
   sandbox: { readonly container: string; readonly taskQueue: string | undefined } | undefined;
-  /** Of a step that the run before left while it waited for people: done first. */
+  /** Calls of a step that the previous run left while it waited for people: they are done first. */
   readonly waitingCalls: readonly WaitingCall[];
-  /** The version of the workers that the run before left for another one. */
+  /** The worker version that the previous run left for another one. */
   readonly leftVersion: string | undefined;
   /** When the commits were last pushed, in ms; 0 if they never were. */
   pushedAtMs: number;
@@ -99,7 +99,7 @@ export type Phase =
 
 const SHOWN_CALLS = 5;
 
-/** What passes from run to run under its own name, as it is in a session's first run. */
+/** The fields that are carried from run to run under the same name, with their values in a session's first run. */
 const FIRST = {
   step: 0,
   steps: 0,
@@ -128,7 +128,7 @@ const FIRST = {
   delivered: undefined,
 } satisfies Partial<AgentState>;
 
-/** What each run begins with, whatever the one before it had. */
+/** The fields that begin with the same values in each run. */
 const EACH_RUN = {
   phase: "opening",
   epoch: 1,
@@ -194,7 +194,7 @@ export function applyStep(state: AgentState, facts: ModelStepFacts): void {
     state.compacted = false;
     state.cacheExpired = false;
   }
-  // The model that steps in has not answered yet.
+  // The fallback model has not answered yet.
   if (facts.kind === "answered" || (facts.kind === "unavailable" && facts.reason === "used-up"))
     state.emptyAnswers = 0;
 }
@@ -203,7 +203,7 @@ export function applyToolResult(state: AgentState, call: CallFacts, facts: ToolF
   const { context } = state;
   state.context = {
     ...context,
-    // As the activities would work it out: whole tokens only if it is shown.
+    // Computed as the activities do; rounded to whole tokens only for display.
     used: context.used + facts.tokens * (context.ratio ?? 1),
     prunable: context.prunable + facts.tokens,
   };
@@ -242,7 +242,7 @@ export function applyPrune(state: AgentState, facts: PruneFacts): void {
   state.context = facts.context;
 }
 
-/** What the next run of this session is given. What never changed is left out. */
+/** What the next run of this session is given. Fields with their default values are left out. */
 export function carry(state: AgentState): CarriedState {
   const { step, steps, round, breaker, context, usage, undoRequests } = state;
   const names = Object.keys(FIRST) as (keyof typeof FIRST)[];

@@ -4,10 +4,10 @@ import type { OpenBudget } from "../activities/contract/budget-question.ts";
 import type { QuestionFacts, Settlement } from "../activities/contract/questions.ts";
 
 export interface OpenQuestion extends QuestionFacts {
-  /** The place of its call in the step; absent if it belongs to no call. */
+  /** The index of its call in the step; absent if it belongs to no call. */
   readonly index?: number;
   readonly askedAtMs: number;
-  /** Of a question about a limit. */
+  /** Set for a question about a limit. */
   readonly budget?: OpenBudget;
   settlement: Settlement | undefined;
 }
@@ -15,35 +15,35 @@ export interface OpenQuestion extends QuestionFacts {
 /** The questions of a step. */
 export interface Asking {
   open: OpenQuestion[];
-  /** Calls of the step that do not wait for a person. */
+  /** How many calls of the step do not wait for a person. */
   busy: number;
-  /** Questions that are being stored: people may have read them before the run learns of it. */
+  /** How many questions are being stored: people may read them before the run knows that they are stored. */
   storing: number;
-  /** Messages of people so far. */
+  /** How many messages people have sent so far. */
   messages: number;
-  /** The run goes to another version of the workers: its questions stay open, for the run that continues it. */
+  /** The run moves to another worker version: its questions stay open for the run that continues it. */
   moves: boolean;
   /** While there are only questions: ends before an answer is written. */
   idle: Promise<void> | undefined;
 }
 
-/** A call of a step that waited for people when its run went to another version of the workers. */
+/** A call of a step that waited for people when its run moved to another worker version. */
 export interface WaitingCall {
   readonly call: CallFacts;
-  /** Its place in the step. */
+  /** Its index in the step. */
   readonly index: number;
-  /** All calls have their results, and this one's asks about what they were refused. */
+  /** All calls have their results, and this one's question is about what they were refused. */
   readonly about?: "egress";
   /** Its question was asked, and may have been answered since. */
   readonly asked?: { readonly settlement?: Settlement };
 }
 
-/** Ends the waits of a run that goes to another version: no failure. */
+/** Ends the waits of a run that moves to another worker version. Not a failure. */
 export class MovesOn extends Error {
   override readonly name = "MovesOn";
 }
 
-/** @param waiting calls whose questions this run asks for another one: people may answer them before it has */
+/** @param waiting calls whose questions this run inherits from another: people may answer them before this run has asked */
 export const createAsking = (waiting: readonly WaitingCall[] = []): Asking => ({
   open: [],
   busy: 0,
@@ -53,7 +53,7 @@ export const createAsking = (waiting: readonly WaitingCall[] = []): Asking => ({
   idle: undefined,
 });
 
-/** Those that wait for an answer. */
+/** The questions that wait for an answer. */
 export const unanswered = ({ open }: Asking): OpenQuestion[] =>
   open.filter(({ settlement }) => settlement === undefined);
 
@@ -76,15 +76,15 @@ export function lasted(ms: number): string {
 }
 
 /**
- * Whether what is open can be carried to another version of the workers. What a server wants to know, and what is asked at a limit,
- * is answered on the version that asked.
+ * Whether the open questions can be carried to another worker version. Questions of MCP servers and about limits are answered on
+ * the version that asked them.
  */
 export const mayMove = (asking: Asking): boolean =>
   unanswered(asking).every(({ kind }) => kind !== "mcp" && kind !== "budget");
 
 /**
- * What a run carries of a step that it leaves: its calls, with the answers that came meanwhile, and whether a person interrupted them
- * since. Nothing if it leaves none.
+ * What a run carries over from a step that it leaves unfinished: the calls, with the answers that arrived meanwhile, and whether a
+ * person interrupted them since. Empty if it leaves none.
  */
 export function carryWaiting(
   { open }: Pick<Asking, "open">,

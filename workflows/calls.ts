@@ -1,4 +1,4 @@
-/** The calls of a step. */
+/** Performs the calls of a step. */
 import { CancellationScope } from "@temporalio/workflow";
 import type { CallFacts, RunToolInput, ToolFacts } from "../activities/contract/activities.ts";
 import { stuckVerdict } from "../activities/contract/stuck.ts";
@@ -22,8 +22,8 @@ import type { WaitingCall } from "./asking.ts";
 import { askAbout, askForServer, restWhileWaiting } from "./questions.ts";
 
 /**
- * All calls of a step, at once if they may; returns when each has its result.
- * @param left those that have none yet; what is left of them is left of the list if it throws
+ * Performs all calls of a step, in parallel where allowed; returns when each has its result.
+ * @param left calls without a result; finished calls are removed, so that the rest remains in the list if this throws
  * @returns true if the agent is permanently stuck
  * @throws MovesOn if the run waits only for people, and continues on another version of the workers
  */
@@ -41,7 +41,7 @@ export async function runTools(run: Run, left: WaitingCall[]): Promise<boolean> 
   await interruptible(run, async () => {
     const scope = CancellationScope.current();
     if (state.interrupting) scope.cancel();
-    // The sandbox may take minutes: a person who interrupts does not wait for it.
+    // Opening the sandbox may take minutes: a person who interrupts does not wait for it.
     await Promise.race([run.opening, scope.cancelRequested]);
     await withRests(run, waiting, async () => {
       for (const group of callGroups(calls.map(({ call }) => call))) {
@@ -79,7 +79,7 @@ export async function runTools(run: Run, left: WaitingCall[]): Promise<boolean> 
   return verdict === "stop";
 }
 
-/** Performs all calls. The run rests when only those are left that may wait for a person. */
+/** Performs all calls. The run rests when all remaining calls wait for a person. */
 async function withRests<T>(run: Run, calls: readonly WaitingCall[], perform: () => Promise<T>): Promise<T> {
   const mayAsk = run.policy?.asksForDomains === true || run.policy?.serversAsk === true;
   if (!mayAsk && !calls.some(({ call }) => asksPerson(call))) return perform();
@@ -90,14 +90,14 @@ async function withRests<T>(run: Run, calls: readonly WaitingCall[], perform: ()
     return await perform();
   } finally {
     isOver = true;
-    // It ends as the calls do: what stopped them is theirs to say.
+    // Its failure is ignored: the calls themselves report what stopped them.
     await rests.catch(() => undefined);
   }
 }
 
 const asksPerson = ({ by, needsApproval }: CallFacts) => by === "person" || needsApproval === true;
 
-/** All calls have their results: one question about what they were refused. The names hold from the next command on. */
+/** When all calls have their results: one question about the domains they were refused. An answer applies from the next command on. */
 async function askForDomains(run: Run, waiting: WaitingCall, input: RunToolInput): Promise<void> {
   run.asking.busy += 1;
   try {
@@ -124,7 +124,7 @@ async function performCall(run: Run, waiting: WaitingCall, input: RunToolInput):
       await askForServer(run, call, input, serverAsks);
       await (run.opening ??= openSandbox(run));
     }
-    // What was allowed is not any more: the run was reset, or goes by other rules.
+    // The call is no longer allowed: the run was reset, or its rules have changed.
     asks = serverAsks === undefined;
   }
 }

@@ -24,7 +24,7 @@ export async function close(run: Run, outcome: Outcome): Promise<ClosedSession> 
   const { state } = run;
   enterPhase(run, "closing");
   await run.opening;
-  // A completed run continues with the waiting messages itself.
+  // A completed run continues with the waiting messages.
   const keep = outcome.status === "completed" ? parkOverflow : keepWaiting;
   await keep(run);
   const notDelivered = await deliver(run, outcome);
@@ -48,7 +48,7 @@ export async function close(run: Run, outcome: Outcome): Promise<ClosedSession> 
   return closed;
 }
 
-/** Tells the activities that this run never opened its session: they must not take it for one reset to the first step. */
+/** Marks a run that never opened its session, so that activities do not take it for a run that was reset to the first step. */
 function neverOpened({ opened }: Run): { neverOpened?: NeverOpened } {
   if (opened) return {};
   const { continuedFromExecutionRunId: continuedFrom } = workflowInfo();

@@ -56,7 +56,7 @@ export async function codingAgent(input: CodingAgentInput = {}): Promise<ClosedS
     await endIfCancelled(run);
     await continueAsNew<typeof codingAgent>({ carried: { ...carry(run.state), steps: 0, moreSteps: 0 } });
   }
-  // A run that was to deliver alone has not failed if the one before it had.
+  // A run that only delivers has not failed just because the previous run had.
   if (outcome.error && outcome !== input.deliver?.outcome) throw failureOf(outcome);
   return closed;
 }
@@ -92,7 +92,7 @@ async function loop(run: Run, first: NonNullable<Run["policy"]>): Promise<Outcom
     if (stuck) return stuck;
   }
   for (;;) {
-    // A model that was switched during the run brings another budget.
+    // A model that was switched during the run has another budget.
     const policy = run.policy ?? first;
     if (state.deadline === "over") return { status: "max_steps", limit: "deadline" };
     if (continueDue(history(), policy) || hasNewVersion(state.leftVersion)) await continueSession(run);
@@ -132,7 +132,7 @@ async function loop(run: Run, first: NonNullable<Run["policy"]>): Promise<Outcom
   }
 }
 
-/** What follows a step's answer: its calls, and what is due after them. */
+/** Performs the calls of a step's answer, and what is due after them. */
 async function finishStep(run: Run, calls: WaitingCall[], policy: RunPolicy): Promise<Outcome | undefined> {
   try {
     if (await runTools(run, calls)) return failed("Stuck", STUCK_MESSAGE);
@@ -149,7 +149,7 @@ const STUCK_MESSAGE =
   "The same calls keep giving the same results, even after a warning. The conversation is kept: say what to do differently to resume.";
 
 /**
- * A cancel that arrived while the run closed would not reach the new run. The outcome that was written stands, and the
+ * A cancel that arrived while the run closed would not reach the new run. The stored outcome stays, and the
  * messages wait for the session's next run.
  */
 async function endIfCancelled(run: Run): Promise<void> {
@@ -165,7 +165,7 @@ function history() {
 
 /**
  * Continues the session in a fresh history: at a step boundary, with nothing pending.
- * @param calls of a step that waits for people alone, and whose questions stay open
+ * @param calls of a step that only waits for people; their questions stay open
  */
 async function continueSession(run: Run, calls: readonly WaitingCall[] = []): Promise<never> {
   await saveAndPark(run);

@@ -1,9 +1,9 @@
-/** A run's deadline: a while before it the step in flight is interrupted, so that the run ends in order. */
+/** A run's deadline: the step in flight is interrupted some time before it, so that the run ends in order. */
 import { isCancellation, sleep, workflowInfo } from "@temporalio/workflow";
 import type { RunPolicy } from "../activities/contract/run-policy.ts";
 import { interrupt, type Run } from "./actions.ts";
 
-/** Of the deadline, at most: the rest is for the work. Source: ours. */
+/** The largest share of the time that the wrap-up may take. Source: ours. */
 const MAX_WRAP_UP_SHARE = 1 / 4;
 
 /** Starts the run's clock, if it has one. It continues in the runs that continue this one as new. */
@@ -21,7 +21,7 @@ export function watchDeadline(run: Run, { deadlineMs, wrapUpMs = 0 }: RunPolicy)
     state.deadline = "over";
     interrupt(run);
   };
-  // It ends with the run.
+  // The timer ends with the run.
   watch().catch((error: unknown) => {
     if (!isCancellation(error)) throw error;
   });

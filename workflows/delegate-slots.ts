@@ -1,9 +1,9 @@
-/** How many delegates work at once, and whose files are taken over first. In the order of the calls; replays as it was. */
+/** How many delegates work at once, and in which order their files are merged: the order of the calls, which replay repeats. */
 import { CancellationScope } from "@temporalio/workflow";
 
-/** A call's place among those of its step. */
+/** A call's turn among the delegates of its step. */
 export interface Turn {
-  /** Resolves when each earlier call is over, or changes no files. */
+  /** Resolves when each earlier call is over or is known to change no files. */
   readonly before: Promise<unknown>;
   /** Later calls need not wait for this one. */
   end(): void;
@@ -14,7 +14,7 @@ export class DelegateSlots {
   readonly #waiting: (() => void)[] = [];
   #last: Promise<unknown> = Promise.resolve();
 
-  /** What the run's end waits for. */
+  /** The results that the run's end waits for. */
   readonly #closing: Promise<unknown>[] = [];
 
   closeWith(ended: Promise<unknown>): void {
@@ -22,7 +22,7 @@ export class DelegateSlots {
     ended.catch(() => undefined);
   }
 
-  /** Resolves when all that was cancelled with the run has its result. Never rejects. */
+  /** Resolves when all delegates that were cancelled with the run have their results. Never rejects. */
   async closed(): Promise<void> {
     await Promise.allSettled(this.#closing);
   }
@@ -34,7 +34,7 @@ export class DelegateSlots {
     return { before, end: resolve };
   }
 
-  /** Waits for a place; to be followed by one `leave`. @throws the cancellation of the scope */
+  /** Waits for a free place; call `leave` once afterwards. @throws the cancellation of the scope */
   async enter(most: number): Promise<void> {
     if (this.#open < most) {
       this.#open += 1;

@@ -1,4 +1,4 @@
-/** Calls that are done by sessions of their own: child workflows, whose results are read from Postgres. */
+/** Calls of `delegate`: each runs as a session of its own, a child workflow whose result is read from Postgres. */
 import {
   CancellationScope,
   ChildWorkflowCancellationType,
@@ -19,7 +19,7 @@ import { WORKFLOW_TYPE } from "./messages.ts";
 import { titled } from "./presentation.ts";
 import { boundedSummary, perform } from "./proxies.ts";
 
-/** Between two looks at a delegate that must stop, in ms: Temporal may have lost its end (temporalio/temporal#10639). */
+/** Poll interval for a delegate that must stop, in ms: Temporal may have lost its end (temporalio/temporal#10639). */
 const STOPPING_LOOK_MS = 5_000;
 
 /** One call of `delegate`, when its turn has come. A step's calls must come here in their order. */
@@ -46,7 +46,7 @@ async function work(
 ): Promise<ToolFacts> {
   const summary = titled(`step ${input.step} · delegate`, call);
   const { step, index } = input;
-  // Once begun it is followed to its end: a call that was claimed is not left without a result.
+  // From here on the delegate is followed to its end: a claimed call is not left without a result.
   const opened = await CancellationScope.nonCancellable(() =>
     onHost(
       run,
@@ -57,7 +57,7 @@ async function work(
   if (opened.kind === "settled") return opened.facts;
   if (opened.access === "read") turn.end();
   const settle = async (more: Pick<SettleDelegateInput, "closed" | "stopped">) => {
-    // Of files that two delegates changed, the earlier call's are taken over.
+    // If two delegates changed the same file, the earlier call's version is merged.
     if (more.closed !== undefined) await turn.before;
     return CancellationScope.nonCancellable(() =>
       onHost(
@@ -76,7 +76,7 @@ async function work(
         ...(stopped === undefined ? {} : { stopped }),
       });
       if (settled.kind === "settled") return settled.facts;
-      // That run was reset, and another one continues, whose end may not be reported.
+      // The delegate's run was reset, and another run continues, whose end may not be reported.
       if (end !== undefined) closing = NOT_TOLD;
     }
   };
@@ -87,7 +87,7 @@ async function work(
     const stopped = run.state.interrupting ? "interrupt" : "cancel";
     const ended = CancellationScope.nonCancellable(() => follow(stopped));
     if (stopped === "interrupt") return ended;
-    // The run closes its sandbox meanwhile.
+    // Meanwhile the run closes its sandbox.
     run.delegates.closeWith(ended);
     throw error;
   }
@@ -98,10 +98,10 @@ interface Closing {
   readonly end: Promise<DelegateEnd>;
 }
 
-/** Only looks find it. */
+/** For a delegate whose end is not reported: only polling finds it. */
 const NOT_TOLD: Closing = { end: new Promise(() => undefined) };
 
-/** @returns how it closes, which may never come if this run was reset: the looks find it then. Never rejects */
+/** @returns how it closes. If this run was reset, `end` may never resolve, and polling finds the end. Never rejects */
 async function start(child: string, call: CallFacts): Promise<Closing> {
   try {
     const handle = await startChild(WORKFLOW_TYPE, {
@@ -127,7 +127,7 @@ function endOf(error: unknown): DelegateEnd {
   return cause instanceof TerminatedFailure ? "terminated" : "failed";
 }
 
-/** @returns undefined if it is time to look */
+/** @returns undefined if it is time to poll */
 async function closedOrLook({ end }: Closing, lookMs: number): Promise<DelegateEnd | undefined> {
   return CancellationScope.cancellable(async () => {
     const timer = sleep(lookMs).then(() => undefined);

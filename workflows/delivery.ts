@@ -5,7 +5,7 @@ import { onHost } from "./lost-host.ts";
 import { messageOf, wasStopped, type Outcome } from "./outcome.ts";
 import { perform } from "./proxies.ts";
 
-/** Between two pushes of a session that works. Source: ours: a branch that is a minute behind loses little. */
+/** The shortest time between two pushes of a working session. Source: ours: a branch that is a minute behind loses little. */
 const PUSH_EVERY_MS = 60_000;
 
 /** Puts the repository's files into the sandbox, if that was not done yet. */
@@ -21,7 +21,7 @@ export async function fetchRepository(run: Run): Promise<void> {
   );
 }
 
-/** The commits so far, at most once a minute. What goes wrong here is tried again with the next push. */
+/** Pushes the commits so far, at most once a minute. A failure is retried with the next push. */
 export async function pushSaves(run: Run): Promise<void> {
   const { state, policy } = run;
   if (policy?.git?.push !== "saves" || Date.now() - state.pushedAtMs < PUSH_EVERY_MS) return;
@@ -35,8 +35,8 @@ export async function pushSaves(run: Run): Promise<void> {
 }
 
 /**
- * Delivers what the session has done, if it ended by itself: nothing here may keep the run from ending.
- * @returns why it was not delivered, if no row says so
+ * Delivers the session's work if it ended by itself. Nothing here may keep the run from ending.
+ * @returns why it was not delivered, unless a row records that
  */
 export async function deliver(run: Run, outcome: Outcome): Promise<string | undefined> {
   const order = run.order ?? orderOf(run, outcome);
@@ -62,7 +62,7 @@ export async function deliver(run: Run, outcome: Outcome): Promise<string | unde
   }
 }
 
-/** What a run that failed or was cancelled has done is kept in the session's files, for `push`. */
+/** The work of a run that failed or was cancelled is not delivered: it stays in the session's files, for `push`. */
 function orderOf({ policy }: Run, { status }: Outcome): DeliveryOrder | undefined {
   if (policy?.git === undefined || (status !== "completed" && status !== "max_steps")) return undefined;
   const { push, pr } = policy.git;

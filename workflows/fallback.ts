@@ -1,11 +1,11 @@
-/** Which model makes the next step, if others may step in for the session's own. Pure. */
+/** Which model makes the next step, if the session has fallback models. Pure. */
 import type { RunPolicy } from "../activities/contract/run-policy.ts";
 import type { ModelStepInput } from "../activities/contract/activities.ts";
 import type { AgentState } from "./agent-state.ts";
 
 type Asked = Pick<ModelStepInput, "fallback" | "hasFallback" | "switched">;
 
-/** What a step's input says about it. Empty if there is no other model, as in old histories. */
+/** The field of a step's input that names the fallback model. Empty if there is none, as in old histories. */
 export function askedModel(
   state: Pick<AgentState, "fallback" | "switched">,
   policy: RunPolicy | undefined,
@@ -24,7 +24,7 @@ export function stepIn(state: Pick<AgentState, "fallback" | "switched">, nowMs: 
   state.switched = "fallback";
 }
 
-/** After a while the session's own model is asked again: what kept it away may have passed. */
+/** After a while the session's own model is asked again: its outage may be over. */
 export function returnIfDue(
   state: Pick<AgentState, "fallback" | "switched">,
   policy: Pick<RunPolicy, "returnAfterMs">,

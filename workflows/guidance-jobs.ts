@@ -1,7 +1,7 @@
 /**
- * Messages of persons on their way from Temporal to the queue, past the SDK's own way for signals: that makes eight
- * promises of each, and takes a stack trace for every one, so that reading 10,000 again took 11 s of CPU if a
- * workflow's task may take 10. Temporal loads this file by the name of its export, as an interceptor.
+ * Moves messages of people from Temporal to the queue without the SDK's handling of signals. The SDK makes eight promises per
+ * signal and takes a stack trace for each, so that replaying 10,000 of them took 11 s of CPU, while a workflow task may
+ * take 10 s. Temporal loads this file by the name of its export, as an interceptor.
  */
 import { defaultPayloadConverter, type Payload } from "@temporalio/common";
 import type { WorkflowInterceptors } from "@temporalio/workflow";
@@ -9,7 +9,7 @@ import { Undecodable } from "../activities/contract/undecodable.ts";
 import { guidanceSignal } from "./messages.ts";
 import { thisRun } from "./this-run.ts";
 
-/** So many before the run has begun are a flood; fewer go the SDK's way, in one order with all else that came. */
+/** From this many messages before the run has begun they count as a flood; fewer go through the SDK, in order with all other jobs. */
 const FLOOD = 100;
 
 interface Job {
@@ -19,7 +19,7 @@ interface Job {
   } | null;
 }
 
-/** Messages in their place among all that a task brings: jobs that are none go to `pass`, in lists. */
+/** Takes the messages out of a task's jobs, in order; all other jobs go to `pass`, in lists. */
 export function route<J extends Job>(
   jobs: readonly J[],
   taken: (message: unknown) => void,
@@ -41,7 +41,7 @@ export function route<J extends Job>(
   passOthers();
 }
 
-/** Undefined for all that is not a message. One that cannot be decoded is a message whose taker refuses it. */
+/** Undefined for a job that is not a message. A message that cannot be decoded is returned too: its handler refuses it. */
 function messageOf({ signalWorkflow }: Job): { readonly value: unknown } | undefined {
   if (signalWorkflow?.signalName !== guidanceSignal.name) return undefined;
   const payload = signalWorkflow.input?.[0];
@@ -63,7 +63,7 @@ export function interceptors(): WorkflowInterceptors {
           const { takeMessage } = thisRun();
           if (takeMessage) return route(jobs, takeMessage, pass);
           if (jobs.filter((job) => messageOf(job)).length < FLOOD) return pass(jobs);
-          // The run begins in this very task: then its queue is there.
+          // The run begins in this task, so its queue exists after that.
           const early: unknown[] = [];
           const others: typeof jobs = [];
           route(

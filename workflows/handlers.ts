@@ -29,10 +29,10 @@ import { interrupt, showDetails, type Run } from "./actions.ts";
 
 const SHOWN_EACH = 20;
 const SHOWN_EVERY = 100;
-/** Of what a person wants a summary to keep in view. */
+/** The longest text with which a person says what a summary should focus on. */
 const MAX_FOCUS_CHARS = 2_000;
 
-/** Source: ours; as long as the longest of our own. */
+/** Source: ours; as long as our own longest remark. */
 const MAX_REMARK_CHARS = 500;
 
 type Take = (message: unknown) => boolean;
@@ -56,12 +56,12 @@ export function setHandlers(run: Run): void {
 }
 
 function showRemark(run: Run, text: string): void {
-  // It may quote what was sent, and the details are one payload.
+  // A remark may quote a message, and all details share one payload.
   run.state.remark = cutChars(text, MAX_REMARK_CHARS);
   showDetails(run);
 }
 
-/** Puts messages in the queue. @returns whether one was queued: a known id is not queued twice */
+/** Puts messages in the queue. @returns whether a message was queued: a known id is not queued twice */
 function createTake(run: Run): Take {
   const { state } = run;
   const { firstExecutionRunId, runStartTime } = workflowInfo();
@@ -138,7 +138,7 @@ function setWithdrawHandler(run: Run): void {
     {
       description:
         'Take a message back that waits: `{"id": "…"}` as `queue` has it. Refused once the agent reads it.',
-      // Whatever was typed: in the Web UI also nothing at all.
+      // The argument may be anything; the Web UI can also send none.
       validator: (message: WithdrawnMessage | null | undefined) => {
         const { id, parked } = message ?? {};
         if (parked !== true && !inbox.queue.some((item) => item.id === id))
@@ -199,7 +199,7 @@ function setCompactionHandlers(run: Run): void {
   setHandler(
     undoCompactionSignal,
     () => {
-      // A bound on what continue-as-new carries.
+      // Bounds what continue-as-new carries.
       if (state.undoRequests.length < 10) state.undoRequests.push(uuid4());
       showDetails(run);
     },

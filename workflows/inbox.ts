@@ -1,4 +1,4 @@
-/** The queue of guidance: accept, tell duplicates, count, drain. Pure. */
+/** The queue of guidance: accept, detect duplicates, count, drain. Pure. */
 import { refusalOf } from "../activities/contract/guidance-limits.ts";
 import type { Guidance } from "../activities/contract/guidance.ts";
 import { bytesOf, idOf, jsonBytes, partsOf } from "../activities/contract/guidance-items.ts";
@@ -8,13 +8,13 @@ export interface Inbox {
   queue: Guidance[];
   /** How many wait in Postgres, before those in the queue. */
   parked: number;
-  /** Client ids seen lately, oldest first. */
+  /** Recently seen client ids, oldest first. */
   seen: Set<string>;
 }
 
 /** Waiting messages of more bytes than this are parked: an activity's input stays far below the 64 KB guard. */
 export const MAX_QUEUE_BYTES = 24_000;
-/** Ids remembered for telling duplicates; older ones are recognised by Postgres, if they were parked or delivered. */
+/** Ids kept to detect duplicates; Postgres recognises older ones, if they were parked or delivered. */
 const MAX_SEEN_IDS = 1_000;
 const MAX_CARRIED_IDS = 300;
 const MAX_CARRIED_ID_BYTES = 16_000;
@@ -22,11 +22,11 @@ const MAX_CARRIED_ID_BYTES = 16_000;
 export const MAX_WAITING = 100;
 
 export function createInbox(queue: readonly Guidance[], parked: number, seen: readonly string[]): Inbox {
-  // The ids of what waits may be older than those that are carried as seen.
+  // Waiting messages may have older ids than the carried list of seen ids.
   return { queue: [...queue], parked, seen: new Set([...queue.map(({ id }) => id), ...seen]) };
 }
 
-/** Why a message is not taken, in words for its sender; undefined if it is. */
+/** Why a message is refused, as a text for its sender; undefined if it is accepted. */
 export function refusal(inbox: Inbox, message: unknown): string | undefined {
   const parts = partsOf(message);
   if (!parts) return 'Not a message: send {"text": "…"} or a plain string.';
@@ -49,7 +49,7 @@ export function accept(inbox: Inbox, item: Guidance): boolean {
   return true;
 }
 
-/** Takes a message out that waits here. Its id stays known: the same message is not queued again. @returns false if it does not wait */
+/** Removes a waiting message. Its id stays known, so that it is not queued again. @returns false if it does not wait */
 export function withdraw(inbox: Inbox, id: unknown): boolean {
   const place = inbox.queue.findIndex((item) => item.id === id);
   if (place !== -1) inbox.queue.splice(place, 1);
@@ -60,7 +60,7 @@ export function waiting(inbox: Inbox): number {
   return inbox.queue.length + inbox.parked;
 }
 
-/** Splits what is too much to carry into lists that are not, oldest first; undefined while the queue is small. */
+/** Splits a queue that is too large to carry into lists that are small enough, oldest first; undefined while the queue is small. */
 export function tooMuch(inbox: Inbox): Guidance[][] | undefined {
   if (inbox.queue.length <= MAX_WAITING && bytesOf(inbox.queue) <= MAX_QUEUE_BYTES) return undefined;
   const lists: Guidance[][] = [];
@@ -79,14 +79,14 @@ export function tooMuch(inbox: Inbox): Guidance[][] | undefined {
   return lists;
 }
 
-/** The oldest of the queue, as many as may be shown at once. */
+/** The oldest messages of the queue, as many as may be shown at once. */
 export function firstOf({ queue }: Inbox): readonly Guidance[] {
   let bytes = 0;
   const end = queue.findIndex((item) => (bytes += bytesOf([item])) > MAX_QUEUE_BYTES);
   return queue.slice(0, end === -1 ? MAX_WAITING : Math.min(end, MAX_WAITING));
 }
 
-/** Ids of messages seen lately, newest last, as many as the next run's input may hold. */
+/** Recently seen ids, newest last, as many as the next run's input may hold. */
 export function latestIds({ seen }: Inbox): string[] {
   let bytes = 0;
   return [...seen]
@@ -96,7 +96,7 @@ export function latestIds({ seen }: Inbox): string[] {
     .toReversed();
 }
 
-/** Takes all that wait. */
+/** Takes all waiting messages. */
 export function drain(inbox: Inbox): { guidance: Guidance[]; parked: boolean } {
   const drained = { guidance: inbox.queue, parked: inbox.parked > 0 };
   inbox.queue = [];

@@ -1,4 +1,4 @@
-/** At a limit if people are asked: whether the session may continue is a question like any other, and belongs to no call. */
+/** Asks people at a limit whether the session may continue: a question like any other, but one that belongs to no call. */
 import type { BudgetLimit } from "../activities/contract/budget-question.ts";
 import type { RunPolicy } from "../activities/contract/run-policy.ts";
 import { lasted, type OpenQuestion } from "./asking.ts";
@@ -17,7 +17,7 @@ export function limitToAsk(run: Run, policy: RunPolicy): BudgetLimit | undefined
 
 /**
  * Asks whether the run may continue, and waits for the answer.
- * @param first the run's policy as it began: as much again is offered
+ * @param first the run's policy at its start: the question offers the same amount again
  * @returns false if it must end at the limit
  */
 export async function mayGoOn(run: Run, limit: BudgetLimit, first: RunPolicy): Promise<boolean> {
@@ -60,7 +60,7 @@ async function restingUntil<T>(run: Run, answer: () => Promise<T>): Promise<T> {
   }
 }
 
-/** Money is the session's, and its row has it; steps are this run's, and are carried. */
+/** A raised cost limit belongs to the session and is in its row; raised steps belong to this run and are carried. */
 function raise(run: Run, limit: BudgetLimit, of: number): true {
   const { state, policy } = run;
   if (limit === "steps") state.moreSteps = of - (policy?.maxSteps ?? 0);

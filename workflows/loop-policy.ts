@@ -1,4 +1,4 @@
-/** Decisions of the loop, by the numbers it holds. Pure. */
+/** The loop's decisions, made from its numbers. Pure. */
 import type { CallFacts, CompactionTrigger, ModelStepFacts } from "../activities/contract/activities.ts";
 import type { Limit } from "../activities/contract/limits.ts";
 import type { RunPolicy } from "../activities/contract/run-policy.ts";
@@ -6,7 +6,7 @@ import type { FailureType } from "../activities/contract/failures.ts";
 import type { AgentState } from "./agent-state.ts";
 import { waiting } from "./inbox.ts";
 
-/** After so many failed compactions in a row, only the one without a model is tried. Source: requirement 2.9. */
+/** After this many failed compactions in a row, only the compaction without a model is tried. Source: requirement 2.9. */
 const BREAKER = 3;
 
 export interface CompactionPlan {
@@ -54,7 +54,7 @@ export type NextMove =
   | { readonly kind: "completed" }
   /** The answer broke off for another reason than its length, without a call: it gets one more try. */
   | { readonly kind: "unfinished" }
-  /** The last answer is not JSON by the session's schema: it gets one more try. */
+  /** The last answer does not match the session's schema: it gets one more try. */
   | { readonly kind: "mismatch"; readonly why: string }
   | { readonly kind: "failed"; readonly type: FailureType; readonly message: string };
 
@@ -85,7 +85,7 @@ export function applyMove(state: AgentState, step: ModelStepFacts, next: NextMov
   state.mismatch = next.why;
 }
 
-/** The calls of a step in the groups that run one after another, each group at once; with their places in the answer. */
+/** Splits a step's calls, with their indexes, into groups: groups run one after another, the calls of a group in parallel. */
 export function callGroups(calls: readonly CallFacts[]): (readonly [CallFacts, number])[][] {
   const groups: (readonly [CallFacts, number])[][] = [];
   for (const [index, call] of calls.entries()) {
@@ -98,8 +98,8 @@ export function callGroups(calls: readonly CallFacts[]): (readonly [CallFacts, n
 }
 
 /**
- * What an answer means. Calls mean that the loop continues, whatever the provider calls its finish; without calls only
- * `stop` ends the task.
+ * What an answer means. With calls the loop continues, whatever finish reason the provider gives; without calls only `stop`
+ * ends the task.
  */
 export function afterAnswer(
   state: AgentState,
@@ -115,7 +115,7 @@ export function afterAnswer(
         "The provider's content filter ended the answer. What it said is kept: rephrase your request to continue.",
     };
   }
-  // Cut off by its length without a call: it has more to say.
+  // The answer was cut off by its length and has no call, so the model continues it.
   if (answer.finish === "length" || waiting(state.inbox) > 0) return { kind: "again" };
   if (answer.finish === "stop" || needsStop !== true)
     return checksAnswer && answer.mismatch !== undefined

@@ -8,12 +8,12 @@ interface Hosted {
   opening: Promise<void> | undefined;
 }
 
-/** So many hosts may be lost under one call. */
+/** How many hosts may be lost during one call. */
 const MAX_MOVES = 3;
 
 /**
- * Does something on the host that has the sandbox. If that host is lost, `reopen` recreates the sandbox on another one,
- * once for all calls that wait for it, and it is done there; the ledger says whether the call had begun.
+ * Performs an action on the host that has the sandbox. If that host is lost, `reopen` recreates the sandbox on another host, once
+ * for all calls that wait for it, and the action runs there; the ledger says whether the call had begun.
  */
 export async function onHost<T>(run: Hosted, reopen: () => Promise<void>, act: () => Promise<T>): Promise<T> {
   for (let moves = 0; ; moves += 1) {
@@ -28,7 +28,7 @@ export async function onHost<T>(run: Hosted, reopen: () => Promise<void>, act: (
         run.opening = reopen();
       }
       await run.opening;
-      // Not opened, or stopped by a person: the next step tries again.
+      // It was not opened, or a person stopped it: the next step tries again.
       if (run.state.sandbox === undefined) run.opening = undefined;
     }
   }

@@ -8,12 +8,12 @@ import type { AnswerMessage, QuestionKind } from "../activities/contract/questio
 import type { UserPart } from "../activities/contract/message.ts";
 import type { WaitingCall } from "./asking.ts";
 
-/** A message as it is sent. `id` is the sender's, for telling duplicates; text beyond 16 KB goes as a blob. */
+/** A message as it is sent. `id` is the sender's, to detect duplicates; text beyond 16 KB goes as a blob. */
 export interface GuidanceMessage {
   readonly id?: string;
   readonly text?: string;
   readonly parts?: readonly UserPart[];
-  /** Who says it, for other people. */
+  /** The author's name, for other people. */
   readonly by?: string;
 }
 
@@ -21,7 +21,7 @@ export interface QueuedReply {
   readonly queued: boolean;
   /** From 1: how many messages are waiting, this one included. */
   readonly position: number;
-  /** The run is ending and will not read it: it is kept for the session's next run. */
+  /** The run is ending and will not read the message, which is kept for the session's next run. */
   readonly waitsForNextRun?: true;
 }
 
@@ -30,7 +30,7 @@ export interface AnswerReply {
   readonly question: string;
 }
 
-/** A question that is open: its text at most 200 characters. */
+/** An open question, with at most 200 characters of its text. */
 interface QuestionView {
   readonly id: string;
   readonly kind: QuestionKind;
@@ -43,7 +43,7 @@ export interface CompactRequest {
   readonly focus?: string;
 }
 
-/** What the workflow knows without asking anybody; everything else is in Postgres. */
+/** What the workflow itself knows; everything else is in Postgres. */
 export interface SessionView {
   readonly status: SessionStatus;
   readonly phase: string;
@@ -70,7 +70,7 @@ export const undoCompactionSignal = defineSignal<[]>("undoCompaction");
 export const answerSignal = defineSignal<[AnswerMessage | string]>("answer");
 export const answerQuestionUpdate = defineUpdate<AnswerReply, [AnswerMessage]>("answerQuestion");
 export const sendGuidanceUpdate = defineUpdate<QueuedReply, [GuidanceMessage]>("sendGuidance");
-/** Takes a message back that waits: `parked` if the sender has done so in Postgres already. */
+/** Withdraws a waiting message; `parked` if the sender has already withdrawn it in Postgres. */
 export interface WithdrawnMessage {
   readonly id: string;
   readonly parked?: true;
@@ -87,11 +87,11 @@ export const WORKFLOW_TYPE = "codingAgent";
 export interface CodingAgentInput {
   /** Only if no client prepared the session: started from the Web UI or Temporal's CLI. */
   readonly task?: string;
-  /** The schedule that has its task and its settings. */
+  /** The schedule that has the session's task and settings. */
   readonly schedule?: string;
-  /** First message of a session that is taken up again. */
+  /** The first message of a session that is resumed. */
   readonly guidance?: readonly Guidance[];
-  /** A session that has ended delivers its work, and ends as it had. */
+  /** A session that has ended delivers its work, and keeps its outcome. */
   readonly deliver?: {
     readonly order: DeliveryOrder;
     readonly outcome: {
@@ -107,11 +107,11 @@ export interface CodingAgentInput {
 export interface CarriedState {
   readonly queue: readonly Guidance[];
   readonly parked: number;
-  /** Client ids seen lately, newest last. */
+  /** Recently seen client ids, newest last. */
   readonly seenIds: readonly string[];
   readonly step: number;
   readonly steps: number;
-  /** That a person gave on top of the limit. Absent means none. */
+  /** Steps that a person granted on top of the limit. Absent means none. */
   readonly moreSteps?: number;
   /** A person said so. Absent means no. */
   readonly endsAtLimit?: true;
@@ -123,34 +123,34 @@ export interface CarriedState {
   readonly nudged: boolean;
   /** The next step begins with the hint. Absent means no, as in what older runs carried. */
   readonly nudge?: true;
-  /** A round was made and no step since. Absent means no. */
+  /** A compaction was made and no step since. Absent means no. */
   readonly compacted?: true;
-  /** How often the step under way did not fit; how many answers in a row were empty, or unfinished. Absent means 0. */
+  /** How often the current step's request did not fit; how many answers in a row were empty, or unfinished. Absent means 0. */
   readonly overflows?: number;
   readonly emptyAnswers?: number;
   readonly unfinished?: number;
-  /** How many answers were not by the schema; what was wrong with the last one, which the next step begins with. */
+  /** How many answers did not match the schema; what was wrong with the last one, with which the next step begins. */
   readonly mismatches?: number;
   readonly mismatch?: string;
-  /** USD so far, if a limit was set; which model steps in, and that it is asked next. Absent means none. */
+  /** USD so far, if a limit was set; which fallback model is used, and that it is asked next. Absent means none. */
   readonly costUsd?: number;
   readonly fallback?: { readonly index: number; readonly sinceMs: number };
   readonly switched?: "fallback" | "return";
   /** When the commits were last pushed, and what was delivered last. Absent means never. */
   readonly pushedAtMs?: number;
   readonly delivered?: string;
-  /** What is left of a step that waited for people alone. Absent means nothing. */
+  /** The open calls of a step that only waited for people. Absent means none. */
   readonly waitingCalls?: readonly WaitingCall[];
   /**
-   * Of such a step: whether a person interrupted it, which the run that left it could not do any more. Absent in what older runs
-   * carried: then one that comes before the session is open is forgotten, as it was when they were recorded.
+   * Whether a person interrupted such a step, which the run that left it could no longer act on. Absent in what older runs
+   * carried: then an interrupt that arrives before the session is open is forgotten, as it was when they were recorded.
    */
   readonly interrupting?: boolean;
-  /** The version of the workers that a run left for another one, by continuing as new. Absent means none. */
+  /** The worker version that a run left for another one, by continuing as new. Absent means none. */
   readonly leftVersion?: string;
   /** When the deadline is, in ms since 1970. Absent means none. */
   readonly deadlineAtMs?: number;
-  /** Asked for by a person and not done yet. */
+  /** Requests of people that are not done yet. */
   readonly compactRequest?: CompactRequest;
   readonly undoRequests?: readonly string[];
   readonly context: { readonly used: number; readonly estimated: boolean; readonly prunable: number };

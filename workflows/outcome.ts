@@ -1,4 +1,4 @@
-/** How a run ends, and what of it crosses to Temporal. */
+/** How a run ends, and which part of that crosses to Temporal. */
 import {
   ActivityFailure,
   ApplicationFailure,
@@ -13,7 +13,7 @@ import type { Limit } from "../activities/contract/limits.ts";
 
 export interface Outcome {
   readonly status: CloseSessionInput["status"];
-  /** Of `max_steps`: which one it was. */
+  /** For `max_steps`: which limit was reached. */
   readonly limit?: Limit;
   readonly error?: { readonly type: string; readonly message: string };
   /** The failure as it came, for the Web UI's chain of causes. */
@@ -25,8 +25,8 @@ export function failed(type: FailureType, message: string): Outcome {
 }
 
 /**
- * True if an activity ended because a person stopped it, also if its last attempt failed on the way: Temporal
- * does not retry anything that must end, so the failure is what was left when the stop came.
+ * True if an activity ended because a person stopped it, even if its last attempt failed: Temporal does not
+ * retry an activity that must end, so that failure is reported instead of the cancellation.
  */
 export function wasStopped(error: unknown): boolean {
   return (
@@ -51,14 +51,14 @@ export function outcomeOf(error: unknown): Outcome {
   };
 }
 
-/** A typed failure says what happened, what was kept and what to do; what stands behind it is for the chain of causes. */
+/** The text of a typed failure, which says what happened, what was kept and what to do. Its causes are left to Temporal's chain. */
 export function messageOf(error: unknown): string {
   const cause = error instanceof ActivityFailure ? error.cause : error;
   if (cause instanceof ApplicationFailure && cause.type && cause.message !== "") return cause.message;
   return rootCause(error) ?? String(error);
 }
 
-/** What the run is closed with: Cancelled as Cancelled, else a typed failure that Temporal does not retry. */
+/** The error that closes the run: Cancelled if it was cancelled, else a typed failure that Temporal does not retry. */
 export function failureOf({ status, error, cause }: Outcome): Error {
   if (status === "cancelled") return new CancelledFailure(error?.message ?? "Cancelled");
   return ApplicationFailure.create({

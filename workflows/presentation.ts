@@ -17,7 +17,7 @@ interface Viewed {
   readonly status: SessionStatus;
 }
 
-/** A title and what the call is about, if the history may have that. */
+/** A title with what the call is about, if the history may contain that. */
 export function titled(title: string, { about }: { readonly about: string }): string {
   return about === "" ? title : `${title}: ${about}`;
 }
@@ -90,7 +90,7 @@ function questionLines(question: OpenQuestion): string[] {
   ];
 }
 
-/** Each kind of answer to it, as the signal takes it. */
+/** An example of each kind of answer, in the form that the signal takes. */
 function answersTo({ id: question, kind, options }: OpenQuestion): object[] {
   if (kind === "budget")
     return [
@@ -142,7 +142,7 @@ function textOf(parts: AgentState["inbox"]["queue"][number]["parts"]): string {
     .join(" ");
 }
 
-/** USD; without a limit only what the steps of this run cost is known here. */
+/** The cost in USD; without a limit only the cost of this run's steps is known here. */
 function costText({ costUsd }: AgentState, { maxCostUsd }: RunPolicy): string {
   if (costUsd <= 0) return "";
   const cost = plain(usd(costUsd));
@@ -151,7 +151,7 @@ function costText({ costUsd }: AgentState, { maxCostUsd }: RunPolicy): string {
     : ` · cost ${cost} of at most ${plain(usd(maxCostUsd))}`;
 }
 
-/** The same figures as the client's `context`: the window by what it holds. */
+/** The same figures as the client's `context` command: what the window contains. */
 function contextLines({ context, round }: AgentState, { budget, prefix }: RunPolicy): string[] {
   const { system = 0, tools = 0 } = prefix ?? {};
   const used = Math.round(context.used);
@@ -175,16 +175,16 @@ function placeOf({ container, taskQueue }: NonNullable<AgentState["sandbox"]>): 
   return taskQueue === undefined ? container : `${container} on ${taskQueue}`;
 }
 
-/** In a code span nothing draws links or images; what would end the span or the table's cell is replaced. */
+/** A code span shows no links or images; characters that would end the span or the table's cell are replaced. */
 function code(text: string): string {
   return `\`${text.replaceAll(/[`|\n\r]/g, " ")}\``;
 }
 
-/** What was delivered; of its words only an address at the end is drawn, as a link. */
+/** What was delivered, as plain text; only an address at its end becomes a link. */
 function linked(text: string): string {
   const address = /https?:\/\/[\w./:@%?=~-]+$/.exec(text)?.[0];
   return address === undefined ? plain(text) : `${plain(text.slice(0, -address.length))}<${address}>`;
 }
 
-/** Text of others, on one line. */
+/** Foreign text, on one line. */
 const plain = (text: string): string => inertMarkdown(text.replaceAll(/[\n\r]+/g, " "));

@@ -1,6 +1,6 @@
 /**
- * The only place with activity options. Cancellation type, attempts, heartbeat and timeouts are explicit for each: what
- * is left out is not what the SDK's typings say it is (an undefined cancellation type means TRY_CANCEL).
+ * The only place with activity options. Cancellation type, attempts, heartbeat and timeouts are explicit for each,
+ * because the SDK's defaults differ from its typings (an undefined cancellation type means TRY_CANCEL).
  */
 import { ActivityCancellationType, proxyActivities, type ActivityOptions } from "@temporalio/workflow";
 import { jsonBytes } from "../activities/contract/guidance-items.ts";
@@ -8,24 +8,24 @@ import type { AgentActivities } from "../activities/contract/activities.ts";
 import type { BatchActivities } from "../activities/contract/batch.ts";
 import type { RunPolicy } from "../activities/contract/run-policy.ts";
 
-/** A worker that is gone is noticed after this. Source: requirement 7.1. */
+/** After this a missing worker is noticed. Source: requirement 7.1. */
 const HEARTBEAT_TIMEOUT_MS = 30_000;
 const MINUTE_MS = 60_000;
-/** Of runs whose policy does not say. Source: survey of durable engines, D18 (60-120 s). */
+/** For runs whose policy has no value. Source: survey of durable engines, D18 (60-120 s). */
 const HOST_TIMEOUT_MS = 90_000;
 /** Web UI and server take 400 bytes with quotes; cut well below on a code point. Source: survey of command lines, X8. */
 const MAX_SUMMARY_CHARS = 90;
 const MAX_SUMMARY_BYTES = 280;
 
 /**
- * A database, an engine or a host that is away for a quarter of an hour is waited for, whatever the step was doing: so
- * many attempts, a minute apart at most, take that long.
+ * Enough to outlast an outage of a quarter of an hour of a database, an engine or a host: this many attempts, a minute apart at
+ * most, take that long.
  */
 const AWAY_ATTEMPTS = 20;
 
 /**
- * Attempts that find their model's limits used up wait for as long as that takes: the activities themselves count the others, and
- * end after so many as they are given. Source: ours, more than a week of the shortest long wait.
+ * Attempts that find their model's rate limits used up may wait as long as necessary: the activities themselves count the other
+ * attempts, and end after the number they are given. Source: ours, more than a week of the shortest long wait.
  */
 const WAITING_ATTEMPTS = 100_000;
 
@@ -59,7 +59,7 @@ export function activityOptions(policy: OptionsPolicy, sandboxQueue: string | un
     heartbeatTimeout: policy.heartbeatTimeoutMs ?? HEARTBEAT_TIMEOUT_MS,
     ...(policy.takesTurns ? { allowEagerDispatch: false } : {}),
   };
-  // Of a host's own queue: if no worker takes the call, the host is gone. Never retried by the server.
+  // For a host's own queue: if no worker takes the call, the host is gone. The server never retries this timeout.
   const host = {
     ...queue(sandboxQueue),
     ...(sandboxQueue === undefined
@@ -80,16 +80,16 @@ export function activityOptions(policy: OptionsPolicy, sandboxQueue: string | un
   };
   const model = { ...common, ...queue(policy.taskQueues.models), startToCloseTimeout: policy.modelTimeoutMs };
   return {
-    // Longer than a restore may take.
+    // Longer than a restore takes.
     openSandbox: onHost(6 * MINUTE_MS, 8),
-    // Besides the commands: opening the sandbox, and taking or keeping what they made.
+    // In addition to the commands' own time: opening the sandbox, and restoring or keeping their result.
     setUpSandbox: onHost((policy.setupTimeoutMs ?? 0) + 10 * MINUTE_MS, 8),
-    // A first clone of a large repository; a remote that is away is given up by the activity itself.
+    // Allows for the first clone of a large repository; the activity itself gives up on an unreachable remote.
     fetchRepository: onHost(60 * MINUTE_MS, 8),
     publish: onHost(30 * MINUTE_MS),
     parkGuidance: brief,
     announceQueued: brief,
-    // A provider that is away for an hour is waited for (MODEL_ATTEMPTS); refusals are not retried at all.
+    // Outlasts a provider's outage of an hour (MODEL_ATTEMPTS); refusals are not retried at all.
     modelStep: { ...model, retry: retry(WAITING_ATTEMPTS, 2 * MINUTE_MS) },
     runTool: { ...onHost(policy.toolTimeoutMs), retry: retry(AWAY_ATTEMPTS * 3, 15_000) },
     askPerson: brief,
@@ -98,7 +98,7 @@ export function activityOptions(policy: OptionsPolicy, sandboxQueue: string | un
     settleBudget: brief,
     notify: brief,
     markWaiting: brief,
-    // A save of the workspace, as the delegate's first files; its files are few.
+    // Includes a save of the workspace as the delegate's first files.
     openDelegate: onHost(6 * MINUTE_MS),
     settleDelegate: onHost(10 * MINUTE_MS),
     summarize: { ...model, retry: retry(WAITING_ATTEMPTS) },
@@ -106,7 +106,7 @@ export function activityOptions(policy: OptionsPolicy, sandboxQueue: string | un
     prune: brief,
     saveWorkspace: onHost(5 * MINUTE_MS),
     parkSandbox: onHost(5 * MINUTE_MS),
-    // A host that is gone must not keep the run from ending; nor an engine that is away: the activity itself gives up.
+    // A lost host must not keep the run from ending. Nor may an unreachable engine: the activity itself gives up.
     closeSandbox: {
       ...onHost(5 * MINUTE_MS),
       scheduleToStartTimeout: Math.min(MINUTE_MS, policy.hostTimeoutMs ?? MINUTE_MS),
@@ -119,7 +119,7 @@ function queue(name: string | undefined): { taskQueue?: string } {
   return name === undefined ? {} : { taskQueue: name };
 }
 
-/** Of the run's first activity, before any policy is known: it stays on the workflow's own queue. */
+/** Options of the run's first activity, before any policy is known: it stays on the workflow's own queue. */
 export const OPEN_SESSION_OPTIONS = {
   ...COMMON,
   startToCloseTimeout: MINUTE_MS,
@@ -130,12 +130,12 @@ const activities = proxyActivities<AgentActivities>(OPEN_SESSION_OPTIONS);
 
 export const { openSession } = activities;
 
-/** A batch waits for services that are away for a day: so many attempts, a minute apart. */
+/** A batch outlasts an outage of a day: this many attempts, a minute apart. */
 const BATCH_ATTEMPTS = 1_440;
-/** Shorter than a session's: a batch's worker that is gone is noticed by this alone. Source: ours. */
+/** Shorter than a session's: nothing else detects a lost worker of a batch. Source: ours. */
 const BATCH_HEARTBEAT_TIMEOUT_MS = 10_000;
 
-/** Files of as many sessions as may run at once are read and written by one of them. */
+/** One activity reads and writes the files of as many sessions as may run at once. */
 export const batchActivities = proxyActivities<BatchActivities>({
   ...COMMON,
   heartbeatTimeout: BATCH_HEARTBEAT_TIMEOUT_MS,

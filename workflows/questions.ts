@@ -20,7 +20,7 @@ import { perform } from "./proxies.ts";
 import { announceStop } from "./stops.ts";
 import { hasNewVersion } from "./versions.ts";
 
-/** Takes an answer, or says why it is not taken, in words for who sent it. */
+/** Takes an answer, or returns why it is refused, as a text for its sender. */
 export async function takeAnswer({ asking }: Run, message: unknown): Promise<ReadAnswer> {
   await condition(() => asking.storing === 0);
   const open = unanswered(asking);
@@ -37,8 +37,8 @@ export function answerRefusal({ asking }: Run, message: unknown): string | undef
 }
 
 /**
- * The person wrote a message: it is not an answer, and grants nothing, and must not wait behind a question. One about a limit
- * stays open: the message could be read by no step without more of what is used up.
+ * A person wrote a message, which is not an answer and grants nothing, but must not wait behind a question; so open questions are
+ * withdrawn. A question about a limit stays open: without a higher limit no step could read the message.
  */
 export function withdrawForMessage({ asking }: Run): void {
   asking.messages += 1;
@@ -53,11 +53,11 @@ export async function askAbout(
   input: RunToolInput,
 ): Promise<ToolFacts | undefined> {
   const asks = call.by === "person" ? "asks" : asksFor(input);
-  const settled = await ask(run, call, input, asks, before);
+  const settled = await ask(run, call, input, { asks, before });
   return settled?.kind === "result" ? settled.facts : undefined;
 }
 
-/** Asks what a call's server wants to know, one thing after the other; the first that is not answered is the last. */
+/** Asks an MCP server's questions in order, and stops at the first that is not answered. */
 export async function askForServer(
   run: Run,
   call: CallFacts,
@@ -66,27 +66,26 @@ export async function askForServer(
 ): Promise<void> {
   for (const { id, about, isOptional } of questions) {
     const asked = { ...input, about: "server", question: id } as const;
-    const settled = await ask(run, { ...call, about }, asked, `${server} asks`);
+    const settled = await ask(run, { ...call, about }, asked, { asks: `${server} asks` });
     const isLeftOut = isOptional === true && settled?.kind === "noted" && settled.how === "declined";
     if (settled?.kind === "noted" && settled.how !== "answered" && !isLeftOut) return;
   }
 }
 
 /**
- * @param before its outcome if the run before had asked it
- * @returns how it ended; undefined if there was nothing to ask
+ * `asks` is the title for the Web UI; `before` is the outcome if the previous run had already asked the question.
+ * @returns how the question was settled; undefined if there was nothing to ask
  */
 async function ask(
   run: Run,
   call: CallFacts,
   input: RunToolInput,
-  asks: string,
-  before?: WaitingCall["asked"],
+  { asks, before }: { readonly asks: string; readonly before?: WaitingCall["asked"] },
 ): Promise<SettledQuestion | undefined> {
   const { asking } = run;
   const { step, index } = input;
   const { messages } = asking;
-  // One that the run before had asked is counted already.
+  // A question that the previous run had asked is counted already.
   if (before === undefined) asking.storing += 1;
   const asked = await perform(
     "askPerson",
@@ -117,7 +116,7 @@ const asksFor = ({ about }: RunToolInput) =>
 /** How long the end of a run waits for its notice. Source: ours, five attempts. */
 const NOTICE_MS = 30_000;
 
-/** Nothing waits for it, but the run's end for a while. */
+/** Runs in the background; only the end of a run waits for it, and only for a while. */
 async function notify(run: Run, input: NotifyInput): Promise<void> {
   const summary = `notify: ${input.question === undefined ? "session ended" : `question ${input.question}`}`;
   await CancellationScope.nonCancellable(() => perform("notify", optionsOf(run), summary, input)).catch(
@@ -125,7 +124,7 @@ async function notify(run: Run, input: NotifyInput): Promise<void> {
   );
 }
 
-/** Tells of the end of a run. An address that does not answer delays its closing only for so long. */
+/** Sends the notice that a run has ended, and waits for it at most `NOTICE_MS`. */
 export async function notifyEnd(run: Run): Promise<void> {
   if (run.policy?.notifies !== true) return;
   let isDone = false;
@@ -133,7 +132,7 @@ export async function notifyEnd(run: Run): Promise<void> {
   await condition(() => isDone, NOTICE_MS);
 }
 
-/** The wait. There is a timer only if the default is used after a while. */
+/** Waits for the answer. A timer is started only for a question whose default is used after some time. */
 export async function answerTo(run: Run, question: OpenQuestion, isNew = true): Promise<Settlement> {
   const { asking } = run;
   if (run.policy?.notifies && isNew) void notify(run, { event: "question:asked", question: question.id });
@@ -161,7 +160,7 @@ export async function answerTo(run: Run, question: OpenQuestion, isNew = true): 
   }
 }
 
-/** In parallel with the calls of a step: says that the session waits whenever nothing but questions is left of them. */
+/** In parallel with the calls of a step: sets the status to waiting whenever only questions are left. */
 export async function restWhileWaiting(run: Run, isOver: () => boolean): Promise<void> {
   const { asking } = run;
   const isIdle = () => asking.busy === 0 && unanswered(asking).length > 0;
@@ -197,7 +196,7 @@ async function rest(run: Run, isIdle: () => boolean): Promise<void> {
   }
 }
 
-/** What cannot be done here leaves the session as it is: it waits nevertheless. */
+/** A failure here changes nothing: the session waits nevertheless. */
 async function waitAndPark(run: Run): Promise<void> {
   const { step } = run.state;
   const budget = unanswered(run.asking).find((question) => question.budget)?.budget;

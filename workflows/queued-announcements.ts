@@ -1,4 +1,4 @@
-/** Announces queued messages to watchers at once. One that is delivered first is announced with its delivery. */
+/** Announces queued messages to watchers at once. A message that is delivered earlier is announced with its delivery. */
 import { condition } from "@temporalio/workflow";
 import type { Guidance } from "../activities/contract/guidance.ts";
 import { queuedMessage } from "../activities/contract/queued-message.ts";
@@ -6,9 +6,9 @@ import { optionsOf, type Run } from "./actions.ts";
 import { waiting } from "./inbox.ts";
 import { perform } from "./proxies.ts";
 
-/** Of a flood, the rest is announced with its delivery. Source: what a person may queue (requirement 4.1). */
+/** In a flood, all further messages are announced with their delivery. Source: what a person may queue (requirement 4.1). */
 const MAX_ANNOUNCED = 100;
-/** In one activity: its input stays far below the 64 KB guard. */
+/** The most messages in one activity: its input stays far below the 64 KB guard. */
 const MAX_AT_ONCE = 20;
 
 /** Announces a message that was just queued, together with those that come meanwhile. */
@@ -19,7 +19,7 @@ export function announceQueued(run: Run, message: Pick<Guidance, "id" | "parts" 
   unannounced.messages.push(queuedMessage(message, position));
   if (unannounced.isBusy) return;
   unannounced.isBusy = true;
-  // What fails here, as in a run that is cancelled, is announced with the delivery.
+  // If this fails, as in a cancelled run, the messages are announced with their delivery.
   announceAll(run)
     .catch(() => undefined)
     .finally(() => (unannounced.isBusy = false));
@@ -39,5 +39,5 @@ async function announceAll(run: Run): Promise<void> {
   }
 }
 
-/** What comes while the run closes waits for the next one. */
+/** Messages that arrive while the run closes wait for the next run. */
 const isOn = ({ status }: Run) => status === "active" || status === "waiting";

@@ -1,6 +1,6 @@
 /**
- * A file of tasks, worked off some at a time: each is a session of its own, which continues whatever becomes of this run. Holds
- * ids and counters; how a session ended is read from Postgres.
+ * Runs a file of tasks, some at a time: each is a session of its own, which continues whatever happens to this run. The workflow
+ * holds ids and counters; how a session ended is read from Postgres.
  */
 import {
   CancellationScope,
@@ -32,24 +32,24 @@ export interface SessionBatchInput {
   readonly open?: readonly string[];
   readonly after?: number;
   readonly streak?: Streak;
-  /** The run continues as new beyond so many events. Absent means when Temporal suggests it. */
+  /** The run continues as new beyond this many events. Absent means when Temporal suggests it. */
   readonly maxHistoryEvents?: number;
-  /** The version of the workers that the run before left for another one. */
+  /** The worker version that the previous run left for another one. */
   readonly leftVersion?: string;
 }
 
-/** Between two looks at sessions that were asked to cancel, in ms: one that was reset closes without a report to us. */
+/** Poll interval for sessions that were asked to cancel, in ms: a session that was reset closes without a report to us. */
 const CANCELLING_LOOK_MS = 5_000;
 
 interface Batch {
   readonly name: string;
   open: readonly string[];
-  /** The place of the item that was taken last. */
+  /** The index of the item that was taken last. */
   after: number;
   streak: Streak | undefined;
   /** No item is left to take. */
   isTaken: boolean;
-  /** A session has closed since the last look. */
+  /** A session has closed since the last turn. */
   woken: boolean;
 }
 
@@ -67,7 +67,7 @@ export async function sessionBatch(input: SessionBatchInput = {}): Promise<Close
   };
   try {
     for (let first = continuedFromExecutionRunId === undefined; ; first = false) {
-      // What was begun is followed to its end: a cancel arrives while nothing is on its way.
+      // A turn that has begun runs to its end: a cancel takes effect between turns.
       const turn = await CancellationScope.nonCancellable(() => takeTurn(batch, first));
       if (turn.done !== undefined) return await close(turn.done);
       const isNew = hasNewVersion(leftVersion);
@@ -91,7 +91,7 @@ export async function sessionBatch(input: SessionBatchInput = {}): Promise<Close
   }
 }
 
-/** Looks, and fills the free places. @returns why nothing is left to do, or how long to wait */
+/** Checks on the sessions and fills the free places. @returns why nothing is left to do, or how long to wait */
 async function takeTurn(
   batch: Batch,
   first: boolean,
@@ -121,7 +121,7 @@ async function lookAt(batch: Batch, cancel?: true): Promise<BatchLook> {
   return look;
 }
 
-/** Starts the session of an item; one that was started before is followed. */
+/** Starts the session of an item, or follows it if it was started before. */
 async function begin(
   batch: Batch,
   { sessionId, ordinal, about, begun, precedence }: TakenItem,
@@ -129,13 +129,13 @@ async function begin(
 ): Promise<void> {
   batch.open = [...batch.open, sessionId];
   batch.after = ordinal;
-  // Its end is not reported: it may be there already.
+  // Its end is not reported to this run, and may have come already.
   if (begun) return void (batch.woken = true);
   try {
     const child = await startChild(WORKFLOW_TYPE, {
       workflowId: sessionId,
       args: [{}],
-      // The end of this run, however it comes, ends no session; `cancelOpen` does.
+      // However this run ends, the sessions continue; only `cancelOpen` ends them.
       parentClosePolicy: ParentClosePolicy.ABANDON,
       cancellationType: ChildWorkflowCancellationType.ABANDON,
       staticSummary: boundedSummary(about),
@@ -145,7 +145,7 @@ async function begin(
     const wake = () => void (batch.woken = true);
     child.result().then(wake, wake);
   } catch (error) {
-    // By the run of the batch before, just now; looks find its end.
+    // The batch's previous run started it just now; polling finds its end.
     if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error;
   }
 }

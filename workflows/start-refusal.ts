@@ -1,6 +1,6 @@
 /**
- * Whether a run's input has the shape that its code takes for granted: what is wrong there would throw in the middle of the
- * workflow, whose task the server then repeats forever. Pure.
+ * Whether a run's input has the shape that the code relies on: a wrong input would throw in the middle of the workflow, and the
+ * server would then repeat the workflow task forever. Pure.
  */
 import { Undecodable } from "../activities/contract/undecodable.ts";
 import { isJsonObject } from "../activities/contract/json-object.ts";
@@ -10,7 +10,7 @@ import type { CarriedState, CodingAgentInput } from "./messages.ts";
 type Fits = (value: unknown) => boolean;
 
 const isText: Fits = (value) => typeof value === "string";
-/** JSON writes what is no finite number as null. */
+/** JSON encodes numbers that are not finite as null. */
 const isNumber: Fits = (value) => typeof value === "number" || value === null;
 const isFlag: Fits = (value) => typeof value === "boolean";
 const isTime: Fits = (value) => isNumber(value) && !Number.isNaN(new Date(Number(value)).getTime());
@@ -18,7 +18,7 @@ const isListOf =
   (fits: Fits): Fits =>
   (value) =>
     Array.isArray(value) && value.every(fits);
-/** Fields that are absent fit. */
+/** Absent fields are accepted. */
 const isObjectOf =
   (shape: Readonly<Record<string, Fits>>): Fits =>
   (value) =>
@@ -97,7 +97,7 @@ const CARRIED: Readonly<Record<keyof CarriedState, Fits>> = {
   }),
 };
 
-/** Why a start's argument cannot be one of ours, in words for who sent it; undefined if it can. */
+/** Why a start's argument is refused, as a text for its sender; undefined if it is accepted. */
 export function startRefusal(input: unknown): string | undefined {
   if (input === undefined) return undefined;
   if (input instanceof Undecodable) return `its argument could not be decoded (${input.description})`;

@@ -1,6 +1,6 @@
 /**
- * Tells the workers that activities of this session must stop. Temporal says so too, but only when an activity reports
- * next. No command of the workflow: nothing of it is in the history, and if it is lost, the next report brings the stop.
+ * Announces to the workers that activities of this session must stop. Temporal reports this too, but only at an activity's next
+ * heartbeat. This is not a workflow command: it is not in the history, and if it is lost, the next heartbeat brings the stop.
  */
 import { proxySinks, type Sinks } from "@temporalio/workflow";
 

@@ -1,9 +1,9 @@
 /**
- * What a run's handlers leave for its interceptors. A worker loads the modules once for all its runs (worker/bundle.ts), so a
- * variable of a module would be every run's; Temporal gives each run globals of its own.
+ * What a run's handlers share with its interceptors. A worker loads the modules once for all its runs (worker/bundle.ts), so all
+ * runs would share a module's variable; Temporal gives each run its own globals.
  */
 interface ThisRun {
-  /** Takes messages of persons as they come. Absent until the run's handlers are set. */
+  /** Takes messages of people as they arrive. Absent until the run's handlers are set. */
   takeMessage?: (message: unknown) => void;
   /** Shows people a remark. */
   showRemark?: (text: string) => void;

@@ -1,7 +1,7 @@
 /** Runs that are pinned to a version of the workers: when they may leave it. */
 import { makeContinueAsNewFunc, workflowInfo, type Workflow } from "@temporalio/workflow";
 
-/** Names the version of the workers that this run works on; undefined if they have none. */
+/** The worker version that this run is on; undefined if workers have no versions. */
 export function ownVersion(): string | undefined {
   const { currentDeploymentVersion: version } = workflowInfo();
   return version && `${version.deploymentName}:${version.buildId}`;
@@ -10,8 +10,8 @@ export function ownVersion(): string | undefined {
 /**
  * Whether workers of another version should take over, and this run may go to them by continuing as new. Always false if
  * runs are not pinned.
- * @param left the version that the run before left for another: if that did not help, as with a run that an operator keeps on
- *   its version, it is not tried again
+ * @param left the version that the previous run left for another. If this run is still on it, as when an operator keeps a run on
+ *   its version, the move is not tried again
  */
 export function hasNewVersion(left: string | undefined): boolean {
   return workflowInfo().targetWorkerDeploymentVersionChanged && (left === undefined || left !== ownVersion());

@@ -24,7 +24,7 @@ import { takeOverFiles } from "./take-over-files.ts";
 import type { AgentDeps } from "../runtime/deps.ts";
 import { enterSession } from "../runtime/enter-session.ts";
 import { endedBefore, hasEnded } from "../step/ended-call.ts";
-import { keepWhole } from "../step/store-full-output.ts";
+import { storeFullOutput } from "../step/store-full-output.ts";
 import {
   endDelegation,
   findDelegate,
@@ -92,7 +92,8 @@ async function settleDelegate(
     handle,
     maxChars: toolLimitsOf(session.config, DELEGATE).maxChars,
   });
-  if (result.whole !== undefined) await keepWhole(deps, session.id, handle, piecesOf(result.whole));
+  if (result.whole !== undefined)
+    await storeFullOutput(deps, { sessionId: session.id, handle }, piecesOf(result.whole));
   const { applied, notApplied } = files;
   const outcome = outcomeOfDelegate(end);
   const taken = notApplied.length === 0 ? "applied" : "partly";

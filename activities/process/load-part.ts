@@ -1,9 +1,9 @@
-/** A part of this program that is loaded when it is first needed. */
+/** Loads a part of this program when it is first needed. */
 
 /**
- * If it cannot be loaded, the files of this program were removed or replaced since it started, and nothing that it does from
- * then on can be relied on. So the error is left unhandled, which ends a worker: another one takes its work over. What waits for
- * the part never learns of it.
+ * If the part cannot be loaded, the program's files were removed or replaced since it started, so the process can no longer be
+ * relied on. The error is left unhandled, which ends the worker, and another worker takes its work over. The returned promise
+ * then never settles.
  */
 export function loadPart<Part>(part: Promise<Part>): Promise<Part> {
   return part.catch((cause: unknown) => {

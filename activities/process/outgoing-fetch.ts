@@ -1,7 +1,6 @@
 /**
- * The worker's own way out: to models' providers and MCP servers. undici's fetch, for what Node's does not let us set: no time
- * limits but ours, and the proxy that HTTP_PROXY, HTTPS_PROXY and NO_PROXY name. Certificates of NODE_EXTRA_CA_CERTS are
- * Node's own matter.
+ * How the worker reaches models' providers and MCP servers: undici's fetch, because Node's does not let us remove its time limits or
+ * set the proxy that HTTP_PROXY, HTTPS_PROXY and NO_PROXY name. Node itself reads the certificates of NODE_EXTRA_CA_CERTS.
  */
 import { loadPart } from "./load-part.ts";
 
@@ -28,7 +27,7 @@ export async function createOutgoing(): Promise<Outgoing> {
   };
 }
 
-/** Of this machine: no proxy is between, and it may read its whole input before it sends a header. */
+/** Whether a URL is on this machine: no proxy is used, and its server may read the whole input before it sends a header. */
 export function isLoopback(url: string): boolean {
   const host = URL.canParse(url) ? new URL(url).hostname : "";
   return host === "localhost" || host.endsWith(".localhost") || host === "[::1]" || host.startsWith("127.");

@@ -20,14 +20,14 @@ export interface ActivityScope {
   readonly lostAttempts: number;
   /** Earlier attempts that did nothing and were deferred to a later one. */
   readonly waits: number;
-  /** Says that this one does nothing and will be retried later. */
+  /** Marks this attempt as deferred: it did nothing and will be retried later. */
   waited(): void;
   /** Since this attempt began, in ms. */
   elapsedMs(): number;
   /** Aborted by cancel, interrupt, pause, reset, deploy or a lost heartbeat: ask `stoppedByPerson`. */
   readonly signal: AbortSignal;
   /**
-   * True if a person cancelled or interrupted: end it and keep what is there. False for a deploy, a pause, a reset
+   * True if a person cancelled or interrupted: end the work and keep its result so far. False for a deploy, a pause, a reset
    * or a timeout, after which the activity is tried again.
    */
   stoppedByPerson(): boolean;
@@ -45,13 +45,13 @@ type ScopeDeps = Pick<
   "announcements" | "heartbeatMs" | "sanitizer" | "store" | "idsOnly" | "outdated"
 >;
 
-/** While someone watches, who sees what a command prints; and in the first moments of a later attempt, whose lifetime is timed. */
+/** While someone watches a command's output, and in the first moments of a later attempt, whose lifetime is measured. */
 const BUSY_HEARTBEAT_MS = 1_000;
 
 /**
- * Runs an activity's body. Heartbeats begin by timer, so that a quick activity sends none. A stop that is announced is heard
- * at once, any other within `heartbeatMs`. Errors leave it masked and without SQL parameters.
- * @param maxAttempts after which a failure is final, not counting those that only waited; default: what the workflow says
+ * Runs an activity's body. Heartbeats begin by timer, so that a quick activity sends none. An announced stop takes effect
+ * at once, any other within `heartbeatMs`. Errors are masked and lose their SQL parameters before they are thrown.
+ * @param maxAttempts after which a failure is final, not counting deferred attempts; default: the workflow's options
  */
 export async function inScope<T>(
   deps: ScopeDeps,
@@ -73,7 +73,7 @@ export async function inScope<T>(
     announcements.onStop(sessionId, heartbeats.hurry),
     announcements.onWatched(sessionId, heartbeats.hurry),
   ];
-  /** Those that only waited do not count. */
+  /** Deferred attempts do not count. */
   const tried = () => context.info.attempt - attempt.waits();
   try {
     if (tried() > maxAttempts) throw exhausted(context.info.activityType, maxAttempts);
@@ -105,14 +105,14 @@ export async function inScope<T>(
   }
 }
 
-/** The attempts before ended without a word, by a timeout. */
+/** For an activity whose earlier attempts all timed out without reporting a failure. */
 const exhausted = (activity: string, attempts: number) =>
   fatal(
     "Unexpected",
     `${activity} was tried ${attempts} times, and none of its attempts ended in time. What was done before is kept: send a message to continue.`,
   );
 
-/** The same failure, not to be tried again. A cancellation stays what it is. */
+/** The same failure, marked as not retryable. A cancellation is returned unchanged. */
 function ended(failure: unknown): unknown {
   if (failure instanceof CancelledFailure || !(failure instanceof Error)) return failure;
   if (failure instanceof ApplicationFailure && failure.nonRetryable === true) return failure;
@@ -120,7 +120,7 @@ function ended(failure: unknown): unknown {
   return ApplicationFailure.create({ type, message: failure.message, nonRetryable: true, cause: failure });
 }
 
-/** A failure without its words, which stay in the worker's log. A cancellation stays what it is. */
+/** A failure without its message, which stays in the worker's log. A cancellation is returned unchanged. */
 function byCode(failure: unknown): unknown {
   if (failure instanceof CancelledFailure || !(failure instanceof Error)) return failure;
   const known = failure instanceof ApplicationFailure ? failure : undefined;
@@ -132,12 +132,12 @@ function byCode(failure: unknown): unknown {
     nonRetryable: known?.nonRetryable ?? false,
     ...(known?.nextRetryDelay == null ? {} : { nextRetryDelay: known.nextRetryDelay }),
   });
-  // Its stack begins with the words of the failure that it stands for.
+  // The stack would begin with the original failure's message.
   kept.stack = "";
   return kept;
 }
 
-/** A failure of ours as it may be stored in the history: its text, its stack and its causes'. */
+/** A failure as it may be stored in the history: its message, its stack and its causes are cleaned. */
 function cleaned(
   failure: ApplicationFailure,
   { sanitizer }: Pick<AgentDeps, "sanitizer">,

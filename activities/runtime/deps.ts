@@ -1,4 +1,4 @@
-/** What activities are given, once, when the worker starts. Tests hand in fakes for the ports. */
+/** The dependencies that activities are given once, when the worker starts. Tests pass fakes for the ports. */
 import type { RunConfig } from "../config/agent-config.ts";
 import type { OperatorPolicy } from "../config/operator-policy.ts";
 import type { GitAccess } from "../git/git-access.ts";
@@ -18,11 +18,11 @@ import type { SendNotice } from "./notices.ts";
 export interface AgentDeps {
   readonly store: Store;
   readonly notifier: Notifier;
-  /** What other processes say. */
+  /** Announcements of other processes. */
   readonly announcements: Announcements;
   readonly model: Model;
   readonly sandboxHost: SandboxHost;
-  /** What Temporal knows of a session's other runs. */
+  /** What Temporal knows about a session's other runs. */
   readonly sessionRuns: SessionRuns;
   /** Cleans and masks whatever enters the model, Postgres, Temporal or a log. */
   readonly sanitizer: Sanitizer;
@@ -35,7 +35,7 @@ export interface AgentDeps {
   readonly git?: GitAccess;
   /** What the operator lets sessions ask for; absent means everything. */
   readonly policy?: OperatorPolicy | undefined;
-  /** What a session runs by that was started with a task alone, from Temporal's own tools. */
+  /** The configuration of a session that was started from Temporal's own tools with nothing but a task. */
   readonly defaultConfig: RunConfig | undefined;
   /** Where notices go; absent if no one wants any. */
   readonly notices?: { readonly send: SendNotice; readonly withContent: boolean } | undefined;
@@ -43,13 +43,13 @@ export interface AgentDeps {
   readonly telemetry?: Telemetry | undefined;
   /** Called when a statement fails because the database's tables are newer than this code. */
   readonly outdated?: () => void;
-  /** Only ids and codes go to Temporal: no line of a command, no failure's words, no answer. */
+  /** Only ids and codes go to Temporal: no command line, no failure message, no answer. */
   readonly idsOnly?: boolean;
-  /** How often an activity reports that it is alive, in ms: also how long a cancel may take to arrive that is not announced. */
+  /** How often an activity reports that it is alive, in ms. A cancel that is not announced takes at most as long to arrive. */
   readonly heartbeatMs: number;
-  /** How long that may stay away before the activity is given to another worker, in ms. Default 30,000. */
+  /** How long heartbeats may be missing before the activity is given to another worker, in ms. Default 30,000. */
   readonly heartbeatTimeoutMs?: number;
-  /** How often a session looks whether a delegate has ended that Temporal does not report, in ms. Default 300,000. */
+  /** How often a session checks whether a delegate has ended without a report from Temporal, in ms. Default 300,000. */
   readonly delegateLookMs?: number;
   /** Whether the namespace knows our search attributes: an unknown one would fail the workflow's task. */
   readonly searchAttributes: boolean;

@@ -1,4 +1,4 @@
-/** First thing in each activity: the session, and the right to write to it. */
+/** The first thing in each activity: load the session and check that this run may write to it. */
 import type { ActivityScope } from "./activity-scope.ts";
 import type { CloseSandboxInput } from "../contract/activities.ts";
 import type { AgentDeps } from "./deps.ts";
@@ -8,7 +8,7 @@ import { findSession, lastStep, type Session } from "../store/sessions.ts";
 
 interface Entered {
   readonly session: Session;
-  /** The run took it over just now. */
+  /** The run claimed the session just now. */
   readonly isNew: boolean;
 }
 
@@ -19,16 +19,16 @@ type Caller = Pick<ActivityScope, "sessionId" | "runId">;
 type EnterDeps = Pick<AgentDeps, "store" | "sessionRuns" | "announcements">;
 
 /**
- * @returns the session with the epoch in force; a run that was reset takes it over here
- * @throws Superseded (fatal) if a newer run has it, BadConfiguration (fatal) if there is no such session
+ * @returns the session with the epoch in force; a run that was reset claims it here
+ * @throws Superseded (fatal) if a newer run has claimed it, BadConfiguration (fatal) if there is no such session
  */
 export async function enterSession(deps: EnterDeps, scope: Caller, at: Standpoint): Promise<Session> {
   return (await enter(deps, scope, at)).session;
 }
 
 /**
- * As `enterSession`, and reads what the activity is about in parallel with the session's row, not after it.
- * @param read is called again if the run took the session over only now: rows may have left the view, or come back
+ * Like `enterSession`, but also reads the activity's own rows, in parallel with the session's row.
+ * @param read is called again if the run claimed the session only now: rows may have left the view, or come back
  */
 export async function enterReading<T>(
   deps: EnterDeps,
@@ -52,14 +52,14 @@ async function enter(deps: EnterDeps, scope: Caller, at: Standpoint): Promise<En
   if (entered === "superseded") {
     throw superseded("this attempt wrote nothing");
   }
-  // Its end is written nevertheless: see `enterToClose`.
+  // The end of such a run is written nevertheless: see `enterToClose`.
   if (entered.session.isOrphan) throw fatal("Superseded", ORPHANED);
   return entered;
 }
 
 /**
- * For a run that ends after a step: one that was reset to there has not written anything yet, and ends the session. One
- * that never opened it ends only what is its own (`NeverOpened`).
+ * For a run that ends. A run that was reset to this point has not written anything yet, and ends the session. A run that never
+ * opened the session ends only what belongs to it (`NeverOpened`).
  * @returns the session and its last finished step; undefined if the run has nothing to end
  */
 export async function enterToClose(
@@ -90,9 +90,9 @@ async function tryEnter(
   if (session.runId === scope.runId) return { session, isNew: false };
   const taken = await takeOver(deps, scope, at);
   if (taken === "superseded") return taken;
-  // What still runs for a run that was reset or terminated learns of it now, and not by its next heartbeat.
+  // Activities of a run that was reset or terminated learn of it now, instead of at their next heartbeat.
   deps.announcements.stop(scope.sessionId);
-  // Its epoch, its files and what waits for it may be others now.
+  // Its epoch, its files and its waiting messages may have changed.
   const claimed = await findSession(deps.store.db, scope.sessionId);
   return claimed?.runId === scope.runId ? { session: claimed, isNew: true } : "superseded";
 }

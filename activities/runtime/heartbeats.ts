@@ -1,15 +1,15 @@
-/** When an activity reports to Temporal: rarely, and soon and often where it must learn of a stop. */
+/** When an activity reports to Temporal: rarely, but soon and often if a stop was announced. */
 
-/** After an announced stop; each further wait is twice as long. Temporal may learn of the stop a moment later than we do. */
+/** The first wait after an announced stop, in ms; each further wait is twice as long, since Temporal may learn of it later than we. */
 export const FIRST_LOOK_MS = 50;
 
 export interface Heartbeats {
-  /** There is something to hear, or to tell. */
+  /** Reports soon: a stop was announced, or there is a new note. */
   readonly hurry: () => void;
   readonly end: () => void;
 }
 
-/** @param paceMs how long to wait for the next one, asked each time */
+/** @param paceMs how long to wait until the next heartbeat; called before each wait */
 export function startHeartbeats(beat: () => void, paceMs: () => number): Heartbeats {
   let timer: NodeJS.Timeout;
   const next = (waitMs: number) => {

@@ -1,4 +1,4 @@
-/** Holds a session to the policy of its worker's operator, when a run opens it, and each request for a model. */
+/** Checks a session against the operator's policy: when a run opens it, and at each request to a model. */
 import type { Precedence } from "../contract/precedence.ts";
 import { fatal } from "../contract/failures.ts";
 import { modelRefusal, policyRefusal } from "../config/operator-policy.ts";
@@ -7,8 +7,8 @@ import type { Session } from "../store/sessions.ts";
 import type { AgentDeps } from "./deps.ts";
 
 /**
- * A delegate has what its parent was allowed.
- * @param precedence that the run has in Temporal
+ * A delegate is not checked: it has what its parent was allowed.
+ * @param precedence the run's precedence in Temporal
  * @throws PolicyRefused (fatal) that names the rule
  */
 export async function holdToPolicy(
@@ -26,8 +26,8 @@ export async function holdToPolicy(
 }
 
 /**
- * Holds each request to the rule on models: a person may give another model to a session that runs, and a delegate has one of its
- * own.
+ * Checks each request against the rule on models: a person may change the model of a running session, and a delegate may have
+ * a model of its own.
  * @throws PolicyRefused (fatal) that names the rule
  */
 export function holdToModels(

@@ -1,4 +1,4 @@
-/** No call stays without a result. */
+/** Makes sure that no call stays without a result. */
 import type { Message, ToolResultPart } from "../contract/message.ts";
 import { estimateMessage } from "../contract/tokens.ts";
 import { failOpenDelegations } from "../store/delegations.ts";
@@ -13,10 +13,10 @@ import { insertMessage } from "../store/transcript.ts";
 /**
  * Gives every open call of the session's current rows its result and its event: whether it was never started or was cut off.
  * Questions that no one waits for are withdrawn.
- * For a run that ends, and for one that resumes a session whose last run could not end itself: a result that came later, when
- * its call is compacted, would stand in the view alone.
- * @param epoch of the session now, which the events are of
- * @returns those of them that a server does as a task, which no one waits for any more
+ * For a run that ends, and for a run that resumes a session whose last run could not do this itself: a result that came later,
+ * after its call was compacted, would be in the view without its call.
+ * @param epoch the session's current one, in which the events are written
+ * @returns the calls that a server runs as a task, which no one waits for any more
  */
 export async function interruptOpenCalls(
   tx: Queryable,

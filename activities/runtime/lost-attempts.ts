@@ -1,19 +1,19 @@
 /**
  * Attempts that ended with their worker: a process that died or froze reports nothing, so the attempt after it reads what
- * the last one left in its heartbeat. Work that kills one worker after the other is not handed on forever.
+ * the last one left in its heartbeat. Work that kills one worker after the other is not retried forever.
  *
  * The first attempt leaves no mark: an ordinary loss is the worker's, and the next attempt continues. From the second attempt
- * on each says in its heartbeats that it runs and for how long it has, and at last that it ended in good order.
+ * on, each records in its heartbeats that it runs and for how long, and at last that it ended in good order.
  */
 import { fatal } from "../contract/failures.ts";
 
-/** What a second or later attempt of an activity leaves to the next one. */
+/** What a second or later attempt of an activity leaves to the next attempt. */
 export interface AttemptMark {
   readonly attempt: number;
   /** How long it has run, in ms, by its own clock. */
   readonly lifeMs: number;
   readonly losses: Losses;
-  /** `ended` in order: whatever its outcome, its worker lived. */
+  /** `ended`: whatever its outcome, its worker survived the attempt. */
   readonly state: "running" | "ended";
   /** Attempts that were deferred and did nothing: they do not count as failed. */
   readonly waits?: number;
@@ -23,7 +23,7 @@ export interface AttemptMark {
 
 /** Marked attempts in a row that were lost with their worker, the first attempt not counted. */
 export interface Losses {
-  /** Those at the end of the row that were lost within QUICK_LOSS_MS. */
+  /** How many of them, counted from the newest, were lost within QUICK_LOSS_MS. */
   readonly quick: number;
   readonly total: number;
 }
@@ -31,19 +31,19 @@ export interface Losses {
 export const NO_LOSSES: Losses = { quick: 0, total: 0 };
 
 /**
- * An attempt that is lost within this counts against the work, in ms. Source: ours: what kills a worker once it is tried again
- * does so within moments, since the model's answer and the tool's output are there already; a worker that is killed from
+ * An attempt that is lost within this counts against the work, in ms. Source: ours: work that kills its worker does so within
+ * moments when it is retried, since the model's answer and the tool's output are there already; a worker that is killed from
  * outside while it follows a long command lives longer (the soak kills one every 50 s, a deploy drains for 10 s).
  */
 const QUICK_LOSS_MS = 5_000;
-/** So long a later attempt tells often how long it lives. Source: a heartbeat after that is sure to come. */
+/** For this long a later attempt often reports how long it has run. Source: a heartbeat after QUICK_LOSS_MS is sure to come. */
 export const TRIAL_MS = QUICK_LOSS_MS * 2;
-/** Source: a lost worker is an accident; two more, each within moments of taking the same work over, are the work's. */
+/** Source: one lost worker is an accident; two more, each within moments of starting the same work, are the work's fault. */
 const MAX_QUICK_LOSSES = 2;
-/** However long each lived. Source: ours: more than any chaos test kills under one command, a sixth of a tool call's attempts. */
+/** However long each attempt ran. Source: ours: more than any chaos test kills under one command, a sixth of a tool call's attempts. */
 const MAX_LOSSES = 10;
 
-/** What an attempt knows of those before it. @param details of the last heartbeat that the server has */
+/** The losses among earlier attempts. @param details of the last heartbeat that the server has */
 export function lossesBefore(attempt: number, details: unknown): Losses {
   const mark = asMark(details);
   if (mark === undefined || mark.attempt >= attempt || mark.state === "ended") return NO_LOSSES;
@@ -76,7 +76,7 @@ function asMark(details: unknown): AttemptMark | undefined {
 }
 
 /**
- * Saves of a session's files in a row that may be lost with their worker; how long each lived is not known. Source: ours: with
+ * How many saves of a session's files in a row may be lost with their worker; how long each ran is not known. Source: ours: with
  * 50 sessions on two workers that were killed again and again, three in a row were an accident (measured 2026-11).
  */
 export const MAX_LOST_SAVES = 5;
@@ -92,15 +92,15 @@ export function lostWithSaves(): Error {
 }
 
 /**
- * Attempts of work that may be what kills workers run one after the other in a process, each with the start to itself: the
- * next loss then tells which it is, and work that merely shared a worker with it is not blamed.
+ * Runs attempts that may kill their worker one after the other, so that no two of them start at the same time: the next loss
+ * then shows which one is to blame, and not work that merely shared a worker with it.
  */
 export class Suspects {
   #last: Promise<void> = Promise.resolve();
 
   /**
    * Resolves when it is this attempt's turn.
-   * @returns what ends its turn; it ends by itself after QUICK_LOSS_MS
+   * @returns a function that ends its turn, which also ends by itself after QUICK_LOSS_MS
    * @throws what `cancelled` rejects with
    */
   async turn(cancelled: () => Promise<never>): Promise<() => void> {
@@ -121,5 +121,5 @@ export class Suspects {
   }
 }
 
-/** Of this process. */
+/** The suspects of this process. */
 export const suspects = new Suspects();

@@ -1,4 +1,4 @@
-/** An attempt of an activity as the next one finds it: its heartbeats carry the mark of lost-attempts.ts. */
+/** An activity's attempt as the next attempt finds it: its heartbeats carry the mark of lost-attempts.ts. */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Context } from "@temporalio/activity";
 import { defaultPayloadConverter } from "@temporalio/common";
@@ -11,7 +11,7 @@ import {
   type AttemptMark,
 } from "./lost-attempts.ts";
 
-/** The heartbeats of the attempt in hand, and what they leave to the next one. */
+/** The current attempt's heartbeats, and the mark that they leave to the next attempt. */
 export function markedAttempt(context: Context) {
   const { info, heartbeat, cancelled } = context;
   const startedAt = performance.now();
@@ -30,17 +30,17 @@ export function markedAttempt(context: Context) {
   };
   const beat = () => {
     if (info.attempt === 1 && waits === 0) heartbeat(note);
-    // It has begun nothing: what the last one left stands.
+    // This attempt has begun nothing, so the last attempt's mark still holds.
     else heartbeat(awaitsTurn ? info.heartbeatDetails : mark());
   };
   return {
     elapsedMs,
     lost: losses.total,
     waits: () => waits,
-    /** It did nothing and will be retried later. */
+    /** The attempt did nothing and will be retried later. */
     waited: () => void (waits += 1),
     heartbeat: beat,
-    /** How long it lives tells something of the work. */
+    /** Whether the attempt's lifetime says something about the work. */
     isOnTrial: () => info.attempt > 1 && performance.now() - runsSince < TRIAL_MS,
     note: (text: string) => (note = text),
     /** @throws PoisonedSession (fatal), or the cancellation while it waits */
@@ -55,7 +55,7 @@ export function markedAttempt(context: Context) {
       }
       await leave(context, mark());
     },
-    /** In good order, whatever it throws: Temporal's SDK sends this before the failure. */
+    /** The attempt ended in good order, whatever it throws: Temporal's SDK sends this before the failure. */
     ended() {
       state = "ended";
       if ((info.attempt > 1 || waits > 0) && !awaitsTurn) beat();
@@ -64,12 +64,12 @@ export function markedAttempt(context: Context) {
   };
 }
 
-/** How long a mark may take to arrive, in ms: work does not wait for a Temporal that is away. */
+/** How long a mark may take to arrive, in ms: work does not wait while Temporal is unreachable. */
 const MARK_MS = 1_000;
 
 /**
- * Leaves a mark before the work begins, which may end this process or stop its thread at once. A heartbeat of the SDK is on its
- * way for some ms, and nothing tells when it has arrived; so this one is sent by the client.
+ * Leaves a mark before the work begins, which may end this process or stop its thread at once. A heartbeat of the SDK takes
+ * some ms to arrive, and the SDK does not report when it has; so this one is sent by the client.
  */
 async function leave(context: Context, mark: AttemptMark): Promise<void> {
   const client = clientOf(context);

@@ -1,9 +1,9 @@
-/** The port to an address of the operator's that is notified. */
+/** The port that posts notices to the operator's address. */
 import type { NotifyInput } from "../contract/questions.ts";
 
 /** What is posted as JSON. Texts are left out unless the operator wants them. */
 interface Notice {
-  /** The same for each copy of a notice. */
+  /** Each copy of a notice has the same id. */
   readonly id: string;
   readonly event: NotifyInput["event"];
   readonly session: string;
@@ -11,7 +11,7 @@ interface Notice {
   readonly kind: string | null;
   /** Of a session that has ended. */
   readonly status: string | null;
-  /** What a person types. */
+  /** The command that a person types to answer. */
   readonly command: string;
   readonly text?: string;
   readonly options?: readonly string[] | null;

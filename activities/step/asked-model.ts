@@ -1,10 +1,10 @@
-/** The session as its step sees it, with the model that steps in for its own. */
+/** The session as a step sees it: with the fallback model if one stands in for the session's own. */
 import { withFallback } from "../config/asked-model.ts";
 import type { AgentDeps } from "../runtime/deps.ts";
 import { loadRatio } from "../store/model-calls.ts";
 import type { Session } from "../store/sessions.ts";
 
-/** @param fallback which of the models that step in, from 1; undefined: the session's own */
+/** @param fallback index in the list of fallback models, from 1; undefined: the session's own model */
 export async function withAskedModel(
   { store }: Pick<AgentDeps, "store">,
   session: Session,

@@ -1,4 +1,4 @@
-/** Questions about a limit that a session has reached: their rows and events, and what the operator leaves room for. */
+/** Questions about a limit that a session has reached: their rows and events, and how far the operator's policy lets it be raised. */
 import type { OperatorPolicy } from "../config/operator-policy.ts";
 import {
   budgetOptions,
@@ -35,8 +35,8 @@ interface OpenedBudget {
 }
 
 /**
- * The row of a question about a limit, made if it is not there: a run that was reset while it waited finds its question
- * in an earlier epoch. @returns undefined if nothing more may be given
+ * Finds or creates the row of a question about a limit: a run that was reset while it waited finds its question in an earlier
+ * epoch. @returns undefined if the limit may not be raised
  */
 export async function openBudget(
   tx: Queryable,

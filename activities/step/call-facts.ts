@@ -11,7 +11,7 @@ import { aboutCall } from "../tools/invoke.ts";
 import { sessionTools } from "../tools/session-tools.ts";
 import type { StepContext } from "./step-context.ts";
 
-/** Of a tool's name in the history; providers take 64. */
+/** The most characters of a tool's name in the history; providers take 64. */
 const MAX_NAME_CHARS = 40;
 
 export function callFacts(step: StepContext, call: ToolCallPart): CallFacts {
@@ -31,7 +31,7 @@ function isForPerson({ deps, session }: StepContext, { toolName, input }: ToolCa
   return (tool === askUser || tool === exitPlan) && tool.input.safeParse(input).success;
 }
 
-/** One whose input is invalid, or that a rule forbids, goes to the worker's tools, which say what is wrong with it. */
+/** A call whose input is invalid or that a rule forbids goes to the tool runner, which reports what is wrong with it. */
 function isDelegated({ deps, session }: StepContext, call: ToolCallPart): boolean {
   const has = sessionTools(deps.tools, session).has(DELEGATE);
   if (verdictOf(session.config.permissions ?? [], call).action === "deny") return false;
@@ -50,7 +50,7 @@ export function serversOf({ deps, session }: StepContext, calls: readonly ToolCa
   return found.length === 0 ? undefined : new Map(found);
 }
 
-/** One that is wrong is not asked about: it ends with what is wrong with it. */
+/** No one is asked about an invalid call: its result says what is wrong with it. */
 function needsApproval({ deps, session }: StepContext, call: ToolCallPart): boolean {
   const { permissions = [] } = session.config;
   if (permissions.length === 0 || verdictOf(permissions, call).action !== "ask") return false;

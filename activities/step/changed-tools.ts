@@ -1,6 +1,6 @@
 /**
- * Servers whose tools change while a session runs. What it has stays in its prompt, which providers keep in their caches;
- * the new list is taken when the prompt changes anyway: after a compaction, and when a person speaks.
+ * Handles servers whose tools change while a session runs. The prompt keeps the old list, so that providers' caches stay valid;
+ * the new list is applied when the prompt changes anyway: after a compaction, and when a person writes a message.
  */
 import { createHash } from "node:crypto";
 import type { ModelStepInput } from "../contract/activities.ts";
@@ -15,7 +15,7 @@ import type { Session } from "../store/sessions.ts";
 export const digestOf = (tools: readonly McpToolEntry[]): string =>
   createHash("sha256").update(JSON.stringify(tools)).digest("hex");
 
-/** Compares what a server lists with what the session has, and tells of a difference once. */
+/** Compares a server's list with the session's, and reports a difference once. */
 export async function noteListed(
   { store, notifier, sanitizer }: Pick<AgentDeps, "store" | "notifier" | "sanitizer">,
   session: Pick<Session, "id" | "epoch">,

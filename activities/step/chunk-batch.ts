@@ -1,15 +1,15 @@
-/** Live pieces of all answers that a worker receives: unwatched ones are written once a second, in one statement for all. */
+/** Collects the live pieces of all answers that no one watches, and writes them once a second in one statement. */
 import { databaseErrorOf } from "../store/database-error.ts";
 import type { ChunkRow, Pieces } from "../store/events.ts";
 
-/** What a crash may take of what was said. Source: requirement 9, at most 20 commits in a step of 10 s. */
+/** How much of an answer, in ms, a crash may lose. Source: requirement 9, at most 20 commits in a step of 10 s. */
 const GATHER_MS = 1_000;
 
-/** An answer of which something waits to be written. */
+/** An answer with pieces that wait to be written. */
 export interface WaitingPieces {
   readonly at: Omit<Pieces, "chunks">;
   take(): readonly ChunkRow[];
-  /** Resolves when what was taken before is written. Never rejects. */
+  /** Resolves when the pieces that were taken earlier are written. Never rejects. */
   writing: Promise<void>;
 }
 
@@ -22,14 +22,14 @@ export class ChunkBatch {
     this.#append = append;
   }
 
-  /** Writes what waits of it with the others, within a second. */
+  /** Writes the answer's waiting pieces together with the others, within a second. */
   add(answer: WaitingPieces): void {
     this.#waiting.add(answer);
     if (this.#timer !== undefined) return;
     this.#timer = setTimeout(() => {
       this.#timer = undefined;
       const sessions = new Set<string>();
-      // A session is written once: an attempt that was thought dead may still receive pieces at the same time as the one in charge.
+      // One answer per session: an attempt that was thought dead may still receive pieces beside the current attempt.
       this.write(
         [...this.#waiting].filter(({ at }) => !sessions.has(at.sessionId) && sessions.add(at.sessionId)),
       );
@@ -37,12 +37,12 @@ export class ChunkBatch {
     }, GATHER_MS);
   }
 
-  /** Its pieces do not wait any more: they were written, or are not wanted. */
+  /** Removes an answer: its pieces were written, or are not wanted any more. */
   remove(answer: WaitingPieces): void {
     this.#waiting.delete(answer);
   }
 
-  /** Writes what waits of these now. Pieces that cannot be written are lost to watchers, not to the transcript. */
+  /** Writes the waiting pieces of these answers now. Pieces that cannot be written are lost to watchers, not to the transcript. */
   write(answers: readonly WaitingPieces[]): void {
     for (const answer of answers) this.#waiting.delete(answer);
     const pieces = answers
@@ -57,7 +57,7 @@ export class ChunkBatch {
     for (const answer of answers) answer.writing = done;
   }
 
-  /** Text that Postgres refuses costs its own session's pieces, not the others'. */
+  /** Writes each session's pieces alone, so that text that Postgres refuses does not cost other sessions theirs. */
   async #eachAlone(pieces: readonly Pieces[]): Promise<void> {
     if (pieces.length > 1) await Promise.allSettled(pieces.map((one) => this.#append([one])));
   }

@@ -1,4 +1,4 @@
-/** Live pieces of an answer on their way to watchers: gathered, masked, written in the background. */
+/** Gathers, masks and writes the live pieces of an answer for watchers, in the background. */
 import type { Sanitizer } from "../redaction/sanitizer.ts";
 import type { Store } from "../store/db.ts";
 import { appendEvents, type ChunkRow, type Notifier } from "../store/events.ts";
@@ -6,7 +6,10 @@ import type { ModelDelta } from "../model/model.ts";
 import type { ChunkBatch, WaitingPieces } from "./chunk-batch.ts";
 import { WrittenCall } from "./written-call.ts";
 
-/** While someone watches. Source: survey of durable engines, D16 (50–100 ms); watchers should see a piece within 300 ms. */
+/**
+ * How long pieces are gathered while someone watches. Source: survey of durable engines, D16 (50–100 ms); watchers should see a
+ * piece within 300 ms.
+ */
 const WATCHED_GATHER_MS = 60;
 
 interface WriterDeps {
@@ -21,7 +24,7 @@ type Place = WaitingPieces["at"] & { readonly model: string };
 
 export class ChunkWriter implements WaitingPieces {
   readonly at: WaitingPieces["at"];
-  /** Resolves when what was taken is written. */
+  /** Resolves when the pieces that were taken are written. */
   writing: Promise<void> = Promise.resolve();
   readonly #deps: WriterDeps;
   readonly #model: string;
@@ -36,7 +39,7 @@ export class ChunkWriter implements WaitingPieces {
     this.#model = model;
     this.at = at;
     this.#streams = { text: deps.sanitizer.stream(), reasoning: deps.sanitizer.stream() };
-    // Anyone who begins to watch sees at once what there is.
+    // A new watcher sees at once what has arrived so far.
     this.#stopHearing = deps.notifier.onWatched(at.sessionId, () => {
       if (this.#chunks.length > 0) this.#flush();
     });
@@ -59,7 +62,7 @@ export class ChunkWriter implements WaitingPieces {
     }
   }
 
-  /** Writes what is left for those who watch. Pieces that could not be written are lost to them, not to the transcript. */
+  /** Writes the remaining pieces if anyone watches. Pieces that cannot be written are lost to watchers, not to the transcript. */
   async end(): Promise<void> {
     this.#addAll(this.#call?.end());
     this.#add("reasoning", this.#streams.reasoning.end());
@@ -67,7 +70,7 @@ export class ChunkWriter implements WaitingPieces {
     this.#stopHearing();
     clearTimeout(this.#timer);
     this.#deps.batch.remove(this);
-    // The answer follows at once, and no one would read them before it.
+    // The stored answer follows at once, so no one would read the pieces before it.
     if (this.#chunks.length > 0 && this.#isWatched()) this.#flush();
     await this.writing;
   }

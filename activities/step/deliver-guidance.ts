@@ -28,14 +28,19 @@ import {
 } from "../store/guidance.ts";
 import { hasMessage, insertMessage, lockRun, takeSequences, type MessageMeta } from "../store/transcript.ts";
 
-/** Parked messages that are looked at for one step: of the shortest, reading more would bring nothing. */
+/** How many parked messages are read for one step: even of the shortest messages, no more fit. */
 const MAX_MESSAGES = 500;
+
+interface GuidanceRequest {
+  readonly input: ModelStepInput;
+  /** The most tokens of messages that one step takes; the rest is parked, in order, for the next step. */
+  readonly roomTokens: number;
+}
 
 /**
  * Stores drained messages as one, with the notice about the sandbox in front of them and our own note behind them.
- * Idempotent by the messages' ids: a second attempt, and the same step after an interrupt or a compaction, find stored
- * what they bring and add only what is new. Parked messages are older, so they come first.
- * @param roomTokens what one step takes of the queue, in tokens; the rest is parked, in order, for the next one
+ * Idempotent by the messages' ids: a second attempt, and the same step after an interrupt or a compaction, add only
+ * messages that are not stored yet. Parked messages are older, so they come first.
  * @returns how many messages wait for the next step
  * @throws Superseded (fatal), with nothing stored, if a newer run has the session
  */
@@ -43,8 +48,7 @@ export async function deliverGuidance(
   deps: { readonly store: Store; readonly sanitizer: Sanitizer },
   scope: Pick<ActivityScope, "runId">,
   session: Pick<Session, "id" | "epoch" | "sandboxNotice" | "hasWaiting" | "config">,
-  input: ModelStepInput,
-  roomTokens: number,
+  { input, roomTokens }: GuidanceRequest,
 ): Promise<number> {
   const isSaid = input.guidance.length > 0 || input.parked === true || session.hasWaiting;
   if (!isSaid && !input.note && !session.sandboxNotice) return 0;
@@ -57,11 +61,11 @@ export async function deliverGuidance(
     const notice = session.sandboxNotice ? await takeNotice(tx, sessionId) : undefined;
     if (notice !== undefined) {
       const content = [{ type: "text" as const, text: deps.sanitizer.clean(notice) }];
-      // The sequence is the name: a second notice in one step is another row.
+      // The slot contains the sequence, so that a second notice in one step is another row.
       await add({ slot: (sequence) => `notice:${sequence}`, kind: "notice", content });
     }
     const { taken, left, wait } = isSaid
-      ? await takeWaiting(tx, deps.sanitizer, { sessionId, epoch }, input, roomTokens)
+      ? await takeWaiting(tx, deps.sanitizer, { sessionId, epoch }, { input, roomTokens })
       : NOTHING_TAKEN;
     await announceQueued(tx, { sessionId, epoch, step }, queuedOf([...taken.items, ...left]));
     const merged = coalesce(taken.items);
@@ -75,7 +79,7 @@ export async function deliverGuidance(
         content: parts,
         meta,
       });
-      // Another attempt that was not quite dead has delivered them meanwhile.
+      // Another attempt, which was thought dead, has delivered them meanwhile.
       if (!isNew) return wait;
       await keepDelivered(tx, sessionId, taken.originals, sequence);
       const text = parts
@@ -102,35 +106,34 @@ export async function deliverGuidance(
 
 interface Taken {
   readonly taken: {
-    /** With long texts as words. */
+    /** With long texts read from their blobs. */
     readonly items: readonly Guidance[];
-    /** As they came. */
+    /** As they arrived. */
     readonly originals: readonly Guidance[];
     readonly slot: string;
   };
-  /** Of what the step carried: it waits for a later one. */
+  /** Messages of the step's input that wait for a later step. */
   readonly left: readonly Guidance[];
   readonly wait: number;
 }
 
 const NOTHING_TAKEN: Taken = { taken: { items: [], originals: [], slot: "user" }, left: [], wait: 0 };
 
-/** What this step brings of all that waits: nothing that the transcript has, and no more than there is room for. */
+/** Chooses the waiting messages that this step delivers: none that the transcript has, and no more than there is room for. */
 async function takeWaiting(
   tx: Queryable,
   sanitizer: Sanitizer,
   at: { readonly sessionId: string; readonly epoch: number },
-  input: ModelStepInput,
-  roomTokens: number,
+  { input, roomTokens }: GuidanceRequest,
 ): Promise<Taken> {
   const { sessionId } = at;
-  // What an older worker carried may be unclean still: ids and names too go to Postgres.
+  // Messages that an older worker carried may not be clean yet. Ids and names are cleaned as well: they go to Postgres.
   const guidance = cleanDeep(input.guidance, sanitizer.clean) as Guidance[];
   const before = await stepSoFar(tx, at, input.step);
   const isAgain = before.tokens > 0;
   const parked = await parkedGuidance(tx, sessionId, MAX_MESSAGES);
   const parkedIds = new Set(parked.map((item) => item.id));
-  // An id counts once: the workflow forgets old ones, and two may be the same once they are clean.
+  // Each id counts once: the workflow forgets old ids, and two ids may be the same after cleaning.
   const carried = guidance.filter(
     (item, place) => !parkedIds.has(item.id) && guidance.findIndex((other) => other.id === item.id) === place,
   );
@@ -139,7 +142,7 @@ async function takeWaiting(
     sessionId,
     [...parked, ...carried].map((item) => item.id),
   );
-  // Parked when a run ended in the middle of the step that had delivered them.
+  // These were parked when a run ended in the middle of the step that had delivered them.
   for (const item of parked) {
     const sequence = known.get(item.id);
     if (sequence !== undefined) await keepDelivered(tx, sessionId, [item], sequence);
@@ -147,8 +150,8 @@ async function takeWaiting(
   const isNew = (item: Guidance) => !known.has(item.id);
   const older = parked.filter(isNew);
   const isAll = parked.length < MAX_MESSAGES;
-  // It left some behind then: they wait on, and the later ones behind them. Else what is there was said since, or was
-  // parked when a run ended in the middle of the step. A step that was answered takes nothing more.
+  // If this step left messages behind before, they wait for the next step, and later messages wait behind them. Otherwise the
+  // parked messages are newer, or were parked when a run ended in the middle of the step. An answered step takes no more.
   const isFull = before.isAnswered || (before.isFull && older.length > 0);
   const waiting = isFull ? [] : [...older, ...(isAll ? carried.filter(isNew) : [])];
   const texts = await withTexts(tx, sanitizer, waiting);
@@ -158,7 +161,7 @@ async function takeWaiting(
   const left = carried.filter((item) => isNew(item) && !ids.has(item.id));
   await parkGuidance(tx, sessionId, left);
   const isRest = isFull || !isAll || left.length > 0 || count < waiting.length;
-  // Those that are taken are still counted there: they are marked when they are stored.
+  // `countParked` still counts the taken messages: they are marked only when they are stored.
   const wait = isRest
     ? (await countParked(tx, sessionId)) - items.filter(({ id }) => parkedIds.has(id)).length
     : 0;
@@ -166,7 +169,7 @@ async function takeWaiting(
   return { taken: { items, originals, slot: before.slot }, left, wait };
 }
 
-/** For watchers; the pieces of one long message are one. */
+/** The queue as watchers see it; the pieces of one long message count as one message. */
 function queuedOf(items: readonly Guidance[]): QueuedMessage[] {
   const ids = new Set(items.map(({ id }) => id));
   return items
@@ -180,8 +183,8 @@ function queuedOf(items: readonly Guidance[]): QueuedMessage[] {
 }
 
 /**
- * Long texts come as blobs, which the workflow can carry; here they become words again, and are counted as such. Files that
- * came inside a message become blobs.
+ * Replaces blobs of long texts, which the workflow carries in this form, by the texts themselves, so that their tokens count.
+ * Files that came inside a message are stored as blobs.
  */
 async function withTexts(
   tx: Queryable,
@@ -214,7 +217,7 @@ interface AddedMessage {
   readonly meta?: MessageMeta;
 }
 
-/** @returns its sequence, and whether it was not there yet */
+/** @returns the message's sequence, and whether it was stored only now */
 async function addMessage(
   tx: Queryable,
   {

@@ -1,4 +1,4 @@
-/** A bill that is not believed: it is noted, nothing is calculated from it, and people are informed once a session. */
+/** Usage figures that cannot be true: they are recorded but not used, and people are informed once a session. */
 import { log } from "@temporalio/activity";
 import type { ModelAnswer } from "../model/model.ts";
 import { wasReported } from "../store/reported.ts";
@@ -7,7 +7,7 @@ import { areDoubtful, isSuspicious, JUDGED_CALLS } from "../transcript/doubtful-
 import type { StepContext } from "./step-context.ts";
 
 export interface Doubt {
-  /** The bill is listed and not used in calculations. */
+  /** The usage is listed but not used in calculations. */
   readonly isDoubtful: boolean;
   /** No one was informed before. */
   readonly isNews: boolean;
@@ -15,7 +15,7 @@ export interface Doubt {
 
 const NONE: Doubt = { isDoubtful: false, isNews: false };
 
-/** Reads the bills before it only if this one gives reason to. */
+/** Reads the earlier usage rows only if this answer's usage looks doubtful. */
 export async function doubtOf(step: StepContext, { usage }: ModelAnswer): Promise<Doubt> {
   const { deps, session, size, input } = step;
   if (usage === undefined) return NONE;

@@ -1,4 +1,4 @@
-/** What follows an answer that neither said anything nor called a tool. */
+/** What follows an answer with neither text nor a tool call. */
 import { answerTokens, type Budget } from "../contract/budget.ts";
 import type { StepOutcome } from "../contract/activities.ts";
 import { sizeFacts } from "../context/context-size.ts";
@@ -12,21 +12,21 @@ import { recordWasted } from "./wasted-call.ts";
 /** How much room an answer was given, in tokens. */
 export interface Room {
   readonly tokens: number;
-  /** More than at first: the answer before was used up by thinking. */
+  /** More room than at first, because thinking used up the previous answer. */
   readonly isMore: boolean;
 }
 
 type Limits = Pick<ModelTarget, "maxOutput" | "moreOutput">;
 
-/** @param isMore if the answer before was used up by thinking */
+/** @param isMore whether thinking used up the previous answer */
 export function roomFor(limits: Limits, budget: Budget, usedTokens: number, isMore: boolean): Room {
   const most = isMore ? largest(limits) : limits.maxOutput;
   return { tokens: answerTokens(budget, most, usedTokens), isMore };
 }
 
 /**
- * What follows an answer whose room was used up by thinking: the same step with more room, or in a compacted conversation if
- * that is what leaves no room, once; then the end. Asked with the same room, it would think to the same end. Pure.
+ * What follows an answer whose output tokens were used up by thinking: once, the same step with more room, or after a compaction if
+ * the conversation leaves no room; then the end. With the same room, the model would use it up by thinking again. Pure.
  */
 export function afterUsedUp(
   room: Room,

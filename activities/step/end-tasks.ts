@@ -1,4 +1,4 @@
-/** Tasks of MCP servers that no one waits for any more. */
+/** Cancels tasks of MCP servers that no one waits for any more. */
 import { log } from "@temporalio/activity";
 import { reasonOf } from "../contract/reason-of.ts";
 import type { AgentDeps } from "../runtime/deps.ts";

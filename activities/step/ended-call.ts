@@ -20,7 +20,7 @@ export async function endedBefore(db: Queryable, row: LedgerRow, call: ToolCallP
   };
 }
 
-/** Same call and same result, same hash: eight hex characters are plenty among a session's last calls. */
+/** Equal for the same call with the same result. Eight hex characters are plenty among a session's last calls. */
 export function hashOf(call: ToolCallPart, text: string): string {
   return createHash("sha256")
     .update(JSON.stringify([call.toolName, call.input, text]))

@@ -1,4 +1,4 @@
-/** What follows a request that brought no answer: a stop, another attempt, another model, a compaction, or the end. */
+/** What follows a request without an answer: a stop, another attempt, another model, a compaction, or the end. */
 import type { StepOutcome } from "../contract/activities.ts";
 import { sizeFacts } from "../context/context-size.ts";
 import { ModelError } from "../model/model.ts";
@@ -8,15 +8,15 @@ import type { StepContext } from "./step-context.ts";
 import { emitEvents } from "./step-events.ts";
 import { estimatedCostUsd, failedAlike, recordWasted } from "./wasted-call.ts";
 
-/** What arrived of the answer. */
+/** The part of the answer that arrived. */
 export interface Received {
   text: string;
   reasoning: string;
 }
 
 /**
- * Stores what was said until then and the request's bill, and reports the failure to watchers.
- * @throws the failure that the activity ends or is tried again with; an error that is none of the model's as it is
+ * Stores the part of the answer that arrived and the request's usage, and reports the failure to watchers.
+ * @throws the failure with which the activity ends or is retried; an error that is not the model's is thrown unchanged
  */
 export async function afterFailure(
   step: StepContext,

@@ -25,7 +25,7 @@ export interface CompactionContext {
   readonly input: SummarizeInput;
   readonly strategy: StrategyName;
   readonly measure: Measure;
-  /** The view before it, and its size. */
+  /** The view before the compaction, and its size. */
   readonly rows: readonly StoredMessage[];
   readonly context: ContextSize;
   /** Usage rows being written: the compaction is not reported as done before they are stored. */
@@ -39,7 +39,7 @@ export async function finishCompaction(
   outcome: Compaction,
 ): Promise<CompactionFacts> {
   const { context, measure, deps, session } = compaction;
-  // A summary is stored in parallel with its usage rows, and is done when both are stored.
+  // A summary is stored in parallel with its usage rows; the compaction is done when both are stored.
   if (outcome.kind !== "compacted") await Promise.all(compaction.writes);
   switch (outcome.kind) {
     case "nothing":
@@ -86,7 +86,7 @@ async function storeCompacted(compaction: CompactionContext, outcome: Compacted)
   if (stored === "superseded") throw superseded("the summary was dropped");
   deps.notifier.wake(session.id);
   tell(compaction, outcome);
-  // What is in view now is known; only another attempt's round has to be read.
+  // The new view is known here; it has to be read only if another attempt stored the round.
   const view =
     stored === "there"
       ? await loadView(deps.store.db, session.id)
@@ -164,7 +164,7 @@ function viewAfter(compaction: CompactionContext, outcome: Compacted, epoch: num
   const summary: StoredMessage = {
     role: "assistant",
     content: [{ type: "text", text: outcome.summary }],
-    // Later than all that is there.
+    // Later than all rows of the view.
     sequence: Math.max(...rows.map((row) => row.sequence)) + 1,
     position: outcome.position,
     epoch,

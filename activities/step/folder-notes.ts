@@ -13,7 +13,7 @@ import { touchedFile, touchedFolders } from "../tools/touched-folders.ts";
 /** Source: ours: a quarter of what coding agents read of a root file at most, and that much in all. */
 const MAX_FILE_BYTES = 8 * 1024;
 const MAX_SESSION_BYTES = 32 * 1024;
-/** A name that is shown as an attribute and in lists. */
+/** Paths that are safe to show as an attribute and in lists. */
 const PLAIN_PATH = /^[\p{L}\p{N}_@+./ -]{1,300}$/u;
 
 export interface CallOfStep {
@@ -22,7 +22,7 @@ export interface CallOfStep {
 }
 
 export interface FoundNotes {
-  /** Behind the result; empty if there are none. */
+  /** Appended to the result; empty if there are no notes. */
   readonly text: string;
   readonly notes: readonly FolderNotes[];
   readonly events: readonly Pick<NewEvent, "type" | "data">[];
@@ -31,14 +31,14 @@ export interface FoundNotes {
 const NOTHING: FoundNotes = { text: "", notes: [], events: [] };
 
 /**
- * Looks into the folders that a call works in, each once while its sandbox lives. Of calls that run at once the first that
- * names a folder carries its notes; what earlier steps carried is read from their rows, so that neither a crash nor a
+ * Looks into the folders that a call works in, each once in a sandbox's lifetime. If several parallel calls name a folder, the
+ * first one carries its notes. The notes that earlier steps carried are read from their rows, so that neither a crash nor a
  * replay shows notes twice or drops them.
  */
 export function createFolderNotes({ store, sanitizer }: Pick<AgentDeps, "store" | "sanitizer">) {
   const looked = new WeakMap<Sandbox, Set<string>>();
 
-  /** A failure to look is not a failure of the call: it has its result. */
+  /** A failure here is not a failure of the call, which has its result already. */
   return async (session: Session, at: CallOfStep, open: () => Promise<Sandbox>): Promise<FoundNotes> => {
     try {
       return await find(session, at, open);

@@ -1,4 +1,4 @@
-/** Holds requests to what may be asked of their model: what does not fit is tried again later, and takes no slot until then. */
+/** Holds requests to the rate limits of their model: a request that does not fit is retried later, and takes no slot until then. */
 import { strictest, rateRefusal, type RateRefusal } from "../config/model-rate.ts";
 import type { ModelTarget } from "../config/model-target.ts";
 import { rateOf } from "../config/operator-policy.ts";
@@ -10,7 +10,7 @@ import { appendEvents } from "../store/events.ts";
 import { OPEN_MS, renew, reserve, settle } from "../store/rates.ts";
 import type { Session } from "../store/sessions.ts";
 
-/** The next request is tried so much later at most, by chance, so that requests that wait for a minute do not all come at once. Source: ours. */
+/** The longest random delay of a retry, so that requests that wait for the same minute do not all come at once. Source: ours. */
 const SPREAD_MS = 2_000;
 
 export interface RateHolder {
@@ -20,11 +20,11 @@ export interface RateHolder {
   readonly step: number;
 }
 
-/** Ends a request. @param usage as billed, if the provider reported it */
+/** Ends a request. @param usage as the provider reported it, if it did */
 export type Settle = (usage?: StepUsage) => Promise<void>;
 
 /**
- * Sets aside what a request may take.
+ * Reserves the tokens that a request may take.
  * @throws ModelThrottled (retryable, when it may fit) if a limit is used up
  */
 export async function holdToRate(
@@ -51,12 +51,12 @@ export async function holdToRate(
   const renewal = setInterval(() => void renew(db, reserved).catch(() => undefined), OPEN_MS / 3).unref();
   return async (usage) => {
     clearInterval(renewal);
-    // If Postgres is away, it expires by itself.
+    // If Postgres is unreachable, the reservation expires by itself.
     await settle(db, reserved, usage && usage.input + usage.output).catch(() => undefined);
   };
 }
 
-/** What a provider counts together: a model, for whoever has the key. */
+/** The key under which a provider counts requests: the model, for all users of the API key. */
 function keyOf({ model, provider }: ModelTarget): string {
   return `${model} ${provider?.keyEnv ?? ""}`.trim();
 }

@@ -1,10 +1,10 @@
-/** Files that came inside a message, as programs other than our client send them: stored, or replaced by words that say why not. */
+/** Stores files that came inside a message, as programs other than our client send them, or replaces them by a text that says why not. */
 import type { FilePart, UserPart } from "../contract/message.ts";
 import { blobId, saveBlob, withStoredSize } from "../store/blobs.ts";
 import type { Queryable } from "../store/db.ts";
 import { imageTypeOf, isPdf } from "../contract/image-type.ts";
 
-/** A file as what it is: a blob that is stored, the text of a text file, or a text that says what became of it. */
+/** @returns a reference to the stored blob, the text of a text file, or a text that says why the file was not stored */
 export async function storeFile(db: Queryable, part: FilePart): Promise<UserPart> {
   const id = blobId(part);
   if (id !== undefined) {
@@ -17,14 +17,14 @@ export async function storeFile(db: Queryable, part: FilePart): Promise<UserPart
     return notTaken(part, isLink ? "links are not fetched" : "its data is not base64");
   }
   if (part.mediaType.startsWith("text/")) return { type: "text", text: new TextDecoder().decode(bytes) };
-  // What it is called does not count: a provider refuses the whole request for an image that is none.
+  // The declared type does not count: a provider refuses the whole request if an image's bytes are not an image.
   const found = imageTypeOf(bytes) ?? (isPdf(bytes) ? "application/pdf" : undefined);
   if (found === undefined && /^image\/|^application\/pdf$/.test(part.mediaType))
     return notTaken(part, "its content is not a PNG, JPEG, GIF, WebP or PDF");
   return saveBlob(db, bytes, found ?? part.mediaType, part.filename);
 }
 
-/** @returns undefined for what is neither base64 nor a data URL of it */
+/** @returns undefined for data that is neither base64 nor a base64 data URL */
 function bytesOf(data: string): Uint8Array | undefined {
   const base64 = data.replace(/^data:[^,]{0,300};base64,/, "").replace(/\s+/g, "");
   if (base64 === "" || !/^[A-Za-z0-9+/_-]+={0,2}$/.test(base64)) return undefined;

@@ -63,7 +63,7 @@ export function mcpCalls(deps: McpDeps, session: Session, holder: Holder): McpCa
   };
 }
 
-/** What the ledger knows of a call, and how it keeps more. */
+/** What the ledger knows about a call, and functions that store more about it. */
 async function heldCall({ store, telemetry }: McpDeps, session: Session, { row, fence, runId }: Holder) {
   const state = readState(row.mcpState);
   return {
@@ -86,7 +86,7 @@ async function heldCall({ store, telemetry }: McpDeps, session: Session, { row, 
   };
 }
 
-/** What a server says of itself meanwhile. */
+/** Handles what a server reports about itself during a call. */
 function serverNews(
   { store, notifier, sanitizer }: McpDeps,
   session: Session,

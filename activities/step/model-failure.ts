@@ -1,4 +1,4 @@
-/** What a provider's failure means for the run: tried again, when, or the end. Pure. */
+/** What a provider's failure means for the run: a retry, after how long, or the end. Pure. */
 import type { ApplicationFailure } from "@temporalio/common";
 import { fatal, retryable } from "../contract/failures.ts";
 import type { ModelError, ModelErrorClass } from "../model/model.ts";
@@ -12,12 +12,12 @@ export interface ModelFailure {
 }
 
 /**
- * What may come again the next time, and is paid each time, gets one more try. Source: of malformed answers, requirement 3; of
- * answers past their deadline ours: a stall passes, and what is too long twice will be so again.
+ * Failures that may recur and cost money each time get one more try. Source: requirement 3 for malformed answers; ours for
+ * answers past their deadline: a stall passes, but an answer that is too long twice will be too long again.
  */
 export const ONE_MORE_TRY: ReadonlySet<ModelErrorClass> = new Set(["malformed", "too-long"]);
 
-/** @param isLast of the classes with one more try: this was it */
+/** @param isLast for the classes with one more try: whether this was it */
 export function failureOf(error: ModelError, isLast: boolean): ModelFailure {
   const end = (type: "ModelCredentials" | "ModelRejected" | "ModelTimeout", advice: string): ModelFailure => {
     const message = `${error.message} ${advice}`;
@@ -59,7 +59,7 @@ export function failureOf(error: ModelError, isLast: boolean): ModelFailure {
   }
 }
 
-/** A model that thought until its output was used up, and said nothing: asked again with the same room, it would again. */
+/** The failure of a model that used up its output by thinking and said nothing: with the same room, it would do so again. */
 export function outOfRoom(model: string, tokens: number): ApplicationFailure {
   return fatal(
     "EmptyAnswer",
@@ -67,10 +67,10 @@ export function outOfRoom(model: string, tokens: number): ApplicationFailure {
   );
 }
 
-/** Attempts after which a failure that may pass counts as one that stays, if another model is there to ask. Source: people who asked for it, three. */
+/** Attempts after which a temporary failure counts as permanent if there is a fallback model. Source: three, as users asked for. */
 const FALLBACK_ATTEMPTS = 3;
 
-/** Whether another model takes the step over. @param attempt of the activity, from 1 */
+/** Whether the fallback model makes the step. @param attempt of the activity, from 1 */
 export function mayStepIn({ final }: Pick<ModelFailure, "final">, attempt: number): boolean {
   return final || attempt >= FALLBACK_ATTEMPTS;
 }

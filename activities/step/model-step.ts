@@ -3,7 +3,7 @@
  *
  * Idempotency key: (session, live epoch, step): a stored answer is found before anything is sent, so a crash after the
  * write costs no second call. Side effects: messages, ledger rows, a bill, events. Heartbeat: by timer. Retry class:
- * providers' 408/409/429/5xx, silence and network are retried after what they ask for; refusals are final.
+ * providers' 408/409/429/5xx, silence and network errors are retried after the time they ask for; refusals are final.
  * Cancel: the request is aborted, what was said is kept with ` [interrupted]`, and `interrupted` is returned.
  */
 import { prefixOf, prefixShares } from "../context/request.ts";
@@ -23,7 +23,7 @@ import { takeServerTools } from "./server-tools.ts";
 import { raisedLimit } from "./spent.ts";
 import { takeStep } from "./take-step.ts";
 
-/** Of one step, two minutes apart at most: a provider that is away for an hour is waited for. */
+/** Attempts of one step, two minutes apart at most, so that a step outlasts an outage of an hour. */
 const MODEL_ATTEMPTS = 30;
 
 export function createModelStep(deps: AgentDeps) {
@@ -50,8 +50,11 @@ async function modelStep(
   const session = input.takeTools ? await takeServerTools(deps, scope, current, input.step) : current;
   const prefix = prefixOf(session, deps.tools);
   const budget = budgetOf(session.config, prefix.tokens);
-  // What compaction keeps word for word of a person's messages is what one step takes of them.
-  const parked = await deliverGuidance(deps, scope, session, input, budget.userTokens);
+  // One step takes as much of a person's messages as compaction keeps verbatim.
+  const parked = await deliverGuidance(deps, scope, session, {
+    input,
+    roomTokens: budget.userTokens,
+  });
   const outcome = await takeStep({ deps, scope, session, input }, { prefix, budget, batch });
   const { model } = session.config;
   const isSwitched = input.model !== undefined && input.model !== model;

@@ -1,4 +1,4 @@
-/** What a tool call may ask of the worker's own tools; and how a session gets them. */
+/** The operator's own tools: how a session gets them, and how its calls reach them. */
 import type { AgentDeps } from "../runtime/deps.ts";
 import { keepCatalogue, loadCatalogues } from "../store/mcp.ts";
 import { noteOwnTools } from "../store/session-limits.ts";
@@ -19,8 +19,8 @@ export function ownCalls({ ownTools }: Pick<AgentDeps, "ownTools">, row: LedgerR
 }
 
 /**
- * A session takes the tools of the worker that opens it first, and keeps them: what stands in front of its messages does not
- * change with a deploy. One that was made of such a session takes them when it is opened.
+ * A session takes the tools of the worker that opens it first, and keeps them: the prompt in front of its messages does
+ * not change with a deploy. A session that was made from such a session takes them when it is opened.
  */
 export async function takeOwnTools(
   { store, ownTools }: Pick<AgentDeps, "store" | "ownTools">,

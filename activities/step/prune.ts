@@ -23,7 +23,7 @@ export function createPrune(deps: AgentDeps) {
 
 async function prune(deps: AgentDeps, scope: ActivityScope, step: number): Promise<PruneFacts> {
   const { db } = deps.store;
-  // The step's results are all there: a run that was reset to here keeps them.
+  // All results of the step are stored, so a run that was reset to here keeps them.
   const session = await enterSession(deps, scope, { step: step + 1, phase: "model", round: "earlier" });
   const rows = await loadView(db, session.id);
   const prefix = prefixOf(session, deps.tools);
@@ -40,7 +40,7 @@ async function prune(deps: AgentDeps, scope: ActivityScope, step: number): Promi
   const after = rows.map((row) => (hidden.has(row.sequence) ? { ...row, prunedStep: step } : row));
   const context = contextSizeOf(after, measureOf(session, prefix));
   const prunable =
-    // Nothing could be hidden now: what is there is not offered again before the next step.
+    // Nothing could be hidden, so pruning is not due again before the next step.
     sequences.length === 0 ? Math.min(context.prunable, budget.pruneProtectTokens) : context.prunable;
   return { pruned: sequences.length, savedTokens, context: { ...context, prunable } };
 }

@@ -1,4 +1,4 @@
-/** What a provider refuses and the session does without: reported to people once a session. */
+/** Reports, once a session, what a provider refuses and the session now leaves out. */
 import type { ModelAnswer, RefusedPart } from "../model/model.ts";
 import type { NewEvent } from "../store/event.ts";
 import { reportedParts, reportedTools, wasReported } from "../store/reported.ts";
@@ -48,6 +48,6 @@ const textOf = ({ mediaType, filename = "a file", why }: RefusedPart): string =>
     ? `The model continues without its earlier thoughts: ${why}`
     : `The model is not shown ${filename} (${mediaType}), and has words in its place: ${why}`;
 
-/** Whether it is for less than was estimated: such a bill says nothing of how a model counts. */
+/** Whether the request had less than was estimated: its usage then says nothing about how the model counts tokens. */
 export const wasAskedForLess = ({ refusedTools, refusedParts: parts }: ModelAnswer): boolean =>
   refusedTools !== undefined || parts !== undefined;

@@ -1,4 +1,4 @@
-/** What the rules of a session say of a call before it is run. */
+/** Applies a session's permission rules to a call before it runs. */
 import type { ToolFacts } from "../contract/activities.ts";
 import { verdictNow } from "../tools/permissions/approval.ts";
 import type { AskedCall } from "../store/asked-call.ts";
@@ -14,7 +14,7 @@ export const NEEDS_APPROVAL: ToolFacts = {
   needsApproval: true,
 };
 
-/** What the session's rules have against a call; `ask`: that no person has allowed it. */
+/** Why the session's rules refuse a call; `ask` means that no person has allowed it yet. */
 export async function refusalOf(
   db: Queryable,
   session: Session,

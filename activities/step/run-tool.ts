@@ -27,7 +27,7 @@ import { createFolderNotes, openedSkill, type FoundNotes } from "./folder-notes.
 import { resultEvent } from "../store/call-events.ts";
 import { endedBefore, hasEnded, hashOf } from "./ended-call.ts";
 import { NEEDS_APPROVAL, refusalOf } from "./refused-call.ts";
-import { keepWhole } from "./store-full-output.ts";
+import { storeFullOutput } from "./store-full-output.ts";
 import type { Session } from "../store/sessions.ts";
 import { findAskedCall, noSuchCall } from "../store/asked-call.ts";
 import { commitResult } from "../store/commit-step.ts";
@@ -67,7 +67,7 @@ async function runTool(
   const read = () => findAskedCall(db, scope.sessionId, input);
   const [entered, asked] = await enterReading(deps, scope, at, read);
   const { call, calls } = asked;
-  // What it may take goes by the window of the model that will read it.
+  // The result's size limit depends on the window of the model that will read it.
   const session = { ...entered, config: withFallback(entered.config, input.fallback) };
   const tools = sessionTools(deps.tools, session);
   const refused = await refusalOf(db, session, asked);
@@ -137,7 +137,7 @@ async function invoke(
     callKey: callKey(row),
     resumed,
     claimedIn: row.container ?? undefined,
-    // Not while a save is in progress, which would get half of what a call changes. A stop is heard while either is waited for.
+    // A call does not start while a save is in progress, which would get half of its changes. A stop ends either wait.
     sandbox: async () => {
       await abortable(saved, signal);
       const { sandbox } = await sandboxes.open(session, row.step, signal);
@@ -161,7 +161,7 @@ async function invoke(
   });
   try {
     const result = await Promise.race([running, stopped]);
-    // The person who stopped it does not wait for that.
+    // The person who stopped the call does not wait for that.
     const note = signal.aborted ? undefined : await egress.end();
     if (note === undefined) return result;
     const asks = session.config.sandbox.askForDomains === true && egress.asks;
@@ -171,7 +171,7 @@ async function invoke(
   }
 }
 
-/** It has no result yet: the code that asks people continues from here. */
+/** The facts of a call without a result yet: the workflow asks people first. */
 function waitsFor({ idsOnly }: AgentDeps, { server, questions }: ServerAsks): ToolFacts {
   const serverAsks = {
     server,
@@ -198,7 +198,7 @@ async function store(
 ): Promise<ToolFacts> {
   const { session, call, row, fence, durationMs, notes } = done;
   if (result.truncated && result.whole)
-    await keepWhole(deps, session.id, callKey(row), result.whole.pieces());
+    await storeFullOutput(deps, { sessionId: session.id, handle: callKey(row) }, result.whole.pieces());
   const part: ToolResultPart = {
     type: "tool-result",
     toolCallId: call.toolCallId,
@@ -245,8 +245,8 @@ async function store(
 }
 
 /**
- * What a result that was refused means: another attempt stored one first, another attempt is still at the call, or a newer
- * run is in charge. Any attempt may find this, also the one that Temporal waits for.
+ * Why a result was refused: another attempt stored one first, another attempt is still running the call, or a newer run has
+ * claimed the session. Any attempt may find this, also the one that Temporal waits for.
  */
 async function storedElsewhere(
   { store }: AgentDeps,

@@ -1,4 +1,4 @@
-/** The tools of a session's MCP servers, taken once: its prompt does not change when a server does. */
+/** Lists the tools of a session's MCP servers once, so that its prompt does not change when a server does. */
 import { digestOf } from "./changed-tools.ts";
 import { isRemote, type McpServer } from "../config/mcp-settings.ts";
 import type { McpCatalogue, McpToolEntry } from "../contract/mcp.ts";
@@ -20,7 +20,10 @@ import { mcpToolsOf } from "../tools/mcp-tools.ts";
 type ToolsDeps = Pick<AgentDeps, "store" | "notifier" | "sanitizer" | "mcp">;
 type Named = readonly [name: string, settings: McpServer];
 
-/** Whose tools a run's first step takes. @param isNew a new run asks servers again that did not answer the last one */
+/**
+ * Which servers a run's first step must ask for their tools, by where they are reached from.
+ * @param isNew a new run asks again the servers that did not answer the previous run
+ */
 export function toolsToTake(
   session: Pick<Session, "config" | "catalogues">,
   isNew: boolean,
@@ -40,9 +43,9 @@ function missing(
 }
 
 /**
- * Before a run's first request: asks the servers over HTTP. Those in the sandbox were asked when it was opened; one that was
- * not has no tools in this run.
- * @throws McpUnavailable (fatal) if one that is required has none
+ * Before a run's first request: asks the servers over HTTP. The servers in the sandbox were asked when it was opened; a
+ * server that was not asked then has no tools in this run.
+ * @throws McpUnavailable (fatal) if a required server has no tools
  */
 export async function takeServerTools(
   deps: ToolsDeps,
@@ -50,7 +53,11 @@ export async function takeServerTools(
   session: Session,
   step: number,
 ): Promise<Session> {
-  await take(deps, scope, session, missing(session, session.catalogues), { step, sandbox: undefined });
+  await take(deps, scope, session, {
+    due: missing(session, session.catalogues),
+    step,
+    sandbox: undefined,
+  });
   const catalogues = await loadCatalogues(deps.store.db, session.id);
   const lacking = catalogues.find(
     ({ server, failed }) => failed !== undefined && session.config.mcpServers?.[server]?.required === true,
@@ -63,7 +70,7 @@ export async function takeServerTools(
   return { ...session, catalogues };
 }
 
-/** Asks the servers in a sandbox that was just opened. One that does not answer is reported, and fails nothing here. */
+/** Asks the servers in a sandbox that was just opened. A server that does not answer is reported and fails nothing here. */
 export async function takeSandboxTools(
   deps: ToolsDeps,
   scope: ActivityScope,
@@ -71,19 +78,22 @@ export async function takeSandboxTools(
   at: { readonly step: number; readonly sandbox: Sandbox },
 ): Promise<void> {
   const due = missing(session, session.catalogues).filter(([, settings]) => !isRemote(settings));
-  await take(deps, scope, session, due, at);
+  await take(deps, scope, session, { due, ...at });
 }
 
 async function take(
   deps: ToolsDeps,
   scope: ActivityScope,
   session: Session,
-  due: readonly Named[],
-  { step, sandbox }: { readonly step: number; readonly sandbox: Sandbox | undefined },
+  {
+    due,
+    step,
+    sandbox,
+  }: { readonly due: readonly Named[]; readonly step: number; readonly sandbox: Sandbox | undefined },
 ): Promise<void> {
   const events = await Promise.all(
     due.map(async ([name, settings]): Promise<NewEvent[]> => {
-      const listed = await ask(deps, scope, session, [name, settings], sandbox);
+      const listed = await ask(deps, scope, { session, name, settings, sandbox });
       const message = "failed" in listed ? listed.failed : "";
       const kept = await keepCatalogue(
         deps.store.db,
@@ -119,23 +129,31 @@ export function connectedFacts(
 async function ask(
   { mcp, sanitizer }: ToolsDeps,
   scope: ActivityScope,
-  session: Session,
-  [name, settings]: Named,
-  sandbox: Sandbox | undefined,
+  {
+    session,
+    name,
+    settings,
+    sandbox,
+  }: {
+    readonly session: Session;
+    readonly name: string;
+    readonly settings: McpServer;
+    readonly sandbox: Sandbox | undefined;
+  },
 ): Promise<{ readonly era: string; readonly tools: readonly McpToolEntry[] } | { readonly failed: string }> {
   if (mcp === undefined) return { failed: "this worker cannot reach MCP servers" };
   try {
     const { era, tools } = await mcp.list({ sessionId: session.id, name, settings }, sandbox, scope.signal);
     return { era, tools: cleanDeep(tools, sanitizer.clean) as readonly McpToolEntry[] };
   } catch (error) {
-    // A run that ends or goes to another worker is not the server's failure.
+    // If the run ends or moves to another worker, the server has not failed.
     scope.signal.throwIfAborted();
     if (error instanceof Error && error.name === "SandboxLost") throw error;
     return { failed: sanitizer.clean(reasonOf(error)) };
   }
 }
 
-/** The command stands in the reason if a login is what is missing. */
+/** If a login is missing, the failure's reason contains the login command. */
 function loginNeeded(server: string, message: string) {
   const command = `longhaul mcp login ${server}`;
   return message.includes(command) ? [{ server, command }] : [];

@@ -19,10 +19,10 @@ export async function spentWith({ deps, session }: StepContext, costUsd: number)
   return { before, after: before + costUsd };
 }
 
-/** The same with the requests that earlier attempts lost with their workers. To be called once this answer is stored. */
+/** Like `spentWith`, plus the requests that earlier attempts lost with their workers. Call it after this answer is stored. */
 export async function withLost({ deps, session, scope }: StepContext, spent: Spent): Promise<number> {
   if (scope.attempt === 1) return spent.after;
-  // As it is stored: here another model may stand in the place of the session's own.
+  // Read the stored configuration: `session.config` may have a fallback model here.
   const own = await findSession(deps.store.db, session.id);
   await recordLostCalls(deps.store.db, session.id, lostRates(own?.config ?? session.config));
   return spentUsd(deps.store.db, session.id);

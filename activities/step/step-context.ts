@@ -1,4 +1,4 @@
-/** What a step works with: everything that was loaded for it. */
+/** Everything that was loaded for a step. */
 import type { ModelStepInput } from "../contract/activities.ts";
 import type { StoredMessage } from "../contract/message.ts";
 import type { Measure } from "../context/context-size.ts";

@@ -4,16 +4,16 @@ import { LeaveRunning } from "../tools/failure.ts";
 import type { InvokedTool } from "../tools/invoke.ts";
 
 /**
- * A stopped call ends in the sandbox in less than half a second. After this long the sandbox does not answer, and the
- * call is not waited for any more. Ten times that, for a busy machine.
+ * How long a stopped call is waited for, in ms. It normally ends in less than half a second; this is ten times as long, for a busy
+ * machine. After that the sandbox counts as not answering.
  */
 const STOP_GRACE_MS = 5_000;
 const UNCONFIRMED =
   "The user stopped this call, and the sandbox has not confirmed that it ended. Look at what it has done before you repeat it.";
 
 /**
- * Only a person's stop ends the command; for a deploy or a pause it runs on, and the next attempt follows it.
- * @returns `stopped` settles if the call is not waited for any more: rejects with the cancellation if the command runs on
+ * Only a person's stop ends the command. During a deploy or a pause the command continues, and the next attempt follows it.
+ * @returns `stopped` settles when the call is no longer waited for; it rejects with the cancellation if the command continues
  */
 export function stopOfCall(scope: ActivityScope): {
   readonly signal: AbortSignal;

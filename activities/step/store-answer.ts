@@ -1,4 +1,4 @@
-/** An answer on its way into the transcript: one transaction, then facts for the workflow. */
+/** Stores an answer in one transaction, and returns facts for the workflow. */
 import { cleanDeep } from "../redaction/clean-deep.ts";
 import { cutChars } from "../contract/cut-text.ts";
 import {
@@ -32,7 +32,7 @@ import { uniqueCallIds } from "./unique-call-ids.ts";
 
 const NO_USAGE: StepUsage = { input: 0, output: 0, cached: 0, reasoning: 0 };
 const INTERRUPTED = " [interrupted]";
-/** Of a tool's name as the model wrote it; providers take 64. */
+/** The most characters of a tool's name as the model wrote it; providers take 64. */
 const MAX_NAME_CHARS = 200;
 
 /** Stores an answer, its calls and its bill. @throws Superseded (fatal) if a newer run took over meanwhile */
@@ -76,15 +76,22 @@ export async function storeAnswer(step: StepContext, answer: ModelAnswer): Promi
   if (!stored) throw superseded("the answer of this attempt was dropped");
   reportCall(step, bill, session.config, { "gen_ai.output.messages": answerText(content) });
   deps.notifier.wake(session.id);
-  // A wrap-up may be asked without the tools that the estimate counts: some servers take no other refusal of calls.
+  // A wrap-up request may leave out the tools that the estimate counts: some servers have no other way to forbid calls.
   const tokenRatio =
     input.wrapUp || wasAskedForLess(answer)
       ? step.tokenRatio
-      : await learnFrom(deps.store.db, session.config.model, step.tokenRatio, size.pureTokens, believed);
-  // What comes from now on is estimated by what this bill has taught, here as in every display.
+      : await learnFrom(deps.store.db, session.config.model, step.tokenRatio, {
+          estimatedTokens: size.pureTokens,
+          usage: believed,
+        });
+  // From now on sizes are estimated with the ratio that this usage has updated, here as in every display.
   const measure = { ...step.measure, ratio: tokenRatio?.ratio ?? step.measure.ratio };
   return {
-    ...facts(step, calls, answer.finish, usage, nextContext({ ...step, measure }, row)),
+    ...answered(step, calls, {
+      finish: answer.finish,
+      usage,
+      context: nextContext({ ...step, measure }, row),
+    }),
     ...(await mismatchOf(step, content, answer.finish)),
     ...costFacts(spent && (await withLost(step, spent)), bill.costUsd),
   };
@@ -138,7 +145,7 @@ function callEvent(step: StepContext, call: ToolCallPart, index: number): NewEve
   };
 }
 
-/** What is the same in every bill of a step. */
+/** The fields that are the same in all usage rows of a step. */
 export function billOf({ session, input, scope, size }: StepContext): Omit<ModelCallRow, "status" | "usage"> {
   return {
     sessionId: session.id,
@@ -160,16 +167,20 @@ export async function answerFacts(step: StepContext, paid: StoredMessage): Promi
   const calls = callsOf(paid.role === "assistant" ? paid.content : []);
   const spent = await spentWith(step, 0);
   return {
-    ...facts(step, calls, stored?.finish ?? "stop", { ...NO_USAGE, ...paid.usage }, context),
+    ...answered(step, calls, {
+      finish: stored?.finish ?? "stop",
+      usage: { ...NO_USAGE, ...paid.usage },
+      context,
+    }),
     ...(await mismatchOf(step, paid.role === "assistant" ? paid.content : [], stored?.finish ?? "stop")),
     ...(spent === undefined ? {} : { costUsd: spent.after }),
   };
 }
 
 /**
- * Keeps what was said before a person stopped it; nothing said leaves no row.
+ * Keeps the part of an answer that arrived before a person stopped it; an empty part leaves no row.
  * @param costUsd the estimated cost of the request
- * @returns the context's size with it
+ * @returns the context's size including that part
  */
 export async function keepInterrupted(
   step: StepContext,
@@ -201,7 +212,7 @@ export async function keepInterrupted(
         tokens,
       } as const;
       await insertPartialAnswer(tx, session.id, { ...row, meta: { finish: "interrupted" } });
-      // Its pieces are gone with that: anyone who watches from now on reads it here.
+      // This removes the live pieces: anyone who watches from now on reads the text in this event.
       const answer = { finish: "interrupted", usage: undefined, durationMs: 0 };
       const response = responseEvent(step, { content, context, answer, bill: { costUsd: null } });
       await appendEvents(tx, session.id, session.epoch, [{ ...response, attempt: step.scope.attempt }]);
@@ -227,7 +238,7 @@ async function write(step: StepContext, body: (tx: Queryable) => Promise<void>):
 function cleanContent({ deps }: StepContext, content: readonly AssistantPart[]): AssistantPart[] {
   return content.map((part) => {
     if (part.type !== "tool-call") return { ...part, text: deps.sanitizer.clean(part.text) };
-    // A name is the model's text as well: what it invents may hold anything.
+    // A tool's name is text of the model as well, and may contain anything.
     const { clean } = deps.sanitizer;
     const toolName = cutChars(clean(part.toolName), MAX_NAME_CHARS);
     return {
@@ -257,12 +268,14 @@ function nextContext(
   return contextSizeOf([...rows, row], measure);
 }
 
-function facts(
+function answered(
   step: StepContext,
   calls: readonly ToolCallPart[],
-  finish: string,
-  usage: StepUsage,
-  context: ContextSize,
+  {
+    finish,
+    usage,
+    context,
+  }: { readonly finish: string; readonly usage: StepUsage; readonly context: ContextSize },
 ): Extract<StepOutcome, { kind: "answered" }> {
   const { input, output, cached, reasoning } = usage;
   return {

@@ -1,20 +1,19 @@
-/** A whole output on its way into Postgres, piece by piece: it never stands in memory as one. */
+/** Stores a tool's full output in Postgres piece by piece, so that it is never in memory as a whole. */
 import type { AgentDeps } from "../runtime/deps.ts";
 import { saveOutputPart, storedOutputBytes } from "../store/tool-calls.ts";
 
 /**
- * All whole outputs of a session, as Postgres stores them. Source: ours, eight of the longest, so that one session fills no
- * database.
+ * The most bytes that all full outputs of a session may take in Postgres. Source: ours, eight of the longest, so that one
+ * session cannot fill the database.
  */
 const MAX_STORED_BYTES = 8 * 64 * 1024 * 1024;
-/** More than that of one output is not kept; its end is said. Source: the sandbox keeps 64 MiB of a stream. */
+/** An output is stored up to this length, and a note says that the rest is missing. Source: the sandbox keeps 64 MiB of a stream. */
 const MAX_KEPT_CHARS = 64 * 1024 * 1024;
 
 /** Stores the pieces behind a handle, masked. Idempotent: a second attempt writes the same parts again. */
-export async function keepWhole(
+export async function storeFullOutput(
   deps: Pick<AgentDeps, "store" | "sanitizer">,
-  sessionId: string,
-  handle: string,
+  { sessionId, handle }: { readonly sessionId: string; readonly handle: string },
   pieces: AsyncIterable<string>,
   maxStoredBytes = MAX_STORED_BYTES,
 ): Promise<void> {

@@ -1,4 +1,4 @@
-/** The model as a summariser: one request, its bill, and its failures as the fallback chain needs them. */
+/** The model as a summariser: one request, its usage row, and failures in the form that the fallback chain needs. */
 import { answerCostUsd } from "../config/cost.ts";
 import type { ActivityScope } from "../runtime/activity-scope.ts";
 import type { RunConfig } from "../config/agent-config.ts";
@@ -16,7 +16,7 @@ import { type ModelCallRow, learnFrom, recordCall } from "../store/model-calls.t
 import type { Session } from "../store/sessions.ts";
 import { SummariserOverflow, type Summarise, type SummaryRequest } from "../compaction/compaction.ts";
 
-/** No summary will come from a model now: the round continues without one. */
+/** No model can write a summary now: the compaction continues without one. */
 export class SummariserUnavailable extends Error {
   override readonly name = "SummariserUnavailable";
 }
@@ -29,9 +29,9 @@ export interface SummariserDeps {
   >;
   readonly session: Session;
   readonly step: number;
-  /** The ratio of the summariser's count to ours. */
+  /** The ratio of the summariser's token count to our estimate. */
   readonly tokenRatio: TokenRatio | undefined;
-  /** Takes a write that has to be done before the round is, and that nothing else waits for. */
+  /** Takes a write that must finish before the compaction does, and that nothing else waits for. */
   readonly later: (write: Promise<unknown>) => void;
 }
 
@@ -42,7 +42,7 @@ export function summariserOf(config: RunConfig): ModelTarget {
     : { ...config.summariser, input: config.summariser.input ?? ["text"] };
 }
 
-/** Attempts of the activity in which a provider that fails for the moment is waited for. */
+/** The attempts of the activity that are retried after a temporary failure of the provider. */
 const PATIENT_ATTEMPTS = 3;
 
 /**
@@ -77,14 +77,19 @@ export function createSummariser(summariser: SummariserDeps): Summarise {
       await settle(answer.usage);
     } catch (error) {
       await settle();
-      // What was asked for until then may be billed; a stop is a stop, also if this cannot be noted.
+      // The request may be billed up to this point. The stop takes effect even if this cannot be recorded.
       if (scope.signal.aborted) await bill(request, undefined, "It was aborted.").catch(() => undefined);
       if (scope.signal.aborted || !(error instanceof ModelError)) throw error;
       await bill(request, undefined, error.message);
       throw translated(error, scope.attempt - scope.waits);
     }
     later(bill(request, answer));
-    later(learnFrom(deps.store.db, target.model, tokenRatio, request.tokens, answer.usage));
+    later(
+      learnFrom(deps.store.db, target.model, tokenRatio, {
+        estimatedTokens: request.tokens,
+        usage: answer.usage,
+      }),
+    );
     return rawAnswer(answer, (text) => deps.sanitizer.clean(text));
   };
 }
@@ -124,7 +129,7 @@ function recordBill(
 
 function translated(error: ModelError, attempt: number): Error {
   if (error.class === "overflow") return new SummariserOverflow(error.message, { cause: error });
-  // No second try for what took all of an attempt's time, nor for what cannot be read: there is a summary without a model.
+  // No retry after a timeout or an unreadable answer: there is a summary without a model.
   const { failure, final } = failureOf(error, error.class === "too-long" || attempt > 1);
   return final || attempt >= PATIENT_ATTEMPTS
     ? new SummariserUnavailable(error.message, { cause: error })

@@ -1,10 +1,10 @@
 /**
  * One compaction round.
  *
- * Idempotency key: (session, epoch, round): a stored round is found before anybody is asked, so a crash after the
+ * Idempotency key: (session, epoch, round): a stored round is found before a model is asked, so a crash after the
  * commit costs no second summary. Side effects: one transaction with summary, marks and event; a bill per request.
- * Heartbeat: by timer. Retry class: the provider's 408/409/429/5xx are retried twice, then the round goes without a
- * model. Cancel: the request is aborted and nothing is written; a cancel never falls back to another summary.
+ * Heartbeat: by timer. Retry class: the provider's 408/409/429/5xx are retried twice, then the round continues without
+ * a model. Cancel: the request is aborted and nothing is written; a cancel never falls back to another summary.
  */
 import type { RunConfig } from "../config/agent-config.ts";
 import { inScope, type ActivityScope } from "../runtime/activity-scope.ts";
@@ -30,7 +30,7 @@ import { loadRatio } from "../store/model-calls.ts";
 import type { Session } from "../store/sessions.ts";
 import { loadView } from "../store/load-view.ts";
 
-/** A database that is away for a quarter of an hour is waited for. */
+/** Enough to outlast a database outage of a quarter of an hour. */
 const SUMMARY_ATTEMPTS = 20;
 
 export function createSummarize(deps: AgentDeps) {
@@ -87,7 +87,7 @@ function ratioOfSummariser(
   return model === config.model ? tokenRatio : loadRatio(deps.store.db, model);
 }
 
-/** What a session's summariser takes and gives: its window by our count, which its own bills have corrected. */
+/** The input and output limits of a session's summariser: its window by our count, corrected by its own usage. */
 function summariserFigures(config: RunConfig, tokenRatio: TokenRatio | undefined) {
   const { contextWindow, maxOutput } = summariserOf(config);
   return {
@@ -96,7 +96,7 @@ function summariserFigures(config: RunConfig, tokenRatio: TokenRatio | undefined
   };
 }
 
-/** Rounds that go without a model after one whose summary was larger than what it replaced. */
+/** How many rounds continue without a model after a summary that was larger than what it replaced. */
 const ROUNDS_WITHOUT_MODEL = 3;
 
 /** A model that could not shorten this history is not asked at once again, unless a person or an overflow forces it. */
@@ -109,11 +109,11 @@ function inflatedLately(rounds: readonly RecentRound[], { trigger, round }: Summ
 
 /** Share of the messages of a request that the provider refused a second time, although it fits by our count. */
 const REFUSED_AGAIN_SHARE = 0.5;
-/** Shares of the limit that a request is brought down to: room for the estimate's own error. */
+/** Share of the limit that a request is reduced to, which leaves room for the estimate's error. */
 const LIMIT_SHARE = 0.9;
 const LIMIT_AGAIN_SHARE = 0.6;
 
-/** What the request may be after the round, by our count. */
+/** The largest size of the request after the round, by our count. */
 function targetTokens(
   { trigger, deterministic }: SummarizeInput,
   budget: Budget,
@@ -141,7 +141,7 @@ async function compactWith(
   const ask = createSummariser({ ...round, step: input.step, tokenRatio, later });
   let announced: Promise<void> | undefined;
   const summarise: Summarise = async (request) => {
-    // In parallel with the first request; its outcome is reported later. An earlier attempt that only waited has announced it.
+    // In parallel with the first request; a failure is reported later. An earlier, deferred attempt has announced it already.
     announced ??= round.scope.waits > 0 ? Promise.resolve() : announce(round);
     announced.catch(() => undefined);
     try {

@@ -25,7 +25,10 @@ import type { StepContext } from "./step-context.ts";
 import { emitEvents, eventsOfRequest } from "./step-events.ts";
 import { thoughtInVain } from "./wasted-call.ts";
 
-/** While no one watches. Source: ours; ten pieces of 40 tokens a second, and a quarter of what a crash may take in any case. */
+/**
+ * How long pieces are gathered while no one watches. Source: ours; ten pieces of 40 tokens a second, a quarter of what a crash may
+ * lose anyway.
+ */
 const UNWATCHED_GATHER_MS = 250;
 
 export interface StepRequest {
@@ -35,7 +38,7 @@ export interface StepRequest {
   readonly batch: ChunkBatch;
 }
 
-/** @throws what the activity's retries are for, and Superseded (fatal) */
+/** @throws the failures that the activity is retried for, and Superseded (fatal) */
 export async function takeStep(
   base: Pick<StepContext, "deps" | "scope" | "session" | "input">,
   request: StepRequest,
@@ -71,7 +74,7 @@ async function reportSwitch({ deps, session, input }: StepContext): Promise<void
   await announceSwitch(deps.store, session, input.step, data);
 }
 
-/** Asks the model, while watchers read along. @returns what follows instead if it gave no answer */
+/** Asks the model and streams its answer to watchers. @returns what follows instead if it gave no answer */
 async function ask(
   step: StepContext,
   {
@@ -125,7 +128,7 @@ async function ask(
   return { answer };
 }
 
-/** The view, in which each call has a result: those that an interrupt kept from beginning get theirs here. */
+/** The view with a result for each call: calls that an interrupt kept from starting get theirs here. */
 async function loadAnswered(
   deps: Pick<AgentDeps, "store" | "mcp">,
   { runId }: ActivityScope,
@@ -143,7 +146,7 @@ async function loadAnswered(
   return loadView(store.db, sessionId);
 }
 
-/** Of the newest answer before this step: earlier ones were looked at in their turn. */
+/** Checks only the newest answer before this step: earlier answers were checked at their own steps. */
 function hasOpenCalls(rows: readonly StoredMessage[], step: number): boolean {
   const last = rows.findLast((row) => row.role === "assistant");
   if (last?.role !== "assistant" || last.step >= step) return false;

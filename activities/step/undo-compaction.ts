@@ -1,5 +1,5 @@
 /**
- * Takes the newest compaction round back, between two steps.
+ * Undoes the newest compaction, between two steps.
  *
  * Idempotency key: the request's id, which the round's event keeps. Side effects: one transaction with marks and event.
  * Heartbeat: by timer. Retry class: Postgres. Cancel: nothing to undo.

@@ -1,9 +1,9 @@
-/** Ids of the calls of an answer, each once in the session. */
+/** Makes the call ids of an answer unique in the session. */
 import type { AssistantPart } from "../contract/message.ts";
 import { callsOf } from "../store/transcript.ts";
 import type { StepContext } from "./step-context.ts";
 
-// Providers have been seen to use an id twice, in one answer and over a session. What left the view cannot collide.
+// Providers have been seen to reuse an id, within an answer and across a session. Calls that left the view cannot collide.
 export function uniqueCallIds({ rows, input }: StepContext, content: AssistantPart[]): AssistantPart[] {
   const taken = new Set(
     rows

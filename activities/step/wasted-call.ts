@@ -1,4 +1,4 @@
-/** Failed requests: their bill, and what they say about the next attempt. */
+/** Failed requests: their usage rows, and what they mean for the next attempt. */
 import { answerCostUsd, costUsd } from "../config/cost.ts";
 import { cutChars } from "../contract/cut-text.ts";
 import type { ModelAnswer, ModelErrorClass } from "../model/model.ts";
@@ -9,13 +9,13 @@ import { ONE_MORE_TRY } from "./model-failure.ts";
 import type { StepContext } from "./step-context.ts";
 import { billOf } from "./store-answer.ts";
 
-/** Failures after which a provider bills what it read and wrote without saying how much. Source: ours, by what they mean. */
+/** Failures after which a provider bills its input and output without reporting the amount. Source: ours, by what they mean. */
 const BILLED: ReadonlySet<string> = new Set<ModelErrorClass>(["silent", "too-long", "malformed"]);
 
 /**
- * The estimated cost of a request without a bill in USD: by our count of it, as much of it from the cache as of the
- * last one that was billed. Null if the price is not known.
- * @param said what arrived of the answer
+ * The estimated cost in USD of a request without reported usage: by our token count, with the cached share of the last request
+ * that had usage. Null if the price is not known.
+ * @param said the part of the answer that arrived
  */
 export function estimatedCostUsd({ session, size, rows }: StepContext, said: string): number | null {
   const { price, tier } = session.config;
@@ -26,9 +26,9 @@ export function estimatedCostUsd({ session, size, rows }: StepContext, said: str
 }
 
 /**
- * A request that was, or may have been, billed for nothing. Without a bill its cost is an estimate, which a row with a cost and
- * no tokens means.
- * @param said what arrived of the answer before it failed
+ * Records a request that was, or may have been, billed for nothing. Without reported usage its cost is an estimate; such a row has
+ * a cost and no tokens.
+ * @param said the part of the answer that arrived before the failure
  */
 export async function recordWasted(
   step: StepContext,
@@ -53,13 +53,13 @@ export async function recordWasted(
   await recordCall(store.db, bill);
 }
 
-/** Whether an earlier attempt at this step failed as this one does; asked only if that decides. */
+/** Whether an earlier attempt at this step failed in the same way; queried only if that decides anything. */
 export function failedAlike(step: StepContext, kind: ModelErrorClass): boolean | Promise<boolean> {
   if (!ONE_MORE_TRY.has(kind)) return false;
   return hasEarlierCall(step.deps.store.db, { ...placeOf(step), attempt: step.scope.attempt }, kind);
 }
 
-/** Whether this step was asked before, and its answer was used up by thinking. */
+/** Whether thinking used up an earlier answer of this step. */
 export function thoughtInVain(step: StepContext): boolean | Promise<boolean> {
   return step.input.again === true && hasEarlierCall(step.deps.store.db, placeOf(step), "length");
 }

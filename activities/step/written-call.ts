@@ -2,7 +2,7 @@
 import type { Sanitizer } from "../redaction/sanitizer.ts";
 import type { ChunkRow } from "../store/events.ts";
 
-/** Of the arguments: shorter ones are there at once. Source: ours, some five lines. */
+/** Arguments are shown from this length on; shorter ones arrive at once. Source: ours, some five lines. */
 const TOLD_FROM_CHARS = 400;
 
 export class WrittenCall {

@@ -129,7 +129,7 @@ export async function keepDelivered(
 }
 
 /**
- * What was said after a moment is not said again by a reset that follows.
+ * Keeps messages that were sent after this time from being delivered again by a later reset.
  * @param after ISO time, by Temporal's clock
  */
 export async function dropSaidAfter(db: Queryable, sessionId: string, after: string): Promise<void> {

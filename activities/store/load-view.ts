@@ -38,14 +38,14 @@ export async function loadView(db: Queryable, sessionId: string): Promise<Stored
   return (await viewQuery(db).execute({ sessionId })).map(toStoredMessage);
 }
 
-/** A step asks the same each time, and writing and planning the query took a third of it. */
+/** Prepared, because each step runs the same query, and building and planning it took a third of the time. */
 const viewQuery = prepared((db) =>
   viewOf(db, sql`${content}`, sql.placeholder("sessionId")).prepare("load_view"),
 );
 
 /**
- * The views of several sessions with empty contents, whose tokens are known, by one query: what a list needs. Only what a
- * person said and was cut is there, because its size is worked out from it. A session without a view has no entry.
+ * The views of several sessions with empty contents, whose tokens are known, by one query, as a list needs them. Only
+ * people's messages that were cut have their contents, because their size is computed from them. A session without a view has no entry.
  */
 export async function loadViewSizes(
   db: Queryable,
@@ -70,8 +70,8 @@ export async function loadViewSizes(
 }
 
 /**
- * Behind the newest summary everything is in view; in front of it only what a person said and the head. So the rows are
- * found by indexes, without asking of each that was ever stored whether a round replaced it.
+ * After the newest summary every row is in view; before it only people's messages and the head are. So indexes find the rows,
+ * and it is not necessary to check for each stored row whether a compaction replaced it.
  */
 function viewOf(db: Queryable, contents: SQL, sessionId: SQL | Placeholder) {
   // The system prompt is not one of the messages that are sent.

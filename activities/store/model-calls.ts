@@ -215,20 +215,19 @@ async function saveRatio(db: Queryable, model: string, tokenRatio: TokenRatio): 
     .onConflictDoUpdate({ target: tokenRatios.model, set });
 }
 
-/** A learnt ratio is written when it moved by this share, not with every call. */
+/** A learned ratio is stored only when it has changed by this share, not after every call. */
 const RATIO_STEP = 0.01;
 
 /**
- * Learns the ratio of a model's count to ours from a bill.
- * @param estimatedTokens of the request, before any ratio
- * @returns what is stored by now
+ * Updates the ratio of a model's token count to our estimate with the usage of a request.
+ * `estimatedTokens` is the request's estimate before any ratio is applied.
+ * @returns the ratio that is now stored
  */
 export async function learnFrom(
   db: Queryable,
   model: string,
   tokenRatio: TokenRatio | undefined,
-  estimatedTokens: number,
-  usage: StepUsage | undefined,
+  { estimatedTokens, usage }: { readonly estimatedTokens: number; readonly usage: StepUsage | undefined },
 ): Promise<TokenRatio | undefined> {
   if (!usage) return tokenRatio;
   const next = learnRatio(tokenRatio, estimatedTokens, usage.input);

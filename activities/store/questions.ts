@@ -238,9 +238,9 @@ export interface ListedQuestion {
 }
 
 /**
- * Questions of sessions that run, oldest first.
- * @param of a session, with those that it started; default all
- * @param all also those that were answered, and those of sessions that have ended
+ * Questions of running sessions, oldest first.
+ * @param of a session, including its delegates; default all sessions
+ * @param all also answered questions, and those of sessions that have ended
  */
 export async function listQuestions(
   db: Queryable,

@@ -42,7 +42,7 @@ export async function runInCharge(db: Queryable, sessionId: string): Promise<str
  * standpoint on are marked as superseded, never deleted, and a new epoch begins if there were any. Rounds and prunes
  * from there on are undone, the workspace will be restored, and watchers see an event. What people said in those rows,
  * and to runs that were ended from outside, waits for this run.
- * @returns the epoch in force, or `superseded` if a newer run has taken over from this one, or Temporal has one
+ * @returns the epoch in force, or `superseded` if a newer run has claimed the session, or Temporal has a newer run
  */
 export async function takeOver(
   { store, sessionRuns }: { readonly store: Pick<Store, "db">; readonly sessionRuns: SessionRuns },
@@ -54,7 +54,7 @@ export async function takeOver(
     const known = await isKnown(store.db, run);
     const inCharge = await runInCharge(store.db, run.sessionId);
     if (known && inCharge !== run.runId) return "superseded";
-    // Not while the row is held: histories may be long, and Temporal away.
+    // Not while the row is locked: histories may be long, and Temporal unreachable.
     const [isCurrent, unkept] =
       inCharge === run.runId
         ? [true, []]
@@ -71,8 +71,8 @@ export async function takeOver(
 }
 
 /**
- * Cancels delegates whose calls were taken back: Temporal ends no child on a reset. One that cannot be reached ends itself
- * with its next activity.
+ * Cancels delegates whose calls were taken back: Temporal ends no child on a reset. A delegate that cannot be reached ends
+ * itself with its next activity.
  */
 export async function endOrphans(
   { store, sessionRuns }: { readonly store: Pick<Store, "db">; readonly sessionRuns: SessionRuns },

@@ -15,18 +15,23 @@ const HANDLE = /^(?:e(\d+))?s(\d+)c(\d+)$/;
 export function createSessionMemory(db: Queryable, sessionId: string): SessionMemory {
   return {
     async readOutput(handle, offset, limit) {
-      const stored = await storedOutput(db, sessionId, handle, offset, limit);
+      const stored = await storedOutput(db, { sessionId, handle }, offset, limit);
       if (stored) return stored;
       // What fitted whole is in the transcript, also when it is pruned or compacted by now.
       const text = await resultText(db, sessionId, handle);
       return text === undefined ? undefined : { ...pageOf(text, offset, limit), total: text.length };
     },
-    search: (words, limit) => searchHistory(db, sessionId, words, limit),
+    search: (words, limit) => searchHistory(db, sessionId, words, { limit }),
     saveBlob: (bytes, mediaType) => saveBlob(db, bytes, mediaType),
   };
 }
 
-async function storedOutput(db: Queryable, sessionId: string, handle: string, offset: number, limit: number) {
+async function storedOutput(
+  db: Queryable,
+  { sessionId, handle }: { readonly sessionId: string; readonly handle: string },
+  offset: number,
+  limit: number,
+) {
   const mine = and(eq(toolOutputs.sessionId, sessionId), eq(toolOutputs.handle, handle));
   const [last] = await db.select().from(toolOutputs).where(mine).orderBy(desc(toolOutputs.part)).limit(1);
   if (!last) return undefined;

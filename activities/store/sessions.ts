@@ -229,7 +229,7 @@ export async function endSession(
 }
 
 /**
- * The epoch in force, held until the transaction ends: no reset comes in between, nor another who asks for it.
+ * The epoch in force, held until the transaction ends: neither a reset nor another caller comes in between.
  * @returns undefined if there is no such session
  */
 export async function lockEpoch(db: Queryable, id: string): Promise<number | undefined> {

@@ -30,8 +30,10 @@ export async function searchHistory(
   db: Queryable,
   sessionId: string,
   words: readonly string[],
-  limit: number,
-  maxSearchedChars = MAX_SEARCHED_CHARS,
+  {
+    limit,
+    maxSearchedChars = MAX_SEARCHED_CHARS,
+  }: { readonly limit: number; readonly maxSearchedChars?: number },
 ): Promise<HistorySearch> {
   const longest = words.reduce((long, word) => (word.length > long.length ? word : long), "");
   const { rows } = await db.execute<FoundRow>(sql`

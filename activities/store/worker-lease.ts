@@ -26,7 +26,7 @@ const KEEPALIVE = "-c tcp_keepalives_idle=5 -c tcp_keepalives_interval=2 -c tcp_
 export interface LostWorker {
   readonly id: number;
   readonly identity: string;
-  /** It has its lease, and has said nothing for longer than the heartbeat timeout. It may come back. */
+  /** The worker has its lease, but has been silent for longer than the heartbeat timeout. It may come back. */
   readonly frozen: boolean;
 }
 
@@ -34,12 +34,12 @@ export interface WorkerLease {
   /** Workers without their lease now, or frozen, apart from this one; none while Postgres is away or has just come back. */
   missing(): Promise<readonly LostWorker[]>;
   /**
-   * Does what must be done for a lost worker, by one worker at a time. One that is gone is ended then: the next caller
-   * finds it so.
-   * @returns false if it has its lease again, or another is at it
+   * Runs the clean-up for a lost worker, in one worker at a time. Afterwards the lost worker is marked as ended, which the next
+   * caller finds.
+   * @returns false if it has its lease again, or another worker is doing this
    */
   settle(lost: LostWorker, work: () => Promise<void>): Promise<boolean>;
-  /** Says that this worker ends by itself. */
+  /** Records that this worker ends by itself. */
   close(): Promise<void>;
 }
 
@@ -47,7 +47,7 @@ export interface LeaseOptions {
   readonly url: string;
   readonly identity: string;
   readonly namespace: string;
-  /** How long a worker may say nothing before it counts as frozen, in ms: no shorter than the heartbeat timeout. */
+  /** How long a worker may be silent before it counts as frozen, in ms: no shorter than the heartbeat timeout. */
   readonly frozenMs: number;
   /** Default 10 s. */
   readonly settlingMs?: number;

@@ -13,7 +13,7 @@ import {
 } from "../../activities/store/delete-session.ts";
 import { sessionTables } from "../../activities/store/session-tables.ts";
 import { createSanitizer } from "../../activities/redaction/sanitizer.ts";
-import { keepWhole } from "../../activities/step/store-full-output.ts";
+import { storeFullOutput } from "../../activities/step/store-full-output.ts";
 import { purgeText } from "../../activities/store/purge.ts";
 import { appendEvents } from "../../activities/store/events.ts";
 import { forkSession } from "../../activities/store/fork.ts";
@@ -73,8 +73,8 @@ it("a session stores whole outputs up to a bound, and says of later ones that th
   const piece = async function* () {
     yield randomBytes(3_000).toString("hex");
   };
-  await keepWhole(deps, "full", "s1c0", piece(), 2_000);
-  await keepWhole(deps, "full", "s2c0", piece(), 2_000);
+  await storeFullOutput(deps, { sessionId: "full", handle: "s1c0" }, piece(), 2_000);
+  await storeFullOutput(deps, { sessionId: "full", handle: "s2c0" }, piece(), 2_000);
   const read = async (handle: string) =>
     (await createSessionMemory(store.db, "full").readOutput(handle, 0, 10_000))?.text;
   expect(await read("s1c0")).toHaveLength(6_000);

@@ -38,8 +38,7 @@ it("a run that another has taken over from neither delivers nor parks what was s
     agent.deps,
     { runId: "run-1" },
     before ?? expect.fail("The session is there."),
-    { step: 1, guidance: [guidance("late")] },
-    1_000,
+    { input: { step: 1, guidance: [guidance("late")] }, roomTokens: 1_000 },
   );
   await expect(delivery).rejects.toMatchObject(superseded);
   expect(await countParked(database.store.db, agent.id)).toBe(0);

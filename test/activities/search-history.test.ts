@@ -30,7 +30,8 @@ afterAll(async () => {
   await database.drop();
 });
 
-const find = async (...words: string[]) => (await searchHistory(database.store.db, agent.id, words, 20)).hits;
+const find = async (...words: string[]) =>
+  (await searchHistory(database.store.db, agent.id, words, { limit: 20 })).hits;
 const rolesOf = async (...words: string[]) =>
   (await find(...words)).map(({ role, step }) => `${role} ${step}`);
 
@@ -71,10 +72,16 @@ describe("search_history", () => {
   });
 
   it("goes through the newest outputs up to a bound, and says how many it left out", async () => {
-    const bounded = await searchHistory(database.store.db, agent.id, ["treasure"], 20, 1);
+    const bounded = await searchHistory(database.store.db, agent.id, ["treasure"], {
+      limit: 20,
+      maxSearchedChars: 1,
+    });
     expect(bounded.hits.map(({ output }) => output?.handle)).toEqual(["s2c0"]);
     expect(bounded.skippedOutputs).toBe(1);
-    const nothing = await searchHistory(database.store.db, agent.id, ["no such word"], 20, 1);
+    const nothing = await searchHistory(database.store.db, agent.id, ["no such word"], {
+      limit: 20,
+      maxSearchedChars: 1,
+    });
     expect(nothing).toEqual({ hits: [], skippedOutputs: 1 });
   });
 });

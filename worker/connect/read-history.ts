@@ -5,7 +5,7 @@ import { createCodec } from "./codec.ts";
 export type History = Awaited<ReturnType<ReturnType<Client["workflow"]["getHandle"]>["fetchHistory"]>>;
 
 /**
- * What people sent and what activities were asked is decoded, with the keys of the client.
+ * Decodes people's messages and the activities' inputs, with the client's keys.
  * @throws WorkflowNotFoundError if Temporal has no such run, CodecKeyMissing if a key is
  */
 export async function readHistory(client: Client, workflowId: string, runId: string): Promise<History> {

@@ -1,10 +1,10 @@
-/** A service that is not there, in the words the client prints before it ends with exit code 4. */
+/** A missing service, described as the client prints it before it ends with exit code 4. */
 export interface MissingService {
   /** For people: `Postgres`, `Temporal`, `Docker engine`. */
   readonly service: string;
   /** Where it was looked for; no secrets. */
   readonly address: string;
-  /** What is the matter, as said after the service's name. Default: it does not answer at the address. */
+  /** What is wrong, as a phrase after the service's name. Default: it does not answer at the address. */
   readonly problem?: string;
   /** One way to fix it. */
   readonly fix: string;
@@ -18,7 +18,7 @@ export class ServiceMissing extends Error {
   readonly service: string;
   readonly address: string;
   readonly fix: string;
-  /** What is the matter and why, to be said after the service's name. */
+  /** What is wrong and why, as a phrase after the service's name. */
   readonly problem: string;
 
   constructor(missing: MissingService) {

@@ -1,4 +1,4 @@
-/** The one way to a client of Temporal: all read what the others wrote. */
+/** Creates every client of Temporal, so that all use the same payload encoding. */
 import { Client, type ConnectionLike } from "@temporalio/client";
 import type { CodecKey } from "./codec.ts";
 import { dataConverterOf } from "./data-converter.ts";

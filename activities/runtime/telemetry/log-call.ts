@@ -1,9 +1,9 @@
-/** Each request to a model as one line of the worker's log: what it was estimated at, what it was billed. */
+/** Logs each request to a model as one line of the worker's log, with its estimated and its billed tokens. */
 import { log } from "@temporalio/activity";
 import { estimateError } from "../../contract/tokens.ts";
 import type { ModelCallRow } from "../../store/model-calls.ts";
 
-/** Writes the line. The call's own words are not in it. */
+/** Writes the line. It has no text of the request or the answer. */
 export function logCall(call: ModelCallRow): void {
   log.info("model call", callFacts(call));
 }

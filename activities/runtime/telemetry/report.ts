@@ -1,6 +1,6 @@
 /**
- * What happens in a session, reported to the worker's log and to telemetry, in parallel with the work: nothing waits for it, and what goes
- * wrong with it is the trace's loss alone.
+ * Reports what happens in a session to the worker's log and to telemetry, in parallel with the work: nothing waits for it, and a
+ * failure costs only a part of the trace.
  */
 import { log } from "@temporalio/activity";
 import type { ModelTarget } from "../../config/model-target.ts";
@@ -33,14 +33,14 @@ export interface Reporter {
   };
   readonly scope: {
     readonly runId: string;
-    /** Attempts that ended without a word. */
+    /** Earlier attempts that ended without a report. */
     readonly lostAttempts: number;
     elapsedMs(): number;
   };
   readonly session: Pick<Session, "id" | "epoch" | "parentId">;
 }
 
-/** Who reports a run, with the model that it runs on. */
+/** A reporter of a run, with the run's model. */
 interface RunReporter extends Reporter {
   readonly session: Reporter["session"] & Pick<Session, "config">;
 }
@@ -60,7 +60,7 @@ export function reportCall(
   for (const kind of ["input", "cached", "output", "reasoning"] as const)
     if (usage !== undefined) telemetry.add("longhaul.tokens", usage[kind], { model, kind });
   if (costUsd != null) telemetry.add("longhaul.cost", costUsd, { model });
-  // A failed request has no time of its own: it is what the attempt took.
+  // A failed request has no recorded time, so the attempt's time is used.
   emit(reporter, call.durationMs ?? reporter.scope.elapsedMs(), texts, (at) =>
     chatSpan(at, call, target, reporter.scope.lostAttempts),
   );
@@ -96,12 +96,12 @@ export interface ReportedRound {
   readonly tokensAfter: number;
 }
 
-/** What a call asked for and what it got. */
+/** A call's input and result. */
 export function textsOfCall(input: unknown, result: string): Texts {
   return { "gen_ai.tool.call.arguments": JSON.stringify(input), "gen_ai.tool.call.result": result };
 }
 
-/** A compaction round. Its requests are spans of their own. */
+/** A compaction. Its requests are spans of their own. */
 export function reportRound({ deps, session }: Reporter, round: ReportedRound): void {
   log.info("compaction", { session: session.id, ...round });
   const { strategy, trigger, status } = round;
@@ -134,7 +134,7 @@ export function reportEnd(reporter: RunReporter, end: ReportedEnd, texts: Texts)
   beside(reporter, () => emitRun(reporter, reporter.scope.runId, end, texts));
 }
 
-/** The span of the run that this one continues as new, which had no end of its own. */
+/** The span of the run that this run continues as new, since that run reported no end. */
 export function reportContinued(
   reporter: RunReporter,
   runId: string,
@@ -158,7 +158,7 @@ async function emitRun(
     row.previous === undefined ? undefined : traceOf(db, session, row.previous),
     tracedEvents(db, session.id, row.startedAt),
   ]);
-  // It has ended, and said so, before a message made it continue.
+  // That run had ended and reported it before a message made it continue.
   if (run.status === "continued" && events.some(({ type }) => type === "session:ended")) return;
   const at = { trace, session, runId, endMs, durationMs: endMs - row.startedAt.getTime() };
   send(

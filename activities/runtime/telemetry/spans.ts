@@ -1,6 +1,6 @@
 /**
- * What spans are called and what they carry: the one place with names of the conventions for generative AI, which are all
- * in development. Only those that are settled enough are used. Pure.
+ * The names and attributes of spans. Only this file has names of the semantic conventions for generative AI, which are all in
+ * development; only those that are settled enough are used. Pure.
  */
 import type { ModelTarget } from "../../config/model-target.ts";
 import { cutChars } from "../../contract/cut-text.ts";
@@ -9,11 +9,11 @@ import type { Session } from "../../store/sessions.ts";
 import { callSpanId, spanIdOf, type Trace } from "../../store/traces.ts";
 import type { Attributes, Span } from "./telemetry.ts";
 
-/** Of one text in a span. Source: what Claude Code cuts at; collectors refuse messages of 4 MB. */
+/** The longest text in a span. Source: what Claude Code cuts at; collectors refuse messages of 4 MB. */
 const MAX_TEXT_CHARS = 60_000;
 const AGENT = "longhaul";
 
-/** Which part of which session, and in which run. */
+/** Where a span belongs: the session, its part and its run. */
 export interface Place {
   readonly trace: Trace;
   readonly session: Pick<Session, "id" | "epoch">;
@@ -22,7 +22,7 @@ export interface Place {
   readonly durationMs: number;
 }
 
-/** What a model is called, and by whom it is served. */
+/** A model's name and its provider. */
 type Target = Pick<ModelTarget, "api" | "provider" | "modelName">;
 
 /** Texts that go along if the operator wants them, masked. */
@@ -43,7 +43,7 @@ export function chatSpan(at: Place, call: ModelCallRow, target: Target, attempts
       "gen_ai.operation.name": "chat",
       "gen_ai.provider.name": providerOf(target),
       "gen_ai.request.model": requestModel(target, call.model),
-      // Without a bill there was no answer: the error's type says how the request ended.
+      // A request without usage had no answer: the error's type says how it ended.
       ...(usage === undefined
         ? {}
         : {
@@ -142,7 +142,7 @@ export function runSpan(at: Place, run: RunFactsOfSpan): Span {
   };
 }
 
-/** With texts: each cut, and a message in the form that the conventions give it. An empty one is left out. */
+/** Adds texts to a span: each is cut, and messages get the form of the conventions. Empty texts are left out. */
 export function withTexts(span: Span, texts: Texts, clean: (text: string) => string): Span {
   const attributes: Record<string, string> = {};
   for (const [name, text] of Object.entries(texts))
@@ -150,7 +150,7 @@ export function withTexts(span: Span, texts: Texts, clean: (text: string) => str
   return { ...span, attributes: { ...span.attributes, ...attributes } };
 }
 
-/** Whose words they are. Viewers take a message apart, so that it is JSON and no plain text. */
+/** Who wrote each text. Viewers parse a message, so it is sent as JSON instead of plain text. */
 const ROLES: Readonly<Record<string, string>> = {
   "gen_ai.input.messages": "user",
   "gen_ai.output.messages": "assistant",
@@ -190,10 +190,10 @@ function common({ session, runId }: Place, step?: number, attempt?: number): Att
   };
 }
 
-/** As it is asked for: without the provider's name, which has an attribute of its own. */
+/** The model's name in the request: without the provider's name, which is a separate attribute. */
 const requestModel = (target: Target, model: string): string => target.modelName ?? model;
 
-/** The provider's name as the conventions have it: of the wire if a person gave none. */
+/** The provider's name in the conventions; the name of its API if the configuration has none. */
 function providerOf({ provider, api }: Target): string {
   return (
     provider?.name ??

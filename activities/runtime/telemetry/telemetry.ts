@@ -7,7 +7,7 @@ export interface Span {
   readonly name: string;
   readonly traceId: string;
   readonly spanId: string;
-  /** Absent of the root of a trace. */
+  /** Absent in the root of a trace. */
   readonly parentId?: string;
   /** A request to another service, or work of ours. */
   readonly kind: "client" | "internal";
@@ -20,7 +20,7 @@ export interface Span {
     readonly attributes: Attributes;
   }[];
   readonly links?: readonly { readonly traceId: string; readonly spanId: string }[];
-  /** What went wrong, in a word; absent if nothing did. */
+  /** The type of the error; absent if there was none. */
   readonly error?: string;
 }
 
@@ -34,10 +34,10 @@ export type Metric =
   | "longhaul.sessions";
 
 export interface Telemetry {
-  /** Texts of people, model and tools go along, masked. */
+  /** Whether texts of people, the model and tools are included, masked. */
   readonly withContent: boolean;
-  /** Takes it at once, and never throws: what cannot be sent is dropped and counted. */
+  /** Returns at once and never throws: a span that cannot be sent is dropped and counted. */
   span(span: Span): void;
-  /** Adds to a metric. Never with a session's id among the attributes: each would be a series of its own. */
+  /** Adds to a metric. Its attributes must not contain a session's id: each session would be a series of its own. */
   add(metric: Metric, amount: number, attributes: Attributes): void;
 }
