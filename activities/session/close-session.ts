@@ -13,7 +13,6 @@ import type { AgentDeps } from "../runtime/deps.ts";
 import { enterToClose } from "../runtime/enter-session.ts";
 import { interruptOpenCalls } from "../runtime/interrupt-open-calls.ts";
 import { endTasks } from "../step/end-tasks.ts";
-import type { LedgerRow } from "../store/tool-calls.ts";
 import { lostRates, sessionCostUsd } from "../config/cost.ts";
 import { checkAnswer } from "../config/output-schema.ts";
 import { cleanDeep } from "../redaction/clean-deep.ts";
@@ -50,69 +49,7 @@ async function closeSession(
   const said = answer?.role === "assistant" ? answerText(answer.content) : "";
   const output = await outputIn(deps, session, input, said);
   const text = output === undefined ? said : JSON.stringify(output);
-  const error = input.error && {
-    type: input.error.type,
-    message: cutChars(deps.sanitizer.clean(input.error.message), 1_000),
-  };
-  const limit = limitReached(input, session);
-  const ended = { status: input.status, result: text, error: error ?? limit };
-  if (session) {
-    let end: ReportedEnd | undefined;
-    let stopped: LedgerRow[] = [];
-    await db.transaction(async (tx) => {
-      if (!(await lockRun(tx, session.id, scope.runId))) return;
-      stopped = await interruptOpenCalls(tx, session.id, session.epoch);
-      await dropStoredChunks(tx, session.id);
-      await recordLostCalls(tx, session.id, lostRates(session.config));
-      const usage = await totalUsage(tx, session.id);
-      const undelivered = await notDelivered(tx, deps, session, input);
-      const delivery = await deliveryIn(tx, session);
-      const bill = await loadBill(tx, session.id);
-      const row = await endSession(tx, session.id, scope.runId, ended);
-      if (!row) return;
-      const { durationMs } = row;
-      const costUsd = sessionCostUsd(bill, session.config);
-      const { model } = session.config;
-      end = {
-        status: input.status,
-        model,
-        steps: step,
-        rounds,
-        costUsd,
-        durationMs,
-        error: error?.type,
-        ...usage,
-      };
-      await appendEvents(tx, session.id, session.epoch, [
-        ...undelivered,
-        ...notClosed(deps, input),
-        {
-          type: "session:ended",
-          step,
-          data: {
-            status: input.status,
-            ...(input.limit === undefined ? {} : { limit: input.limit }),
-            reason: error ? `${error.type}: ${error.message}` : (limit?.message ?? null),
-            text,
-            ...(output === undefined ? {} : { output }),
-            usage,
-            costUsd,
-            steps: step,
-            rounds,
-            durationMs,
-            ...delivery,
-          },
-        },
-      ]);
-    });
-    deps.notifier.wake(session.id);
-    endTasks(deps, session, stopped);
-    if (end !== undefined)
-      reportEnd({ deps, scope, session }, end, {
-        "gen_ai.input.messages": session.task,
-        "gen_ai.output.messages": text,
-      });
-  }
+  if (session) await storeEnd(deps, scope, input, { session, step, rounds, text, output });
   return {
     status: input.status,
     ...(input.limit === undefined ? {} : { limit: input.limit }),
@@ -122,6 +59,83 @@ async function closeSession(
     usage: await totalUsage(db, scope.sessionId),
     ...(session === undefined ? {} : await deliveryIn(db, session)),
   };
+}
+
+interface Ending {
+  readonly session: Session;
+  readonly step: number;
+  readonly rounds: number;
+  /** The last answer; as JSON if it is `output`. */
+  readonly text: string;
+  readonly output: unknown;
+}
+
+/** Ends what is open and stores how the session ended, in one transaction, unless another run has the session. */
+async function storeEnd(
+  deps: AgentDeps,
+  scope: ActivityScope,
+  input: CloseSessionInput,
+  ending: Ending,
+): Promise<void> {
+  const { session, text } = ending;
+  const stored = await deps.store.db.transaction(async (tx) => {
+    if (!(await lockRun(tx, session.id, scope.runId))) return undefined;
+    const stopped = await interruptOpenCalls(tx, session.id, session.epoch);
+    await dropStoredChunks(tx, session.id);
+    await recordLostCalls(tx, session.id, lostRates(session.config));
+    return { stopped, end: await endRow(tx, { deps, runId: scope.runId, input }, ending) };
+  });
+  deps.notifier.wake(session.id);
+  endTasks(deps, session, stored?.stopped ?? []);
+  if (stored?.end !== undefined)
+    reportEnd({ deps, scope, session }, stored.end, {
+      "gen_ai.input.messages": session.task,
+      "gen_ai.output.messages": text,
+    });
+}
+
+interface Closing {
+  readonly deps: AgentDeps;
+  readonly runId: string;
+  readonly input: CloseSessionInput;
+}
+
+/** @returns undefined if the session has ended already */
+async function endRow(
+  tx: Queryable,
+  { deps, runId, input }: Closing,
+  { session, step, rounds, text, output }: Ending,
+): Promise<ReportedEnd | undefined> {
+  const error = input.error && {
+    type: input.error.type,
+    message: cutChars(deps.sanitizer.clean(input.error.message), 1_000),
+  };
+  const limit = limitReached(input, session);
+  const usage = await totalUsage(tx, session.id);
+  const undelivered = await notDelivered(tx, deps, session, input);
+  const delivery = await deliveryIn(tx, session);
+  const costUsd = sessionCostUsd(await loadBill(tx, session.id), session.config);
+  const { status } = input;
+  const row = await endSession(tx, session.id, runId, { status, result: text, error: error ?? limit });
+  if (!row) return undefined;
+  const { durationMs } = row;
+  const figures = { steps: step, rounds, costUsd, durationMs };
+  const data = {
+    status,
+    ...(input.limit === undefined ? {} : { limit: input.limit }),
+    reason: error ? `${error.type}: ${error.message}` : (limit?.message ?? null),
+    text,
+    ...(output === undefined ? {} : { output }),
+    usage,
+    ...figures,
+    ...delivery,
+  };
+  await appendEvents(tx, session.id, session.epoch, [
+    ...undelivered,
+    ...notClosed(deps, input),
+    { type: "session:ended", step, data },
+  ]);
+  return { status, model: session.config.model, ...figures, error: error?.type, ...usage };
 }
 
 /** The answer as JSON, if the session has a schema for it and the answer is valid; else undefined. */

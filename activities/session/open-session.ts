@@ -63,13 +63,7 @@ async function openSession(
   // What continues in a fresh history was allowed when it began.
   if (input.continuedFrom === undefined) await holdToPolicy(deps, entered, input.precedence);
   const session = await takeOwnTools(deps, entered, step === 0);
-  if (input.keepsCalls !== true) {
-    const stopped = await db.transaction(async (tx) =>
-      (await lockRun(tx, session.id, scope.runId)) ? interruptOpenCalls(tx, session.id, session.epoch) : [],
-    );
-    endTasks(deps, session, stopped);
-  }
-
+  if (input.keepsCalls !== true) await endOpenCalls(deps, scope, session);
   if (session.catalogues !== undefined && input.continuedStep === undefined)
     await retryFailed(db, session.id);
   const takesTools = toolsToTake(session, input.continuedStep === undefined);
@@ -125,6 +119,14 @@ async function standpointOf(db: Queryable, id: string, input: OpenSessionInput):
   const [begun, last] = await Promise.all([chainStart(db, id, input.chain), lastUsedStep(db, id)]);
   if (begun !== undefined) return { step: begun + 1, phase: "model", round: "earlier" };
   return { step: last + 1, phase: "resume" };
+}
+
+/** Of a run before, which did not end them. */
+async function endOpenCalls(deps: AgentDeps, { runId }: ActivityScope, session: Session): Promise<void> {
+  const stopped = await deps.store.db.transaction(async (tx) =>
+    (await lockRun(tx, session.id, runId)) ? interruptOpenCalls(tx, session.id, session.epoch) : [],
+  );
+  endTasks(deps, session, stopped);
 }
 
 /** Creates the row of a session that was started from the Web UI or Temporal's CLI, with nothing but a task. */

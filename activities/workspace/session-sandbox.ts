@@ -141,7 +141,9 @@ async function openLocked(
 ): Promise<OpenSandbox> {
   const { store, sandboxHost } = deps;
   try {
-    return await lockedSession(store, session.id, (tx) => openIn(tx, deps, session, step, signal));
+    return await lockedSession(store, session.id, (tx) =>
+      openIn(tx, { deps, caller: session, step, signal }),
+    );
   } catch (error) {
     // If this fails, the next opening, the run's end or the reaper removes it.
     await lockedSession(store, session.id, (tx) => removeStray(tx, sandboxHost, session.id)).catch(
@@ -154,24 +156,20 @@ async function openLocked(
   }
 }
 
-async function openIn(
-  tx: Queryable,
-  deps: WorkspaceDeps,
-  caller: Session,
-  step: number,
-  signal: AbortSignal,
-): Promise<OpenSandbox> {
+interface Opening {
+  readonly deps: WorkspaceDeps;
+  readonly caller: Session;
+  readonly step: number;
+  readonly signal: AbortSignal;
+}
+
+async function openIn(tx: Queryable, { deps, caller, step, signal }: Opening): Promise<OpenSandbox> {
   const { sandboxHost: host } = deps;
   const { id } = caller;
   signal.throwIfAborted();
   const session = await inCharge(tx, caller);
   const before = await findSandbox(tx, id);
-  // An attempt of a worker that was suspended until the run ended: its sandbox would belong to no run.
-  if (session.status !== "active" && session.status !== "waiting")
-    throw fatal("Superseded", `Session ${id} has already ended; no sandbox was created.`);
-  if (before !== undefined && before.closedRun === session.runId)
-    throw fatal("Superseded", `This run of session ${id} has closed its sandbox; none was created.`);
-  if (before !== undefined) refuseLostSaves(before);
+  refuseToOpen(session, before);
   if (session.restoreWorkspace) await host.remove(id);
   else await removeStray(tx, host, id);
   // Of a session that plans on a repository: its files are checked out first.
@@ -183,25 +181,17 @@ async function openIn(
   let sandbox = await host.open(isFilled ? spec : writable, signal);
   await allowListed(tx, session, sandbox);
   const checkpoint = await latestCheckpoint(tx, id);
-  const loss =
-    before === undefined || before.closedRun !== null || session.restoreWorkspace
-      ? undefined
-      : await lossIn(tx, id, {
-          before,
-          now: sandbox.identity,
-          step,
-          hasCheckpoint: checkpoint !== undefined,
-        });
-  const unsaved =
-    session.restoreWorkspace && before?.closedRun === null
-      ? unsavedAtReset({ before, step, lastChangingStep: await lastChangingStep(tx, id) })
-      : undefined;
-  const left = spec.container !== undefined && session.restoreWorkspace ? NOT_SET_BACK : unsaved;
-  if (loss?.kind === "everything") throw fatal("WorkspaceLost", loss.message);
-  // An empty workspace proves nothing: a tool may have emptied it.
-  const isSame = before?.volume === sandbox.identity.volume && !session.restoreWorkspace;
   // Files in another person's container are not touched.
   const isOurs = spec.container === undefined;
+  const notices = await lossNotices(tx, session, {
+    before,
+    now: sandbox.identity,
+    step,
+    hasCheckpoint: checkpoint !== undefined,
+    isOurs,
+  });
+  // An empty workspace proves nothing: a tool may have emptied it.
+  const isSame = before?.volume === sandbox.identity.volume && !session.restoreWorkspace;
   const filled = checkpoint ? "restored" : "empty";
   const workspace = isSame || !isOurs ? "adopted" : filled;
   if (!isSame && isOurs && checkpoint) await restoreFrom(tx, endingWith(signal, sandbox), checkpoint.id);
@@ -214,26 +204,65 @@ async function openIn(
     // The loss is reported below: from here on these files count.
     savedStep: isSame ? undefined : Math.max(0, step - 1),
   });
-  const { container } = sandbox;
-  const gaps = sandbox.gaps === undefined || sandbox.gaps.length === 0 ? {} : { gaps: sandbox.gaps };
-  const events: NewEvent[] = [];
-  for (const notice of [loss !== undefined && "notice" in loss ? loss.notice : undefined, left]) {
-    if (notice === undefined) continue;
-    await addNotice(tx, id, notice);
-    events.push({ type: "sandbox:lost", step, data: { container, message: notice.slice(1, -1) } });
-  }
-  events.push(
-    isSame
-      ? { type: "sandbox:adopted", step, data: { container, network: sandbox.network } }
-      : {
-          type: "sandbox:created",
-          step,
-          data: { container, workspace, network: sandbox.network, ...imageOf(sandbox), ...gaps },
-        },
-  );
-  await appendEvents(tx, id, session.epoch, events);
+  for (const notice of notices) await addNotice(tx, id, notice);
+  await appendEvents(tx, id, session.epoch, [
+    ...notices.map((notice): NewEvent => {
+      const data = { container: sandbox.container, message: notice.slice(1, -1) };
+      return { type: "sandbox:lost", step, data };
+    }),
+    openedEvent(sandbox, step, isSame ? undefined : workspace),
+  ]);
   deps.notifier.wake(id);
   return { sandbox, workspace };
+}
+
+/** @throws Superseded (fatal), PoisonedSession (fatal) */
+function refuseToOpen({ id, status, runId }: Session, before: SandboxRow | undefined): void {
+  // An attempt of a worker that was suspended until the run ended: its sandbox would belong to no run.
+  if (status !== "active" && status !== "waiting")
+    throw fatal("Superseded", `Session ${id} has already ended; no sandbox was created.`);
+  if (before !== undefined && before.closedRun === runId)
+    throw fatal("Superseded", `This run of session ${id} has closed its sandbox; none was created.`);
+  if (before !== undefined) refuseLostSaves(before);
+}
+
+interface OpenedChange extends Pick<SandboxChange, "now" | "step" | "hasCheckpoint"> {
+  readonly before: SandboxRow | undefined;
+  /** Not another person's container. */
+  readonly isOurs: boolean;
+}
+
+/** What the model must know of files and processes that are gone. @throws WorkspaceLost (fatal) if all files are */
+async function lossNotices(
+  tx: Queryable,
+  { id, restoreWorkspace: isReset }: Session,
+  { before, isOurs, ...change }: OpenedChange,
+): Promise<string[]> {
+  const { step } = change;
+  const loss =
+    before === undefined || before.closedRun !== null || isReset
+      ? undefined
+      : await lossIn(tx, id, { before, ...change });
+  const unsaved =
+    isReset && before?.closedRun === null
+      ? unsavedAtReset({ before, step, lastChangingStep: await lastChangingStep(tx, id) })
+      : undefined;
+  if (loss?.kind === "everything") throw fatal("WorkspaceLost", loss.message);
+  const lost = loss !== undefined && "notice" in loss ? loss.notice : undefined;
+  return [lost, !isOurs && isReset ? NOT_SET_BACK : unsaved].filter((notice) => notice !== undefined);
+}
+
+/** @param workspace what its files are; undefined if the sandbox is the one that the session had */
+function openedEvent(
+  sandbox: Sandbox,
+  step: number,
+  workspace: OpenSandbox["workspace"] | undefined,
+): NewEvent {
+  const { container, network, gaps = [] } = sandbox;
+  if (workspace === undefined) return { type: "sandbox:adopted", step, data: { container, network } };
+  const unenforced = gaps.length === 0 ? {} : { gaps };
+  const data = { container, workspace, network, ...imageOf(sandbox), ...unenforced };
+  return { type: "sandbox:created", step, data };
 }
 
 /** For the model, after a reset. */
