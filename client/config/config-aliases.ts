@@ -4,7 +4,7 @@ export type Group = Readonly<Record<string, unknown>>;
 
 const TOOLS: Readonly<Record<string, string>> = { read: "read_file", grep: "grep_content" };
 
-/** Keys that are allowed directly in a tool's group, with their name in its `limits`. */
+/** Limits that may also be written directly in a tool's group, with their names under `limits`. */
 const LIMITS: Readonly<Record<string, string>> = {
   maxOutputChars: "maxChars",
   maxLines: "maxLines",
@@ -23,7 +23,7 @@ export function withoutAliases(settings: unknown): unknown {
   };
 }
 
-/** `context.compression.{strategy, options}`, and the options also next to the strategy. */
+/** Accepts `context.compression.{strategy, options}`, and the options next to the strategy. */
 function contextOf({ compression, ...context }: Group): Group {
   if (!isGroup(compression)) return compression === undefined ? context : { ...context, compression };
   const { strategy, options = {}, ...beside } = compression;

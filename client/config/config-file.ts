@@ -1,4 +1,4 @@
-/** Reads `longhaul.yaml`: errors name file, line and column, and the known key that is nearest to an unknown one. */
+/** Reads `longhaul.yaml`: errors name file, line and column, and suggest the closest known key. */
 import { readFileSync } from "node:fs";
 import { isMap, isNode, isScalar, LineCounter, parseDocument } from "yaml";
 import type { Document } from "yaml";
@@ -14,7 +14,7 @@ export type ConfigFile = z.input<typeof agentConfigSchema>;
 type Path = readonly PropertyKey[];
 
 /**
- * The settings of a file's text.
+ * Parses a configuration file's text.
  * @throws ClientError (usage) that lists every mistake with its place
  */
 export function parseConfigFile(path: string, text: string): ConfigFile {
@@ -107,14 +107,14 @@ function childOf(schema: unknown, key: string): unknown {
   return typeof shape === "object" && shape !== null ? (shape as Record<string, unknown>)[key] : undefined;
 }
 
-/** zod's own description of a schema, below optional, default and prefault. */
+/** zod's own description of a schema, without its optional, default and prefault wrappers. */
 function definitionOf(schema: unknown): Record<string, unknown> | undefined {
   if (typeof schema !== "object" || schema === null || !("def" in schema)) return undefined;
   const definition = schema.def as Record<string, unknown>;
   return "innerType" in definition ? definitionOf(definition["innerType"]) : definition;
 }
 
-/** The parser's own place is the second one. */
+/** Removes the position that the parser appends: we add our own. */
 const withoutPlace = (text: string) => (text.split("\n")[0] ?? "").replace(/ at line \d+, column \d+:?$/, "");
 const count = (number: number) => (number === 1 ? "a mistake" : `${number} mistakes`);
 

@@ -1,4 +1,4 @@
-/** Finds the configuration files, and restricts what one that was not named may set. */
+/** Finds the configuration files. A file that the person did not name explicitly may set less. */
 import { existsSync, realpathSync } from "node:fs";
 import { isAbsolute, join, relative, resolve } from "node:path";
 import { agentConfigSchema } from "../../activities/config/agent-config.ts";
@@ -16,14 +16,14 @@ interface FileFlags {
 }
 
 interface ConfigFiles {
-  /** The file that was named, or the one in the current folder. */
+  /** The file named by the person, or the one in the current folder. */
   readonly path: string | undefined;
   readonly file: ConfigFile;
   readonly own: { readonly path: string | undefined; readonly settings: ConfigFile };
   readonly notes: readonly string[];
 }
 
-/** @throws ClientError (usage) for mistakes, and for what a file that was not named may not set */
+/** @throws ClientError (usage) for mistakes, and for settings that need an explicitly named file */
 export function readConfigFiles(flags: FileFlags, environment: Environment, cwd: string): ConfigFiles {
   const { path, notes, named } = findConfigFile(flags, environment, cwd);
   const ownPath = ownConfigFile(environment);
@@ -46,7 +46,7 @@ function ownConfigFile(environment: Environment): string | undefined {
   return existsSync(path) ? path : undefined;
 }
 
-/** A cloned repository contains files: its settings may not open what the person keeps closed. */
+/** The file may come from a cloned repository, so it must not widen the rights that the person's own settings give. */
 function refuseWidening(name: string, text: string, file: ConfigFile, own: ConfigFile): void {
   const widening = wideningSettings(file, agentConfigSchema.parse(own));
   if (widening.length === 0) return;

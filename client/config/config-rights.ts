@@ -15,14 +15,14 @@ type Widens<T> = (value: T, own: T) => boolean;
 const differs: Widens<unknown> = (value, own) => value !== own;
 const more: Widens<number> = (value, own) => value > own;
 const larger: Widens<string> = (value, own) => megabytes(value) > megabytes(own);
-/** From closed to open. */
+/** From the most restricted to the most open. */
 const NETWORKS: readonly string[] = ["none", "listed", "bridge"];
 
 /** A sandbox setting that is not listed here counts as one that widens rights. */
 const SANDBOX: { readonly [Key in keyof Sandbox]?: Widens<Exclude<Sandbox[Key], undefined>> } = {
   image: differs,
   network: (value, own) => NETWORKS.indexOf(value) > NETWORKS.indexOf(own),
-  // It asks a person, and gives no right by itself.
+  // It only asks a person and grants nothing by itself.
   askForDomains: () => false,
   domains: (value, own) => value.some((domain) => !own.includes(domain)),
   allow: (value, own) => value.some((prefix) => !own.includes(prefix)),
@@ -35,11 +35,11 @@ const SANDBOX: { readonly [Key in keyof Sandbox]?: Widens<Exclude<Sandbox[Key], 
   cache: (value, own) => value && !own,
   registries: (value, own) => value !== "none" && JSON.stringify(value) !== JSON.stringify(own),
   guard: (value, own) => value !== own && value === "best-effort",
-  // They run in the sandbox with the agent's rights, like its own commands.
+  // Set-up commands run in the sandbox with the agent's rights, like its own commands.
   setup: () => false,
 };
 
-/** Everything else widens rights: providers and MCP servers reach out and run programs, a prompt overrides the user. */
+/** All other settings widen rights: providers and MCP servers connect or run programs, a prompt overrides the user. */
 const HARMLESS: readonly string[] = [
   "model",
   "models",
@@ -50,20 +50,20 @@ const HARMLESS: readonly string[] = [
   "skills",
 ];
 
-/** The settings of a file that give a session more than it has with the person's own. */
+/** The file's settings that give a session more rights than the person's own settings do. */
 export function wideningSettings(file: ConfigFile, own: AgentConfig): SettingPath[] {
   const rules: Readonly<Record<string, Widens<never> | undefined>> = SANDBOX;
   const sandbox = Object.entries(file.sandbox ?? {}).filter(
     ([key, value]) =>
-      // With an open internet, a list of names only narrows.
+      // If the sandbox may reach the whole internet, a list of domains only restricts it.
       !(key === "domains" && own.sandbox.network === "bridge") &&
       (rules[key]?.(value as never, own.sandbox[key as keyof Sandbox] as never) ?? true),
   );
   return [
     ...sandbox.map(([key]) => ["sandbox", key]),
-    // It would speak as the operator does.
+    // This text would have the same authority as the operator's instructions.
     ...(file.instructions?.text === undefined ? [] : [["instructions", "text"]]),
-    // It would read folders of the person's machine.
+    // These are folders of the person's machine.
     ...((file.skills?.folders ?? []).length === 0 ? [] : [["skills", "folders"]]),
     ...spendsMore(file, own).map((key) => ["limits", key]),
     ...Object.entries(file.models ?? {}).flatMap(([id, model]) =>
@@ -75,10 +75,10 @@ export function wideningSettings(file: ConfigFile, own: AgentConfig): SettingPat
   ];
 }
 
-/** Settings of a model about what its provider stores, what it costs, and its request rate. */
+/** Model settings that affect what the provider stores, what it charges, and the request rate. */
 const ASKED_FOR = ["body", "tier", "rate"] as const;
 
-/** Only the person decides what to pay and to store, and how long to wait. */
+/** Only the person decides how much to spend, what is stored, and how long to wait. */
 function spendsMore({ limits }: ConfigFile, own: AgentConfig): string[] {
   const beyond = (["maxCostUsd", "deadline"] as const).filter(
     (key) => (limits?.[key] ?? 0) > (own.limits[key] ?? Infinity),

@@ -1,6 +1,6 @@
 /**
- * Resolves a session's configuration: the person's own file, a project's file, environment and flags, in increasing
- * weight. The client's only reader of the environment. Nothing is ever read from a workspace.
+ * Resolves a session's configuration from the person's own file, the project's file, the environment and the flags; later
+ * ones take precedence. The client's only reader of the environment. Nothing is ever read from a workspace.
  */
 import { agentConfigSchema, type AgentConfig, type RunConfig } from "../../activities/config/agent-config.ts";
 import type { QuestionMode } from "../../activities/config/question-settings.ts";
@@ -38,7 +38,7 @@ export interface ConfigFlags extends SandboxFlags {
   readonly setup?: boolean | undefined;
   /** The uploaded folder: no configuration is read from it. */
   readonly workspace?: string | undefined;
-  /** Servers' answers about models that are in no table. */
+  /** What servers report about models that are not in the catalogue. */
   readonly served?: ModelFacts["served"];
 }
 
@@ -47,9 +47,9 @@ export interface ResolvedConfig {
   readonly settings: AgentConfig;
   /** True if no key was found and no model was named. */
   readonly rehearsal: boolean;
-  /** The file that was read; of two, the project's. */
+  /** The file that was read; the project's if there are two. */
   readonly file: string | undefined;
-  /** Notes for the person, a line each. */
+  /** Notes for the person, one per line. */
   readonly notes: readonly string[];
   readonly assumed: readonly ModelTarget[];
 }
@@ -85,12 +85,12 @@ export function resolveConfig(
   };
 }
 
-/** Which model a session would ask that is started now. */
+/** The model that a session started now would use. */
 export interface ModelChoice {
   readonly target: ModelTarget;
-  /** What else could be asked, a line each, if none was chosen: the rehearsal's stands in. */
+  /** Other usable models, one per line, if none was chosen and the rehearsal model is used. */
   readonly hints: readonly string[] | undefined;
-  /** Its workers belong to someone else, and have the key. */
+  /** True if the workers run elsewhere and have the key. */
   readonly isKeyElsewhere: boolean;
 }
 
@@ -171,7 +171,7 @@ export function isSetupOff(environment: Environment = process.env): boolean {
   return setting(environment, "LONGHAUL_NO_SETUP") !== undefined;
 }
 
-/** Who acts, according to the environment: shown to others, proof of nothing. */
+/** The acting user's name from the environment. It is shown to others but not verified. */
 export function clientUser(environment: Environment = process.env): string | undefined {
   return personName(setting(environment, "LONGHAUL_USER"));
 }
@@ -206,18 +206,18 @@ export function isVerbose(environment: Environment = process.env): boolean {
   return setting(environment, "LONGHAUL_DEBUG") !== undefined;
 }
 
-/** Everything that the client sends and stores passes this sanitizer: it knows the secrets in the client's environment. */
+/** Sanitizes everything that the client sends and stores: it knows the secrets in the client's environment. */
 export function clientSanitizer(environment: Environment = process.env): Sanitizer {
   return createSanitizer(secretsOf(environment));
 }
 
-/** The files, and the settings in force: theirs under the environment's and the flags'. */
+/** The files, and the settings in force: the environment and the flags override the files. */
 function readMerged(flags: ConfigFlags, environment: Environment, cwd: string) {
   const files = readConfigFiles(flags, environment, cwd);
   return { ...files, settings: overlaid(layered(files.own.settings, files.file), flags, environment) };
 }
 
-/** @throws ClientError (usage) for a value that no file gives, with where it comes from: a file's are checked before */
+/** @throws ClientError (usage) that names the source of an invalid value; values from files were checked before */
 function overlaid(file: ConfigFile, flags: ConfigFlags, environment: Environment): AgentConfig {
   const { maxSteps, maxCost, deadline, questions: mode } = flags;
   const model = flags.model ?? setting(environment, "LONGHAUL_MODEL") ?? file.model;

@@ -6,7 +6,7 @@ import { buildSettingsSchema, type ImageBuild } from "../../activities/config/bu
 import { usageError, unreadable } from "../console/errors.ts";
 import { present } from "../console/format.ts";
 
-/** Possible places, in this order. Source: containers.dev, the specification. */
+/** Possible paths, in order of precedence. Source: containers.dev, the specification. */
 export const PLACES = [".devcontainer/devcontainer.json", ".devcontainer.json"];
 
 const command = z.union([z.string(), z.array(z.string())]);
@@ -23,7 +23,7 @@ const devcontainerSchema = z.looseObject({
       target: z.string().optional(),
     })
     .optional(),
-  // The form of older files.
+  // The name in older files.
   dockerFile: z.string().optional(),
   context: z.string().optional(),
   dockerComposeFile: z.unknown().optional(),
@@ -36,7 +36,7 @@ const devcontainerSchema = z.looseObject({
 });
 type Given = z.infer<typeof devcontainerSchema>;
 
-/** Keys for what a sandbox never has, or has otherwise. Editors' own keys are ignored silently. */
+/** Keys for features that a sandbox does not have or sets up differently. Editors' own keys are ignored silently. */
 const LEFT_OUT = [
   "mounts",
   "runArgs",
@@ -53,11 +53,11 @@ const WORKSPACE = "/workspace";
 
 export interface Devcontainer {
   readonly image: string | undefined;
-  /** Instead of an image: the Dockerfile to build one from. */
+  /** The Dockerfile to build, if the file names no image. */
   readonly build: ImageBuild | undefined;
   readonly setup: readonly string[];
   readonly env: Readonly<Record<string, string>>;
-  /** For people, a line each. */
+  /** For people, one per line. */
   readonly notes: readonly string[];
 }
 
@@ -78,7 +78,7 @@ export function readDevcontainer(workspace: string): Devcontainer {
   throw usageError(`--devcontainer: ${workspace} has no ${PLACES.join(" and no ")}.`);
 }
 
-/** Pure. @param path for messages @param folder where it lies in the workspace @throws ClientError (usage) */
+/** Pure. @param path for messages @param folder that contains the file, in the workspace @throws ClientError (usage) */
 export function devcontainerOf(text: string, path: string, folder = ".devcontainer"): Devcontainer {
   const given = parsed(text, path);
   if (given.dockerComposeFile !== undefined)
@@ -109,7 +109,7 @@ const FEATURES =
 
 const NO_BUILD = { build: undefined, notes: [] };
 
-/** Its paths are relative to the file's folder. */
+/** Resolves the build's paths, which are relative to the file's folder. */
 function buildOf(given: Given, path: string, folder: string) {
   const { build = {}, dockerFile } = given;
   const dockerfile = build.dockerfile ?? dockerFile;
@@ -151,7 +151,7 @@ function parsed(text: string, path: string): Given {
   throw usageError(`${path}: ${issue?.path.join(".") ?? ""}: ${issue?.message ?? "not as expected"}.`);
 }
 
-/** Without comments and commas before a closing bracket; strings stay as they are. */
+/** Removes comments, and commas before a closing bracket; strings are unchanged. */
 const plainJson = (text: string): string =>
   text
     .replace(
@@ -160,11 +160,11 @@ const plainJson = (text: string): string =>
     )
     .replace(/("(?:\\.|[^"\\])*")|,(?=\s*[}\]])/g, (_, string: string | undefined) => string ?? "");
 
-/** Commands of an object run in parallel elsewhere, here one after the other. */
+/** The specification runs the commands of an object in parallel; here they run one after the other. */
 function commandsOf(given: z.infer<typeof commands> | undefined): string[] {
   if (given === undefined) return [];
   if (typeof given === "string") return given.trim() === "" ? [] : [replaced(given)];
-  // Without a shell.
+  // An array is run without a shell, so each word is quoted.
   if (Array.isArray(given))
     return given.length === 0 ? [] : [given.map((word) => quoted(replaced(word))).join(" ")];
   return Object.values(given).flatMap(commandsOf);
@@ -185,7 +185,7 @@ function environmentOf({ containerEnv, remoteEnv }: Given) {
   for (const [name, value] of Object.entries({ ...containerEnv, ...remoteEnv })) {
     if (value === null) continue;
     const text = replaced(value);
-    // A sandbox gets no variable of the person's machine, and the container's are unknown here.
+    // A sandbox gets no variables of the person's machine, and the container's variables are unknown here.
     if (/\$\{[^}]*\}/.test(text))
       notes.push(`${name} is left out: ${text} cannot be known here. Set it in sandbox.env.`);
     else if (!/^(?!LONGHAUL_)[A-Za-z_]\w*$/.test(name))

@@ -1,4 +1,4 @@
-/** Variables as the client reads them: an empty one counts as not set. */
+/** Reads environment variables: an empty one counts as not set. */
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 

@@ -10,13 +10,13 @@ export const NETWORKS = ["bridge", "none", "listed"] as const;
 
 export interface SandboxFlags {
   readonly network?: (typeof NETWORKS)[number] | undefined;
-  /** Names that the sandbox may reach, in addition to the files'. */
+  /** Domains that the sandbox may reach, in addition to those in the files. */
   readonly allowDomain?: readonly string[] | undefined;
   /** The workspace's devcontainer.json, on request. */
   readonly fromDevcontainer?: Devcontainer | undefined;
 }
 
-/** The person's own settings override a devcontainer's, except its image, which the flag requested. */
+/** The person's own settings override the devcontainer's, except for its image, which the flag requested. */
 function withContainer(
   file: ConfigFile["sandbox"],
   container: Devcontainer | undefined,
@@ -32,7 +32,7 @@ function withContainer(
   };
 }
 
-/** @throws ClientError (usage) for a name that cannot be allowed, or that would have no effect */
+/** @throws ClientError (usage) for a domain that cannot be allowed, or would have no effect */
 export function withSandboxFlags(
   file: ConfigFile["sandbox"],
   { network, allowDomain = [], fromDevcontainer }: SandboxFlags,

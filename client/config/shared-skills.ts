@@ -1,17 +1,17 @@
-/** The person's own skills: read at a session's start, and stored with it. */
+/** The person's own skills: read when a session starts, and stored with it. */
 import { readdirSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import type { SessionSkills } from "../../activities/config/skill-settings.ts";
 import { usageError, unreadable } from "../console/errors.ts";
 import { bytes } from "../console/format.ts";
 
-/** Total size in bytes: they are sent to the sandbox each time a worker opens it. Source: ours, some hundred skills. */
+/** Total size in bytes: the skills are sent each time a worker opens the sandbox. Source: ours, some hundred skills. */
 const MAX_BYTES = 256 * 1024;
-/** SKILL.md, its references, its scripts. */
+/** Enough for SKILL.md, its references and its scripts. */
 const MAX_DEPTH = 4;
 const NAME = /^(?!\.)[\w.-]{1,100}$/;
 
-/** @throws ClientError (usage) if a folder cannot be read, or they are too large */
+/** @throws ClientError (usage) if a folder cannot be read, or the skills are too large */
 export function withSharedSkills<T extends SessionSkills | undefined>(
   skills: T,
   cwd: string,
@@ -36,7 +36,7 @@ export function withSharedSkills<T extends SessionSkills | undefined>(
   return { ...skills, shared };
 }
 
-/** Only plain text files; the first folder that has a path counts. */
+/** Reads plain text files only. If several folders contain the same path, the first one wins. */
 function walk(root: string, below: string, depth: number, found: Map<string, string>): void {
   for (const entry of readdirSync(join(root, below), { withFileTypes: true })) {
     const path = below === "" ? entry.name : `${below}/${entry.name}`;

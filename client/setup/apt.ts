@@ -6,14 +6,14 @@ import { type Say, slowly } from "./progress.ts";
 export const MAX_LOG_BYTES = 64 * 1024 * 1024;
 const TIMEOUT_MS = 15 * 60_000;
 
-/** Announces what and why first. @throws Error with apt-get's output in `stderr` */
+/** First announces what it installs and why. @throws Error with apt-get's output in `stderr` */
 export async function aptInstall(say: Say, what: string, packages: readonly string[]): Promise<void> {
   const env = { ...childEnvironment("installer"), DEBIAN_FRONTEND: "noninteractive" };
   const apt = (...args: string[]) =>
     run("apt-get", ["-q", "-y", ...args], { env, maxBuffer: MAX_LOG_BYTES, timeout: TIMEOUT_MS });
   await slowly(say, what, async () => {
     await apt("update");
-    // Without --no-install-recommends a desktop's worth of packages is installed.
+    // Recommended packages would bring in a whole desktop.
     await apt("install", "--no-install-recommends", ...packages);
   });
 }

@@ -1,4 +1,4 @@
-/** `--container`: whether a session can work in the container, before anything is started. */
+/** Checks, before anything is started, whether a session can work in the container named by `--container`. */
 import { type AttachedContainer, containerSchema } from "../../activities/config/container-settings.ts";
 import { reasonOf } from "../../activities/contract/reason-of.ts";
 import { lacksPython, usableContainer } from "../../activities/sandbox/docker/attached.ts";
@@ -6,7 +6,7 @@ import { connectDocker } from "../../activities/sandbox/docker/connect-docker.ts
 import { withTimeout } from "../../worker/connect/with-timeout.ts";
 import { missing, usageError } from "../console/errors.ts";
 
-/** Source: requirement 1.2, missing things are reported within 10 s. */
+/** Source: requirement 1.2, anything missing is reported within 10 s. */
 const TIMEOUT_MS = 8_000;
 
 /**
@@ -18,7 +18,7 @@ export async function checkContainer(name: string, folder: string | undefined): 
     throw usageError(`"${name}" is not the name or id of a container.`);
   const docker = connectDocker();
   const found = await withTimeout(usableContainer(docker, { name }), TIMEOUT_MS).catch((error: unknown) => {
-    // The worker may have another engine, and checks by itself.
+    // The worker may use another engine, and makes its own check.
     if (folder !== undefined) return undefined;
     throw missing(
       `Docker does not answer here, so the working folder of ${name} is not known: ${reasonOf(error)}`,

@@ -10,7 +10,7 @@ import type { Say } from "./progress.ts";
 import { startService } from "./start-service.ts";
 
 const SOCKET = "/var/run/docker.sock";
-/** `docker-init`, the containers' init process, is a link to tini: named, so that no release of docker.io leaves it out. */
+/** `docker-init`, the containers' init process, is a link to tini, which some release of docker.io might not install. */
 const PACKAGES = ["docker.io", "iptables", "tini"] as const;
 
 export interface DockerOptions {
@@ -29,12 +29,12 @@ export async function ensureDocker(options: DockerOptions): Promise<void> {
     await probeDocker(dockerHost);
     return;
   } catch (error) {
-    // A configured engine is not ours to start, and one that refuses this user is running already.
+    // We do not start a configured engine, and one that refuses this user is already running.
     if (!(error instanceof ServiceMissing) || dockerHost !== undefined || isPermissionDenied(error.cause))
       throw error;
     await requireDaemon(options, error);
   }
-  // With systemd, the package has started the service or can; elsewhere (containers) we must.
+  // With systemd, the package has started the service or can start it; otherwise (in containers) we have to.
   if (existsSync("/run/systemd/system")) {
     await run("systemctl", ["start", "docker"], { timeout: 60_000 }).catch(() => undefined);
     if (await until(() => succeeds(probe()), 10_000, 200)) return;

@@ -1,4 +1,4 @@
-/** Checks what is there, what is missing, and how to fix it. Starts only one sandbox for a second; takes at most 10 s. */
+/** Reports what is found, what is missing, and how to fix it. Starts only one sandbox for a second; takes at most 10 s. */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { type AgentConfig, agentConfigSchema } from "../../activities/config/agent-config.ts";
@@ -43,7 +43,7 @@ const BRINGS_UP = "`npm start` or `longhaul up` starts one.";
 
 export async function diagnose(options: {
   readonly home?: string;
-  /** The configuration's; default its defaults. */
+  /** The configured sandbox settings; default: the configuration's defaults. */
   readonly sandbox?: AgentConfig["sandbox"] | undefined;
   /** Undefined if the configuration cannot be read, which is a finding of its own. */
   readonly model?: ModelChoice | undefined;
@@ -121,7 +121,7 @@ async function workerCheck(home: string, services: LocalServices): Promise<Check
   };
 }
 
-/** Of workers with deployment versions. */
+/** Checks only workers with deployment versions. */
 async function versionsCheck({ temporalAddress }: LocalServices): Promise<Check[]> {
   const deployment = settingOf("LONGHAUL_DEPLOYMENT");
   if (deployment === undefined) return [];
@@ -160,20 +160,20 @@ function settingsOf(services: LocalServices, home: string): Setting[] {
   }));
 }
 
-/** The first characters distinguish two keys; short ones are hidden whole. */
+/** The first characters distinguish two keys; short keys are hidden completely. */
 function masked(secret: string | undefined): string {
   if (secret === undefined) return "not set";
   return secret.length < 20 ? "set, masked" : `${secret.slice(0, 3)}… masked`;
 }
 
-/** The worker clones and pushes with it; only sessions with --repo need it. */
+/** The worker clones and pushes with Git; only sessions with --repo need it. */
 function gitProgram(): Check {
   const program = findOnPath("git");
   if (program !== undefined) return { name: "git", ok: true, found: program };
   return { name: "git", ok: true, found: "not installed; sessions with --repo need it: apt-get install git" };
 }
 
-/** Only if one is configured: most workers have none. */
+/** Checked only if one is configured: most workers have none. */
 function gitHubApp(): Check[] {
   const settings = gitHubAppSettings(process.env);
   if (settings === undefined) return [];

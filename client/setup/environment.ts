@@ -1,4 +1,4 @@
-/** The variables that a child process inherits: an allow-list each, so that a key reaches only what needs it. */
+/** The variables that a child process inherits: an allow-list per purpose, so that a key reaches only what needs it. */
 import type { Environment } from "../config/environment.ts";
 
 /** The receivers: every process, those that fetch packages, the engine, our own programs, the worker. */
@@ -11,7 +11,10 @@ const NETWORK =
   /^((https?|ftp|all|no)_proxy|SSL_CERT_(FILE|DIR)|NODE_EXTRA_CA_CERTS|NODE_USE_SYSTEM_CA|NODE_USE_ENV_PROXY|CURL_CA_BUNDLE)$/i;
 const NODE = /^NODE_(OPTIONS|ENV|NO_WARNINGS|TLS_REJECT_UNAUTHORIZED)$/;
 
-/** Settings of the worker: a change of one starts a new worker, so who acts and who may use `serve` is none. `PGSSLROOTCERT` and the like are the database client's. */
+/**
+ * Settings of the worker. A change to any of them starts a new worker, so the acting user and the users of `serve` are not
+ * included. `PGSSLROOTCERT` and the like belong to the database client.
+ */
 export const WORKER_SETTINGS =
   /^(OPENAI_|LONGHAUL_(?!USER$|SERVE_)|TEMPORAL_|DOCKER_|DATABASE_|SANDBOX_IMAGE$|OTEL_|PG[A-Z]+$|AZURE_OPENAI_BASE_URL$|[A-Z][A-Z0-9_]*_API_(KEY|TOKEN)$)/;
 

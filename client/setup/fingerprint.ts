@@ -1,4 +1,4 @@
-/** Records what a running worker was started from, so that a changed source, key or address starts a new one. */
+/** Records what a running worker was started from: if a source, key or address changes, a new worker is started. */
 import { createHash } from "node:crypto";
 import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
@@ -13,20 +13,20 @@ const HASH_CHARS = 12;
 
 export interface WorkerOrigin {
   readonly code: string;
-  /** A hash of each setting: secrets are included and cannot be read from it. */
+  /** A hash of each setting. Secrets are included; they cannot be recovered from the hash. */
   readonly settings: Readonly<Record<string, string>>;
 }
 
 export function workerOrigin(environment: Environment): WorkerOrigin {
   const code = createHash("sha256").update(process.version);
   for (const source of SOURCES) addFile(code, join(projectFolder, source));
-  // Set-up passes a worker the default image by its name: a shell without one means the same.
+  // Set-up passes the default image to the worker by name, which equals a shell without SANDBOX_IMAGE.
   const settled: Environment = {
     ...environment,
     SANDBOX_IMAGE: imageNamed(environment["SANDBOX_IMAGE"] || undefined),
   };
   const settings = Object.keys(settled)
-    // An empty one counts as unset, as everywhere.
+    // An empty variable counts as unset, as everywhere.
     .filter((name) => WORKER_SETTINGS.test(name) && settled[name])
     .sort()
     .map((name) => [name, hashOf(`${name}=${settled[name] ?? ""}`)] as const);

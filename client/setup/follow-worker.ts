@@ -41,7 +41,7 @@ export async function followWorker({
     while (!asked.signal.aborted) {
       read();
       const { worker } = readState(home).services;
-      // None at all: another `down` ended it.
+      // No worker is recorded: `down` in another process ended it.
       if (worker === undefined) return false;
       if (!(await isAlive(worker))) {
         say(`The worker has ended. Its log: ${worker.log}`);
@@ -56,14 +56,14 @@ export async function followWorker({
   }
 }
 
-/** Of pino, whose levels are numbers. */
+/** A level of pino, whose levels are numbers. */
 const WARN = 40;
 const ERROR = 50;
 const MAX_FIELD_CHARS = 200;
 /** Fields that are the same in every line. */
 const USUAL = new Set(["level", "time", "pid", "hostname", "name", "msg", "from"]);
 
-/** Such as `10:02:07  warning: Postgres does not answer  attempt 3`; what is not JSON stays as it is. */
+/** Such as `10:02:07  warning: Postgres does not answer  attempt 3`; a line that is not JSON is unchanged. */
 export function readableLine(line: string): string {
   let entry: Record<string, unknown>;
   try {

@@ -1,11 +1,11 @@
-/** A Ctrl-C during set-up: running services are recorded, kept, and named. */
+/** Handles Ctrl-C during set-up: running services are recorded, kept, and listed. */
 import { endPrograms, isAlive } from "./processes.ts";
 import { projectHome, type Say } from "./services.ts";
 import { readState } from "./state.ts";
 
 const EXIT_CODES = { SIGINT: 130, SIGTERM: 143 } as const;
 
-/** Runs set-up work; a signal meanwhile prints what stays up and ends this process. */
+/** Runs set-up work. If a signal arrives meanwhile, prints what stays up and ends this process. */
 export async function tellingWhatStays<T>(
   { home = projectHome, say }: { readonly home?: string; readonly say: Say },
   work: () => Promise<T>,

@@ -1,4 +1,4 @@
-/** Whether a worker of this shell would lack a key that sessions need: it would fail them, unlike the last one. */
+/** Checks whether a worker started from this shell would lack a key that sessions need, and so make them fail. */
 import { runConfigSchema } from "../../activities/config/agent-config.ts";
 import type { ModelTarget } from "../../activities/config/model-target.ts";
 import { type Environment, missingVariables } from "../../activities/config/providers.ts";
@@ -14,21 +14,22 @@ import type { LocalServices } from "./services.ts";
 /** How many sessions are checked, newest first. */
 const LOOKED_AT = 500;
 
-/** No worker is started, since this shell's would lack a key. */
+/** No worker was started, because one started from this shell would lack a key. */
 export class KeyMissing extends ServiceMissing {}
 
 export interface KeysNeeded {
   readonly services: LocalServices;
-  /** Keys that the worker would have. */
+  /** The variables, including keys, that the worker would have. */
   readonly environment: Environment;
   /** Names of the settings that the last worker had. */
   readonly had: readonly string[];
-  /** The command's session, which will ask its model. */
+  /** The command's session, which will call its model. */
   readonly reference?: string | undefined;
 }
 
 /**
- * Keys that a worker would lack: of open sessions only those that the last worker had, of the command's own session any.
+ * Finds keys that a worker would lack. For open sessions, only keys that the last worker had count; for the command's own
+ * session, all of them do.
  * @returns undefined if nothing is lacking
  */
 export async function lackingKeys(needed: KeysNeeded): Promise<KeyMissing | undefined> {
@@ -62,7 +63,7 @@ export async function lackingKeys(needed: KeysNeeded): Promise<KeyMissing | unde
   }
 }
 
-/** @returns undefined if the reference matches no session: the command reports that */
+/** The session that is meant. @returns undefined if there is no match: the command reports that */
 async function meant({ db }: Store, reference: string): Promise<SessionRow | undefined> {
   return unlessTableMissing(() => findByReference(db, reference)).catch(() => undefined);
 }
@@ -77,7 +78,7 @@ async function openSessions({ db }: Store): Promise<SessionRow[]> {
   return ((await unlessTableMissing(list)) ?? []).flat();
 }
 
-/** Keys that a session lacks for all of its models. */
+/** Missing keys of the session's main model; none if any of its models has all its keys. */
 function missingFor({ config }: SessionRow, environment: Environment): string[] {
   const read = runConfigSchema.safeParse(config);
   if (!read.success) return [];

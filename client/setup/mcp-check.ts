@@ -21,24 +21,24 @@ import type { Environment } from "../config/environment.ts";
 export interface McpFinding {
   readonly server: string;
   readonly place: "http" | "sandbox" | "worker";
-  /** Revision of the protocol; null if it was not asked or did not answer. */
+  /** Revision of the protocol; null if the server was not asked or did not answer. */
   readonly era: string | null;
   readonly tools: readonly {
     readonly name: string;
-    /** Of its description and schema, estimated. */
+    /** Estimated size of the tool's description and schema. */
     readonly tokens: number;
-    /** May be called again after a crash. */
+    /** True if the tool may be called again after a crash. */
     readonly readOnly: boolean;
-    /** By the server's own annotation. */
+    /** As annotated by the server. */
     readonly destructive: boolean;
   }[];
-  /** Why it has no tools; null if it has, or was not asked. */
+  /** Why no tools were listed; null if they were, or the server was not asked. */
   readonly failed: string | null;
 }
 
 const SERVER_MS = 5_000;
 
-/** Lists a server's tools: of a program in its own sandbox, which is removed. Never rejects. */
+/** Lists a server's tools. A program runs in its own sandbox, which is then removed. Never rejects. */
 export async function checkMcpServer(
   name: string,
   settings: Pick<AgentConfig, "mcpServers" | "sandbox">,
@@ -49,7 +49,7 @@ export async function checkMcpServer(
   const place = placeOf(server);
   if (place === "worker")
     return { ...unasked(name, place), failed: "it runs on the worker, and cannot be tested from here" };
-  // Its login is in the database.
+  // The server's login is in the database.
   const store =
     server.auth === "oauth" ? openStore({ url: findServices().databaseUrl, maxConnections: 1 }) : undefined;
   const mcp = createMcp(mcpAccessOf(environment), store);
@@ -67,7 +67,7 @@ export async function checkMcpServer(
   }
 }
 
-/** Servers over HTTP are asked; a program is slow, and is only named. */
+/** Asks servers over HTTP. Programs start slowly, so they are only named. */
 export function listMcpServers(
   settings: Pick<AgentConfig, "mcpServers" | "sandbox">,
   environment: Environment,
@@ -83,7 +83,7 @@ export function listMcpServers(
   );
 }
 
-/** One line a server. */
+/** One check per server. */
 export async function mcpChecks(
   settings: Pick<AgentConfig, "mcpServers" | "sandbox">,
   environment: Environment = process.env,

@@ -1,4 +1,4 @@
-/** A person's login to an MCP server, and its end. The browser is redirected to this machine; the access is stored in Postgres. */
+/** Login to an MCP server, and logout. The browser is redirected to this machine; the login is stored in Postgres. */
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { logIn } from "../../activities/mcp/login.ts";
@@ -15,13 +15,13 @@ export interface LoginTarget {
 /** Timeout for the person, in ms. Source: ours, ten minutes. */
 const PATIENCE_MS = 10 * 60_000;
 
-/** @param show gets the address to open @throws Error in words for people */
+/** @param show receives the address to open @throws Error with a message for people */
 export async function loginToMcp(
   { name, url, scopes }: LoginTarget,
   at: { readonly store: Pick<Store, "db">; readonly secret: string | undefined },
   show: (address: string) => void,
 ): Promise<void> {
-  // Checked before the person opens the browser in vain.
+  // Fails before the person opens the browser in vain.
   createSealer(at.secret);
   const back = Promise.withResolvers<URLSearchParams>();
   const server = createServer((request, answer) => {

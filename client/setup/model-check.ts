@@ -1,4 +1,4 @@
-/** What `doctor` says of the server of the session's model: whether it has the model, and what window it really has. */
+/** What `doctor` reports about the model's server: whether it has the model, and the actual size of its window. */
 import type { ModelTarget, Provider } from "../../activities/config/model-target.ts";
 import type { ModelFacts, ServedWindow } from "../../activities/config/models.ts";
 import { type Environment, missingVariables } from "../../activities/config/providers.ts";
@@ -12,7 +12,7 @@ type Asked = Pick<ModelTarget, "model" | "modelName" | "contextWindow" | "api" |
 
 const SERVER_MS = 3_000;
 
-/** Which model is asked, and whether what that needs is there. Pure. @param rehearsalUrl where the rehearsal's answers */
+/** The model in use, and whether its key is set. Pure. @param rehearsalUrl address of the rehearsal model */
 export function modelFinding(
   { target, hints, isKeyElsewhere }: ModelChoice,
   environment: Environment,
@@ -51,7 +51,7 @@ function keyText({ keyEnv, headersEnv = {} }: Provider, environment: Environment
 const addressOf = ({ baseUrl, baseUrlEnv }: Provider, environment: Environment): string | undefined =>
   baseUrl ?? ((baseUrlEnv && environment[baseUrlEnv]) || undefined);
 
-/** @returns undefined if the provider has no address of its own, or not one that lists models */
+/** @returns undefined if the provider has no address of its own that lists models */
 export async function modelServerCheck(
   run: Asked,
   environment: Environment = process.env,
@@ -63,10 +63,10 @@ export async function modelServerCheck(
   return serverFinding(run, withoutPassword(address), models);
 }
 
-/** A person waits for it before each start with such a model. */
+/** The person waits this long at most before each start with such a model. */
 const START_MS = 1_000;
 
-/** Windows of models that are in no table, asked from their servers in parallel; silent servers are omitted. */
+/** Asks servers in parallel for the windows of models that are not in the catalogue; omits servers that do not answer. */
 export async function askWindows(
   targets: readonly Asked[],
   environment: Environment = process.env,
@@ -94,7 +94,7 @@ function serverOf({ provider, api }: Asked, environment: Environment) {
   return { address, headers };
 }
 
-/** Whether two names are one with a prefix and without it. */
+/** Whether two names differ only by a prefix. */
 const isAlike = (one: string, other: string): boolean =>
   one.endsWith(`/${other}`) || other.endsWith(`/${one}`);
 
@@ -117,7 +117,7 @@ export function serverFinding(
   if (served === undefined) {
     const alike = models.find(({ id }) => isAlike(id, modelName));
     if (alike !== undefined) {
-      // Behind OPENAI_BASE_URL the name goes out as it is written.
+      // With OPENAI_BASE_URL the model's name is sent unchanged.
       const prefix = provider === undefined || provider.name === "openai" ? "" : `${provider.name}/`;
       const fix = `It knows that as ${alike.id}: --model ${prefix}${alike.id}.`;
       return { name, ok: true, warning: true, found: `${count}, ${modelName} is not among them`, fix };

@@ -1,4 +1,4 @@
-/** A model server's own report: its models, and their actual windows. Asked briefly, never relied on. */
+/** What a model server reports: its models and their actual windows. Time limits are short, and a missing answer is fine. */
 import { findProvider } from "../../activities/config/providers.ts";
 
 export interface ServedModel {
@@ -15,12 +15,12 @@ export interface ModelServer {
   readonly models: readonly ServedModel[];
 }
 
-/** Servers that people run on their own machine, at their usual ports. */
+/** Servers that people run on their own machine, at the default ports. */
 const LOCAL = ["ollama", "lmstudio", "llamacpp", "vllm"].map((provider) => ({
   provider,
   baseUrl: findProvider(`${provider}/any`, {}, {})?.provider.baseUrl ?? "",
 }));
-/** Local servers answer at once or do not run. */
+/** Local servers answer at once or are not running. */
 const LOCAL_MS = 300;
 
 /** The servers on this machine that answer, all asked in parallel. */
@@ -42,13 +42,13 @@ export function serverNote({ provider, baseUrl, models }: ModelServer): string {
 }
 
 interface AskOptions {
-  /** For all that is asked. */
+  /** For all requests together. */
   readonly timeoutMs: number;
   readonly headers?: Readonly<Record<string, string>>;
 }
 
 /**
- * The models of a compatible server, with their windows if it or its own interface reports them.
+ * The models of a compatible server, with their windows if its model list or its own API reports them.
  * @returns undefined if nothing answers, or something other than a model server
  */
 export async function askServer(
@@ -60,7 +60,7 @@ export async function askServer(
   const listed = await getJson(`${baseUrl.replace(/\/+$/, "")}/models`, options);
   const models = modelsOf(listed);
   if (models === undefined || models.every(({ window }) => window !== undefined)) return models;
-  // Each of these exists on one kind of server only; the others answer 404.
+  // Each path exists on one kind of server only; the others answer 404.
   const [props, loaded, studio] = await Promise.all(
     ["/props", "/api/ps", "/api/v0/models"].map((path) => getJson(root + path, options)),
   );
@@ -72,7 +72,7 @@ export async function askServer(
 }
 
 /**
- * Ollama's data about a model that it has not loaded: the window of its Modelfile, else the model's maximum.
+ * Ollama's data about a model that is not loaded: the window from its Modelfile, else the model's maximum.
  * @returns undefined for another kind of server
  */
 export async function askOllama(
@@ -97,7 +97,7 @@ export async function askOllama(
   return { window: given === undefined ? undefined : Number(given), most };
 }
 
-/** The listed model of a name: Ollama's `latest` may be omitted, and llama.cpp serves its one model under any name. */
+/** Finds a listed model by name: Ollama's `latest` may be omitted, and llama.cpp serves its one model under any name. */
 export function servedAs(
   models: readonly ServedModel[],
   name: string,
@@ -122,7 +122,7 @@ function modelsOf(list: unknown): ServedModel[] | undefined {
   });
 }
 
-/** LM Studio reports it for models that it has not loaded. Pure. */
+/** LM Studio reports the maximum for models that are not loaded. Pure. */
 function mostOf(id: string, studio: unknown): Pick<ServedModel, "most"> {
   const { data } = fieldsOf(studio);
   const most = Array.isArray(data)
@@ -131,7 +131,7 @@ function mostOf(id: string, studio: unknown): Pick<ServedModel, "most"> {
   return most === undefined ? {} : { most };
 }
 
-/** What servers say at their own addresses: llama.cpp `/props`, Ollama `/api/ps`, LM Studio `/api/v0/models`. Pure. */
+/** The window that a server's own path reports: llama.cpp `/props`, Ollama `/api/ps`, LM Studio `/api/v0/models`. Pure. */
 function windowOf(
   id: string,
   { props, loaded, studio }: Readonly<Record<"props" | "loaded" | "studio", unknown>>,
@@ -152,7 +152,7 @@ async function getJson(url: string, request: RequestInit): Promise<unknown> {
     const response = await fetch(url, request);
     return response.ok ? await response.json() : undefined;
   } catch {
-    // Nothing there, something slow, or not JSON: not a usable model server.
+    // No answer in time, or not JSON: not a usable model server.
     return undefined;
   }
 }

@@ -1,4 +1,4 @@
-/** How this person starts this program: the beginning of a printed hint. */
+/** The command that starts this program in the person's shell, for printed hints. */
 import { accessSync, constants, realpathSync } from "node:fs";
 import { delimiter, join, sep } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 const projectFolder = fileURLToPath(new URL("../../", import.meta.url)).replace(/[/\\]$/, "");
 
 export interface Shell {
-  /** The folder of the shell that printed hints are pasted into. */
+  /** Working folder of the shell into which hints are pasted. */
   readonly folder: string;
   readonly path: string;
   readonly project: string;
@@ -30,10 +30,10 @@ export function ownShell(): Shell {
   };
 }
 
-/** Works in every folder: for what is stored in a shell's settings. */
+/** A command that works in every folder, for shell settings. */
 export const wholeCommand = () => `node ${shellWord(join(projectFolder, "scripts", "longhaul.mjs"))}`;
 
-/** npm and npx put it on the PATH of their child processes; the person's shell lacks it. */
+/** npm and npx add such folders to the PATH of their child processes; the person's shell does not have them. */
 function isOfNpm(folder: string): boolean {
   return folder.endsWith(join("node_modules", ".bin"));
 }

@@ -1,4 +1,4 @@
-/** Postgres refuses to run as root: as root it is started as the user `postgres`, wherever the project lies. */
+/** Postgres refuses to run as root, so root starts it as the user `postgres`, wherever the project is located. */
 import { chownSync, readFileSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import { run } from "./processes.ts";
@@ -14,14 +14,14 @@ export interface Owner {
   own(path: string): void;
 }
 
-/** @param paths programs and folders the owner must reach */
+/** @param paths programs and folders that the owner must be able to reach */
 export async function postgresOwner(paths: readonly string[], say: Say): Promise<Owner> {
   if (process.getuid?.() !== 0) {
     return { wrap: (command, args) => ({ command, args: [...args] }), own: () => {} };
   }
   const { uid, gid } = await postgresUser(say);
-  // A clone in /root or in a private temporary folder cannot be entered by another user: then, and only then, the
-  // server keeps the one capability that lets it through, rather than our opening the folders to everyone.
+  // Another user cannot enter a clone in /root or in a private temporary folder. Only then, the server keeps the one
+  // capability that grants access; the alternative would be to open the folders to everyone.
   const closed = !paths.every(reachableByAll);
   const capability = passingCapability();
   return {
@@ -34,7 +34,7 @@ export async function postgresOwner(paths: readonly string[], say: Say): Promise
               `--reuid=${uid}`,
               `--regid=${gid}`,
               "--clear-groups",
-              // Without it access(2), by which initdb looks for its programs, would not count the capability.
+              // initdb finds its programs with access(2), which ignores the capability without this flag.
               "--securebits=+no_setuid_fixup",
               `--inh-caps=+${capability}`,
               `--ambient-caps=+${capability}`,
@@ -46,10 +46,10 @@ export async function postgresOwner(paths: readonly string[], say: Say): Promise
   };
 }
 
-/** Numbers of the kernel's capability.h. */
+/** From the kernel's capability.h. */
 const DAC_READ_SEARCH = 2n;
 
-/** What reads but never writes, if we have it to give: a container's default set lacks it. */
+/** Prefers the capability that only grants reading; a container's default set lacks it. */
 function passingCapability(): "dac_read_search" | "dac_override" {
   const status = readFileSync("/proc/self/status", "utf8");
   const effective = BigInt(`0x${/^CapEff:\s*([0-9a-f]+)/m.exec(status)?.[1] ?? "0"}`);

@@ -1,9 +1,9 @@
-/** The database and its owner role: the worker connects as a role with all rights in it, and none outside. */
+/** The database and its owner role: the worker connects as a role with all rights inside the database and none outside. */
 import pg from "pg";
 
 export const WORKER_ROLE = "longhaul";
 
-/** Ownership of a database that an earlier version made as the superuser. */
+/** Transfers ownership of a database that an earlier version created as the superuser. */
 const TAKE_OVER = `do $$
 declare found record;
 begin
@@ -54,7 +54,7 @@ export async function ensureRoleAndDatabase(
   const url = new URL(maintenanceUrl);
   url.pathname = `/${database}`;
   await onDatabase(url.href, async (client) => {
-    // Running sessions lock their tables for moments only.
+    // Running sessions hold locks on their tables only briefly.
     await client.query("set lock_timeout = '15s'");
     await client.query("begin");
     await client.query(TAKE_OVER);

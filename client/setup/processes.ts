@@ -10,7 +10,7 @@ import { PRIVATE_FILE, PRIVATE_FOLDER } from "./private-folder.ts";
 
 const execute = promisify(execFile);
 
-/** Runs a program to its end. It inherits any service's variables, unless `env` says otherwise. */
+/** Runs a program and waits for its end. Without `env`, it inherits the variables allowed for every service. */
 export function run(
   command: string,
   args: readonly string[],
@@ -29,7 +29,7 @@ export function run(
 /** Child processes whose end is awaited. */
 const programs = new Set<ChildProcess>();
 
-/** Ends them together with us. Resolves when they are gone. */
+/** Ends these processes when we end. Resolves when they are gone. */
 export async function endPrograms(): Promise<void> {
   for (const signal of ["SIGTERM", "SIGKILL"] as const) {
     for (const child of programs) child.kill(signal);
@@ -47,20 +47,20 @@ export interface Launch {
   readonly command: string;
   readonly args: readonly string[];
   readonly log: string;
-  /** Default: any service's variables. */
+  /** Default: the variables allowed for every service. */
   readonly env?: NodeJS.ProcessEnv;
   readonly cwd?: string;
   readonly uid?: number;
   readonly gid?: number;
 }
 
-/** Executes the program on a signal from us; without us, it ends. */
+/** Waits for a line from us before it executes the program; if we are gone, it exits. */
 const GATE = 'read -r go && exec "$@" </dev/null';
 
 /**
- * Starts a process in its own session, with its output in `log`: Ctrl-C in our terminal does not reach it. The files that
- * it makes are its user's alone.
- * @param record stores its identity. The program runs only after that: whenever we are killed, every running program is recorded
+ * Starts a process in its own session, with its output in `log`: Ctrl-C in our terminal does not reach it. Only its user
+ * can access the files that it creates.
+ * @param record stores its identity. The program runs only after that, so even if we are killed, it is recorded
  */
 export async function launch(
   what: Launch,
@@ -69,7 +69,7 @@ export async function launch(
   requireProgram(what.command);
   mkdirSync(dirname(what.log), { recursive: true, mode: PRIVATE_FOLDER });
   const log = openSync(what.log, "a", PRIVATE_FILE);
-  // A child inherits it, and no other code runs while it differs from ours.
+  // The child inherits this umask; no other code runs before ours is restored.
   const umask = process.umask(0o077);
   try {
     fchmodSync(log, PRIVATE_FILE);
@@ -148,7 +148,7 @@ function send(pid: number, signal: NodeJS.Signals): void {
   try {
     process.kill(pid, signal);
   } catch (error) {
-    // It ended between the look and the signal.
+    // It ended between the check and the signal.
     if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error;
   }
 }
@@ -173,7 +173,7 @@ function tryListen(port: number): Promise<number | undefined> {
   });
 }
 
-/** @throws Error ENOENT, as a start without a shell does */
+/** @throws Error ENOENT if there is no such program, like a start without a shell */
 function requireProgram(command: string): void {
   const isThere = command.includes("/") ? isExecutable(command) : findOnPath(command) !== undefined;
   if (!isThere) throw Object.assign(new Error(`spawn ${command} ENOENT`), { code: "ENOENT" });
@@ -188,7 +188,7 @@ function isExecutable(file: string): boolean {
   }
 }
 
-/** A program by its name. */
+/** Finds a program on PATH by name. */
 export function findOnPath(name: string): string | undefined {
   for (const folder of (process.env["PATH"] ?? "").split(delimiter)) {
     if (folder === "") continue;

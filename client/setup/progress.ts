@@ -2,7 +2,7 @@
 export type Say = (line: string) => void;
 
 /**
- * Runs something that may be slow: announces what and why, its duration each 10 s, and its end.
+ * Runs something that may be slow: announces what it does and why, the elapsed time every 10 s, and the end.
  * Lines, never a spinner: they read the same in a terminal and in a build's log.
  */
 export async function slowly<T>(say: Say, what: string, work: () => Promise<T>): Promise<T> {

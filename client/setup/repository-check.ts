@@ -1,4 +1,7 @@
-/** Reads a repository before anything starts: that it exists, grants access and has the requested references; its devcontainer.json. */
+/**
+ * Checks, before anything starts, that a repository exists, grants access and has the requested references. Also reads its
+ * devcontainer.json.
+ */
 import { type SessionGit, repositoryAddress, tokenVariable } from "../../activities/config/git-settings.ts";
 import { gitAccessOf } from "../../activities/git/git-access.ts";
 import { peekFile } from "../../activities/git/peek.ts";
@@ -12,8 +15,8 @@ import type { Environment } from "../config/environment.ts";
 const CHECK_MS = 8_000;
 
 /**
- * Asks the remote, if this machine has what the workers have. If they are elsewhere, so are their credentials: then only
- * with one of our own, and else the run's first activity finds out.
+ * Asks the remote, if this machine has the workers' credentials. If the workers run elsewhere, it is asked only if this
+ * machine has a credential of its own; otherwise the run's first activity reports the problem.
  * @throws ClientError: missing for a remote that denies access, usage for an impossible request
  */
 export async function checkRepository(

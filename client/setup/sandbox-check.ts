@@ -1,4 +1,4 @@
-/** How well the Docker engine isolates a sandbox: for `doctor`. Starts one sandbox for a second, and removes it. */
+/** Checks for `doctor` how well the Docker engine isolates a sandbox. Starts one for a second, and removes it. */
 import { createDockerHost } from "../../activities/sandbox/docker/docker.ts";
 import { connectDocker } from "../../activities/sandbox/docker/connect-docker.ts";
 import type { AgentConfig } from "../../activities/config/agent-config.ts";
@@ -10,10 +10,10 @@ import { reasonOf } from "../../activities/contract/reason-of.ts";
 
 export interface Finding {
   readonly ok: boolean;
-  /** Not ideal, or not measured; nothing that stops a task. */
+  /** Not ideal, or not measured, but it does not stop a task. */
   readonly warning?: true;
   readonly found: string;
-  /** The remedy, if it is not all right. */
+  /** How to fix the problem, if there is one. */
   readonly fix?: string;
 }
 
@@ -93,7 +93,7 @@ export function networkFinding(
       };
 }
 
-/** @param gaps other than the network's, as read in a sandbox */
+/** @param gaps gaps in the isolation, other than the network's, as read in a sandbox */
 function isolationFinding(
   gaps: readonly string[],
   { guard, runtime }: Pick<AgentConfig["sandbox"], "guard" | "runtime">,

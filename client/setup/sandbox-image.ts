@@ -13,7 +13,7 @@ import { given } from "../console/given.ts";
 /** The Dockerfile's base image. */
 const BASE_IMAGES = ["debian:trixie-slim", "node:24-trixie-slim"];
 const CONTEXT = ["Dockerfile", "packages.txt", "packages-full.txt", "setup.sh"];
-/** Timeout of a registry's first byte; an unreachable one is often silent. */
+/** Time to wait for a registry's first byte; an unreachable registry often never answers. */
 const REGISTRY_TIMEOUT_MS = 15_000;
 
 export interface SandboxImageOptions {
@@ -54,7 +54,7 @@ export async function ensureSandboxImage(options: SandboxImageOptions): Promise<
   await bootstrapImage({ docker, tag, say, mayInstall, full });
 }
 
-/** @returns why the first that could not be pulled was not, or undefined if all are there */
+/** @returns why the first missing image could not be pulled, or undefined if all images exist */
 async function pullMissing(
   docker: Dockerode,
   tags: readonly string[],

@@ -6,7 +6,7 @@ import { askTemporal } from "./ask-temporal.ts";
 import { pollersOf } from "./task-queue.ts";
 import { present } from "../console/format.ts";
 
-/** Of connecting. Source: ours, of a machine that has much else to do. */
+/** Time to connect. Source: ours, on a busy machine. */
 const CONNECT_MS = 10_000;
 /** How many runs are checked, newest first, for queues of other installations. */
 const LOOKED_AT = 500;
@@ -15,7 +15,7 @@ const NAMED = 5;
 export interface ServerUse {
   /** Sessions of this installation whose runs are open. */
   readonly running: readonly string[];
-  /** Other installations' task queues with open runs or a worker; also those of which the server did not say whether one polls. */
+  /** Other installations' task queues with open runs or a worker, including those whose pollers could not be read. */
   readonly others: readonly OtherUse[];
 }
 
@@ -41,7 +41,7 @@ async function useOfServer(connection: Connection, namespace: string, ownQueue: 
   for await (const run of listRuns(client, "all")) if (runs.push(run) === LOOKED_AT) break;
   const open = (queue: string) => runs.filter((run) => run.taskQueue === queue && run.isRunning);
   const queues = [...new Set(runs.map((run) => run.taskQueue))].filter((name) => name !== ownQueue);
-  // All at once: one that does not answer costs its time limit once.
+  // In parallel, so that requests without an answer take the time limit only once.
   const uses = await Promise.all(
     queues.map(async (queue): Promise<OtherUse[]> => {
       const running = open(queue).length;
@@ -54,7 +54,7 @@ async function useOfServer(connection: Connection, namespace: string, ownQueue: 
   return { running: open(ownQueue).map(({ workflowId }) => workflowId), others: uses.flat() };
 }
 
-/** The person's message before the end. */
+/** The message for the person before the server is ended. */
 export function describeUse(
   { running, others }: ServerUse,
   { shared, all }: { readonly shared: boolean; readonly all: boolean },

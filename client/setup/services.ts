@@ -22,7 +22,7 @@ export type Need = "postgres" | "temporal" | "docker" | "image" | "model";
 /** Default: `.longhaul` of the project, and the usual ports. */
 export interface BringUpOptions extends Pick<SetUp, "say">, Partial<Pick<SetUp, "home" | "ports">> {
   readonly need: readonly Need[];
-  /** Of a session's sandbox, if it is not the default one. */
+  /** Image of a session's sandbox, if it is not the default one. */
   readonly image?: string;
 }
 
@@ -36,7 +36,7 @@ export interface LocalServices {
   /** undefined = the default socket. */
   readonly dockerHost: string | undefined;
   readonly sandboxImage: string | undefined;
-  /** Set if the rehearsal model plays. */
+  /** Set if the rehearsal model is used. */
   readonly rehearsalUrl: string | undefined;
   /** Further variables of child processes. */
   readonly environment: Readonly<Record<string, string>>;
@@ -65,7 +65,7 @@ export async function bringUp(options: BringUpOptions): Promise<LocalServices> {
       docker(),
       need.includes("model") && wantsRehearsal() ? ensureRehearsal(setUp) : undefined,
     ] as const);
-    // If database and server are both ours, or both configured, sharing one means sharing the other.
+    // If the database and the server are both ours, or both configured, they are shared together.
     const ownDatabase = ports === "fixed" && settingOf("DATABASE_URL") === undefined;
     if (
       temporal !== undefined &&
@@ -84,7 +84,7 @@ export async function bringUp(options: BringUpOptions): Promise<LocalServices> {
 }
 
 /**
- * Services by the environment, by what `bringUp` recorded, or by default: starts nothing and sends nothing.
+ * Services from the environment, from what `bringUp` recorded, or the defaults. Starts nothing and sends nothing.
  */
 export function findServices(home: string = projectHome, ports: "fixed" | "free" = "fixed"): LocalServices {
   const { services, found } = readState(home);
@@ -114,11 +114,11 @@ export function operatorDatabaseUrl(): string {
   return settingOf("DATABASE_URL") ?? ownPostgresUrl(projectHome, "superuser") ?? findServices().databaseUrl;
 }
 
-/** Ends what we started, the worker first; never others' services. Data stays. */
+/** Ends the services that we started, the worker first, and no others. Data stays. */
 export async function bringDown(options: {
   readonly home?: string;
   readonly say: Say;
-  /** What stays up. */
+  /** Services that keep running. */
   readonly keep?: readonly ServiceName[];
 }): Promise<{ readonly ended: readonly string[] }> {
   const home = options.home ?? projectHome;
@@ -134,7 +134,7 @@ export async function bringDown(options: {
         ended.push(name === "next-worker" ? "worker" : name);
       remember(home, name, undefined);
     }
-    // The Docker engine keeps running: other work on the machine may use it by now.
+    // The Docker engine keeps running: other programs may use it by now.
     if (readState(home).services.docker !== undefined) {
       options.say("The Docker engine keeps running; stop it with `kill $(cat /var/run/docker.pid)`.");
     }
@@ -149,7 +149,7 @@ async function postgres(setUp: SetUp): Promise<void> {
   rememberFound(setUp.home, "postgres", "DATABASE_URL");
 }
 
-/** The images of sandboxes and of their firewall's set-up. @returns the default one of sandboxes */
+/** The images for sandboxes and for setting up their firewall. @returns the default sandbox image */
 async function ensureImages({ say, image }: BringUpOptions, dockerHost: string | undefined): Promise<string> {
   const tag = imageNamed(settingOf("SANDBOX_IMAGE"));
   for (const each of new Set([image ?? tag, settingOf("LONGHAUL_GUARD_IMAGE") ?? DEFAULT_IMAGE])) {
@@ -179,7 +179,7 @@ async function allOrFirstFailure<T extends readonly unknown[]>(
   return Promise.all(work);
 }
 
-/** A variable that is set to something; an empty one counts as not set. */
+/** An environment variable; an empty one counts as not set. */
 export function settingOf(name: string): string | undefined {
   return process.env[name] || undefined;
 }

@@ -7,28 +7,28 @@ import { remember, type RunningService, type ServiceName } from "./state.ts";
 
 export interface ServiceStart extends Omit<Launch, "log"> {
   readonly home: string;
-  /** Its entry in the state and its log. */
+  /** Names the service's entry in the state, and its log. */
   readonly name: ServiceName;
-  /** For people: `Postgres`. */
+  /** Name shown to people, such as `Postgres`. */
   readonly title: string;
   readonly address: string;
-  /** Rejects while it does not answer. */
+  /** Rejects while the service does not answer. */
   readonly probe: (mark: ProcessMark) => Promise<unknown>;
   readonly timeoutMs: number;
   /** A remedy other than reading its log, such as `set DATABASE_URL to a running server`. */
   readonly otherwise: string;
-  /** Further fields of its entry. */
+  /** Further fields of the entry. */
   readonly facts?: Partial<RunningService>;
-  /** Its entry until it answers, while its predecessor keeps the other. */
+  /** The entry to use until the service answers, while its predecessor keeps `name`. */
   readonly comesUpAs?: ServiceName;
 }
 
 export const logOf = (home: string, name: ServiceName) => join(home, "logs", `${name}.log`);
 
-/** A living service may still be starting, or the machine is busy: a second one on its data could not start. */
+/** A live service may be starting, or the machine is busy. A second one on the same data could not start anyway. */
 const ANSWER_MS = 30_000;
 
-/** Whether a service that was started before answers; waits as long as it lives. */
+/** Whether a previously started service answers; waits while its process is alive. */
 export async function answersWhileAlive(mark: ProcessMark, probe: () => Promise<unknown>): Promise<boolean> {
   let answered = false;
   await until(async () => {

@@ -13,7 +13,7 @@ export type FoundName = ServiceName | "queue";
 
 /** Where services are set up, and how. */
 export interface SetUp {
-  /** Of data, logs and state. */
+  /** Folder for data, logs and state. */
   readonly home: string;
   /** `fixed`: the usual ports, and what runs there is used; `free`, for tests: our own on free ports, nothing durable. */
   readonly ports: "fixed" | "free";
@@ -25,16 +25,16 @@ export interface RunningService extends ProcessMark {
   readonly address: string;
   readonly log: string;
   readonly uiUrl?: string;
-  /** Of the worker: the code and the settings it was started from, hashed. */
+  /** For the worker: hashes of the code and the settings that it was started from. */
   readonly code?: string;
   readonly settings?: Readonly<Record<string, string>>;
 }
 
 export interface LocalState {
   readonly services: Partial<Record<ServiceName, RunningService>>;
-  /** Of others' services: addresses as last found; and the task queue, if it is not the default. */
+  /** Last known addresses of services that we did not start, and the task queue, if it is not the default. */
   readonly found: Partial<Record<FoundName, string>>;
-  /** Names of the settings that the last worker had, whether or not it still runs. */
+  /** Names of the settings that the last worker had, whether or not it is still running. */
   readonly workerSettings?: readonly string[];
 }
 
@@ -46,12 +46,12 @@ export function readState(home: string): LocalState {
     const { services = {}, found = {}, workerSettings } = state;
     return { services, found, ...(workerSettings === undefined ? {} : { workerSettings }) };
   } catch {
-    // Missing or half-written by an earlier crash: each service is found again by its port or its own pid file.
+    // Missing, or half-written before a crash: each service is found again by its port or its own pid file.
     return { services: {}, found: {} };
   }
 }
 
-/** Whole or not at all: a reader never sees half a file. */
+/** Writes atomically: a reader never sees half a file. */
 function writeState(home: string, state: LocalState): void {
   mkdirSync(home, { recursive: true, mode: PRIVATE_FOLDER });
   const file = join(home, "services.json");

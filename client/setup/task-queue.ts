@@ -1,4 +1,4 @@
-/** Which task queue this installation uses: `longhaul`, unless another one's worker serves that on the same server. */
+/** The task queue of this installation: `longhaul`, unless another installation's worker serves it on the same server. */
 import { createHash } from "node:crypto";
 import type { Connection } from "@temporalio/client";
 import { askTemporal } from "./ask-temporal.ts";
@@ -11,8 +11,8 @@ const ASK_MS = 2_000;
 const WORKFLOW = 1;
 
 /**
- * Two clones on one Temporal server have a database each: on one queue, each would get tasks whose sessions are in the
- * other's. The later one gets its own queue, permanently.
+ * Two clones on one Temporal server each have their own database. On one queue, each would get tasks for sessions in the
+ * other's database, so the later clone gets its own queue, permanently.
  */
 export async function chooseQueue(options: {
   readonly home: string;
@@ -30,7 +30,7 @@ export async function chooseQueue(options: {
   );
 }
 
-/** Identities of the workers that poll it, without our own. Empty if Temporal does not answer. */
+/** Identities of the workers that poll the default queue, except our own. Empty if Temporal does not answer. */
 async function pollers(address: string, ownPid: number | undefined): Promise<string[]> {
   const identities = await askTemporal(address, ASK_MS, (connection, namespace) =>
     pollersOf(connection, namespace, DEFAULT_QUEUE),

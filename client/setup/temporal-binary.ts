@@ -1,4 +1,4 @@
-/** Where the `temporal` program is: PATH, our cache, its release, or built by Go. */
+/** Finds the `temporal` program: on PATH or in our cache; else downloads the release, or builds it with Go. */
 import { existsSync, mkdirSync, renameSync, rmSync } from "node:fs";
 import { homedir } from "node:os";
 import { dirname, join } from "node:path";
@@ -14,7 +14,7 @@ const CLI_VERSION = `v${TEMPORAL_RELEASE.version}`;
 const DOWNLOAD_MS = 60_000;
 const BUILD_MS = 20 * 60_000;
 
-/** Where downloaded and built programs are cached across clones. */
+/** Folder in which clones share downloaded and built programs. */
 export function cacheFolder(environment: NodeJS.ProcessEnv = process.env): string {
   return join(environment["XDG_CACHE_HOME"] || join(homedir(), ".cache"), "longhaul");
 }
@@ -71,7 +71,7 @@ async function build(go: string, cache: string, failures: string[]): Promise<str
       maxBuffer: 64 * 1024 * 1024,
     });
     const file = join(folder, "temporal");
-    // Whatever checks the machine's own settings (GONOSUMDB, GOFLAGS) leave out. What it builds on is in this module's go.sum.
+    // The machine's settings (GONOSUMDB, GOFLAGS) may disable Go's own checks. The module's go.sum covers its dependencies.
     const { stdout } = await run(go, ["version", "-m", file]);
     if (!hasModule(stdout, TEMPORAL_RELEASE.module)) throw new Error("it was built from other sources");
     return file;
@@ -88,7 +88,7 @@ export function hasModule(buildInfo: string, { path, version, sum }: Release["mo
   return buildInfo.split("\n").some((line) => line.trim() === `mod\t${path}\t${version}\t${sum}`);
 }
 
-/** In its own folder, which is removed. */
+/** Moves the file to `place` and removes its folder. */
 function moveInto(file: string, place: string): string {
   renameSync(file, place);
   rmSync(dirname(file), { recursive: true, force: true });

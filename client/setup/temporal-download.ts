@@ -19,9 +19,9 @@ export interface Release {
 }
 
 /**
- * Version 1.5.1 is the newest that also builds with `go install` (the go.mod of 1.9.1 has replace lines). The checksums
- * are those of the release's own checksums.txt, as two package collections repeat them (read 2026-11-22); the module's is of Go's
- * checksum database, which `go install` had asked (2026-11-23).
+ * Version 1.5.1 is the newest that also builds with `go install` (the go.mod of 1.9.1 has replace lines). The archives'
+ * checksums are from the release's checksums.txt, as repeated by two package collections (read 2026-11-22); the module's
+ * sum is from Go's checksum database, as queried by `go install` (2026-11-23).
  */
 export const TEMPORAL_RELEASE: Release = {
   address: "https://github.com/temporalio/cli/releases/download/v1.5.1",
@@ -39,7 +39,7 @@ export const TEMPORAL_RELEASE: Release = {
   },
 };
 
-/** A build has 40 to 60 MB; anything far larger is something else. */
+/** A build has 40 to 60 MB; a much larger file cannot be the right one. */
 const MAX_ARCHIVE_BYTES = 300_000_000;
 
 /**
@@ -62,7 +62,7 @@ export async function downloadTemporal(
     const file = join(folder, "temporal");
     const sum = await unpack(Readable.fromWeb(response.body), file, signal);
     if (sum !== expected) throw new Error(`the checksum of ${address} is ${sum}, not ${expected}`);
-    // Executable only now: nothing unverified can be run.
+    // The file becomes executable only now, so that no unverified program can run.
     await chmod(file, 0o755);
     return file;
   } catch (error) {

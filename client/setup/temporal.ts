@@ -18,8 +18,8 @@ export const TEMPORAL_PORT = 7_233;
 export const TEMPORAL_UI_PORT = 8_233;
 
 /**
- * Stock, the server reads its queue at most 20 times a second and so paces a lone agent to 100 ms an activity; so set,
- * 18 ms. Source: measured 2026-11.
+ * By default, the server reads its queue at most 20 times a second, which slows a single agent down to 100 ms per activity;
+ * with this setting, 18 ms. Source: measured 2026-11.
  */
 export const DYNAMIC_CONFIG = [
   "history.transferProcessorMaxPollRPS=1000",
@@ -27,8 +27,8 @@ export const DYNAMIC_CONFIG = [
 ] as const;
 
 /**
- * For servers that live as long as a run of the tests. Without a sync for each commit 1,000 signals took 7.6 s instead of 26
- * and half the processor's time; a killed server still keeps its histories. Source: measured 2026-11.
+ * For servers that live only as long as a test run. Without a sync for each commit, 1,000 signals took 7.6 s instead of 26
+ * and half the CPU time; a killed server still keeps its histories. Source: measured 2026-11.
  */
 export const NOT_DURABLE = ["--sqlite-pragma=synchronous=OFF"] as const;
 

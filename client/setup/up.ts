@@ -27,9 +27,9 @@ export interface LocalOptions {
   readonly home?: string;
   /** As for `bringUp`. */
   readonly image?: string;
-  /** The command's session, which asks its model. */
+  /** The command's session, which will call its model. */
   readonly reference?: string;
-  /** A worker is started whatever it lacks: keys that open sessions will miss are only reported. */
+  /** Starts a worker even if it lacks keys that open sessions need: missing keys are only reported. */
   readonly anyway?: boolean;
 }
 
@@ -64,8 +64,8 @@ export function hasOwnServices(home = projectHome): boolean {
 }
 
 /**
- * Whether a verb that needs a worker has to prepare first: none of ours runs if services are ours, or one whose settings
- * this shell has otherwise. A shell that only lacks some, such as the key, takes nothing from a worker that has them.
+ * Whether a command that needs a worker has to start one first: the services are ours and no worker runs, or the worker's
+ * settings differ from this shell's. If this shell merely lacks some, such as the key, the running worker is kept.
  */
 export async function lacksWorker(home = projectHome): Promise<boolean> {
   const last = await lastWorker(home, findServices(home));
@@ -89,8 +89,8 @@ export async function up(options: LocalOptions & { readonly detach: boolean }): 
 }
 
 /**
- * `longhaul down`: ends the worker and the services that we started, and names the tasks that wait from then on. A Temporal
- * server of ours that another installation uses stays, unless `all` says otherwise.
+ * `longhaul down`: ends the worker and the services that we started, and lists the tasks that have to wait. A Temporal
+ * server of ours that another installation uses keeps running, unless `all` is set.
  */
 export async function down(options: LocalOptions & { readonly all: boolean }): Promise<void> {
   const { say } = options;

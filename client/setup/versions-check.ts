@@ -1,4 +1,4 @@
-/** Temporal's versions of a deployment, and how to move a run off one that no worker serves any more. */
+/** A deployment's versions in Temporal, and how to move a run off a version that no worker serves any more. */
 import { reasonOf } from "../../activities/contract/reason-of.ts";
 import { askTemporal } from "./ask-temporal.ts";
 import type { Finding } from "./sandbox-check.ts";

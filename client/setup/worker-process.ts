@@ -20,10 +20,10 @@ import { locked, readState, remember, type RunningService } from "./state.ts";
 
 const MAIN = fileURLToPath(new URL("../../worker/main.ts", import.meta.url));
 const QUICK_START = new URL("../../scripts/quick-start.mjs", import.meta.url).href;
-/** Its own grace, its force time, and a little. */
+/** The worker's own grace period, its force time, and a margin. */
 const END_MS = 20_000;
 
-/** A worker that polls. @throws ServiceMissing if it ends at once or never polls */
+/** Ensures that a worker polls. @throws ServiceMissing if it ends at once or never polls */
 export async function ensureWorker(options: {
   readonly home?: string;
   readonly services: LocalServices;
@@ -38,7 +38,7 @@ export async function ensureWorker(options: {
       if (!isDifferent(difference)) return;
       options.say(`A new worker replaces the running one: ${describeDifference(difference)} changed.`);
     }
-    // The new one polls before the old one drains: nothing waits in between.
+    // The new worker polls before the old one drains, so no task has to wait.
     const fresh = await start(home, environmentOf(options.services));
     if (running !== undefined) void endProcess(running.worker, { graceMs: END_MS });
     options.say(`Worker started (process ${fresh.pid}, log in .longhaul/logs/worker.log).`);
@@ -57,7 +57,7 @@ export async function runningWorker(home: string, services: LocalServices): Prom
   return last?.isAlive === true ? last : undefined;
 }
 
-/** As `runningWorker`, also of one that ended with the machine. */
+/** Like `runningWorker`, but also returns a recorded worker that is no longer alive. */
 export async function lastWorker(home: string, services: LocalServices): Promise<LastWorker | undefined> {
   const { worker } = readState(home).services;
   if (worker === undefined) return undefined;
@@ -65,15 +65,15 @@ export async function lastWorker(home: string, services: LocalServices): Promise
   return { worker, difference, isAlive: await isAlive(worker) };
 }
 
-/** What a worker gets from this shell and from the services. */
+/** A worker's environment, from this shell and the services. */
 export const environmentOf = (services: LocalServices): NodeJS.ProcessEnv => ({
-  // A person who starts it here can reach the same engine without it.
+  // A person who starts a worker here can access the same Docker engine anyway.
   LONGHAUL_ALLOW_CONTAINERS: "1",
   ...childEnvironment("worker"),
   ...services.environment,
 });
 
-/** Ends a worker whose set-up was interrupted: no one waits for it any more. */
+/** Ends a worker whose set-up was interrupted. */
 async function endBrokenOff(home: string): Promise<void> {
   const left = readState(home).services["next-worker"];
   if (left === undefined) return;
@@ -81,9 +81,9 @@ async function endBrokenOff(home: string): Promise<void> {
   remember(home, "next-worker", undefined);
 }
 
-/** `longhaul worker`: one in the foreground, on services that are there already. @throws ServiceMissing */
+/** `longhaul worker`: runs a worker in the foreground, on existing services. @throws ServiceMissing */
 export async function runWorker(): Promise<void> {
-  // What was found counts as configured, for us and for Temporal's own reader of the environment.
+  // The services that were found count as configured, for us and for Temporal's own environment reader.
   Object.assign(process.env, findServices().environment);
   const [config, life] = await Promise.all([
     import("../../worker/config.ts"),

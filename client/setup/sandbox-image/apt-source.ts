@@ -1,4 +1,4 @@
-/** Where this machine gets its Debian (or Ubuntu) packages from, read from apt's own configuration. Pure. */
+/** The source of this machine's Debian (or Ubuntu) packages, read from apt's own configuration. Pure. */
 
 export interface AptSource {
   readonly address: string;
@@ -9,7 +9,7 @@ export interface AptSource {
   readonly keyring?: string;
 }
 
-/** The source of `codename` itself (not its updates) in the text of apt's source files, the first one found. */
+/** The first source of `codename` itself (not its updates) in the texts of apt's source files. */
 export function findAptSource(texts: readonly string[], codename: string): AptSource | undefined {
   return texts
     .flatMap((text) => (/^Types:/m.test(text) ? parseStanzas(text) : parseLines(text)))
@@ -28,7 +28,7 @@ function parseLines(text: string): AptSource[] {
   });
 }
 
-/** Paragraphs of `Field: value`, a line that begins with a space continues the last field. */
+/** Paragraphs of `Field: value`; a line that begins with a space continues the previous field. */
 function parseStanzas(text: string): AptSource[] {
   const plain = text.replaceAll(/^#.*\n?/gm, "").replaceAll(/\n[ \t]+/g, " ");
   return plain.split(/\n\s*\n/).flatMap((stanza) => {

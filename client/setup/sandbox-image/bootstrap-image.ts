@@ -1,4 +1,4 @@
-/** The sandbox image without an image registry: a Debian system laid out by debootstrap, imported into Docker. */
+/** Builds the sandbox image without an image registry: debootstrap installs a Debian system, which Docker imports. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
@@ -15,18 +15,18 @@ import { registriesOfMachine } from "../../registries/registries-of-machine.ts";
 import { type AptSource, findAptSource } from "./apt-source.ts";
 import { given } from "../../console/given.ts";
 
-/** The release of the Dockerfile. */
+/** The Debian release that the Dockerfile uses. */
 const SUITE = "trixie";
-/** On a disk, unlike /tmp on many machines: it takes up to 2.5 GB for a while. */
+/** Is on disk, unlike /tmp on many machines: up to 2.5 GB are needed temporarily. */
 const WORK_FOLDER = "/var/tmp";
 /**
- * Of Node's long-term line 24 (until 2028-04), as in the Dockerfile: npm's registry has no release of line 26 since that became
- * long-term (2026-11). npm is the newest of its line 11.
+ * From Node's long-term line 24 (until 2028-04), as in the Dockerfile: npm's registry has no release of line 26 since that
+ * line became long-term (2026-11). npm is the newest of its line 11.
  */
 const NODE_VERSION = "24.21.0";
 const NPM_VERSION = "11.21.2";
 const SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-/** For the full image debootstrap took 11 minutes on two cores that others kept busy, once more than 15 (2026-11-22). */
+/** For the full image, debootstrap took 11 minutes on two busy cores, and once more than 15 (2026-11-22). */
 const TIMEOUT_MS = 45 * 60_000;
 export interface BootstrapOptions {
   readonly docker: Dockerode;
@@ -37,7 +37,7 @@ export interface BootstrapOptions {
   readonly full: boolean;
 }
 
-/** Why an image cannot be made this way here, or undefined if it can. */
+/** Why an image cannot be built this way on this machine, or undefined if it can. */
 export function bootstrapObstacle(mayInstall: boolean): string | undefined {
   if (process.platform !== "linux" || process.getuid?.() !== 0) return "debootstrap needs root on Linux";
   if (findOnPath("debootstrap") !== undefined) return undefined;
@@ -45,7 +45,7 @@ export function bootstrapObstacle(mayInstall: boolean): string | undefined {
   return mayInstall ? undefined : "debootstrap is not installed, and LONGHAUL_NO_INSTALL is set";
 }
 
-/** Makes the image `tag`: five minutes or more on two cores, the full one longer. Leaves nothing else behind. */
+/** Builds the image `tag`: takes five minutes or more on two cores, the full image longer. Leaves nothing else behind. */
 export async function bootstrapImage(options: BootstrapOptions): Promise<void> {
   const { docker, tag, say, mayInstall } = options;
   if (findOnPath("debootstrap") === undefined && mayInstall)
@@ -69,7 +69,7 @@ export async function bootstrapImage(options: BootstrapOptions): Promise<void> {
   }
 }
 
-/** The Debian system, or if that cannot be had, one of the machine's own release. */
+/** Installs the Debian system, or, if that is unavailable, one of the machine's own release. */
 async function layOut(root: string, { say, full }: BootstrapOptions): Promise<void> {
   const lists = ["packages.txt", ...(full ? ["packages-full.txt"] : [])];
   const packages = (await Promise.all(lists.map(readBeside)))
@@ -89,14 +89,14 @@ async function layOut(root: string, { say, full }: BootstrapOptions): Promise<vo
       );
       return;
     } catch (error) {
-      // What was too slow once is not faster with another release.
+      // After a timeout, another release would not be faster.
       if (at === sources.length - 1 || (error as { killed?: boolean }).killed === true) throw error;
       await rm(root, { recursive: true, force: true });
     }
   }
 }
 
-/** A release and, if it is known, where its packages are; without an address it is debootstrap's own. */
+/** A release and, if known, the address of its packages; without one, debootstrap uses its default. */
 type PackageSource = Pick<AptSource, "suite"> & Partial<AptSource>;
 
 /** From the machine's own mirror, which has all releases of its distribution. */
@@ -107,7 +107,7 @@ function packageSources(): PackageSource[] {
   return [{ ...machine, suite: SUITE }, machine];
 }
 
-/** The machine's own release from where the machine gets its packages. */
+/** The machine's own release, from the machine's package source. */
 function machineSource(): (AptSource & { readonly isDebian: boolean }) | undefined {
   try {
     const release = readFileSync("/etc/os-release", "utf8");
@@ -134,7 +134,7 @@ function debootstrapArguments(root: string, packages: readonly string[], source:
     "--variant=minbase",
     `--include=${packages.join(",")}`,
     ...(components === undefined ? [] : [`--components=${components.join(",")}`]),
-    // Without it, unsigned packages are accepted if the keys are missing.
+    // Without this flag, unsigned packages are accepted if the keys are missing.
     ...(findOnPath("gpgv") === undefined ? [] : ["--force-check-gpg"]),
     ...(keyring !== undefined && existsSync(keyring) ? [`--keyring=${keyring}`] : []),
     suite,
@@ -143,7 +143,7 @@ function debootstrapArguments(root: string, packages: readonly string[], source:
   ];
 }
 
-/** From npm's registry, which brought our own packages: Debian's Node is past its end, and its npm has 400 packages. */
+/** Installs Node from npm's registry, like our own packages: Debian's Node is past its end, and its npm has 400 packages. */
 async function addNode(root: string): Promise<void> {
   const program = `node-linux-${process.arch}`;
   const local = join(root, "usr", "local");
@@ -155,7 +155,7 @@ async function addNode(root: string): Promise<void> {
     maxBuffer: MAX_LOG_BYTES,
     timeout: TIMEOUT_MS,
   });
-  // setup.sh makes the links of npm, as it does after `docker build`.
+  // setup.sh creates npm's links, as it does in `docker build`.
   for (const name of ["npm", "npx", "node"]) await rm(join(local, "bin", name), { force: true });
   await rename(join(local, "lib", "node_modules", program, "bin", "node"), join(local, "bin", "node"));
   await mkdir(join(local, "include"), { recursive: true });
@@ -166,7 +166,7 @@ async function addNode(root: string): Promise<void> {
   await rm(join(local, "lib", "node_modules", program), { recursive: true });
 }
 
-/** The npm that runs us, or the one on PATH. */
+/** The npm that started this process, or the one on PATH. */
 function npmCommand(): { readonly command: string; readonly args: readonly string[] } {
   const running = process.env["npm_execpath"];
   return running?.endsWith("npm-cli.js") === true
@@ -174,7 +174,7 @@ function npmCommand(): { readonly command: string; readonly args: readonly strin
     : { command: "npm", args: [] };
 }
 
-/** Fetches from the registries of this machine, as the person's own tools would. */
+/** Fetches packages from this machine's registries, as the person's own tools would. */
 async function setUp(root: string): Promise<void> {
   const { registries, certificates } = registriesOfMachine(process.env);
   const file = "/tmp/longhaul-certificates.pem";
@@ -219,7 +219,7 @@ interface EngineWord {
   readonly error?: string;
 }
 
-/** Waits till the engine has done it. @throws Error with its text if it failed */
+/** Waits until the engine has finished. @throws Error with the engine's message if it failed */
 export async function followProgress(docker: Dockerode, progress: NodeJS.ReadableStream): Promise<void> {
   await new Promise<void>((resolve, reject) => {
     docker.modem.followProgress(progress, (error: Error | null, lines: readonly EngineWord[]) => {
@@ -232,7 +232,7 @@ export async function followProgress(docker: Dockerode, progress: NodeJS.Readabl
   });
 }
 
-/** `name:version`, if the name may hold a registry's port. */
+/** Splits `name:version`, where the name may include a registry's port. */
 function splitTag(tag: string): [string, string] {
   const at = tag.lastIndexOf(":");
   return at > tag.lastIndexOf("/") ? [tag.slice(0, at), tag.slice(at + 1)] : [tag, "latest"];

@@ -1,8 +1,8 @@
-/** What is installed in a sandbox's image: for its bill of materials. */
+/** The packages in a sandbox's image, for its bill of materials. */
 import type Dockerode from "dockerode";
 import { runOnce } from "../../../activities/sandbox/docker/run-program.ts";
 
-/** A package, as a package URL names it: `pkg:deb/debian/bash@5.2.37-2?arch=amd64`. */
+/** A package, identified by its package URL: `pkg:deb/debian/bash@5.2.37-2?arch=amd64`. */
 export interface ImagePackage {
   readonly name: string;
   readonly version: string;
@@ -10,8 +10,8 @@ export interface ImagePackage {
 }
 
 /**
- * One line each: the distribution, packages of its own, those of npm below /usr/local and in corepack's cache, those of Python.
- * Node itself is listed next to them: it is not a package if the image has it.
+ * One line each: the distribution, its packages, npm's packages below /usr/local and in corepack's cache, and Python's.
+ * Node itself is listed separately, because an image may have it without a package.
  */
 const LIST = `. /etc/os-release; echo "os $ID"
 dpkg-query -W -f 'deb \${Package} \${Version} \${Architecture}\\n'
@@ -27,11 +27,11 @@ for (const file of globSync(["/usr/local/lib/node_modules/**/package.json", "/ho
 }'
 python3 -m pip list --format freeze --disable-pip-version-check | sed -n 's/^\\([^=]*\\)==\\(.*\\)/pypi \\1 \\2/p'`;
 
-/** Reads it in a container of the image, without a network. @throws Error if it is not such an image */
+/** Lists the packages in a container of the image, without a network. @throws Error if the image cannot be listed */
 export async function imagePackages(docker: Dockerode, image: string): Promise<ImagePackage[]> {
   const said = await runOnce(docker, {
     Image: image,
-    // The home is its own user's.
+    // Only this user can read the home.
     User: "1000",
     Entrypoint: ["/bin/bash", "-c", LIST],
     Env: ["HOME=/home/agent"],
@@ -65,7 +65,7 @@ export function parsePackages(listed: string): ImagePackage[] {
   );
 }
 
-/** A CycloneDX document of them, as `npm sbom` writes of ours. */
+/** A CycloneDX document of the packages, like the one that `npm sbom` writes. */
 export function imageBill(
   image: { readonly name: string; readonly id: string },
   packages: readonly ImagePackage[],
