@@ -1,4 +1,4 @@
-/** Connects to Temporal for a person who waits. */
+/** Connects to Temporal within a time that a waiting person accepts. */
 import {
   Connection,
   defaultGrpcRetryOptions,
@@ -8,13 +8,13 @@ import {
 import type { TemporalConnection } from "../../worker/connect/temporal-connection.ts";
 import { isNamespaceMissing } from "./missing-service.ts";
 
-/** A starting server answers before it has its namespaces; exit code 4 is promised within 10 s. */
+/** A starting server answers before its namespaces exist; exit code 4 must be reported within 10 s. */
 const NAMESPACE_TRIES = 2;
 const NAMESPACE_RETRY_MS = 1_000;
 
 const usualRetries = defaultGrpcRetryOptions();
 
-/** The SDK's retries, also for a namespace that does not exist (yet). */
+/** The SDK's retries, extended to a namespace that does not exist (yet). */
 export const retries: GrpcRetryOptions = {
   delayFunction: (attempt, status) =>
     isNamespaceMissing(status) ? NAMESPACE_RETRY_MS : usualRetries.delayFunction(attempt, status),

@@ -1,4 +1,4 @@
-/** The client's Postgres and Temporal: bounded waiting, and exit code 4 with a fix if one is missing. */
+/** The client's connections to Postgres and Temporal. Waits are bounded; a missing service gives exit code 4 and a fix. */
 import type { Client, Connection } from "@temporalio/client";
 import { ownerOfRole } from "../../activities/store/client-roles.ts";
 import { openStore, type Store } from "../../activities/store/db.ts";
@@ -19,14 +19,14 @@ export interface Services {
   readonly store: Store;
   readonly temporal: Temporal;
   readonly taskQueue: string;
-  /** Who acts, if known: owns the sessions that it starts, and is named in events. From the client's Postgres role, else from the setting. */
+  /** The acting user, if known: owns started sessions, and is named in events. From the Postgres role, else the setting. */
   readonly user?: string | undefined;
   /** A session's address in Temporal's Web UI. */
   readonly uiUrl: (sessionId: string) => string | undefined;
   close(): Promise<void>;
 }
 
-/** Connects on first use, so that commands that need only Postgres work without it. */
+/** Connects on first use, so that commands that need only Postgres work without Temporal. */
 export interface Temporal {
   /** @throws ServiceMissing within 3 s */
   client(): Promise<Client>;
@@ -99,7 +99,7 @@ function lazyTemporal(address: string): Temporal & { close(): Promise<void> } {
   const keys = codecKeysOf(settingOf("LONGHAUL_CODEC_KEYS"));
   let opened: Promise<{ connection: Connection; client: Client }> | undefined;
   const open = async () => {
-    // The SDK's client costs a start 0.2 s of CPU: commands that need only Postgres avoid it.
+    // Loading the SDK's client takes 0.2 s of CPU, which commands that need only Postgres avoid.
     const [{ connectTemporal }, { temporalClient }] = await Promise.all([
       import("./connect-temporal.ts"),
       import("../../worker/connect/temporal-client.ts"),

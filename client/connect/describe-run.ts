@@ -17,7 +17,7 @@ export interface RunDescription {
   readonly build?: string;
   /** An activity that fails repeatedly, in words. */
   readonly trouble?: string;
-  /** By the key of a call: its command's last output, from the last heartbeat. */
+  /** The command's last output by the call's key, from the last heartbeat. */
   readonly output?: ReadonlyMap<string, string>;
 }
 
@@ -78,7 +78,7 @@ function outputOf({ raw }: WorkflowExecutionDescription): Map<string, string> {
   );
 }
 
-/** The note of an attempt; from the second attempt on it is part of a mark. */
+/** The attempt's output note; from the second attempt on, it is nested in the heartbeat's details. */
 function noteOf(payload: Payload): string | undefined {
   try {
     const details = defaultPayloadConverter.fromPayload<string | { readonly note?: unknown } | null>(payload);
@@ -89,7 +89,7 @@ function noteOf(payload: Payload): string | undefined {
   }
 }
 
-/** Our own rows may lack a retry when they are what cannot be written. */
+/** Reads retries from Temporal: our own rows may lack them, if writing rows is what fails. */
 function troubleOf({ raw }: WorkflowExecutionDescription): string | undefined {
   const failing = raw.pendingActivities?.find(
     ({ attempt, lastFailure }) =>

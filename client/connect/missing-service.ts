@@ -1,4 +1,4 @@
-/** Tells errors of services that went away in the middle of things from all others. */
+/** Distinguishes errors of services that became unavailable from all other errors. */
 import { isConnectionLost } from "../../activities/store/lost-connection.ts";
 import { ServiceMissing } from "../../worker/connect/service-missing.ts";
 import { missing, notPossible, type ClientError } from "../console/errors.ts";
@@ -19,7 +19,7 @@ const NETWORK_CODES = new Set([
   "3D000",
   "08006",
 ]);
-/** Postgres: insufficient privilege, also of a row that a policy refuses. */
+/** Postgres: insufficient privilege; also used when a row policy refuses access. */
 const NOT_ALLOWED = "42501";
 /** gRPC's UNAVAILABLE and UNAUTHENTICATED. */
 const GRPC_CODES = new Set([14, 16]);
@@ -37,7 +37,7 @@ export function missingServiceOf(error: unknown): ClientError | undefined {
   for (let inner = error; inner instanceof Error; inner = inner.cause) {
     if (inner instanceof ServiceMissing)
       return missing(inner.message, "`longhaul doctor` shows what is found and what is missing.", error);
-    // By its name: to load Temporal's client for its class would cost each start a third of its time, `--help` too.
+    // Compared by name: loading Temporal's client for its class would take a third of each start, even of `--help`.
     if (inner.name === "NamespaceNotFoundError" || isNamespaceMissing(inner as { code?: unknown }))
       return missing(
         `Temporal does not have the namespace that was asked for: ${inner.message}`,

@@ -1,4 +1,4 @@
-/** Whether a worker is available for a request. */
+/** Checks whether a worker is available for a request. */
 import { hostname } from "node:os";
 import { birthOf } from "../setup/processes.ts";
 import { pollersOf, processOf } from "../setup/task-queue.ts";
@@ -13,7 +13,7 @@ export async function tellNoWorker(services: Services, output: Pick<Output, "not
   );
 }
 
-/** True also if Temporal does not answer: then nothing is claimed. */
+/** Also true if Temporal does not answer: then no missing worker is reported. */
 async function isServed({ temporal, taskQueue }: Services): Promise<boolean> {
   try {
     const { connection } = await temporal.client();
@@ -25,7 +25,7 @@ async function isServed({ temporal, taskQueue }: Services): Promise<boolean> {
   }
 }
 
-/** Temporal lists recent pollers; of this machine's processes we know more. */
+/** Temporal also lists pollers that have ended recently; for processes of this machine, we can check. */
 async function mayLive(identity: string): Promise<boolean> {
   const found = processOf(identity);
   return found?.host !== hostname() || (await birthOf(found.pid)) !== undefined;

@@ -4,17 +4,17 @@ export const shells = ["bash", "zsh", "fish"] as const;
 export type ShellName = (typeof shells)[number];
 
 export interface CompletedCommand {
-  /** Its name, then its aliases. */
+  /** The command's name, then its aliases. */
   readonly names: readonly string[];
   readonly about: string;
   readonly flags: readonly { readonly name: string; readonly about: string; readonly takesValue: boolean }[];
-  /** Its first argument is a session. */
+  /** True if the first argument is a session. */
   readonly takesId: boolean;
-  /** Values of its first argument, if those are fixed. */
+  /** Possible values of the first argument, if they are fixed. */
   readonly choices: readonly string[];
 }
 
-/** @param program starts the client from every folder; it is called for ids */
+/** @param program command that starts the client from any folder; the script calls it for session ids */
 export function completionScript(
   shell: ShellName,
   commands: readonly CompletedCommand[],
@@ -103,7 +103,7 @@ const fixed = (commands: readonly CompletedCommand[]) => commands.filter(({ choi
 const second = (names: readonly string[]) =>
   `__fish_seen_subcommand_from ${names.join(" ")}; and test (count (commandline -opc)) -eq 2`;
 
-/** A description as one word of any of the three shells. */
+/** Quotes a description as one word for all three shells. */
 const quoted = (text: string) => `'${text.replaceAll("'", "’")}'`;
 
 const fishWord = (text: string) => `'${text.replaceAll("'", String.raw`\'`)}'`;

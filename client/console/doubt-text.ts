@@ -1,7 +1,7 @@
 /** Messages to people about a provider's faults. */
 import { tokens } from "./format.ts";
 
-/** Of one line. Source: ours. */
+/** Names on one line. Source: ours. */
 const MAX_NAMES = 5;
 
 /** Source: OpenAI's refusal, which asks for verification. */
@@ -15,7 +15,7 @@ export function refusedText(names: readonly string[]): string {
   return `The provider refuses requests with ${shown}${more}, for a schema among them or their number. The model goes without.`;
 }
 
-/** Where a provider's token counts are implausible. @param billedTokens of the newest request; undefined if unknown */
+/** For implausible token counts of a provider. @param billedTokens of the newest request; undefined if unknown */
 export function doubtText(billedTokens?: number): string {
   const count =
     billedTokens === undefined

@@ -1,7 +1,7 @@
 /** Exit codes of the client and the one error that carries them. */
 import type { DeliveryState } from "../../activities/contract/delivery.ts";
 
-/** The code follows the task's outcome, never the client's own success. */
+/** The exit code reports the task's outcome, never the client's own success. */
 export const exitCodes = {
   completed: 0,
   failed: 1,
@@ -51,7 +51,7 @@ export function unreadable(what: string, error: unknown): ClientError {
   return usageError(`${what} ${READ_TROUBLES[code] ?? `cannot be read (${code})`}.`);
 }
 
-/** What was named is not there. */
+/** The named session does not exist. */
 export class NoSuchSession extends ClientError {}
 
 export function noSuchSession(id: string, fix = "`longhaul list` shows all sessions."): ClientError {
@@ -62,12 +62,12 @@ export function notPossible(message: string, fix?: string): ClientError {
   return new ClientError(exitCodes.impossible, message, { fix });
 }
 
-/** A service or credential is missing: which, where, one way to fix it. */
+/** A service or credential is missing: says which, where, and one way to fix it. */
 export function missing(message: string, fix: string, cause?: unknown): ClientError {
   return new ClientError(exitCodes.missing, message, { fix, cause });
 }
 
-/** Failures because of a missing service that the session needs: nothing was done. */
+/** Failure types for a missing service that the session needs: no work was done. */
 const SERVICES_MISSING: readonly string[] = ["ImageMissing", "ContainerUnavailable", "McpUnavailable"];
 
 /**

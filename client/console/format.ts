@@ -32,7 +32,7 @@ function joined(large: number, largeUnit: string, small: number, smallUnit: stri
   return small === 0 ? `${large} ${largeUnit}` : `${large} ${largeUnit} ${small} ${smallUnit}`;
 }
 
-/** US dollars: cents from a dollar on, else four digits, so that a column of them lines up. */
+/** US dollars: two decimals from one dollar on, else four, so that columns line up. */
 export function dollars(amount: number): string {
   if (amount === 0) return "$0";
   if (amount < 0.000_05) return "<$0.0001";
@@ -44,14 +44,14 @@ export function percent(part: number, whole: number): string {
   return `${Math.round((100 * part) / whole)} %`;
 }
 
-/** A bar of `width` cells, at least one of them full if there is anything at all. */
+/** A bar of `width` cells; at least one is filled if the part is not zero. */
 export function bar(part: number, whole: number, width = 10): string {
   const share = whole > 0 ? Math.min(1, Math.max(0, part / whole)) : 0;
   const full = part > 0 ? Math.max(1, Math.round(share * width)) : 0;
   return "█".repeat(full) + "░".repeat(width - full);
 }
 
-/** How full the model's window is: the only percentage of context that we show. */
+/** How full the model's window is. The only context percentage that we show. */
 export function contextText(used: number, window: number): string {
   return `context ${bar(used, window)} ${percent(used, window)} of ${tokens(window)}`;
 }
@@ -60,7 +60,7 @@ export function plural(count: number, one: string, many = `${one}s`): string {
   return `${count} ${count === 1 ? one : many}`;
 }
 
-/** The parts that there are: `false`, `null` and `undefined` stand for none. */
+/** The parts without `false`, `null` and `undefined`. */
 export function present<T>(...parts: readonly (T | false | null | undefined)[]): T[] {
   return parts.filter((part): part is T => part !== false && part !== null && part !== undefined);
 }
@@ -112,7 +112,7 @@ export function harmless(text: string): string {
   return text.replace(SEQUENCE, "").replace(/\r\n?/g, "\n").replace(CONTROL, "");
 }
 
-/** The same for text with our own colours: only sequences that set them stay. */
+/** Like `harmless`, but keeps the escape sequences that set colours, for text with our own colours. */
 export function steered(text: string): string {
   return (
     text
@@ -123,7 +123,7 @@ export function steered(text: string): string {
   );
 }
 
-/** The same if nothing may be lost: control characters are shown as codes, such as `\x1b`. */
+/** Like `harmless`, but loses nothing: control characters are shown as codes, such as `\x1b`. */
 export function visible(text: string): string {
   return text.replace(CONTROL, (sign) => {
     const code = sign.charCodeAt(0).toString(16);
@@ -131,7 +131,7 @@ export function visible(text: string): string {
   });
 }
 
-/** JSON of the same value: escapes what a terminal would interpret. */
+/** The same JSON value, with the characters escaped that a terminal would interpret. */
 export function harmlessJson(json: string): string {
   return json.replace(CONTROL, (sign) => `\\u${sign.charCodeAt(0).toString(16).padStart(4, "0")}`);
 }
@@ -152,7 +152,7 @@ export function lastLines(text: string, lines: number, columns: number): string[
   return all.slice(-lines).map((line) => oneLine(line, columns));
 }
 
-/** Rows with their columns aligned, two spaces between them; the last column is `room` wide at most, but at least 20. */
+/** Rows with aligned columns, two spaces apart. The last column gets the remaining width, but at least 20. */
 export function table(rows: readonly (readonly string[])[], columns: number): string[] {
   const last = Math.max(0, ...rows.map(({ length }) => length - 1));
   const widths = Array.from({ length: last }, (_, at) =>
@@ -173,7 +173,7 @@ export function listNames(names: readonly string[]): string {
   return `${shown.join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
 }
 
-/** A tool call by its input: its command, its path …; else the whole input. */
+/** Describes a tool call by its input: the command, the path …; else the whole input. */
 export function firstString(input: Record<string, unknown>): string {
   for (const name of ["command", "path", "pattern", "query", "handle", "id"]) {
     const value = input[name];

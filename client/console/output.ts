@@ -10,7 +10,7 @@ export interface TerminalSize {
   readonly rows: number;
 }
 
-/** Below this a status line says too little, and laid-out text breaks too often. Source: issue 14. */
+/** On a narrower terminal, a status line has too little room and formatted text wraps too often. Source: issue 14. */
 const MIN_RICH_COLUMNS = 60;
 
 /** styleText respects NO_COLOR and the terminal's abilities. */
@@ -27,28 +27,28 @@ export function processOutput(hints: (text: string) => string) {
   const show = (text: string) => void stderr.write(steered(text));
   const terminal = () => ({ columns: stderr.columns || 80, rows: stderr.rows || 24 });
   return {
-    // Names, errors and answers come from the agent: no command lets them control the terminal.
+    // Names, errors and answers may come from the agent, so no command lets them control the terminal.
     /** A result, on stdout. */
     result: (text: string) => void stdout.write(stdout.isTTY ? steered(text) : text),
     /** The program's own messages, on stderr. Hints, written `longhaul COMMAND …`, are adapted to this shell. */
     note: (text: string) => show(hints(text)),
     /** A session's output, on stderr unchanged. */
     show,
-    /** The same with cursor movements: others' texts must be cleaned before. */
+    /** Like `show`, but with cursor movements: the caller must clean untrusted text first. */
     draw: (text: string) => void stderr.write(text),
     /** A result with hints for people, adapted as in `note`. */
     hints,
     /** One JSON document or event, on stdout. */
     json: (value: unknown, indent?: number) =>
       void stdout.write(`${harmlessJson(JSON.stringify(value, null, indent))}\n`),
-    // styleText looks at the stream, NO_COLOR and FORCE_COLOR itself.
+    // styleText itself checks the stream, NO_COLOR and FORCE_COLOR.
     style: (look: Look, text: string) => styleText(look, text, { stream: stderr }),
     columns: Math.max(40, Math.min(stderr.columns ?? 100, 160)),
     /** Current size of standard error, if that is a terminal. */
     terminal: stderr.isTTY === true ? terminal : undefined,
-    /** Whether lines on standard error may be redrawn: a terminal with colours and room. */
+    /** Whether lines on standard error may be redrawn: true for a terminal that is wide enough and has colours. */
     isLive: isRich(stderr),
-    /** Whether a result may be laid out: the same for standard output. */
+    /** Whether a result may be formatted for a terminal: the same check for standard output. */
     isRich: isRich(stdout),
     /** True if results go to a terminal. */
     isTerminal: stdout.isTTY === true,
@@ -57,7 +57,7 @@ export function processOutput(hints: (text: string) => string) {
   };
 }
 
-/** `head` and `less` may close their end: the remaining output has no reader, which is not an error. */
+/** `head` and `less` may close the pipe early. Then no one reads the remaining output, which is not an error. */
 export function endQuietlyWhenClosed(): void {
   for (const stream of [process.stdout, process.stderr]) {
     stream.on("error", (error: NodeJS.ErrnoException) => {

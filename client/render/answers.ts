@@ -5,13 +5,13 @@ import type { WordWrap } from "../screen/wrap.ts";
 
 export interface Answer {
   write(text: string): void;
-  /** Ends an open line and prints held text. */
+  /** Ends an open line, and prints text that was held back. */
   end(): void;
-  /** A sentence is unfinished: no other output is allowed. */
+  /** True while a sentence is unfinished, when no other output is allowed. */
   isOpen(): boolean;
 }
 
-/** Only appends, so that a pipe or a log reads the same. With `wrap` it breaks between words. */
+/** Only appends, so that the output is the same in a pipe or a log. With `wrap`, breaks lines between words. */
 export class PlainAnswer implements Answer {
   readonly #print: (text: string) => void;
   readonly #wrap: WordWrap | undefined;
@@ -40,7 +40,7 @@ export class PlainAnswer implements Answer {
   }
 }
 
-/** Prints each block once it is complete; until then `pending` has it. */
+/** Prints each block once it is complete; until then, `pending` returns it. */
 export class MarkdownAnswer implements Answer {
   readonly #print: (text: string) => void;
   readonly #options: () => MarkdownOptions;

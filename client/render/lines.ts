@@ -116,7 +116,7 @@ export const delegateLines = {
     );
     return `${style("cyan", `⇠ ${childId}:`)} ${parts.join(", ")}`;
   },
-  /** Undefined if all were merged. */
+  /** Undefined if all changes were merged. */
   notApplied: ({ notApplied }: EventData["delegate:ended"]): string | undefined =>
     notApplied.length === 0
       ? undefined
@@ -147,7 +147,7 @@ export const gitLines = {
 };
 
 const MAX_COMMAND_COLUMNS = 120;
-/** Length of the failed command's output. */
+/** Lines of a failed command's output that are shown. */
 const MAX_LINES = 10;
 
 export const setupLines = {

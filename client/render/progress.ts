@@ -1,4 +1,4 @@
-/** A session's state by its events, for the lines about it. Takes no clock. */
+/** A session's state derived from its events, for status lines. Uses no clock. */
 import type { EventData, SessionEvent } from "../../activities/store/event.ts";
 
 export interface OpenCall {
@@ -36,7 +36,7 @@ export class Progress {
   phaseSince: number | undefined;
   context: { readonly used: number; readonly window: number } | undefined;
 
-  /** The sender announces afterwards, so a quick step may have delivered a message before; sent twice, it waits once. */
+  /** A step may deliver a message before its sender announces it; a message sent twice counts once. */
   knowsMessage(id: string): boolean {
     return this.waiting.has(id) || this.#delivered.has(id);
   }

@@ -1,7 +1,7 @@
 /**
- * A session's events for people: the model's text as it arrives, one line a tool, one line a step. Only appends, so
- * that a terminal, a pipe and a log read the same. A note never interrupts a sentence: it waits for its end.
- * Takes the time from events and ticks: no clock here.
+ * A session's events for people: the model's text as it arrives, a line per tool, a line per step. Only appends, so
+ * that a terminal, a pipe and a log show the same. A note never interrupts a sentence, but waits for its end.
+ * Uses no clock: the time comes from events and ticks.
  */
 import type { EventData, SessionEvent } from "../../activities/store/event.ts";
 import type { Style } from "../console/output.ts";
@@ -25,7 +25,7 @@ import { Progress } from "./progress.ts";
 import { resultLines, waitingLine } from "./tools.ts";
 import { Words } from "./words.ts";
 
-/** A slower tool is announced before it is done, then reported again at this interval, in ms. */
+/** A tool that takes longer is announced before it finishes, then reported again at this interval, in ms. */
 const LONG_TOOL_MS = 3_000;
 const REMIND_MS = 60_000;
 
@@ -55,7 +55,7 @@ export class Renderer {
   readonly #columns: number;
   readonly #words: Words;
   readonly #progress: Progress;
-  /** By call: when it was last reported as running. */
+  /** When each call was last reported as running. */
   readonly #announcedAt = new Map<string, number>();
   /** Who started the session: only others are named. */
   #owner: string | undefined;
@@ -64,7 +64,7 @@ export class Renderer {
   #stepShown = 0;
   #attemptShown = 0;
   #lastText = "";
-  /** Error of a model call without a retry: the run's end need not repeat it. */
+  /** Error of a model call that is not retried: the end of the run need not repeat it. */
   #finalError: string | undefined;
 
   constructor({ write, style, columns, answer, progress, hints = (text) => text }: RendererOptions) {
@@ -84,10 +84,10 @@ export class Renderer {
     if (!this.#words.isOpen()) this.#flush();
   }
 
-  /** Time passes: reports tools that have been running for long. Only for live events. */
+  /** Called regularly: reports tools that have been running for long. Only for live events. */
   tick(nowMs: number): void {
     for (const [id, call] of this.#progress.calls) {
-      // A person is not a slow tool.
+      // This call waits for a person's answer, so it is not a slow tool.
       if (this.#progress.questions.has(call.key)) continue;
       const before = this.#announcedAt.get(id);
       if (nowMs < (before === undefined ? call.since + LONG_TOOL_MS : before + REMIND_MS)) continue;
@@ -96,14 +96,14 @@ export class Renderer {
     }
   }
 
-  /** A line of the client's own. */
+  /** Prints one of the client's own lines. */
   note(text: string): void {
     this.#words.pause();
     this.#flush();
     this.#write(`${text}\n`);
   }
 
-  /** A line that can wait for the end of a sentence. */
+  /** Prints a line, after the current sentence if one is unfinished. */
   #aside(text: string): void {
     this.#held.push(text);
   }
@@ -282,7 +282,7 @@ export class Renderer {
   };
 }
 
-/** Whether two texts differ only by an error's type before, or advice after. */
+/** Whether two texts differ only by a leading error type or trailing advice. */
 function sameWords(reason: string, message: string): boolean {
   const bare = reason.replace(/^\w+: /, "").trim();
   return bare !== "" && (message.includes(bare) || bare.includes(message.trim()));

@@ -7,16 +7,16 @@ import type { Phase, Progress } from "./progress.ts";
 
 export interface StatusLine {
   readonly progress: Progress;
-  /** By the key of a call: its command's last output. */
+  /** The command's last output by the call's key. */
   readonly output: ReadonlyMap<string, string>;
   readonly nowMs: number;
-  /** When the watch began: the clock of a session that has not begun. */
+  /** When the watch began: where the clock starts if the session has not begun. */
   readonly sinceMs: number;
   readonly columns: number;
   readonly style: Style;
 }
 
-/** Below this width the facts are figures only, so that the running call can be read. */
+/** On narrower terminals, the facts are shown as figures only, to leave room for the running call. */
 const ROOMY_COLUMNS = 110;
 
 const doing: Record<Phase, string> = {
@@ -58,7 +58,7 @@ function activityText(
   room: number,
 ): string {
   const [question] = progress.questions.values();
-  // Delegates' own calls are open, too: other calls take precedence.
+  // Other open calls, including delegates' own, take precedence over the question.
   if (question !== undefined && progress.calls.size <= progress.questions.size)
     return `waits for you: ${oneLine(question, room)}`;
   const [call, ...others] = progress.calls.values();

@@ -30,7 +30,7 @@ export function resultLines(
   const what = callText(data.name, about, columns - facts.length - 6, style);
   const first = `  ${style(look, mark)} ${what}  ${style("dim", facts)}`;
   if (kind === "completed") return [first];
-  // The first line has the exit code already.
+  // The first line already shows the exit code.
   const ending = data.excerpt.replace(/\[exit code \d+\]\s*$/, "");
   const excerpt = lastLines(ending, EXCERPT_LINES, columns - 6);
   return [first, ...excerpt.map((text) => style("dim", `    │ ${text}`))];

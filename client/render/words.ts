@@ -1,12 +1,12 @@
 /**
- * The model's text as it arrives. A pipe or a scrollback cannot be redrawn: if an attempt is
- * dropped, a line says so.
+ * Prints the model's text as it arrives. A pipe or a scrollback cannot be redrawn, so a line
+ * reports that an attempt was dropped.
  */
 import type { Style } from "../console/output.ts";
 import { oneLine } from "../console/format.ts";
 import type { Answer } from "./answers.ts";
 
-/** Characters of reasoning to show: its first thought. */
+/** How many characters of the reasoning are shown: its beginning. */
 const REASONING_CHARS = 160;
 
 export class Words {
@@ -17,7 +17,7 @@ export class Words {
   #thought = "";
   #thoughtShown = false;
 
-  /** @param line prints a line of its own */
+  /** @param line prints a separate line */
   constructor(answer: Answer, line: (text: string) => void, style: Style) {
     this.#answer = answer;
     this.#line = line;
@@ -37,7 +37,7 @@ export class Words {
     if (this.#thought.length > REASONING_CHARS) this.#showThought();
   }
 
-  /** The whole answer: prints what was not shown yet. */
+  /** Receives the whole answer, and prints the part that has not been shown yet. */
   whole(text: string, reasoning: string): void {
     this.#thought = reasoning;
     this.#showThought();
@@ -59,7 +59,7 @@ export class Words {
     return this.#answer.isOpen();
   }
 
-  /** A new step or attempt begins. Returns whether the previous text is now void. */
+  /** Called when a new step or attempt begins. Returns whether the previous text is now void. */
   reset(): boolean {
     this.pause();
     const had = this.#shown !== "" || this.#thoughtShown;

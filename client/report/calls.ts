@@ -5,7 +5,7 @@ import { firstString, duration, oneLine } from "../console/format.ts";
 import type { TrajectoryStep } from "../sessions/trajectory.ts";
 import { html, type Html } from "./html.ts";
 
-/** Characters of one result in the page; the export has all of them. */
+/** Characters of one result shown in the page; the export has the whole result. */
 const MAX_RESULT_CHARS = 6_000;
 
 export interface CallFacts {
@@ -37,7 +37,7 @@ export const pictureOwner = (sequence: unknown): string => `message ${String(seq
 
 export interface CallSources {
   readonly facts: ReadonlyMap<string, CallFacts>;
-  /** By call, or by `pictureOwner`. */
+  /** Pictures by call, or by `pictureOwner`. */
   readonly pictures: ReadonlyMap<string, readonly Picture[]>;
 }
 
@@ -123,7 +123,7 @@ function inputPart({ input, about }: ShownCall): Html {
 const todoSchema = z.object({ items: z.array(z.object({ content: z.string(), status: z.string() })) });
 type Todos = z.infer<typeof todoSchema>["items"];
 
-/** @returns undefined if the model wrote something else */
+/** @returns undefined if the input is not a valid list */
 function todoItems(input: unknown): Todos | undefined {
   return todoSchema.safeParse(input).data?.items;
 }

@@ -1,10 +1,10 @@
-/** The change by its files, each with its lines and its patch. Pure. */
+/** The change file by file, each with its line counts and its patch. Pure. */
 import { cutChars } from "../../activities/contract/cut-text.ts";
 import { plural } from "../console/format.ts";
 import { patchFiles, type PatchFile } from "../workspace/patch-files.ts";
 import { html, type Html } from "./html.ts";
 
-/** Characters of the change in the page; `longhaul diff` shows all of it. */
+/** Characters of the change shown in the page; `longhaul diff` shows all of it. */
 const MAX_PATCH_CHARS = 400_000;
 
 export function changesPart(patch: string): Html {

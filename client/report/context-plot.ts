@@ -1,4 +1,4 @@
-/** The window's use, request by request, as a drawing. Pure. */
+/** Plots how full the window was at each request. Pure. */
 import { tokens } from "../console/format.ts";
 import type { StepCost } from "./costs.ts";
 import { html, type Html } from "./html.ts";
@@ -28,7 +28,7 @@ export function contextPlot(
   const first = Math.min(...points.map((point) => point.step));
   const last = Math.max(first + 1, ...points.map((point) => point.step));
   const largest = Math.max(...points.map((point) => point.input));
-  // A hardly used window would flatten the curve.
+  // Scaling to a barely used window would flatten the curve.
   const top = Math.max(largest * 1.15, Math.min(windowTokens, triggerTokens * 1.1));
   const x = (step: number) => round1(LEFT + ((step - first) / (last - first)) * (WIDTH - LEFT - 8));
   const y = (count: number) => round1(HEIGHT - BOTTOM - (count / top) * (HEIGHT - BOTTOM - TOP));

@@ -11,7 +11,7 @@ export interface StepCost {
   readonly costUsd: number | null;
 }
 
-/** Nothing if no price is known. */
+/** Empty if no price is known. */
 export function costsPart(steps: readonly StepCost[]): Html {
   const most = Math.max(0, ...steps.map(({ costUsd }) => costUsd ?? 0));
   if (most === 0) return html``;

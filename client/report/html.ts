@@ -1,4 +1,4 @@
-/** HTML from untrusted parts: texts of a model, a command or a file are shown, and never run. Pure. */
+/** Builds HTML from untrusted parts: texts from a model, a command or a file are shown but never run. Pure. */
 
 /** Safe markup. */
 export class Html {

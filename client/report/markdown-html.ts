@@ -8,7 +8,7 @@ export function markdownHtml(text: string): Html {
 
 const blocks = (tokens: readonly Token[]): Html =>
   html`${tokens.map((token) => block(token as MarkedToken))}`;
-/** Without the white space between a list's items, which would be rendered. */
+/** Omits the white space between a list's items, which would be rendered. */
 const inline = (tokens: readonly Token[]): Html =>
   new Html((tokens as MarkedToken[]).map((token) => span(token).text).join(""));
 
@@ -18,7 +18,7 @@ function block(token: MarkedToken): Html {
     case "space":
       return html``;
     case "heading":
-      // Below the headings of the page itself.
+      // Not a heading element, because it ranks below the headings of the page itself.
       return html`<p class="heading">${inline(token.tokens)}</p>`;
     case "paragraph":
       return html`<p>${inline(token.tokens)}</p>`;

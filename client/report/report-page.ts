@@ -15,7 +15,7 @@ import { timeline } from "./timeline.ts";
 export interface ReportData {
   readonly session: SessionRow;
   readonly model: string;
-  /** Of its newest run, if its workers send traces. */
+  /** Trace of the session's newest run, if its workers send traces. */
   readonly traceId: string | null;
   readonly steps: readonly TrajectoryStep[];
   readonly rounds: readonly (PlotRound & {
@@ -31,7 +31,7 @@ export interface ReportData {
     readonly cached: number;
     readonly output: number;
     readonly costUsd: number | null;
-    /** The estimated part of it, of requests without a bill. */
+    /** The estimated part of the cost, for requests without reported usage. */
     readonly estimatedUsd: number;
   };
   /** The provider's token counts contradict the session's size. */
@@ -40,14 +40,14 @@ export interface ReportData {
   readonly triggerTokens: number;
   readonly calls: CallSources;
   readonly costs: readonly StepCost[];
-  /** A patch against the initial files; empty if nothing was saved. */
+  /** Patch against the initial files; empty if nothing was saved. */
   readonly patch: string;
   readonly madeAt: Date;
 }
 
 const SECTIONS = ["Context", "Changes", "Timeline"] as const;
 
-/** The whole file. Nothing in it is fetched or run, whatever the session's texts contain. */
+/** The complete HTML file. Whatever the session's texts contain, it fetches and runs nothing. */
 export function reportPage(data: ReportData): string {
   const { session } = data;
   const steps = data.steps.map((step) => ({

@@ -1,4 +1,4 @@
-/** What a report shows, from the store: the trajectory, bills, the change, and the pictures that the agent looked at. */
+/** Reads a report's data from the store: the trajectory, usage, the change, and the pictures that the agent viewed. */
 import { budgetOf } from "../../activities/config/run-policy.ts";
 import { prefixOf } from "../../activities/context/request.ts";
 import { readWorkspace } from "../../activities/store/checkpoints.ts";
@@ -19,9 +19,9 @@ import type { Services } from "../connect/connection.ts";
 
 type Whole = Awaited<ReturnType<typeof readWhole>>;
 
-/** Total size of the pictures in a page, so that it can be sent by mail. Source: providers accept attachments of 20 to 25 MB. */
+/** Total size of a page's pictures, so that it can be sent by mail. Source: providers accept attachments of 20 to 25 MB. */
 const MAX_PICTURE_BYTES = 12_000_000;
-/** Types that a browser draws and cannot run. */
+/** Media types that a browser displays without running anything. */
 const DRAWN = new Set(["image/png", "image/jpeg", "image/gif", "image/webp"]);
 
 /** The content of a session's report. @throws ClientError (impossible) if there is no such session */
@@ -88,7 +88,7 @@ function callFacts(calls: Whole["toolCalls"]): Map<string, CallFacts> {
   );
 }
 
-/** Pictures of calls and of a person's messages, by call or message; the newest are omitted if all would be too large. */
+/** Pictures by call or by person's message; the newest are omitted if the total would be too large. */
 async function shownPictures(
   db: Services["store"]["db"],
   messages: Whole["messages"],

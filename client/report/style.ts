@@ -1,4 +1,4 @@
-/** Of the report: readable on paper, on a phone and at night. */
+/** The report's style sheet: for paper, phones and dark mode. */
 import { Html } from "./html.ts";
 
 export const STYLE = new Html(`

@@ -13,7 +13,7 @@ export interface TimelineStep {
   readonly pictures: readonly Picture[];
 }
 
-/** @param failures all of the session, in order */
+/** @param failures all failed calls of the session, in order */
 export function timeline(steps: readonly TimelineStep[], failures: readonly ShownCall[]): Html {
   const after = new Map(failures.map((call, at) => [call.id, failures[at + 1]]));
   return html`${steps.map((each) => stepPart(each, after))}`;

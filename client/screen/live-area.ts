@@ -6,25 +6,25 @@ import type { TerminalSize } from "../console/output.ts";
 const ERASE_LINE = "\r\u001b[2K";
 const UP = "\u001b[1A";
 
-/** Output goes above the area. Each change is one write, so that nothing flickers. */
+/** Permanent output goes above the area. Each change is a single write, so that nothing flickers. */
 export class LiveArea {
   readonly #write: (text: string) => void;
   readonly #size: () => TerminalSize;
   #lines: readonly string[] = [];
   #drawn: readonly string[] = [];
 
-  /** @param write gets escape sequences unchanged; texts are cleaned here */
+  /** @param write receives escape sequences unchanged; texts are cleaned here */
   constructor(write: (text: string) => void, size: () => TerminalSize) {
     this.#write = write;
     this.#size = size;
   }
 
-  /** Permanent text; whole lines. */
+  /** Prints permanent text, in whole lines. */
   print(text: string): void {
     this.#write(`${this.#erase()}${steered(text)}${this.#draw()}`);
   }
 
-  /** The area's new lines, each shorter than the terminal is wide. */
+  /** Sets the area's lines, each shorter than the terminal's width. */
   show(lines: readonly string[]): void {
     if (lines.length === this.#lines.length && lines.every((line, at) => line === this.#lines[at])) return;
     this.#lines = lines;
@@ -36,7 +36,7 @@ export class LiveArea {
     return this.#lines.map(steered).join("\n");
   }
 
-  /** A narrower terminal has wrapped the drawn lines: they take more rows now. */
+  /** If the terminal has become narrower, it has wrapped the drawn lines, which now take more rows. */
   #erase(): string {
     const { columns } = this.#size();
     const rows = this.#drawn.reduce(

@@ -10,7 +10,7 @@ export interface MarkdownOptions {
   readonly columns: number;
 }
 
-/** Longer lines of text are hard to read. Source: Bringhurst, 45 to 75 characters; code and lists need more. */
+/** Longer lines of prose are hard to read. Source: Bringhurst, 45 to 75 characters; code and lists need more. */
 const PROSE_COLUMNS = 100;
 
 /** @returns whole lines, without a line end after the last */
@@ -26,7 +26,7 @@ export function lastBlockAt(text: string): number {
 
 function blocks(tokens: readonly Token[], options: MarkdownOptions): string[] {
   return tokens.flatMap((token, at) => {
-    // One empty line between blocks, none at the ends.
+    // One empty line between blocks, none at the beginning or end.
     if (token.type === "space") return at === 0 || at === tokens.length - 1 ? [] : [""];
     const lines = block(token as MarkedToken, options);
     const next = tokens[at + 1];

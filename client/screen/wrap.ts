@@ -2,7 +2,7 @@
 import stringWidth from "string-width";
 import wrapAnsi from "wrap-ansi";
 
-/** Colours, if any, then spaces. */
+/** A line's leading colours and indentation. */
 const START = new RegExp(String.raw`^((?:\u001b\[[\d;]*m)*)( *)`);
 
 /** Continuation lines are indented like the line itself, in any colour. */
@@ -23,7 +23,7 @@ export function wrapped(text: string, columns: number): string {
     .join("\n");
 }
 
-/** The text on one line of at most `columns` cells; colours stay whole. */
+/** Cuts the text to one line of at most `columns` cells; colour sequences stay intact. */
 export function fitted(text: string, columns: number): string {
   if (stringWidth(text) <= columns) return text;
   const [first = ""] = wrapAnsi(text, Math.max(1, columns - 1), {
@@ -34,7 +34,7 @@ export function fitted(text: string, columns: number): string {
   return `${first}…`;
 }
 
-/** Wraps text that arrives in pieces and cannot be taken back: a word is held until it is complete. */
+/** Wraps text that arrives in pieces and cannot be reprinted: a word is held back until it is complete. */
 export class WordWrap {
   readonly #columns: number;
   #column = 0;
