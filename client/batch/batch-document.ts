@@ -63,10 +63,10 @@ export async function readBatch(
   };
 }
 
-/** Of a list for people. Source: ours. */
+/** Batches in a list for people. Source: ours. */
 const MAX_LISTED = 100;
 
-/** Running ones first, then the newest; at most 100. */
+/** Running batches first, then the newest; at most 100. */
 export async function readBatches({ store: { db } }: Pick<Services, "store">): Promise<BatchSummary[]> {
   const rows = (await unlessTableMissing(() => listBatches(db, MAX_LISTED))) ?? [];
   return Promise.all(rows.map(async (row) => summaryOf(row, await batchFigures(db, row.id))));
@@ -86,7 +86,7 @@ function summaryOf(batch: Batch, figures: BatchFigures): BatchSummary {
   };
 }
 
-/** @param figures the document's */
+/** @param figures the document's own figures */
 export function figuresText(figures: BatchFigures): string {
   return `${batchLine(figures)}${figures.costUsd > 0 ? `, ${dollars(figures.costUsd)}` : ""}`;
 }

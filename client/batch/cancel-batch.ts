@@ -10,7 +10,7 @@ import { unlessTableMissing } from "../lookup/unless-table-missing.ts";
 import { readBatch, type BatchDocument } from "./batch-document.ts";
 
 const POLL_MS = 200;
-/** How long a session's clean-up is waited for. */
+/** How long to wait for a session's clean-up. */
 const MAX_WAIT_MS = 60_000;
 
 /** Whether the name belongs to a batch, and not to a session. */
@@ -19,7 +19,7 @@ export async function isBatch({ store: { db } }: Services, name: string): Promis
   return batch !== undefined && (await findSession(db, name)) === undefined;
 }
 
-/** @throws ClientError (impossible) if it does not run; (missing) if its sessions take longer than a minute to end */
+/** @throws ClientError (impossible) if it is not running; (missing) if its sessions take longer than a minute to end */
 export async function cancelBatch(services: Services, name: string): Promise<BatchDocument> {
   const client = await services.temporal.client();
   const handle = client.workflow.getHandle(batchWorkflowId(name));

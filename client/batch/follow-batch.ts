@@ -1,4 +1,4 @@
-/** Shows a batch until it ends: a line for each item that has ended, and the totals. */
+/** Shows a batch until it ends: a line for each item that ends, and the totals. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { batchWorkflowId } from "../../activities/contract/batch.ts";
 import { reasonOf } from "../../activities/contract/reason-of.ts";
@@ -11,10 +11,10 @@ import { LiveArea } from "../screen/live-area.ts";
 import { figuresText, readBatch, type BatchDocument, type BatchItemDocument } from "./batch-document.ts";
 
 const POLL_MS = 1_000;
-/** How often Temporal is asked whether the batch's run still exists, in polls. */
+/** Number of polls between checks whether the batch's run still exists in Temporal. */
 const DESCRIBE_EVERY = 5;
 
-/** @returns the batch when it has ended, or its run has; undefined if the person left with Ctrl-C */
+/** @returns the batch once it or its run has ended; undefined if the person left with Ctrl-C */
 export async function followBatch(
   services: Services,
   name: string,
@@ -44,7 +44,7 @@ export async function followBatch(
   }
 }
 
-/** Reads a batch whose run is gone again: it may have stored its end just before. */
+/** Reads the batch again after its run is gone: the run may have stored the end just before. */
 async function readLast(services: Services, name: string, output: Output): Promise<BatchDocument> {
   const last = await readBatch(services, name);
   if (last.endedAt === null)
@@ -93,7 +93,7 @@ function progress(output: Output): Progress {
         const line = itemLine(item, output);
         if (line === undefined || shown.get(item.id) === item.status) continue;
         shown.set(item.id, item.status);
-        // Items that had ended before are in the count.
+        // Items that ended before the watch began are only counted.
         if (!first || item.status === "waiting") print(line);
       }
       first = false;
@@ -105,7 +105,7 @@ function progress(output: Output): Progress {
   };
 }
 
-/** @returns undefined for an item without news */
+/** @returns undefined for an item whose state is not worth a line */
 function itemLine({ id, status, failure, session, task }: BatchItemDocument, { style, columns }: Output) {
   const about = oneLine(task, Math.max(20, columns - 60));
   if (status === "completed") return `${style("green", "✓")} ${id}  ${about}`;

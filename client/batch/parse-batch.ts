@@ -1,4 +1,4 @@
-/** A batch's file: a task a line. Pure. */
+/** Parses a batch's file, which has one task per line. Pure. */
 import { createHash } from "node:crypto";
 import { basename } from "node:path";
 import { z } from "zod";
@@ -7,11 +7,11 @@ import { cutChars } from "../../activities/contract/cut-text.ts";
 import { usageError } from "../console/errors.ts";
 import { plural } from "../console/format.ts";
 
-/** A batch's name, an item's id, the dash between them and an attempt make an id of at most 64 characters. */
+/** A session's id consists of the batch's name, a dash, the item's id and the attempt: at most 64 characters. */
 const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,23}$/;
 const ITEM_ID = /^[A-Za-z0-9][A-Za-z0-9._-]{0,31}$/;
 const DIGEST_ID_CHARS = 8;
-/** How many mistakes are shown: those of a file in another format are all the same. */
+/** How many mistakes are shown: in a file of another format, they are all the same. */
 const SHOWN_MISTAKES = 20;
 
 const text = z.string().trim().min(1, "is empty");
@@ -40,9 +40,9 @@ const lineSchema = z
 
 export interface BatchItem extends z.output<typeof lineSchema> {
   readonly id: string;
-  /** From 1, among the items. */
+  /** Position among the items, from 1. */
   readonly ordinal: number;
-  /** In the file, from 1. */
+  /** Line number in the file, from 1. */
   readonly line: number;
   /** SHA-256 of the item's content. */
   readonly digest: string;
@@ -53,7 +53,7 @@ export interface Mistake {
   readonly reason: string;
 }
 
-/** The items of a file's text, and what is wrong with each bad line. Empty lines are left out. */
+/** The items in a file's text, and the mistake in each bad line. Empty lines are skipped. */
 export function parseBatch(content: string): {
   readonly items: readonly BatchItem[];
   readonly mistakes: readonly Mistake[];
@@ -124,7 +124,7 @@ export function refuseMistakes(path: string, mistakes: readonly Mistake[]): void
   );
 }
 
-/** The batch's name: as it was given, or the file's. @throws ClientError (usage) */
+/** The batch's name: the given one, else the file's. @throws ClientError (usage) */
 export function batchName(given: string | undefined, path: string): string {
   if (given !== undefined) {
     if (NAME.test(given)) return given;

@@ -1,11 +1,11 @@
-/** What remains to be done when a file is started again. Pure. */
+/** Decides what remains to be done when a file is started again. Pure. */
 import type { ItemRow } from "../../activities/store/batches.ts";
 import type { BatchItem } from "./parse-batch.ts";
 
 export interface BatchPlan {
-  /** Missing, failed or changed: each gets a new session, as this attempt. */
+  /** Missing, failed or changed items: each gets a new session with this attempt number. */
   readonly starts: readonly { readonly item: BatchItem; readonly attempt: number }[];
-  /** Where the file has all others; 0 for those that it no longer has. */
+  /** Positions of all other items in the file; 0 for items that it no longer contains. */
   readonly places: readonly { readonly itemId: string; readonly ordinal: number }[];
   readonly completed: number;
   /** Ids of items that changed while their sessions run. */
@@ -37,7 +37,7 @@ export function planBatch(items: readonly BatchItem[], known: readonly Known[]):
   };
 }
 
-/** An attempt that never began is repeated under its number. */
+/** An attempt that never began is repeated under the same number. */
 function nextAttempt(row: Known | undefined): number {
   if (row === undefined) return 1;
   return row.status === "pending" ? Math.max(1, row.attempt) : row.attempt + 1;

@@ -17,7 +17,7 @@ export interface PreparedItem extends BatchItem {
 
 export interface PreparedBatch {
   readonly items: readonly PreparedItem[];
-  /** Of the first item: set-up is for one image. */
+  /** The first item's configuration: set-up prepares one image. */
   readonly config: ResolvedConfig;
 }
 
@@ -40,7 +40,7 @@ export async function prepareBatch(
       config ??= ready.config;
       prepared.push({ ...item, start: ready.start });
     } catch (error) {
-      // A key that is missing is missing for all of them.
+      // A missing key affects all items.
       if (!(error instanceof ClientError) || error.exitCode !== 2) throw error;
       refused.push({ line: item.line, reason: oneLine(error.message, 300) });
     }
@@ -75,13 +75,13 @@ function itemFlags(item: BatchItem, flags: RunFlags, folder: string): RunFlags {
     questions: flags.questions ?? "deny",
   };
   if (flags.maxCost === undefined) return merged;
-  // The limit of the whole batch; a session's own limit remains if it is lower.
+  // `maxCost` limits the whole batch; a session's own limit remains if it is lower.
   const { maxCost: _maxCost, ...own } = merged;
   const { maxCostUsd = Infinity } = resolveConfig(own).run.limits;
   return { ...merged, maxCost: Math.min(maxCostUsd, flags.maxCost) };
 }
 
-/** A folder or a repository that many items share is checked once. */
+/** Checks a folder or repository only once if several items share it. */
 function sharedSources(): Sources {
   const folders = new Map<string, ReturnType<typeof readFolder>>();
   const remotes = new Map<string, Promise<void>>();

@@ -1,4 +1,4 @@
-/** Starts a batch, or continues what is missing of it: rows first, then the workflow. */
+/** Starts a batch, or the rest of one that is incomplete: first the rows, then the workflow. */
 import { WorkflowExecutionAlreadyStartedError, type Client } from "@temporalio/client";
 import { BATCH_WORKFLOW_TYPE, batchWorkflowId } from "../../activities/contract/batch.ts";
 import { batchStatus } from "../../activities/contract/batch-policy.ts";
@@ -34,7 +34,7 @@ export interface BatchOrder {
 }
 
 export interface StartedBatch {
-  /** It ran already, with the same items. */
+  /** True if the batch was already running with the same items. */
   readonly attached: boolean;
   readonly begun: number;
   readonly completed: number;
@@ -64,7 +64,7 @@ export async function startBatch(services: Services, order: BatchOrder): Promise
     );
   if (plan.starts.length === 0 && running(settled).length === 0 && settled.length > 0) {
     for (const place of plan.places) await placeItem(db, name, place);
-    // By the current file; a run that was ended from outside could not store its end.
+    // The status follows the current file; a run that was ended from outside could not store its end.
     await endBatch(db, name, batchStatus("done", await batchFigures(db, name)));
     return { attached: false, begun: 0, completed: plan.completed };
   }
@@ -107,7 +107,7 @@ async function saveRows(
   });
 }
 
-/** The first attempt whose id is unused by sessions, such as one that a person named. */
+/** The first attempt whose id no session uses yet: a person may have chosen the same id. */
 async function freeAttempt(services: Services, name: string, item: string, from: number): Promise<number> {
   for (let attempt = from; ; attempt += 1) {
     const taken = await takenIds(services.store.db, [itemSessionId(name, item, attempt)]);
@@ -128,7 +128,7 @@ async function startWorkflow(
       staticSummary: `batch ${name}: ${plural(items.length, "task")}, at most ${concurrency} at once`,
     });
   } catch (error) {
-    // Another client was faster.
+    // Another client started the workflow first.
     if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error;
   }
 }

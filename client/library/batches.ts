@@ -1,4 +1,4 @@
-/** Batches and schedules, as the commands of these names provide them. */
+/** Batches and schedules, with the same operations as the commands of these names. */
 import type { BatchDocument, BatchSummary } from "../batch/batch-document.ts";
 import { readBatch, readBatches } from "../batch/batch-document.ts";
 import { cancelBatch } from "../batch/cancel-batch.ts";
@@ -22,7 +22,7 @@ export type { BatchDocument, BatchSummary, ScheduleDocument, StartedBatch, Trigg
 
 /** Settings of all items; a line of the file overrides them. `questions` are denied by default. */
 export interface BatchOptions extends Omit<StartOptions, "id" | "images" | "outputSchema"> {
-  /** Default: the file's name, without its ending. */
+  /** Default: the file's name without its extension. */
   readonly name?: string;
   /** Sessions at once; default 4. */
   readonly concurrency?: number;
@@ -32,14 +32,14 @@ export interface BatchOptions extends Omit<StartOptions, "id" | "images" | "outp
   readonly maxCostUsd?: number;
 }
 
-/** Many tasks, some at a time. See docs/batch.md. */
+/** Many tasks, of which a few run at the same time. See docs/batch.md. */
 export interface Batches {
-  /** Those that run first, then the newest; at most 100. */
+  /** Running batches first, then the newest; at most 100. */
   list(): Promise<BatchSummary[]>;
   get(name: string): Promise<BatchDocument>;
-  /** Starts the file's items (JSON lines) that are not completed; attaches if it runs. It continues without this process. */
+  /** Starts a file's incomplete items (JSON lines), or attaches to the running batch. It continues without this process. */
   start(file: string, options?: BatchOptions): Promise<StartedBatch & { readonly name: string }>;
-  /** Starts nothing more and cancels what runs; resolves when all has ended. */
+  /** Starts nothing more and cancels running sessions; resolves when all have ended. */
   cancel(name: string): Promise<BatchDocument>;
 }
 
@@ -50,11 +50,11 @@ export interface Schedules {
   resume(name: string): Promise<void>;
   /** Starts a session now, by the schedule's rules. */
   run(name: string): Promise<Triggered>;
-  /** Keeps its sessions. */
+  /** Deletes the schedule but keeps its sessions. */
   delete(name: string): Promise<void>;
 }
 
-/** The command's limit. Source: a batch's workflow state stays small. */
+/** The same limit as the command's. Source: a batch's workflow state stays small. */
 const MAX_CONCURRENCY = 100;
 const CONCURRENCY = 4;
 

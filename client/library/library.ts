@@ -32,7 +32,7 @@ import { given } from "../console/given.ts";
 const DEFAULT_LIMIT = 50;
 
 export interface LibraryOptions extends Pick<ConnectOptions, "model" | "config"> {
-  /** Notes for a person who starts a session, a line each. */
+  /** Receives notes for the person who starts a session, one per line. */
   readonly onNote?: (line: string) => void;
   /** Shared with other clients over the same services; default: its own. */
   readonly listener?: SharedListener;
@@ -138,7 +138,7 @@ async function* events(
   return undefined;
 }
 
-/** Services and workers are elsewhere, and so are the keys. */
+/** The flags of a library call: services and workers run elsewhere and have the keys. */
 function runFlags(asked: StartOptions, { model, config }: LibraryOptions) {
   const { maxCostUsd, deadlineMs, images, ...more } = asked;
   return {

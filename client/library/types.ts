@@ -11,7 +11,7 @@ import type { StartOptions } from "./start-options.ts";
 import type { Batches, Schedules } from "./batches.ts";
 import type { SessionStatusDocument } from "../sessions/status-document.ts";
 
-/** Each is named after its variable, which is the default. */
+/** Each option is named after an environment variable, which is its default. */
 export interface ConnectOptions {
   /** `DATABASE_URL` */
   readonly databaseUrl?: string;
@@ -19,18 +19,18 @@ export interface ConnectOptions {
   readonly temporalAddress?: string;
   /** `LONGHAUL_TASK_QUEUE` */
   readonly taskQueue?: string;
-  /** `LONGHAUL_USER`: who acts. Owns the started sessions, and is named in events. */
+  /** `LONGHAUL_USER`: the acting user, who owns the started sessions and is named in events. */
   readonly user?: string;
-  /** `LONGHAUL_MODEL`: of new sessions without a model. */
+  /** `LONGHAUL_MODEL`: the model of new sessions that do not name one. */
   readonly model?: string;
   /** `LONGHAUL_CONFIG`: the configuration file of new sessions. */
   readonly config?: string;
 }
 
 export interface SayOptions {
-  /** The same id is delivered once. */
+  /** A message with the same id is delivered once. */
   readonly id?: string;
-  /** Images and PDFs to show, at most 8 MiB each: paths, or their bytes. They are stored, and only named in the signal. */
+  /** Images and PDFs to show, at most 8 MiB each: paths, or their bytes. They are stored; the signal only names them. */
   readonly images?: readonly (string | { readonly name: string; readonly bytes: Uint8Array })[];
 }
 
@@ -45,7 +45,7 @@ export interface SessionEnd {
   readonly status: string;
   readonly result: string;
   readonly lastSeq: number;
-  /** Why, if no event shows it: terminated from outside, lost. */
+  /** The reason, if no event shows it: terminated from outside, or lost. */
   readonly reason: string | undefined;
 }
 
@@ -55,7 +55,7 @@ export interface ListOptions {
   readonly status?: "active" | "waiting" | "completed" | "failed" | "cancelled" | "max_steps";
   /** Only the delegates of this session. */
   readonly parent?: string;
-  /** All persons' sessions, and delegates; otherwise those of `user` and those without an owner. */
+  /** Everyone's sessions, and delegates; otherwise only those of `user` and those without an owner. */
   readonly all?: boolean;
 }
 
@@ -68,47 +68,47 @@ export interface EventOptions {
 
 export interface Pulled {
   readonly files: number;
-  /** Files that were left out: links that lead out of the folder, names that cannot be written. */
+  /** Skipped files: links that lead out of the folder, and names that cannot be written. */
   readonly skipped: readonly string[];
-  /** Files that were left out because Git might run programs that they name. */
+  /** Files that were skipped because Git might run programs that they name. */
   readonly unsafe: readonly string[];
 }
 
 export interface SessionDiff {
-  /** Files. */
+  /** Number of files. */
   readonly changed: number;
   readonly patch: string;
 }
 
 /**
  * Sessions by their id, a prefix of it, or `@last`. A method throws a `ClientError` that says what happened and how
- * to fix it (its `exitCode` is that of the command of the same name), or `ServiceMissing` if one does not answer.
+ * to fix it (its `exitCode` is that of the command of the same name), or `ServiceMissing` if a service does not answer.
  */
 export interface Longhaul {
   /** Stores a session and starts it; it continues without this process. */
   start(task: string, options?: StartOptions): Promise<Started>;
-  /** Guides a session: at its next step if it runs, as its next task if it has ended. `id`: the same one is delivered once. */
+  /** Sends a message, for a running session's next step or as an ended one's next task. The same `id` is delivered once. */
   say(session: string, text: string, options?: SayOptions): Promise<Sent>;
   /** Takes back a message that no step has delivered. */
   unsay(session: string, message: string): Promise<void>;
   answer(session: string, answer: Answer): Promise<Answered>;
-  /** Aborts the step in flight; the session continues with its queue, and with `text` first. */
+  /** Aborts the current step. The session continues with `text`, then with its queue. */
   interrupt(session: string, text?: string): Promise<Interrupted>;
-  /** Ends the run; resolves when it has cleaned up. */
+  /** Ends the run; resolves when the clean-up is complete. */
   cancel(session: string): Promise<CancelledRun>;
   status(session: string): Promise<SessionStatusDocument>;
   /** Newest first; delegates only if their parent is named. */
   list(options?: ListOptions): Promise<SessionStatusDocument[]>;
-  /** Questions to people, oldest first: of one session and its delegates, or of all. */
+  /** Questions to people, oldest first, from one session and its delegates, or from all sessions. */
   questions(session?: string): Promise<ListedQuestion[]>;
   /** Copies the files, as last saved, into a folder. `force`: overwrites existing files that differ. */
   pull(session: string, folder: string, options?: { readonly force?: boolean }): Promise<Pulled>;
   diff(session: string): Promise<SessionDiff>;
-  /** `own`: everything; `atif`: the trajectory in a format of other tools. */
+  /** `own`: everything; `atif`: the trajectory in a format that other tools read. */
   export(session: string, format?: "own" | "atif"): Promise<object>;
   /**
-   * Events in order, each once, live, until the session's run ends; its outcome is the generator's return value. Goes on
-   * after restarts of Postgres and Temporal. To resume in another process: `from` the last `seq` that was seen.
+   * Live events in order, each once, until the session's run ends; the generator returns its outcome. Survives restarts of
+   * Postgres and Temporal. To resume in another process, pass the last `seq` as `from`.
    */
   events(session: string, options?: EventOptions): AsyncGenerator<Event, SessionEnd | undefined>;
   readonly batches: Batches;

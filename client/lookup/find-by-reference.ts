@@ -12,15 +12,15 @@ const LAST = "@last";
 
 /** How many of the newest ids are searched for a mistyped one. */
 const NEAR_AMONG = 1_000;
-/** One more than are listed, so that "and more" is true. */
+/** One more than is listed, to know whether there are more. */
 const NAMED = 6;
 
 /**
- * A whole id wins over ids that begin with it.
+ * An exact match wins over ids that only begin with the reference.
  * @throws ClientError (impossible) if none or several match
  */
 export async function findByReference(db: Store["db"], given: string): Promise<SessionRow> {
-  // Postgres refuses NUL, and no id has it.
+  // Postgres refuses NUL, and no id contains it.
   const reference = cleanText(given);
   if (reference === LAST) return newest(db);
   const exact = await findSession(db, reference);

@@ -1,6 +1,6 @@
-/** Reads from a database that may be new. */
+/** Queries on a database that may be new. */
 
-/** A database that no worker has used yet has no tables. @returns undefined there */
+/** @returns undefined if the database has no tables, because no worker has used it yet */
 export async function unlessTableMissing<T>(query: () => Promise<T>): Promise<T | undefined> {
   try {
     return await query();

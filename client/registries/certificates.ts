@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { rootCertificates } from "node:tls";
 import type { Environment } from "../../activities/config/providers.ts";
 
-/** Variables for a bundle that tools read, the most common first. */
+/** Variables that name a certificate bundle for tools, the most common first. */
 const VARIABLES = [
   "NODE_EXTRA_CA_CERTS",
   "SSL_CERT_FILE",
@@ -14,13 +14,13 @@ const VARIABLES = [
   "GIT_SSL_CAINFO",
   "CARGO_HTTP_CAINFO",
 ];
-/** Files with an administrator's additions: on Debian and Alpine, Fedora, Arch. */
+/** Folders for an administrator's additions: on Debian and Alpine, Fedora, Arch. */
 const LOCAL_FOLDERS = [
   "/usr/local/share/ca-certificates",
   "/etc/pki/ca-trust/source/anchors",
   "/etc/ca-certificates/trust-source/anchors",
 ];
-/** The public authorities as Debian packages them: more than Node's. */
+/** The public authorities as packaged by Debian, which has more than Node. */
 const PUBLIC_FOLDER = "/usr/share/ca-certificates";
 
 /**

@@ -6,19 +6,19 @@ import { PIP_INDEX } from "../../activities/config/public-registries.ts";
 import type { Environment } from "../../activities/config/providers.ts";
 
 type Ecosystem = "npm" | "pip" | "cargo" | "go" | "maven";
-/** For each ecosystem with a private registry: the addresses, the main one first. */
+/** The addresses for each ecosystem with a private registry, the main one first. */
 export type Registries = { readonly [Name in Ecosystem]?: readonly string[] | undefined };
 
 export interface PersonsMachine {
   readonly environment: Environment;
   readonly home: string;
-  /** A file's text, undefined if it cannot be read. */
+  /** Returns a file's text; undefined if it cannot be read. */
   readonly read: (path: string) => string | undefined;
 }
 
 export interface FoundRegistries {
   readonly registries: Registries;
-  /** Omissions, a line each. */
+  /** What was omitted, one per line. */
   readonly notes: readonly string[];
 }
 
@@ -58,7 +58,7 @@ export function withoutCredentials(registries: Registries): FoundRegistries {
 }
 
 function npmRegistry({ environment, home, read }: PersonsMachine): (string | undefined)[] {
-  // npm sets the lower-case one for its child processes, from the current folder's .npmrc too.
+  // npm sets the lower-case variable for its child processes, also from the current folder's .npmrc.
   const byNpm = environment["npm_command"] !== undefined;
   const set = environment["NPM_CONFIG_REGISTRY"] ?? (byNpm ? undefined : environment["npm_config_registry"]);
   const file = environment["NPM_CONFIG_USERCONFIG"] ?? `${home}/.npmrc`;
@@ -84,8 +84,8 @@ function pipIndexes({ environment, home, read }: PersonsMachine): (string | unde
 }
 
 /**
- * The replacement of the public registry, if that is a sparse registry. Parses only these settings' TOML: a section each,
- * strings in quotes. Source: the Cargo book, "Source replacement".
+ * The replacement for the public registry, if it is a sparse registry. Parses only the TOML of these settings: a section
+ * each, with quoted strings. Source: the Cargo book, "Source replacement".
  */
 function cratesSource({ environment, home, read }: PersonsMachine): (string | undefined)[] {
   const folder = environment["CARGO_HOME"] || `${home}/.cargo`;
@@ -111,7 +111,7 @@ function goProxies({ environment, home, read }: PersonsMachine): (string | undef
   return set?.split(/[,|]/) ?? [];
 }
 
-/** The mirror of Maven Central, of everything, or of everything that is not local. */
+/** The mirror for Maven Central, for everything, or for everything that is not local. */
 function mavenMirror({ home, read }: PersonsMachine): (string | undefined)[] {
   const text = (read(`${home}/.m2/settings.xml`) ?? "").replaceAll(/<!--[\s\S]*?-->/g, "");
   const mirrors = [...text.matchAll(/<mirror>([\s\S]*?)<\/mirror>/g)].map(([, mirror = ""]) => ({
@@ -123,7 +123,7 @@ function mavenMirror({ home, read }: PersonsMachine): (string | undefined)[] {
   ];
 }
 
-/** `name = value` of a section, without quotes and comments; `section` is empty for lines before the first one. */
+/** The value of `name` in a section, without quotes and comments; `section` is empty for lines before the first section. */
 function iniValue(
   text: string | undefined,
   section: string,

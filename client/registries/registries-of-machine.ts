@@ -9,7 +9,7 @@ export interface MachineRegistries extends FoundRegistries {
   readonly certificates: string | undefined;
 }
 
-/** Debian's home for users without one: there is no file in it. */
+/** Debian's home folder for users without one, which does not exist. */
 const NO_HOME = "/nonexistent";
 
 export function registriesOfMachine(environment: Environment): MachineRegistries {

@@ -13,12 +13,13 @@ import type { Environment } from "../../activities/config/providers.ts";
 import { present } from "../console/format.ts";
 
 type Sandbox = RunConfig["sandbox"];
-/** More than a company has. A whole public bundle, of some 200 KB, would be read with every step. */
+/** More than a company needs. A whole public bundle (some 200 KB) is too large: it would be read with every step. */
 const MAX_CERTIFICATES_BYTES = 64 * 1024;
 const SECRET_NAME = /(KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS)$/i;
 
 /**
- * The settings with the client's findings: stored in the session's row, so that it does not matter where workers run.
+ * Adds this machine's registries and certificates to the settings. They are stored in the session's row, so workers can
+ * run anywhere.
  * @throws ClientError (usage) if `caCerts` cannot be read or has no certificate
  */
 export function withMachine(
@@ -61,8 +62,8 @@ const personOf = ({ HOME = "", USER = "" }: Environment): string =>
   createHash("sha256").update([hostname(), USER, HOME].join("\0")).digest("hex").slice(0, 16);
 
 /**
- * The settings of a session on one project, a folder or a repository's address: the set-up's cache is only for that project,
- * because the project's code took part in it.
+ * The settings of a session on one project: a folder or a repository's address. The set-up's cache belongs to that project
+ * alone, because the project's code took part in creating it.
  */
 export function forProject(config: RunConfig, project: string): RunConfig {
   const { inherited } = config.sandbox;
@@ -91,7 +92,7 @@ function certificatesOf(path: string): string {
   return certificates;
 }
 
-/** A note on variables that look like secrets: they reach the model, the database and every command. */
+/** A warning about variables that look like secrets, because the model, the database and every command see them. */
 function openSecrets({ env }: Sandbox): string | undefined {
   const names = Object.keys(env).filter((name) => SECRET_NAME.test(name));
   if (names.length === 0) return undefined;

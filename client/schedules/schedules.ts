@@ -1,4 +1,4 @@
-/** Schedules: Temporal decides when and what overlaps, our table has the task and its settings. */
+/** Schedules: Temporal handles the times and overlaps, our table holds the task and its settings. */
 import {
   ScheduleAlreadyRunning,
   ScheduleNotFoundError,
@@ -31,9 +31,9 @@ const POLICIES = {
   allow: "ALLOW_ALL",
 } as const satisfies Record<Overlap, ScheduleDescription["policies"]["overlap"]>;
 
-/** How late a missed start may be caught up, after a server's or workers' downtime. Source: issue 15; Temporal's own is a year. */
+/** How late a start that was missed during downtime may be made up. Source: issue 15; Temporal's default is a year. */
 const CATCH_UP = "1 hour";
-/** How long a requested start is waited for. */
+/** How long to wait for a requested start. */
 const STARTED_MS = 5_000;
 const POLL_MS = 200;
 
@@ -49,20 +49,20 @@ export interface ScheduleOrder {
 
 export interface ScheduleDocument {
   readonly name: string;
-  /** `missing`: Temporal no longer has it. */
+  /** `missing`: Temporal no longer has the schedule. */
   readonly state: "active" | "paused" | "missing";
   readonly cron: string | null;
   readonly timeZone: string | null;
   readonly overlap: Overlap | null;
   /** ISO time. */
   readonly next: string | null;
-  /** The session of its last start. */
+  /** The session that was started last. */
   readonly last: string | null;
   readonly running: readonly string[];
   readonly task: string;
 }
 
-/** @throws ClientError: usage for an expression or a time zone that Temporal refuses, impossible if the name is used */
+/** @throws ClientError: usage for an expression or time zone that Temporal refuses, impossible if the name is taken */
 export async function makeSchedule(services: Services, order: ScheduleOrder): Promise<void> {
   const { db } = services.store;
   const { name, cron, timeZone, overlap, task, config } = order;
@@ -76,13 +76,13 @@ export async function makeSchedule(services: Services, order: ScheduleOrder): Pr
       action: {
         type: "startWorkflow",
         workflowType: WORKFLOW_TYPE,
-        // Temporal appends the time of the start.
+        // Temporal appends the start time.
         workflowId: name,
         taskQueue: services.taskQueue,
         args: [{ schedule: name } satisfies CodingAgentInput],
         staticSummary,
         memo,
-        // The SDK passes it on, but its types omit it.
+        // The SDK passes the priority on, but its types omit it.
         ...(more.priority === undefined ? {} : { priority: more.priority }),
       },
       policies: { overlap: POLICIES[overlap], catchupWindow: CATCH_UP },
@@ -156,7 +156,7 @@ export async function pauseSchedule(services: Services, name: string, pause: boo
   await known(services, name, () => (pause ? handle.pause() : handle.unpause()));
 }
 
-/** Keeps its sessions, and a running one continues. @throws ClientError (impossible) if there is none of that name */
+/** Keeps the schedule's sessions; a running one continues. @throws ClientError (impossible) if there is no such schedule */
 export async function deleteSchedule(services: Services, name: string): Promise<void> {
   const client = await services.temporal.client();
   const { db } = services.store;
@@ -171,17 +171,17 @@ export async function deleteSchedule(services: Services, name: string): Promise<
 
 export type Triggered =
   | { readonly kind: "started"; readonly id: string }
-  /** The previous session is running. */
+  /** The previous session is still running. */
   | { readonly kind: "skipped" }
-  /** It begins later, or Temporal has not reported it yet. */
+  /** The session begins later, or Temporal has not reported it yet. */
   | { readonly kind: "asked" };
 
-/** A start now, by the rules of the schedule. @throws ClientError (impossible) if there is none of that name */
+/** Starts a session now, by the schedule's rules. @throws ClientError (impossible) if there is no such schedule */
 export async function triggerSchedule(services: Services, name: string): Promise<Triggered> {
   const handle = (await services.temporal.client()).schedule.getHandle(name);
   return known(services, name, async () => {
     const before = await handle.describe();
-    // By default, the SDK starts one in addition to running ones.
+    // By default, the SDK starts a session even if others are running.
     await handle.trigger(before.policies.overlap);
     let now = before;
     await until(

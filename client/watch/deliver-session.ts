@@ -1,4 +1,4 @@
-/** A delivery after the end: starts the session's workflow for that alone, since the worker has the credentials. */
+/** Delivers after the session's end: starts its workflow only for that, because the worker has the credentials. */
 import { WorkflowExecutionAlreadyStartedError } from "@temporalio/client";
 import { limitOf } from "../../activities/contract/limits.ts";
 import type { DeliveryOrder } from "../../activities/contract/delivery.ts";
@@ -14,8 +14,8 @@ import { settingsOf } from "../sessions/settings-of.ts";
 import { hasEnded, workflowOptions } from "../sessions/start-session.ts";
 
 /**
- * Delivers, shows it, and prints the result: the branch with its commit, or the pull request's address.
- * @throws ClientError (impossible) if the session has no repository, or is at work
+ * Delivers, shows the progress, and prints the result: the branch with its commit, or the pull request's address.
+ * @throws ClientError (impossible) if the session has no repository, or is running
  */
 export async function deliverSession(
   services: Services,

@@ -1,6 +1,6 @@
 /**
- * A session's events from any point on, each once and in order, live: woken by Postgres, and by asking once a second
- * if a wake-up is lost. Outlives restarts of Postgres and Temporal.
+ * A session's live events from any point on, in order, each once. Postgres notifies of new events; polling once a second
+ * covers lost notifications. Survives restarts of Postgres and Temporal.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { SessionEvent } from "../../activities/store/event.ts";
@@ -14,10 +14,10 @@ import type { RunDescription } from "../connect/describe-run.ts";
 import { reasonOf } from "../../activities/contract/reason-of.ts";
 
 const POLL_MS = 1_000;
-/** How long without events before Temporal is asked whether the run still exists. */
+/** Time without events after which Temporal is asked whether the run still exists. */
 const QUIET_MS = 3_000;
 const RETRY_MS = [200, 500, 1_000, 2_000, 5_000];
-/** The row is written just before the workflow closes; a closed run without it for this long will store nothing more. */
+/** The row is written just before the workflow closes. If a closed run has not written it after this time, it never will. */
 const CLOSED_GRACE_MS = 3_000;
 const END_GRACE_MS = 1_000;
 const END_POLL_MS = 100;
@@ -43,7 +43,7 @@ export interface FollowEnd {
   /** The result is JSON, requested by a schema. */
   readonly isJson?: true;
   readonly lastSeq: number;
-  /** Why, if no event shows it: terminated from outside, lost. */
+  /** The reason, if no event shows it: terminated from outside, or lost. */
   readonly reason: string | undefined;
 }
 
@@ -52,16 +52,16 @@ export interface Follow {
   readonly sessionId: string;
   readonly afterSeq: number;
   readonly signal: AbortSignal;
-  /** Default: its own connection, for as long as it follows. */
+  /** Default: a connection of its own while it follows. */
   readonly listen?: Listen;
-  /** The run in Temporal; undefined while that does not answer. */
+  /** Describes the run in Temporal; undefined while Temporal does not answer. */
   readonly describe: () => Promise<RunDescription | undefined>;
 }
 
 /** Calls `onWake` when the session has news, until the returned function is called. */
 export type Listen = (sessionId: string, onWake: () => void, onLost: () => void) => Promise<() => void>;
 
-/** Ends with the session's end, or when aborted. */
+/** Ends when the session ends, or when aborted. */
 export async function* follow(options: Follow): AsyncGenerator<FollowItem> {
   const waker = new Waker(options);
   const follower = new Follower(options, waker);
@@ -79,7 +79,7 @@ class Follower {
   #failures = 0;
   #caughtUp = false;
   #quietSince = performance.now();
-  /** Since when Temporal has closed the run, and since when its row says so. */
+  /** When Temporal was first seen to have closed the run, and when the row first showed the end. */
   #closedSince: number | undefined;
   #endedSince: number | undefined;
   #endHeard = false;
@@ -92,7 +92,7 @@ class Follower {
     this.#afterSeq = options.afterSeq;
   }
 
-  /** Reads once, passes on what is new, and waits if there is nothing. */
+  /** Reads once and yields new events; waits if there are none. */
   async *look(): AsyncGenerator<FollowItem> {
     const { store, sessionId, signal } = this.#options;
     let page: SessionEvent[];
@@ -126,7 +126,7 @@ class Follower {
 
   /** The row shows that the session has ended. */
   async *#end(row: SessionRow): AsyncGenerator<FollowItem> {
-    // Its last event may have come between the two readings; a continuing run was just resumed, or is about to close.
+    // The last event may have been written between the two reads. An open run was just resumed, or is about to close.
     this.#endedSince ??= performance.now();
     const open = (await this.#options.describe())?.status === "RUNNING";
     if (open || (!this.#endHeard && performance.now() - this.#endedSince < END_GRACE_MS))
@@ -149,7 +149,7 @@ class Follower {
     if (performance.now() - this.#quietSince >= QUIET_MS) {
       this.#quietSince = performance.now();
       const run = await this.#options.describe();
-      // The same again is not news, whatever the attempt's number.
+      // The same trouble with another attempt number is not reported again.
       const trouble = run?.trouble?.replace(/, attempt \d+:/, ":");
       if (run?.trouble !== undefined && trouble !== this.#trouble)
         yield { kind: "trouble", message: run.trouble };
@@ -209,7 +209,7 @@ class Waker {
     this.#onWake?.();
   };
 
-  /** Call before reading: later writes wake. */
+  /** Call before reading, so that later writes wake the reader. */
   prepare(): void {
     this.#woken = false;
     if (this.#listening || this.#closed) return;
@@ -220,7 +220,7 @@ class Waker {
     (this.#options.listen ?? own)(sessionId, this.#wake, onLost).then((stop) => {
       if (this.#closed) stop();
       else this.#stop = stop;
-      // Notifications between the last reading and now were missed.
+      // Notifications since the last read were missed.
       this.#wake();
     }, onLost);
   }

@@ -1,4 +1,4 @@
-/** A session for people: with a redrawn line if the terminal supports it, appending only elsewhere. */
+/** Shows a session to people: with a redrawn line if the terminal supports it, else by appending only. */
 import { MarkdownAnswer, PlainAnswer } from "../render/answers.ts";
 import { Progress } from "../render/progress.ts";
 import { Renderer } from "../render/renderer.ts";
@@ -11,14 +11,14 @@ import type { FollowEnd } from "./follow.ts";
 import type { Show } from "./show.ts";
 
 const REDRAW_MS = 1_000;
-/** Lines of an unfinished block that are shown while it is written; its end shows the rest. */
+/** Lines shown of a block that is still being written; the complete block is printed at its end. */
 const PENDING_LINES = 8;
 
 export function forPeople(output: Output): Show {
   return output.terminal !== undefined && output.isLive ? live(output, output.terminal) : appending(output);
 }
 
-/** Reads the same in a pipe and in a log; on a terminal it breaks between words. */
+/** Gives the same text in a pipe and in a log; on a terminal, breaks lines between words. */
 function appending(output: Output): Show {
   const columns = output.terminal?.().columns;
   const renderer = new Renderer({
@@ -78,7 +78,7 @@ function live(output: Output, size: () => TerminalSize): Show {
     event: (event, isLive) => {
       if (isLive) aheadMs = Date.parse(event.at) - Date.now();
       renderer.event(event);
-      // Earlier events are printed at once, and drawn when all were read.
+      // Earlier events are printed at once; drawing starts when all of them have been read.
       if (isLive) draw();
     },
     tick: draw,

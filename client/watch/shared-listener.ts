@@ -1,4 +1,4 @@
-/** One connection that listens for many sessions and any number of followers: a pool has few. */
+/** One connection that listens for many sessions and any number of followers, because a pool has few connections. */
 import type { Store } from "../../activities/store/db.ts";
 import { openListener, type Listener } from "../../activities/store/watching.ts";
 import type { Listen } from "./follow.ts";
@@ -12,7 +12,7 @@ interface Follower {
 export class SharedListener {
   readonly #store: Store;
   readonly #followers = new Set<Follower>();
-  /** By session, while it has followers. */
+  /** Subscriptions by session, while it has followers. */
   readonly #watched = new Map<string, Promise<void>>();
   #connection: Promise<Listener> | undefined;
 
@@ -20,7 +20,7 @@ export class SharedListener {
     this.#store = store;
   }
 
-  /** The connection is held while there are followers. */
+  /** Holds the connection while there are followers. */
   readonly listen: Listen = async (sessionId, onWake, onLost) => {
     const follower = { sessionId, onWake, onLost };
     this.#followers.add(follower);

@@ -9,12 +9,12 @@ export interface Watch {
   readonly sessionId: string;
   readonly afterSeq: number;
   readonly json: boolean;
-  /** Whether it ends with 7 if a question is open. */
+  /** Whether the watch ends with exit code 7 if a question is open. */
   readonly exitOnQuestion?: boolean;
   readonly output: Output;
-  /** Its delegates too. */
+  /** Whether delegates are shown too. */
   readonly children?: boolean;
-  /** Lines for after the outcome; default: how to get the files, and how to continue. */
+  /** Lines to print after the outcome; default: how to get the files, and how to continue. */
   readonly closing?: (end: FollowEnd) => Promise<readonly string[]>;
 }
 

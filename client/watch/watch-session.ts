@@ -32,7 +32,7 @@ export async function watchSession(watch: Watch): Promise<ExitCode> {
     })) {
       switch (item.kind) {
         case "event":
-          // The outcome is the last line.
+          // The outcome must be the last line.
           if (item.event.type === "session:ended") await children?.ended();
           show.event(item.event, item.live);
           questions.event(item.event);
@@ -98,7 +98,7 @@ async function showEnd(
   });
 }
 
-/** Nothing if the database does not have the table yet. */
+/** Treats a missing table in a new database as no delivery. */
 const deliveryIn = async ({ store }: Services, sessionId: string) =>
   deliveryOf((await unlessTableMissing(() => listPublications(store.db, sessionId))) ?? []);
 
@@ -118,7 +118,7 @@ function detachedText(sessionId: string): string {
   ].join("\n");
 }
 
-/** Open questions, by the events so far. */
+/** The questions that are open according to the events so far. */
 class OpenQuestions {
   readonly #open = new Set<string>();
 

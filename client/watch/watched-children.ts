@@ -9,7 +9,7 @@ import type { Show, Watch } from "./show.ts";
 
 type Options = Pick<Watch, "services" | "sessionId" | "json" | "output">;
 
-/** Time for the remaining events at the parent's end. */
+/** Time to wait for the delegates' remaining events when the parent ends. */
 const LAST_WORDS_MS = 3_000;
 
 export class WatchedChildren {
@@ -23,14 +23,14 @@ export class WatchedChildren {
     this.#show = show;
   }
 
-  /** To be called with each event of the parent. */
+  /** Call with each event of the parent. */
   follow({ type, data }: SessionEvent): void {
     if (type !== "delegate:started") return;
     const { childId } = data as SessionEvent<"delegate:started">["data"];
     if (!this.#followed.has(childId)) this.#followed.set(childId, this.#followChild(childId));
   }
 
-  /** They have ended before their parent, and are read a moment later; one that a person resumed continues. */
+  /** Waits briefly for the last events: delegates end before their parent, but one that a person resumed continues. */
   async ended(): Promise<void> {
     await Promise.race([
       Promise.all(this.#followed.values()),
@@ -57,7 +57,7 @@ export class WatchedChildren {
     }
   }
 
-  /** Whole lines, each with its call: pieces of several answers would mix. */
+  /** Prints whole lines, each labelled with its call: otherwise, pieces of several answers would mix. */
   #lines(childId: string): (event: SessionEvent) => void {
     const { output, sessionId } = this.#options;
     const name = output.style("dim", `${childId.slice(sessionId.length + 1)} │ `);

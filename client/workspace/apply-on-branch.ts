@@ -1,6 +1,6 @@
 /**
- * Puts a patch on a new branch of a person's checkout. It is checked first: if it does not fit, or would touch
- * uncommitted changes, nothing is changed. No hook runs, because an agent wrote the change.
+ * Applies a patch on a new branch of a person's checkout. The patch is checked first: if it does not apply, or would
+ * touch uncommitted changes, nothing is changed. No hook runs, because an agent wrote the change.
  */
 import { execFile } from "node:child_process";
 import { notPossible } from "../console/errors.ts";
@@ -15,7 +15,7 @@ interface Ended {
 
 /**
  * @param folder of the checkout: the patch's paths are relative to it
- * @returns whether it could be committed; else it is staged
+ * @returns whether the change could be committed; otherwise it is staged
  * @throws ClientError (impossible)
  */
 export async function applyOnBranch(

@@ -2,12 +2,12 @@
 import { createHash } from "node:crypto";
 import { deflateSync } from "node:zlib";
 
-/** Git's alphabet. Source: base85.c. */
+/** Git's base-85 alphabet. Source: base85.c. */
 const ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~";
 const BYTES_PER_LINE = 52;
 const NO_BLOB = "0".repeat(40);
 
-/** The `index` line's two names, which `git apply` compares with the current file; undefined = no file. */
+/** The two blob names of the `index` line. `git apply` compares them with the current file; undefined = no file. */
 export function blobNames(before: Buffer | undefined, after: Buffer | undefined): string {
   return `${blobName(before)}..${blobName(after)}`;
 }
@@ -30,7 +30,7 @@ function literal(bytes: Buffer): string {
   return lines.join("");
 }
 
-/** Its first letter is the number of bytes: A–Z for 1–26, a–z for 27–52. Four bytes become five letters. */
+/** A line's first letter is its number of bytes: A–Z for 1–26, a–z for 27–52. Four bytes become five letters. */
 function line(bytes: Buffer): string {
   const count = bytes.length;
   let text = String.fromCharCode(count <= 26 ? 64 + count : 70 + count);

@@ -1,6 +1,6 @@
 /**
  * A repository's configuration reduced to settings that can neither run a program nor hold a credential. Pure.
- * It is an allow-list: what Git learns to read tomorrow is left out too.
+ * It is an allow-list, so settings of future Git versions are left out too.
  */
 
 export interface SafeConfig {
@@ -17,7 +17,7 @@ interface Setting {
   readonly value: string;
 }
 
-/** The value to write, or undefined if it is left out. */
+/** Returns the value to write, or undefined if the setting is left out. */
 type Rule = (value: string) => string | undefined;
 
 const matching =
@@ -41,7 +41,7 @@ const RULES: Readonly<Record<string, Rule>> = {
   "core.eol": matching(/^(lf|crlf|native)$/i),
   "extensions.objectformat": matching(/^sha(1|256)$/),
   "extensions.refstorage": matching(/^(files|reftable)$/),
-  // Set in each sandbox, for files that can be saved.
+  // Set in each sandbox, so that pack files stay small enough to save.
   "pack.packsizelimit": matching(/^\d{1,9}[kmg]?$/i),
   "user.name": onOneLine,
   "user.email": onOneLine,
@@ -81,10 +81,10 @@ function nameOf({ section, subsection, key }: Setting): string {
   return [section, ...(subsection === undefined ? [] : [safeRemoteUrl(subsection) ?? "…"]), key].join(".");
 }
 
-/** Anything else, such as `ext::` or an unknown scheme, makes Git run a program of that name. */
+/** For other schemes, such as `ext::` or an unknown one, Git runs a program of that name. */
 const SCHEMES = ["https:", "http:", "ssh:", "git:", "git+ssh:", "ssh+git:", "ftp:", "ftps:", "file:"];
 
-/** An address without credentials; undefined if Git would run a program of its choice for it. */
+/** The address without credentials; undefined if the address could make Git run a program. */
 export function safeRemoteUrl(value: string): string | undefined {
   if (value === "" || value.startsWith("-") || /[\p{Cc}\p{Cf}]/u.test(value) || value.length > 2_000) return;
   if (/^[\w+.-]+::/.test(value)) return;
@@ -100,7 +100,7 @@ export function safeRemoteUrl(value: string): string | undefined {
     if (url.password === "" && url.search === "" && url.hash === "" && (isSsh || url.username === ""))
       return value;
     url.password = "";
-    // Ssh needs the name, which is not a secret; over HTTP a token may be in its place, or in the query.
+    // SSH needs the user name, which is not a secret. With HTTP, the name or the query may be a token.
     if (!isSsh) url.username = "";
     url.search = "";
     url.hash = "";
@@ -110,7 +110,7 @@ export function safeRemoteUrl(value: string): string | undefined {
   }
 }
 
-/** The settings of a text in Git's format. Unreadable lines are skipped: only known settings are written again. */
+/** Parses settings in Git's format. Unreadable lines are skipped: only known settings are written again. */
 function* parse(text: string): Generator<Setting> {
   let section = "";
   let subsection: string | undefined;

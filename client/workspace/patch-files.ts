@@ -1,14 +1,14 @@
-/** A patch by its files, with the lines added to and removed from each. Pure. */
+/** Splits a patch by file, and counts the lines added to and removed from each. Pure. */
 
 export interface PatchFile {
   readonly path: string;
-  /** Lines; null for a binary file. */
+  /** Number of lines; null for a binary file. */
   readonly added: number | null;
   readonly removed: number | null;
   readonly text: string;
 }
 
-/** Lines of a file's own text begin with a sign, so that only a header begins with `diff --git`. */
+/** Content lines begin with a space, `+` or `-`, so only a header begins with `diff --git`. */
 export function patchFiles(patch: string): PatchFile[] {
   return patch
     .split(/^(?=diff --git )/m)

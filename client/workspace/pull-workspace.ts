@@ -1,4 +1,4 @@
-/** A session's files, as last saved: written to the person's disk with notes on omissions, or compared with its initial ones. */
+/** Writes a session's last saved files to disk, with notes on omissions, or compares them with the initial files. */
 import { join } from "node:path";
 import { readWorkspace } from "../../activities/store/checkpoints.ts";
 import type { Store } from "../../activities/store/db.ts";
@@ -22,7 +22,7 @@ export async function pullWorkspace(
   return files === undefined ? undefined : writeWorkspace(files, folder, options);
 }
 
-/** The person's notes on a pull, a line each; `again` is the command that writes repositories unchanged. */
+/** Notes on a pull for the person, one per line. `again` is the command that writes repositories unchanged. */
 export function pullNotes(written: Written, folder: string, again: string): string[] {
   const { skipped, unsafe, untouched } = written;
   return present(

@@ -1,7 +1,7 @@
 /**
  * Repositories inside a workspace as a clone would have them: history, branches and index, a safe configuration, no
- * hooks. A repository is more than data: `git status`, which a prompt or an editor runs unasked, starts the programs that
- * its configuration names. So nothing in it crosses between a sandbox and a person's disk but what is known to be data.
+ * hooks. A repository is more than data: `git status`, which a prompt or an editor runs unasked, starts programs that the
+ * configuration names. So only files that are known to be data are copied between a sandbox and a person's disk.
  * Pure.
  */
 import type { WorkspaceFile } from "../../activities/store/workspace-pack.ts";
@@ -9,24 +9,24 @@ import { safeGitConfig } from "./git-config.ts";
 
 export interface SafeFiles {
   readonly files: readonly WorkspaceFile[];
-  /** Omissions, a name each: a path, or `core.fsmonitor in .git/config`. Sample hooks are not listed. */
+  /** Names of omissions: a path, or a setting such as `core.fsmonitor in .git/config`. Sample hooks are not listed. */
   readonly leftOut: readonly string[];
 }
 
 export interface SafeOptions {
   /**
-   * Whether folders that are repositories without being called `.git` stay so. On a person's disk they must not: Git
-   * takes any folder with a `HEAD` as one, and reads the configuration next to it.
+   * Whether repositories in folders that are not called `.git` are kept. On a person's disk they must not be: Git treats
+   * any folder with a `HEAD` as a repository, and reads the configuration next to it.
    */
   readonly bareRepositories: boolean;
 }
 
-/** Files that Git recreates by itself, and the sample hooks that it puts into every repository. */
+/** Omissions that are not listed: files that Git recreates, and the sample hooks that it adds to every repository. */
 const NOT_WORTH_A_WORD = /\.git\/(.*\/)?(hooks\/[^/]+\.sample|FETCH_HEAD|AUTO_MERGE|gc\.log|[^/]+\.lock)$/;
 
 type Verdict = "data" | "config" | "out";
 
-/** A larger file is not a configuration or a `HEAD`. */
+/** Larger files are not treated as a configuration or a `HEAD`. */
 const MAX_TEXT_BYTES = 1024 * 1024;
 
 export function withSafeRepositories(all: readonly WorkspaceFile[], options: SafeOptions): SafeFiles {
@@ -53,7 +53,7 @@ function judge(
   const parts = file.path.split("/");
   const at = parts.findIndex(isGitName);
   if (at < 0) return judgeOutside(file, parts, byPath, bareRepositories);
-  // Another spelling is the same folder on some file systems.
+  // On some file systems, another spelling of `.git` is the same folder.
   if (parts[at] !== ".git" || file.kind === "link") return "out";
   const inside = parts.slice(at + 1);
   if (inside.length === 0) return file.kind === "folder" || leadsToModule(file, byPath) ? "data" : "out";
@@ -67,7 +67,7 @@ const DATA_FILES =
 const DATA_FOLDERS =
   /^(refs(\/.*)?|logs(\/refs(\/.*)?)?|info|objects(\/([0-9a-f]{2}|pack|info|info\/commit-graphs))?|reftable|modules(\/.*)?|lfs(\/objects(\/[0-9a-f]{2}){0,2})?)$/;
 
-/** @param hasHead whether a folder of the repository is one itself, such as `modules/lib` */
+/** @param hasHead whether a folder in the repository is a repository itself, such as `modules/lib` */
 function judgeInside(
   file: WorkspaceFile,
   parts: readonly string[],
@@ -91,20 +91,20 @@ function judgeInside(
   return DATA_FILES.test(path) ? "data" : "out";
 }
 
-/** How many of the parts name a submodule's own repository; 0 if none of its folders has a `HEAD`. */
+/** The number of leading parts that name a submodule's repository; 0 if none of the folders has a `HEAD`. */
 function moduleDepth(parts: readonly string[], hasHead: (folder: string) => boolean): number {
   for (let depth = 2; depth <= parts.length; depth += 1)
     if (hasHead(parts.slice(0, depth).join("/"))) return depth;
   return 0;
 }
 
-/** `HEAD` below `refs/` and their logs is known only as a remote's. */
+/** Below `refs/` and its logs, only a remote has a `HEAD`. */
 const isStrayHead = (parts: readonly string[]) =>
   parts.length > 2 &&
   folded(parts.at(-1) ?? "") === "head" &&
   !/^(logs\/)?refs\/remotes\/[^/]+\/HEAD$/.test(parts.join("/"));
 
-/** A `.git` file as submodules have it: it may name nothing but a submodule's repository that goes along. */
+/** Whether a `.git` file is that of a submodule: it must name a submodule's repository that is copied too. */
 function leadsToModule(file: WorkspaceFile, byPath: ReadonlyMap<string, WorkspaceFile>): boolean {
   if (file.kind !== "file" || file.bytes.byteLength > 4_096) return false;
   const target = /^gitdir: ([^/\\\p{Cc}][^\\\p{Cc}]*)\n?$/u.exec(textOf(file.bytes))?.[1];
@@ -120,7 +120,7 @@ function leadsToModule(file: WorkspaceFile, byPath: ReadonlyMap<string, Workspac
   return at >= 0 && parts[at + 1] === "modules" && parts.length > at + 2 && head?.kind === "file";
 }
 
-/** Other systems' repositories, whose configuration is as dangerous. */
+/** Configuration files of other version control systems, which are just as dangerous. */
 const OTHER_CONFIGS =
   /(^|\/)(\.hg\/(hgrc[^/]*|sharedpath)|\.jj\/(workspace-config\.toml|repo|repo\/[^/]*config[^/]*))$/;
 
@@ -141,12 +141,12 @@ function judgeOutside(
   return OTHER_CONFIGS.test(parts.slice(-3).map(folded).join("/")) ? "out" : "data";
 }
 
-/** Whether a name leads to `.git` on any file system: Linux', macOS' and Windows'. Source: Git's verify_path. */
+/** Whether a name refers to `.git` on a file system of Linux, macOS or Windows. Source: Git's verify_path. */
 export function isGitName(name: string): boolean {
   return name.split("\\").some((part) => /^(\.git|git~\d+)$/.test(folded(part)));
 }
 
-/** Case, ignorable characters, trailing dots and streams, which some file systems ignore. */
+/** Removes what some file systems ignore: case, ignorable characters, trailing dots and streams. */
 function folded(name: string): string {
   // A fast path for most names, since every part of every path is checked.
   if (/^[\w-]*$/.test(name)) return name.toLowerCase();
@@ -158,11 +158,11 @@ function folded(name: string): string {
     .replace(/[. ]+$/, "");
 }
 
-/** The beginning of a `HEAD`, by which Git decides whether a folder is a repository. */
+/** Whether the file begins like a `HEAD`, by which Git recognises a repository. */
 export const mayBeHead = (bytes: Uint8Array) =>
   /^\s*(ref:|[0-9a-f]{40})/i.test(textOf(bytes.subarray(0, 256)));
 
-/** The whole content of a `HEAD` or of a reference. */
+/** Whether the whole content is that of a `HEAD` or a reference. */
 function isHead(bytes: Uint8Array): boolean {
   return (
     bytes.byteLength <= 4_096 &&
@@ -170,14 +170,14 @@ function isHead(bytes: Uint8Array): boolean {
   );
 }
 
-/** Lines of two hashes each. Its first line decides: as a configuration or a program it would be refused there. */
+/** A log's lines begin with two hashes. The first line suffices: no configuration or program can begin like that. */
 function isLog(bytes: Uint8Array): boolean {
   return bytes.byteLength === 0 || /^[0-9a-f]{40,64} [0-9a-f]{40,64} /.test(textOf(bytes.subarray(0, 200)));
 }
 
 const inRepository = (path: string) => path.split("/").includes(".git");
 
-/** Nothing in a repository needs to be executable; older versions of Git logged the address of a clone. */
+/** Removes execute permissions, and the addresses of clones, which older versions of Git logged. */
 function asData(file: WorkspaceFile): WorkspaceFile {
   if (file.kind !== "file") return file;
   const data = { ...file, mode: file.mode & 0o666 };

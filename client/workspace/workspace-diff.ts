@@ -5,7 +5,7 @@ import { bytesOfText } from "../../activities/store/path-text.ts";
 import type { WorkspaceFile } from "../../activities/store/workspace-pack.ts";
 import { binaryPatch, blobNames } from "./git-binary-patch.ts";
 
-/** A file whose comparison would take longer is shown as replaced. */
+/** If comparing a file takes longer, it is shown as replaced. */
 const DIFF_TIMEOUT_MS = 2_000;
 
 export interface WorkspaceDiff {
@@ -44,7 +44,7 @@ export function diffWorkspaces(
   return { patch: pieces.join(""), changed: pieces.length };
 }
 
-/** A file that becomes a link, or a link a file, is one removed and one added: Git refuses it as a change of mode. */
+/** If a file becomes a link or a link a file, the patch removes one and adds the other: Git refuses a change of mode. */
 function diffPath(
   path: string,
   before: Content | undefined,
@@ -83,7 +83,7 @@ function diffFile(
   return `${head.join("\n")}\n--- ${ended(from)}\n+++ ${ended(to)}\n${hunksOf(oldBytes.toString("utf8"), newBytes.toString("utf8"))}`;
 }
 
-/** A tab ends a name that has spaces. */
+/** A tab marks the end of a name with spaces. */
 const ended = (name: string) => (name.includes(" ") ? `${name}\t` : name);
 
 function hunksOf(before: string, after: string): string {
@@ -91,7 +91,7 @@ function hunksOf(before: string, after: string): string {
   const hunks = patch?.hunks ?? [replacedWhole(before, after)];
   return hunks
     .map(({ oldStart, oldLines, newStart, newLines, lines }) => {
-      // A side without lines counts from the line before it.
+      // A side without lines is numbered by the line before it.
       const old =
         oldLines === 0 ? Math.max(0, oldStart - (oldStart > 0 && before === "" ? oldStart : 0)) : oldStart;
       const fresh = newLines === 0 && after === "" ? 0 : newStart;

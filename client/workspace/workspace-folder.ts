@@ -1,4 +1,4 @@
-/** A folder of the person's machine as the session's first workspace. */
+/** Reads a folder of the person's machine as the session's initial workspace. */
 import { lstatSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { lstat, readdir } from "node:fs/promises";
 import { join, resolve } from "node:path";
@@ -11,19 +11,19 @@ import { withSafeRepositories } from "./safe-repositories.ts";
 /** Source: MAX_PACK_BYTES of the checkpoints. */
 const MAX_WORKSPACE_BYTES = 256 * 1024 * 1024;
 const MAX_FILES = 200_000;
-/** Useless in the sandbox: rebuilt there, or our own. `.git` is included: agents read its history. */
+/** Not needed in the sandbox: rebuilt there, or our own data. `.git` is included, because agents read its history. */
 const ALWAYS_OUT = ["node_modules", ".longhaul"];
 
 export interface FolderContent {
   readonly files: readonly WorkspaceFile[];
   readonly bytes: number;
-  /** Notes for the person, a line each. */
+  /** Notes for the person, one per line. */
   readonly notes: readonly string[];
 }
 
 /**
- * The folder's files, `.gitignore` files (nested ones too) respected; `node_modules` and `.longhaul` always stay out.
- * Repositories go in as a clone has them: their configuration may hold tokens, in addresses and in headers.
+ * The folder's files, except those ignored by `.gitignore` files (also nested ones), `node_modules` and `.longhaul`.
+ * Repositories are included as a clone would have them: their configuration may hold tokens in addresses and headers.
  * @throws ClientError (usage) if it is not a folder, cannot be read or is larger than 256 MB
  */
 export async function readFolder(folder: string): Promise<FolderContent> {
@@ -50,7 +50,7 @@ export async function readFolder(folder: string): Promise<FolderContent> {
   };
 }
 
-/** Names under which secrets are usually stored; templates of such files have none. */
+/** Names of files that usually contain secrets; templates of such files do not. */
 const SECRET_FILES =
   /(^|\/)(\.env(\.[^/]+)?|\.envrc|\.netrc|\.pypirc|\.git-credentials|\.htpasswd|id_(rsa|dsa|ecdsa|ed25519))$/;
 const TEMPLATES = /\.(example|sample|template|dist|defaults?)$/;
@@ -86,7 +86,7 @@ interface Content {
   bytes: number;
 }
 
-/** Synchronous: 50,000 files took twice as long with a promise for each. */
+/** Synchronous: 50,000 files took twice as long with a promise per file. */
 function addFolder(content: Content, folder: string, outer: readonly Rules[]): void {
   const { root, files } = content;
   const entries = readdirSync(join(root, folder), { withFileTypes: true });

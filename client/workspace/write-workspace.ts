@@ -1,4 +1,4 @@
-/** A workspace's files written to the person's own disk: nothing leaves the folder, and nothing written there runs unasked. */
+/** Writes a workspace's files to the person's disk: nothing lands outside the folder, and nothing written runs unasked. */
 import {
   lstat,
   mkdir,
@@ -20,9 +20,9 @@ export interface Written {
   readonly files: number;
   /** Links that lead out of the folder, and names that this disk does not support. */
   readonly skipped: readonly string[];
-  /** Of repositories: what could run programs or lead elsewhere, such as `core.fsmonitor in .git/config`. */
+  /** Omitted parts of repositories that could run programs or lead elsewhere, such as `core.fsmonitor in .git/config`. */
   readonly unsafe: readonly string[];
-  /** Repositories that were in the folder before, relative to it: the session's files for them were not written. */
+  /** Paths of repositories that already existed in the folder: the session's files for them were not written. */
   readonly untouched: readonly string[];
 }
 
@@ -34,9 +34,9 @@ export interface WriteOptions {
   readonly git?: boolean;
 }
 
-/** Most systems allow 4,096 bytes, some of which the names of temporary files need. */
+/** Most systems allow 4,096 bytes; some are reserved for the names of temporary files. */
 const MAX_PATH_BYTES = 4_000;
-/** Files written side by side: Node's pool has four threads, and each file takes several calls one after the other. */
+/** Files written in parallel: Node's pool has four threads, and each file takes several sequential calls. */
 const AT_ONCE = 16;
 
 type Content = Exclude<WorkspaceFile, { kind: "folder" }>;
@@ -73,7 +73,7 @@ export async function writeWorkspace(
   return { files: await writeFiles(target, files), skipped, unsafe, untouched: [...untouched] };
 }
 
-/** Files that can be written to the folder: no link leads out of it, no two names become one. */
+/** Selects the files that can be written: no link leads out of the folder, and no two names become the same. */
 function writable(all: readonly WorkspaceFile[], target: string) {
   const files: WorkspaceFile[] = [];
   const skipped: string[] = [];
@@ -89,8 +89,8 @@ function writable(all: readonly WorkspaceFile[], target: string) {
 }
 
 /**
- * Whether a link leads to something in the folder, whatever other links are on its way: it goes up at its beginning
- * alone, if the path is made of real folders, and each link that it meets further down is such a one itself.
+ * Whether a link stays inside the folder, whatever other links it passes through. It may go up only at its beginning, where
+ * the path consists of real folders; every link further down satisfies the same condition.
  */
 export function staysInside(path: string, target: string): boolean {
   if (target === "" || target.startsWith("/") || (sep !== "/" && /[\\:]/.test(target))) return false;
@@ -112,7 +112,7 @@ async function replaceFolder(target: string, files: readonly WorkspaceFile[]): P
   return count;
 }
 
-/** Hooks next to a `HEAD` of the person's own would be taken for theirs. */
+/** Git would run hooks that are written next to a `HEAD` of the person's own repository. */
 async function refuseRepositoryData(target: string): Promise<void> {
   for (let at = target; ; at = dirname(at)) {
     if (isGitName(basename(at)) || (await hasHead(at))) {
@@ -125,7 +125,7 @@ async function refuseRepositoryData(target: string): Promise<void> {
   }
 }
 
-/** Repositories at the target: of a `.git` the folder or file, of others the folder that has the `HEAD`. */
+/** Repositories at the target: the `.git` folder or file, else the folder that contains the `HEAD`. */
 async function repositoriesAt(target: string, folders: ReadonlySet<string>): Promise<Set<string>> {
   const found = new Set<string>();
   for (const folder of folders) {
@@ -182,7 +182,7 @@ async function refuseLinks(target: string, folders: ReadonlySet<string>): Promis
   }
 }
 
-/** Existing files with the same content are not an obstacle: a second pull of the same state does no harm. */
+/** Existing files with the same content are accepted, so the same state can be pulled twice. */
 async function refuseOverwriting(target: string, files: readonly WorkspaceFile[]): Promise<void> {
   for (const file of files) {
     if (file.kind === "folder") continue;
@@ -209,7 +209,7 @@ async function writeFiles(target: string, files: readonly WorkspaceFile[]): Prom
   const others = contents.filter((file) => file.kind === "file");
   for (let at = 0; at < others.length; at += AT_ONCE)
     await Promise.all(others.slice(at, at + AT_ONCE).map((file) => writeOne(target, file)));
-  // Links are written last: until then no path can lead through one.
+  // Links are written last, so that no path leads through one before.
   for (const link of links) await writeOne(target, link);
   return contents.length;
 }
