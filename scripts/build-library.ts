@@ -12,6 +12,6 @@ const { status } = spawnSync(process.execPath, [compiler, "-p", at("tsconfig.lib
   stdio: "inherit",
 });
 if (status !== 0) process.exit(status ?? 1);
-// What is read at run time next to the sources.
+// Files that the sources read at run time.
 for (const path of ["package.json", "activities/store/migrations", "activities/sandbox/agent"])
   cpSync(at(path), at(`dist/${path}`), { recursive: true, filter: (from) => !from.endsWith(".ts") });

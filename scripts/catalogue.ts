@@ -15,7 +15,7 @@ import { efforts } from "../activities/config/model-target.ts";
 const own = fileURLToPath(new URL("../activities/config/catalogue/models.json", import.meta.url));
 const supplementFile = new URL("catalogue-supplement.yaml", import.meta.url);
 
-/** Those that Longhaul has built in and that have a list; Azure's names are OpenAI's. */
+/** Built-in providers that the data lists; Azure uses OpenAI's names. */
 const PROVIDERS = ["openai", "anthropic", "google", "deepseek", "groq", "mistral", "openrouter"];
 /** Of some 340 models behind the router, those of the makers that people take for coding. */
 const ROUTED =
@@ -72,7 +72,7 @@ type Known = { readonly [name in keyof CatalogueModel]?: CatalogueModel[name] | 
 
 /** A product of two floats may miss the decimal figure by a hair. */
 const exact = (usd: number) => Number(usd.toFixed(6));
-/** If a list gives the whole window as the longest answer. Source: ours. */
+/** Used if a list gives the whole window as the longest answer. Source: ours. */
 const MAX_ANSWER_SHARE = 0.25;
 
 function rateOf(cost: z.infer<typeof rate>) {
@@ -183,7 +183,7 @@ const catalogue = catalogueSchema.parse({
   publicData: date,
   models: Object.fromEntries(Object.entries(models).toSorted(([a], [b]) => a.localeCompare(b, "en"))),
 });
-// One line a model: a difference is then read model by model.
+// One line per model, so that a diff shows changes model by model.
 const lines = Object.entries(catalogue.models).map(
   ([id, model]) => `    ${JSON.stringify(id)}: ${JSON.stringify(model)}`,
 );

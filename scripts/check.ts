@@ -10,7 +10,7 @@ interface Step {
   readonly command: readonly [string, ...string[]];
 }
 
-/** The workflow and pure folders are compiled without Node's types: what they must not use does not even exist there. */
+/** The workflow and pure folders are compiled without Node's types, so using Node there is a type error. */
 const steps = {
   types: { name: "types", command: ["tsc", "-p", "."] },
   workflow: { name: "types of the workflow and pure folders", command: ["tsc", "-p", "workflows"] },
@@ -36,7 +36,7 @@ function run({ name, command: [program, ...args] }: Step): Promise<boolean> {
   });
 }
 
-// Two at a time is what two cores take.
+// Two at a time, for two cores.
 const results = [
   ...(await Promise.all([run(steps.types), run(steps.format)])),
   ...(await Promise.all([run(steps.workflow), run(steps.lint)])),

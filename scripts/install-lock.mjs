@@ -43,7 +43,7 @@ function take(file) {
   }
 }
 
-/** A line for the lock: a number alone may belong to another process by the time it is read. */
+/** A line for the lock. It includes the start time, because another process may reuse the id before it is read. */
 function markOf(pid) {
   return `${pid} ${birthOf(pid) ?? "gone"}\n`;
 }

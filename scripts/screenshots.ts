@@ -107,7 +107,7 @@ async function takePictures(): Promise<void> {
   const workflow = new Client({ connection }).workflow.getHandle(SESSION);
   const end = () => workflow.terminate("its pictures are taken").catch(() => undefined);
   closers.add(() => connection.close(), end);
-  // One that an earlier try has left.
+  // Ends a session that an earlier attempt has left.
   await end();
   const spawnLonghaul = (...words: string[]) =>
     spawn(process.execPath, clientArgs(words), {
