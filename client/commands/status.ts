@@ -76,7 +76,7 @@ function turnRow({ priority, tenant }: SessionStatusDocument): Row | false {
   return said.length > 0 && ["turn", said.join(", ")];
 }
 
-/** Less than a cent in ten thousand is noise. */
+/** Omitted below $0.0001, which is noise. */
 function estimatedPart(usd: number): string {
   return usd < 0.000_1 ? "" : ` (${dollars(usd)} of it estimated: requests without a bill)`;
 }

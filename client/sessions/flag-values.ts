@@ -3,7 +3,7 @@ import { InvalidArgumentError } from "commander";
 import type { z } from "zod";
 import { branchName } from "../../activities/config/git-settings.ts";
 
-/** Of an integer column of Postgres. */
+/** Maximum of an integer column in Postgres. */
 const MAX_INTEGER = 2 ** 31 - 1;
 
 export function positiveInteger(text: string): number {
@@ -58,7 +58,7 @@ export function parseBranch(text: string): string {
 }
 
 const UNITS_MS = { d: 86_400_000, h: 3_600_000, m: 60_000, s: 1_000 } as const;
-/** As `limits.deadline` has it. */
+/** The minimum of `limits.deadline`. */
 const MIN_MS = 10_000;
 
 /** A span such as `90m` or `1h30m`, or a moment in ISO form. @returns ms from `nowMs` on */

@@ -23,7 +23,7 @@ export function cleanAttachment(file: Attachment, clean: (text: string) => strin
   return { bytes: file.bytes, mediaType: name(file.mediaType), filename: name(file.filename) };
 }
 
-/** Notes for the person before a model that accepts no such files is asked: a line each. */
+/** Notes for the person, one per line, about files that the model does not accept. */
 export function notShown(
   attachments: readonly Attachment[],
   { model, input }: { readonly model: string; readonly input: readonly string[] },
@@ -67,7 +67,7 @@ function requireSize(called: string, size: number): void {
 /** @param called its name in an error. @throws ClientError (usage) for content that is not an image or PDF, or larger than 8 MiB */
 export function attachmentOf(filename: string, bytes: Uint8Array, called = filename): Attachment {
   requireSize(called, bytes.length);
-  // The provider would refuse the whole request for it.
+  // The provider would refuse the whole request because of this file.
   const mediaType = imageTypeOf(bytes) ?? (isPdf(bytes) ? "application/pdf" : undefined);
   if (mediaType === undefined)
     throw usageError(`${called} is not a PNG, JPEG, GIF, WebP or PDF by its content.`);

@@ -56,7 +56,7 @@ export async function retrySession(services: Services, row: SessionRow, retry: R
   const { point } = found;
   await recordAction(services, row, "retry");
   await awaitSaves(store.db, row.id);
-  // Saves what the ended runs have not stored themselves, before the new run can ask for it.
+  // Messages that the ended runs have not stored are stored before the new run can ask for them.
   const unkept = () => sessionRuns.unkept(row.id, { inCharge: row.runId ?? undefined, ending: newest });
   await parkGuidance(store.db, row.id, await unkept());
   if (retry.dropMessages) await dropSaidAfter(store.db, row.id, point.at);

@@ -95,14 +95,14 @@ function chosen(
   question: string | undefined,
 ): ListedQuestion {
   const named = open.filter((each) => question === undefined || each.id === question);
-  // Sessions that this one started count their steps themselves: its own question is meant.
+  // Delegates number their steps separately, so ids may coincide: then this session's own question is meant.
   const [only] =
     named.length > 1 && question !== undefined ? named.filter(({ session }) => session === id) : named;
   if (only !== undefined && (named.length === 1 || question !== undefined)) return only;
   if (named.length > 1)
     throw notPossible(
       `${named.length} questions of ${id} are open: ${named.map((each) => nameOf(each, id)).join(", ")}.`,
-      // Delegates count their steps themselves, so that each is asked for its own.
+      // Delegates number their steps separately, so the hint names the session that asked.
       `Say which one: longhaul answer ${named[0]?.session ?? id} ${named[0]?.id ?? "QUESTION"} …`,
     );
   const before = all.findLast((each) => question === undefined || each.id === question);

@@ -85,7 +85,7 @@ export async function sendGuidance(services: Services, row: SessionRow, given: N
     reply = await withTimeout(
       client.workflow.executeUpdateWithStart(sendGuidanceUpdate, {
         args: [guidance],
-        // The update's own id: under an earlier one Temporal would repeat that one's answer.
+        // A new id for each update: for a known one, Temporal would repeat the earlier answer.
         updateId: `say-${id}-${randomUUID()}`,
         startWorkflowOperation: new WithStartWorkflowOperation(WORKFLOW_TYPE, start),
       }),
@@ -93,7 +93,7 @@ export async function sendGuidance(services: Services, row: SessionRow, given: N
     );
   } catch (error) {
     if (error instanceof WorkflowUpdateFailedError) throw refused(row.id, error);
-    // No worker answered, or the run has just closed. Its id makes it count once however often it is sent.
+    // No worker answered, or the run has just closed. The message's id ensures that it is delivered only once.
     await client.workflow.signalWithStart(WORKFLOW_TYPE, {
       ...start,
       signal: guidanceSignal,

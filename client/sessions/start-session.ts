@@ -121,7 +121,7 @@ async function withTables<T>(services: Services, work: () => Promise<T>): Promis
 async function isOver(services: Services, client: Client, start: Start): Promise<boolean> {
   const id = start.id ?? "";
   const row = await findSession(services.store.db, id);
-  // Used, and invisible: its workflow belongs to another person.
+  // The id is used but not visible: its session belongs to another person.
   if (row === undefined)
     throw notPossible(`The id ${id} belongs to another person's session.`, "Choose another --id.");
   if (row.task !== start.task) {
@@ -144,7 +144,7 @@ export const hasEnded = (row: Pick<SessionRow, "status">) =>
   row.status !== "active" && row.status !== "waiting";
 
 async function isClosed(client: Client, id: string): Promise<boolean> {
-  // Stored, but its client ended before it could start the workflow: it is started now.
+  // If the client ended after storing the session but before starting its workflow, the workflow is started now.
   const run = await unlessGone(() => client.workflow.getHandle(id).describe());
   return run !== undefined && run.status.name !== "RUNNING";
 }

@@ -109,7 +109,7 @@ interface SessionGitStatus {
   readonly pullRequest: string | null;
 }
 
-/** What is known of a session besides its row; undefined where it is not known. */
+/** What is known about a session besides its row; undefined if unknown. */
 interface Known {
   readonly figures: SessionFigures | undefined;
   readonly size?: NextInputEstimate | undefined;
@@ -192,7 +192,7 @@ function settingsShown(config: KnownConfig) {
   };
 }
 
-/** Nothing while a new run has resumed it, although its row still has the previous run's end. */
+/** No end while a new run has resumed the session, although its row still has the previous run's end. */
 function endOf(row: SessionRow, run: RunDescription | undefined) {
   if (isResumed(row, run)) return { result: null, output: null, endedAt: null };
   return {

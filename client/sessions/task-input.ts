@@ -7,8 +7,8 @@ import { usageError } from "../console/errors.ts";
 const MAX_TEXT_CHARS = 1_048_576;
 
 /**
- * How long stdin may keep silent before it counts as not meant for us: a shell's pipe is (its first words may take a
- * while), a socket is mostly what a parent process forgot to close.
+ * How long stdin may stay silent before it is ignored. A shell's pipe is meant as input, but its first bytes may take a
+ * while; a socket is mostly one that a parent process forgot to close.
  */
 const PIPE_SILENCE_MS = 5_000;
 const SOCKET_SILENCE_MS = 300;

@@ -14,8 +14,8 @@ export const SESSION = "session: its id, the beginning of it, or @last";
 const say = (line: string) => void process.stderr.write(`${line}\n`);
 
 /**
- * Opens the services for as long as `use` takes. This installation's own are brought back if they were ended, by
- * `longhaul down` or with the machine.
+ * Opens the services while `use` runs. This installation's own services are restarted if `longhaul down` or a shutdown of
+ * the machine ended them.
  * @throws ServiceMissing
  */
 export async function withServices<T>(
