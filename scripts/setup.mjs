@@ -30,7 +30,7 @@ async function install() {
   if (isInstalled()) return;
   const lock = join(project, ".longhaul", "install.lock");
   await oneAtATime(lock, say, async (started) => {
-    // The command that we waited for has done it.
+    // The command that we waited for may have installed them.
     if (!isInstalled()) await installPackages(started);
   }).catch((error) => fail(`The packages cannot be installed: ${error.message}. Nothing was started.`, 4));
 }
@@ -52,7 +52,7 @@ async function installPackages(started) {
   say(`  done in ${Math.round((Date.now() - began) / 1_000)} s`);
 }
 
-/** Anything that changes what an installation holds. */
+/** Covers everything that changes the content of an installation. */
 function fingerprint() {
   const hash = createHash("sha256").update(`${process.platform} ${process.arch}`);
   for (const name of ["package-lock.json", "package.json"]) hash.update(readFileSync(join(project, name)));
@@ -106,7 +106,7 @@ async function runNpm(args, started) {
   }
 }
 
-/** Packages' install scripts see what npm sees: a registry's token has to be there, the model's key has not. */
+/** Packages' install scripts see npm's environment, which needs a registry's token but not the model's key. */
 function withoutOurKeys() {
   const ours = /^(OPENAI_|DATABASE_|TEMPORAL_|LONGHAUL_|OTEL_|PGPASS)|_API_KEY$/;
   return Object.fromEntries(Object.entries(process.env).filter(([name]) => !ours.test(name)));
