@@ -55,7 +55,7 @@ export interface Failure {
   };
 }
 
-/** The message of the command of the same name; an unexpected error without its details. */
+/** The same message as the command's; an unexpected error is reported without its details. */
 export function failureOf(error: unknown): Failure {
   const known = error instanceof ClientError ? error : missingServiceOf(error);
   if (known === undefined)

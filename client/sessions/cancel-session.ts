@@ -43,7 +43,7 @@ export async function cancelSession(
         if (asked === undefined) await recordAction(services, row, "cancel");
         if (await requestCancel(services, id, run)) asked = run.runId;
       }
-      // A run that continued as new: its successor is the one to end.
+      // If the run continued as new, its successor is the run to end.
       const followed = run?.status === "CONTINUED_AS_NEW" ? undefined : run?.runId;
       run = (await describeRun(temporal, id, followed)) ?? run;
       return isClosed();

@@ -10,7 +10,7 @@ export interface ContainerFlags {
   readonly workspaceDir?: string;
 }
 
-/** Flags that would change a container, or bring files to it. */
+/** Flags that would change a container, or copy files into it. */
 const EXCLUDED = ["workspace", "repo", "plan", "devcontainer", "network", "allowDomain"] as const;
 
 /** @throws ClientError (usage, missing) */

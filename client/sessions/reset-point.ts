@@ -6,7 +6,7 @@ import { readHistory, type History } from "../../worker/connect/read-history.ts"
 interface ResetPoint {
   readonly runId: string;
   readonly step: number;
-  /** Compactions by then; undefined if the run did not report it. */
+  /** Number of compactions by then; undefined if the run did not report it. */
   readonly round: number | undefined;
   /** The workflow task that requested the step, or its earlier failed attempt: the reset repeats it. */
   readonly taskFinishedEventId: Long;
@@ -80,7 +80,7 @@ function askedIn(events: readonly Event[], runId: string): ResetPoint[] {
 
 /** The workflow tasks of a history so far, each named by the event of its end. */
 class WorkflowTasks {
-  /** Per task, the attempt that failed before it, such as at a reset: messages sent in between came after the step's start. */
+  /** Per task, the attempt that failed before it, such as at a reset: later messages came after the step's start. */
   readonly #failedBefore = new Map<string, Long>();
   readonly #began = new Map<string, string>();
   #failed: Long | undefined;
@@ -103,7 +103,7 @@ class WorkflowTasks {
     return this.#failedBefore.get(String(task)) ?? task;
   }
 
-  /** ISO time; of an unknown task, that of the newest. */
+  /** ISO time at which a task began; for an unknown task, that of the newest one. */
   beganAt(task: Long): string {
     return this.#began.get(String(task)) ?? this.#startedAt;
   }

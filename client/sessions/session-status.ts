@@ -80,7 +80,7 @@ export async function readStatus(services: Services, row: SessionRow): Promise<S
   };
 }
 
-/** A session has a bounded number of them. */
+/** Limit of the query: a session has a bounded number of delegates. */
 const MAX_CHILDREN = 1_000;
 const ABOUT_CHARS = 60;
 

@@ -19,15 +19,15 @@ export interface SessionStatusDocument {
   readonly id: string;
   readonly workflowId: string;
   readonly runId: string | null;
-  /** Of that run, if its workers send traces. */
+  /** Trace of that run, if its workers send traces. */
   readonly traceId: string | null;
   readonly status: string;
   readonly task: string;
   /** Who started it; null if unknown. */
   readonly owner: string | null;
-  /** 1 to 5, 1 goes first; null: Temporal's usual, 3. */
+  /** 1 to 5, where 1 goes first; null: Temporal's default, 3. */
   readonly priority: number | null;
-  /** For whom it works; null if not given. */
+  /** The tenant that the session works for; null if not given. */
   readonly tenant: string | null;
   readonly step: number;
   readonly maxSteps: number | null;
@@ -74,7 +74,7 @@ export interface SessionStatusDocument {
   /** Null if the session works on no repository; `pushed` and `pullRequest` are null until there is one. */
   readonly git: SessionGitStatus | null;
   readonly delivery: DeliveryState;
-  /** Of a delegate: its parent, and the call as the ledger names it. */
+  /** For a delegate: its parent, and the call's key in the ledger. */
   readonly parent: { readonly id: string; readonly call: string } | null;
   /** Its delegates, oldest first. */
   readonly children: readonly ChildStatus[];
