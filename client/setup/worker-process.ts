@@ -73,7 +73,7 @@ export const environmentOf = (services: LocalServices): NodeJS.ProcessEnv => ({
   ...services.environment,
 });
 
-/** Ends a worker whose set-up was interrupted. */
+/** Ends a worker whose set-up was interrupted: no one waits for it any more. */
 async function endBrokenOff(home: string): Promise<void> {
   const left = readState(home).services["next-worker"];
   if (left === undefined) return;

@@ -41,7 +41,7 @@ const RULES: Readonly<Record<string, Rule>> = {
   "core.eol": matching(/^(lf|crlf|native)$/i),
   "extensions.objectformat": matching(/^sha(1|256)$/),
   "extensions.refstorage": matching(/^(files|reftable)$/),
-  // Set in each sandbox, so that pack files stay small enough to save.
+  // Set in each sandbox, so that pack files can be saved.
   "pack.packsizelimit": matching(/^\d{1,9}[kmg]?$/i),
   "user.name": onOneLine,
   "user.email": onOneLine,

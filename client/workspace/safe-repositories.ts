@@ -177,7 +177,7 @@ function isLog(bytes: Uint8Array): boolean {
 
 const inRepository = (path: string) => path.split("/").includes(".git");
 
-/** Removes execute permissions, and the addresses of clones, which older versions of Git logged. */
+/** Removes execute permissions, which no repository file needs, and addresses of clones, which older Git logged. */
 function asData(file: WorkspaceFile): WorkspaceFile {
   if (file.kind !== "file") return file;
   const data = { ...file, mode: file.mode & 0o666 };
