@@ -59,7 +59,7 @@ export async function fetchSubmodule(
   try {
     const mirror = await updateMirror(access, url, { wants: commit, signal });
     if (!(await hasCommit(access, mirror, commit))) {
-      // Of no branch any more: many servers still give it.
+      // The commit is on no branch any more, but many servers still send it.
       const ref = `${commit}:refs/longhaul/wanted/${commit}`;
       const args = ["fetch", "--quiet", "--no-write-fetch-head", "--", url, ref];
       await git(access, ["-c", "fetch.fsckObjects=false", ...args], { cwd: mirror, url, signal });

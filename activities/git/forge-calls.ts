@@ -4,7 +4,7 @@ import { shorten } from "../contract/cut-text.ts";
 import { innermostReason } from "../contract/reason-of.ts";
 import { gitFetch } from "./outgoing.ts";
 
-/** The forge answered, and not with what was asked for. */
+/** The forge refused the request, or gave no usable answer. */
 export class ForgeRefusal extends Error {
   override readonly name = "ForgeRefusal";
   readonly status: number;

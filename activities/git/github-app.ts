@@ -17,7 +17,7 @@ export interface GitHubAppSettings {
   readonly url: string;
 }
 
-/** What is pushed with a token may take a while. GitHub's tokens live an hour. */
+/** A push with a token may take a while. GitHub's tokens live an hour. */
 const SPARE_MS = 5 * 60_000;
 /** GitHub refuses a signature of more than 10 minutes, and one from its future. */
 const SIGNED_S = { past: 60, future: 8 * 60 } as const;
@@ -39,7 +39,7 @@ export function gitHubAppSettings(environment: Environment): GitHubAppSettings |
   return { id, keyFile, url: environment["LONGHAUL_GITHUB_APP_URL"] || "https://github.com" };
 }
 
-/** What is wrong with the App before anybody is asked: its variables, its key. */
+/** What is wrong with the App's variables or key, checked without a request. */
 export function gitHubAppTrouble(settings: GitHubAppSettings): CredentialUnavailable | undefined {
   try {
     readApp(settings);

@@ -1,4 +1,4 @@
-/** Files in Git LFS of a push: their content goes to the remote's store before the branch that names it. */
+/** Uploads the content of a push's Git LFS files to the remote's store, before the branch that refers to it. */
 import { randomUUID } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { rm } from "node:fs/promises";

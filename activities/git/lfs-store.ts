@@ -89,7 +89,7 @@ export async function lfsStoreOf(
   return { endpoint, headers: basic === undefined ? {} : { authorization: `Basic ${basic}` }, refused };
 }
 
-/** An ssh server says where its store is, and lets us in there. Source: git-lfs, docs/api/server-discovery.md. */
+/** Asks an ssh server for its store and for access to it. Source: git-lfs, docs/api/server-discovery.md. */
 async function overSsh(
   access: GitAccess,
   url: string,

@@ -1,4 +1,4 @@
-/** The files of a commit that speak to the agent from the start, read from the worker's mirror. */
+/** A commit's instructions and skills for the agent, read from the worker's mirror. */
 import type { RunConfig } from "../config/agent-config.ts";
 import { isSkillFile } from "../config/skills.ts";
 import type { GitAccess } from "./git-access.ts";

@@ -1,4 +1,4 @@
-/** What a session's work is taken out of the sandbox with, by the tools' rights: what its configuration and hooks do, they do there. */
+/** Takes a session's work out of the sandbox, with the tools' rights: the repository's configuration and hooks run there. */
 import { deliverSource } from "../sandbox/agent/sources.ts";
 import type { Checkout } from "./checkout.ts";
 import { must, readOutput, shell } from "./sandbox-command.ts";

@@ -1,6 +1,6 @@
 /** Why a remote cannot be worked with, or something is not delivered, in words for people. */
 
-/** What something is not done for. `isPassing`: asking again may help. */
+/** Why something is not done. `isPassing`: asking again may help. */
 export interface Refusal {
   readonly refused: string;
   readonly isPassing: boolean;

@@ -1,10 +1,10 @@
-/** Output of a supervised command as text: its ends for the model, the whole in pieces for the store. */
+/** Output of a supervised command as text: beginning and end for the model, all of it in pieces for the store. */
 import type { CommandState, OutputStream, Sandbox } from "./sandbox.ts";
 
 /** Bytes a `read` may ask for. Source: the port. */
 const READ_BYTES = 1_048_576;
 const PIECE_BYTES = 262_144;
-/** Cut away with the middle as a rule; it stays if cleaning shortens the ends below the limit (colours, bars). */
+/** Usually cut away with the middle; stays if cleaning (of colours, progress bars) shortens the ends below the limit. */
 const SEAM = "\n[the middle of the output is left out here]\n";
 
 export interface CommandOutput {
@@ -14,8 +14,8 @@ export interface CommandOutput {
 }
 
 /**
- * The output's text; of a long one its first and last characters, each more than `maxChars`, so that cutting to
- * `maxChars` afterwards (behind the sanitizer, which masks) removes the seam. Bytes that are no UTF-8 become U+FFFD.
+ * The output's text; for a long output its beginning and end, each longer than `maxChars`, so that cutting to `maxChars`
+ * afterwards (once the sanitizer has masked secrets) removes the seam. Bytes that are not UTF-8 become U+FFFD.
  */
 export async function outputOf(
   sandbox: Sandbox,
@@ -41,7 +41,7 @@ export async function outputOf(
   };
 }
 
-/** Output from a command's beginning on, as text in pieces; a character is never split over two of them. */
+/** The first `length` bytes of a command's output, as pieces of text; no character is split over two pieces. */
 async function* outputPieces(sandbox: Reading, id: string, length: number): AsyncIterable<string> {
   const decoder = new TextDecoder();
   for await (const bytes of outputBytes(sandbox, { id, from: 0, length }, PIECE_BYTES)) {
@@ -68,7 +68,7 @@ export async function readBytes(sandbox: Reading, range: Range): Promise<Buffer>
   return Buffer.concat(parts);
 }
 
-/** The same, piece by piece. */
+/** As `readBytes`, piece by piece. */
 export async function* outputBytes(
   sandbox: Reading,
   { id, stream = "out", from, length }: Range,
@@ -94,7 +94,7 @@ function lossNote(state: CommandState): string {
   return `[${lost.toLocaleString("en-US")} bytes from the middle of the output were not kept: send long output to a file]`;
 }
 
-/** Line ends as the model reads them: a terminal's \r\n and a progress bar's \r both end a line. */
+/** Normalizes line ends for the model: a terminal's \r\n and a progress bar's \r both become \n. */
 function plain(text: string): string {
   return text.includes("\r") ? text.replace(/\r\n?/g, "\n") : text;
 }

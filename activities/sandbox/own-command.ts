@@ -1,25 +1,25 @@
-/** Our own commands in a sandbox, with the tools' rights: their input as it comes, how they ended, their output in pieces. */
+/** Runs our own commands in a sandbox, with the tools' rights: streams their input, reads their result and output. */
 import { retryable } from "../contract/failures.ts";
 import { pythonArguments } from "./agent/sources.ts";
 import { outputBytes } from "./command-output.ts";
 import type { CommandState, OutputStream, Sandbox, SandboxCommand } from "./sandbox.ts";
 
 /**
- * Of the input, at a time: in base64 and JSON it takes about 25 ms of the worker's thread. The supervisor of an earlier version
- * accepts only the first piece.
+ * Size of one piece of input: encoding it in base64 and JSON takes about 25 ms of the worker's thread. The supervisor of an
+ * earlier version accepts only the first piece.
  */
 const PIECE_BYTES = 8 * 1024 * 1024;
 const MAX_TEXT_BYTES = 1024 * 1024;
 const MAX_WORDS_BYTES = 8_000;
-/** The sandbox ends a command at its time; we look again this much later. */
+/** The sandbox ends a command at its timeout; we wait this much longer for its state. */
 const MARGIN_MS = 10_000;
 
-/** The part of a sandbox that they need. */
+/** The part of a sandbox that our own commands need. */
 export type CommandSandbox = Pick<Sandbox, "start" | "feed" | "run" | "wait" | "read" | "discard">;
 
 export type OwnCommand = SandboxCommand & { readonly timeoutMs: number };
 
-/** A program of agent/sources.ts, in a variable of this name. */
+/** A command that runs a program of agent/sources.ts, passed in a variable of this name. */
 export const program = (variable: string, source: string) => ({
   argv: pythonArguments(variable),
   env: { LC_ALL: "C.UTF-8", [variable]: source },
@@ -30,7 +30,7 @@ export function runOwn(sandbox: CommandSandbox, command: OwnCommand): Promise<Co
   return sandbox.run(command, { timeoutMs: command.timeoutMs + MARGIN_MS });
 }
 
-/** The same for a command that reads `input`. @returns also how many bytes were sent: all, if it took them */
+/** As `runOwn`, for a command that reads `input`. @returns also how many bytes were sent: fewer than all if it ended early */
 export async function runFed(
   sandbox: CommandSandbox,
   command: OwnCommand,
@@ -56,7 +56,7 @@ export async function runFed(
   }
 }
 
-/** The same bytes in pieces of one size. */
+/** The same bytes in pieces of equal size. */
 async function* inPieces(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array, undefined> {
   let parts: Uint8Array[] = [];
   let size = 0;
@@ -96,11 +96,11 @@ type End =
   | { readonly out: string }
   | {
       readonly how: string;
-      /** The end of what it said of itself. */
+      /** The end of its standard error. */
       readonly words: string;
     };
 
-/** What a command wrote that succeeded, at most 1 MiB, or how it failed. Its output is discarded. */
+/** What a successful command wrote, at most 1 MiB, or how it failed. Discards the command's output. */
 export async function endOf(sandbox: CommandSandbox, state: CommandState): Promise<End> {
   const text = async (stream: OutputStream, size: number, most: number) =>
     size === 0
@@ -117,5 +117,5 @@ export async function endOf(sandbox: CommandSandbox, state: CommandState): Promi
   }
 }
 
-/** Of a program's words. */
+/** The last line of a program's standard error. */
 export const lastLine = (words: string): string => words.trim().split("\n").at(-1) ?? "";

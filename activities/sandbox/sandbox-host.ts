@@ -16,9 +16,9 @@ export interface SandboxHost {
   remove(sessionId: string): Promise<void>;
   /** Sessions that have a container or a volume here, in any state, by label. @throws SandboxUnavailable */
   sessions(): Promise<readonly string[]>;
-  /** Removes what sandboxes of this host shared and none uses any more. @returns a line for each */
+  /** Removes what this host's sandboxes shared and no longer use. @returns a line for each */
   removeUnused(): Promise<readonly string[]>;
-  /** What set-ups of projects made outside the workspace, by a key of what they depend on. Absent if none is kept. */
+  /** Cached results of set-ups, by a hash of what they depend on. Absent if this host keeps none. */
   readonly setUps?: KeptSetUps;
   /** Identity of the session's volume on this host, as in `Sandbox.identity`; undefined if there is none. */
   volume(sessionId: string): Promise<string | undefined>;
@@ -26,15 +26,15 @@ export interface SandboxHost {
   close(): Promise<void>;
 }
 
-/** Images on a host: what set-ups of projects made, and what Dockerfiles are built to. */
+/** Images cached on a host: results of projects' set-ups, and images built from Dockerfiles. */
 export interface KeptSetUps {
   /** Recreates the session's sandbox on its files, with the kept set-up; undefined, with nothing changed, if there is none. */
   take(spec: SandboxSpec, key: string, signal?: AbortSignal): Promise<Sandbox | undefined>;
   /** Keeps what the session's sandbox has outside its workspace. */
   keep(spec: SandboxSpec, key: string): Promise<void>;
   /**
-   * Builds an image from a Dockerfile, which `take` then finds by the key. The session's sandbox is there, and its network is what
-   * the build has. Aborting ends the build.
+   * Builds an image from a Dockerfile, which `take` then finds by the key. The session's sandbox must exist: the build uses its
+   * network. Aborting ends the build.
    */
   build(spec: SandboxSpec, key: string, order: BuildOrder, signal: AbortSignal): Promise<BuildResult>;
 }
@@ -42,7 +42,7 @@ export interface KeptSetUps {
 export interface BuildOrder {
   /** A tar. */
   readonly context: AsyncIterable<Uint8Array>;
-  /** Its name in the context. */
+  /** The Dockerfile's name in the context. */
   readonly dockerfile: string;
   readonly args: Readonly<Record<string, string>>;
   readonly target?: string | undefined;

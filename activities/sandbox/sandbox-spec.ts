@@ -4,7 +4,6 @@ import { cacheVariables, registrySettings } from "../config/registry-settings.ts
 import { sharedSkillFiles } from "../config/skill-settings.ts";
 import { CACHE_FOLDER, type SandboxSpec } from "./spec.ts";
 
-/** The sandbox settings of a run's configuration. */
 export function sandboxSpec(
   sessionId: string,
   { sandbox, plan, skills }: Pick<RunConfig, "sandbox" | "plan" | "skills">,

@@ -2,7 +2,7 @@
 
 export interface Sandbox {
   readonly container: string;
-  /** Which sandbox this is: distinguishes it from another of the same name, and from this one after a restart. */
+  /** Distinguishes this sandbox from another of the same name, and from itself after a restart. */
   readonly identity: {
     /** Name of its host, for display: it may change. */
     readonly host: string;
@@ -20,19 +20,18 @@ export interface Sandbox {
   readonly network: NetworkFacts;
   /** Isolation checks that failed, one line each: possible only if `guard` is `best-effort`. */
   readonly gaps?: readonly string[];
-  /** Private addresses that commands tried to reach in the last `withinMs` and may not. Absent if nothing is refused. */
+  /** Forbidden private addresses that commands tried to reach in the last `withinMs`. Absent if nothing is refused. */
   readonly refused?: (
     withinMs: number,
   ) => Promise<readonly { readonly address: string; readonly port: number }[]>;
   /**
-   * Starts a command under the supervisor, or finds the one that was started under this id before: no id is started
-   * twice.
+   * Starts a command under the supervisor, or returns the state of the one that was already started with this id.
    * @throws SandboxLost when the sandbox went away.
    */
   start(command: SandboxCommand): Promise<CommandState>;
   /**
-   * More input for a command that was started with `more`, from `offset` bytes on, or `once` under a name: a piece of that
-   * name which came before is not added again. Resolves when there is room for the next piece.
+   * Sends more input to a command that was started with `more`: at an offset in bytes, or `once` under a name, so that a
+   * repeated piece is not added again. Resolves when there is room for the next piece.
    * @returns false if the command has ended, so the rest need not be sent
    */
   feed(
@@ -62,13 +61,13 @@ export interface Sandbox {
   /** Deletes the kept output of an ended command; its id stays taken. For our own helpers. Never rejects. */
   discard(id: string): Promise<void>;
   readonly files: SandboxFiles;
-  /** With `network: listed` alone. */
+  /** Only with `network: listed`. */
   readonly egress?: SandboxEgress;
 }
 
-/** What a sandbox without a network of its own may ask a proxy for. Both methods bring up a proxy that is gone. */
+/** The proxy of a sandbox without its own network. Both methods restart a proxy that is gone. */
 export interface SandboxEgress {
-  /** Replaces the names: host names, and `*.name` for those below one. Until then, nothing is let through. */
+  /** Replaces the allowed names: host names, and `*.name` for subdomains. Until the first call everything is refused. */
   allow(domains: readonly string[]): Promise<void>;
   /** Requests refused since the last call: each host and reason at most once a minute, with its count. */
   refused(): Promise<readonly RefusedRequests[]>;
@@ -83,7 +82,7 @@ export interface RefusedRequests {
 
 interface NetworkFacts {
   /**
-   * Nothing (`none`); nothing but what the proxy lets through (`listed`); only the internet (`internet`); that and what
+   * Nothing (`none`); only what the proxy allows (`listed`); only the internet (`internet`); the internet and what
    * `sandbox.allow` opens (`allowed`); or private addresses and the host too (`everything`): see `why`.
    */
   readonly reach: "none" | "listed" | "internet" | "allowed" | "everything";
@@ -104,11 +103,11 @@ export interface SandboxCommand {
   /** Inside /workspace; default /workspace. */
   readonly cwd?: string;
   readonly stdin?: Uint8Array;
-  /** `stdin` is the beginning of its input; the rest comes through `feed`. */
+  /** `stdin` is only the beginning of its input; the rest comes through `feed`. */
   readonly more?: boolean;
   /** Added to the sandbox's fixed environment. */
   readonly env?: Readonly<Record<string, string>>;
-  /** Ends it after this long. The sandbox keeps the time, so it holds without a worker. */
+  /** Ends it after this long. The sandbox enforces this itself, also without a worker. */
   readonly timeoutMs?: number;
   /** Standard error goes into `out`, in order. */
   readonly mergeOutput?: boolean;
@@ -128,18 +127,18 @@ export interface DiskFacts {
   /** Part of it that could not be counted, such as deleted files held by a process that cannot be inspected. */
   readonly unseenBytes?: number;
   readonly limitBytes: number;
-  /** On the host. */
+  /** Free space on the host. */
   readonly freeBytes: number;
 }
 
-/** `killed` says by what: its timeout, our request, the disk limit, or another signal (out of memory, itself). */
+/** `killed` says why: its timeout, our request, the disk limit, or another signal (out of memory, the command itself). */
 export type CommandState = {
   readonly id: string;
   readonly startedAtMs: number;
   /** Bytes the command wrote, kept or not. */
   readonly outBytes: number;
   readonly errBytes: number;
-  /** Bytes that `read` can give, from offset 0 on. */
+  /** Bytes that `read` can return, from offset 0. */
   readonly outKept: number;
   readonly errKept: number;
   /** Set if the disk limit ended it, or was reached when it began, so that its files could not grow. */
@@ -159,7 +158,7 @@ export type CommandState = {
   | { readonly kind: "lost" }
 );
 
-/** File operations, each in a process of uid 1000 in the sandbox: no path leaves /workspace, also not through symlinks. */
+/** File operations, each in a process of uid 1000 in the sandbox. No path leaves /workspace, not even through symlinks. */
 export interface SandboxFiles {
   /** @returns at most `maxBytes` from `offset`, the file's full size and a hash of the whole (hex sha256, up to 64 MiB). */
   read(
@@ -168,14 +167,14 @@ export interface SandboxFiles {
   ): Promise<FileAnswer<FileContent>>;
   /**
    * Writes the whole file atomically (temporary file, rename), makes folders as needed, keeps an existing file's mode.
-   * With `ifHash`: only if the file still has it (`null`: only if there is no file).
+   * With `ifHash`: only if the file still has that hash (`null`: only if there is no file).
    */
   write(
     path: string,
     bytes: Uint8Array,
     options?: { readonly ifHash?: string | null; readonly mode?: number },
   ): Promise<FileAnswer<{ readonly created: boolean; readonly hash: string }>>;
-  /** Removes a file, or a link itself. With `ifHash`: only if the file at the path still has it. */
+  /** Removes a file, or a link itself. With `ifHash`: only if the file at the path still has that hash. */
   remove(path: string, options?: { readonly ifHash?: string }): Promise<FileAnswer<Record<never, never>>>;
   list(
     path: string,

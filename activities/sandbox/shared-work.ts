@@ -1,4 +1,4 @@
-/** Waiting that callers can abort: one alone, or all of them, which aborts the work itself; and waiting for one's turn. */
+/** Abortable waiting, for one caller or for several that share work (aborted when all stop waiting); and taking turns. */
 
 /**
  * The promise's outcome, or the signal's reason as soon as it is aborted; the promise itself continues.
@@ -54,7 +54,7 @@ export function shareWork<T>(work: (signal: AbortSignal) => Promise<T>) {
 
 const turns = new Map<string, Promise<unknown>>();
 
-/** One after the other, of this process, for what has this name. */
+/** Runs work of the same name one at a time, within this process. */
 export async function inTurn<T>(name: string, work: () => Promise<T>): Promise<T> {
   const mine = (turns.get(name) ?? Promise.resolve()).then(work, work);
   const settled = mine.catch(() => undefined);

@@ -1,4 +1,4 @@
-/** What a sandbox is made to: its limits, its network and what its commands find. Types, and the defaults' source. */
+/** The specification of a sandbox: its limits, its network and the settings of its commands. Types only. */
 import type { AttachedContainer } from "../config/container-settings.ts";
 
 /** The settings of a session's sandbox. Source of the defaults: requirement 5, measured 2026-11, docs/decisions. */
@@ -23,28 +23,28 @@ export interface SandboxSpec {
   readonly cache?: string;
   /** The image that it is made from, with what a set-up added to `image`; absent = `image` itself. */
   readonly keptImage?: string;
-  /** What its commands find of the person's machine. */
+  /** Settings taken from the user's machine for its commands. */
   readonly settings?: SandboxSettings;
-  /** A running container that someone else owns, to work in as it is: of the fields above, only variables apply. */
+  /** A running container that someone else owns, used as it is: of the fields above, only variables apply. */
   readonly container?: AttachedContainer;
 }
 
-/** Where the shared caches are: of the default image's home, whose owner a new volume takes over. */
+/** The folder of shared caches, in the default image's home: a new volume gets the owner of that folder. */
 export const CACHE_FOLDER = "/home/agent/.cache";
 
 export interface SandboxSettings {
   /** Variables, on top of the sandbox's fixed environment. */
   readonly env: Readonly<Record<string, string>>;
-  /** Files of the sandbox's root by path, readable for all. */
+  /** Files by absolute path in the sandbox, readable by everyone. */
   readonly files: Readonly<Record<string, string>>;
   /** Certificate authorities to trust besides the image's own, in PEM. */
   readonly certificates?: string;
-  /** `host:port` that may be reached, on the bridge, even if its address is private; never a metadata service's. */
+  /** `host:port` that may be reached on the bridge even at a private address, but never a metadata service. */
   readonly registries: readonly string[];
 }
 
 export interface DiskBound {
-  /** Of everything that tools can write to together, workspace and home included; one file alone can never be larger. */
+  /** Total of everything that tools can write, workspace and home included; no single file can be larger. */
   readonly bytes: number;
   /** How much must stay free on the host. */
   readonly freeBytes: number;

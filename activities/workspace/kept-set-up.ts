@@ -44,7 +44,7 @@ export function keptSetUp(deps: WorkspaceDeps, { session, sandbox, setup, image 
   const on = image === undefined ? [] : [image];
   const ask = (target: Sandbox, what: "locks" | "begin" | "pack" | "unpack" | "clear") =>
     askProgram(target, { do: what, commands: setup.commands, rebuilt: REBUILT_FOLDERS });
-  /** By what the set-up depends on. */
+  /** Keys by what the set-up depends on: only the files that name packages, or all files. */
   const keys: { packages?: string; files?: string } = {};
   let unable: string | undefined;
 

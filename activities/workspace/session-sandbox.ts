@@ -172,11 +172,11 @@ async function openIn(tx: Queryable, { deps, caller, step, signal }: Opening): P
   refuseToOpen(session, before);
   if (session.restoreWorkspace) await host.remove(id);
   else await removeStray(tx, host, id);
-  // Of a session that plans on a repository: its files are checked out first.
+  // A planning session's workspace is writable until its repository is checked out.
   const isAwaited = session.config.repository !== undefined && !(await findRepository(tx, id));
   const spec = sandboxSpec(id, isAwaited ? { ...session.config, plan: false } : session.config);
   const { readOnly, ...writable } = spec;
-  // What cannot be written to gets its files first.
+  // A read-only workspace gets its files while it is still writable.
   const isFilled = readOnly !== true || (!session.restoreWorkspace && (await hasFiles(before, host)));
   let sandbox = await host.open(isFilled ? spec : writable, signal);
   await allowListed(tx, session, sandbox);

@@ -6,7 +6,7 @@ import type { EventData } from "../store/event.ts";
 
 type Ended = EventData["setup:ended"];
 
-/** Of the last command's output: in the event, and for the model. */
+/** The most of the last command's output that the event and the model get. */
 export const MAX_OUTPUT_CHARS = 4_000;
 /** Of a command, as people read it. */
 export const MAX_COMMAND_CHARS = 200;

@@ -8,15 +8,15 @@ import selectors
 import signal
 
 FILE_SECONDS = 60
-# The supervisor goes before programs if processors are short: with 32 that spin on two, a start and a kill take 0.08 s
-# instead of 0.22 (0.5 instead of 1.9 at most, eight at a time). Among each other it changes nothing.
+# The supervisor has priority when processors are busy: with 32 programs spinning on two processors, a start and a kill take
+# 0.08 s instead of 0.22 (at most 0.5 instead of 1.9, eight at a time). Priorities among programs do not change.
 TOOL_NICE = 10
 
 
 class Child:
-    """Runs `task(link)` in a forked process that keeps only the descriptors `keep`. `finished(output)` is called with what the
-    task wrote to the link once that is closed: the process has ended, or become a program. @raises OSError if no process
-    can be had"""
+    """Runs `task(link)` in a forked process that keeps only the descriptors `keep`. Once the link is closed, because the process
+    has ended or become a program, `finished(output)` is called with what the task wrote to it. @raises OSError if no process can
+    be had"""
 
     def __init__(self, loop, task, finished, keep=()):
         self.loop = loop
@@ -60,14 +60,14 @@ class Child:
 
 
 def keep_only(kept):
-    """What the supervisor has open must not reach its children. The write end of another command's input, held here too,
-    would leave that command waiting for the end of what it reads."""
+    """Closes all other descriptors of the supervisor: if this child kept the write end of another command's input, that
+    command would not see the end of its input."""
     for name in os.listdir("/proc/self/fd"):
         if int(name) > 2 and int(name) not in kept:
             try:
                 os.close(int(name))
             except OSError:
-                # The listing's own.
+                # The descriptor of the listing itself.
                 pass
 
 
@@ -77,7 +77,7 @@ def limit_file_size(most):
 
 
 def become_program(link, order, fds):
-    """Writes + just before the program takes over; exec closes the link. After a - follows why it could not."""
+    """Writes + just before exec, which closes the link; on failure - and the reason."""
     stage = order["cwd"]
     try:
         limit_file_size(order["fileBytes"])
@@ -111,7 +111,7 @@ def set_number(number):
 def answer_line(link, operation, request, most):
     """Writes what `operation(request)` returns as the answer to the request."""
     limit_file_size(most)
-    # A file that is too large is an error to report, not the end of this process.
+    # Exceeding the file size limit must be an error to report, not end this process.
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     signal.alarm(FILE_SECONDS)
     if not ATTACHED:

@@ -14,7 +14,7 @@ def base64_of(value):
 
 
 class Waiter:
-    """A request that is answered when the command has ended, or after its time."""
+    """A request that is answered when the command has ended, or after the request's timeout."""
 
     def __init__(self, client, q, command, wants_progress):
         self.client = client
@@ -43,7 +43,7 @@ class Waiter:
         self.client.send({"q": self.q, "bytes": outputs["out"].total + outputs["err"].total})
 
     def finish(self, answer=True):
-        """Once: answers with the command's state, also if it still runs."""
+        """Answers with the command's state, even if it still runs. Only the first call has an effect."""
         if self.done:
             return
         self.done = True

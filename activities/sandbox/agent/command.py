@@ -1,4 +1,4 @@
-"""One command: started once, followed, ended with all it left behind. Part of the supervisor: see sources.ts."""
+"""One command: started once, watched, and ended with all processes it left. Part of the supervisor: see sources.ts."""
 
 import fcntl
 import os
@@ -10,7 +10,7 @@ CALLS = f"{HOME}/calls"
 DEFAULT_MAX_OUTPUT_BYTES = 64 << 20
 # A child that still holds the pipe may be about to write the last line (`cmd | tee`).
 DRAIN_SECONDS = 0.2
-# Children left behind that continue to write are read this slowly and their output is dropped: no SIGPIPE for a server.
+# Output of children that outlive the command is read at this interval and dropped, so that a server gets no SIGPIPE.
 IDLE_DRAIN_SECONDS = 0.1
 TIMEOUT_GRACE_MS = 1000
 
@@ -23,7 +23,7 @@ def signal_name(number):
 
 
 class Command(Ending):
-    """States: running, and once ended one of exited, killed, refused, lost."""
+    """Running, or ended: exited, killed, refused or lost."""
 
     def __init__(self, supervisor, name, limit, started_ms):
         self.supervisor = supervisor
@@ -31,7 +31,7 @@ class Command(Ending):
         self.id = name
         self.started_ms = started_ms
         self.limit = limit
-        # None if it was started before the sandbox's last restart: nothing of it runs any more.
+        # None if it was started before the sandbox's last restart: then none of its processes are left.
         self.number = None
         self.outputs = {stream: Output(f"{CALLS}/{name}.{stream}", limit) for stream in ("out", "err")}
         # The process that becomes the program.
@@ -42,16 +42,16 @@ class Command(Ending):
         self.status = None
         self.pipes = {}
         self.input = Input(self.loop)
-        # Descriptors of both sides until the program runs.
+        # Descriptors of both ends of its pipes, until the program runs.
         self.opened = []
         self.listeners = []
-        # Facts about the disk, if it was full when the command began, or its limit ended the command.
+        # Facts about the disk, if it was full when the command began, or if the disk limit ended the command.
         self.disk = None
         self.started = False
         self.when_started = []
 
     def restore(self, end, sizes):
-        """After a restart of the sandbox. Without a record of its end it is lost, and so is how much it wrote."""
+        """After a restart of the sandbox. Without a record of its end the command is lost, and its output's size unknown."""
         self.end = end or {"kind": "lost"}
         self.input.end()
         self.started = True
@@ -61,7 +61,7 @@ class Command(Ending):
             except OSError:
                 size = 0
             total, kept = sizes.get(stream, (size, size))
-            # Without a file the output was deleted to make room.
+            # If there is no file, the output was deleted to make room.
             self.outputs[stream] = Output(output.path, self.limit, total, kept if size else 0)
 
     def kept_bytes(self):
@@ -84,7 +84,7 @@ class Command(Ending):
 
     def start(self, request):
         if self.end:
-            # Killed while it waited for the disk count.
+            # It was killed while it waited for the disk count.
             return
         self.began = time.monotonic()
         self.number = self.supervisor.next_number()
@@ -98,7 +98,7 @@ class Command(Ending):
             return
         env = {**self.supervisor.base_env, **(request.get("env") or {}), MARK: self.id}
         if self.id.startswith(SAVE_PREFIX):
-            # Runs the image's Python, not one that a tool put first on its path.
+            # Use the image's Python, not one that a tool has put first on the path.
             env["PATH"] = os.environ.get("PATH", os.defpath)
         order = {
             "argv": request["argv"],
@@ -119,7 +119,7 @@ class Command(Ending):
             self.loop.after(timeout / 1000, lambda: self.kill("timeout", TIMEOUT_GRACE_MS))
 
     def open_streams(self, request):
-        """The child's ends go to `given`, ours to `input` and `pipes`."""
+        """Opens the pipes: the child's ends go to `given`, ours to `input` and `pipes`."""
 
         def pipe():
             reader, writer = os.pipe()
@@ -148,7 +148,7 @@ class Command(Ending):
             self.follow()
 
     def follow(self):
-        """From here on the program runs."""
+        """Called once the program runs."""
         for fd in set(self.given):
             os.close(fd)
         self.opened = []
@@ -176,7 +176,7 @@ class Command(Ending):
             call()
 
     def pump(self, fd):
-        """True when something was read, so that there may be more."""
+        """Reads one chunk of output. True if there may be more."""
         try:
             data = os.read(fd, CHUNK)
         except BlockingIOError:
@@ -196,14 +196,14 @@ class Command(Ending):
     def reaped(self, status):
         """Its first process has ended; the command has ended once its pipes are read."""
         if not self.started:
-            # The end of the link has not been handled yet.
+            # The closing of the child's link has not been handled yet.
             self.child.collect()
             if self.end:
                 return
         self.status = status
         self.duration = time.monotonic() - self.began
         for fd in list(self.pipes):
-            # At most a pipe's size, or a child left behind that floods would keep us here.
+            # Bounded by a pipe's size, so that a surviving child that writes without pause cannot keep us here.
             for _ in range(4):
                 if not self.pump(fd):
                     break
@@ -213,7 +213,7 @@ class Command(Ending):
             self.conclude()
 
     def conclude(self):
-        """Once the pipes are read and, if it is being killed, nothing of it is left."""
+        """Ends the command, once its pipes are read and, if it is being killed, none of its processes are left."""
         if self.end or self.status is None or (self.ending and not self.ending.get("swept")):
             return
         by = self.ending["by"] if self.ending else "signal"
@@ -232,7 +232,7 @@ class Command(Ending):
             output.close()
         self.end = end
         if self.ending and self.ending.get("swept"):
-            # Or a repeated kill, whose first answer was lost, would wait for a sweep that is over.
+            # Otherwise a repeated kill, whose first answer was lost, would wait for a sweep that is over.
             self.ending = None
         self.input.end()
         self.supervisor.add_ended(self)

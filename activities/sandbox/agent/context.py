@@ -1,5 +1,5 @@
-"""Says what a Dockerfile's context holds, by a hash, or writes it as a tar to standard output. Runs as a command, with the
-tools' rights; no path of the answer is followed through a link. Input: {"do": "hash"|"tar", "dockerfile", "context"}."""
+"""Hashes a Dockerfile's build context, or writes it as a tar to standard output. Runs as a command, with the tools' rights; links
+in the context are not followed. Input: {"do": "hash"|"tar", "dockerfile", "context"}."""
 
 import hashlib
 import io
@@ -12,14 +12,14 @@ import tarfile
 
 WORKSPACE = "/workspace"
 MAX_PATHS = 300_000
-# Docker's own name for it; of a Dockerfile that has one of its own, that one counts.
+# Docker's name for the ignore file; a Dockerfile's own ignore file replaces it.
 IGNORE = ".dockerignore"
-# In the context if the Dockerfile lies outside of it, as Docker's client does it.
+# The Dockerfile's name in the context if it lies outside, as Docker's client does it.
 OUTSIDE = ".longhaul-dockerfile"
 
 
-# What the engine's classic builder does not know, and would name in words of its own or take for something else. Source: the
-# Dockerfile reference of BuildKit 0.13, against that of moby 20.10.
+# What the engine's classic builder does not support: it would fail with an unclear message, or misread it. Source: the Dockerfile
+# reference of BuildKit 0.13, compared with that of moby 20.10.
 BUILDKIT_FLAGS = {
     "RUN": ["mount", "network", "security", "device"],
     "COPY": ["link", "parents", "exclude", "chmod"],
@@ -33,7 +33,7 @@ class Unable(Exception):
 
 
 def pattern(text):
-    """A line of .dockerignore as an expression over whole paths. Source: moby's patternmatcher."""
+    """Converts a line of .dockerignore to a regular expression for whole paths. Source: moby's patternmatcher."""
     out = ""
     at = 0
     while at < len(text):
@@ -62,7 +62,7 @@ def pattern(text):
 
 
 def rules(text):
-    """-> (is it an exception, expression), in order"""
+    """-> (whether it is an exception, expression), in order"""
     found = []
     for line in text.lstrip("\ufeff").splitlines():
         if line.startswith("#") or not line.strip():
@@ -76,7 +76,7 @@ def rules(text):
 
 
 def is_ignored(path, found):
-    """The last rule that fits the path or a folder above it counts."""
+    """The last rule that matches the path or a folder above it decides."""
     parts = path.split("/")
     above = ["/".join(parts[: n + 1]) for n in range(len(parts))]
     ignored = False
@@ -87,7 +87,7 @@ def is_ignored(path, found):
 
 
 def inside(path):
-    """The real place of a path of the workspace."""
+    """A path of the workspace with its links resolved. @raises Unable if it leads out of the workspace"""
     place = os.path.realpath(os.path.join(WORKSPACE, path))
     if place != WORKSPACE and not place.startswith(WORKSPACE + "/"):
         raise Unable(f"{path} leads out of the workspace")
@@ -95,7 +95,7 @@ def inside(path):
 
 
 def text_of(path):
-    """Undefined if there is no such file."""
+    """The file's text; None if there is no such file."""
     try:
         with open(inside(path), encoding="utf-8", errors="surrogateescape") as file:
             return file.read()
@@ -104,7 +104,7 @@ def text_of(path):
 
 
 def instructions(text):
-    """-> (line, instruction, flags, the rest, lines behind it), with its continued lines as one"""
+    """-> (line, instruction, flags, the rest, lines after it); continued lines are joined"""
     lines = text.lstrip("\ufeff").splitlines()
     directive = re.search(r"^#\s*escape\s*=\s*(\S)", lines[0] if lines else "", re.I)
     escape = directive.group(1) if directive else "\\"
@@ -125,7 +125,7 @@ def instructions(text):
 
 
 def only_buildkit(text):
-    """-> what of a Dockerfile needs another builder, and on which line; None if nothing does"""
+    """-> the first thing in a Dockerfile that needs BuildKit, with its line; None if nothing does"""
     for line, instruction, flags, rest, behind in instructions(text):
         known = BUILDKIT_FLAGS.get(instruction)
         if known is None:
@@ -184,7 +184,7 @@ def context(order):
     if name.startswith("../"):
         name = OUTSIDE
         ignore += f"\n{OUTSIDE}\n"
-    # They are always sent; the engine itself leaves them out if a rule says so.
+    # Always sent, even if a rule excludes them: the engine needs them, and applies that rule itself.
     for path, text in ((name, dockerfile), (IGNORE, ignore)):
         if text:
             entries[path] = (None, text.encode("utf-8", "surrogateescape"))
@@ -210,7 +210,7 @@ def tar_info(path, root, status, data):
 
 
 class Whole:
-    """A file that is as long as it was, whatever happens to it meanwhile."""
+    """Reads a file as exactly `size` bytes, even if its length changes meanwhile."""
 
     def __init__(self, file, size):
         self.file, self.left = file, size
@@ -227,13 +227,13 @@ def contents(root, path, info, data):
         return io.BytesIO(data)
     if info.type != tarfile.REGTYPE:
         return None
-    # A link may have come in its place meanwhile.
+    # The file may have been replaced by a link meanwhile.
     file = os.open(os.path.join(root, path), os.O_RDONLY | os.O_NOFOLLOW)
     return Whole(os.fdopen(file, "rb"), info.size)
 
 
 class Hash:
-    """Hashes what is written to it."""
+    """A file object that hashes what is written to it."""
 
     def __init__(self):
         self.sum = hashlib.sha256()
@@ -255,7 +255,7 @@ def main():
                 if info is None:
                     continue
                 if hashes:
-                    # When files were put in says nothing of the image.
+                    # Modification times do not affect the image.
                     info.mtime = 0
                 tar.addfile(info, contents(root, path, info, data))
         if hashes:

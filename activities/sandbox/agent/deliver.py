@@ -1,4 +1,4 @@
-"""Commits what is left in the workspace, and tells where its HEAD is. Runs as a command, with the tools' rights.
+"""Commits uncommitted files of the workspace and reports its HEAD. Runs as a command, with the tools' rights.
 
 Input: one JSON document {base, lfs, commit?: {message, author: {name, email}}}.
 Output: {head, ahead, committed?, leftOut, leftOutCount} or {trouble}.
@@ -50,12 +50,12 @@ def size_of(name):
 
 
 def submodules():
-    """Paths of commits in the index: what is in them is another repository's."""
+    """Paths of submodules in the index: their files belong to other repositories."""
     return {line.split(b"\t", 1)[1] for line in names("ls-files", "-z", "--stage") if line.startswith(b"160000 ")}
 
 
 def changed_submodules():
-    """Those with work in them that no commit here can hold."""
+    """Submodules with changes, which a commit of this repository cannot contain."""
     links = sorted(submodules())
     if not links:
         return []
@@ -63,7 +63,7 @@ def changed_submodules():
 
 
 def too_large(paths, order):
-    """Files that no commit takes; of one in Git LFS, if its content is pushed too, a commit holds the pointer alone."""
+    """Files too large to commit. Files in Git LFS are not, if their content is pushed too: a commit has only their pointers."""
     found = [name for name in paths if size_of(name) > MAX_FILE_BYTES]
     if not found or not order.get("lfs"):
         return found
@@ -83,7 +83,7 @@ def pointer_of(blob):
 
 
 def lost_of_lfs(paths):
-    """Files that are gone with their content: not deleted, but too large for the save that the workspace was restored from."""
+    """Missing LFS files whose content is missing too: not deleted, but too large for the save that was restored."""
     store = lfs_store()
     lost = []
     for name in paths:
@@ -144,7 +144,7 @@ def commit_rest(order):
 
 
 def of_lfs(base):
-    """Files since the base whose content is in the workspace's Git LFS store alone: a push would leave a pointer to nothing."""
+    """Files changed since the base whose content is only in the workspace's LFS store: a push would leave dangling pointers."""
     if not os.path.isdir(lfs_store()):
         return []
     changed = names("diff", "--name-only", "-z", "--no-renames", "--diff-filter=d", base, "HEAD")

@@ -5,7 +5,7 @@ import shutil
 import time
 
 GIVE_UP_SECONDS = 5
-# Ids of one session's commands count down from its highest one.
+# Numbers of one session's commands count down from HIGHEST_NUMBER; it has at most this many.
 NUMBERS = 1 << 32
 
 
@@ -38,7 +38,7 @@ def supervisors():
 
 
 def end(listed):
-    """-> how many could not be ended"""
+    """Kills the listed processes. -> how many could not be ended"""
     deadline = time.monotonic() + GIVE_UP_SECONDS
     while left := listed():
         for pid in left:

@@ -3,9 +3,9 @@ see sources.ts.
 
 Free space is checked (2 µs) four times a second while a process of the tools runs. When it has shrunk, a child counts the
 files as uid 1000 (usage.py). If something cannot be counted (a process that cannot be inspected, descriptors in transit
-through a socket, a count that failed), all space that the disk has lost since no such process ran counts instead. Over
-the limit everything that runs is killed, and commands started after that cannot make a file grow: they can only delete. One
-file alone can never exceed the limit: the kernel refuses that at once.
+through a socket, a count that failed), all space that the disk has lost since no process of the tools ran counts instead.
+Over the limit everything that runs is killed, and commands started after that cannot make a file grow: they can only delete.
+No single file can exceed the limit: the kernel refuses that at once.
 """
 
 import json
@@ -13,16 +13,17 @@ import os
 import time
 
 TICK_SECONDS = 0.25
-# Counting takes at most one part in this many of a processor.
+# Counting takes at most 1/REST_SHARE of a processor's time.
 REST_SHARE = 20
-# On a busy host others may free what we take: counted this often without a reason, and when the disk is nearly full.
+# On a busy host others may free as much space as we take, so that it does not shrink. Files are therefore counted at least this
+# often; the second figure applies when the disk is nearly full.
 RECOUNT_SECONDS = 20
 RECOUNT_SHORT_SECONDS = 1
-# Shrinking by one part in this many of the limit triggers a count.
+# Files are counted once free space has shrunk by 1/NOTABLE_PART of the limit.
 NOTABLE_PART = 16
-# If the host's disk is nearly full, a sandbox that grew by less is left alone.
+# If the host's disk is nearly full, a sandbox that grew by less than this is left alone.
 GROWN_BYTES = 16 << 20
-# After this long, the disk's loss is judged without waiting for the count.
+# After this long, the disk's loss is used without waiting for the count.
 PATIENCE_SECONDS = 20
 # How long a command waits at most for a new count when the disk was full.
 START_WAIT_SECONDS = 10
@@ -38,11 +39,11 @@ class Disk:
         # Bytes as last counted, and with what could not be counted.
         self.seen = 0
         self.used = 0
-        # Room and bytes counted when no process of the tools ran last: nothing can be hidden then.
+        # Room and bytes counted when last no process of the tools ran: then nothing can be hidden.
         self.settled_room = None
         self.settled_seen = None
         self.full = False
-        # Whether everything was killed for it, and the facts at that moment.
+        # Whether everything was killed because of the limit, and the facts at that moment.
         self.ended = False
         self.reached = None
         self.ticking = False
@@ -63,7 +64,7 @@ class Disk:
             self.count()
 
     def file_limit(self):
-        """Bytes that one file may have; None if nothing is bounded."""
+        """Bytes that one file may have; None if there is no limit."""
         return 0 if self.full else self.limit
 
     def facts(self):
@@ -94,7 +95,7 @@ class Disk:
 
         self.waiting.append(once)
         self.supervisor.loop.after(START_WAIT_SECONDS, once)
-        # A count in progress may have begun before something was deleted.
+        # A count in progress may have begun before files were deleted.
         self.outdated = self.counting
         self.count()
 
@@ -132,7 +133,7 @@ class Disk:
         def counted(line):
             self.counting = False
             self.room_when_counted = room
-            # If the count failed, what the disk lost counts.
+            # If the count fails, the disk's loss is used instead.
             answer = {"bytes": self.seen, "unseen": True, "seconds": 0.1}
             if line.endswith(b"\n"):
                 answer = json.loads(line)["ok"]
@@ -178,7 +179,7 @@ class Disk:
 
 
 def room_left():
-    """Free bytes on the fullest of our disks; and what must not shrink unnoticed: bytes and files of each."""
+    """Free bytes on the fullest of our disks; and the values that are watched for shrinking: free bytes and files of each."""
     found = [os.statvfs(place) for place in (WORKSPACE, "/")]
     free = [info.f_bavail * info.f_frsize for info in found]
     return min(free), (*free, *(info.f_favail * SMALLEST_BYTES for info in found))

@@ -1,23 +1,23 @@
-"""Ending a command with all it left behind. Part of the supervisor: see sources.ts."""
+"""Ends a command and all processes that it left. Part of the supervisor: see sources.ts."""
 
 import os
 import signal
 import time
 
 POLL_SECONDS = 0.01
-# After this many sweeps in a row that each found new processes (a fork bomb that calls setsid), everything of the tools' uid
-# is killed. A bomb grows back within 20 ms, and then a sweep takes 70-200 ms (measured).
+# After this many sweeps in a row that each found new processes (a fork bomb that calls setsid), all processes of the tools'
+# uid are killed. A bomb grows back within 20 ms, and then a sweep takes 70-200 ms (measured).
 BOMB_SWEEPS = 3
-# What has not died within 5 s hangs in the kernel; it must not hold up the answer to the worker.
+# A process that has not died within 5 s hangs in the kernel; it must not delay the answer to the worker.
 GIVE_UP_SWEEPS = 500
 
 
 class Ending:
-    """The half of a command that kills it."""
+    """The part of a command that kills it."""
 
     def kill(self, by, grace_ms):
-        """TERM to the group, KILL after the grace, then sweeps until nothing is left. Also kills what an ended command
-        left behind."""
+        """TERM to the group, KILL after the grace period, then sweeps until no process is left. Also kills the processes that
+        an ended command left."""
         if by == "timeout" and self.end:
             return
         if self.ending:
@@ -34,10 +34,10 @@ class Ending:
 
     def begin_ending(self):
         self.ending["begun"] = True
-        # Another process may have its id once it was reaped.
+        # Once the process is reaped, another one may get its id.
         self.leader = self.pid if self.status is None and not self.end else None
         if self.leader is not None:
-            # While its parents live: only they lead to a child with another environment and session.
+            # Before parents end: a child with another environment and session can only be found through its parents.
             self.find_family()
             self.signal_group(signal.SIGTERM)
 
@@ -62,7 +62,7 @@ class Ending:
         ending = self.ending
         overdue = time.monotonic() >= ending["deadline"]
         if not self.started:
-            # Until it is the program, the child does not carry all its marks: it might not be found.
+            # Before exec the child does not have all its marks, so a sweep might not find it.
             if overdue:
                 # A tool may have stopped it just before it became the program.
                 self.child.kill()
@@ -84,7 +84,7 @@ class Ending:
         with as_tool():
             for pid in found:
                 kill_now(pid)
-            # Attached, that would end its owner's processes too.
+            # In someone else's container that would kill the owner's processes too.
             if ending["grown"] >= BOMB_SWEEPS and not ATTACHED:
                 kill_now(-1)
         if found and ending["sweeps"] < GIVE_UP_SWEEPS:

@@ -5,13 +5,13 @@ import pwd
 
 
 def own_isolation():
-    """As the kernel reports it; the tools can only have less."""
+    """The supervisor's confinement as the kernel reports it; the tools' is at least as strict."""
     status = status_of("/proc/self")
     return {name: status[name] for name in ("Seccomp", "NoNewPrivs", "CapBnd") if name in status}
 
 
 def tool_environment():
-    """The image's own environment and the tools' user; nothing of the worker's environment enters."""
+    """The image's own environment and the tools' user, with nothing from the worker's environment."""
     env = {key: value for key, value in os.environ.items() if key not in ("HOSTNAME", "HOME")}
     try:
         user = pwd.getpwuid(TOOL_UID)

@@ -59,15 +59,15 @@ class Place:
     def __init__(self, folder, name, info):
         self.folder = folder
         self.name = name
-        # stat of what is there, None if nothing is.
+        # stat of the file at the path; None if there is none.
         self.info = info
 
 
 def walk(path, follow_last=True, make_folders=False):
-    # The folders we came through: `..` leads to the one before.
+    # The folders walked through so far: `..` goes back to the previous one.
     folders = [os.open(WORKSPACE, os.O_PATH | os.O_DIRECTORY)]
     todo = parts_of(path)[::-1]
-    # `a/` names a folder: a link at the end is followed as one.
+    # `a/` names a folder, so a link at the end is followed.
     follow_last = follow_last or path.endswith("/")
     links = 0
     while todo:
@@ -154,7 +154,7 @@ def read_file(request):
 
 
 def lock_folder(place):
-    """No other file operation of ours writes here between comparing and writing; the lock ends with this process."""
+    """Keeps our other file operations from writing here between comparing and writing; released when this process ends."""
     fd = os.open(".", os.O_RDONLY | os.O_DIRECTORY, dir_fd=place.folder)
     end = time.monotonic() + LOCK_SECONDS
     while True:
@@ -167,7 +167,7 @@ def lock_folder(place):
 
 
 def check_unchanged(place, if_hash, new_hash):
-    """Raises unless the file is as the caller expects; True if it already has the new content."""
+    """Raises if the file does not have the hash that the caller expects. True if it already has the new content."""
     current = None if place.info is None else hash_of(open_regular(place))
     if current is not None and current == new_hash:
         # A repeated write, whose first answer was lost.
@@ -228,14 +228,14 @@ def remove_file(request):
         raise IsADirectoryError(errno.EISDIR, "")
     if place.info is None:
         if request.get("again"):
-            # A repeated request: most likely the first one removed it.
+            # A repeated request: most likely the first attempt removed it.
             return {}
         raise FileNotFoundError(errno.ENOENT, "")
     if stat.S_ISDIR(place.info.st_mode):
         raise IsADirectoryError(errno.EISDIR, "")
     if request.get("ifHash") is not None:
         lock_folder(place)
-        # The hash is of what is read at the path; of a link that is its target, while the link itself is removed.
+        # The hash is that of the content read at the path: for a link its target's, although the link itself is removed.
         check_unchanged(walk(request["path"]), request["ifHash"], None)
     os.unlink(place.name, dir_fd=place.folder)
     return {}

@@ -1,4 +1,4 @@
-"""Loads the rules (network.nft) into the network namespace that it runs in, then probes what must be out of reach. Runs
+"""Loads the rules (network.nft) into its own network namespace, then probes what must be out of reach. Runs
 once, in a container of the operator's image that shares the sandbox's network and has NET_ADMIN, which the sandbox
 never has. Last part: see sources.ts.
 """
@@ -12,7 +12,7 @@ NFT_SECONDS = 20
 
 
 def nameservers():
-    """The sandbox's own: often a router or a cloud's metadata service, which may be asked for names only."""
+    """The sandbox's name servers: often a router or a cloud's metadata service, which may be used for look-ups only."""
     with open("/etc/resolv.conf", encoding="utf-8", errors="replace") as file:
         for line in file:
             words = line.split()

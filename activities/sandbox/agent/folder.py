@@ -1,4 +1,4 @@
-"""Opens folders by a name in an open folder, also those that their owner, us, has closed. Part of the supervisor and of the
+"""Opens folders by name in an open folder, also our own without the needed permissions. Part of the supervisor and of the
 program that saves and restores a workspace: see sources.ts."""
 
 import os
@@ -8,7 +8,7 @@ FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 
 
 def enter(name, parent, need):
-    """-> an open folder, and the mode to restore if its owner, us, lacked one of the permissions `need`"""
+    """-> an open folder, and the mode to restore if it is ours and lacked one of the owner's permissions `need`"""
     try:
         folder = os.open(name, FOLDER, dir_fd=parent)
     except PermissionError:
@@ -37,7 +37,7 @@ def widen(fd, need):
 
 
 def leave(folder, mode):
-    """Closes what `enter` gave."""
+    """Closes a folder that `enter` returned, and restores its mode."""
     if mode is not None:
         os.fchmod(folder, mode)
     os.close(folder)

@@ -1,4 +1,4 @@
-"""Copies between its standard streams and a server in the sandbox. Runs as uid 1000, once for each connection of
+"""Copies bytes between its standard streams and a server in the sandbox. Runs as uid 1000, once for each connection of
 `longhaul forward`.
 """
 
@@ -37,7 +37,7 @@ def quietly(copy, peer):
     try:
         copy(peer)
     except OSError:
-        # One side closed: the other copy ends with it, or continues with what is still to come.
+        # One side closed: the copy in the other direction ends too, or continues with the remaining bytes.
         pass
 
 

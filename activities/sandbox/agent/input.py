@@ -7,17 +7,17 @@ import selectors
 class Input:
     def __init__(self, loop):
         self.loop = loop
-        # Our end of the pipe: None if it gets no input, and once that is closed.
+        # Our end of the pipe; None if the command gets no input, and once the pipe is closed.
         self.fd = None
         self.flowing = False
         self.over = False
         # What is not written yet.
         self.rest = memoryview(b"")
-        # Bytes so far, whether more will follow, and callbacks of those who wait to send it.
+        # Bytes so far, whether more will follow, and callbacks of requests that wait to send more.
         self.size = 0
         self.more = False
         self.feeders = []
-        # Names of the pieces that came under one.
+        # Names of the named pieces so far.
         self.named = set()
 
     def begin(self, data, more):
@@ -27,14 +27,14 @@ class Input:
         return bool(data) or more
 
     def flow(self):
-        """From here on the program runs and can read."""
+        """Called once the program runs and can read."""
         if self.fd is not None:
             self.flowing = True
             os.set_blocking(self.fd, False)
             self.loop.watch(self.fd, selectors.EVENT_WRITE, self.feed)
 
     def place_of(self, request):
-        """Where a piece belongs. One with a name comes after all others, and once."""
+        """The offset of a piece. A named piece is appended, but only once."""
         if "offset" in request:
             return request["offset"]
         if request["once"] in self.named:
@@ -43,8 +43,8 @@ class Input:
         return self.size
 
     def take(self, offset, data, last, done):
-        """More of it. A repeated request, whose first answer was lost, adds nothing. `done` is called once there is room for
-        the next."""
+        """Adds a piece. A repeated request, whose first answer was lost, adds nothing. `done` is called once there is room
+        for the next piece."""
         self.feeders.append(done)
         if offset == self.size and not self.over:
             self.size += len(data)
@@ -85,7 +85,7 @@ class Input:
             self.rest = memoryview(b"")
 
     def end(self):
-        """The command has ended: no more input is accepted, and no one waits."""
+        """The command has ended: accepts no more input and releases waiting requests."""
         self.close()
         self.over = True
         self.release_feeders()

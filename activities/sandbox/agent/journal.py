@@ -1,4 +1,4 @@
-"""What was started and how it ended, one line each, for the supervisor after a restart. Part of the supervisor: see
+"""Records the start and end of each command, one line each, for the supervisor after a restart. Part of the supervisor: see
 sources.ts. One open file costs 3 µs a line; a folder with files for each command cost 0.8 ms (measured)."""
 
 import json
@@ -19,7 +19,7 @@ class Journal:
         try:
             self.write({"id": command.id, "end": command.end, "sizes": sizes})
         except OSError:
-            # A full disk: the worker still gets the end; after a restart of the sandbox it would count as lost.
+            # The disk is full: the worker still gets the end, but after a restart of the sandbox the command counts as lost.
             pass
 
     def write(self, record):

@@ -1,4 +1,4 @@
-"""Puts objects of Git LFS into the store of the repository that it runs in. Runs as a command, with the tools' rights.
+"""Puts Git LFS objects into the store of the repository in the current folder. Runs as a command, with the tools' rights.
 
 Input: for each object a line "oid size", then so many bytes.
 """

@@ -1,4 +1,4 @@
-"""Descriptors and timers in one thread. Part of the supervisor: see sources.ts."""
+"""An event loop for descriptors and timers, in one thread. Part of the supervisor: see sources.ts."""
 
 import heapq
 import itertools
@@ -7,7 +7,7 @@ import time
 import traceback
 
 TROUBLE = f"{HOME}/trouble"
-# Read or written of a pipe or socket at once, before others get their turn.
+# The most bytes read from or written to a pipe or socket before others get their turn.
 CHUNK = 1 << 18
 
 
@@ -46,7 +46,7 @@ class Loop:
 
     @staticmethod
     def run_safely(call):
-        """An error of ours must not end the sandbox and all that runs in it. It is recorded in TROUBLE."""
+        """Records an error in TROUBLE: a bug of ours must not end the sandbox and everything that runs in it."""
         try:
             call()
             return True

@@ -6,13 +6,13 @@ TAIL_BYTES = 1 << 20
 
 
 class Output:
-    """One stream, kept in one file: the first `limit` bytes, after them a ring of the last 1 MiB."""
+    """One stream, kept in one file: the first `limit` bytes, then a ring buffer of the last 1 MiB."""
 
     def __init__(self, path, limit, total=0, kept=None):
         self.path = path
         self.limit = limit
         self.total = total
-        # Set when the disk is full: what came before can be read, the rest is only counted.
+        # Set when the disk is full: this many bytes can be read, later output is only counted.
         self.cut = kept if kept is not None and kept != min(total, limit + TAIL_BYTES) else None
         self.fd = None
 
@@ -21,7 +21,7 @@ class Output:
         return min(self.total, self.limit + TAIL_BYTES) if self.cut is None else self.cut
 
     def place(self, position):
-        """Where the byte at this position of the stream lies in the file, and how many may follow it there."""
+        """The file offset of the byte at this position of the stream, and how many bytes may follow it contiguously."""
         if position < self.limit:
             return position, self.limit - position
         ring = (position - self.limit) % TAIL_BYTES
@@ -42,9 +42,9 @@ class Output:
         self.total += len(view)
 
     def read(self, offset, count):
-        """Bytes of what is kept, from `offset` in it."""
+        """At most `count` bytes of the kept output, from `offset` in it."""
         parts = []
-        # With a gap, what lies behind the head is the end of the stream.
+        # If there is a gap, the bytes after the first `limit` are the end of the stream.
         skipped = self.total - self.kept if self.cut is None else 0
         count = min(count, self.kept - offset)
         if count <= 0:
@@ -64,7 +64,7 @@ class Output:
         return b"".join(parts)
 
     def drop(self):
-        """Deletes what is kept; its size is still known, and later output is only counted."""
+        """Deletes the kept output; its size stays known, and later output is only counted."""
         self.cut = 0
         try:
             os.unlink(self.path)

@@ -1,4 +1,4 @@
-"""Lists what the tools listen at, as one JSON text. Runs as uid 1000 in the sandbox, for `longhaul ports`."""
+"""Lists the tools' listening sockets, as one JSON text. Runs as uid 1000 in the sandbox, for `longhaul ports`."""
 
 import ipaddress
 import json
@@ -9,14 +9,14 @@ LISTENS = "0A"
 
 
 def address_of(text):
-    """As the kernel writes it: words of four bytes, each in the machine's order."""
+    """Parses an address as the kernel writes it: words of four bytes, each in the machine's byte order."""
     words = [bytes.fromhex(text[at : at + 8])[::-1] for at in range(0, len(text), 8)]
     address = ipaddress.ip_address(b"".join(words))
     return str((address.version == 6 and address.ipv4_mapped) or address)
 
 
 def processes():
-    """@returns by a socket's inode: id and name of the process that holds it"""
+    """@returns id and name of the process that holds a socket, by the socket's inode"""
     found = {}
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
@@ -27,7 +27,7 @@ def processes():
                 if target.startswith("socket:["):
                     found.setdefault(target[8:-1], {"pid": int(pid), "process": name})
         except OSError:
-            # It ended, or is none of the tools'.
+            # The process has ended, or is not one of the tools'.
             pass
     return found
 
@@ -39,7 +39,7 @@ def listeners():
             with open(f"/proc/net/{table}", encoding="ascii") as file:
                 rows = [line.split() for line in file][1:]
         except OSError:
-            # A kernel without IPv6.
+            # The kernel has no IPv6.
             continue
         for row in rows:
             if row[3] == LISTENS and row[7] == TOOL_UID:

@@ -5,8 +5,8 @@ import signal
 import stat
 from contextlib import contextmanager
 
-# No process of root or of the tools has these. They differ, so that a signal to all that `as_tool` may signal spares the
-# children that have not become a program.
+# No process of root or of the tools has these ids. They differ from each other, so that a signal to everything that `as_tool`
+# may signal spares children that have not become a program.
 STRANGER_UID = 1
 CHILD_UID = 2
 PR_SET_CHILD_SUBREAPER = 36
@@ -15,10 +15,10 @@ PR_SET_CHILD_SUBREAPER = 36
 @contextmanager
 def as_tool():
     """Inside the block this process may signal and read what uid 1000 may, and no more. Its saved id stays root's and its
-    real id is STRANGER_UID: so no tool can signal the supervisor, and a signal to everything that may be signalled spares
+    real id is STRANGER_UID, so no tool can signal the supervisor, and a signal to everything that may be signalled spares
     the relay, which a real id of root would reach. Needs neither CAP_KILL nor a fork, which fails in a full sandbox."""
     if ATTACHED:
-        # It has the rights of its container's user, and so have the tools.
+        # The supervisor and the tools both have the rights of the container's user.
         yield
         return
     os.setegid(TOOL_GID)
@@ -31,8 +31,8 @@ def as_tool():
 
 
 def kill_now(pid):
-    """With -1 everything of the tools' uid, in one call, which no fork outruns: it signals neither us nor the first process. To
-    be called as that uid."""
+    """Kills a process; with -1 all processes of the tools' uid, in one call that no fork can outrun. That spares this process and
+    the first one. Must be called as that uid."""
     try:
         os.kill(pid, signal.SIGKILL)
     except OSError:
@@ -48,13 +48,13 @@ def open_workspace():
         if info.st_uid == TOOL_UID and mode & 0o700 != 0o700:
             os.chmod(WORKSPACE, mode | 0o700)
     except OSError:
-        # The operation that needs it reports why it is missing.
+        # The operation that needs the workspace reports why it is missing.
         pass
 
 
 def take_tool_rights():
-    """In a forked child, permanently: the rights of uid 1000, without any capability. No tool has its real and saved ids, so none
-    can stop or kill it. They cannot inspect it either: a process that changed its uid is not dumpable."""
+    """Takes the rights of uid 1000 permanently, without any capability; called in a forked child. No tool has the child's real
+    and saved ids, so none can stop or kill it. Nor can they inspect it: a process that changed its uid is not dumpable."""
     signal.set_wakeup_fd(-1)
     for number in (signal.SIGTERM, signal.SIGCHLD, signal.SIGINT, signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(number, signal.SIG_DFL)
@@ -73,19 +73,19 @@ def take_tool_rights():
 
 
 def become_tool():
-    """From here on tools may signal this process."""
+    """Sets the real and saved ids too: from now on tools may signal this process."""
     if not ATTACHED:
         os.setresuid(TOOL_UID, TOOL_UID, TOOL_UID)
 
 
 def adopt_orphans():
-    """What a command leaves behind becomes our child: the first process of someone else's container may not reap it."""
+    """Makes orphaned processes our children: the first process of someone else's container may not reap them."""
     try:
         import ctypes
 
         ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     except (ImportError, OSError, AttributeError):
-        # They stay as dead entries until the container ends.
+        # Orphans that end stay as zombies until the container ends.
         pass
 
 
@@ -114,7 +114,7 @@ def carries(pid, mark):
 
 
 def number_of(pid):
-    """The number of the command that a process came from; None if it has none."""
+    """The number of the command that started a process; None if no command did."""
     try:
         with open(f"/proc/{pid}/limits", "rb") as file:
             line = next(line for line in file if line.startswith(MARK_LINE))
@@ -124,8 +124,8 @@ def number_of(pid):
 
 
 def family(mark, number, leader, known):
-    """pid -> start time of the processes of a command: by its number and mark, by session and group of a leader that ran
-    just now, those `known` before their parents ended, and all descendants. To be called as the tools' uid."""
+    """pid -> start time of the processes of a command: those with its number or mark, those in the session or group of a leader
+    that still ran just now, those `known` before their parents ended, and all descendants. Must be called as the tools' uid."""
     table = processes()
     found = {pid: born for pid, born in known.items() if pid in table and table[pid][3] == born}
     for pid, (_, group, session, born) in table.items():
@@ -139,7 +139,7 @@ def family(mark, number, leader, known):
 
 
 def with_descendants(found, table):
-    """`found` with all that its processes have started; pid -> start time."""
+    """`found` and all descendants of its processes; pid -> start time."""
     grown = True
     while grown:
         grown = False

@@ -6,8 +6,8 @@ DISCARD_PORT = 9
 
 
 def is_reachable(address):
-    """Whether the kernel lets anything out to it, by its routes or from a socket bound to a device. The probe is an empty
-    datagram to the discard port."""
+    """Whether the kernel sends anything to the address, by its routes or from a socket bound to a device. The probe is an
+    empty datagram to the discard port."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     for device in ("", *(name for _, name in socket.if_nameindex() if name != "lo")):
         try:

@@ -1,4 +1,4 @@
-"""Makes the workspace what it was at a save. Last part of the program that saves and restores a workspace: sources.ts."""
+"""Restores the workspace to a save. Last part of the program that saves and restores a workspace: see sources.ts."""
 
 import errno
 import json
@@ -53,13 +53,13 @@ class Unpacked:
 
 
 class Parts:
-    """What follows the order on the standard input: each part after a line with its length."""
+    """The parts that follow the order on the standard input, each after a line with its length."""
 
     def __init__(self, source):
         self.source = source
 
     def next(self):
-        """None after the last."""
+        """The next part; None after the last."""
         line = self.source.readline()
         return Part(self.source, int(line)) if line else None
 
@@ -88,7 +88,7 @@ def extract(part, wanted, target, stage, most):
     try:
         with tarfile.open(mode="r|", fileobj=source, encoding="utf-8", errors="surrogateescape") as tar:
             for member in tar:
-                # tarfile would keep every header.
+                # Otherwise tarfile would keep every header in memory.
                 tar.members = []
                 path = os.fsencode(member.name).removeprefix(b"./")
                 if not member.isreg() or path not in wanted:
@@ -115,7 +115,7 @@ def write_all(fd, data):
 
 
 def set_facts(fd, value):
-    """The mode and time of a file."""
+    """Sets the mode and time of a file."""
     _, mode, _, mtime, _, _ = fields(value)
     seconds, _, fraction = mtime.partition(b".")
     ns = int(seconds) * 10**9 + int((fraction + b"0" * 9)[:9])
@@ -124,7 +124,7 @@ def set_facts(fd, value):
 
 
 def remove_tree(name, parent, stage):
-    """Removes whatever has this name. Folders are first moved up into the stage, so that no nesting is too deep."""
+    """Removes a file or folder. Nested folders are first moved up into the stage, so that no nesting is too deep."""
     todo, moved = [(name, parent)], 0
     while todo:
         name, parent = todo.pop()
@@ -153,7 +153,7 @@ def remove_tree(name, parent, stage):
 
 
 def place(path, value, folders, stage, numbers):
-    """Replaces what is at this path by what belongs there."""
+    """Replaces whatever is at this path by the saved entry."""
     kind, _, _, _, _, target = fields(value)
     folder, name = folders.of(path)
     if kind == b"d":
@@ -186,7 +186,7 @@ def apply(target, changed, removed, stage, numbers):
             remove_tree(name, folder, stage)
         for path in sorted(changed, key=tree_order):
             place(path, target[path], folders, stage, numbers)
-        # Innermost first: nothing can be changed in a folder once it is closed.
+        # Innermost first: nothing in a folder can be changed once its own mode forbids it.
         for path in sorted(changed, key=tree_order, reverse=True):
             if target[path].startswith(b"d"):
                 folder, name = folders.of(path)
@@ -198,13 +198,13 @@ def apply(target, changed, removed, stage, numbers):
 
 
 def most_unpacked(limits):
-    """Bytes of the largest tar that a save may have written: in each round, for each entry a header, a long name and padding.
-    Its content goes to the disk, not into memory."""
+    """Bytes of the largest tar that a save may have written: per round, the content, and for each entry a header, a long name and
+    padding. The content goes to the disk, not into memory."""
     return MAX_ROUNDS * (limits["bytes"] + 4 * BLOCK * limits["entries"] + limits["listingBytes"])
 
 
 def restore(order, parts, write):
-    """Parts: the listing to restore, then packs, newest first, as many as are read. The workspace is not changed until all
+    """Parts: the listing to restore, then packs, newest first, read as far as needed. The workspace is not changed until all
     missing files have been read. Writes the listing with the times its files have now. @raises Lost"""
     target = read_listing(parts.read(), MAX_LISTING_BYTES)
     check(target)
@@ -222,13 +222,13 @@ def restore(order, parts, write):
         while missing and (part := parts.next()):
             for path in extract(part, missing, target, stage, most_unpacked(order["limits"])):
                 del missing[path]
-        # Files that no pack has were removed while they were saved.
+        # Files that are in no pack were removed while they were saved.
         changed.difference_update(missing)
         target = {path: value for path, value in target.items() if path not in missing}
         apply(target, changed, [path for path in now if path not in target], stage, numbers)
     finally:
         remove_tree(name, top, stage)
-    # Otherwise the survey would look at every file twice.
+    # Otherwise the survey would read the times of every file twice.
     time.sleep(TICK_NS / 10**9)
     now = Survey(UNBOUNDED, order["rebuilt"]).entries
     lacking = [path for path, value in target.items() if now.get(path, b"-")[:1] != value[:1]]

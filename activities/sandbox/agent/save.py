@@ -5,7 +5,7 @@ import os
 import stat
 import zlib
 
-# A file renamed between listing and packing would be missing under its new name: the save is repeated this often.
+# A file renamed between listing and packing would be missing under its new name, so the save is repeated, at most this often.
 MAX_ROUNDS = 3
 MAX_REPORTED = 200
 CHUNK = 1 << 18
@@ -13,7 +13,7 @@ BLOCK = 512
 
 
 class Pack:
-    """A gzipped tar. Of two entries of one path the later one counts."""
+    """A gzipped tar. If a path has two entries, the later one counts."""
 
     def __init__(self, write):
         self.write = write
@@ -43,13 +43,13 @@ class Pack:
             info = os.fstat(fd)
             if not stat.S_ISREG(info.st_mode):
                 raise OSError(errno.ENOENT, "no longer a file")
-            # A file may have grown since: the next save packs all of it, or skips it.
+            # The file may have grown since it was listed: the next save packs all of it, or skips it.
             left = size = min(info.st_size, most)
             self.put(head_of(path, size, listed_mode, mtime))
             while left and (data := os.read(fd, min(left, CHUNK))):
                 self.put(data)
                 left -= len(data)
-            # It may have shrunk.
+            # Zeros, if it has shrunk, and padding.
             self.put(bytes(left + -size % BLOCK))
         finally:
             if mode is not None:
@@ -63,7 +63,7 @@ class Pack:
 
 
 def head_of(path, size, mode, mtime):
-    # Slow to import, and most saves have nothing to pack.
+    # Imported here because it is slow, and most saves have nothing to pack.
     import tarfile
 
     head = tarfile.TarInfo(os.fsdecode(path))
@@ -105,7 +105,7 @@ def pack_files(pack, survey, wanted):
 
 
 def look_and_keep(order, before):
-    """The files as they are now; those that cannot be read as they were before."""
+    """Surveys the files as they are now; unreadable ones are listed as they were before. -> the survey, the unreadable ones"""
     survey = Survey(order["limits"], order["rebuilt"])
     kept = survey.keep(before, survey.unread)
     survey.drop_largest(order["limits"]["bytes"])
@@ -118,14 +118,14 @@ def differences(before, now):
 
 
 def save(order, parts, write):
-    """Order: `whole`, `hasBase`, `limits`, `rebuilt`. Parts: the newest listing that was stored, and if `hasBase` says
-    so the one that the pack is made against. Writes the pack, then the listing; nothing if nothing changed."""
+    """Order: `whole`, `hasBase`, `limits`, `rebuilt`. Parts: the newest stored listing and, with `hasBase`, the listing that the
+    pack is the difference to. Writes the pack, then the listing; nothing if nothing changed."""
     latest = listing_of(parts)
     base = listing_of(parts) if order["hasBase"] else latest
     survey, kept = look_and_keep(order, base or {})
     if not any(differences(latest or {}, survey.entries)):
         return report(survey, unchanged=True)
-    # Only earlier packs have what could not be read.
+    # Not whole if files could not be read: only earlier packs have their content.
     whole = base is None or (order["whole"] and not kept)
     have, pack = {} if whole else dict(base), Pack(write)
     for rounds in range(1, MAX_ROUNDS + 1):
@@ -153,7 +153,7 @@ def save(order, parts, write):
 
 
 def listing_of(parts):
-    """The next part; None if it is empty or cannot be read: then everything is saved."""
+    """The next part's listing; None if it is empty or cannot be read: then everything is saved."""
     data = parts.read()
     try:
         return read_listing(data, MAX_LISTING_BYTES) if data else None

@@ -1,5 +1,5 @@
-"""What a session's configuration gives its commands: variables, files of the system, certificate authorities. Part of the
-supervisor: see sources.ts."""
+"""Applies the settings that a session's configuration has for its commands: variables, system files, certificate authorities.
+Part of the supervisor: see sources.ts."""
 
 import base64
 import hashlib
@@ -10,7 +10,7 @@ import struct
 # Where images keep the public authorities: Debian and Alpine, Fedora, others.
 PUBLIC_BUNDLES = ("/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem")
 BUNDLE = "/etc/longhaul/certificates.pem"
-# Java reads no PEM.
+# Java does not read PEM.
 JAVA_STORE = "/etc/longhaul/certificates.jks"
 JAVA_PASSWORD = "changeit"
 TRUST = (
@@ -43,7 +43,7 @@ def apply_settings(settings):
 
 
 def java_store(text):
-    """The certificates of a PEM text as a Java key store. Its times are fixed, so that the same text makes the same bytes.
+    """The certificates of a PEM text as a Java key store. Its times are fixed, so that the same text gives the same bytes.
     Source: the format as JavaKeyStore of OpenJDK writes it."""
     blocks = re.findall("-----BEGIN CERTIFICATE-----(.+?)-----END CERTIFICATE-----", text, re.S)
     found = dict.fromkeys(filter(None, map(der_of, blocks)))
@@ -75,7 +75,7 @@ def read_bytes(path):
 
 
 def write_system_file(path, content):
-    """Of root, readable for all. What is there already is not written again: the disk may be full by now."""
+    """Writes a file that root owns and everyone can read. Skipped if the content is the same: the disk may be full by now."""
     data = content if isinstance(content, bytes) else content.encode("utf-8")
     if read_bytes(path) == data:
         return

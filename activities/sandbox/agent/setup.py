@@ -1,5 +1,5 @@
-"""Says what a project's set-up depends on, packs what it made below the workspace, and unpacks it in another sandbox. Runs as a
-command, with the tools' rights; it must not fail a set-up: it reports what it cannot do. Input: {"do", "commands", "rebuilt"}."""
+"""Hashes what a project's set-up depends on, packs what it made below the workspace, and unpacks that in another sandbox. Runs as
+a command, with the tools' rights. Problems are reported, so as not to fail a set-up. Input: {"do", "commands", "rebuilt"}."""
 
 import fnmatch
 import hashlib
@@ -12,15 +12,15 @@ import subprocess
 import sys
 
 WORKSPACE = b"/workspace"
-# In the home, which is kept as it is.
+# In the home folder, which is kept as it is.
 FOLDER = os.path.join(os.path.expanduser("~"), ".longhaul-setup")
 BEFORE = f"{FOLDER}/before"
 PACK = f"{FOLDER}/workspace.tar"
 MAX_PATHS = 300_000
 MAX_HASHED_BYTES = 512 << 20
-# What is kept of home and workspace together.
+# Limit for what is kept of home and workspace together.
 MAX_KEPT_BYTES = 2 << 30
-# Files that say which packages a project has, by ecosystem; a command's own files count too.
+# Files that name a project's packages, by ecosystem; files named in the set-up's commands count too.
 LOCKS = (
     "package.json package-lock.json npm-shrinkwrap.json yarn.lock .yarnrc.yml pnpm-lock.yaml pnpm-workspace.yaml bun.lock* .npmrc "
     "requirements*.txt constraints*.txt pyproject.toml setup.py setup.cfg Pipfile Pipfile.lock poetry.lock uv.lock .python-version "
@@ -98,7 +98,7 @@ def do_locks(order):
 
 
 def do_begin(order):
-    """What is there before the commands run, and the hash of all of it."""
+    """Records the files that exist before the commands run, and hashes them."""
     if f"{FOLDER}/".startswith(f"{WORKSPACE.decode()}/"):
         raise Unable("the image gives uid 1000 no home")
     if shutil.which("tar") is None:
@@ -111,7 +111,7 @@ def do_begin(order):
 
 
 def state_of(status):
-    """A folder changes with what is in it."""
+    """A value that differs if the entry has changed. Constant for folders: their entries are compared instead."""
     if stat.S_ISDIR(status.st_mode):
         return b"folder"
     return f"{status.st_mode} {status.st_size} {status.st_mtime_ns}".encode()
@@ -127,7 +127,7 @@ def do_pack(order):
         if known is None:
             size += status.st_blocks * 512
             outside += not below
-            # What is in a new folder goes with it.
+            # Entries of a new folder are packed with that folder.
             if os.path.dirname(path) not in covered:
                 made.append(path)
             if stat.S_ISDIR(status.st_mode):
@@ -154,7 +154,7 @@ def home_bytes():
             for entry in os.scandir(folders.pop()):
                 status = entry.stat(follow_symlinks=False)
                 total += status.st_blocks * 512
-                # Shared caches are a volume of their own.
+                # Skip other devices: shared caches are a separate volume.
                 if stat.S_ISDIR(status.st_mode) and status.st_dev == device:
                     folders.append(entry.path)
         except OSError:
@@ -165,7 +165,7 @@ def home_bytes():
 def do_unpack(order):
     found = os.path.exists(PACK)
     if found:
-        # A file of this session's own stays as it is.
+        # Files that this session already has stay as they are.
         tar(["--extract", "--skip-old-files"], b"")
     do_clear(order)
     return {"unpacked": found}

@@ -1,7 +1,7 @@
 /** The Python programs that run inside containers, read from the files next to this one. */
 import { readFileSync } from "node:fs";
 
-/** In the order in which they are joined: each may use those above it. */
+/** In the order in which they are joined: each part may use the ones above it. */
 const SUPERVISOR_PARTS = [
   "place",
   "loop",
@@ -36,16 +36,16 @@ export const supervisorSource = SUPERVISOR_PARTS.map(part).join("\n\n");
 /** Saves and restores a workspace; runs as a command, with the tools' rights. Its input: agent/restore.py. */
 export const workspaceSource = ["folder", "tree", "survey", "save", "restore"].map(part).join("\n\n");
 
-/** Commits what is left of a session's work; runs as a command, with the tools' rights. */
+/** Commits a session's uncommitted work; runs as a command, with the tools' rights. */
 export const deliverSource = part("deliver");
 
-/** Puts files of Git LFS into a repository's store; runs as a command, with the tools' rights. */
+/** Puts Git LFS objects into a repository's store; runs as a command, with the tools' rights. */
 export const lfsSource = part("lfs");
 
-/** Keeps what a project's set-up made; runs as a command, with the tools' rights. */
+/** Packs the result of a project's set-up for reuse; runs as a command, with the tools' rights. */
 export const setupSource = part("setup");
 
-/** The context of a Dockerfile; runs as a command, with the tools' rights. */
+/** Hashes or packs a Dockerfile's build context; runs as a command, with the tools' rights. */
 export const contextSource = part("context");
 /** Starts the supervisor in a container that someone else owns. */
 export const attachSource = ["place", "attach"].map(part).join("\n\n");
@@ -56,13 +56,13 @@ export const detachSource = ["place", "process", "detach"].map(part).join("\n\n"
 /** Copies bytes between an exec stream and the supervisor. */
 export const relaySource = part("relay");
 
-/** Loads a sandbox's network rules into its namespace, and probes what they block. */
+/** Loads a sandbox's network rules into its namespace, and probes whether they block what they should. */
 export const firewallSource = ["reach", "firewall"].map(part).join("\n\n");
 
-/** Lists what listens in a sandbox. */
+/** Lists listening ports in a sandbox. */
 export const portsSource = part("ports");
 
-/** Copies between an exec stream and a server in the sandbox. */
+/** Copies bytes between an exec stream and a server in the sandbox. */
 export const forwardSource = part("forward");
 
 /** The proxy of `network: listed`. */
@@ -87,5 +87,5 @@ export function pythonArguments(variable: string): string[] {
   ];
 }
 
-/** Both sides' version of the protocol; a sandbox that speaks another one is refused. Equal to PROTOCOL in supervisor.py. */
+/** The protocol's version; a sandbox with another one is refused. Equal to PROTOCOL in supervisor.py. */
 export const PROTOCOL = 1;

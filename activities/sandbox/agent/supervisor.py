@@ -1,8 +1,8 @@
 """The sandbox's main process: takes requests over a socket that only root can reach, starts commands as uid 1000 and records
 how they ended. It outlives streams and workers; its records outlive it in files. Last part: see sources.ts.
 
-Requests and answers are JSON, one a line, many in progress at once: {"q": number, "op": …} is answered by {"q", "ok": …}
-or {"q", "error": text}; a wait may get {"q", "bytes": n} before that. Bytes travel as base64.
+Requests and answers are JSON, one per line, many in progress at once: {"q": number, "op": …} is answered by {"q", "ok": …}
+or {"q", "error": text}; a wait may get {"q", "bytes": n} before that. Bytes are encoded as base64.
 """
 
 import binascii
@@ -20,11 +20,11 @@ import time
 PROTOCOL = 1
 SOCKET = f"{HOME}/control.sock"
 MAX_READ_BYTES_OF_OUTPUT = 1 << 20
-# For the outputs of all ended commands but the newest: whole outputs are in the store by then.
+# Limit for the outputs of all ended commands except the newest: by then whole outputs are in the store.
 MAX_ENDED_BYTES = 1 << 30
-# Of the programs that save and restore the workspace (workspace-program.ts): no tool's command has a dash.
+# Ids of the programs that save and restore the workspace (workspace-program.ts) begin so: ids of tools' commands have no dash.
 SAVE_PREFIX = "ws-"
-# Before a forwarder that ended is started again.
+# Pause before a forwarder that has ended is restarted.
 FORWARDER_PAUSE_SECONDS = 1
 COMMAND_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,127}")
 
@@ -32,11 +32,11 @@ COMMAND_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,127}")
 class Supervisor:
     def __init__(self):
         self.loop = Loop()
-        # Not for the tools' environment.
+        # Removed from the environment so that tools do not get it.
         self.credentials = os.environ.pop("LONGHAUL_EGRESS", None)
         self.listener = egress_listener() if self.credentials else None
         self.forwarder = None
-        # Identifies this start of the sandbox: a worker that finds another one knows that all processes are gone.
+        # Identifies this start of the sandbox: if it differs, a worker knows that all earlier processes are gone.
         self.boot = os.urandom(8).hex()
         self.base_env = tool_environment()
         hard = resource.getrlimit(MARK_LIMIT)[1]
@@ -45,7 +45,7 @@ class Supervisor:
         self.commands = {}
         self.ended = collections.deque()
         self.ended_bytes = 0
-        # By process id. File operations are children too, but their exit codes do not matter.
+        # Running commands by process id. File operations are children too, but their exit codes do not matter.
         self.running = {}
         if ATTACHED:
             self.settle_in()
@@ -63,7 +63,8 @@ class Supervisor:
             self.add_ended(command)
 
     def settle_in(self):
-        """Alone, also if two workers started it; with numbers below those of an earlier one, whose commands may still run."""
+        """Exits if the session's supervisor already runs, since two workers may start one. Numbers begin below those of an
+        earlier supervisor, whose commands may still run."""
         os.makedirs(HOME, 0o700, exist_ok=True)
         self.lock = open(f"{HOME}/lock", "w")
         try:
@@ -85,8 +86,8 @@ class Supervisor:
         self.trim_outputs()
 
     def trim_outputs(self):
-        """Bounds what outputs take on the disk: those of the oldest ended commands go first, the newest stays.
-        @returns bytes kept for running commands of the tools: a save's pack is ours, bounded and soon gone"""
+        """Bounds the disk space of outputs: deletes those of the oldest ended commands first, and never the newest.
+        @returns bytes kept for the tools' running commands: saves do not count, since their packs are bounded and short-lived"""
         tools = saves = 0
         for command in self.running.values():
             if command.id.startswith(SAVE_PREFIX):
@@ -229,8 +230,8 @@ class Supervisor:
             go()
 
     def fork(self, operation, request, finished):
-        """Runs `operation(request)` with the tools' rights; `finished` gets the answer as a line, or a part of it if the
-        child was ended. @raises OSError if no process can be had"""
+        """Runs `operation(request)` in a child with the tools' rights; `finished` gets the answer as a line, or a part of it if
+        the child was killed. @raises OSError if no process can be had"""
         most = self.disk.file_limit()
         return Child(self.loop, lambda link: answer_line(link, operation, request, most), finished)
 

@@ -1,17 +1,17 @@
-"""Lists what is in the workspace now, within bounds. Part of the program that saves and restores a workspace: sources.ts."""
+"""Lists the workspace's files, within limits. Part of the program that saves and restores a workspace: see sources.ts."""
 
 import bisect
 import errno
 import os
 import time
 
-# Errors of paths that are removed while they are read.
+# Errors that mean that a path was removed while it was read.
 GONE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 
 
 class Survey:
-    """`entries` is the listing. `skipped` has what is not in it, and why: (path, bytes, reason). Nothing is known of the paths
-    in `unread` and of what lies below them."""
+    """`entries` is the listing. `skipped` has the paths that are not in it, and why: (path, bytes, reason). Nothing is known of
+    the paths in `unread` and of those below them."""
 
     def __init__(self, limits, rebuilt):
         self.limits = limits
@@ -21,7 +21,7 @@ class Survey:
         self.unread = []
         self.fresh = []
         self.room = limits["listingBytes"]
-        # Skipped folders count too, or reading them could take without end.
+        # Entries of skipped folders count too; otherwise reading them could take forever.
         self.looks_left = 4 * limits["entries"]
         self.folders = Folders(0o500)
         try:
@@ -54,7 +54,7 @@ class Survey:
             self.unread.append(path)
 
     def list_folder(self, path):
-        """-> the folders in it; None if it has more entries than there is room for. @raises OSError"""
+        """Lists one folder. -> its folders; None if it has more entries than there is room for. @raises OSError"""
         folder = self.folders.open(path)
         prefix = path + b"/" if path else b""
         most = min(self.limits["entries"] - len(self.entries), self.looks_left)
@@ -110,7 +110,7 @@ class Survey:
                 except OSError:
                     info = None
                 value = info and value_of(info)
-                # A path of another kind by now is marked like a file that changes.
+                # A path that is no longer a file is marked like a file that keeps changing.
                 if value and value.startswith(b"f"):
                     self.entries[path] = value
                 if not value or not value.startswith(b"f") or info.st_ctime_ns > stale_ns:
@@ -119,7 +119,7 @@ class Survey:
             self.entries[path] = uncertain(self.entries[path])
 
     def keep(self, before, paths):
-        """Copies these paths and what lies below them from an earlier listing. -> the files among them"""
+        """Copies these paths and everything below them from an earlier listing. -> the files among them"""
         kept = set()
         known = sorted(before, key=tree_order) if paths else []
         keys = [tree_order(path) for path in known]

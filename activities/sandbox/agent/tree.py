@@ -8,7 +8,7 @@ import os
 import stat
 import zlib
 
-# Kernels keep a file's times by their tick, at most 10 ms: a second write within it does not change the times.
+# File times advance by the kernel's tick, at most 10 ms: a second write within the same tick does not change them.
 TICK_NS = 20_000_000
 MAX_LOOKS = 3
 UNBOUNDED = {"entries": 1 << 60, "listingBytes": 1 << 60, "pathBytes": 1 << 60, "fileBytes": 1 << 60, "bytes": 1 << 60}
@@ -19,7 +19,7 @@ class Lost(Exception):
 
 
 def tree_order(path):
-    """Sorts a folder directly before what is in it: so each folder is opened once."""
+    """A sort key that puts a folder directly before its contents, so that each folder is opened once."""
     return path.replace(b"/", b"\0")
 
 
@@ -62,7 +62,7 @@ class Folders:
 
 
 def make_folder(name, parent, mode):
-    """Makes a folder of this name, in place of anything else."""
+    """Makes a folder of this name, replacing anything else of that name."""
     try:
         os.mkdir(name, mode, dir_fd=parent)
     except FileExistsError:
@@ -72,7 +72,7 @@ def make_folder(name, parent, mode):
 
 
 def value_of(info, target=b""):
-    """Of a file, folder or link; None for sockets, pipes and devices, which have no content to save."""
+    """The value of a file, folder or link; None for sockets, pipes and devices, which have no content to save."""
     mode = stat.S_IMODE(info.st_mode)
     if stat.S_ISREG(info.st_mode):
         mtime, ctime = divmod(info.st_mtime_ns, 10**9), divmod(info.st_ctime_ns, 10**9)
@@ -91,7 +91,7 @@ def fields(value):
 
 
 def uncertain(value):
-    """The same value, marked: the file may have changed since."""
+    """The same value, marked as uncertain: the file may have changed since."""
     return value.partition(b"/")[0] + b"/?\0"
 
 
@@ -112,7 +112,7 @@ def is_same(before, now, use_ctime=True):
 
 
 def read_listing(data, most):
-    """A stored listing. @raises Lost"""
+    """Reads a stored listing of at most `most` bytes. @raises Lost"""
     inflate = zlib.decompressobj(31)
     try:
         text = inflate.decompress(data, most)
@@ -128,7 +128,7 @@ def read_listing(data, most):
 
 
 def written_listing(entries):
-    """Pieces of the stored form."""
+    """The listing in its stored form, in pieces."""
     deflate = zlib.compressobj(3, zlib.DEFLATED, 31)
     for path in sorted(entries):
         head, _, target = entries[path].partition(b"\0")

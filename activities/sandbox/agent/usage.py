@@ -1,8 +1,8 @@
-"""Counts what the tools have on the disk, as uid 1000: files in folders, and deleted files that are held open. Part of the
+"""Counts what the tools use on the disk, as uid 1000: files in folders, and deleted files that are held open. Part of the
 supervisor: see sources.ts.
 
-Folders are opened one inside the other, so that no path is too long. Every entry counts, so a count ends at the latest with
-as many as the limit has room for.
+Each folder is opened from its parent, so that no path is too long. Every entry counts as some bytes, so the limit also bounds
+the number of entries that a count reads.
 """
 
 import errno
@@ -10,18 +10,18 @@ import os
 import stat
 import time
 
-# Of package caches, if sessions share them: a volume of its own, which counts in each of them.
+# Package caches, if sessions share them: a separate volume, which counts for each of those sessions.
 CACHE_FOLDER = "/home/agent/.cache"
 # An empty file takes an inode and a line in its folder.
 SMALLEST_BYTES = 4096
-# How long a count waits at most, in all, for processes that are just being started: they cannot be inspected.
+# How long a count waits at most, in all, for processes that are just starting and cannot be inspected yet.
 STARTING_SECONDS = 1
 # Mappings that are not files on a disk, or are files in memory.
 MEMORY_MAPS = ("/memfd:", "/dev/zero", "/dev/shm/", "/SYSV", "/tmp/", "/[")
 
 
 def usage(request):
-    """`bytes`: stops beyond `most`. `unseen`: whether something may be held that cannot be counted."""
+    """`bytes`: counting stops above `most`. `unseen`: whether there may be files that cannot be counted."""
     tally = Tally(request["most"])
     unseen = False
     try:
@@ -57,7 +57,7 @@ class Tally:
             raise Enough
 
     def tree(self, place):
-        """@returns whether a part of it cannot be inspected, such as one too deep"""
+        """Counts the files below a folder. @returns whether a part cannot be inspected, for example because it is too deep"""
         try:
             device = os.lstat(place).st_dev
         except OSError:
@@ -72,7 +72,7 @@ class Tally:
                     try:
                         opened.append(self.enter(todo.pop(), folder, device))
                     except OSError as error:
-                        # Another owner's folder has nothing of ours in it, a removed one nothing at all.
+                        # Another owner's folder has none of the tools' files, and a removed one has none at all.
                         deep = deep or error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
                 elif len(opened) > 1:
                     opened.pop()
@@ -84,7 +84,7 @@ class Tally:
                 leave(folder, mode)
 
     def enter(self, name, parent, device):
-        """Counts what is in a folder, also in one that its owner has closed: it stays open until all below it is counted."""
+        """Counts a folder's entries, also if its mode forbids reading. It stays open until everything below it is counted."""
         folder, mode = enter(name, parent, 0o500)
         try:
             inner = []
@@ -104,7 +104,7 @@ class Tally:
 
     def held(self, pid):
         """Counts deleted files that a process holds open. @returns whether it may hold some whose size cannot be seen: in a
-        thread that cannot be inspected, in transit through a socket, in an io_uring, in a mapping alone"""
+        thread that cannot be inspected, in transit through a socket, in an io_uring, or only in a mapping"""
         counted = set()
         unseen = False
         for thread in names_in(f"/proc/{pid}/task"):
@@ -129,7 +129,7 @@ class Tally:
         return unseen or maps_deleted_files(pid, counted)
 
     def handles(self, place):
-        """Open descriptors of a thread; None if it cannot be inspected, also when it has had the time to start."""
+        """Open descriptors of a thread; None if it cannot be inspected even after it has had time to start."""
         while True:
             try:
                 return os.listdir(f"{place}/fd")
@@ -164,7 +164,7 @@ def maps_deleted_files(pid, counted):
 
 
 def tool_processes():
-    """Ids of what runs as the tools' user, also of what cannot be inspected."""
+    """Ids of all processes of the tools' user, including those that cannot be inspected."""
     for name in names_in("/proc"):
         if name.isdigit():
             status = status_of(f"/proc/{name}")
@@ -181,7 +181,7 @@ def status_of(place):
 
 
 def is_over(status):
-    """A zombie holds nothing; one that leads living threads is none of these."""
+    """Whether a process is a zombie, which holds nothing. One whose other threads still live is not over."""
     return status["State"][:1] in "ZX" and status.get("Threads") in (None, "1")
 
 
@@ -198,7 +198,7 @@ def names_in(folder):
 
 
 def memory_devices():
-    """Of /tmp and /dev/shm, which count as memory."""
+    """The devices of /tmp and /dev/shm, which count as memory."""
     return {os.stat(place).st_dev for place in ("/tmp", "/dev/shm") if os.path.exists(place)}
 
 

@@ -1,7 +1,8 @@
 /**
- * Containers that someone else owns as sandboxes: our supervisor is put into a running one, commands run there as its own user, and
- * at the end our processes and files are taken out again. It is never started, stopped, limited or removed. An empty volume of the
- * session's name, labelled with the container, says on the host that we are in it: so the next worker and the reaper find it.
+ * Sandboxes in containers that someone else owns: our supervisor is started in a running container, commands run as the
+ * container's own user, and at the end our processes and files are removed. The container is never started, stopped, limited or
+ * removed. An empty volume with the session's name, labelled with the container, tells the next worker and the reaper that the
+ * session is in it.
  */
 import { createHash } from "node:crypto";
 import type Dockerode from "dockerode";
@@ -20,24 +21,24 @@ import { runInside } from "./run-program.ts";
 import { sandboxLabels, sandboxName, SESSION_LABEL } from "./profile.ts";
 import { createSupervisorLink, type SupervisorLink } from "./supervisor-link.ts";
 
-/** On the volume that stands for a session in someone else's container: the container's id. */
+/** Label of that volume: the container's id. */
 const ATTACHED_LABEL = "longhaul.attached";
-/** As Docker's own tools show an id. */
+/** Docker's own tools show this many characters of an id. */
 const SHORT_ID = 12;
 const NOT_OURS = "the container belongs to someone else, who decides what it can reach and do";
-/** It has just been started, or a command has killed it: then a new one is started after some 20 tries. */
+/** The supervisor has just been started, or a command has killed it: after some 20 tries a new one is started. */
 const CONNECT_SECONDS = 0.5;
 
 type AttachedSpec = SandboxSpec & { readonly container: NonNullable<SandboxSpec["container"]> };
 
 export interface AttachOptions {
   readonly docker: Dockerode;
-  /** Whether sessions of this worker may work in containers of others. */
+  /** Whether sessions of this worker may work in other people's containers. */
   readonly isAllowed: boolean;
   readonly say?: (line: string) => void;
 }
 
-/** The host with other people's containers besides its own sandboxes. */
+/** Adds other people's containers to a host's own sandboxes. */
 export function withAttached(
   host: SandboxHost,
   { docker, isAllowed, say = () => undefined }: AttachOptions,
@@ -73,7 +74,7 @@ export function withAttached(
     links.get(sessionId)?.close("the session has left the container");
     links.delete(sessionId);
     const found = await unless([404], () => docker.getContainer(id).inspect());
-    // Its processes ended with it; a file of ours is left in one that was stopped.
+    // Our processes ended with the container; in one that is only stopped, our files stay.
     if (found?.State.Running !== true || found.State.Paused) return;
     const { answer } = await runInside(docker, id, {
       argv: pythonArguments("LONGHAUL_DETACH"),
@@ -113,7 +114,7 @@ export function withAttached(
     const link = createSupervisorLink(docker, id, {
       probe: [],
       ready: Promise.resolve(),
-      // Its system's files are not ours to write.
+      // We do not write system files in someone else's container.
       settings: { env: spec.settings?.env ?? {}, files: {}, registries: [] },
       relay: {
         environment: [
@@ -126,7 +127,7 @@ export function withAttached(
     return { link, ...(await link.connect()) };
   }
 
-  /** Starts the supervisor, if it does not run. @returns whether it ran already */
+  /** Starts the supervisor unless it is running. @returns whether it was running */
   async function putIn(
     { sessionId, container: { name, folder } }: AttachedSpec,
     id: string,
@@ -145,7 +146,7 @@ export function withAttached(
       Env: [`LONGHAUL_SUPERVISOR=${supervisorSource}`, place, `LONGHAUL_HOME=${homeOf(sessionId)}`],
       WorkingDir: "/",
     });
-    // No one holds its streams, so it outlives this worker.
+    // Nothing is attached to its streams, so it outlives this worker.
     (await exec.start({ Detach: true })).resume();
     say(`sandbox: put the supervisor into ${name}`);
     return false;
@@ -159,7 +160,7 @@ export function withAttached(
         : open({ ...spec, container: spec.container }, signal),
     async remove(sessionId) {
       await leave(sessionId);
-      // The volume goes as that of any session.
+      // Removes the volume, as for any session.
       await host.remove(sessionId);
     },
     async close() {
@@ -176,10 +177,10 @@ const homeOf = (sessionId: string): string => `/tmp/.longhaul-${hashOf(sessionId
 const hashOf = (sessionId: string): string =>
   createHash("sha256").update(sessionId).digest("hex").slice(0, SHORT_ID);
 
-/** Ids of a session's commands count down from here; two sessions in one container have others. */
+/** Numbers of a session's commands count down from this plus a hash of its id, so that sessions in one container differ. */
 const LEAST_NUMBER = 2 ** 33;
 
-/** What the programs of the sandbox know by it: see agent/place.py. */
+/** Tells the programs in the sandbox that they are attached: see agent/place.py. */
 function attachedVariable(sessionId: string, folder: string): string {
   const mark = hashOf(sessionId);
   const number = Number.parseInt(mark, 16) + LEAST_NUMBER;
@@ -213,7 +214,7 @@ export async function usableContainer(
   return { id: found.Id, folder: found.Config.WorkingDir || "/", image: found.Image };
 }
 
-/** Whether the supervisor's language is there. @returns why not */
+/** Checks for python3, which the supervisor needs. @returns why it cannot be used; undefined if it can */
 export async function lacksPython(docker: Dockerode, id: string): Promise<string | undefined> {
   try {
     const { answer, said } = await runInside(docker, id, {

@@ -1,6 +1,6 @@
 /**
- * Builds a session's image from a Dockerfile of its workspace, by the engine's own builder. What the file runs is in the network
- * namespace of the session's sandbox: behind its firewall, or with the egress proxy as its only way out.
+ * Builds a session's image from a Dockerfile in its workspace, with the engine's own builder. The Dockerfile's commands run in
+ * the network namespace of the session's sandbox: behind its firewall, or with the egress proxy as the only way out.
  */
 import { Readable } from "node:stream";
 import type Dockerode from "dockerode";
@@ -16,9 +16,9 @@ import { keptLabels, nameKept } from "./set-up-images.ts";
 
 /** The engine counts CPU time in periods of this many microseconds. Source: its default. */
 const CPU_PERIOD = 100_000;
-/** Of the output: its end alone is of interest. */
+/** Only the end of the output is kept. */
 const MAX_OUTPUT_CHARS = 100_000;
-/** What every build has as ARG without a word of the Dockerfile. Source: Docker's manual. */
+/** Build arguments that need no ARG in the Dockerfile. Source: Docker's manual. */
 const PROXIES = /^(https?|no|all)_proxy=/i;
 
 /** @throws SandboxUnavailable (retryable) if the engine does not answer; the signal's reason if it is aborted */
@@ -31,7 +31,7 @@ export async function buildImage(
   const network = `container:${sandboxName(spec.sessionId)}`;
   const labels = await keptLabels(docker, spec);
   const context = Readable.from(order.context);
-  // An engine that loses its client ends the build, and removes the container in which it runs.
+  // When its client disconnects, the engine ends the build and removes the build's container.
   const abort = AbortSignal.any([signal, AbortSignal.timeout(order.timeoutMs)]);
   let output = "";
   let error: string | undefined;
@@ -60,7 +60,7 @@ export async function buildImage(
     signal.throwIfAborted();
     if (abort.aborted)
       return { output, failed: `ended after ${order.timeoutMs / 1_000} s (sandbox.setup.timeout)` };
-    // 400 and 500: what the Dockerfile says, or what its commands do.
+    // 400 and 500: an error in the Dockerfile, or a command of it that failed.
     if (statusOf(thrown) === undefined) throw unavailable(thrown);
     error = reasonOf(thrown);
   } finally {
@@ -71,16 +71,16 @@ export async function buildImage(
   const built = imageId;
   const failed = await shortcomingOf(docker, built);
   if (failed !== undefined) return { output, failed };
-  // Only now: a worker that is killed before it has looked leaves nothing that a session gets.
+  // Named only after the check: if the worker is killed before it, no session gets an unchecked image.
   await unless([], () => nameKept(docker, built, key));
   return { output };
 }
 
-/** What every image needs: docs/sandbox.md. */
+/** Checks for the programs that every image needs: docs/sandbox.md. */
 const LOOK =
   'import shutil; print(*[name for name in ("bash", "sort", "tee") if shutil.which(name) is None])';
 
-/** Removes an image that no sandbox can be made from; if it cannot now, the cleaning up does. @returns what it lacks */
+/** Removes the image if no sandbox can run from it; on failure, later cleanup does. @returns what it lacks */
 async function shortcomingOf(docker: Dockerode, image: string): Promise<string | undefined> {
   const lacks = await runOnce(docker, {
     Image: image,
@@ -93,7 +93,7 @@ async function shortcomingOf(docker: Dockerode, image: string): Promise<string |
     return "python3";
   });
   if (lacks.trim() === "") return undefined;
-  // By force: the container that looked may not be removed yet.
+  // Forced: the container that ran the check may not be removed yet.
   await unless([404, 409], () => docker.getImage(image).remove({ force: true }));
   return `the image has no ${lacks.trim()}, which a sandbox needs: docs/sandbox.md lists what an image needs`;
 }
@@ -108,11 +108,11 @@ const proxies = (): Record<string, string> =>
 interface Message {
   readonly stream?: string;
   readonly error?: string;
-  /** Of the image, at the end. */
+  /** The image's id, in the last messages. */
   readonly aux?: { readonly ID?: string };
 }
 
-/** One a line of JSON. */
+/** The engine sends one JSON text per line. */
 async function* messages(answer: NodeJS.ReadableStream): AsyncGenerator<Message> {
   let rest = "";
   for await (const piece of answer.setEncoding("utf8")) {

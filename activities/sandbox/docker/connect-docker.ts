@@ -43,7 +43,7 @@ export function connectDocker(
   };
   modem.dial = (request, answered) => {
     if (request.path !== CREATE) return send(request, answered);
-    // Asked each time: the engine may be another one since.
+    // Asked each time: the engine may have been replaced since.
     docker
       .version()
       .then(({ ApiVersion }) => send(creating(request, ApiVersion), answered))
@@ -53,8 +53,8 @@ export function connectDocker(
 }
 
 /**
- * The engine redirects a path with an empty segment or dots in it, and the library takes the start of where to for a host: an
- * error that nothing catches. No name that is checked has them; this holds for any that is not.
+ * The engine redirects a path with an empty segment or a dot segment, and the library takes the start of the redirect's target
+ * for a host: an error that nothing catches. Names that we validate cannot have such segments; this check covers all others.
  */
 const isPlain = (path = ""): boolean =>
   !path
@@ -69,9 +69,9 @@ const notPlain = (path: string | undefined): Error =>
 const CREATE = "/containers/create?";
 
 /**
- * With the engine's version in its path: a proxy that refuses mounts of the host's folders looks only there (wollomatic's 1.12.2).
- * The library puts all of a new container into the address too, not only its name: with the supervisor in it that has 40 KB, which
- * a proxy in between refuses (HAProxy and Node take 16 KB).
+ * Puts the engine's version into the path: a proxy that refuses mounts of host folders checks only such paths (wollomatic's
+ * 1.12.2). And keeps all options but the name out of the address, where the library puts them too: with the supervisor's source
+ * the address has 40 KB, which a proxy in between refuses (HAProxy and Node accept 16 KB).
  */
 function creating(request: Request, version: string): Request {
   const { name, ...body } = request.options as { readonly name?: string };

@@ -21,7 +21,7 @@ export async function removeSandbox(docker: Dockerode, sessionId: string): Promi
   return found?.Id;
 }
 
-/** They remove themselves when they end; the rest belong to a worker that died before it started them. */
+/** These containers remove themselves when they end; any left belong to a worker that died before it started them. */
 async function removeFirewallContainers(docker: Dockerode, sessionId: string): Promise<void> {
   const filters = { label: [`${GUARD_LABEL}=${sessionId}`] };
   for (const { Id: id } of (await unless([], () => docker.listContainers({ all: true, filters }))) ?? []) {

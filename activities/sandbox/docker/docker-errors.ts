@@ -62,7 +62,7 @@ export function withoutGuard(guardImage: string): Error {
   );
 }
 
-/** What the engine says with 400 it says again at the next attempt: an unknown runtime, a limit that it does not take. */
+/** A 400 from the engine is permanent: an unknown runtime, or a limit that it does not accept. */
 export function impossible(error: unknown): Error {
   return fatal(
     "SandboxRefused",

@@ -48,7 +48,7 @@ export function createDockerSandbox(
       const { states } = await link.request("list", {});
       return (states as Answer[]).map(toState).filter(({ id }) => !id.includes("-"));
     },
-    // Only disk space is at stake: whatever is wrong shows at the next request.
+    // Ignored: only disk space is at stake, and a lost sandbox shows at the next request.
     async discard(id) {
       await link.request("discard", { id }).catch(() => undefined);
     },
@@ -58,7 +58,7 @@ export function createDockerSandbox(
 
 function createSandboxFiles(link: SupervisorLink): SandboxFiles {
   const ask = async <T>(action: string, path: string, fields: object = {}): Promise<FileAnswer<T>> =>
-    // What the supervisor sends is our own protocol, whose version was compared when the stream was opened.
+    // Cast safely: the supervisor speaks our own protocol, and its version was compared when the stream was opened.
     (await link.request("file", { do: action, path, ...fields })) as FileAnswer<T>;
   return {
     async read(path, options = {}) {
@@ -74,7 +74,7 @@ function createSandboxFiles(link: SupervisorLink): SandboxFiles {
   };
 }
 
-// Our own protocol, as above.
+// Cast safely, as above.
 const toState = (answer: Answer): CommandState => answer as unknown as CommandState;
 
 const toBytes = (base64: unknown): Uint8Array => Buffer.from(String(base64), "base64");

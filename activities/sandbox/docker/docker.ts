@@ -45,11 +45,11 @@ export interface DockerHostOptions {
 /** Container states change at any time (another worker, a daemon that lags behind): how often we look again. */
 const MAX_ROUNDS = 50;
 const ROUND_MS = 100;
-/** As Docker's own tools show an id. */
+/** Docker's own tools show this many characters of an id. */
 const SHORT_ID = 12;
-/** Of the container's init process, if its program does not exist. */
+/** The container's exit code if its program does not exist. */
 const NOT_FOUND_EXIT_CODE = 127;
-/** One on each host, for the workers of all installations. */
+/** One proxy per host, shared by the workers of all installations. */
 const EGRESS = { name: "longhaul-egress", hosts: [] };
 
 export function createDockerHost({
@@ -64,7 +64,7 @@ export function createDockerHost({
   const surroundingsOf = createSurroundings(docker, egress.name);
   /** By container id, so that a new sandbox of the same name gets its own link. */
   const links = new Map<string, SandboxLink>();
-  /** By the whole spec. */
+  /** Openings in progress, by the whole spec as text. */
   const opening = new Map<string, { readonly sessionId: string; readonly work: SharedWork<Sandbox> }>();
 
   async function bringUp(
@@ -209,7 +209,7 @@ export function createDockerHost({
       async take(spec, key, signal) {
         const keptImage = await findKept(docker, spec, key);
         if (keptImage === undefined) return undefined;
-        // The files stay, on their volume.
+        // Only the container is removed: the files stay on their volume.
         const container = docker.getContainer(sandboxName(spec.sessionId));
         const found = await unless([404], () => container.inspect());
         await unless([404, 409], () => container.remove({ force: true }));

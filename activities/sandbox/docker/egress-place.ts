@@ -1,6 +1,6 @@
 /** How a sandbox with `network: listed` finds the egress proxy, and how the proxy identifies it. Pure. */
 
-/** On the sandbox's container: what only it was given. */
+/** Label of the sandbox's container: its token, which no other sandbox has. */
 export const EGRESS_TOKEN_LABEL = "longhaul.egress-token";
 /** Where the proxy's socket is, in its container and, read only, in sandboxes. */
 export const EGRESS_FOLDER = "/run/longhaul";
@@ -14,7 +14,7 @@ export interface EgressPlace {
 }
 
 /**
- * Variables in both cases, since programs differ in which they read. Node's own fetch and Java have others.
+ * Upper-case and lower-case variables, since programs differ in which they read; Node's own fetch and Java use others.
  * @param name the sandbox's
  */
 export function egressEnvironment(name: string, token = ""): string[] {

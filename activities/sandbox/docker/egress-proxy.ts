@@ -16,10 +16,10 @@ import { sandboxName, SESSION_LABEL } from "./profile.ts";
 import type { Answer } from "./supervisor-stream.ts";
 import { createSupervisorLink } from "./supervisor-link.ts";
 
-/** On the proxy's container and its volume. */
+/** Label of the proxy's container and volume. */
 const EGRESS_LABEL = "longhaul.egress";
 const SOURCE_VARIABLE = "LONGHAUL_PROXY";
-/** Of the control socket, which `relay.py` connects to. */
+/** The folder of the control socket, which `relay.py` connects to. */
 const CONTROL_FOLDER = "/var/lib/longhaul";
 const ROUNDS = 20;
 const ROUND_MS = 100;
@@ -29,7 +29,7 @@ interface EgressProxyOptions {
   readonly firewall: Firewall;
   /** The operator's image, with python3 of 3.11 or newer; never the session's. */
   readonly image: string;
-  /** Of the container and of its volume. */
+  /** Name of the container and of its volume. */
   readonly name: string;
   /** Further `name:address` for the proxy's look-ups. */
   readonly hosts: readonly string[];
@@ -42,8 +42,8 @@ export function createEgressProxy({ docker, firewall, image, name, hosts, say }:
   let opening: ReturnType<typeof bringUp> | undefined;
 
   /**
-   * Brings the proxy up if it is not.
-   * @returns which addresses the session's requests may go to, and what of that could not be found out
+   * Starts the proxy if it is not running.
+   * @returns which addresses the session's requests may go to, and what could not be determined
    * @throws ImageMissing (fatal) if its image is not there, SandboxUnavailable (retryable)
    */
   const addresses = async (spec: SandboxSpec) => firewall.rules((await open()).found, spec);
@@ -149,12 +149,12 @@ export function createEgressProxy({ docker, firewall, image, name, hosts, say }:
   return {
     addresses,
     close,
-    /** The proxy as one session's sandbox has it. @param token what that sandbox shows */
+    /** The proxy as seen by one session's sandbox. @param token identifies that sandbox to the proxy */
     of(spec: SandboxSpec, token: string): SandboxEgress {
       const session = sandboxName(spec.sessionId);
       return {
         allow: async (domains) => {
-          // Sent each time: a proxy that was started again knows nothing of before.
+          // Sent each time: a restarted proxy has no rules.
           const { sets } = await addresses(spec);
           await request("set", { session, id: spec.sessionId, token, domains, ...sets });
         },
@@ -164,7 +164,7 @@ export function createEgressProxy({ docker, firewall, image, name, hosts, say }:
         },
       };
     },
-    /** Soon, and only if this worker has asked it before: a sandbox that is gone asks for nothing. */
+    /** Drops the session's rules in the background, if this worker has used the proxy: a removed sandbox sends nothing. */
     forget(sessionId: string): void {
       opening
         ?.then(({ link }) => link.request("forget", { session: sandboxName(sessionId) }))
@@ -179,7 +179,7 @@ export function createEgressProxy({ docker, firewall, image, name, hosts, say }:
       const found = await unless([404], () => container.inspect());
       if (found !== undefined && !isOurs(found)) return false;
       await unless([404, 409], () => container.remove({ force: true }));
-      // 409: a sandbox that was made meanwhile has it; its opening starts a new proxy.
+      // 409: a sandbox that was created meanwhile uses the volume; opening it starts a new proxy.
       await unless([404, 409], () => docker.getVolume(name).remove());
       return found !== undefined;
     },

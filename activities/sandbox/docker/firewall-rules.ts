@@ -19,12 +19,12 @@ const MORE_PROBES = [
   "2002:a9fe:a9fe::1",
 ];
 
-/** Loopback, "this host", multicast and broadcast: no registry is there. */
+/** Loopback, "this host", multicast and broadcast: never a registry's address. */
 const NOWHERE = ["0.0.0.0/8", "127.0.0.0/8", "224.0.0.0/3", "::/127", "ff00::/8"];
 
-/** A host with hundreds of containers has as many addresses. All are in the rules, the first of them are probed. */
+/** A host with hundreds of containers has as many addresses. All are in the rules, but only the first ones are probed. */
 const MAX_HOST_PROBES = 64;
-/** Addresses named in an event. */
+/** The most addresses that an event names. */
 const MAX_NAMED = 12;
 
 export interface NetworkSettings {
@@ -32,9 +32,9 @@ export interface NetworkSettings {
   readonly host: readonly string[];
   /** The sandbox's own network, `address/length`: other containers are on it. */
   readonly subnets: readonly string[];
-  /** Addresses or prefixes that may be reached nevertheless, from the configuration. */
+  /** Addresses or prefixes that the configuration allows nevertheless. */
   readonly allow: readonly string[];
-  /** Addresses of package registries with their ports: those ports may be reached whatever the address, but no metadata service. */
+  /** Package registries: these ports may be reached even on private addresses, but never on a metadata service. */
   readonly registries?: readonly Endpoint[];
 }
 
@@ -44,7 +44,7 @@ export interface Endpoint {
 }
 
 export interface NetworkRules {
-  /** Prefixes as text, IPv4 in its NAT64 form too. Decided in the order of network.nft. */
+  /** Prefixes as text, IPv4 in its NAT64 form too. Evaluated in the order of network.nft. */
   readonly sets: Readonly<Record<"named" | "protected" | "allowed" | "special", readonly string[]>>;
   /** For `nft -f`. */
   readonly ruleset: string;
@@ -85,10 +85,10 @@ export function networkRules({ host, subnets, allow, registries = [] }: NetworkS
   };
 }
 
-/** Also tried from a sandbox that has no interface: addresses of the public internet, whoever owns them. */
+/** Public addresses that are also probed from a sandbox that has no interface. */
 const PUBLIC = ["1.1.1.1", "2606:4700:4700::1111"];
 
-/** What is tried from inside a sandbox that may reach only its proxy. */
+/** Addresses to probe from inside a sandbox that may reach only its proxy. */
 export const closedProbe = (): string[] => [
   ...networkRules({ host: [], subnets: [], allow: [] }).probe,
   ...PUBLIC,
@@ -121,7 +121,7 @@ export function measuredReach(
   return { reach: "everything", why: [...open_, ...troubles].join("; "), ...measured };
 }
 
-/** Neither a metadata service nor the sandbox itself, whatever a name was resolved to. */
+/** False for a metadata service and the sandbox itself, whatever name resolved to it. */
 function isOutside({ address }: Endpoint): boolean {
   return !containedIn(withNat64([...METADATA, ...NOWHERE].map(toPrefix)))(address);
 }

@@ -35,16 +35,16 @@ export type Firewall = ReturnType<typeof createFirewall>;
 /** @param image the operator's, with python3 and nft; never the session's */
 export function createFirewall(docker: Dockerode, image: string) {
   const addressesOf = createResolver();
-  /** Of the machine that the engine runs on: the worker may be in a container or on another machine. */
+  /** Addresses of the machine that the engine runs on: the worker may be in a container or on another machine. */
   const hostAddresses = keptFor(HOST_ADDRESSES_MS, () => readHostAddresses(docker, image));
 
   return {
-    /** Starts to fetch what `rules` needs to know about the host and about names. */
+    /** Starts fetching the host's addresses and those of registries, which `rules` needs. */
     prefetch(spec: SandboxSpec): void {
       addressesOf(spec.settings?.registries ?? []).catch(() => undefined);
       hostAddresses().catch(() => undefined);
     },
-    /** What the running container must not reach. */
+    /** The rules for the running container. */
     async rules(found: ContainerInspectInfo, spec: SandboxSpec) {
       const networks = Object.values(found.NetworkSettings.Networks);
       const troubles: string[] = [];
@@ -66,7 +66,7 @@ export function createFirewall(docker: Dockerode, image: string) {
       return { ...rules, troubles };
     },
     /**
-     * Applies the rules and probes them; a second call replaces them. They end with the sandbox's network namespace, so a
+     * Applies the rules and probes them; a second call replaces them. They disappear with the sandbox's network namespace, so a
      * restarted container needs them again.
      */
     async apply(
@@ -149,7 +149,7 @@ function parseReport(said: string): FirewallReport {
   }
 }
 
-/** The container ran, but did not do its work. */
+/** The firewall container ran but failed. */
 class FirewallFailed extends Error {}
 
 /** @throws SandboxUnavailable (retryable) if the engine did not answer, which says nothing about the firewall */

@@ -1,4 +1,4 @@
-/** An answer of `ask` is used again for so many milliseconds; one that failed is not. */
+/** Caches the answer of `ask` for `ms` milliseconds; a failure is not cached. */
 export function keptFor<T>(ms: number, ask: () => Promise<T>): () => Promise<T> {
   let kept: { readonly answer: Promise<T>; readonly atMs: number } | undefined;
   return () => {

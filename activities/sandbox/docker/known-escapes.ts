@@ -1,25 +1,25 @@
-/** Whether the runtime that starts sandboxes has the fixes of the known ways out of one. */
+/** Whether the runtime that starts sandboxes has the fixes for known container escapes. */
 import type Dockerode from "dockerode";
 
-/** What the engine says of its runc. */
+/** The engine's runc, as the engine reports it. */
 export interface Runc {
-  /** With the distribution's own number if the engine tells it: `1.1.5+ds1 (1.1.5+ds1-1+deb12u1)`. */
+  /** With the distribution's own version if the engine reports it: `1.1.5+ds1 (1.1.5+ds1-1+deb12u1)`. */
   readonly version: string;
-  /** Known ways out of a container, by CVE, that it is not known to have the fixes of. */
+  /** CVEs of known container escapes whose fix this version is not known to have. */
   readonly open: readonly string[];
 }
 
 interface Escape {
   readonly names: readonly string[];
-  /** The first release of each series with the fix; a series after the last has it. */
+  /** The first release of each series with the fix; every later series has it. */
   readonly fixed: readonly string[];
-  /** Distributions' packages that have it at an older number. */
+  /** Distributions' packages that have the fix at an older version. */
   readonly backports: readonly RegExp[];
 }
 
 /**
  * Sources: runc's own advisories GHSA-xr7r-f8xq-vfvv (2024) and GHSA-9493-h29p-rfm2, -qw9x-cqr3-wc7r, -cgrx-mc8f-2prm (2025);
- * the changelog of Debian's package, whose newest for bookworm has the fix of 2024 alone (looked up 2026-11-23).
+ * the changelog of Debian's package, whose newest version for bookworm has only the fix of 2024 (looked up 2026-11-23).
  */
 const ESCAPES: readonly Escape[] = [
   {
@@ -34,7 +34,7 @@ const ESCAPES: readonly Escape[] = [
   },
 ];
 
-/** @returns undefined if the engine does not say that it has runc. @throws Error if it does not answer */
+/** @returns undefined if the engine reports no runc. @throws Error if it does not answer */
 export async function runcOf(docker: Dockerode): Promise<Runc | undefined> {
   const { Components: parts = [] } = (await docker.version()) as {
     Components?: readonly {
@@ -47,7 +47,7 @@ export async function runcOf(docker: Dockerode): Promise<Runc | undefined> {
   return runc && judgeRunc(runc.Version, runc.Details?.GitCommit);
 }
 
-/** @param packaged what stands in the place of the commit: Debian's number of the package */
+/** @param packaged the commit that the engine reports, which Debian replaces by its package's version */
 export function judgeRunc(version: string, packaged = ""): Runc {
   const isPackage = packaged.startsWith(version) && packaged !== version;
   const open = ESCAPES.filter(
@@ -69,7 +69,7 @@ function hasFix(version: string, fixed: readonly string[]): boolean {
   return series === undefined ? compare(own, last) > 0 : compare(own, series) >= 0;
 }
 
-/** Major, minor, patch and candidate: a release stands after all its candidates. */
+/** Major, minor, patch and release candidate: a release sorts after all its candidates. */
 function numbersOf(version: string): number[] | undefined {
   const found = /^v?(\d+)\.(\d+)\.(\d+)(?:[-~]rc\.?(\d+))?/.exec(version);
   return found?.slice(1).map((digits: string | undefined) => Number(digits ?? Infinity));

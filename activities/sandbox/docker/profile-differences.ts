@@ -29,7 +29,7 @@ export interface Surroundings {
   readonly appArmor: boolean;
   /** `NAME=value`, from the image. */
   readonly imageEnvironment: readonly string[];
-  /** Of an image that keeps a set-up: the image that it was made from. */
+  /** The base image, if the image keeps a set-up. */
   readonly madeFrom?: string | undefined;
   /** The image by digest, or its id if no registry has it; undefined if it is gone. */
   readonly image?: string | undefined;
@@ -39,7 +39,7 @@ export interface Surroundings {
 
 /**
  * How the container differs from its profile, one line each; empty if it matches. Stricter limits count as a difference
- * too: a sandbox is as its session's configuration says.
+ * too: a sandbox must match its session's configuration exactly.
  */
 export function differences(found: ContainerInspectInfo, spec: SandboxSpec, around: Surroundings): string[] {
   const host = found.HostConfig;
@@ -58,7 +58,7 @@ export function differences(found: ContainerInspectInfo, spec: SandboxSpec, arou
     differing.push(
       `AppArmor: ${JSON.stringify(found.AppArmorProfile)} instead of ${JSON.stringify(confined)}`,
     );
-  // A kernel without swap accounting makes the engine answer -1: there the memory limit alone holds.
+  // Without swap accounting in the kernel the engine reports -1, and only the memory limit applies.
   if (host.MemorySwap !== spec.memoryBytes && host.MemorySwap !== -1) {
     differing.push(`memory with swap: ${host.MemorySwap} instead of ${spec.memoryBytes}`);
   }
@@ -169,7 +169,7 @@ function wantedLimits({ HostConfig: host }: ContainerInspectInfo, spec: SandboxS
   };
 }
 
-/** An environment may be long. */
+/** Cut, since an environment may be long. */
 const brief = (value: unknown): string => cutChars(JSON.stringify(value) ?? "missing", MAX_SHOWN_CHARS);
 
 const record = (value: unknown): object => (typeof value === "object" && value !== null ? value : {});
@@ -181,11 +181,11 @@ const upper = (names: readonly string[] | null | undefined): string[] =>
 const limits = (ulimits: Ulimit[] | null | undefined): string[] =>
   (ulimits ?? []).map((each) => `${each.Name}=${each.Soft}:${each.Hard}`).sort();
 
-/** Sorted; of the supervisor's program, which differs between versions, only the name. */
+/** Sorted; the supervisor's program, which differs between versions, by name only. */
 const environment = (entries: readonly string[] | null | undefined): string[] =>
   (entries ?? []).map((entry) => (entry.startsWith(`${SOURCE_VARIABLE}=`) ? SOURCE_VARIABLE : entry)).sort();
 
-/** Of the image's variables, those that ours do not replace; an image that keeps a set-up has the supervisor's. */
+/** The image's variables that ours do not replace, nor the supervisor's, which an image that keeps a set-up has. */
 function without(entries: readonly string[], replaced: readonly string[]): string[] {
   const names = new Set([SOURCE_VARIABLE, ...replaced.map((entry) => entry.split("=")[0])]);
   return entries.filter((entry) => !names.has(entry.split("=")[0]));

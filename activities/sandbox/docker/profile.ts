@@ -1,5 +1,5 @@
 /**
- * The profile of a sandbox as data: the request that creates it. How an existing container differs: profile-differences.ts. Pure.
+ * The profile of a sandbox as data: the request that creates it. profile-differences.ts compares existing containers. Pure.
  * Capabilities: the supervisor needs SETUID and SETGID to become uid 1000; it does not need KILL, because it takes the tools'
  * effective uid to signal (measured: docs/decisions).
  */
@@ -12,9 +12,9 @@ import { EGRESS_FOLDER, EGRESS_TOKEN_LABEL, egressEnvironment, type EgressPlace 
 
 export const SESSION_LABEL = "longhaul.session";
 export const CREATED_LABEL = "longhaul.created";
-/** On the container that applies a sandbox's network rules; its value is the session. */
+/** Label of the container that applies a sandbox's network rules; its value is the session. */
 export const GUARD_LABEL = "longhaul.guard";
-/** On a volume of package caches. */
+/** Label of a volume of package caches. */
 const CACHE_LABEL = "longhaul.cache";
 export const PROTOCOL_LABEL = "longhaul.protocol";
 export const SOURCE_VARIABLE = "LONGHAUL_SUPERVISOR";
@@ -23,14 +23,14 @@ const NAME_CHARS = 100;
 export const ENTRYPOINT = pythonArguments(SOURCE_VARIABLE);
 
 export const CAPABILITIES = ["SETGID", "SETUID"];
-/** /tmp counts as the sandbox's memory: at most one part in this many, so that a full /tmp does not end the tools. */
+/** /tmp counts as the sandbox's memory, so it gets at most 1/TMP_SHARE of that: a full /tmp must not end the tools. */
 const TMP_SHARE = 4;
 export const NOFILE = 16_384;
 export const SHM_BYTES = 64 * 1024 * 1024;
 /** The kernel kills a sandbox before the host's services; tools have 1000, so they go first. */
 export const OOM_SCORE_ADJ = 500;
 
-/** Name of the session's container and of its volume: the id, if Docker takes it, else cut and with a hash. */
+/** Name of the session's container and of its volume: the id, cut and with a hash if Docker would not accept it as it is. */
 export function sandboxName(sessionId: string): string {
   const plain = sessionId.replaceAll(/[^A-Za-z0-9_.-]/g, "-");
   if (plain === sessionId && plain.length <= NAME_CHARS) return `longhaul-${plain}`;
@@ -46,7 +46,7 @@ export function sandboxLabels(sessionId: string, now: Date): Record<string, stri
   };
 }
 
-/** The request that makes the session's sandbox. @param egress with `network: listed` */
+/** The request that creates the session's sandbox. @param egress required for `network: listed` */
 export function createOptions(spec: SandboxSpec, now: Date, egress?: EgressPlace): ContainerCreateOptions {
   return {
     name: sandboxName(spec.sessionId),
@@ -75,7 +75,7 @@ export function createOptions(spec: SandboxSpec, now: Date, egress?: EgressPlace
       SecurityOpt: ["no-new-privileges:true"],
       NetworkMode: networkMode(spec),
       Mounts: [
-        // Creates the volume if it was removed in between.
+        // Recreates the volume if it was removed in between.
         {
           ...volumeMount(sandboxName(spec.sessionId), "/workspace", sandboxLabels(spec.sessionId, now)),
           ReadOnly: spec.readOnly === true,
@@ -104,14 +104,14 @@ export function createOptions(spec: SandboxSpec, now: Date, egress?: EgressPlace
   };
 }
 
-/** With `listed` the sandbox has no interface but its own loopback either. */
+/** With `listed`, as with `none`, the sandbox has only a loopback interface. */
 export const networkMode = ({ network }: SandboxSpec): string => (network === "bridge" ? "bridge" : "none");
 
-/** Outlives sessions: nothing removes it but its owner (docs/sandbox.md). */
+/** The cache outlives sessions: only its owner removes it (docs/sandbox.md). */
 const cacheMount = (cache: string): MountSettings =>
   volumeMount(cacheName(cache), CACHE_FOLDER, { [CACHE_LABEL]: cache });
 
-/** @param labels of the volume, if there is none yet */
+/** @param labels for the volume if it must be created */
 const volumeMount = (source: string, target: string, labels: Record<string, string>): MountSettings => ({
   Type: "volume",
   Source: source,

@@ -1,7 +1,7 @@
-/** Reads nft's list of what it refused. Pure. */
+/** Reads nft's sets of refused destinations. Pure. */
 import type { Endpoint } from "./firewall-rules.ts";
 
-/** As in network.nft: how long an entry is kept. nft tells when it expires, in whole seconds. */
+/** How long an entry is kept, as in network.nft. nft reports when it expires, in whole seconds. */
 const KEPT_SECONDS = 600;
 const SETS: readonly string[] = ["refused4", "refused6"];
 

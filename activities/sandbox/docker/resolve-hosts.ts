@@ -4,9 +4,9 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { keptFor } from "./kept-for.ts";
 import type { Endpoint } from "./firewall-rules.ts";
 
-/** As long as a name's address usually holds. */
+/** How long a name's address is usually valid. */
 const KEPT_MS = 60_000;
-/** A sandbox does not wait for names longer than this; one without an answer cannot be reached from it either. */
+/** A sandbox waits no longer than this for look-ups; a name that does not resolve cannot be reached from it either. */
 const TIMEOUT_MS = 2_000;
 
 /** @returns a function from `host:port` to addresses; names that have none now are left out. It never rejects. */
@@ -34,6 +34,6 @@ export function createResolver(): (hosts: readonly string[]) => Promise<Endpoint
 async function addressesOf(host: string): Promise<Endpoint[]> {
   const { hostname, port } = new URL(`http://${host}`);
   const found = await lookup(hostname.replace(/^\[(.*)\]$/, "$1"), { all: true });
-  // `http` hides its own port.
+  // The URL parser drops the default port of `http`.
   return found.map(({ address }) => ({ address, port: Number(port || "80") }));
 }

@@ -1,4 +1,4 @@
-/** Runs programs of ours: in a container of their own, or inside a running one. */
+/** Runs our own programs: in a separate container, or inside a running one. */
 import type { Duplex } from "node:stream";
 import type Dockerode from "dockerode";
 import { shorten } from "../../contract/cut-text.ts";
@@ -13,9 +13,9 @@ const MAX_SAID_CHARS = 300;
 const STDOUT = 1;
 
 /**
- * In a container of the operator's image, with no capabilities but those in `options`, no writable file system, and bounded
- * time and memory.
- * @returns what it wrote to standard output, or to standard error if that was nothing
+ * Runs a container of the operator's image, with only the capabilities in `options`, no writable file system, and bounded time
+ * and memory.
+ * @returns its standard output, or its standard error if the output is empty
  * @throws Error if the engine refuses, or it takes longer than 30 s
  */
 export async function runOnce(docker: Dockerode, options: Dockerode.ContainerCreateOptions): Promise<string> {
@@ -52,13 +52,13 @@ export async function runOnce(docker: Dockerode, options: Dockerode.ContainerCre
 }
 
 interface Ran {
-  /** The JSON object that it printed; undefined if it printed none, or could not be run. */
+  /** The JSON object that the program printed; undefined if it printed none, or could not be run. */
   readonly answer: Readonly<Record<string, unknown>> | undefined;
-  /** The last line of what it printed. */
+  /** The last line that it printed. */
   readonly said: string;
 }
 
-/** In a running container, as its own user. @throws SandboxUnavailable (retryable) if the engine does not answer */
+/** Runs a program in a running container, as that container's user. @throws SandboxUnavailable (retryable) without an answer */
 export async function runInside(
   docker: Dockerode,
   containerId: string,
@@ -74,7 +74,7 @@ export async function runInside(
     });
     return answerOf(await textOf(await exec.start({})));
   } catch (error) {
-    // Engines refuse a program that is not there in one way or the other.
+    // Engines differ in the status with which they refuse a program that does not exist.
     const status = statusOf(error);
     if (status === 400 || status === 500 || status === 409)
       return { answer: undefined, said: shorten(reasonOf(error), MAX_SAID_CHARS) };
@@ -108,12 +108,12 @@ function answerOf(text: string): Ran {
     if (typeof answer === "object" && answer !== null)
       return { answer: answer as Record<string, unknown>, said: last };
   } catch {
-    // It is what the engine or the program says of itself.
+    // Not JSON: an error message of the engine or of the program.
   }
   return { answer: undefined, said: shorten(last, MAX_SAID_CHARS) };
 }
 
-/** What a program wrote until its stream ended: to standard output, or to standard error if that was nothing. */
+/** Reads the stream to its end. @returns the program's standard output, or its standard error if the output is empty */
 export async function textOf(stream: NodeJS.ReadableStream): Promise<string> {
   const out: Buffer[] = [];
   const err: Buffer[] = [];

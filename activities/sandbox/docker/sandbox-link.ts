@@ -1,4 +1,4 @@
-/** The link to one start of a sandbox, made while what it can reach is closed off, and measured. */
+/** Connects to one start of a sandbox while its network rules are applied, and measures what it can reach. */
 import type Dockerode from "dockerode";
 import type { Sandbox } from "../sandbox.ts";
 import type { SandboxSpec } from "../spec.ts";

@@ -1,4 +1,4 @@
-/** Servers in a sandbox, for a person: what listens, and a loopback port to one. Over the engine's API, with the tools' rights. */
+/** Lets a person use a sandbox's servers: lists listening ports and forwards one to loopback, over the engine's API. */
 import { createServer, type AddressInfo, type Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import type Dockerode from "dockerode";
@@ -10,7 +10,7 @@ import { startProgram, textOf } from "./run-program.ts";
 import { frameReader } from "./supervisor-stream.ts";
 import { reasonOf } from "../../contract/reason-of.ts";
 
-/** The tools' user: their servers take no more rights from a person than they have. */
+/** The tools' user, so that a person's connections give their servers no further rights. */
 const TOOL_USER = "1000:1000";
 const STDOUT = 1;
 const MAX_TROUBLE_CHARS = 200;
@@ -40,9 +40,9 @@ export async function listeningPorts(container: Dockerode.Container): Promise<re
 }
 
 /**
- * Opens a port of this machine's loopback that leads to one of the sandbox's. Each connection is a process in the sandbox.
- * @param onTrouble called with what kept a connection from the server
- * @returns its number, on 127.0.0.1
+ * Forwards a local loopback port to a port of the sandbox. Each connection is a process in the sandbox.
+ * @param onTrouble called with the reason when a connection does not reach the server
+ * @returns the local port's number, on 127.0.0.1
  * @throws Error if the local port is taken
  */
 export async function forwardPort(
@@ -89,6 +89,6 @@ function join(socket: Socket, stream: Duplex, onTrouble: (reason: string) => voi
   stream.on("error", () => socket.destroy());
   stream.on("close", () => socket.end());
   socket.on("close", () => stream.destroy());
-  // Ends the program's input if the person's side has sent all, and keeps its output open.
+  // Ends the program's input when the client has sent everything, and keeps its output open.
   socket.pipe(stream);
 }

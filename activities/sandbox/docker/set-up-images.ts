@@ -1,25 +1,25 @@
-/** Images that keep what a project's set-up made outside the workspace: one a key, on the host that made it. */
+/** Images that keep what a project's set-up made outside the workspace: one per key, on the host that made it. */
 import type Dockerode from "dockerode";
 import { unless } from "./docker-errors.ts";
 import { sandboxName } from "./profile.ts";
 import type { SandboxSpec } from "../spec.ts";
 
-/** The name of the image that it was made from, and that image's id: another one of that name has other programs. */
+/** Labels for the base image's name, and for its id: a newer image of the same name has other programs. */
 export const MADE_FROM_LABEL = "longhaul.setup.image";
 const MADE_FROM_ID_LABEL = "longhaul.setup.imageId";
 const KEPT_LABEL = "longhaul.setup";
 const REPOSITORY = "longhaul-setup";
 
-/** A week: packages that are not pinned are looked for again. */
+/** A week: after that, packages that are not pinned are installed afresh. */
 const MAX_AGE_MS = 7 * 24 * 3_600_000;
-/** On one host, at most 2 GiB each. */
+/** Per host; each image has at most 2 GiB. */
 const MAX_IMAGES = 10;
-/** For one without a name, which a newer one replaced or a build left; longer than any build takes. */
+/** For unnamed images, which a newer one replaced or a build left behind. Longer than any build takes. */
 const MAX_UNNAMED_AGE_MS = 24 * 3_600_000;
 
 export const keptName = (key: string): string => `${REPOSITORY}:${key}`;
 
-/** The image that keeps this on this host, made from the image that the session has. */
+/** The image kept under this key on this host, if it was made from the session's image. */
 export async function findKept(
   docker: Dockerode,
   spec: SandboxSpec,
@@ -35,7 +35,7 @@ export async function findKept(
   return fits && !isOlder(labels[KEPT_LABEL], MAX_AGE_MS) ? name : undefined;
 }
 
-/** By which it is found again, and taken for the sandbox of a session that has this image. */
+/** Labels by which a kept image is found again, and matched to sessions that use the same base image. */
 export async function keptLabels(docker: Dockerode, spec: SandboxSpec): Promise<Record<string, string>> {
   const base = await docker.getImage(spec.image).inspect();
   return {
@@ -49,7 +49,7 @@ export async function keepAs(docker: Dockerode, spec: SandboxSpec, key: string):
   const container = docker.getContainer(sandboxName(spec.sessionId));
   const labels = await keptLabels(docker, spec);
   const changes = Object.entries(labels).map(([name, value]) => `LABEL ${name}=${JSON.stringify(value)}`);
-  // The set-up is over: nothing writes that a pause would have to hold.
+  // No pause is needed: the set-up is over, so nothing is writing.
   await container.commit({ repo: REPOSITORY, tag: key, pause: false, changes });
 }
 
@@ -58,7 +58,7 @@ export async function nameKept(docker: Dockerode, imageId: string, key: string):
   await docker.getImage(imageId).tag({ repo: REPOSITORY, tag: key });
 }
 
-/** Removes those that are old, and the oldest of too many. One that a sandbox runs on stays. @returns a line for each */
+/** Removes old images, and the oldest if there are too many, but none that a sandbox uses. @returns a line for each */
 export async function removeOldKept(docker: Dockerode): Promise<string[]> {
   const images = (await unless([], () => docker.listImages({ filters: { label: [KEPT_LABEL] } }))) ?? [];
   const byAge = images.toSorted((a, b) => (madeAt(b) < madeAt(a) ? -1 : 1));

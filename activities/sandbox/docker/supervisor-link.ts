@@ -12,11 +12,11 @@ export type SupervisorLink = ReturnType<typeof createSupervisorLink>;
 
 interface LinkOptions {
   readonly disk?: DiskBound | undefined;
-  /** What its commands find. */
+  /** Variables, files and certificates for its commands. */
   readonly settings?: SandboxSettings | undefined;
   /** Addresses that are probed from inside when a stream is opened. */
   readonly probe: readonly string[];
-  /** For a supervisor in someone else's container: where its socket is. */
+  /** Set for a supervisor in someone else's container: tells the relay where its socket is. */
   readonly relay?: { readonly environment: readonly string[] };
   /** Settles once the network rules are in force, or could not be applied. Never rejects. */
   readonly ready: Promise<unknown>;
@@ -36,7 +36,7 @@ export function createSupervisorLink(docker: Dockerode, containerId: string, opt
   let bootId: string | undefined;
 
   async function connectOnce() {
-    // In someone else's container, as that container's own user.
+    // Root, or in someone else's container that container's own user.
     const user = options.relay === undefined ? "0:0" : undefined;
     const relay = ["LONGHAUL_RELAY", relaySource] as const;
     const duplex = await startProgram(container, relay, options.relay?.environment ?? [], user);
@@ -114,7 +114,7 @@ export function createSupervisorLink(docker: Dockerode, containerId: string, opt
     },
     /**
      * Sends a request; if the stream ends before the answer and the container still runs, sends it again on a new stream
-     * with `again: true`. So every request must be idempotent.
+     * with `again: true`, so every request must be idempotent.
      * @throws SandboxLost, SandboxUnavailable (retryable), Error with the supervisor's text, the signal's reason.
      */
     async request(op: string, fields: object, options?: RequestOptions): Promise<Answer> {

@@ -1,6 +1,6 @@
 /**
- * One open stream to a sandbox's supervisor: numbered requests, several in progress at once, one JSON text a line. Memory is
- * bounded by what was requested: the supervisor sends nothing else but progress, and that only while its buffer is empty.
+ * One open stream to a sandbox's supervisor: numbered requests, several in progress at once, one JSON text per line. Memory is
+ * bounded by what was requested: besides answers the supervisor sends only progress, and only while its buffer is empty.
  */
 import type { Duplex } from "node:stream";
 import { cutTail } from "../../contract/cut-text.ts";
@@ -130,8 +130,8 @@ export class SupervisorStream {
 }
 
 /**
- * Takes Docker's multiplexed stream apart. The engine's client has a function for it, which copies all that it holds at each
- * chunk: a long answer took twice the memory.
+ * Demultiplexes Docker's stream. The client library's own function copies everything it holds at each chunk: a long answer took
+ * twice the memory.
  */
 export function frameReader(onPiece: (channel: number, bytes: Buffer) => void): (chunk: Buffer) => void {
   const head = Buffer.alloc(HEAD_BYTES);
@@ -157,7 +157,7 @@ export function frameReader(onPiece: (channel: number, bytes: Buffer) => void): 
   };
 }
 
-/** Joins pieces only when a line is whole, so that a long line costs its length once. */
+/** Joins pieces only when a line is complete, so that a long line is copied only once. */
 function lineReader(onLine: (line: string) => void): (bytes: Buffer) => void {
   let pieces: Buffer[] = [];
   return (bytes) => {

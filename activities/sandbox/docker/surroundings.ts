@@ -1,4 +1,4 @@
-/** What a container inherits from its engine and its image: asked from the engine, and cached. */
+/** What a container inherits from its engine and its image: read from the engine and cached. */
 import type Dockerode from "dockerode";
 import type { ContainerInspectInfo } from "dockerode";
 import { unless } from "./docker-errors.ts";
@@ -6,7 +6,7 @@ import { keptFor } from "./kept-for.ts";
 import type { Surroundings } from "./profile-differences.ts";
 import { MADE_FROM_LABEL } from "./set-up-images.ts";
 
-/** A restarted engine may have other settings. */
+/** Cached no longer than this: a restarted engine may have other settings. */
 const ENGINE_MS = 60_000;
 
 interface EngineFacts {
@@ -22,7 +22,7 @@ export function createSurroundings(
   egressVolume: string,
 ): (found: ContainerInspectInfo) => Promise<Surroundings> {
   const engineFacts = keptFor(ENGINE_MS, () => unless([], () => docker.info() as Promise<EngineFacts>));
-  /** By the image's id, which names its content. */
+  /** By the image's id, which is a hash of its content. */
   const images = new Map<string, ImageFacts>();
 
   async function imageFacts(id: string): Promise<ImageFacts> {

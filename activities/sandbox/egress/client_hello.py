@@ -10,7 +10,7 @@ MAX_HELLO_BYTES = 1 << 16
 
 
 class Fields:
-    """Reads one after the other. @raises ValueError beyond the end"""
+    """Reads fields one after the other. @raises ValueError beyond the end"""
 
     def __init__(self, data):
         self.data = data
@@ -26,7 +26,7 @@ class Fields:
         return int.from_bytes(self.take(count), "big")
 
     def vector(self, count):
-        """A field that follows its length of `count` bytes."""
+        """Reads a field that is preceded by its length, which takes `count` bytes."""
         return self.take(self.number(count))
 
     def more(self):
@@ -34,7 +34,7 @@ class Fields:
 
 
 def hello_of(records):
-    """@returns the hello's body once the records hold all of it, None before @raises ValueError if it is none"""
+    """@returns the hello's body; None while the records do not have all of it @raises ValueError if it is not a hello"""
     fields, body = Fields(records), bytearray()
     while True:
         if fields.more() and fields.data[fields.at] != HANDSHAKE or len(records) > MAX_HELLO_BYTES:

@@ -8,12 +8,12 @@ import os
 
 PUBLIC = "/run/longhaul/egress.sock"
 CONTROL = "/var/lib/longhaul/control.sock"
-# Equal to PROTOCOL in supervisor.py, whose way of asking this is.
+# Equal to PROTOCOL in supervisor.py: requests and answers have the same form.
 PROTOCOL = 1
 
 
 class Control:
-    """What workers ask for, one JSON text a line, as they ask a sandbox's supervisor."""
+    """Answers workers' requests, one JSON text per line, in the same form as a sandbox's supervisor."""
 
     def __init__(self, proxy):
         self.proxy = proxy
@@ -60,7 +60,7 @@ class Control:
 
 async def main():
     proxy = Proxy()
-    # A sandbox is known by what it sends; its socket is in a volume that it cannot write to.
+    # Open to all: a sandbox is identified by the token that it sends, and its volume with the socket is read-only.
     servers = [await asyncio.start_unix_server(proxy.accept, PUBLIC, limit=MAX_HEAD_BYTES)]
     os.chmod(PUBLIC, 0o666)
     # A session's rules may be long.

@@ -1,5 +1,5 @@
-"""Who may be asked for: by name before it is looked up, by all its addresses after that. Part of the egress proxy: see
-sources.ts. Knows no connections.
+"""Decides which hosts a sandbox may reach: by name before the look-up, then by all addresses found. Part of the egress proxy: see
+sources.ts. Opens no connections.
 """
 
 import ipaddress
@@ -8,7 +8,7 @@ import re
 LABEL = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?")
 # Source: RFC 1035, 2.3.4.
 MAX_NAME_CHARS = 253
-# What is left of IPv6: the public range, and NAT64's well-known prefix.
+# The parts of IPv6 that are allowed: the public range, and NAT64's well-known prefix.
 PUBLIC6 = [ipaddress.ip_network("2000::/3"), ipaddress.ip_network("64:ff9b::/96")]
 
 
@@ -21,8 +21,8 @@ class Refused(Exception):
 
 
 class Rules:
-    """Of one session. `named`: single addresses that are allowed, `protected`: the host and metadata services, `allowed`:
-    ranges, `special`: not of the public internet. Their order is that of network.nft."""
+    """The rules of one session. `named`: allowed single addresses, `protected`: the host and metadata services, `allowed`:
+    allowed ranges, `special`: addresses outside the public internet. Evaluated in the order of network.nft."""
 
     def __init__(self, order):
         self.exact = {name for name in order["domains"] if not name.startswith("*.")}
@@ -30,7 +30,7 @@ class Rules:
         self.sets = {name: [ipaddress.ip_network(each) for each in order[name]] for name in SETS}
 
     def check_name(self, text):
-        """@returns the name as it is looked up and compared @raises Refused"""
+        """@returns the name in the form that is looked up and compared @raises Refused"""
         address = literal(text)
         if address:
             listed = str(address) in self.exact or self.contains("named", address) or self.contains("allowed", address)
@@ -43,13 +43,13 @@ class Rules:
         return name
 
     def check_addresses(self, name, addresses):
-        """One that is not allowed refuses them all: the owner of the name chooses which is tried first. @raises Refused"""
+        """One forbidden address refuses the name: its owner chooses which address is tried first. @raises Refused"""
         for address in map(unmapped, addresses):
             if not self.is_open(address):
                 raise Refused("blocked-private-address", f"{name} resolves to {address}, which is not of the public internet")
 
     def is_open(self, address):
-        # The proxy's own, whatever is allowed.
+        # Loopback is the proxy itself: refused, whatever is allowed.
         if address.is_loopback:
             return False
         if self.contains("named", address):
@@ -70,7 +70,7 @@ SETS = ("named", "protected", "allowed", "special")
 
 
 def literal(text):
-    """@returns the address that the text is, or None"""
+    """@returns the text as an address, or None if it is not one"""
     try:
         return unmapped(text.removeprefix("[").removesuffix("]"))
     except ValueError:
@@ -78,13 +78,13 @@ def literal(text):
 
 
 def unmapped(text):
-    """IPv4 written in IPv6 is that IPv4 address. @raises ValueError"""
+    """Parses an address; an IPv4-mapped IPv6 address becomes its IPv4 address. @raises ValueError"""
     address = ipaddress.ip_address(text.partition("%")[0])
     return (address.version == 6 and address.ipv4_mapped) or address
 
 
 def normal_name(text):
-    """@raises Refused for what is not a host name; other notations of addresses, such as 0x7f000001 and 127.1, are not host names"""
+    """@raises Refused if the text is not a host name: neither are other notations of addresses, such as 0x7f000001 and 127.1"""
     name = text.lower().removesuffix(".")
     labels = name.split(".")
     is_name = len(name) <= MAX_NAME_CHARS and all(LABEL.fullmatch(label) for label in labels)

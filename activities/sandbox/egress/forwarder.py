@@ -8,17 +8,17 @@ import signal
 import socket
 
 EGRESS_SOCKET = "/run/longhaul/egress.sock"
-# The port that squid has made usual for proxies.
+# The usual port for proxies, because of squid.
 EGRESS_PORT = 3128
-# The user `nobody`: neither root nor an id that the tools or their signals reach.
+# The user `nobody`: not root, and not an id that tools can signal.
 FORWARDER_UID = 65534
 GIT_CONFIG = "/etc/gitconfig"
-# Proxies carry https, not ssh. `git@host:path` can be replaced for known hosts only.
+# Proxies forward https, not ssh. `git@host:path` can be replaced for known hosts only.
 GIT_HOSTS = ("github.com", "gitlab.com", "bitbucket.org", "codeberg.org")
 
 
 def egress_listener():
-    """Held by the supervisor: connections wait for a forwarder that is only just starting, and no tool can take the port."""
+    """Held open by the supervisor, so that connections wait while a forwarder starts and no tool can take the port."""
     return socket.create_server(("127.0.0.1", EGRESS_PORT), backlog=128)
 
 
@@ -67,7 +67,7 @@ def forward_all(listener, credentials):
 
 
 def replace_ssh_in_git():
-    """Once: a sandbox may be started again."""
+    """Makes git use https instead of ssh. Done only once, although a sandbox may be restarted."""
     hosts = "".join(f'[url "https://{host}/"]\n\tinsteadOf = git@{host}:\n' for host in GIT_HOSTS)
     text = f'# By longhaul: the network lets https through.\n[url "https://"]\n\tinsteadOf = ssh://git@\n{hosts}'
     try:
@@ -76,5 +76,5 @@ def replace_ssh_in_git():
             if not re.search("^# By longhaul", file.read(), re.MULTILINE):
                 file.write(text)
     except OSError:
-        # An image without /etc has no git that reads it.
+        # Without /etc the image has no git that would read this file.
         pass

@@ -10,12 +10,12 @@ import socket
 import time
 
 MAX_HEAD_BYTES = 1 << 16
-# Of a session, and of all: each takes some 100 KB at most.
+# Limits per session and in total: each connection takes some 100 KB at most.
 MAX_CONNECTIONS = 128
 MAX_ALL_CONNECTIONS = 1024
 HEAD_SECONDS = 60
 CONNECT_SECONDS = 15
-# A refusal is reported once in this time for each host and reason, with its count.
+# Refusals are reported once in this time for each host and reason, with their count.
 REPORT_SECONDS = 60
 MAX_REPORTED = 50
 # TLS: a fatal alert, access denied.
@@ -60,7 +60,7 @@ class Proxy:
         self.connections = 0
 
     async def accept(self, reader, writer):
-        """One connection of a sandbox. Its first line says which, with what only that sandbox was given."""
+        """Handles one connection of a sandbox, whose first line has the sandbox's name and secret token."""
         session = None
         self.connections += 1
         try:
@@ -78,7 +78,7 @@ class Proxy:
         except (Malformed, asyncio.LimitOverrunError, UnicodeDecodeError, ValueError):
             await answer(writer, 400, "malformed-request", "The proxy does not understand this request.")
         except (OSError, EOFError, TimeoutError):
-            # One of the sides went away, or was silent for too long.
+            # One side disconnected, or was silent for too long.
             pass
         finally:
             self.connections -= 1
@@ -113,13 +113,13 @@ class Proxy:
             else:
                 await forward(head, f"{slash or '/'}{path}", name, port, (reader, writer), upstream)
         except (Malformed, asyncio.LimitOverrunError, ValueError):
-            # The answer may have begun: all that can be done is to end it.
+            # The answer may have begun, so an error cannot be sent: only close the connection.
             pass
         finally:
             upstream[1].close()
 
     async def connect(self, session, name, port):
-        """Looks the name up once, and connects to what was found: a second look-up could say something else."""
+        """Looks the name up once and connects to the checked addresses: a second look-up could give others."""
         loop = asyncio.get_running_loop()
         async with asyncio.timeout(CONNECT_SECONDS):
             found = await loop.getaddrinfo(name, port, type=socket.SOCK_STREAM)
@@ -150,7 +150,7 @@ class Proxy:
 
 
 async def opening(reader, name):
-    """How a tunnel begins: with TLS for that name, or with plain HTTP, for which some clients open one, too.
+    """Reads how a tunnel begins: with TLS for that name, or with plain HTTP, for which some clients also open tunnels.
     @returns the request's head and no bytes, or no head and the bytes of the client hello @raises Refused"""
     data = await reader.readexactly(1)
     if data[0] != HANDSHAKE:
@@ -171,11 +171,11 @@ async def opening(reader, name):
 
 
 def check_hello(hello, name):
-    """@raises Refused if the server would be asked for another name than the tunnel was"""
+    """@raises Refused if the hello names another server than the tunnel was opened for"""
     asked, encrypted = server_name(hello)
     if encrypted:
         raise Refused("encrypted-client-hello", "the server's name is hidden")
-    # Clients name no server if they ask for an address.
+    # Clients send no server name when they connect to an address.
     if asked is None and literal(name) is None:
         raise Refused("no-server-name", "no server is named")
     if asked is not None and literal_or_normal(asked) != name:
@@ -190,7 +190,7 @@ def literal_or_normal(text):
 
 
 async def forward(head, path, name, port, sandbox, upstream):
-    """One request and its answer. Both sides end with it, so that nothing behind it reaches the server."""
+    """Forwards one request and its answer. Both connections end after it, so that nothing sent after it reaches the server."""
     if not path.startswith("/") and path != "*":
         raise Malformed
     place = f"[{name}]" if ":" in name else name
@@ -216,7 +216,7 @@ async def forward(head, path, name, port, sandbox, upstream):
         done, _ = await asyncio.wait({body, back}, return_when=asyncio.FIRST_COMPLETED)
         if body in done:
             body.result()
-        # A server may answer before it has read all.
+        # A server may answer before it has read the whole request.
         await back
     finally:
         body.cancel()

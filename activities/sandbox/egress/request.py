@@ -1,13 +1,13 @@
 """Heads and bodies of HTTP/1.1 as a proxy has to understand them. Part of the egress proxy: see sources.ts.
 
-What two readers could understand differently is refused, since a request's end decides where the next one goes.
+Messages that two parsers could read differently are refused, since a request's end decides where the next one begins.
 """
 
 import re
 import urllib.parse
 
 TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-# Between two neighbours; the proxy speaks for itself on either side. An upgrade would end what is understood here.
+# Fields for one connection only: the proxy sets its own on each side. After an upgrade it could not parse the traffic.
 HOP_BY_HOP = {"connection", "keep-alive", "proxy-connection", "proxy-authorization", "upgrade", "te"}
 
 
@@ -16,7 +16,7 @@ class Malformed(Exception):
 
 
 class Head:
-    """Of a request or an answer: its first line in three parts, and its fields in order."""
+    """The head of a request or an answer: its first line in three parts, and its fields in order."""
 
     def __init__(self, data):
         lines = data.decode("latin-1").removesuffix("\r\n\r\n").split("\r\n")
@@ -32,7 +32,7 @@ class Head:
         return [value for each, value in self.fields if each.lower() == name]
 
     def forwarded(self, first, host=None):
-        """As it is sent on: for one exchange, and in a request for that host whatever was asked for."""
+        """The head to forward, without fields for one connection only. In a request, `Host` is always `host`."""
         drop = HOP_BY_HOP | ({"host"} if host else set())
         fields = [(name, value) for name, value in self.fields if name.lower() not in drop]
         lines = [first, *([f"Host: {host}"] if host else []), *(f"{name}: {value}" for name, value in fields)]
@@ -55,7 +55,7 @@ def authority(text, default_port):
 
 
 async def copy_body(head, reader, writer):
-    """A request's body to its end, and no byte beyond. @raises Malformed"""
+    """Copies a request's body, and no byte after its end. @raises Malformed"""
     lengths, codings = head.values("content-length"), head.values("transfer-encoding")
     if codings:
         if lengths or [each.lower() for each in codings] != ["chunked"]:
@@ -73,12 +73,12 @@ async def copy_body(head, reader, writer):
 
 
 async def copy_chunk(reader, writer):
-    """@returns the chunk's size, 0 at the end"""
+    """Copies one chunk. @returns its size, 0 at the end"""
     line = await reader.readuntil(b"\r\n")
     size = line[:-2].partition(b";")[0].strip()
     if not re.fullmatch(rb"[0-9a-fA-F]{1,12}", size):
         raise Malformed
-    # Without its extensions, which no one needs.
+    # The chunk's extensions are dropped: nothing uses them.
     writer.write(size + b"\r\n")
     return int(size, 16)
 

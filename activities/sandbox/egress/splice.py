@@ -1,13 +1,13 @@
 """Copies between two connections. Part of the egress proxy and of the supervisor: see sources.ts."""
 
 CHUNK_BYTES = 1 << 16
-# Longer than a server works on an answer without a byte. Source: ours.
+# Longer than a server works on an answer without sending a byte. Source: ours.
 IDLE_SECONDS = 900
 
 
 async def splice(one, other):
-    """Until both sides have ended, one fails, or nothing has come from either for IDLE_SECONDS. Each side is a reader and a
-    writer; they stay open."""
+    """Copies until both sides have ended, one fails, or both were silent for IDLE_SECONDS. Each side is a reader and a writer,
+    which stay open."""
     import asyncio
 
     copied = 0
@@ -17,7 +17,7 @@ async def splice(one, other):
         while data := await reader.read(CHUNK_BYTES):
             copied += len(data)
             writer.write(data)
-            # Waits if the other side reads slowly, so that no more is held than the streams' own limits.
+            # Waits if the other side reads slowly, so that memory is bounded by the streams' own limits.
             await writer.drain()
         writer.write_eof()
 
