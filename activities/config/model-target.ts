@@ -97,7 +97,7 @@ const reasoningSchema = z.strictObject({
   /** Which reasoning summary to request for people; `none`: no summary. Default `auto`. */
   summary: z.enum(["auto", "concise", "detailed", "none"]).optional(),
   /**
-   * Which reasoning is sent back: only the model's own (`keep`, the default), another model's as text (`text`), or
+   * Which reasoning is sent back: only the model's own (`keep`, the default), also another's as text (`text`), or
    * none (`drop`).
    */
   send: z.enum(["keep", "text", "drop"]).optional(),
