@@ -1,4 +1,4 @@
-/** Compaction: what a strategy keeps, what a summary replaces, and the summary. Changes nothing that is stored. */
+/** Compaction: decides what a strategy keeps and what a summary replaces, and gets the summary. Stores nothing. */
 import { strategies, type Strategy, type StrategyName } from "../contract/strategies.ts";
 import { cutView, tokensOf, type Cut, type CutOptions } from "../transcript/boundary.ts";
 import type { StoredMessage } from "../contract/message.ts";
@@ -55,8 +55,9 @@ export async function compact(
 }
 
 /**
- * What stays: the strategy's own figures, unless the configuration has others, within the budget's. After an overflow our
- * own count cannot be trusted, so half of that stays; after a second one, little more than the live turn.
+ * What stays: the configuration's figures, otherwise the strategy's own, within the budget's limits. After an
+ * overflow our own count cannot be trusted, so half of that stays; after a second one, little more than the live
+ * turn.
  */
 function keptBy(strategy: Strategy, input: CompactionInput): CutOptions {
   const { budget, rows, trigger, deterministic, options = {} } = input;
@@ -75,7 +76,7 @@ function keptBy(strategy: Strategy, input: CompactionInput): CutOptions {
     const tailTokens = Math.floor(tokensOf(rows) * (options.keepRatio ?? strategy.keepRatio));
     return { ...users, ...turns, tailMessages: keepMessages ?? Infinity, tailTokens };
   }
-  // Who sets a number of turns wants them whole, and who sets a number of messages as well wants both bounds.
+  // A configured number of turns means whole turns; with a number of messages configured as well, both limits apply.
   const usual = options.preserveLastNTurns === undefined ? budget.tailMessages : Infinity;
   return {
     ...users,
@@ -109,7 +110,7 @@ function sizeAfter({ prefixTokens, budget }: CompactionInput, { replaced, kept }
   return prefixTokens + tokensOf(kept) + Math.min(budget.summaryTokens, tokensOf(replaced));
 }
 
-/** Between the last replaced row and whatever comes next: half a place on, or half the way if a summary was there. */
+/** A position between the last replaced row and the next: half a place on, or halfway if a summary was there. */
 function positionAfter(last: StoredMessage, kept: readonly StoredMessage[]): number {
   const next = kept.find((row) => row.position > last.position);
   return last.position + Math.min(0.5, ((next?.position ?? Infinity) - last.position) / 2);

@@ -1,10 +1,10 @@
-/** What a compaction is given, what it asks of a model, and what it results in. Types, but for one error. */
+/** A compaction's input, its request to a model, and its result. Types, apart from one error. */
 import type { CompactionTrigger } from "../contract/activities.ts";
 import type { Budget } from "../contract/budget.ts";
 import type { StoredMessage } from "../contract/message.ts";
 import type { RawAnswer } from "./summary-check.ts";
 
-/** `context.options` of the configuration that replace a strategy's own figures. */
+/** `context.options` of the configuration, which override a strategy's own figures. */
 export interface KeepOptions {
   readonly keepMessages?: number | undefined;
   readonly keepRatio?: number | undefined;
@@ -13,7 +13,7 @@ export interface KeepOptions {
 }
 
 export interface CompactionInput {
-  /** The view's rows in its order. */
+  /** The view's rows, in view order. */
   readonly rows: readonly StoredMessage[];
   readonly budget: Budget;
   readonly round: number;
@@ -25,9 +25,9 @@ export interface CompactionInput {
    * are hidden, and finally the newest calls are replaced.
    */
   readonly targetTokens?: number | undefined;
-  /** Window of the model that writes summaries, in tokens, by our count. */
+  /** Window of the model that writes summaries, in tokens by our count. */
   readonly summariserWindowTokens: number;
-  /** Longest answer it gives, in tokens. Default a quarter of its window. */
+  /** Longest answer of that model, in tokens. Default: a quarter of its window. */
   readonly summariserMaxOutput?: number | undefined;
   readonly focus?: string | undefined;
   readonly options?: KeepOptions | undefined;
@@ -55,7 +55,7 @@ export class SummariserOverflow extends Error {
 export interface Attempt {
   readonly rung: "full" | "results-cut" | "oldest-dropped" | "deterministic";
   readonly requestTokens: number;
-  /** `accepted`, `overflow`, or the reason of a refusal. */
+  /** `accepted`, `overflow`, or the reason why the summary was refused. */
   readonly outcome: string;
   readonly detail?: string;
 }
@@ -67,7 +67,7 @@ export type Compaction =
       readonly summaryTokens: number;
       /** Sequences of the rows that the summary replaces. */
       readonly replaced: readonly number[];
-      /** Sequences of rows that stay and are hidden, as prune hides. */
+      /** Sequences of rows that stay but are hidden, as prune hides rows. */
       readonly hidden: readonly number[];
       /** The summary's position: right after the last row that it replaces. */
       readonly position: number;
@@ -76,7 +76,7 @@ export type Compaction =
       readonly after: number;
       readonly attempts: readonly Attempt[];
     }
-  /** No summary, but some of what stays was too large and is hidden. */
+  /** No summary, but some of the kept rows were too large and are hidden. */
   | {
       readonly kind: "pruned";
       readonly hidden: readonly number[];

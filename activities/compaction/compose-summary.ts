@@ -1,4 +1,4 @@
-/** Puts a summary together: what a model said, and what code knows better. Pure: no clock, no I/O. */
+/** Composes a summary from a model's text and from facts that code knows better. Pure: no clock, no I/O. */
 import type { StoredMessage } from "../contract/message.ts";
 import { SAID_HEADER, saidLines } from "./user-message-excerpts.ts";
 import { isStandingRule, standingRules } from "./standing-rules.ts";
@@ -20,25 +20,25 @@ import {
 
 export interface SummaryMaterial {
   readonly round: number;
-  /** What the summary replaces, earlier summaries included. */
+  /** The rows that the summary replaces, earlier summaries included. */
   readonly replaced: readonly StoredMessage[];
-  /** What stays in view: the task, user messages, the tail. */
+  /** The rows that stay in view: the task, user messages, the tail. */
   readonly kept: readonly StoredMessage[];
-  /** Text of the summary that is folded in. */
+  /** Text of the earlier summary that is incorporated. */
   readonly previous: string | undefined;
-  /** Cap of the whole summary. */
+  /** Most tokens of the whole summary. */
   readonly maxTokens: number;
 }
 
-/** Characters per token that lists of paths and items may count with. */
+/** Characters per token assumed for lists of paths and items. */
 const LIST_CHARS_PER_TOKEN = 3;
-/** How full a summary may be made by what is carried on: at some four characters a token it stays under its cap. */
+/** How far carried-over content may fill a summary: at some four characters per token it stays under its cap. */
 const FULL_SHARE = 1.1;
 
 /**
- * The whole summary. Original task, file table, open items and what the user said are taken from the rows and the
- * previous summary, so that a model can neither invent nor forget them; earlier decisions stay with the new ones, so
- * that it need not write them again. The rest is the model's.
+ * The whole summary. The original task, file table, open items and user-message excerpts come from the rows and the
+ * previous summary, so that a model can neither invent nor forget them; earlier decisions are kept beside the new
+ * ones, so that the model need not repeat them. The rest is the model's.
  */
 export function composeSummary(material: SummaryMaterial, answered: Partial<Sections>): string {
   const { round, previous, replaced, kept } = material;
@@ -59,7 +59,7 @@ export function composeSummary(material: SummaryMaterial, answered: Partial<Sect
   return renderSummary(round, { ...sections, "Key Technical Decisions": decided }, previous);
 }
 
-/** Decisions of earlier compactions that the model omitted, oldest first, as many of the newest as there is room for. */
+/** Decisions of earlier compactions that the model omitted, oldest first; the newest are kept as far as there is room. */
 function decisions(before: string, written: string, maxChars: number): string[] {
   const fresh = linesOf(written);
   const kept: string[] = [];
@@ -98,7 +98,7 @@ function completedWork(
   const files = new Map<string, FileEntry>();
   for (const entry of parseFiles(before)) files.set(entry.path, entry);
   for (const entry of filesIn(replaced)) files.set(entry.path, { ...entry, description: entry.description });
-  // The model knows better what a change was for; which files there are is not its to say.
+  // The model knows better what a change was for, but does not decide which files there are.
   for (const { path, description } of parseFiles(written)) {
     const entry = files.get(path);
     if (entry !== undefined && description !== "")
@@ -120,8 +120,8 @@ const OTHERS_HEADER = "Also:";
 const MAX_CLOSED = 10;
 
 /**
- * Open items: the todo list in force, what the model names, what the summary before had open. Nothing open goes without
- * being shown once as closed: an item that left the list, or that is too much for `maxChars`.
+ * Open items: the current todo list, items that the model names, and items open in the previous summary. An open item
+ * never disappears without being shown once as closed, whether it left the list or exceeds `maxChars`.
  */
 function pendingWork(
   { replaced, kept }: SummaryMaterial,
@@ -140,7 +140,7 @@ function pendingWork(
   const carried = unknownTo([...todo, ...left, ...parseChecklist(written)], open(othersBefore));
   const gone = left.map((item) => closed(item, "no longer on the list"));
   let room = maxChars - renderChecklist([...todo, ...gone, ...said]).length;
-  // The newest of what is carried stays open as far as there is room.
+  // The newest carried-over items stay open as far as there is room.
   const old = carried
     .toReversed()
     .map((item) => {

@@ -4,11 +4,11 @@ import type { StoredMessage } from "../contract/message.ts";
 import { callsIn, errorsIn, textOf } from "./session-facts.ts";
 import { excerpt, parseSections, withoutGaps } from "./summary-document.ts";
 
-/** Shares of the cap, in characters at three a token, that its free texts may take; lists take the rest. */
+/** Shares of the cap, in characters at three per token, for free text; lists take the rest. */
 const STATE_SHARE = 0.2;
 const ERROR_SHARE = 0.12;
 
-/** Always succeeds, and always gives the same text for the same rows. */
+/** Always succeeds, and always produces the same text for the same rows. */
 export function deterministicSummary(material: SummaryMaterial): string {
   const before = withoutGaps(parseSections(material.previous ?? ""));
   const maxChars = material.maxTokens * 3;

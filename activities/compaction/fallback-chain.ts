@@ -1,4 +1,4 @@
-/** From a cut to a summary: a bounded series of fallbacks, the last of which needs no model (requirement 4.2). */
+/** Gets from a cut to a summary: a bounded series of fallbacks, the last of which needs no model (requirement 4.2). */
 import { composeSummary, type SummaryMaterial } from "./compose-summary.ts";
 import { deterministicSummary } from "./deterministic-summary.ts";
 import { checkAnswer, checkSummary, type SummaryCheck } from "./summary-check.ts";
@@ -10,7 +10,7 @@ import { SummariserOverflow, type Attempt, type CompactionInput, type Summarise 
 interface SummaryTask {
   readonly input: CompactionInput;
   readonly material: SummaryMaterial;
-  /** What the summary is checked by. */
+  /** What the summary is checked against. */
   readonly check: Omit<SummaryCheck, "summary">;
 }
 
@@ -30,10 +30,10 @@ const FALLBACKS = [
 ] as const;
 
 /**
- * Tries in turn the whole input, sized to the summariser's window; shorter tool results; only the newest messages; no
- * model. At most four requests: one per fallback, and a second if an answer is malformed. A fallback whose input would
- * be no smaller than the one before is skipped. An inflated answer ends the series: a model that cannot shorten this
- * cannot shorten half of it.
+ * Tries in turn: the whole input, sized to the summariser's window; shorter tool results; only the newest messages;
+ * no model. At most four requests: one per fallback, and one more if an answer is malformed. A fallback whose input
+ * would be no smaller than the previous one is skipped. An inflated answer ends the series: a model that cannot
+ * shorten this input cannot shorten half of it.
  */
 export async function writeSummary(task: SummaryTask, summarise: Summarise): Promise<SummaryResult> {
   const attempts: Attempt[] = [];
@@ -65,7 +65,7 @@ async function askModel(
       if (summary !== undefined) return summary;
       if (attempt.outcome === "inflated") return undefined;
       if (reminded || attempt.outcome === "overflow") break;
-      // Once per compaction, a malformed answer gets a second try with what was wrong with it.
+      // Once per compaction, a malformed answer is retried with a note of what was wrong.
       reminded = true;
       reminder = attempt.detail;
     }
@@ -73,7 +73,7 @@ async function askModel(
   return undefined;
 }
 
-/** Reasoning is billed as output too: twice the cap leaves room for it, as far as the summariser's own window does. */
+/** Reasoning is billed as output too: twice the cap leaves room for it, as far as the summariser's window allows. */
 function outputTokens({ material, input }: SummaryTask): number {
   const quarter = Math.floor(input.summariserWindowTokens / 4);
   return Math.min(2 * material.maxTokens, input.summariserMaxOutput ?? quarter, quarter);
@@ -101,7 +101,7 @@ async function tryOnce(task: SummaryTask, prompt: SummaryPrompt, summarise: Summ
     if (!(error instanceof SummariserOverflow)) throw error;
     return { outcome: "overflow", detail: error.message };
   }
-  // Checked before its form: headings do not help an answer that is too long.
+  // The length is checked before the form: headings do not help an answer that is too long.
   if (estimateText(answer.text) >= check.replacedTokens) {
     return { outcome: "inflated", detail: "The answer is longer than what it would replace." };
   }

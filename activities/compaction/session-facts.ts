@@ -1,4 +1,4 @@
-/** What code can read from a transcript without a model: files changed, open items, errors. Pure. */
+/** Facts that code reads from a transcript without a model: files changed, open items, errors. Pure. */
 import type { StoredMessage, ToolCallPart, ToolResultPart } from "../contract/message.ts";
 import { excerpt, type ChecklistItem, type FileEntry } from "./summary-document.ts";
 
@@ -7,7 +7,7 @@ interface Call {
   readonly result: ToolResultPart | undefined;
 }
 
-/** The calls of these rows with their results, in order. An id may come twice: a result is that of the newest call. */
+/** The calls of these rows with their results, in order. If an id occurs twice, its result belongs to the newest call. */
 export function callsIn(rows: readonly StoredMessage[]): Call[] {
   const calls: { call: ToolCallPart; result: ToolResultPart | undefined }[] = [];
   const newest = new Map<string, (typeof calls)[number]>();

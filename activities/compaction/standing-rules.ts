@@ -1,14 +1,17 @@
-/** What a summary says of the project's instructions and skills that the session has read: their names, to read them again. Pure. */
+/**
+ * A summary's list of the project instructions and skills that the session has read, by name, so that they can be
+ * read again. Pure.
+ */
 import type { StoredMessage } from "../contract/message.ts";
 import { callsIn, pathOf } from "./session-facts.ts";
 
 const FOLDERS = "- Standing rules of the project's folders (read the file again before work there): ";
 const SKILLS = "- Skills in use (read the file again before such work goes on): ";
 
-/** Source: ours, some 500 tokens: the newest of more are kept. */
+/** Source: ours, some 500 tokens; if there are more, the newest are kept. */
 const MAX_LIST_CHARS = 2_000;
 
-/** @param before the section of the summary that is folded in */
+/** @param before this section of the summary that is incorporated */
 export function standingRules(rows: readonly StoredMessage[], before: string): string[] {
   const notes = rows.flatMap((row) => row.notes ?? []);
   const skills = callsIn(rows)
@@ -18,7 +21,7 @@ export function standingRules(rows: readonly StoredMessage[], before: string): s
   return [list(FOLDERS, before, notes), list(SKILLS, before, skills)].filter((line) => line !== "");
 }
 
-/** Whether a line is one of these, which are generated for each summary. */
+/** Whether a line is one of these, which are regenerated for each summary. */
 export const isStandingRule = (line: string): boolean => line.startsWith(FOLDERS) || line.startsWith(SKILLS);
 
 function list(prefix: string, before: string, paths: readonly string[]): string {

@@ -42,7 +42,7 @@ export interface RawAnswer {
   readonly hasToolCall: boolean;
 }
 
-/** Judges a model's answer as it came. @returns undefined if it can be used */
+/** Checks a model's raw answer. @returns undefined if it can be used */
 export function checkAnswer(answer: RawAnswer): Rejection | undefined {
   if (answer.hasToolCall) return { reason: "tool-call", detail: "The answer calls a tool." };
   if (answer.text.trim() === "") return { reason: "empty", detail: "The answer has no text." };
@@ -59,14 +59,14 @@ export function checkAnswer(answer: RawAnswer): Rejection | undefined {
 export interface SummaryCheck {
   readonly summary: string;
   readonly previous: string | undefined;
-  /** Tokens of what it replaces. */
+  /** Tokens of the rows that the summary replaces. */
   readonly replacedTokens: number;
-  /** Tokens of the whole request before it. */
+  /** Tokens of the whole request before the compaction. */
   readonly beforeTokens: number;
   readonly maxTokens: number;
 }
 
-/** Judges a finished summary. @returns undefined if it may take its place */
+/** Checks a finished summary. @returns undefined if it may replace its messages */
 export function checkSummary(check: SummaryCheck): Rejection | undefined {
   const tokens = estimateText(check.summary);
   const saved = check.replacedTokens - tokens;
@@ -89,7 +89,7 @@ export function checkSummary(check: SummaryCheck): Rejection | undefined {
   return check.previous === undefined ? undefined : lostFrom(check.previous, check.summary);
 }
 
-/** What the earlier summary held and the later one does not: a path, an item neither open nor closed, a rule. */
+/** What the later summary lost: a path, an item that is neither open nor closed, or a rule. */
 export function lostFrom(previous: string, next: string): Rejection | undefined {
   const [before, after] = [withoutGaps(parseSections(previous)), withoutGaps(parseSections(next))];
   const paths = new Set(parseFiles(after["Completed Work"]).map((file) => file.path));
@@ -102,7 +102,7 @@ export function lostFrom(previous: string, next: string): Rejection | undefined 
   if (item !== undefined)
     return { reason: "lost-item", detail: `"${item.text}" is neither open nor closed.` };
   const said = parseSaid(after["Original Task"]);
-  // The oldest sayings may have made room for newer ones; a hole among the rest is a loss.
+  // The oldest excerpts may have made room for newer ones; a gap among the rest is a loss.
   const kept = parseSaid(before["Original Task"]).map((line) =>
     said.some((each) => isSameSaying(each, line)),
   );

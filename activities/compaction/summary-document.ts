@@ -1,4 +1,4 @@
-/** The parts of a summary: read from a text, written to one. Pure: no clock, no I/O. */
+/** Parses and renders the parts of a summary. Pure: no clock, no I/O. */
 import { shorten } from "../contract/cut-text.ts";
 
 /** Source: requirement D4. */
@@ -22,7 +22,7 @@ export interface FileEntry {
 
 const HEADING = /^\s*(?:#{1,6}\s*|\*\*)(?:\d+[.)]\s*)?([A-Za-z &]+?)\s*:?\s*(?:\*\*)?\s*:?\s*$/;
 
-/** Sections found in a text, whatever the level of their headings; those without a heading are missing. */
+/** Sections found in a text, whatever their heading level; sections without a heading are absent. */
 export function parseSections(text: string): Partial<Sections> {
   const found: Partial<Record<Section, string>> = {};
   let current: Section | undefined;
@@ -44,7 +44,7 @@ export function parseSections(text: string): Partial<Sections> {
   return found;
 }
 
-/** The same with nothing in the place of those that are missing. */
+/** The same sections, with missing ones empty. */
 export const withoutGaps = (found: Partial<Sections>): Sections =>
   Object.fromEntries(SECTIONS.map((section) => [section, found[section] ?? ""])) as unknown as Sections;
 
@@ -150,8 +150,8 @@ export function renderChecklist(items: readonly ChecklistItem[]): string {
 }
 
 /**
- * Whether the second item is the first, perhaps in other words: it has what tells items apart (numbers, paths, names
- * with signs in them) and most of the other words.
+ * Whether the second item is the first, perhaps reworded: it has the first's distinguishing words (numbers, paths,
+ * names with signs in them) and most of its other words.
  */
 export function isSameItem(first: string, second: string): boolean {
   const [words, others] = [new Set(wordsOf(first)), new Set(wordsOf(second))];
@@ -168,7 +168,7 @@ function wordsOf(text: string): string[] {
   return text.toLowerCase().match(/[\p{L}\p{N}_](?:[\p{L}\p{N}_./-]*[\p{L}\p{N}_])?/gu) ?? [];
 }
 
-/** A text cut to `maxChars` on a code point, with an ellipsis where something is missing. */
+/** A text cut to `maxChars` at a code point, with an ellipsis where something is missing. */
 export function excerpt(text: string, maxChars: number): string {
   return shorten(text.trim(), maxChars);
 }

@@ -1,4 +1,4 @@
-/** What the summariser is asked: history as data, the earlier summary folded in. Pure: no clock, no I/O. */
+/** The request to the summariser: history as data, the earlier summary incorporated. Pure: no clock, no I/O. */
 import type { StoredMessage } from "../contract/message.ts";
 import { textOf } from "./session-facts.ts";
 import { excerpt } from "./summary-document.ts";
@@ -7,11 +7,11 @@ import { estimateText } from "../contract/tokens.ts";
 import { cutChars, cutTail } from "../contract/cut-text.ts";
 
 /**
- * Characters of one tool result in the summariser's input, head and tail. Source: pi, OpenCode and Cline take 2,000; with
- * 800, a summary costs half as much to ask for and keeps as much (decision 0026).
+ * Characters of one tool result in the summariser's input, head and tail. Source: pi, OpenCode and Cline take 2,000;
+ * with 800, a summary costs half as much to request and retains as much (decision 0026).
  */
 export const FULL_RESULT_CHARS = 800;
-/** Characters of what a tool only looked up: it is there to be looked up again, its path or pattern is in the call. */
+/** Characters of a lookup's result: it can be looked up again, as its path or pattern is in the call. */
 const READ_CHARS = 400;
 const READ_TOOLS: ReadonlySet<string> = new Set([
   "read_file",
@@ -21,13 +21,13 @@ const READ_TOOLS: ReadonlySet<string> = new Set([
   "read_output",
   "search_history",
 ]);
-/** Characters of one call's arguments: a written file is known by its path. */
+/** Characters of one call's arguments: the path is enough to identify a written file. */
 const CALL_CHARS = 300;
 /** Characters of one message of the person or the model. */
 const TEXT_CHARS = 4_000;
-/** What a model is asked to stay under. Source: requirement 4.2, 800 tokens. */
+/** Word limit given to the model. Source: requirement 4.2, 800 tokens. */
 const MAX_WORDS = 500;
-/** Ten steps need fewer words than sixty: a word for so many tokens of new history, and never fewer than these. */
+/** Ten steps need fewer words than sixty: one word per this many tokens of new history, but at least the minimum below. */
 const TOKENS_PER_WORD = 60;
 const MIN_WORDS = 200;
 
@@ -39,23 +39,23 @@ export interface SummaryPrompt {
   readonly text: string;
   /** Estimated tokens of both. */
   readonly tokens: number;
-  /** Oldest entries that had to be left out. */
+  /** Number of oldest entries left out. */
   readonly dropped: number;
-  /** Entries that are there. */
+  /** Number of entries included. */
   readonly shown: number;
 }
 
 export interface SummaryPromptInput {
-  /** Only what is new: earlier summaries are left out of it and folded in by `previous`. */
+  /** Only new rows: earlier summaries are excluded here and incorporated through `previous`. */
   readonly rows: readonly StoredMessage[];
   readonly previous: string | undefined;
   /** What the person wants kept in view. */
   readonly focus?: string | undefined;
-  /** What was wrong with the answer before. */
+  /** What was wrong with the previous answer. */
   readonly reminder?: string | undefined;
   /** Characters of each tool result. */
   readonly resultChars: number;
-  /** Tokens that the whole request may have. */
+  /** Most tokens of the whole request. */
   readonly maxTokens: number;
 }
 
@@ -72,7 +72,7 @@ export function summaryPrompt(input: SummaryPromptInput): SummaryPrompt {
   if (from > 0) history.unshift(`[${from} older entries left out]`);
   return {
     system: SUMMARY_SYSTEM,
-    // Put together once: the history may be a megabyte.
+    // Joined once: the history may be a megabyte.
     text: [before, ...history, after].join("\n"),
     tokens: frameTokens + tokens,
     dropped: from,
@@ -128,17 +128,17 @@ interface Entry {
 
 function entryOf(row: StoredMessage, resultChars: number): Entry {
   const text = entryText(row, resultChars);
-  // What was counted when the row was stored is not counted again, unless most of it was cut away.
+  // The tokens counted when the row was stored are reused, unless most of the row was cut away.
   const whole = row.tokens + ENTRY_TOKENS;
   if (whole * 2.2 <= text.length) return { text, tokens: whole };
-  // Of a result that was cut, by the share that is left: its tokens are counted already.
+  // For a shortened result, the stored count is scaled by the share that is left.
   const chars = row.role === "tool" && row.prunedStep === undefined ? row.content[0].text.length : 0;
   if (chars > text.length)
     return { text, tokens: Math.ceil((row.tokens * text.length) / chars) + ENTRY_TOKENS };
   return { text, tokens: estimateText(text) };
 }
 
-/** The label in front of an entry. */
+/** Tokens of the label in front of an entry. */
 const ENTRY_TOKENS = 10;
 
 function entryText(row: StoredMessage, resultChars: number): string {
@@ -170,7 +170,7 @@ function excerptMiddle(text: string, maxChars: number): string {
   return `${head} ... ${text.length - head.length - tail.length} characters cut ... ${tail}`;
 }
 
-// Nothing inside may end the record or pose as the summary so far.
+// Nothing inside may end the record or pose as the earlier summary.
 function fenced(text: string): string {
   return text.includes("<") ? text.replaceAll(/<(\/?)(history|summary)>/gi, "<$1 $2>") : text;
 }

@@ -1,4 +1,4 @@
-/** What a person said and is not shown word for word any more: lines of a summary's first section. Pure. */
+/** Excerpts of user messages that are no longer shown verbatim: lines of a summary's first section. Pure. */
 import { cutChars } from "../contract/cut-text.ts";
 import type { StoredMessage } from "../contract/message.ts";
 import { textOf } from "./session-facts.ts";
@@ -6,25 +6,25 @@ import { excerpt } from "./summary-document.ts";
 
 export const SAID_HEADER = "Said later by the user, oldest first:";
 
-/** Longest line, once something newer was said. */
+/** Longest line of a message that is not the newest. */
 const SAID_CHARS = 300;
-/** The newest message is the agent's current order: if it was too long to keep, it gets this much of the lines' room. */
+/** The newest message is the agent's current task: if it was too long to keep, its line gets this share of the room. */
 const NEWEST_SHARE = 0.6;
 
-/** The lines of a section as it was written. */
+/** The excerpt lines of a section. */
 export function parseSaid(originalTask: string): string[] {
   const [, list = ""] = originalTask.split(`${SAID_HEADER}\n`);
   return list.split("\n").flatMap((line) => (line.startsWith("- ") ? [line.slice(2)] : []));
 }
 
-/** Whether a line is the other, perhaps shortened since: `excerpt` leaves all but two characters of what it shortens to. */
+/** Whether one line is the other, perhaps shortened since: `excerpt` keeps all but two characters of the length it cuts to. */
 export function isSameSaying(first: string, second: string): boolean {
   return cutChars(first, SAID_CHARS - 2) === cutChars(second, SAID_CHARS - 2);
 }
 
 /**
- * A line for each message, oldest first: those of the section before, then those that are replaced now. What does not fit
- * `maxChars` any more is the oldest; `search_history` still finds it.
+ * One line per message, oldest first: the previous section's lines, then the messages replaced now. Beyond `maxChars`
+ * the oldest are dropped; `search_history` still finds them.
  */
 export function saidLines(
   {
@@ -50,7 +50,7 @@ export function saidLines(
   return lines;
 }
 
-/** The messages of a row that several became one in (`coalesce`), each in one line with its label. */
+/** The messages that were merged into a row (`coalesce`), each on one line with its label. */
 function messagesIn(row: StoredMessage): string[] {
   return textOf(row)
     .split(/\n+(?=(?:Also|\[\d+\]):(?:\s|$))/)

@@ -4,25 +4,29 @@ import type { ModelStepInput } from "../contract/activities.ts";
 import { modelTargetSchema, type ModelTarget } from "./model-target.ts";
 
 /**
- * The configuration with the model that steps in, in the place of the session's own.
- * @param fallback which of `fallback`, from 1; undefined, or one that is not there any more: the session's own
+ * The configuration with the fallback model in place of the session's own.
+ * @param fallback which of `fallback`, from 1; undefined, or one that no longer exists: the session's own
  */
 export function withFallback(config: RunConfig, fallback: number | undefined): RunConfig {
   const target = fallback === undefined ? undefined : config.fallback?.[fallback - 1];
   if (target === undefined) return config;
-  // All that is not the model's stays, also the model that writes the summaries: it need not be the one that failed.
+  // All settings outside the model stay, including the summary model: it need not be the one that failed.
   return { ...besidesModel(config), ...target };
 }
 
-/** What of a configuration is not its model's, by the schema: a setting added to it stays if the model changes. */
+/**
+ * The settings that do not belong to the model, by the schema: a setting added to the configuration survives a model
+ * change.
+ */
 export function besidesModel(config: RunConfig): Omit<RunConfig, keyof ModelTarget> {
   const settings = Object.entries(config).filter(([name]) => !(name in modelTargetSchema.shape));
   return Object.fromEntries(settings) as Omit<RunConfig, keyof ModelTarget>;
 }
 
 /**
- * Which model steps in. None does if a person gave the session another model meanwhile: neither that nor what steps in for it
- * is the model that worked last. (The first step of a run that continues another knows the session's own alone.)
+ * Which fallback model to ask. None if a person gave the session another model meanwhile: then neither the new model
+ * nor its fallback is the model that worked last. (The first step of a run that continues another knows only the
+ * session's own.)
  */
 export function fallbackOf(
   config: RunConfig,
@@ -32,7 +36,7 @@ export function fallbackOf(
   return model === config.model || model === withFallback(config, fallback).model ? fallback : undefined;
 }
 
-/** The part that is its model's. */
+/** The settings that belong to the model. */
 export function modelOf(config: ModelTarget): ModelTarget {
   const own = Object.entries(config).filter(([name]) => name in modelTargetSchema.shape);
   return Object.fromEntries(own) as unknown as ModelTarget;
@@ -40,12 +44,13 @@ export function modelOf(config: ModelTarget): ModelTarget {
 
 const CACHE_SECONDS = { "5m": 300, "30m": 1_800, "1h": 3_600, "24h": 86_400 } as const;
 
-/** OpenAI's models that keep a prompt's beginning for 30 minutes. Source: OpenAI's guide to prompt caching, models of 2026. */
+/** OpenAI's models that cache a prompt's prefix for 30 minutes. Source: OpenAI's guide to prompt caching, models of 2026. */
 const LONG_CACHE = /^gpt-(5\.[6-9]|[6-9])/;
 
 /**
- * How long a provider keeps the beginning of a request, in seconds: as configured, else what its guide says at most. Sources:
- * the guides to prompt caching of OpenAI (5-10 minutes; newest models 30), Anthropic (5 minutes), DeepSeek (hours).
+ * How long a provider caches a request's prefix, in seconds: as configured, otherwise the longest time in its guide.
+ * Sources: the guides to prompt caching of OpenAI (5-10 minutes; newest models 30), Anthropic (5 minutes), DeepSeek
+ * (hours).
  */
 export function cacheSeconds({ cache, modelName, model, provider }: ModelTarget): number {
   if (cache === false) return 0;

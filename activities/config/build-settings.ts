@@ -1,7 +1,7 @@
 /** A Dockerfile of the workspace from which a session's sandbox is built, as a devcontainer.json names one. */
 import { z } from "zod";
 
-/** Below the workspace: without `..`, and not absolute. */
+/** A path below the workspace: without `..`, and not absolute. */
 const workspacePath = z
   .string()
   .max(500)
@@ -11,13 +11,13 @@ export const buildSettingsSchema = z.strictObject({
   dockerfile: workspacePath,
   /** The folder that COPY and ADD read from. */
   context: workspacePath.default("."),
-  /** Values of its ARGs. */
+  /** Values of the Dockerfile's ARGs. */
   args: z.record(z.string().regex(/^[A-Za-z_]\w*$/, "the name of an ARG"), z.string()).default({}),
-  /** The stage that is built; default its last. */
+  /** The stage to build; default: the last. */
   target: z.string().min(1).max(200).optional(),
 });
 export type ImageBuild = z.infer<typeof buildSettingsSchema>;
 
-/** As a person would write it; shown in events. */
+/** The build as a person would type it; shown in events. */
 export const buildCommand = ({ dockerfile, context, target }: ImageBuild): string =>
   `docker build -f ${dockerfile}${target === undefined ? "" : ` --target ${target}`} ${context}`;

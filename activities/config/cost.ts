@@ -1,9 +1,12 @@
-/** What a call costs. Pure. */
+/** The cost of a call. Pure. */
 import type { ModelTarget, Price } from "./model-target.ts";
 import type { StepUsage } from "../contract/activities.ts";
 
 const MILLION = 1_000_000;
-/** Names of the tier that the price list is for. Source: OpenAI's reference of `service_tier`; Anthropic's `standard_only`. */
+/**
+ * Names of the standard tier, which the price list is for. Source: OpenAI's reference of `service_tier`; Anthropic's
+ * `standard_only`.
+ */
 const STANDARD_TIERS: ReadonlySet<string> = new Set([
   "auto",
   "default",
@@ -13,7 +16,7 @@ const STANDARD_TIERS: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * USD of one call; null if the price or the bill is not known, never 0. Not of a sum over calls: a request with more
+ * USD of one call; null if the price or the usage is unknown, never 0. Not for a sum over calls: a request with more
  * input than `above.tokens` costs more as a whole.
  * @param asked the tier of service; one without a known price makes the cost unknown
  */
@@ -38,7 +41,7 @@ export function costUsd(
   );
 }
 
-/** USD of an answer: by its router's word, else by the tier that served it, else by the one that was asked for. */
+/** USD of an answer: as its router reports, otherwise by the tier that served it, otherwise by the requested tier. */
 export function answerCostUsd(
   target: { readonly price?: Price | undefined; readonly tier?: string | undefined },
   answer:
@@ -48,13 +51,13 @@ export function answerCostUsd(
   return answer?.costUsd ?? costUsd(target.price, answer?.usage, { tier: answer?.tier ?? target.tier });
 }
 
-/** A model's name, its price and the tier that it is asked for. */
+/** A model's name, its price and its requested tier. */
 type Priced = Pick<ModelTarget, "model" | "price" | "tier">;
 
 /**
- * The estimated cost of requests that were lost with their worker, by the model that was asked: at most its input, none of it
- * from the cache.
- * @returns the session's own model first, then those that step in for it
+ * The estimated cost of requests that were lost with their worker, by the model that was asked: at most its input,
+ * all of it uncached.
+ * @returns the session's own model first, then its fallbacks
  */
 export function lostRates(config: Priced & { readonly fallback?: readonly Priced[] | undefined }) {
   return [rateOf(config), ...(config.fallback ?? []).map(rateOf)] as const;
@@ -65,23 +68,23 @@ function rateOf(target: Priced): { readonly model: string; readonly usdPerToken:
   return { model: target.model, usdPerToken: ofOne ?? undefined };
 }
 
-/** What a session's calls were billed. */
+/** What a session's calls cost. */
 export interface SessionBill {
   /** Sum over the calls whose cost is stored with them. */
   readonly costUsd: number;
-  /** How much of that is our estimate, of requests that failed or were lost without a bill. */
+  /** The part of `costUsd` that is our estimate, for requests that failed or were lost without usage. */
   readonly estimatedUsd: number;
-  /** The calls with a bill and no cost: from before costs were stored, or of a model without a price. */
+  /** Calls with usage but no stored cost: older than stored costs, or of a model without a price. */
   readonly uncosted: Pick<StepUsage, "input" | "cached" | "output"> & { readonly calls: number };
 }
 
-/** USD of a whole session, summaries and wasted requests with it; null if that of any call is not known. */
+/** USD of a whole session, summaries and wasted requests included; null if any call's cost is unknown. */
 export function sessionCostUsd(
   { costUsd: known, uncosted }: SessionBill,
   { price, tier }: { readonly price?: Price | undefined; readonly tier?: string | undefined },
 ): number | null {
   if (uncosted.calls === 0) return known > 0 || price !== undefined ? known : null;
-  // Single calls are not known any more: none is taken for a request above the threshold.
+  // Single calls are no longer known, so none is assumed to be above the threshold.
   const { above: _, ...base } = price ?? {};
   const rest = price === undefined ? null : costUsd(base as Price, uncosted, { tier });
   return rest === null ? null : known + rest;

@@ -1,13 +1,13 @@
-/** The images that the set-up makes. */
+/** The images that the set-up builds. */
 
 /**
- * The image of sandboxes by default, and of the container that sets up their firewall. Its number rises with what is in it,
- * so that an image made from an older list is not taken for it.
+ * The default image of sandboxes, and of the container that sets up their firewall. Its number increases with its
+ * contents, so that an image built from an older list is not mistaken for it.
  */
 export const DEFAULT_IMAGE = "longhaul-sandbox:4";
-/** The same with Go, Rust and a JDK: made only if it is named. */
+/** The default image plus Go, Rust and a JDK: built only if it is named. */
 export const FULL_IMAGE = `${DEFAULT_IMAGE}-full`;
-/** How a person names it, whatever its number. */
+/** The full image's name as a person types it, whatever its number. */
 const FULL_NAME = "longhaul-sandbox:full";
 
 /** The image that a person means by `name`; without one, the default. */

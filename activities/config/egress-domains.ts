@@ -1,8 +1,8 @@
-/** The names that `sandbox.network: listed` lets through: patterns, groups, and what is wrong with one. Pure. */
+/** The domains that `sandbox.network: listed` allows: patterns, groups, and what is wrong with one. Pure. */
 
-/** Hosts that package managers ask, by their own default settings. */
+/** Hosts that package managers contact by default. */
 const PACKAGES = [
-  // npm, pnpm, yarn; what corepack and node-gyp fetch.
+  // npm, pnpm, yarn; downloads of corepack and node-gyp.
   "registry.npmjs.org",
   "registry.yarnpkg.com",
   "repo.yarnpkg.com",
@@ -61,7 +61,7 @@ const LABEL = /^[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?$/;
 const IPV4 = /^\d{1,3}(\.\d{1,3}){3}$/;
 
 /**
- * Why this cannot be in `sandbox.domains`; undefined if it can: a host name, `*.name` for the names below one, an IPv4
+ * Why a text is not valid in `sandbox.domains`; undefined if it is: a host name, `*.name` for its subdomains, an IPv4
  * address, or a group.
  */
 export function domainProblem(text: string): string | undefined {
@@ -84,10 +84,10 @@ export function domainProblem(text: string): string | undefined {
   return undefined;
 }
 
-/** As the proxy compares it: lower case, without the dot at the end. */
+/** The form that the proxy compares: lower case, without a trailing dot. */
 const normalDomain = (text: string): string => text.toLowerCase().replace(/\.$/, "");
 
-/** Patterns alone, groups replaced by what is in them, each once. */
+/** Patterns only, groups replaced by their members, each once. */
 export function expandDomains(domains: readonly string[]): string[] {
   return [...new Set(domains.flatMap((each) => GROUPS[each] ?? [normalDomain(each)]))];
 }

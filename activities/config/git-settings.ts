@@ -1,8 +1,8 @@
-/** Git in and out: the settings, and the addresses that are taken. Pure. */
+/** Git input and output: the settings, and the accepted repository addresses. Pure. */
 import { z } from "zod";
 import { sizeSchema } from "./sizes.ts";
 
-/** What `git check-ref-format` takes of a branch. */
+/** Branch names that `git check-ref-format` accepts. */
 const BRANCH =
   /^(?!-)(?!@$)(?!.*(?:\/\.|\.\.|@\{|\/\/|\.lock(?:\/|$)|\/$|\.$))[^\p{Cc}\s~^:?*[\\./][^\p{Cc}\s~^:?*[\\]*$/u;
 
@@ -17,13 +17,13 @@ export const refName = z
   .max(200)
   .refine((name) => BRANCH.test(name), "a branch, tag or commit");
 
-/** Git takes blanks and these away, and makes no commit if nothing is left. Source: its `ident.c`. */
+/** Git strips blanks and these characters, and refuses to commit if nothing is left. Source: its `ident.c`. */
 const AUTHOR = /[^\s\p{Cc}.,:;<>"\\']/u;
 
 export const gitConfigSchema = z.strictObject({
-  /** What the session's work is pushed to; `{id}` is the session's. */
+  /** The branch that the session's work is pushed to; `{id}` is the session's id. */
   branch: branchName.default("longhaul/{id}"),
-  /** `saves`: also while it works, at most once a minute. */
+  /** `saves`: also during the session, at most once a minute. */
   push: z.enum(["never", "end", "saves"]).default("never"),
   pr: z.enum(["none", "draft", "ready"]).default("none"),
   author: z
@@ -32,35 +32,35 @@ export const gitConfigSchema = z.strictObject({
       email: z.string().min(1).max(200).default("longhaul@localhost"),
     })
     .prefault({}),
-  /** Commits that the sandbox gets of the history; 0 means all. */
+  /** Number of commits of history in the sandbox; 0 means all. */
   depth: z.number().int().min(0).default(0),
-  /** Whether files in Git LFS come with their content, and go out with it. */
+  /** Whether Git LFS files are fetched and pushed with their content. */
   lfs: z.boolean().default(false),
   /** Whether submodules are checked out, of all levels. */
   submodules: z.boolean().default(false),
   /** Whether `branch` may be the remote's default branch. */
   allowDefaultBranch: z.boolean().default(false),
-  /** The most that one push takes out of a sandbox. */
+  /** Size limit of one push out of a sandbox. */
   maxBundle: sizeSchema.default("512m"),
   forge: z.enum(["auto", "github", "gitlab"]).default("auto"),
 });
 export type GitConfig = z.infer<typeof gitConfigSchema>;
 
-/** What a session that works on a repository keeps. */
+/** The settings stored with a session that works on a repository. */
 export const sessionGitSchema = gitConfigSchema.extend({
-  /** Holds no credentials. */
+  /** Contains no credentials. */
   url: z.string(),
   ref: z.string().optional(),
 });
 export type SessionGit = z.infer<typeof sessionGitSchema>;
 
 export const branchOf = ({ branch }: Pick<GitConfig, "branch">, sessionId: string): string =>
-  // An id that a schedule made has a time in it, with colons, which Git takes in no name.
+  // The id of a scheduled session contains a time with colons, which Git allows in no name.
   branch.replaceAll("{id}", sessionId.replaceAll(":", ""));
 
 export interface RepositoryAddress {
   readonly url: string;
-  /** Undefined if it is on this machine's disk. */
+  /** Undefined if the repository is on this machine's disk. */
   readonly host: string | undefined;
   readonly kind: "http" | "ssh" | "file";
 }
@@ -72,7 +72,7 @@ const KINDS: Readonly<Record<string, RepositoryAddress["kind"] | undefined>> = {
   "file:": "file",
 };
 
-/** The address, or why it is not taken. */
+/** The parsed address, or why it is not accepted. */
 export function repositoryAddress(text: string): RepositoryAddress | { readonly wrong: string } {
   const taken = "https://host/owner/name.git, ssh://git@host/name.git, git@host:name.git or file:///folder";
   if (text.length > 2_000 || /[\p{Cc}\p{Cf}\s]/u.test(text) || text.startsWith("-"))
@@ -90,7 +90,7 @@ export function repositoryAddress(text: string): RepositoryAddress | { readonly 
   return { url: text, host: kind === "file" ? undefined : url.hostname, kind };
 }
 
-/** The variable of the worker that has the token of one host alone. */
+/** The worker's variable with the token for one host only. */
 export const tokenVariable = (host: string): string =>
   `LONGHAUL_GIT_TOKEN_${host.replaceAll(/[^A-Za-z0-9]/g, "_").toUpperCase()}`;
 

@@ -1,7 +1,7 @@
-/** Addresses and headers that requests can be made with: fetch throws for others, at each attempt. */
+/** Addresses and headers valid in requests: fetch throws for others, at each attempt. */
 import { z } from "zod";
 
-/** Of mail, terminals and the like: no request is sent to them. Source: the Fetch Standard, port blocking. */
+/** Ports of mail, terminals and the like: no request is sent to them. Source: the Fetch Standard, port blocking. */
 const BLOCKED_PORTS = new Set(
   (
     "0 1 7 9 11 13 15 17 19 20 21 22 23 25 37 42 43 53 69 77 79 87 95 101 102 103 104 109 110 111 113 115 117 119 123 135 137 " +
@@ -21,7 +21,7 @@ export const httpAddress = z
     "an address with another port: no request is sent to this one",
   );
 
-/** Those that HTTP itself sets: undici takes no others. */
+/** Headers that HTTP itself sets: undici does not accept them. */
 const TAKEN = ["connection", "content-length", "expect", "keep-alive", "transfer-encoding", "upgrade"];
 
 /** Source: RFC 9110, 5.1 (a token). */

@@ -1,8 +1,8 @@
-/** IP addresses and prefixes: read, written in one form, compared. Pure. */
+/** IP addresses and prefixes: parsed, normalised, compared. Pure. */
 import { BlockList, isIP } from "node:net";
 
 export interface Prefix {
-  /** With the bits behind `length` zero, in its canonical form. */
+  /** The address in canonical form, with the bits after `length` zero. */
   readonly address: string;
   readonly length: number;
   readonly version: 4 | 6;
@@ -44,7 +44,7 @@ export function containedIn(prefixes: readonly Prefix[]): (address: string) => b
   return (address) => list.check(address, isIP(address) === 4 ? "ipv4" : "ipv6");
 }
 
-/** How NAT64 writes an IPv4 prefix in IPv6 (RFC 6052, the well-known prefix); of an IPv6 prefix nothing. */
+/** An IPv4 prefix as NAT64 writes it in IPv6 (RFC 6052, the well-known prefix); nothing for an IPv6 prefix. */
 export function nat64(prefix: Prefix): Prefix[] {
   return prefix.version === 4 ? [toPrefix(`64:ff9b::${prefix.address}/${96 + prefix.length}`)] : [];
 }
@@ -60,7 +60,7 @@ function masked6(address: string, length: number): string {
   return canonical6(kept.map((group) => group.toString(16)).join(":"));
 }
 
-/** @param bits of a group */
+/** @param bits per group */
 function masked(groups: readonly number[], bits: number, length: number): number[] {
   return groups.map((group, at) => {
     const kept = Math.min(bits, Math.max(0, length - at * bits));

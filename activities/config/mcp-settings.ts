@@ -1,10 +1,10 @@
-/** MCP servers as `longhaul.yaml` names them. Pure. */
+/** MCP servers as configured in `longhaul.yaml`. Pure. */
 import { z } from "zod";
 import { timerMs } from "./durations.ts";
 import { headersSchema, httpAddress } from "./http-settings.ts";
 import { fitsPattern } from "./star-pattern.ts";
 
-/** Part of tool names, of a variable's name and of a process's id. Two underscores part a server from its tool. */
+/** Part of tool names, of a variable's name and of a process's id. Two underscores separate a server from its tool. */
 const NAME = /^(?!.*__)[A-Za-z0-9](?:[A-Za-z0-9_-]{0,30}[A-Za-z0-9])?$/;
 
 const LOCAL_KEYS = ["args", "env", "cwd"] as const;
@@ -12,38 +12,41 @@ const REMOTE_KEYS = ["headers", "auth", "scopes"] as const;
 
 const serverSchema = z
   .strictObject({
-    /** A program in the sandbox that speaks on its standard input and output. */
+    /** A program in the sandbox that communicates over standard input and output. */
     command: z.string().min(1).optional(),
     args: z.array(z.string()).optional(),
     env: z.record(z.string(), z.string()).optional(),
-    /** Folder of the workspace that it runs in. */
+    /** Folder of the workspace in which the program runs. */
     cwd: z.string().optional(),
-    /** `worker`: the program of its name in the policy file of the worker. */
+    /** `worker`: the program of that name in the worker's policy file. */
     where: z.enum(["sandbox", "worker"]).optional(),
-    /** A server that the worker asks. */
+    /** A server that the worker calls over HTTP. */
     url: httpAddress.optional(),
-    /** `${LONGHAUL_MCP_…}` is filled in by the worker, so that no session holds a secret. */
+    /** The worker substitutes `${LONGHAUL_MCP_…}`, so that no session holds a secret. */
     headers: headersSchema.optional(),
     /** `token`: the worker's LONGHAUL_MCP_<NAME>_TOKEN; `oauth`: a person's login; default: the token if there is one. */
     auth: z.enum(["none", "token", "oauth"]).optional(),
-    /** What a login asks for; default: what the server says. */
+    /** Scopes that a login requests; default: those that the server names. */
     scopes: z.array(z.string().min(1)).optional(),
     enabled: z.boolean().default(true),
-    /** How long a call may go without a sign of life. Source: the protocol's own libraries, 60 s. */
+    /** How long a call may go without progress. Source: the protocol's own libraries, 60 s. */
     timeout: timerMs.default(60_000),
-    /** How long a call may take altogether. Source: bash's limit, ten minutes. */
+    /** How long a call may take in total. Source: bash's limit, ten minutes. */
     maxTimeout: timerMs.default(600_000),
-    /** Until it has listed its tools; a program may have to be installed first. Source: people's complaints about less. */
+    /**
+     * Time until the server has listed its tools; a program may have to be installed first. Source: users' complaints
+     * about less.
+     */
     startTimeout: timerMs.default(30_000),
-    /** Tools that are offered, by name; `!name` takes away, and the last pattern that fits decides. */
+    /** Tools to offer, by name; `!name` excludes, and the last matching pattern decides. */
     tools: z.array(z.string().min(1)).default(["*"]),
     /** Tools that change nothing: after a crash they are called again. */
     readOnly: z.array(z.string().min(1)).default([]),
-    /** Believe the server's own word on which tools change nothing. */
+    /** Trust the server's hints about which tools change nothing. */
     trustHints: z.boolean().default(false),
-    /** Without it no session starts. */
+    /** Without this server no session starts. */
     required: z.boolean().default(false),
-    /** Whether its tools are in every request or are found by `search_tools`; `auto`: by their size. */
+    /** Whether the server's tools are in every request or are found by `search_tools`; `auto`: by their size. */
     expose: z.enum(["auto", "always", "search"]).default("auto"),
   })
   .superRefine((server, context) => {
@@ -66,7 +69,7 @@ const serverSchema = z
 
 export type McpServer = z.infer<typeof serverSchema>;
 
-/** What is wrong with the variables that texts name. */
+/** What is wrong with the variables named in texts. */
 const unfilled = (texts: Readonly<Record<string, string>> = {}): string[] =>
   Object.values(texts)
     .flatMap((text) => [...text.matchAll(/\$\{([^}]*)\}/g)])
@@ -81,7 +84,7 @@ export const workerProgramSchema = z
   .strictObject({
     command: z.string().min(1),
     args: z.array(z.string()).default([]),
-    /** Its environment besides PATH and the like; `${LONGHAUL_MCP_…}` is filled in. */
+    /** Variables besides PATH and the like; `${LONGHAUL_MCP_…}` is substituted. */
     env: z.record(z.string(), z.string()).default({}),
     cwd: z.string().optional(),
   })
@@ -102,11 +105,11 @@ export const mcpServersSchema = z.record(z.string(), serverSchema).superRefine((
   }
 });
 
-/** Variable of the worker with a server's token. */
+/** The worker's variable with a server's token. */
 export const mcpTokenVariable = (server: string): string =>
   `LONGHAUL_MCP_${server.toUpperCase().replaceAll("-", "_")}_TOKEN`;
 
-/** Whether the worker speaks with it, and not the sandbox. */
+/** Whether the worker talks to the server, rather than the sandbox. */
 export const isRemote = ({ url, where }: Pick<McpServer, "url" | "where">): boolean =>
   url !== undefined || where === "worker";
 

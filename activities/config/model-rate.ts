@@ -1,4 +1,4 @@
-/** How much may be asked of a model, over all sessions and workers. Pure. */
+/** Rate limits of a model, over all sessions and workers. Pure. */
 import { z } from "zod";
 
 const count = z.number().int().positive();
@@ -6,21 +6,21 @@ const count = z.number().int().positive();
 /** `models.<id>.rate` of longhaul.yaml, and each rule of the policy's `rates`. */
 export const modelRateSchema = z.strictObject({
   requestsPerMinute: count.optional(),
-  /** Input and output, as billed. */
+  /** Input and output tokens, as billed. */
   tokensPerMinute: count.optional(),
-  /** Requests that are open at once. */
+  /** Most requests open at once. */
   concurrent: count.optional(),
 });
 export type ModelRate = z.infer<typeof modelRateSchema>;
 type RateLimit = keyof ModelRate;
 
-/** What of a model's limits is used up at the moment of a request. */
+/** How much of a model's limits is used at the time of a request. */
 export interface RateUse {
   readonly requests: number;
-  /** What this minute's requests took, or what is set aside for them. */
+  /** Tokens used or reserved by this minute's requests. */
   readonly tokens: number;
   readonly open: number;
-  /** Of `tokens`, what is set aside for requests that are open: part of it comes back. */
+  /** The part of `tokens` reserved for open requests: some of it is released again. */
   readonly openTokens: number;
   readonly msToNextMinute: number;
 }
@@ -39,14 +39,14 @@ export function strictest(...rates: readonly (ModelRate | undefined)[]): ModelRa
   return limits.length === 0 ? undefined : Object.fromEntries(limits);
 }
 
-/** First wait for a request that may end at any moment, how it grows, and its end. Source: ours, an attempt costs some 20 ms. */
+/** First wait, growth and longest wait for a request that may end at any moment. Source: ours, an attempt costs some 20 ms. */
 const SOON_MS = 1_000;
 const SOON_GROWTH = 1.5;
 const SOON_MAX_MS = 10_000;
 
 /**
- * Whether one more request fits. One that is larger than all of a minute's tokens goes alone.
- * @param tokens that it may take: the estimate of its input, and all of its output
+ * Whether one more request fits. A request larger than a whole minute's tokens runs alone.
+ * @param tokens that it may use: the estimate of its input, and all of its output
  * @param waits how often this request was refused before
  */
 export function rateRefusal(

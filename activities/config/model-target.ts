@@ -1,4 +1,4 @@
-/** What a person says of providers and models, and what a session keeps of it. Schemas alone. */
+/** What a person configures about providers and models, and what a session stores of it. Schemas only. */
 import { z } from "zod";
 import { timerMs } from "./durations.ts";
 import { headerName, headersSchema, httpAddress } from "./http-settings.ts";
@@ -10,7 +10,10 @@ const tokens = z.number().int().positive();
 const apis = ["responses", "chat", "messages", "gemini"] as const;
 export type Api = (typeof apis)[number];
 
-/** The worker's other secrets, such as its database's password or a GITHUB_TOKEN, cannot be named: a key goes to any address. */
+/**
+ * The worker's other secrets, such as its database's password or a GITHUB_TOKEN, cannot be named: a key may be sent
+ * to any address.
+ */
 const keyName = z
   .string()
   .refine(isKeyVariable, "the name of a variable that ends in _API_KEY or _API_TOKEN, such as ACME_API_KEY");
@@ -20,27 +23,27 @@ export function isKeyVariable(name: string): boolean {
 }
 
 /**
- * What a server takes, if it differs from what its wire allows. Source: the table of servers in docs/models.md, each row
- * from public reports.
+ * What a server accepts, if it differs from what its wire allows. Source: the table of servers in docs/models.md,
+ * each row from public reports.
  */
 const wireOptionsSchema = z.strictObject({
-  /** How reasoning goes back to the model that made it: as its wire has it, as a field of the message, or not at all. */
+  /** How reasoning is sent back to the model that made it: in its wire's form, as a field of the message, or not at all. */
   sendReasoning: z.enum(["native", "field", "none"]).optional(),
-  /** Form of call ids: as they came, letters and digits with `_` and `-`, or nine letters and digits. */
+  /** Form of call ids: unchanged, letters and digits with `_` and `-`, or nine letters and digits. */
   callIds: z.enum(["any", "safe", "nine"]).optional(),
-  /** Whether a tool's result may hold images; else they follow as the user's. */
+  /** Whether a tool's result may contain images; otherwise they follow in a user message. */
   filesInResults: z.boolean().optional(),
-  /** Whether the user may speak right after tool results. */
+  /** Whether a user message may directly follow tool results. */
   userAfterResults: z.boolean().optional(),
-  /** Whether a request may end with the assistant's words. */
+  /** Whether a request may end with an assistant message. */
   endsWithAssistant: z.boolean().optional(),
-  /** Whether `tool_choice: none` is taken; else the tools are left out of a wrap-up step. */
+  /** Whether `tool_choice: none` is accepted; otherwise the tools are left out of a wrap-up step. */
   toolChoiceNone: z.boolean().optional(),
   /** Marks for the provider's cache within the messages. */
   cacheMarks: z.boolean().optional(),
-  /** Whether `prompt_cache_key` is taken. */
+  /** Whether `prompt_cache_key` is accepted. */
   cacheKey: z.boolean().optional(),
-  /** Name of the field of the output limit on the chat wire. */
+  /** Name of the output limit's field on the chat wire. */
   maxTokensField: z.enum(["max_tokens", "max_completion_tokens"]).optional(),
   /** Role of the system prompt on the chat wire. */
   systemRole: z.enum(["system", "developer"]).optional(),
@@ -59,11 +62,11 @@ export const providerConfigSchema = z.strictObject({
   baseUrl: httpAddress.optional(),
   keyEnv: keyName.optional(),
   headers: headersSchema.optional(),
-  /** Header → variable of the worker that has its value. */
+  /** Header → worker variable that holds its value. */
   headersEnv: z.record(headerName, keyName).optional(),
-  /** Added to each address, such as Azure's `api-version`. */
+  /** Query parameters added to each address, such as Azure's `api-version`. */
   query: z.record(z.string(), z.string()).optional(),
-  /** Instead of `limits.connectTimeout` and its like, in ms. */
+  /** Override `limits.connectTimeout` and similar settings, in ms. */
   timeouts: timeoutsSchema.optional(),
   options: wireOptionsSchema.optional(),
 });
@@ -71,18 +74,18 @@ export type ProviderConfig = z.infer<typeof providerConfigSchema>;
 
 const rate = z.strictObject({
   input: z.number(),
-  /** Of input read from the provider's cache. */
+  /** Price of input read from the provider's cache. */
   cached: z.number(),
-  /** Of input written to it; default as other input. */
+  /** Price of input written to the cache; default: as other input. */
   cacheWrite: z.number().optional(),
   output: z.number(),
 });
 
 /** USD per million tokens. */
 export const priceSchema = rate.extend({
-  /** The whole request costs this if its input has more tokens than `tokens`. */
+  /** Price of the whole request if its input has more tokens than `tokens`. */
   above: rate.extend({ tokens }).optional(),
-  /** By the tier of service that was asked for: what all of the above is multiplied with. */
+  /** Factors on all of the above, by requested tier of service. */
   tiers: z.record(z.string(), z.number()).optional(),
 });
 export type Price = z.infer<typeof priceSchema>;
@@ -91,28 +94,31 @@ export const efforts = ["none", "minimal", "low", "medium", "high", "xhigh", "ma
 
 const reasoningSchema = z.strictObject({
   effort: z.enum(efforts).optional(),
-  /** What is asked for to be read by people; `none`: nothing. Default `auto`. */
+  /** Which reasoning summary to request for people; `none`: no summary. Default `auto`. */
   summary: z.enum(["auto", "concise", "detailed", "none"]).optional(),
-  /** What goes back of another model's reasoning: nothing (`keep`, the default: a model's own alone), as text, or none at all. */
+  /**
+   * Which reasoning is sent back: only the model's own (`keep`, the default), also another's as text (`text`), or
+   * none (`drop`).
+   */
   send: z.enum(["keep", "text", "drop"]).optional(),
 });
 
 const modalities = z.enum(["text", "image", "pdf"]);
 
-/** How a model is asked, if a person says so. */
+/** A person's settings for requests to a model. */
 const askingSchema = z.strictObject({
   reasoning: reasoningSchema.optional(),
   verbosity: z.enum(["low", "medium", "high"]).optional(),
   /** Tier of service, such as `flex` or `priority`. */
   tier: z.string().min(1).optional(),
   temperature: z.number().min(0).max(2).optional(),
-  /** How closely pictures are looked at, on OpenAI's wires; default `auto`, which is billed as `high`. */
+  /** How closely the model looks at pictures, on OpenAI's wires; default `auto`, which is billed as `high`. */
   imageDetail: z.enum(["low", "high", "original"]).optional(),
-  /** Further fields of the request's body, sent unchanged. */
+  /** Additional fields of the request's body, sent unchanged. */
   body: z.record(z.string(), z.json()).optional(),
-  /** How long the provider keeps a request's beginning; `false`: no marks and no key for its cache. */
+  /** How long the provider caches a request's prefix; `false`: no marks and no key for its cache. */
   cache: z.union([z.literal(false), z.enum(["5m", "30m", "1h", "24h"])]).optional(),
-  /** What may be asked of it over all sessions; what the worker's operator says may be stricter. */
+  /** Rate limits of the model over all sessions; the worker's operator may set stricter ones. */
   rate: modelRateSchema.optional(),
 });
 
@@ -129,32 +135,30 @@ export const modelConfigSchema = askingSchema.extend({
   /** Share of the usable window at which compaction starts. */
   headroom: z.number().min(0.05).max(0.95).optional(),
   price: priceSchema.optional(),
-  /** Models that take a step over if this one's provider fails, in order. */
+  /** Models that take over a step if this one's provider fails, in order. */
   fallback: z.array(z.string().min(1)).max(8).optional(),
 });
 export type ModelConfig = z.infer<typeof modelConfigSchema>;
 
-/** A provider as a session keeps it: names of variables, never their values. */
+/** A provider as stored with a session: names of variables, never their values. */
 const resolvedProviderSchema = providerConfigSchema.omit({ api: true }).extend({
   name: z.string(),
-  /** Variable of the worker that has the address, if that is not configured. */
+  /** The worker's variable that holds the address, if no address is configured. */
   baseUrlEnv: z.string().optional(),
 });
 export type Provider = z.infer<typeof resolvedProviderSchema>;
 
-/** A model as a session asks it: resolved once, kept in the session's row. */
+/** A model as a session asks it: resolved once, stored in the session's row. */
 export const modelTargetSchema = askingSchema.extend({
   /** `provider/model`. */
   model: z.string(),
-  /**
-   * The model's name on the wire. Absent in sessions of before there were providers: then what follows the provider's name.
-   */
+  /** The model's name on the wire. Absent in sessions older than providers: then what follows the provider's name. */
   modelName: z.string().optional(),
-  /** Absent in sessions of before: then the worker's OPENAI_BASE_URL, or OpenAI. */
+  /** Absent in sessions older than providers: then the worker's OPENAI_BASE_URL, or OpenAI. */
   provider: resolvedProviderSchema.optional(),
   contextWindow: tokens,
   maxOutput: tokens,
-  /** Asked for once if `maxOutput` was used up by thinking; absent if the model is not known to write more. */
+  /** Requested once if thinking used up `maxOutput`; absent if the model is not known to write more. */
   moreOutput: tokens.optional(),
   maxInput: tokens.optional(),
   api: z.enum(apis),

@@ -1,4 +1,4 @@
-/** Facts of a model from the configuration, else the catalogue, else assumptions that are reported. Pure. */
+/** Facts about a model: from the configuration, otherwise the catalogue, otherwise assumptions that are reported. Pure. */
 import type { AgentConfig } from "./agent-config.ts";
 import {
   type Catalogue,
@@ -14,19 +14,19 @@ import { editDistance } from "../contract/nearest.ts";
 import type { ModelTarget } from "./model-target.ts";
 import { type Environment, findProvider, fullModelName, hasCompatibleServer } from "./providers.ts";
 
-/** The known facts of models, and the time for which they are looked up. */
+/** The known facts about models, and the time that they apply to. */
 export interface ModelFacts {
   readonly catalogue: Catalogue;
   readonly now: number;
-  /** Windows that servers report for models in no table, by `provider/model`. */
+  /** Windows that servers report for models missing from the catalogue, by `provider/model`. */
   readonly served?: Readonly<Record<string, ServedWindow>> | undefined;
 }
 
 /** A model's window as its server reports it. */
 export interface ServedWindow {
-  /** Tokens that the server gives it now. */
+  /** Tokens that the server currently serves it with. */
   readonly window?: number | undefined;
-  /** Tokens that the model supports, if the server does not say how many it is served with. */
+  /** Tokens that the model supports, if the server does not report how many it serves. */
   readonly most?: number | undefined;
   /** The server's address. */
   readonly from: string;
@@ -47,17 +47,17 @@ function findModel(model: string, catalogue: Catalogue): CatalogueModel | undefi
 }
 
 /**
- * If more input makes the whole request dearer, a request stops there, so that the bill stays small; `maxInput` in
- * longhaul.yaml lets it continue. Source: decision 0036.
+ * If a whole request gets dearer above some input size, requests stay below that size to save cost; `maxInput` in
+ * longhaul.yaml raises the limit. Source: decision 0036.
  */
 function maxInputOf({ maxInput, price }: CatalogueModel): number | undefined {
   const dearFrom = price?.above?.tokens;
   return dearFrom === undefined ? maxInput : Math.min(dearFrom, maxInput ?? dearFrom);
 }
 
-/** Of a model in no table. Source: ours, the smallest that agents work well in. */
+/** For a model missing from the catalogue. Source: ours, the smallest sizes that agents work well with. */
 const ASSUMED = { contextWindow: 32_000, maxOutput: 8_192 };
-/** Output limit of a model in no table once thinking has used up the assumed one. Source: ours, four times as much. */
+/** Output limit of such a model once thinking has used up the assumed one. Source: ours, four times as much. */
 const ASSUMED_MORE = 32_768;
 
 type ModelSettings = AgentConfig["models"][string];
@@ -66,12 +66,12 @@ function settingsOf(models: AgentConfig["models"], model: string): ModelSettings
   return Object.entries(models).find(([key]) => fullModelName(key) === model)?.[1] ?? {};
 }
 
-/** Whether requests go to a server other than the provider's: it may still serve a model that its maker has shut down. */
+/** Whether requests go to a server other than the provider's: it may still serve a model that the provider has shut down. */
 function hasOwnServer(provider: string, providers: AgentConfig["providers"], env: Environment): boolean {
   return Boolean(providers[provider]?.baseUrl) || (provider === "openai" && hasCompatibleServer(env));
 }
 
-/** In tokens: what is configured, else the catalogue's figures, else its server's, else assumptions. */
+/** In tokens: the configured sizes, otherwise the catalogue's, otherwise the server's, otherwise assumptions. */
 function sizesOf(
   { contextWindow: ownWindow, maxOutput: ownOutput }: ModelSettings,
   known: CatalogueModel | undefined,
@@ -84,12 +84,12 @@ function sizesOf(
     Math.min(ASSUMED.contextWindow, served?.most ?? ASSUMED.contextWindow);
   const maxOutput =
     ownOutput ?? known?.maxOutput ?? Math.min(ASSUMED.maxOutput, Math.floor(contextWindow / 3));
-  // Nothing is known beyond a limit that a person has set for a model in no table.
+  // For a model missing from the catalogue, nothing is known beyond a limit that a person has set.
   const moreOutput = known?.maxOutput ?? ownOutput ?? Math.min(ASSUMED_MORE, Math.floor(contextWindow / 2));
   return { contextWindow, maxOutput, ...(moreOutput > maxOutput ? { moreOutput } : {}) };
 }
 
-/** The catalogue's facts of a model, apart from its sizes; of a model in no table, that it takes text. */
+/** The catalogue's facts about a model, apart from its sizes; a model missing from it is assumed to take text. */
 function knownFacts(
   known: CatalogueModel | undefined,
 ): Pick<ModelTarget, "price" | "maxInput" | "thinks" | "input"> {
@@ -105,7 +105,10 @@ function knownFacts(
 }
 
 export type ModelResolution =
-  /** `notes`: what is assumed of it, with the lines to add to longhaul.yaml; `isAssumed`: its window is, at least in part. */
+  /**
+   * `notes`: what is assumed, with the lines to add to longhaul.yaml; `isAssumed`: the window is assumed, at least in
+   * part.
+   */
   | {
       readonly ok: true;
       readonly model: ModelTarget;
@@ -116,8 +119,8 @@ export type ModelResolution =
   | { readonly ok: false; readonly message: string; readonly nearest: readonly string[] };
 
 /**
- * What a run needs to know of a model: configuration first, then the table, then assumptions that are said.
- * @param env of the process: the keys that are there, and OPENAI_BASE_URL
+ * What a run needs to know about a model: from configuration, then the catalogue, then assumptions that are reported.
+ * @param env of the process: its keys, and OPENAI_BASE_URL
  */
 export function resolveModel(
   name: string,
@@ -196,7 +199,7 @@ interface Assumption {
   readonly sizes: typeof ASSUMED;
   readonly served: ServedWindow | undefined;
   readonly nearest: readonly string[];
-  /** Whether its server may have no `/responses`. */
+  /** Whether the server may lack `/responses`. */
   readonly mayBeChat: boolean;
 }
 
@@ -228,7 +231,7 @@ function servedModels({ catalogue, now }: ModelFacts): string[] {
 
 const bare = (name: string) => name.slice(name.indexOf("/") + 1).toLowerCase();
 
-/** Of the same provider, the most similar name first. */
+/** Models of the same provider that are still served, the most similar name first. */
 function livingModels(model: string, facts: ModelFacts): string[] {
   const provider = model.slice(0, model.indexOf("/") + 1);
   return servedModels(facts)
@@ -246,7 +249,7 @@ function nearestModels(model: string, names: readonly string[]): string[] {
     .map(({ name }) => name);
 }
 
-/** Of the whole name. Source: ours; the ARNs of Bedrock have up to 150. */
+/** Longest full name. Source: ours; the ARNs of Bedrock have up to 150. */
 const MAX_NAME_CHARS = 200;
 
 const isModelName = (model: string): boolean =>

@@ -1,4 +1,4 @@
-/** What the operator of a worker lets sessions ask for, whatever their clients say. Pure. */
+/** What a worker's operator allows sessions to use, whatever their clients request. Pure. */
 import { isIP } from "node:net";
 import { z } from "zod";
 import type { Precedence } from "../contract/precedence.ts";
@@ -17,20 +17,20 @@ import { fitsPattern } from "./star-pattern.ts";
 const names = z.array(z.string().min(1));
 const days = z.number().positive();
 
-/** The file that `LONGHAUL_POLICY` names. A rule that is not there allows everything. */
+/** The file that `LONGHAUL_POLICY` names. An absent rule allows everything. */
 export const operatorPolicySchema = z.strictObject({
   /** Images by name or digest; `*` matches any characters. */
   images: names.optional(),
   /** Names of OCI runtimes; `default` is the engine's own. */
   runtimes: names.optional(),
   networks: z.array(z.enum(NETWORKS)).optional(),
-  /** Private addresses and prefixes that `sandbox.allow` may open, and hosts of package registries that are not public. */
+  /** Private addresses and prefixes that `sandbox.allow` may open, and hosts of private package registries. */
   allow: names.optional(),
-  /** Models as `PROVIDER/MODEL`; of a provider with an address of the session's own `HOST/MODEL`. */
+  /** Models as `PROVIDER/MODEL`; for a provider whose address the session sets, `HOST/MODEL`. */
   models: names.optional(),
-  /** MCP servers: hosts of those over HTTP, names of programs in the sandbox. */
+  /** MCP servers: hosts of HTTP servers, names of programs in the sandbox. */
   mcp: names.optional(),
-  /** Tenants by name, `*` for any text. A session has to name one of them. */
+  /** Tenants by name, `*` for any text. A session must name one of them. */
   tenants: names.optional(),
   max: z
     .strictObject({
@@ -39,39 +39,39 @@ export const operatorPolicySchema = z.strictObject({
       pids: z.number().int().positive().optional(),
       disk: sizeSchema.optional(),
       steps: z.number().int().positive().optional(),
-      /** Saved files of a session, as `limits.maxSaved`. */
+      /** Size of a session's saved files, as `limits.maxSaved`. */
       saved: sizeSchema.optional(),
       costUsd: z.number().positive().optional(),
-      /** The most urgent that a session may have: 1 goes first. */
+      /** The most urgent priority that a session may have: 1 goes first. */
       priority: prioritySchema.optional(),
-      /** Sessions of one owner that run or wait at once; those without an owner count as one person's. */
+      /** Most sessions of one owner that run or wait at once; those without an owner count as one person's. */
       sessionsPerUser: z.number().int().positive().optional(),
     })
     .default({}),
-  /** By models as `provider/model`, `*` for any text; the first that fits counts. What a session says may be stricter. */
+  /** By models as `provider/model`, `*` for any text; the first match applies. A session may set stricter limits. */
   rates: z.record(z.string(), modelRateSchema).default({}),
-  /** Programs on the worker that sessions may use as MCP servers, by the names that they know them by. */
+  /** Programs on the worker that sessions may use as MCP servers, by the names that sessions use. */
   mcpServers: z.record(z.string(), workerProgramSchema).optional(),
-  /** Counted from a session's end. Absent: nothing is deleted by itself. */
+  /** Counted from a session's end. Absent: nothing is deleted automatically. */
   retention: z.strictObject({ sessionsDays: days.optional(), outputsDays: days.optional() }).default({}),
 });
 export type OperatorPolicy = z.infer<typeof operatorPolicySchema>;
 
-/** What the operator lets all sessions together ask of a model; undefined means anything. @param model `provider/model` */
+/** The operator's limits on a model over all sessions; undefined means unlimited. @param model `provider/model` */
 export function rateOf(policy: OperatorPolicy | undefined, model: string): ModelRate | undefined {
   return Object.entries(policy?.rates ?? {}).find(([pattern]) => fitsPattern(pattern, model))?.[1];
 }
 
 interface Refusal {
-  /** Its name in the file: `max.memory`. */
+  /** The rule's name in the file, such as `max.memory`. */
   readonly rule: string;
-  /** What was asked for, and what may be. */
+  /** What was requested, and what is allowed. */
   readonly why: string;
 }
 
 /**
- * The first rule that a session's settings go beyond, or what its run was started with.
- * @param begun of the run, which a client of Temporal's own may start with more than the settings say
+ * The first rule that a session's settings exceed, or that its run's start options exceed.
+ * @param begun the run's start options: a client using Temporal directly may set more than the settings say
  */
 export function policyRefusal(
   policy: OperatorPolicy,
@@ -104,7 +104,7 @@ export function policyRefusal(
   );
 }
 
-/** The rule `models` against each model that a session may ask, also of its delegates. */
+/** Applies the rule `models` to each model that a session may ask, its delegates' included. */
 export function modelRefusal(
   { models }: Pick<OperatorPolicy, "models">,
   { summariser, fallback = [], delegate, ...own }: RunConfig,
@@ -121,7 +121,7 @@ export function modelRefusal(
   return undefined;
 }
 
-/** Who is really asked for what: a provider's name says nothing if a session gives its address. */
+/** The host or provider that really gets the request: a provider's name proves nothing if a session sets its address. */
 function askedName({
   model,
   modelName,

@@ -1,19 +1,19 @@
-/** A session whose last answer must be JSON by a schema: the schema, and how an answer is checked against it. */
+/** Sessions whose last answer must be JSON matching a schema: the schema, and how an answer is checked against it. */
 import { z } from "zod";
 import { shorten } from "../contract/cut-text.ts";
 import { inTime } from "../process/in-time.ts";
 import { loadPart } from "../process/load-part.ts";
 import { reasonOf } from "../contract/reason-of.ts";
 
-/** A JSON Schema: 2020-12 if it does not say, 2019-09, draft 7 or 6. */
+/** A JSON Schema: 2020-12 unless it names 2019-09, draft 7 or 6. */
 export const outputSchemaSchema = z.record(z.string(), z.unknown());
 export type OutputSchema = z.infer<typeof outputSchemaSchema>;
 
 /** Maximum length of a schema as JSON: it is part of the system prompt. Source: ours, some 8,000 tokens. */
 export const MAX_SCHEMA_CHARS = 32_768;
-/** Whoever reads it goes into each level. Source: ours; providers take five to ten. */
+/** Most nested levels: readers of the schema recurse into each. Source: ours; providers accept five to ten. */
 const MAX_SCHEMA_LEVELS = 100;
-/** Of what is wrong with an answer: it crosses the workflow. Source: ours, some ten errors. */
+/** Longest description of what is wrong with an answer: it passes through the workflow. Source: ours, some ten errors. */
 const MAX_WHY_CHARS = 600;
 
 export type CheckedAnswer =
@@ -21,7 +21,7 @@ export type CheckedAnswer =
   /** `why` is written for the model. */
   | { readonly ok: false; readonly why: string };
 
-/** What is wrong with a schema itself; undefined if answers can be checked by it. */
+/** What is wrong with a schema itself; undefined if answers can be checked against it. */
 export async function schemaTrouble(schema: OutputSchema): Promise<string | undefined> {
   if (isDeeper(schema, MAX_SCHEMA_LEVELS)) return `it is nested more than ${MAX_SCHEMA_LEVELS} levels deep`;
   const chars = JSON.stringify(schema).length;
@@ -39,7 +39,7 @@ function isDeeper(value: unknown, levels: number): boolean {
   return levels === 0 || Object.values(value).some((each) => isDeeper(each, levels - 1));
 }
 
-/** Never fails: a schema by which nothing can be checked is one that no answer fits. */
+/** Never throws: if the schema cannot be used for checking, no answer matches it. */
 export async function checkAnswer(schema: OutputSchema, text: string): Promise<CheckedAnswer> {
   const json = readJson(text);
   if (!json.ok) return json;
@@ -52,15 +52,16 @@ export async function checkAnswer(schema: OutputSchema, text: string): Promise<C
   }
 }
 
-// The MCP library brings a whole validator for all dialects. A new one each time: it would keep every schema that it ever saw.
+// The MCP library includes a full validator for all dialects. A new one each time, because it would keep every
+// schema.
 async function validatorOf(schema: OutputSchema) {
   const { AjvJsonSchemaValidator } = await loadPart(import("@modelcontextprotocol/client/validators/ajv"));
-  // A keyword of the validator alone: its verdict would be a promise, and nothing would catch its refusal.
+  // `$async` is specific to this validator: its verdict would be a promise whose rejection nothing would catch.
   const { $async: _, ...standard } = schema;
   return inTime(() => new AjvJsonSchemaValidator().getValidator(standard));
 }
 
-/** Many models put JSON into a code fence, whatever they were asked. */
+/** Many models put JSON into a code fence, whatever the prompt says. */
 const FENCED = /^```(?:json)?[^\S\n]*\n([\s\S]*?)\n?```$/;
 
 function readJson(text: string): CheckedAnswer {
@@ -74,7 +75,7 @@ function readJson(text: string): CheckedAnswer {
   }
 }
 
-/** The answer of a session that has completed, as its row keeps it; undefined if it was asked for none by a schema. */
+/** The answer of a completed session, as its row stores it; undefined if the session has no schema. */
 export function outputOf(
   config: { readonly outputSchema?: unknown },
   { status, result }: { readonly status: string; readonly result: string | null },
@@ -84,7 +85,7 @@ export function outputOf(
   return json.ok ? { value: json.value } : undefined;
 }
 
-/** Of the system prompt. */
+/** The part of the system prompt about the output schema. */
 export const outputPrompt = (schema: OutputSchema): string =>
   `The last answer
 - A program reads your last answer, the one without tool calls. It must be one JSON value that is valid by the JSON Schema below, and nothing else: no words around it, no code fence.

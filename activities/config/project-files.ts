@@ -1,8 +1,8 @@
-/** What a project's files say to the agent from the start: its instructions and its skills. Pure. */
+/** The project's files that the agent gets from the start: its instructions and its skills. Pure. */
 import type { RunConfig } from "./agent-config.ts";
 import { isSkillFile, parseSkill, type Skill } from "./skills.ts";
 
-/** As a folder or a repository has it. */
+/** A file from a folder or a repository. */
 interface ProjectFile {
   readonly path: string;
   readonly kind: string;
@@ -17,9 +17,9 @@ export interface ProjectFiles {
   readonly skills: readonly Skill[];
 }
 
-/** Of a session whose configuration is from before there was a setting. */
+/** For a session whose configuration is older than the setting. */
 const MAX_INSTRUCTION_BYTES = 32 * 1024;
-/** Front matter is at a file's beginning, and is short. */
+/** Front matter is short and at the beginning of a file. */
 const MAX_SKILL_BYTES = 16 * 1024;
 
 /** @param files with paths relative to the workspace */
@@ -37,7 +37,7 @@ function instructionsOf(files: readonly ProjectFile[], { instructions }: Setting
   return undefined;
 }
 
-/** Sorted by path, so that a prompt does not depend on the order of a folder. */
+/** Sorted by path, so that a prompt does not depend on directory order. */
 function skillsOf(files: readonly ProjectFile[], { skills }: Settings): Skill[] {
   const found: Skill[] = [];
   for (const file of files) {
@@ -48,7 +48,7 @@ function skillsOf(files: readonly ProjectFile[], { skills }: Settings): Skill[] 
   return found.toSorted((left, right) => (left.path < right.path ? -1 : 1));
 }
 
-/** A cut in the middle of a character leaves a replacement character at the end, which goes. */
+/** A cut inside a character leaves a replacement character at the end, which is removed. */
 function textOf(bytes: Uint8Array = new Uint8Array(), maxBytes: number): string {
   return new TextDecoder()
     .decode(bytes.subarray(0, maxBytes))

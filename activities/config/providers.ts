@@ -1,4 +1,4 @@
-/** Services that Longhaul knows by name, as data, and which of them has a model. Pure. */
+/** Services that Longhaul knows by name, as data, and which of them serves a model. Pure. */
 import type { Api, Provider, ProviderConfig, WireOptions } from "./model-target.ts";
 
 interface BuiltIn {
@@ -6,13 +6,13 @@ interface BuiltIn {
   readonly baseUrl?: string;
   readonly baseUrlEnv?: string;
   readonly keyEnv?: string;
-  /** It answers without a key. */
+  /** The service needs no key. */
   readonly keyless?: true;
   readonly headersEnv?: Readonly<Record<string, string>>;
   readonly options?: WireOptions;
 }
 
-/** Sources: each service's own reference of its compatible endpoint; what it needs beyond its wire: docs/models.md. */
+/** Sources: each service's own reference of its compatible endpoint; needs beyond the wire: docs/models.md. */
 const builtInProviders: Readonly<Record<string, BuiltIn>> = {
   openai: { api: "responses", baseUrlEnv: "OPENAI_BASE_URL", keyEnv: "OPENAI_API_KEY" },
   anthropic: { api: "messages", keyEnv: "ANTHROPIC_API_KEY" },
@@ -32,7 +32,7 @@ const builtInProviders: Readonly<Record<string, BuiltIn>> = {
     api: "chat",
     baseUrl: "https://api.groq.com/openai/v1",
     keyEnv: "GROQ_API_KEY",
-    // It refuses its own `reasoning` in a message.
+    // The service refuses its own `reasoning` in a message.
     options: { sendReasoning: "none" },
   },
   mistral: {
@@ -55,13 +55,13 @@ const builtInProviders: Readonly<Record<string, BuiltIn>> = {
   rehearsal: { api: "responses", baseUrlEnv: "LONGHAUL_REHEARSAL_URL", keyless: true },
 };
 
-/** Where a provider that is built in answers, if that is one address. */
+/** The address of a built-in provider, if it has just one. */
 export const usualAddress = (name: string): string | undefined => builtInOf(name)?.baseUrl;
 
 const builtInOf = (name: string): BuiltIn | undefined =>
   Object.hasOwn(builtInProviders, name) ? builtInProviders[name] : undefined;
 
-/** Variables that say where a provider is or who asks, of those built in. */
+/** Variables that hold the address or the credentials of built-in providers. */
 export const providerVariables: readonly string[] = Object.values(builtInProviders).flatMap(
   ({ baseUrlEnv, keyEnv, headersEnv }) =>
     [baseUrlEnv, keyEnv, ...Object.values(headersEnv ?? {})].filter((name) => name !== undefined),
@@ -81,19 +81,19 @@ export function fullModelName(name: string): string {
   return name.includes("/") ? name : `openai/${name}`;
 }
 
-/** Whether an address is OpenAI's own, of any region, and not that of a server that speaks like it. */
+/** Whether an address is OpenAI's own, in any region, rather than a compatible server's. */
 const isOpenAis = (address: string): boolean =>
   URL.canParse(address) && /^([a-z]+\.)?api\.openai\.com$/.test(new URL(address).hostname);
 
-/** Whether OPENAI_BASE_URL names another server than OpenAI's. */
+/** Whether OPENAI_BASE_URL names a server other than OpenAI's. */
 export function hasCompatibleServer({ OPENAI_BASE_URL: address }: Environment): boolean {
   return address !== undefined && address !== "" && !isOpenAis(address);
 }
 
 /**
- * Who is asked for a model. The name before the first `/` is that of a provider: one that is configured, or one that is
- * built in and has its key, or needs none. Else the server of OPENAI_BASE_URL, if that is not OpenAI's own, is asked for the
- * name as it was written: so do routers and proxies know their models, also `openai/gpt-oss-120b`.
+ * Which provider to ask for a model. The name before the first `/` is a provider's: a configured one, or a built-in
+ * one that has its key or needs none. Otherwise the server of OPENAI_BASE_URL, if it is not OpenAI's own, is asked
+ * for the full name: routers and proxies use such model names, including `openai/gpt-oss-120b`.
  * @returns undefined if the provider is unknown
  */
 export function findProvider(
@@ -113,7 +113,7 @@ export function findProvider(
   return { ...described(providerName, builtIn, own), modelName };
 }
 
-/** Built in, and it would answer: it needs no key, or has one. OpenAI itself is then what OPENAI_BASE_URL says. */
+/** Whether a built-in provider can be used: it needs no key, or has one. OpenAI itself is then what OPENAI_BASE_URL says. */
 function isReady(name: string, builtIn: BuiltIn | undefined, environment: Environment): boolean {
   if (builtIn === undefined || name === "openai") return false;
   return builtIn.keyless === true || keyVariables(builtIn).every((variable) => environment[variable]);
@@ -134,19 +134,19 @@ function described(
       ...configured,
       ...(Object.keys(options).length > 0 ? { options } : {}),
     } as Provider,
-    // A server of one's own speaks chat completions as a rule: so do nearly all that are compatible.
+    // A custom server usually supports chat completions, as nearly all compatible ones do.
     api: ownApi ?? (name === "openai" && configured.baseUrl !== undefined ? "chat" : api),
   };
 }
 
-/** Variables that have to be set before a provider answers. A server at an address of one's own may need none. */
+/** Variables that must be set before a provider can be used. A server at a custom address may need none. */
 function keyVariables({ keyEnv, headersEnv = {} }: Pick<Provider, "keyEnv" | "headersEnv">): string[] {
   return [...(keyEnv === undefined ? [] : [keyEnv]), ...Object.values(headersEnv)];
 }
 
 /**
- * The models that could be asked if none was named, a line each: of a provider that is configured, or that has its key. None is
- * chosen without being named; only OpenAI's key chooses a model by itself.
+ * One line per model that could be used if none was named: of a configured provider, or of one that has its key. Only
+ * OpenAI's key selects a model automatically; all others must be named.
  */
 export function keyNotes(
   environment: Environment,
@@ -166,7 +166,7 @@ export function keyNotes(
   return [...own, ...ready];
 }
 
-/** The variables that a provider lacks in an environment: keys, and the address if nothing else says it. */
+/** The variables that a provider lacks in an environment: keys, and the address if it is not set elsewhere. */
 export function missingVariables(provider: Provider, environment: Environment): string[] {
   const { name, baseUrl, baseUrlEnv } = provider;
   const address = baseUrl ?? ((baseUrlEnv && environment[baseUrlEnv]) || undefined);

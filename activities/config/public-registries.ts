@@ -1,6 +1,6 @@
-/** The public package registries, the one file that names their hosts. */
+/** The public package registries; the only file that names their hosts. */
 
-/** Where packages come from by default, npm's first, and their files if those are elsewhere. */
+/** Default sources of packages, npm's first, and the hosts of their files if different. */
 export const PUBLIC_REGISTRIES: readonly string[] = [
   "registry.npmjs.org",
   "registry.yarnpkg.com",
@@ -14,5 +14,5 @@ export const PUBLIC_REGISTRIES: readonly string[] = [
   "repo1.maven.org",
 ];
 
-/** Pip's own index. */
+/** Pip's default index. */
 export const PIP_INDEX = "https://pypi.org/simple";

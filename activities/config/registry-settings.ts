@@ -1,4 +1,4 @@
-/** The settings of a sandbox's tools for its package registries, and the registries' hosts. Pure. */
+/** Package registry settings for the sandbox's tools, and the registries' hosts. Pure. */
 import type { RunConfig } from "./agent-config.ts";
 import type { Registries } from "./sandbox-settings.ts";
 import { PUBLIC_REGISTRIES } from "./public-registries.ts";
@@ -7,15 +7,15 @@ type SandboxSettings = Pick<RunConfig["sandbox"], "registries" | "inherited" | "
 
 export interface RegistrySettings {
   readonly env: Readonly<Record<string, string>>;
-  /** Files of the sandbox's root by path, for tools that take no variable. */
+  /** Files owned by the sandbox's root, by path, for tools that read no variable. */
   readonly files: Readonly<Record<string, string>>;
-  /** `host:port` of each. */
+  /** `host:port` of each registry. */
   readonly hosts: readonly string[];
 }
 
 /**
- * Where package managers keep what they downloaded, below the folder that sessions share. Most are there by default. Files are
- * copied out of it: a link from another file system is not possible.
+ * Points package managers' download caches to the folder that sessions share. Most cache there by default. Files are
+ * copied out of it, because hard links across file systems are impossible.
  */
 export function cacheVariables(folder: string): Record<string, string> {
   return {
@@ -29,7 +29,7 @@ export function cacheVariables(folder: string): Record<string, string> {
 }
 
 const MAVEN_FILE = "/etc/longhaul/maven-settings.xml";
-/** Cargo reads the settings of all folders above the project: no variable replaces its registry. */
+/** Cargo reads the settings of all folders above the project: no variable overrides its registry. */
 const CARGO_FILE = "/.cargo/config.toml";
 
 export function registrySettings(sandbox: SandboxSettings): RegistrySettings {
@@ -43,7 +43,7 @@ export function registrySettings(sandbox: SandboxSettings): RegistrySettings {
       ...(crates === undefined ? {} : { [CARGO_FILE]: cargoFile(crates) }),
       ...(mirror === undefined ? {} : { [MAVEN_FILE]: mavenFile(mirror) }),
     },
-    // Behind a company's network the public names too may lead to a private address.
+    // In a company network even the public names may resolve to a private address.
     hosts: [
       ...new Set([
         ...Object.values(registries).flatMap((each) => hostsOf(each ?? [])),
@@ -53,7 +53,7 @@ export function registrySettings(sandbox: SandboxSettings): RegistrySettings {
   };
 }
 
-/** Names of registries that are not public: named by the person or found on their machine, they are listed with `network: listed`. */
+/** Names of private registries: named by the person or found on their machine, they are listed with `network: listed`. */
 export function listedRegistries(sandbox: SandboxSettings): string[] {
   const publicHosts = PUBLIC_REGISTRIES.map((host) => `${host}:443`);
   const { hosts } = registrySettings(sandbox);

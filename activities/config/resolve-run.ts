@@ -1,4 +1,4 @@
-/** The settings of a session's run with all their models resolved. Pure. */
+/** The settings of a session's run with all models resolved. Pure. */
 import type { AgentConfig, RunConfig } from "./agent-config.ts";
 import { costUsd } from "./cost.ts";
 import type { ModelTarget } from "./model-target.ts";
@@ -16,7 +16,7 @@ export type RunResolution =
   | { readonly ok: false; readonly message: string };
 
 /**
- * The settings that a session runs by, with its model, the model that writes its summaries and the fallback models
+ * The settings of a session's run, with its model, the model that writes its summaries and the fallback models
  * resolved. If one of them is unknown, the session is refused before anything starts.
  */
 export function resolveRun(
@@ -65,7 +65,7 @@ export function resolveRun(
   };
 }
 
-/** The run with its own model alone. */
+/** The run with its own model only. */
 function ownRun(settings: AgentConfig, model: ModelTarget): RunConfig {
   const { context, sandbox, limits, systemPrompt, instructions, skills, questions, permissions } = settings;
   const { parallel, ...tools } = settings.tools;
@@ -88,7 +88,7 @@ function ownRun(settings: AgentConfig, model: ModelTarget): RunConfig {
   };
 }
 
-/** A usage whose cost shows whether there is a price. */
+/** A zero usage, whose cost shows whether there is a price. */
 const NOTHING = { input: 0, cached: 0, output: 0 };
 
 function isUnpriced(target: ModelTarget): boolean {

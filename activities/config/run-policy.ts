@@ -1,4 +1,4 @@
-/** From a run's configuration to the figures the workflow decides by. Pure. */
+/** Derives the figures that the workflow uses from a run's configuration. Pure. */
 import type { RunConfig } from "./agent-config.ts";
 import { questionSettings } from "./question-settings.ts";
 import { budgetFor, type Budget } from "../contract/budget.ts";
@@ -9,32 +9,32 @@ import { setupOf, setupTimeoutOf } from "./setup-settings.ts";
 import { defaultLimits } from "./tool-limits.ts";
 import type { ToolLimits } from "../contract/tools.ts";
 
-/** As many as the failed compactions that trip the breaker. Source: requirement 2.9. */
+/** The same number as the failed compactions that trip the breaker. Source: requirement 2.9. */
 const MAX_FUTILE_ROUNDS = 3;
 
 /**
- * Share of the usable window at which a session is compacted that is taken up with nothing of it cached: of a small window,
- * where a round forgets more, and of one from 128,000 tokens on. Source: measured on a recorded session (decision 0034).
+ * Share of the usable window at which a session resumed with an expired cache is compacted: for small windows, where
+ * a round forgets more, and for those from 128,000 tokens on. Source: measured on a recorded session (decision 0034).
  */
 const RETURN_TRIGGER = { small: 0.4, large: 0.25 };
 const LARGE_WINDOW_TOKENS = 128_000;
 
 /**
- * Tokens of the usable window that count for when to compact, unless a share is configured: in a larger one each step pays
- * for what it hardly needs. Source: measured on the same session (decision 0034).
+ * Most tokens of the usable window that the trigger's share refers to, unless a share is configured: in a larger
+ * window each step would pay for tokens that it hardly needs. Source: measured on the same session (decision 0034).
  */
 const ECONOMIC_TOKENS = 200_000;
 
-/** Room for a tool's own clean-up beyond its timeout. */
+/** Extra time for a tool's own clean-up beyond its timeout. */
 const TOOL_GRACE_MS = 60_000;
 
-/** Budget of the run's model. `prefixTokens` is what system prompt and tools were measured at. */
+/** Budget of the run's model. `prefixTokens` is the measured size of system prompt and tools. */
 export function budgetOf(config: RunConfig, prefixTokens: number): Budget {
   const { options } = config.context;
   const trigger = triggerOf(config);
   const { small, large } = RETURN_TRIGGER;
   const usual = config.contextWindow < LARGE_WINDOW_TOKENS ? small : large;
-  // A session that compacts on a person's word alone does so on a return as well.
+  // A session that compacts only on a person's request does not compact on resume either.
   const returnRatio = options.returnTrigger ?? (trigger === "manual" ? undefined : usual);
   const isConfigured = (options.trigger ?? config.headroom) !== undefined || typeof trigger !== "number";
   return budgetFor(config.contextWindow, {
@@ -51,17 +51,17 @@ export function budgetOf(config: RunConfig, prefixTokens: number): Budget {
   });
 }
 
-/** What starts a compaction in this run: the configuration's word, else the strategy's. */
+/** What starts a compaction in this run: as configured, otherwise the strategy's trigger. */
 function triggerOf({ context, headroom }: RunConfig): StrategyTrigger {
   if (context.options.auto === false) return "manual";
   return context.options.trigger ?? headroom ?? strategies[context.strategy].trigger;
 }
 
-/** Assumed characters per token if text is cut before it is counted: cautious, tool output has 2.8–3.1. */
+/** Assumed characters per token when text is cut before it is counted: cautious, as tool output has 2.8–3.1. */
 const CHARS_PER_TOKEN = 3;
 
 /**
- * Limits of a tool within a window: one result never takes more than the tail that compaction keeps, or nothing could
+ * Limits of a tool within a window: one result never exceeds the tail that compaction keeps; otherwise nothing could
  * be compacted away from a live turn.
  */
 export function toolLimitsOf(config: RunConfig, name: string): ToolLimits {
@@ -71,12 +71,12 @@ export function toolLimitsOf(config: RunConfig, name: string): ToolLimits {
 }
 
 /**
- * Taken off an attempt's timeout for storing what came and reporting the end, in ms; of short timeouts a tenth. Source: ours,
- * some ten times what a store that is up needs.
+ * Subtracted from an attempt's timeout for storing the partial answer and reporting the end, in ms; a tenth for short
+ * timeouts. Source: ours, some ten times what a working store needs.
  */
 const REPORT_MS = 15_000;
 
-/** Deadlines of a request that an attempt makes. @param elapsedMs since the attempt began */
+/** Deadlines of a request within an attempt. @param elapsedMs since the attempt started */
 export function modelDeadlines({ limits }: Pick<RunConfig, "limits">, elapsedMs: number): Deadlines {
   const { modelTimeout } = limits;
   return {
@@ -103,7 +103,7 @@ export function runPolicyOf(
     | "notifies"
     | "trace"
   > & {
-    /** The longest that one of the operator's own tools may take. */
+    /** The longest timeout of the operator's own tools. */
     readonly ownToolMs?: number;
   },
 ): RunPolicy {
@@ -143,24 +143,27 @@ export function runPolicyOf(
   };
 }
 
-/** The longest that a call of any of the run's tools may take, in ms. */
+/** The longest that any tool call of the run may take, in ms. */
 function longestCallMs({ tools, mcpServers = {} }: RunConfig, ownToolMs: number): number {
   return Math.max(
     ownToolMs,
     ...["bash", ...Object.keys(tools)].map((name) => defaultLimits(name, tools[name]).maxTimeoutMs),
-    // A call may have to reach or start its server first.
+    // A call may first have to reach or start its server.
     ...Object.values(mcpServers).map((server) => server.maxTimeout + server.startTimeout),
   );
 }
 
-/** How long a provider may keep silent, in ms. Source: requirement 3, survey of reliability, R32–R34. */
+/** How long a provider may stay silent, in ms. Source: requirement 3, survey of reliability, R32–R34. */
 export interface Deadlines {
   /** Until the response's headers. */
   readonly connectMs: number;
-  /** From then until the first piece of the answer. */
+  /** From then until the first chunk of the answer. */
   readonly firstTokenMs: number;
-  /** Between two pieces. */
+  /** Between two chunks. */
   readonly silenceMs: number;
-  /** From the request to the answer's end: below the timeout of the activity that asks, which could keep and tell nothing. */
+  /**
+   * From the request to the answer's end: less than the asking activity's timeout, after which nothing could be
+   * stored or reported.
+   */
   readonly answerMs: number;
 }

@@ -11,17 +11,17 @@ const MAX_COMMAND_CHARS = 10_000;
 const commands = z.array(z.string().min(1).max(MAX_COMMAND_CHARS)).max(MAX_COMMANDS);
 
 const setupSchema = z.strictObject({
-  /** By `bash -c` in /workspace, one after the other; the first that fails ends it. */
+  /** Run by `bash -c` in /workspace, one after the other; the first failure ends the set-up. */
   commands: commands.default([]),
-  /** A command that fails ends the run; with `optional` the model gets a notice, and works without. */
+  /** A failed command ends the run; with `optional` the model gets a notice and continues without it. */
   optional: z.boolean().default(false),
-  /** Whether what they made is kept on the host, for the person's next sessions on this project. */
+  /** Whether the result is kept on the host, for the person's next sessions on this project. */
   keep: z.boolean().default(true),
-  /** Of each command, in ms. */
+  /** Timeout of each command, in ms. */
   timeout: timerMs.default(DEFAULT_TIMEOUT_MS),
 });
 
-/** As it is written: the commands alone, or with what else there is to say. */
+/** The two written forms: only the commands, or an object with further settings. */
 export const setupSettingsSchema = z.union([
   commands.transform((given) => setupSchema.parse({ commands: given })),
   setupSchema,
@@ -29,13 +29,13 @@ export const setupSettingsSchema = z.union([
 
 export type Setup = z.infer<typeof setupSchema>;
 
-/** Another person's container is used unchanged: nothing is built for it. */
+/** Another person's container is used unchanged: no image is built. */
 export const buildOf = (sandbox: {
   readonly build?: ImageBuild | undefined;
   readonly container?: unknown;
 }): ImageBuild | undefined => (sandbox.container === undefined ? sandbox.build : undefined);
 
-/** Undefined if there is nothing to do, also for sessions from before there was a set-up. */
+/** Undefined if there is nothing to set up, also for sessions older than set-ups. */
 export function setupOf(sandbox: {
   readonly setup?: Setup;
   readonly build?: ImageBuild | undefined;
@@ -46,7 +46,7 @@ export function setupOf(sandbox: {
   return setup === undefined || (setup.commands.length === 0 && build === undefined) ? undefined : setup;
 }
 
-/** Longest that all commands and the build of its image may take, in ms. */
+/** Longest that all commands and the image's build may take, in ms. */
 export const setupTimeoutOf = (
   { commands, timeout }: Setup,
   { build }: { readonly build?: ImageBuild | undefined },

@@ -2,7 +2,7 @@
 import { isIP } from "node:net";
 import { containedIn, toPrefix } from "./ip-prefix.ts";
 
-/** Where clouds serve credentials and their platform: the link-local ranges, and addresses elsewhere. */
+/** Where clouds serve credentials and platform services: the link-local ranges, and addresses elsewhere. */
 export const METADATA = [
   "169.254.0.0/16",
   // Azure's platform, Alibaba's and Oracle's metadata services.
@@ -16,8 +16,8 @@ export const METADATA = [
 ];
 
 /**
- * Outside the public internet: the registries of special-purpose addresses (RFC 6890), and the ranges that IBM's cloud
- * reserves for its own services. Of IPv6 only ranges within 2000::/3: network.nft refuses all others.
+ * Ranges outside the public internet: the registries of special-purpose addresses (RFC 6890), and the ranges that
+ * IBM's cloud reserves for its own services. For IPv6, only ranges within 2000::/3: network.nft refuses all others.
  */
 export const SPECIAL = [
   "0.0.0.0/8",
@@ -39,14 +39,14 @@ export const SPECIAL = [
   "2001:db8::/32",
   "2002::/16",
   "3fff::/20",
-  // Loopback by NAT64.
+  // Loopback through NAT64.
   "64:ff9b::7f00:0/104",
 ];
 
 const isKnown = containedIn([...METADATA, ...SPECIAL, "127.0.0.0/8"].map(toPrefix));
 const isUnicast = containedIn([toPrefix("2000::/3")]);
 
-/** Whether a literal address is one of the public internet. */
+/** Whether a literal address is on the public internet. */
 export function isPublicAddress(address: string): boolean {
   const family = isIP(address);
   return (family === 4 || (family === 6 && isUnicast(address))) && !isKnown(address);

@@ -1,6 +1,6 @@
-/** Patterns of names whose `*` is any text. Pure. */
+/** Name patterns in which `*` matches any text. Pure. */
 
-/** Whether a pattern is all of a name. Without a regular expression: one with many `*` would take forever. */
+/** Whether a pattern matches a whole name. No regular expression: one with many `*` would practically never finish. */
 export function fitsPattern(pattern: string, name: string): boolean {
   const [start = "", ...rest] = pattern.split("*");
   const end = rest.pop();

@@ -2,7 +2,7 @@
 import type { ToolConfig } from "./agent-config.ts";
 import type { ToolLimits } from "../contract/tools.ts";
 
-/** No tool result is longer, whatever a tool's own limit says. Source: requirement 4.4 (120,000). */
+/** Upper limit of any tool result, whatever a tool's own limit says. Source: requirement 4.4 (120,000). */
 export const MAX_RESULT_CHARS = 120_000;
 
 /** Longest any built-in tool may take if nothing is configured. Source: requirement 5 (bash, 10 min at most). */
@@ -23,16 +23,16 @@ const OWN: Readonly<Record<string, Partial<ToolLimits>>> = {
   bash: { timeoutMs: 60_000, maxTimeoutMs: MAX_TOOL_TIMEOUT_MS, maxChars: 30_000 },
   bash_output: { maxChars: 30_000 },
   kill_process: { maxChars: 30_000 },
-  // One line of a match: pi cuts at 500 (survey of coding agents).
+  // The matching line is cut: pi cuts at 500 (survey of coding agents).
   grep_content: { timeoutMs: 60_000, maxLineChars: 500 },
   glob_files: { timeoutMs: 60_000 },
   // A page of a stored output is as long as a command's result.
   read_output: { maxChars: 30_000 },
-  // Of its last answer. Source: ours, some 2,000 tokens.
+  // The delegate's last answer. Source: ours, some 2,000 tokens.
   delegate: { maxChars: 8_000 },
 };
 
-/** Limits in force for a tool. @param overrides `tools.<name>` of the configuration */
+/** Limits that apply to a tool. @param overrides `tools.<name>` of the configuration */
 export function defaultLimits(name: string, overrides?: ToolConfig): ToolLimits {
   const base: ToolLimits = { ...COMMON, ...OWN[name] };
   const own = overrides?.limits;

@@ -1,8 +1,8 @@
 /**
- * What the workflow and the activities say to each other. Types only: nothing of this is there at run time.
+ * The inputs and results that the workflow and the activities exchange. Types only: nothing here exists at run time.
  *
  * Every payload is ids and small facts (invariant 1): transcript, tool output and summaries stay in Postgres.
- * The session is never named: its id is the workflow's id, which each activity reads from its own context.
+ * Payloads do not name the session: its id is the workflow's id, which each activity reads from its own context.
  */
 import type {
   CompactionFacts,
@@ -39,19 +39,19 @@ export type SessionStatus = "active" | "waiting" | "completed" | "failed" | "can
 export interface OpenSessionInput {
   /** The task, if the session was not prepared by the client (started from Temporal's own tools). */
   readonly task?: string;
-  /** The schedule that has its task and its settings. */
+  /** The schedule that holds the session's task and settings. */
   readonly schedule?: string;
-  /** First run id of the chain: kept by reset and continue-as-new. */
+  /** First run id of the chain, unchanged by reset and continue-as-new. */
   readonly chain: string;
-  /** Steps finished, of a run that continues an earlier one as new. */
+  /** Steps finished by the run that this one continues as new. */
   readonly continuedStep?: number;
-  /** Compaction rounds done by then. */
+  /** Compaction rounds done by that run. */
   readonly continuedRound?: number;
-  /** The run that it continues. */
+  /** Id of the run that this one continues. */
   readonly continuedFrom?: string;
-  /** It continues with the calls of the last step that have no results yet, and with their questions. */
+  /** This run continues with the calls of the last step that have no results yet, and with their questions. */
   readonly keepsCalls?: true;
-  /** That the run has in Temporal, whatever the session's settings say. */
+  /** The run's precedence in Temporal, whatever the session's settings say. */
   readonly precedence?: Precedence;
 }
 
@@ -60,19 +60,19 @@ export interface OpenedSession {
   readonly epoch: number;
   /** Steps finished before this run: the next step is this + 1. */
   readonly step: number;
-  /** What is known of the context's size before the first call: estimates, in tokens. */
+  /** Estimated context size before the first call, in tokens. */
   readonly context: ContextSize;
   /** Highest compaction round so far. */
   readonly round: number;
   /** Resumed so late that the provider's cache has expired: the next request is billed in full. */
   readonly cold?: boolean;
-  /** USD of the session so far, if a person is asked at its limit: a run may begin there. */
+  /** USD of the session so far, if a person is asked at its limit: a run may start at that limit. */
   readonly costUsd?: number;
-  /** Begun or taken up when nothing is left of what it may cost: it ends before it pays. */
+  /** The cost limit was already reached when the run was opened or resumed: the run ends before it pays for anything. */
   readonly isSpent?: true;
   /** Messages of an earlier run wait in Postgres. */
   readonly parked?: boolean;
-  /** The sandbox of an earlier run, if it is on a host with a queue of its own. */
+  /** The sandbox of an earlier run, if it is on a host with its own queue. */
   readonly sandbox?: { readonly container: string; readonly taskQueue: string };
 }
 
@@ -84,53 +84,53 @@ export interface SandboxFacts {
 
 export interface ModelStepInput {
   readonly step: number;
-  /** The tools of the session's MCP servers are taken first, if they were not yet. */
+  /** Load the tools of the session's MCP servers first, if they are not loaded yet. */
   readonly takeTools?: true;
   /** Messages drained at this boundary, in order. */
   readonly guidance: readonly Guidance[];
-  /** True while messages parked in Postgres wait: they come before `guidance`. */
+  /** True while messages parked in Postgres wait: they are delivered before `guidance`. */
   readonly parked?: boolean;
   /** Our own note to the model before this step. */
   readonly note?: {
     readonly kind: Extract<MessageKind, "nudge" | "wrap-up" | "notice">;
     readonly text: string;
   };
-  /** Number of compactions that are still in force after a reset to this point. */
+  /** Number of compactions that still apply after a reset to this point. */
   readonly round?: number;
-  /** No tools: the model is to summarise its progress. */
+  /** No tools are offered: the model must summarise its progress. */
   readonly wrapUp?: boolean;
-  /** An answer to this step was empty, or its request did not fit: the step is asked again. */
+  /** An earlier answer to this step was empty, or its request did not fit: the model is asked again. */
   readonly again?: true;
-  /** Which model of `fallback` is asked, from 1; absent means the session's own. */
+  /** Which model of `fallback` to ask, from 1; absent means the session's own. */
   readonly fallback?: number;
-  /** Another model is there to step in: a failure that would end the run is an outcome then. */
+  /** Another model can step in, so a failure that would end the run is returned as an outcome. */
   readonly hasFallback?: true;
-  /** Why another model is asked than at the step before. */
+  /** Why this step asks another model than the step before. */
   readonly switched?: "fallback" | "return";
-  /** The model that the run's policy is for: if the session has another by now, the answer brings its policy. */
+  /** The model that the run's policy was made for: if the session has another by now, the answer brings its policy. */
   readonly model?: string;
 }
 
 /** One requested tool call, small enough for history. */
 export interface CallFacts {
   readonly name: string;
-  /** What it is about, at most 60 characters, masked: a command's first line, a path. */
+  /** What the call is about, at most 60 characters, masked: a command's first line, a path. */
   readonly about: string;
-  /** Who performs it, if not a tool of the worker. */
+  /** Who performs the call, if not a tool of the worker. */
   readonly by?: "person" | "delegate";
-  /** A person is asked before it is run. */
+  /** A person is asked before the call is run. */
   readonly needsApproval?: true;
   /** No other call of its step runs at the same time. */
   readonly alone?: true;
 }
 
-/** What is reported with every outcome of a step. */
+/** Reported with every outcome of a step. */
 export interface StepNews {
-  /** Messages that wait in Postgres for the next step: more had come than one step takes. */
+  /** Messages left waiting in Postgres for the next step: there were more than one step takes. */
   readonly parked?: number;
-  /** A person gave the session another model while one stepped in for it: none does any more. */
+  /** A person gave the session another model while a fallback was in use: the session's own model is asked from now on. */
   readonly isOwn?: true;
-  /** What is new of it: the session was given another model, its servers' tools, or as a delegate another limit. */
+  /** Changes to the policy: another model, the servers' tools, or another limit for a delegate. */
   readonly policy?: Partial<Pick<RunPolicy, "model" | "budget" | "prefix" | "takesTools" | "maxCostUsd">>;
 }
 
@@ -141,7 +141,7 @@ export type StepOutcome =
       readonly kind: "answered";
       readonly calls: readonly CallFacts[];
       readonly finish: string;
-      /** Of a last answer that is not JSON by the session's schema: what is wrong with it, bounded and masked. */
+      /** Set for a last answer that is not JSON matching the session's schema: what is wrong with it, bounded and masked. */
       readonly mismatch?: string;
       readonly usage: StepUsage;
       /** USD of the whole session so far, if a limit was set and every price is known. */
@@ -153,25 +153,25 @@ export type StepOutcome =
     }
   /** The model's provider failed permanently, or repeatedly, and another model may step in. Nothing was stored. */
   | { readonly kind: "unavailable"; readonly reason: string; readonly epoch: number }
-  /** The request does not fit, by our count (nothing was sent) or by the provider's word. Nothing was stored. */
+  /** The request does not fit, by our count (nothing was sent) or by the provider's. Nothing was stored. */
   | {
       readonly kind: "overflow";
       readonly by: "estimate" | "provider";
       readonly context: ContextSize;
       readonly epoch: number;
     }
-  /** The person interrupted; what was said so far is kept, marked. */
+  /** The person interrupted; the partial answer is kept and marked. */
   | { readonly kind: "interrupted"; readonly context: ContextSize; readonly epoch: number }
-  /** Neither words nor calls came; nothing was stored. */
+  /** The model returned neither text nor calls; nothing was stored. */
   | { readonly kind: "empty"; readonly usage: StepUsage; readonly epoch: number };
 
-/** One call's bill, in tokens. `cached` and `cacheWrite` are parts of `input`, `reasoning` part of `output`. */
+/** Usage of one call, in tokens. `cached` and `cacheWrite` are parts of `input`, `reasoning` part of `output`. */
 export interface StepUsage {
   readonly input: number;
   readonly output: number;
-  /** Read from the provider's cache. */
+  /** Tokens read from the provider's cache. */
   readonly cached: number;
-  /** Written to it, if that has a price of its own. */
+  /** Tokens written to the cache, if writing is priced separately. */
   readonly cacheWrite?: number;
   readonly reasoning: number;
 }
@@ -182,12 +182,12 @@ export interface WorkspaceFacts {
 }
 
 /**
- * Of a run that ends before its `openSession` returned: it does not know where the session stands, so it changes nothing
- * that other runs made. Only a session that no run ever had, and one that this run took over or continues as new, is
- * ended by it.
+ * Sent by a run that ends before its `openSession` returned. Such a run does not know the session's state, so it
+ * changes nothing that other runs made. It ends the session only if no run ever had it, or if this run claimed it or
+ * continues it as new.
  */
 export interface NeverOpened {
-  /** The run that it continues as new. */
+  /** Id of the run that this one continues as new. */
   readonly continuedFrom?: string;
 }
 
@@ -200,64 +200,64 @@ export interface CloseSessionInput {
   readonly step: number;
   readonly neverOpened?: NeverOpened;
   readonly status: Exclude<SessionStatus, "active" | "waiting">;
-  /** Of `max_steps`: which limit it was; absent means the steps. */
+  /** For `max_steps`: which limit was reached; absent means the step limit. */
   readonly limit?: Exclude<Limit, "steps">;
-  /** Of a failure: its type and message, bounded. */
+  /** For a failure: its type and message, bounded. */
   readonly error?: { readonly type: string; readonly message: string };
-  /** Why the sandbox was not closed: the last files may be in no save, the container may be there still. */
+  /** Why the sandbox was not closed: the newest files may not be saved, and the container may still exist. */
   readonly notClosed?: string;
-  /** Why the work was not delivered, if `publish` could not say so itself. */
+  /** Why the work was not delivered, if `publish` could not report it itself. */
   readonly notDelivered?: string;
 }
 
 /** What a finished run returns, and what the Web UI shows as its result. */
 export interface ClosedSession {
   readonly status: SessionStatus;
-  /** Which limit ended it, of `max_steps`; absent means the steps. */
+  /** For `max_steps`: which limit ended the session; absent means the step limit. */
   readonly limit?: Exclude<Limit, "steps">;
   readonly steps: number;
   readonly rounds: number;
-  /** The model's last words, at most 2,000 characters. */
+  /** The model's last text, at most 2,000 characters. */
   readonly result: string;
   readonly usage: StepUsage & { readonly calls: number };
-  /** Of a session that works on a repository. */
+  /** Set for a session that works on a repository. */
   readonly delivery?: DeliveryState;
 }
 
 export interface AgentActivities {
   /** Opens or resumes the session; resolves its policy. */
   openSession(input: OpenSessionInput): Promise<OpenedSession>;
-  /** Makes sure that the session's container runs and its workspace is there. */
+  /** Ensures that the session's container runs and its workspace is present. */
   openSandbox(input: { readonly step: number }): Promise<SandboxFacts>;
-  /** Puts a repository's files into the sandbox, as the session's first. */
+  /** Puts a repository's files into the sandbox as the session's first files. */
   fetchRepository(input: { readonly step: number }): Promise<FetchedRepository>;
-  /** Runs the project's set-up in the sandbox, if that has not been done. */
+  /** Runs the project's set-up in the sandbox, unless it has already run. */
   setUpSandbox(input: { readonly step: number }): Promise<void>;
   /** Pushes the session's branch, or opens its pull request. */
   publish(input: PublishInput): Promise<Publication>;
   /** Writes waiting messages to Postgres, in order, when there are too many to carry. */
   parkGuidance(input: { readonly items: readonly Guidance[] }): Promise<void>;
-  /** Tells watchers of messages that wait for the next step. */
+  /** Announces messages that wait for the next step to watchers. */
   announceQueued(input: AnnounceQueuedInput): Promise<void>;
   /** Drains guidance, builds the request, asks the model and stores its answer. */
   modelStep(input: ModelStepInput): Promise<ModelStepFacts>;
   /** Runs one tool call through the ledger and stores its result. */
   runTool(input: RunToolInput): Promise<ToolFacts>;
-  /** Asks a person what a call wants to know, or whether it may be run. */
+  /** Asks a person the call's question, or whether the call may be run. */
   askPerson(input: RunToolInput): Promise<AskedPerson>;
-  /** Writes how a question ended, and the result of its call if it has one by that. */
+  /** Stores how a question ended, and the result of its call if that gives it one. */
   settleQuestion(input: SettleQuestionInput): Promise<SettledQuestion>;
   /** Asks a person whether the session may exceed a limit. */
   askBudget(input: AskBudgetInput): Promise<AskedBudget>;
-  /** Writes how that ended. @returns the limit that holds now; undefined if the run is to end */
+  /** Stores how the limit's question ended. @returns the limit that applies now; undefined if the run must end */
   settleBudget(input: SettleBudgetInput): Promise<{ readonly of?: number }>;
-  /** Says that the session waits for nothing but answers; with a question about a limit, at the boundary before its step. */
+  /** Marks the session as waiting only for answers; with a question about a limit, at the boundary before its step. */
   markWaiting(input: { readonly step: number; readonly budget?: OpenBudget }): Promise<void>;
-  /** Creates the session that does a call of `delegate`, with the current files. */
+  /** Creates the session that performs a call of `delegate`, with the current files. */
   openDelegate(input: OpenDelegateInput): Promise<OpenedDelegate>;
-  /** Stores the result of a delegate that has ended, and takes its files over. */
+  /** Stores the result of a delegate that has ended, and adopts its files. */
   settleDelegate(input: SettleDelegateInput): Promise<SettledDelegate>;
-  /** Tells the operator's address of it. */
+  /** Notifies the operator's address of a question or of the run's end. */
   notify(input: NotifyInput): Promise<void>;
   /** One compaction round, in one transaction. */
   summarize(input: SummarizeInput): Promise<CompactionFacts>;
@@ -275,6 +275,6 @@ export interface AgentActivities {
   }): Promise<WorkspaceFacts>;
   /** Saves the workspace a last time and removes the container. */
   closeSandbox(input: CloseSandboxInput): Promise<WorkspaceFacts>;
-  /** Gives every open call a result and writes the outcome. */
+  /** Gives every open call a result and stores the outcome. */
   closeSession(input: CloseSessionInput): Promise<ClosedSession>;
 }

@@ -1,13 +1,13 @@
-/** When a batch starts more, stops, and how it has ended. Pure. */
+/** When a batch starts more sessions, when it stops, and how it ended. Pure. */
 import type { BatchFigures, BatchLook, CloseReason, ClosedBatch, EndedItem } from "./batch.ts";
 
-/** Failures of one kind, one after the other. */
+/** Consecutive failures of one kind. */
 export interface Streak {
   readonly failure: string;
   readonly count: number;
 }
 
-/** The streak after these ends, in their order. Cancelled sessions say nothing about the tasks. */
+/** The streak after these items ended, in order. Cancelled sessions do not count, as they say nothing about the tasks. */
 export function streakAfter(
   ended: readonly EndedItem[],
   before: Streak | undefined,
@@ -15,7 +15,7 @@ export function streakAfter(
 ): Streak | undefined {
   let streak = before;
   for (const { status, failure } of ended) {
-    // What ends at the same time changes nothing once it was enough.
+    // Once the streak is long enough, items that end at the same time do not change it.
     if ((streak?.count ?? 0) >= stopAfter) break;
     if (status === "cancelled") continue;
     const kind = status === "completed" ? undefined : (failure ?? status);
@@ -27,7 +27,7 @@ export function streakAfter(
   return streak;
 }
 
-/** @returns undefined if more may begin */
+/** Why nothing more is started. @returns undefined if more sessions may start */
 export function stopReason(
   { stopAfter, maxCostUsd, figures }: Pick<BatchLook, "stopAfter" | "maxCostUsd" | "figures">,
   streak: Streak | undefined,
@@ -36,7 +36,7 @@ export function stopReason(
   return maxCostUsd !== undefined && figures.costUsd >= maxCostUsd ? "cost" : undefined;
 }
 
-/** How a batch has ended: what was stopped when nothing was left to start was not stopped. */
+/** How a batch ended. A batch stopped with nothing left to start counts as not stopped. */
 export function batchStatus(
   reason: CloseReason,
   { total, completed, failed }: Pick<BatchFigures, "total" | "completed" | "failed">,

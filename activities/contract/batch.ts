@@ -1,26 +1,26 @@
-/** What a batch's workflow and its activities say to each other. Pure. */
+/** The inputs and results that a batch's workflow and its activities exchange. Pure. */
 import type { Precedence } from "./precedence.ts";
 
 /** Name under which the workflow is registered. */
 export const BATCH_WORKFLOW_TYPE = "sessionBatch";
 
-/** No id of a session has a colon, so a batch and a session never want the same one. */
+/** Session ids contain no colon, so a batch and a session never use the same workflow id. */
 const PREFIX = "batch:";
 
 export const batchWorkflowId = (name: string): string => `${PREFIX}${name}`;
 export const batchOfWorkflow = (workflowId: string): string => workflowId.slice(PREFIX.length);
 
 export interface LookAtBatchInput {
-  /** Sessions that were begun, as far as their end was not seen. */
+  /** Started sessions whose end has not been seen yet. */
   readonly open: readonly string[];
-  /** They are asked to cancel. */
+  /** Ask the open sessions to cancel. */
   readonly cancel?: true;
 }
 
 export interface EndedItem {
   readonly sessionId: string;
   readonly status: "completed" | "failed" | "cancelled" | "max_steps";
-  /** Type of the failure that ended it. */
+  /** Type of the failure that ended the session. */
   readonly failure?: string;
 }
 
@@ -28,9 +28,9 @@ export interface EndedItem {
 export interface BatchFigures {
   readonly total: number;
   readonly completed: number;
-  /** Ended, and not completed. */
+  /** Ended without being completed. */
   readonly failed: number;
-  /** Of those that run: how many wait for a person. */
+  /** How many of the running sessions wait for a person. */
   readonly waits: number;
   readonly costUsd: number;
 }
@@ -39,17 +39,17 @@ export interface BatchLook {
   readonly ended: readonly EndedItem[];
   readonly figures: BatchFigures;
   readonly concurrency: number;
-  /** So many failures of one kind in a row end the batch. */
+  /** This many failures of one kind in a row end the batch. */
   readonly stopAfter?: number;
   readonly maxCostUsd?: number;
-  /** Poll interval for ends that Temporal does not report. */
+  /** Poll interval for session ends that Temporal does not report. */
   readonly lookMs: number;
   /** Whether the namespace knows the search attribute `AgentBatch`. */
   readonly searchAttributes?: true;
 }
 
 interface TakeBatchItemsInput {
-  /** The place of the last one that was taken; 0 at first. */
+  /** Position of the last item taken; 0 at first. */
   readonly after: number;
   readonly count: number;
 }
@@ -59,13 +59,16 @@ export interface TakenItem {
   readonly sessionId: string;
   /** The task on one line, bounded. */
   readonly about: string;
-  /** Whose work goes first; absent means as others'. */
+  /** Priority of the item's work; absent means the default. */
   readonly precedence?: Precedence;
-  /** It has had a run already: it is followed, not started. */
+  /** The session already had a run: it is followed, not started. */
   readonly begun?: true;
 }
 
-/** Why nothing more is started: all was, too many failed in the same way, the money is spent, a person said so. */
+/**
+ * Why nothing more is started: everything was started, too many sessions failed alike, the money is spent, or a
+ * person cancelled.
+ */
 export type CloseReason = "done" | "failures" | "cost" | "cancelled";
 
 interface CloseBatchInput {
@@ -82,6 +85,6 @@ export interface BatchActivities {
   lookAtBatch(input: LookAtBatchInput): Promise<BatchLook>;
   /** The next items, each with its session's row. */
   takeBatchItems(input: TakeBatchItemsInput): Promise<readonly TakenItem[]>;
-  /** Writes how the batch ended. */
+  /** Stores how the batch ended. */
   closeBatch(input: CloseBatchInput): Promise<ClosedBatch>;
 }

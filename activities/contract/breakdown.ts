@@ -1,4 +1,4 @@
-/** What the window is full of, for `context` and the Web UI (requirement 4.5). Pure: no clock, no I/O. */
+/** What fills the context window, for `context` and the Web UI (requirement 4.5). Pure: no clock, no I/O. */
 
 /** All in tokens; the five parts add up to the window. */
 export interface Breakdown {
@@ -6,23 +6,23 @@ export interface Breakdown {
   readonly system: number;
   /** Estimated. */
   readonly tools: number;
-  /** Worked out from the total: what is used beyond system and tools. */
+  /** Derived from the total: tokens used beyond system and tools. */
   readonly messages: number;
   readonly free: number;
-  /** Kept back for the answer. */
+  /** Reserved for the answer. */
   readonly outputBuffer: number;
 }
 
-/** A part that is shown smaller or larger than it was worked out, so that no part is below 0 and all are the window. */
+/** A part displayed smaller or larger than computed, so that no part is below 0 and the parts add up to the window. */
 export interface CappedPart {
   readonly part: BreakdownPart;
-  /** Tokens it would have; below 0 if system and tools were estimated at more than the whole request. */
+  /** Tokens computed for the part; below 0 if system and tools were estimated at more than the whole request. */
   readonly wanted: number;
 }
 
 export type BreakdownPart = keyof Breakdown;
 
-/** Title and sign of each part, in the order of the bar. */
+/** Title and symbol of each part, in the order of the bar. */
 export const BREAKDOWN_PARTS: readonly (readonly [BreakdownPart, string, string])[] = [
   ["system", "system prompt", "▓"],
   ["tools", "tools", "▒"],
@@ -32,8 +32,8 @@ export const BREAKDOWN_PARTS: readonly (readonly [BreakdownPart, string, string]
 ];
 
 /**
- * System and tools are estimated, messages are what remains of the next request, free is what remains of the window. A
- * request that is larger than the window takes from the output buffer first.
+ * System and tools are estimated; messages are the rest of the next request, and free is the rest of the window. A
+ * request larger than the window first takes from the output buffer.
  * @param sizes tokens; `used` is the next request
  */
 export function breakdownOf(sizes: {
@@ -67,7 +67,7 @@ export function breakdownOf(sizes: {
   return { parts, capped };
 }
 
-/** The window as a bar of `cells`: how many each part takes, rounded from the left edge on, so that they add up. */
+/** The window as a bar of `cells`: how many cells each part takes, rounded cumulatively from the left so that they add up. */
 export function barOf(parts: Breakdown, cells: number): readonly (readonly [BreakdownPart, number])[] {
   const whole = BREAKDOWN_PARTS.reduce((sum, [name]) => sum + parts[name], 0);
   let begin = 0;

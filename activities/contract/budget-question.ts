@@ -1,10 +1,10 @@
-/** What is asked of a person if a session has reached a limit: how much more it may have. Pure. */
+/** The question to a person when a session reaches a limit: how much more it may use. Pure. */
 import type { Limit } from "./limits.ts";
 
 /** Limits at which a person may be asked; a deadline always ends the run. */
 export type BudgetLimit = Exclude<Limit, "deadline">;
 
-/** A limit that is reached: in USD of the session with its delegates, or in steps of the run. */
+/** A limit that was reached: in USD for the session with its delegates, or in steps of the run. */
 export interface ReachedLimit {
   readonly limit: BudgetLimit;
   readonly used: number;
@@ -16,18 +16,18 @@ export interface AskBudgetInput extends ReachedLimit {
   readonly step: number;
   /** Compaction rounds so far. */
   readonly round: number;
-  /** How much more is offered: as much as the run began with. */
+  /** How much more is offered: as much as the run started with. */
   readonly offer: number;
 }
 
-/** A budget question that is open, as the activities that follow need it. */
+/** An open budget question, as later activities need it. */
 export interface OpenBudget extends AskBudgetInput {
   readonly id: string;
 }
 
 const STOP = "stop";
 
-/** The sum in dollars: cents, and four digits below one. */
+/** An amount in dollars: with cents, or with four decimals below one dollar. */
 export const usd = (amount: number): string =>
   `$${amount.toFixed(amount >= 1 ? 2 : 4).replace(/(\.\d\d)0+$/, "$1")}`;
 
@@ -41,8 +41,8 @@ export function budgetText({ limit, used, of }: ReachedLimit): string {
 }
 
 /**
- * What can be chosen: as much again, as far as that is allowed, or the end.
- * @returns undefined if nothing more may be given, so that there is nothing to ask
+ * The options: as much again (capped at what is allowed), or ending the run.
+ * @returns undefined if nothing more may be granted, so that there is nothing to ask
  */
 export function budgetOptions(limit: BudgetLimit, offer: number, most: number): string[] | undefined {
   const amount = Math.min(offer, most);
@@ -55,7 +55,7 @@ const LEAST_USD = 0.0001;
 
 const MORE = { cost: /^(?:another )?\$ ?(\d+(?:\.\d+)?)$/i, steps: /^(?:another )?(\d+) steps?$/i } as const;
 
-/** The amount that an answer gives; undefined for the end. */
+/** The amount that an answer grants; undefined if the answer ends the run. */
 export function moreOf(limit: BudgetLimit, answer: string): number | undefined {
   const digits = MORE[limit].exec(answer.trim())?.[1];
   return digits === undefined || Number(digits) <= 0 ? undefined : Number(digits);
@@ -65,11 +65,11 @@ export function moreOf(limit: BudgetLimit, answer: string): number | undefined {
 const limitOf = (options: readonly string[]): BudgetLimit =>
   options.some((option) => moreOf("steps", option) !== undefined) ? "steps" : "cost";
 
-/** How an amount in a person's own words is written for a question with these options. */
+/** Example of an amount as a person may type it, for a question with these options. */
 export const amountLike = (options: readonly string[]): string =>
   limitOf(options) === "steps" ? "20 steps" : "$2.50";
 
-/** An amount in a person's own words, such as `$2.50` or `20 steps`; undefined if it is none. */
+/** Parses an amount in a person's own words, such as `$2.50` or `20 steps`; undefined if it is not an amount. */
 export function readMore(
   options: readonly string[],
   answer: string,
@@ -84,7 +84,7 @@ export function readMore(
   if (amount > most)
     return { ok: false, reason: `the operator allows the session at most ${amountText(limit, most)} more` };
   const text = `another ${amountText(limit, amount)}`;
-  // An amount that cannot be read again would end the session that it was to continue.
+  // An amount that cannot be parsed again would end the session that it was meant to continue.
   return moreOf(limit, text) === undefined
     ? { ok: false, reason: "the amount is too small or too large to be given" }
     : { ok: true, text };

@@ -1,27 +1,27 @@
-/** Where the window goes: reserves, trigger, tail, prune. Pure: no clock, no I/O. */
+/** How the window is divided: reserves, trigger, tail, prune. Pure: no clock, no I/O. */
 
-/** Figures in force for one model, all in tokens of the full request (system + tools + messages). */
+/** Figures that apply to one model, all in tokens of the full request (system + tools + messages). */
 export interface Budget {
   readonly windowTokens: number;
-  /** Room for the answer, kept free. */
+  /** Room kept free for the answer. */
   readonly outputTokens: number;
   /** Compaction starts at this size. */
   readonly triggerTokens: number;
-  /** The size at which a session is compacted that is resumed with an expired cache; undefined: at the trigger. */
+  /** Size at which a session resumed with an expired cache is compacted; undefined: at the trigger. */
   readonly returnTokens?: number;
   /** No request larger than this is sent. */
   readonly limitTokens: number;
-  /** The newest messages that compaction leaves alone: at most this. */
+  /** Most tokens of the newest messages that compaction leaves alone. */
   readonly tailTokens: number;
   readonly tailMessages: number;
-  /** User messages kept word for word besides a summary: at most this. */
+  /** Most tokens of user messages kept verbatim besides a summary. */
   readonly userTokens: number;
   readonly summaryTokens: number;
   readonly pruneProtectTokens: number;
   readonly pruneMinimumTokens: number;
 }
 
-/** Windows from here on use the requirements' absolute numbers; smaller ones shrink in proportion. */
+/** From this size on, windows use the requirements' absolute numbers; smaller windows scale them down in proportion. */
 const FULL_WINDOW_TOKENS = 128_000;
 
 const SYSTEM_RESERVE = 2_000;
@@ -33,14 +33,14 @@ export interface BudgetOptions {
   readonly triggerRatio: number;
   /** The same for a session that is resumed after its provider's cache has expired (decision 0034). */
   readonly returnRatio?: number;
-  /** Tokens of the usable window that each ratio is of, if that is less than the whole. */
+  /** The ratios apply to this many tokens of the usable window, if that is less than the whole. */
   readonly triggerOfTokens?: number | undefined;
   readonly returnOfTokens?: number | undefined;
-  /** Measured tokens of system prompt and tools; counts if it is larger than the reserve. */
+  /** Measured tokens of system prompt and tools; used if larger than the reserve. */
   readonly prefixTokens?: number;
-  /** Longest answer that is asked for, in tokens. */
+  /** Longest answer to ask for, in tokens. */
   readonly maxOutputTokens?: number;
-  /** Largest request that the model takes, if that is less than its window. */
+  /** Largest request that the model accepts, if that is less than its window. */
   readonly maxInputTokens?: number;
   readonly tailMessages?: number;
   /** Newest tool results that prune leaves alone, and the least that it hides at once. Source: requirement 4.3, OpenCode. */
@@ -90,8 +90,8 @@ export function pruneProtectTokens(windowTokens: number): number {
 const ESTIMATE_ERROR = 0.05;
 
 /**
- * Longest answer to ask for, in tokens: servers refuse a request whose input and longest answer are together more than
- * the window. Never less than what the budget keeps free for it.
+ * Longest answer to ask for, in tokens: servers refuse a request whose input plus longest answer exceeds the window.
+ * Never less than what the budget reserves for the answer.
  */
 export function answerTokens(budget: Budget, maxOutputTokens: number, usedTokens: number): number {
   const free = budget.windowTokens - Math.ceil(usedTokens * (1 + ESTIMATE_ERROR));

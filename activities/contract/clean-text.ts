@@ -18,7 +18,7 @@ const SEQUENCE = new RegExp(
   "g",
 );
 
-/** An end of text that more text could still make into a sequence. */
+/** The end of a text that further text could turn into a complete sequence. */
 const UNFINISHED = new RegExp(
   [
     String.raw`\u001b\[[0-?]{0,64}[ -/]{0,8}$`,
@@ -32,7 +32,7 @@ const UNFINISHED = new RegExp(
 const CONTROL = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f]/;
 const CONTROLS = new RegExp(CONTROL.source, "g");
 
-/** The text without what some reader would refuse or obey. Cleaning twice is cleaning once. */
+/** The text without what some reader would reject or execute. Cleaning is idempotent. */
 export function cleanText(text: string): string {
   const whole = text.isWellFormed() ? text : text.toWellFormed();
   if (!CONTROL.test(whole)) return whole;
@@ -48,13 +48,13 @@ function picture(control: string): string {
 }
 
 export interface TextStream {
-  /** Takes a piece, gives what is safe to pass on by now: possibly nothing. */
+  /** Takes a chunk and returns the text that is safe to pass on so far, possibly empty. */
   push(piece: string): string;
-  /** What is left. The stream is over. */
+  /** Ends the stream and returns the rest. */
   end(): string;
 }
 
-/** Cleans text that comes in pieces: together they give what `cleanText` gives for the whole. */
+/** Cleans text that arrives in chunks: the outputs joined equal `cleanText` of the whole. */
 export function cleanStream(): TextStream {
   let held = "";
   return {
@@ -77,7 +77,7 @@ function unfinishedFrom(text: string): number {
   const surrogate = last >= 0xd8_00 && last <= 0xdb_ff ? text.length - 1 : text.length;
   const escape = text.lastIndexOf("\u001b");
   if (escape === -1) return surrogate;
-  // A sequence may hold one more escape (its terminator), so the search begins before the last one.
+  // A sequence may hold one more escape (its terminator), so the search starts before the last escape.
   const from = Math.max(0, escape - 2_100);
   const unfinished = UNFINISHED.exec(text.slice(from));
   return Math.min(surrogate, unfinished === null ? surrogate : from + unfinished.index);

@@ -1,4 +1,4 @@
-/** What the workflow and the activities say to each other of compaction and prune. Types only. */
+/** The compaction and prune facts that the workflow and the activities exchange. Types only. */
 import type { ContextSize } from "./context-size.ts";
 
 export type CompactionTrigger = "threshold" | "overflow" | "manual";
@@ -7,11 +7,11 @@ export interface SummarizeInput {
   readonly step: number;
   readonly round: number;
   readonly trigger: CompactionTrigger;
-  /** What the person wants kept in view, of a manual compaction. */
+  /** For a manual compaction: what the person wants kept in view. */
   readonly focus?: string;
   /** As in `ModelStepInput`: the view must fit that model's window. */
   readonly fallback?: number;
-  /** Write the summary without a model: the last fallback, and what follows an open breaker. */
+  /** Write the summary without a model: the last fallback, also used while the breaker is open. */
   readonly deterministic?: boolean;
 }
 
@@ -32,7 +32,7 @@ export type CompactionFacts =
 
 export interface UndoCompactionInput {
   readonly step: number;
-  /** Of the person's request: the same id takes back one round, however often it is asked. */
+  /** Id of the person's request: one id undoes one round, however often it is sent. */
   readonly requestId: string;
 }
 

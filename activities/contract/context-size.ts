@@ -1,15 +1,15 @@
 /** How large the next request is. Types only. */
 
-/** What the next request is made of, in tokens. */
+/** Size of the next request, in tokens. */
 export interface ContextSize {
-  /** Tokens of the next request as far as they are known. */
+  /** Known tokens of the next request. */
   readonly used: number;
-  /** False if `used` comes from a provider's bill. */
+  /** False if `used` comes from usage that a provider reported. */
   readonly estimated: boolean;
-  /** Tokens of tool results that prune could hide, all together. */
+  /** Total tokens of tool results that prune could hide. */
   readonly prunable: number;
-  /** Tokens by which the request grows a step, as measured since the newest summary. */
+  /** Tokens by which the request grows per step, as measured since the newest summary. */
   readonly growth?: number;
-  /** What estimates of new messages are multiplied with, as learnt of the model; 1 if it is left out. */
+  /** Calibration factor for estimates of new messages with this model; 1 if absent. */
   readonly ratio?: number;
 }

@@ -1,21 +1,21 @@
-/** What workflow and activities say of a delegated call. Types only. */
+/** What the workflow and the activities exchange about a delegated call. Types only. */
 import type { ToolFacts } from "./tool-facts.ts";
 
 export interface OpenDelegateInput {
   readonly step: number;
-  /** Which of the step's calls, from 0. */
+  /** Index of the call within its step, from 0. */
   readonly index: number;
 }
 
 export type OpenedDelegate =
   | { readonly kind: "open"; readonly child: string; readonly access: "read" | "write" }
-  /** The call has its result: it was refused, or had ended before. */
+  /** The call already has its result: it was refused, or had ended before. */
   | { readonly kind: "settled"; readonly facts: ToolFacts };
 
 export interface SettleDelegateInput extends OpenDelegateInput {
   /** The delegate's session. */
   readonly child: string;
-  /** How its workflow closed, if the parent saw that; absent: read its state. */
+  /** How the delegate's workflow closed, if the parent saw that; if absent, read its state. */
   readonly closed?: DelegateEnd;
   /** The person stopped the parent's step, and the delegate with it. */
   readonly stopped?: "interrupt" | "cancel";

@@ -1,20 +1,20 @@
-/** What became of a session's work on a repository. */
+/** The outcome of delivering a session's work to its repository. */
 
-/** `none`: nothing was to be delivered, or there was nothing. */
+/** `none`: no delivery was wanted, or there was nothing to deliver. */
 export type DeliveryState = "none" | "done" | "refused";
 
-/** A delivery that a person asks for when the run is over: that run delivers, and asks no model. */
+/** A delivery that a person requests after a run has ended: the new run only delivers and asks no model. */
 export interface DeliveryOrder {
   readonly push: boolean;
   readonly pr: "none" | "draft" | "ready";
   readonly branch?: string;
-  /** Of the pull request; default the task's first line. */
+  /** Title of the pull request; defaults to the task's first line. */
   readonly title?: string;
 }
 
 export interface FetchedRepository {
   readonly commit: string;
-  /** Of the pack; 0 if it was there already. */
+  /** Size of the pack in bytes; 0 if it already existed. */
   readonly bytes: number;
 }
 
@@ -22,25 +22,25 @@ export interface PublishInput {
   /** Steps finished. */
   readonly step: number;
   readonly kind: "push" | "pull-request";
-  /** Of a push at the end: what is not committed is committed first. */
+  /** For a push at the run's end: uncommitted work is committed first. */
   readonly end?: true;
-  /** Another branch than the session's. */
+  /** A branch other than the session's. */
   readonly branch?: string;
-  /** Of a pull request. */
+  /** For a pull request: open it as a draft. */
   readonly draft?: boolean;
   readonly title?: string;
 }
 
 export interface Publication {
-  /** `nothing`: there was nothing to deliver that is not there. */
+  /** `nothing`: everything was already delivered, or there was nothing to deliver. */
   readonly outcome: "done" | "refused" | "nothing";
   readonly branch: string;
   readonly commit?: string;
-  /** Of a push: how many commits the branch has that the session's start has not. */
+  /** For a push: number of commits on the branch since the session's start. */
   readonly commits?: number;
-  /** Of a pull request. */
+  /** For a pull request: its URL. */
   readonly url?: string;
   readonly number?: number;
-  /** Why it was refused, at most 500 characters. */
+  /** Why the delivery was refused, at most 500 characters. */
   readonly reason?: string;
 }

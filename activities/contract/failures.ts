@@ -1,6 +1,6 @@
 /**
- * Failures that cross to the workflow and the Web UI: a stable type, a message of at most 1,000 characters that says
- * what happened, what was kept and what to do. Anything else is an ordinary retryable failure.
+ * Failures that reach the workflow and the Web UI: a stable type, and a message of at most 1,000 characters that says
+ * what happened, what was kept and what to do. Any other error is an ordinary retryable failure.
  */
 import { ApplicationFailure, CancelledFailure } from "@temporalio/common";
 import { shorten } from "./cut-text.ts";
@@ -11,7 +11,7 @@ export type FailureType =
   /** The provider refused the request permanently (400, 404, 422). */
   | "ModelRejected"
   | "ModelUnavailable"
-  /** What may be asked of the model is used up for now: nothing was asked. */
+  /** The model's rate limit is used up for now: nothing was sent. */
   | "ModelThrottled"
   /** An answer took longer than its deadline, twice. */
   | "ModelTimeout"
@@ -28,43 +28,43 @@ export type FailureType =
   | "ImageMissing"
   /** The session's repository cannot be read: no access, no such repository or reference, or no answer. */
   | "RepositoryUnavailable"
-  /** A server that the session requires does not answer. */
+  /** An MCP server that the session requires does not answer. */
   | "McpUnavailable"
   | "DatabaseUnavailable"
-  /** Our own statement was refused: a fault in the code. */
+  /** One of our own SQL statements was refused: a bug. */
   | "DatabaseRejected"
   /** The database's tables are newer than this worker, which takes no more work: a newer worker must continue. */
   | "WorkerOutdated"
-  /** A newer run has taken the session over: this attempt's writes are refused. */
+  /** A newer run has claimed the session: this attempt's writes are refused. */
   | "Superseded"
   /** Another attempt of this run holds the tool call. */
   | "CallTaken"
-  /** Several workers in a row were lost while they ran the same activity, so no other gets it. */
+  /** Several workers in a row were lost while running the same activity, so no other worker gets it. */
   | "PoisonedSession"
   | "BadConfiguration"
   /** The session asks for more than the worker's operator allows. */
   | "PolicyRefused"
-  /** A tool call that the step's stored answer does not have. */
+  /** A tool call that is not in the step's stored answer. */
   | "NoSuchCall"
   | "Stuck"
   | "EmptyAnswer"
   /** The answer broke off twice in a row. */
   | "UnfinishedAnswer"
-  /** The last answer is not JSON by the session's schema, also after one more try. */
+  /** The last answer is not JSON matching the session's schema, even after one more try. */
   | "OutputMismatch"
   | "ContentFilter"
   /** An update with a message that cannot be queued. */
   | "GuidanceRefused"
-  /** An update with an answer that no open question takes. */
+  /** An update with an answer that no open question accepts. */
   | "AnswerRefused"
-  /** A payload over 64 KB: a fault in the code. */
+  /** A payload over 64 KB: a bug. */
   | "PayloadTooLarge"
-  /** What Temporal has of the run is encrypted with a key that this process lacks, or cannot be read with it. */
+  /** Temporal's data of the run is encrypted with a key that this process lacks, or that does not decrypt it. */
   | "CodecKeyMissing"
   | "CodecRefused"
-  /** No failure: the sandbox is kept for a while before it is parked. */
+  /** Not an error: the sandbox is kept for a while before it is parked. */
   | "NotYetDue"
-  /** Reported for an activity whose worker died, so that it is retried at once. */
+  /** Reported for an activity whose worker died, so that the activity is retried at once. */
   | "WorkerLost"
   /** The outcome of a cancelled run, of a run that ended without closing its session, and of any other error. */
   | "Cancelled"
@@ -73,7 +73,7 @@ export type FailureType =
 
 const MAX_MESSAGE_CHARS = 1_000;
 
-/** Ends the run: trying again would change nothing. */
+/** A failure that ends the run: retrying would change nothing. */
 export function fatal(type: FailureType, message: string, cause?: unknown): ApplicationFailure {
   return ApplicationFailure.create({
     type,
@@ -83,12 +83,12 @@ export function fatal(type: FailureType, message: string, cause?: unknown): Appl
   });
 }
 
-/** A newer run has claimed the session, and this one may write nothing. @param kept what that means here, as a clause */
+/** A newer run has claimed the session, so this one may write nothing. @param kept what that means here, as a clause */
 export function superseded(kept: string): ApplicationFailure {
   return fatal("Superseded", `A newer run has taken over this session; ${kept}.`);
 }
 
-/** Is tried again, after `delayMs` if that is given. */
+/** A failure that is retried, after `delayMs` if given. */
 export function retryable(
   type: FailureType,
   message: string,
@@ -103,12 +103,12 @@ export function retryable(
   });
 }
 
-// A cause's message may hold SQL parameters or headers, so only its own message goes along, never its fields.
+// A cause may hold SQL parameters or headers, so only its own message is passed on, never its fields.
 function causeOf(cause: unknown): { cause?: Error } {
   return cause instanceof Error ? { cause: new Error(shorten(cause.message, MAX_MESSAGE_CHARS)) } : {};
 }
 
-/** First thing in every catch: a cancellation leaves an activity as it is, or it would be retried. */
+/** Call this first in every catch: a cancellation must leave an activity unchanged, or it would be retried. */
 export function rethrowIfCancelled(error: unknown): void {
   if (error instanceof CancelledFailure) throw error;
 }

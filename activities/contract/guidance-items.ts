@@ -1,13 +1,13 @@
-/** What a person sent, as items of the queue: known fields only, each small enough to be carried. Pure. */
+/** What a person sent, as items of the queue: known fields only, each item small enough for a payload. Pure. */
 import type { Guidance } from "./guidance.ts";
 import { cleanText } from "./clean-text.ts";
 import { isEmptyMessage } from "./guidance-limits.ts";
 import { cutChars } from "./cut-text.ts";
 import type { UserPart } from "./message.ts";
 
-/** Parts that could not be read are named one by one up to here; the others are counted. Source: ours. */
+/** This many unreadable parts are named one by one; further ones are only counted. Source: ours. */
 const MAX_NOTES = 20;
-/** Of one item, as JSON: an activity's input that carries it stays far below the 64 KB guard. */
+/** Size limit of one item as JSON: an activity's input that carries it stays far below the 64 KB guard. */
 export const MAX_ITEM_BYTES = 16_000;
 const MAX_NAME_CHARS = 200;
 /** Quotes, names of fields and the time of an item; of a part. */
@@ -15,8 +15,8 @@ const ITEM_BYTES = 70;
 const PART_BYTES = 40;
 
 /**
- * What was sent, as parts: a bare string counts as text. A part that is not understood becomes a text that says so.
- * Undefined for what is not a message at all.
+ * The parts of a sent message; a bare string counts as text. A part that is not understood becomes a text that says
+ * so. Undefined if the value is not a message at all.
  */
 export function partsOf(message: unknown): readonly UserPart[] | undefined {
   if (typeof message === "string") return [textPart(message)];
@@ -30,7 +30,10 @@ export function partsOf(message: unknown): readonly UserPart[] | undefined {
   return [...words, ...withNotes(sent, known)];
 }
 
-/** A signal of 2 MB may have a million of them, whose notes would be more than a workflow's task can hold. */
+/**
+ * Limits the notes: a 2 MB signal may have a million unreadable parts, whose notes would exceed what a workflow task
+ * can hold.
+ */
 function withNotes(sent: readonly unknown[], known: readonly (UserPart | undefined)[]): UserPart[] {
   let left = 0;
   const parts = known.flatMap((part, index) => {
@@ -45,14 +48,14 @@ function withNotes(sent: readonly unknown[], known: readonly (UserPart | undefin
 
 const textPart = (text: string): UserPart => ({ type: "text", text: cleanText(text) });
 
-/** Drops any other field of a part, which would be sent to the provider unchanged. */
+/** Keeps only known fields of a part: unknown ones would be sent to the provider unchanged. */
 function partOf(part: unknown): UserPart | undefined {
   if (typeof part !== "object" || part === null || !("type" in part)) return undefined;
   if (part.type === "text")
     return "text" in part && typeof part.text === "string" ? textPart(part.text) : undefined;
   if (part.type !== "file" && part.type !== "image") return undefined;
   const data = firstText(part, ["data", "image", "url"]);
-  // Its own data may say what it is; what it is in truth, the activity sees that stores it.
+  // The data URL may state its media type. The activity that stores the file determines the real one.
   const mediaType =
     firstText(part, ["mediaType", "mimeType"]) ?? (data === undefined ? undefined : typeIn(data));
   if (data === undefined || (mediaType === undefined && part.type === "file")) return undefined;
@@ -75,7 +78,7 @@ function typeIn(data: string): string | undefined {
   return /^data:([^;,]{1,200})[;,]/.exec(cutChars(data, 300))?.[1];
 }
 
-/** A name or an id: well-formed, without controls, bounded. */
+/** A name or an id: well-formed, without control characters, bounded. */
 function nameOf(text: string): string {
   return cutChars(cleanText(text), MAX_NAME_CHARS);
 }
@@ -89,16 +92,16 @@ function notUnderstood(part: unknown): UserPart {
   );
 }
 
-/** The sender's id if it is one, at most 200 characters. */
+/** The sender's id if it is valid, at most 200 characters. */
 export function idOf(message: unknown): string | undefined {
   if (typeof message !== "object" || message === null || !("id" in message)) return undefined;
   return typeof message.id === "string" ? nameOf(message.id) || undefined : undefined;
 }
 
 /**
- * Ids for messages that came without one, as from the Web UI: by what they say and how often the run heard it before.
- * A reset that applies the same signals again gives them the same ids, and so does a reader of the run's history.
- * @param run tells the run from all others, and is the same after a reset to a point in it
+ * Ids for messages sent without one, as from the Web UI: derived from the content and from how often the run received
+ * it. A reset that applies the same signals again yields the same ids, as does a reader of the run's history.
+ * @param run distinguishes the run from all others, and is the same after a reset to a point in it
  */
 export function createUnnamedIds(run: string): (parts: readonly UserPart[]) => string {
   const counts = new Map<string, number>();
@@ -110,7 +113,7 @@ export function createUnnamedIds(run: string): (parts: readonly UserPart[]) => s
   };
 }
 
-/** 64 bits as hex: FNV-1a twice, from different starts. To distinguish texts, not to resist attacks. */
+/** 64 bits as hex: FNV-1a twice, from different offsets. It distinguishes texts; it does not resist attacks. */
 function hashOf(text: string): string {
   let low = 0x811c9dc5;
   let high = 0x9747b28c;
@@ -123,8 +126,8 @@ function hashOf(text: string): string {
 }
 
 /**
- * One item, or several for what is too large to be carried as one: a signal cannot be refused, and nothing of its words
- * is lost. The first bears the id, the others the id with their number.
+ * One item, or several if the message is too large for one: a signal cannot be refused, and none of its text may be
+ * lost. The first item has the message's id; the others have that id with their number.
  */
 export function itemsOf(
   id: string,
@@ -180,7 +183,7 @@ function piecesOf(text: string): string[] {
   return pieces;
 }
 
-/** Size of items as JSON in UTF-8, or a little more. */
+/** Size of the items as JSON in UTF-8, or slightly more. */
 export function bytesOf(items: readonly Guidance[]): number {
   return items.reduce(
     (sum, { id, parts, by = "" }) =>
@@ -200,7 +203,7 @@ function partBytes(part: UserPart): number {
   );
 }
 
-/** Of a text as JSON, without its quotes. */
+/** Bytes of a text as JSON, without its quotes. */
 export function jsonBytes(text: string): number {
   let bytes = 0;
   for (let at = 0; at < text.length;) {

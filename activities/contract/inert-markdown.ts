@@ -1,8 +1,8 @@
-/** Text of others in what Temporal's Web UI draws as Markdown. Pure. */
+/** Makes foreign text safe where Temporal's Web UI renders Markdown. Pure. */
 
 /**
- * The same text with nothing that Markdown or HTML acts on: no link, image, code, heading, and no formula, which the Web UI
- * makes of what stands between two `$`.
+ * The same text with all Markdown and HTML disabled: links, images, code, headings, and formulas, which the Web UI
+ * renders for text between two `$`.
  */
 export function inertMarkdown(text: string): string {
   return text.replace(/[\\`*_{}[\]()#+!|<>&~$]/g, (sign) => `\\${sign}`).replace(/:\/\//g, ":\\//");

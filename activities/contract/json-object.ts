@@ -1,4 +1,4 @@
-/** What JSON calls an object, of whatever came from outside. Pure. */
+/** An external value that is an object in JSON's sense. Pure. */
 export type JsonObject = Readonly<Record<string, unknown>>;
 
 export const isJsonObject = (value: unknown): value is JsonObject =>

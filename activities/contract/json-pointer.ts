@@ -1,7 +1,10 @@
-/** What a JSON schema's `$ref` names in the schema itself. Source: RFC 6901, in its form for URLs. Pure. */
+/** Resolves a JSON schema's `$ref` into the schema itself. Source: RFC 6901, in its form for URLs. Pure. */
 import { type JsonObject } from "./json-object.ts";
 
-/** @param ref such as `#/a/b`; undefined if there is no such thing */
+/**
+ * @param ref such as `#/a/b`
+ * @returns undefined if nothing is there
+ */
 export function referenced(ref: unknown, root: JsonObject): unknown {
   if (typeof ref !== "string" || !/^#(?:\/|$)/.test(ref)) return undefined;
   const names = ref.split("/").slice(1);

@@ -1,8 +1,8 @@
-/** The limits at which a run ends in order: `max_steps` is the status of each. Pure. */
+/** The limits that end a run in an orderly way, each with status `max_steps`. Pure. */
 
 export type Limit = "steps" | "cost" | "deadline";
 
-/** How a session's row says which limit it was; of the steps it says nothing. */
+/** The error by which a session's row names the limit; the step limit has none. */
 export const LIMIT_ERRORS = { cost: "CostLimit", deadline: "DeadlineLimit" } as const;
 
 /** Which limit ended a session; undefined if none did. */

@@ -1,13 +1,13 @@
-/** What is kept of an MCP server's tools. Types only. */
+/** What is stored of an MCP server's tools. Types only. */
 
 export interface McpToolEntry {
-  /** As the server calls it. */
+  /** The server's name for the tool. */
   readonly name: string;
-  /** The server's own words: foreign text, cleaned and bounded. */
+  /** The server's description: foreign text, cleaned and bounded. */
   readonly description: string;
   /** JSON schema of the input. */
   readonly inputSchema: Record<string, unknown>;
-  /** The server's own word on what the tool does; only a hint. */
+  /** The server's hints about what the tool does; not to be trusted. */
   readonly hints?: {
     readonly readOnly?: boolean;
     readonly idempotent?: boolean;
@@ -15,23 +15,23 @@ export interface McpToolEntry {
   };
 }
 
-/** The tools of a server as a session took them. */
+/** A server's tools as a session loaded them. */
 export interface McpCatalogue {
   readonly server: string;
-  /** Revision of the protocol that it speaks; empty if it did not answer. */
+  /** Protocol revision that the server speaks; empty if it did not answer. */
   readonly era: string;
   readonly digest: string;
   readonly tools: readonly McpToolEntry[];
-  /** Full names of tools that a search has made callable, in the order in which they were found. */
+  /** Full names of tools that a search has made callable, in the order found. */
   readonly found: readonly string[];
-  /** Why it has no tools. */
+  /** Why the server has no tools. */
   readonly failed?: string;
-  /** It lists others by now. They are taken when the prompt changes anyway. */
+  /** The server lists different tools by now. They are loaded when the prompt changes anyway. */
   readonly next?: {
     readonly digest: string;
-    /** Compaction rounds when that was seen. */
+    /** Number of compaction rounds when that was seen. */
     readonly round: number;
-    /** Names, as the server calls them, that it does not list any more. */
+    /** The server's names of tools that it no longer lists. */
     readonly removed: readonly string[];
   };
 }

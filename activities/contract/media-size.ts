@@ -1,18 +1,18 @@
-/** How large a picture is, and how many pages a PDF has, read from their bytes. Pure. */
+/** Reads the size of a picture, or the page count of a PDF, from the bytes. Pure. */
 
-/** What of a file decides how many tokens it takes; absent if its bytes do not say. */
+/** The properties of a file that determine its tokens; absent if the bytes do not show them. */
 export interface MediaSize {
   readonly width?: number;
   readonly height?: number;
   readonly pages?: number;
 }
 
-/** Of an object stream of a PDF, which holds some hundred small dictionaries. */
+/** Size limit of a PDF's object stream, which holds some hundred small dictionaries. */
 export const MAX_STREAM_BYTES = 8 * 1024 * 1024;
-/** Of all object streams of a PDF: small ones can hold a thousand times their size. Source: ours, some 0.2 s. */
+/** Size limit of all object streams of a PDF: small ones can hold a thousand times their size. Source: ours, some 0.2 s. */
 const MAX_INFLATED_BYTES = 8 * MAX_STREAM_BYTES;
 
-/** @param inflate of zlib's format, to `MAX_STREAM_BYTES` at most: newer PDFs keep their list of pages compressed */
+/** @param inflate decompresses zlib data to at most `MAX_STREAM_BYTES`: newer PDFs compress their page list */
 export function mediaSize(
   bytes: Uint8Array,
   mediaType: string,
@@ -27,7 +27,7 @@ export function mediaSize(
     const [width, height] = SIZES[mediaType]?.(view) ?? [0, 0];
     return width > 0 && height > 0 ? { width, height } : {};
   } catch {
-    // Cut off before its size: a provider will refuse it, or say what it takes.
+    // Truncated before its size: a provider will refuse the file, or report its tokens.
     return {};
   }
 }
@@ -35,7 +35,7 @@ export function mediaSize(
 type Size = readonly [width: number, height: number];
 
 const SIZES: Readonly<Record<string, (view: DataView) => Size>> = {
-  // The header's chunk is the first. Source: PNG specification, 11.2.1.
+  // The header chunk comes first. Source: PNG specification, 11.2.1.
   "image/png": (view) => [view.getUint32(16), view.getUint32(20)],
   "image/gif": (view) => [view.getUint16(6, true), view.getUint16(8, true)],
   "image/jpeg": jpegSize,
@@ -53,7 +53,7 @@ function jpegSize(view: DataView): Size {
   }
 }
 
-/** Lossy, lossless and extended files have it in three places. Source: RFC 9649, 2.5 to 2.7. */
+/** Lossy, lossless and extended files store the size in three different places. Source: RFC 9649, 2.5 to 2.7. */
 function webpSize(view: DataView): Size {
   const kind = view.getUint8(15);
   if (kind === 0x58) return [1 + uint24(view, 24), 1 + uint24(view, 27)];
@@ -68,7 +68,7 @@ function uint24(view: DataView, at: number): number {
   return view.getUint16(at, true) + view.getUint8(at + 2) * 65_536;
 }
 
-/** Dictionaries with `/Type /Page`. */
+/** Counts dictionaries with `/Type /Page`. */
 function pagesOf(bytes: Uint8Array): number {
   let pages = 0;
   for (let at = find(bytes, "/Type", 0); at >= 0; at = find(bytes, "/Type", at)) {
@@ -80,7 +80,7 @@ function pagesOf(bytes: Uint8Array): number {
   return pages;
 }
 
-/** Those within object streams. Source: ISO 32000-1, 7.5.7. */
+/** Counts the pages in object streams. Source: ISO 32000-1, 7.5.7. */
 function compressedPages(
   bytes: Uint8Array,
   inflate: (compressed: Uint8Array) => Uint8Array | undefined,
@@ -90,7 +90,7 @@ function compressedPages(
   for (let at = find(bytes, "/ObjStm", 0); at >= 0; at = find(bytes, "/ObjStm", at)) {
     const stream = find(bytes, "stream", at);
     if (stream < 0 || inflated >= MAX_INFLATED_BYTES) break;
-    // Behind it: of several names before one stream, each would inflate it again.
+    // Continue behind `stream`: otherwise several names before one stream would each inflate it again.
     at = stream + 6;
     while (bytes[at] === 13 || bytes[at] === 10) at += 1;
     const inside = inflate(bytes.subarray(at));

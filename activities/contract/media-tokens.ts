@@ -1,10 +1,10 @@
-/** What a picture or a PDF costs in tokens, by whose model sees it: data, from the providers' guides. Pure. */
+/** Tokens of a picture or a PDF by model: data from the providers' guides. Pure. */
 import type { FilePart } from "./message.ts";
 
-/** Whose rule it goes by, and whether it is shown at all. */
+/** The model whose rule applies, and whether it sees files at all. */
 export interface Viewer {
   readonly model: string;
-  /** As its provider knows it, if that differs. */
+  /** The provider's name for the model, if different. */
   readonly modelName?: string | undefined;
   readonly input: readonly ("text" | "image" | "pdf")[];
   readonly imageDetail?: "low" | "high" | "original" | undefined;
@@ -12,34 +12,34 @@ export interface Viewer {
 
 /** A provider's rule for a picture of this many pixels. */
 type ImageRule =
-  /** By its area, after it was shrunk to `maxEdge` and `maxTokens`. */
+  /** By area, after shrinking to `maxEdge` and `maxTokens`. */
   | {
       readonly by: "area";
       readonly pixelsPerToken: number;
       readonly maxEdge: number;
       readonly maxTokens: number;
     }
-  /** Patches of 32 pixels, after it was shrunk to `maxPatches`; each counts `factor` tokens. */
+  /** Patches of 32 pixels, after shrinking to `maxPatches`; each counts `factor` tokens. */
   | { readonly by: "patches"; readonly maxPatches: number; readonly factor: number }
-  /** Tiles of 512 pixels, after it was shrunk to 2,048 × 2,048 and its short side to 768. */
+  /** Tiles of 512 pixels, after shrinking to 2,048 × 2,048 and the short side to 768. */
   | { readonly by: "tiles"; readonly base: number; readonly tile: number }
   /** Crops of 256 to 768 pixels. */
   | { readonly by: "crops"; readonly crop: number }
   | { readonly by: "count"; readonly tokens: number };
 
 interface MediaRule {
-  /** Of the model's name, without its provider. */
+  /** Matches the model's name without its provider. */
   readonly models: RegExp;
   readonly image: ImageRule;
   readonly pdfPage: number;
 }
 
 /**
- * The first that fits. Sources: OpenAI's guide to images and vision, and for gpt-5-mini and -nano its pricing calculator and
- * measured bills, which differ from the guide; Anthropic's guide to vision, high resolution from 4.7 on; Google's guides to image
- * understanding and media resolution. Pages: Anthropic measured at 2,100 to 2,350 (public data set of 2026-10); OpenAI some 500
- * tokens of text and a picture of the page. Unless a
- * person says otherwise we ask OpenAI for `detail: auto`, which is billed as high.
+ * The first match applies. Sources: OpenAI's guide to images and vision, and for gpt-5-mini and -nano its pricing
+ * calculator and measured usage, which differ from the guide; Anthropic's guide to vision, high resolution from 4.7
+ * on; Google's guides to image understanding and media resolution. Pages: Anthropic measured at 2,100 to 2,350
+ * (public data set of 2026-10); OpenAI some 500 tokens of text and a picture of the page. Unless a person sets
+ * another detail we ask OpenAI for `detail: auto`, which is billed as high.
  */
 const RULES: readonly MediaRule[] = [
   { models: /gemini-([3-9]|\d\d)/, image: { by: "count", tokens: 1_120 }, pdfPage: 560 },
@@ -79,19 +79,19 @@ const RULES: readonly MediaRule[] = [
   { models: /gpt-4/, image: { by: "tiles", base: 85, tile: 170 }, pdfPage: 1_300 },
 ];
 
-/** Of models that no guide names. Source: most count patches of 28 pixels; Anthropic's rule is within a tenth of that. */
+/** For models that no guide covers. Source: most count patches of 28 pixels; Anthropic's rule is within a tenth of that. */
 const OTHER: Omit<MediaRule, "models"> = {
   image: { by: "area", pixelsPerToken: 750, maxEdge: 1_568, maxTokens: 1_600 },
   pdfPage: 2_000,
 };
 
-/** A picture whose bytes do not say its size, such as those of before sizes were kept. Source: OpenCode. */
+/** For a picture of unknown size, such as one stored before sizes were recorded. Source: OpenCode. */
 const UNKNOWN_SIZE_TOKENS = 1_500;
 
-/** The text in place of a file that the model does not accept. */
+/** For the text that replaces a file that the model does not accept. */
 const NOT_SHOWN_TOKENS = 30;
 
-/** @param viewer whose model sees it; undefined: any */
+/** @param viewer the model that sees the file; undefined: any */
 export function mediaTokens(file: FilePart, viewer?: Viewer): number {
   const name = viewer === undefined ? "" : (viewer.modelName ?? viewer.model);
   const rule = RULES.find(({ models }) => models.test(name)) ?? OTHER;
@@ -106,12 +106,12 @@ export function mediaTokens(file: FilePart, viewer?: Viewer): number {
     : imageTokens(image, width, height);
 }
 
-/** Patches of a picture that is not shrunk. Source: OpenAI's guide to images and vision, of gpt-5.4 and later. */
+/** Most patches of a picture that is not shrunk. Source: OpenAI's guide to images and vision, gpt-5.4 and later. */
 const ORIGINAL_PATCHES = 10_000;
-/** Of 512 × 512 pixels, which is what a model sees at low detail. Source: the same. */
+/** Patches of 512 × 512 pixels, which is what a model sees at low detail. Source: the same. */
 const LOW_PATCHES = 256;
 
-/** OpenAI's rules, if another detail than `auto` is asked for. */
+/** OpenAI's rules for a detail other than `auto`. */
 function atDetail(rule: ImageRule, detail: Viewer["imageDetail"]): ImageRule {
   if (detail === "low" && rule.by === "tiles") return { by: "count", tokens: rule.base };
   if (detail === "low" && rule.by === "patches") return { ...rule, maxPatches: LOW_PATCHES };
@@ -144,7 +144,7 @@ function imageTokens(rule: ImageRule, width: number, height: number): number {
   }
 }
 
-/** How many patches cover it: if they would be too many it is shrunk, to a whole number of them in width. */
+/** Number of patches that cover the picture; beyond `most` it is shrunk to a whole number of patches in width. */
 function patches(width: number, height: number, most: number): number {
   const whole = cover(width, 32) * cover(height, 32);
   if (whole <= most) return whole;
@@ -154,7 +154,7 @@ function patches(width: number, height: number, most: number): number {
   return Math.min(most, Math.ceil(across * fit - EPSILON) * Math.ceil(down * fit - EPSILON));
 }
 
-/** Less than any pixel: quotients of whole numbers that meet a boundary are not to pass it by their last bit. */
+/** Less than any pixel: keeps rounding errors from pushing a quotient at a boundary past it. */
 const EPSILON = 1e-6;
 
 function cover(pixels: number, side: number): number {

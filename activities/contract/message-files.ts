@@ -6,7 +6,7 @@ export function filesOf(message: Message): FilePart[] {
   return message.role === "tool" ? [...(message.content[0].files ?? [])] : [];
 }
 
-/** @param shown what stands in a file's place: another, or words; files that it does not have stay */
+/** @param shown the replacement of each file: another file, or text; files without an entry stay */
 export function withFiles(message: Message, shown: ReadonlyMap<FilePart, FilePart | string>): Message {
   if (message.role === "user") {
     const content = message.content.map((part) => {

@@ -1,6 +1,6 @@
-/** What a person or a model may have meant. Pure. */
+/** Suggests what a person or a model may have meant. Pure. */
 
-/** The candidate closest to a word, if one is close enough to be meant. */
+/** The candidate closest to a word, if one is close enough to be a likely typo. */
 export function nearest(word: string, candidates: readonly string[]): string | undefined {
   const limit = Math.max(1, Math.floor(Math.max(word.length, 3) / 2.5));
   let best: { readonly candidate: string; readonly distance: number } | undefined;
@@ -11,7 +11,7 @@ export function nearest(word: string, candidates: readonly string[]): string | u
   return best?.candidate;
 }
 
-/** Insertions, deletions, replacements and swaps of neighbours between two words. */
+/** Edit distance: insertions, deletions, replacements and swaps of neighbours between two words. */
 export function editDistance(from: string, to: string): number {
   let beforeLast: number[] = [];
   let last = Array.from({ length: to.length + 1 }, (_, index) => index);

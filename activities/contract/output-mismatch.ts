@@ -1,5 +1,5 @@
-/** An answer that is not JSON by the session's schema. Pure: the workflow imports it. */
+/** An answer that is not JSON matching the session's schema. Pure: the workflow imports it. */
 
-/** Said to the model in front of the one more try. */
+/** The note to the model before its one retry. */
 export const mismatchNote = (why: string): string =>
   `Your last answer is not what was asked for: ${why}. Answer again with one JSON value that is valid by the JSON Schema of your instructions, and nothing else.`;

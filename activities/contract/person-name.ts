@@ -1,8 +1,8 @@
-/** Who did something, as that person's client says: a label for others, no proof. Pure. */
+/** Who did something, as reported by that person's client: a label for others, not proof. Pure. */
 import { cleanText } from "./clean-text.ts";
 import { cutChars } from "./cut-text.ts";
 
-/** As long as the name of who answers a question. */
+/** Same limit as the name of the person who answers a question. */
 const MAX_NAME_CHARS = 100;
 
 /** One clean line of at most 100 characters; undefined if there is nothing to show. */

@@ -1,22 +1,22 @@
 /**
- * What hiding old results gains, in tokens of uncached input (decision 0026). Pure: the workflow asks, too.
+ * What hiding old results saves, in tokens of uncached input (decision 0026). Pure: the workflow uses it too.
  *
- * A hidden result is not billed again in the steps to come. But the prefix changes from there on, so what stands behind
- * it is billed once in full. And the room it makes is not filled for nothing: the next compaction comes later, so the
- * steps that are bought run in a fuller window than those after a compaction would. Hiding pays if the steps bought
- * are cheaper than a step is on average, by more than the one bill in full.
+ * A hidden result is not billed again in later steps. But the prefix changes at that point, so everything behind it
+ * is billed once in full. The freed room has a cost as well: the next compaction comes later, so the additional steps
+ * run in a fuller window than they would after a compaction. Hiding pays off if those steps are cheaper than an
+ * average step by more than the one full bill.
  */
 import type { Budget } from "./budget.ts";
 
-/** Price of cached input and of output, in input's. Source: the price lists of GPT-5 and, for the first, Claude. */
+/** Prices of cached input and of output, relative to input. Source: the price lists of GPT-5 and, for the first, Claude. */
 const CACHED_PRICE = 0.1;
 const OUTPUT_PRICE = 8;
-/** What a summary costs to write: its length, and the share of what it replaces that the summariser reads. */
+/** Cost of writing a summary: its length, and the share of the replaced text that the summariser reads. */
 const SUMMARY_OUTPUT_TOKENS = 800;
 const SUMMARISER_READS = 0.25;
-/** System prompt and tools, as after a compaction. */
+/** System prompt and tools, as they are after a compaction. */
 const PREFIX_TOKENS = 3_000;
-/** Tokens a step if nothing is measured. Source: the benchmark's tasks, 1,200–1,900. */
+/** Tokens per step if nothing has been measured. Source: the benchmark's tasks, 1,200–1,900. */
 const USUAL_GROWTH_TOKENS = 1_400;
 
 export interface PruneOffer {
@@ -26,11 +26,11 @@ export interface PruneOffer {
   readonly behindTokens: number;
   /** Tokens of the current next request. */
   readonly usedTokens: number;
-  /** Tokens by which the request grows a step. */
+  /** Tokens by which the request grows per step. */
   readonly growthTokens?: number | undefined;
 }
 
-/** Tokens of uncached input saved until the next compaction; below 0, pruning does not pay. */
+/** Tokens of uncached input saved until the next compaction; if negative, pruning does not pay off. */
 export function pruneGain(offer: PruneOffer, budget: Budget): number {
   const { savedTokens, usedTokens } = offer;
   const growth = growthOf(offer);
@@ -40,8 +40,8 @@ export function pruneGain(offer: PruneOffer, budget: Budget): number {
 }
 
 /**
- * Least tokens worth hiding at once: the batch at which billing the rest again and carrying the results until then cost
- * the least together (the economic order quantity).
+ * Smallest number of tokens worth hiding at once: the batch size that minimises the combined cost of billing the rest
+ * again and of carrying the results until then (the economic order quantity).
  */
 export function pruneBatch(offer: PruneOffer, budget: Budget): number {
   return Math.max(
@@ -57,7 +57,7 @@ function billedAnew({ behindTokens }: PruneOffer): number {
 /** Context and compaction of an average step from one round to the next, without the step's own new tokens. */
 function averageStep(budget: Budget, growth: number): number {
   const { triggerTokens, summaryTokens, tailTokens, tailMessages } = budget;
-  // After a round: the tail is ten messages, of which two make a step, or its tokens.
+  // After a round, the tail is ten messages (two make a step), or its limit in tokens.
   const tail = Math.min(tailTokens, (tailMessages / 2) * growth);
   const landing = Math.min(PREFIX_TOKENS + summaryTokens + tail, triggerTokens * 0.9);
   const replaced = triggerTokens - landing;

@@ -4,17 +4,20 @@ import { cleanText } from "./clean-text.ts";
 import { cutChars } from "./cut-text.ts";
 import type { RunToolInput, ToolFacts } from "./tool-facts.ts";
 
-/** `egress`: names that the sandbox may not reach. `mcp`: a server's question. `budget`: whether the session may exceed a limit. */
+/**
+ * `egress`: domains that the sandbox may not reach. `mcp`: a server's question. `budget`: whether the session may
+ * exceed a limit.
+ */
 export type QuestionKind = "ask" | "approval" | "plan" | "egress" | "mcp" | "budget";
 
-/** Whether words answer it, or one of its options; the other kinds want leave. */
+/** Whether the answer is text or one of the options; the other kinds ask for permission. */
 export const wantsWords = (kind: string): boolean => kind === "ask" || kind === "mcp" || kind === "budget";
 
-/** What the workflow keeps of a question while it is open; all of its text is in its row. */
+/** What the workflow keeps of an open question; the full text is in the question's row. */
 export interface QuestionFacts {
   /**
-   * Named by its call: `s12c0`; `s12c0e` of kind `egress`, `s12c0q1` and so on of kind `mcp`. Of kind `budget` by the step that waits:
-   * `s13cost`, `s13steps`.
+   * Derived from the call: `s12c0`; `s12c0e` for kind `egress`, `s12c0q1` and so on for kind `mcp`. For kind
+   * `budget`, derived from the waiting step: `s13cost`, `s13steps`.
    */
   readonly id: string;
   readonly kind: QuestionKind;
@@ -23,19 +26,19 @@ export interface QuestionFacts {
   readonly options?: readonly string[];
   /** The answer if none comes within `expiresInMs`, or in an unattended session. */
   readonly default?: string;
-  /** Absent: the question waits as long as it takes. */
+  /** Absent: the question never expires. */
   readonly expiresInMs?: number;
-  /** Of kind `budget`: how much more may be given at most, in USD or steps. Absent means any amount. */
+  /** For kind `budget`: how much more may be granted at most, in USD or steps. Absent means any amount. */
   readonly most?: number;
 }
 
-/** Whether a word is the id of a question, of whatever kind, and not an answer to one. */
+/** Whether a word is the id of a question of any kind, and not an answer to one. */
 export const isQuestionId = (word: string): boolean => /^s\d+(c\d+(e|q\d+)?|(cost|steps)\d*)$/.test(word);
 
-/** How a question ended. `superseded` is what a reset does to it. */
+/** How a question ended. `superseded` is set by a reset. */
 export type Settlement =
   | { readonly how: "answered"; readonly text: string; readonly by?: string }
-  /** Of an approval or a plan: `always` means for the rest of the session. `text` is what the person adds. */
+  /** For an approval or a plan: `always` means for the rest of the session. `text` is the person's comment. */
   | { readonly how: "allowed"; readonly always?: true; readonly text?: string; readonly by?: string }
   | { readonly how: "denied"; readonly text?: string; readonly by?: string }
   | { readonly how: "declined"; readonly by?: string }
@@ -46,17 +49,17 @@ export type AskedPerson =
   | {
       readonly kind: "asked";
       readonly question: QuestionFacts;
-      /** No one is asked: the question ends with this at once. */
+      /** Nobody is asked: the question ends with this settlement at once. */
       readonly settled?: Settlement;
     }
-  /** There is nothing to ask: the call is allowed, or over. */
+  /** No question is needed: the call is allowed, or has ended. */
   | { readonly kind: "passed" };
 
 export type AskedBudget =
   | { readonly kind: "asked"; readonly question: QuestionFacts; readonly used: number; readonly of: number }
-  /** The limit was raised before, by an answer that another line of the session got. */
+  /** The limit was already raised, by an answer on another branch of the session. */
   | { readonly kind: "raised"; readonly of: number }
-  /** Nothing more may be given: there is nothing to ask. */
+  /** Nothing more may be granted, so there is nothing to ask. */
   | { readonly kind: "passed" };
 
 export interface SettleBudgetInput extends OpenBudget {
@@ -68,7 +71,7 @@ export interface SettleQuestionInput extends RunToolInput {
   readonly settlement: Settlement;
 }
 
-/** `allowed`: the call is run now. `noted`: of a server's question, whose end the call finds when it is run. */
+/** `allowed`: the call is run now. `noted`: for a server's question, whose outcome the call reads when it is run. */
 export type SettledQuestion =
   | { readonly kind: "allowed" }
   | { readonly kind: "noted"; readonly how: Settlement["how"] }
@@ -81,18 +84,18 @@ export interface NotifyInput {
   readonly question?: string;
 }
 
-/** An answer as sent. From the Web UI a bare string is accepted too, if one question is open. */
+/** An answer as sent. A bare string, as from the Web UI, is accepted too, if exactly one question is open. */
 export interface AnswerMessage {
-  /** Which question; may be left out if one is open. */
+  /** Which question; may be omitted if exactly one is open. */
   readonly question?: string;
   readonly text?: string;
-  /** One of the options, by its number from 1 or its words. */
+  /** One of the options, by its number from 1 or by its text. */
   readonly option?: number | string;
   readonly action?: "allow" | "allow-always" | "deny" | "decline";
   readonly by?: string;
 }
 
-/** Of an answer in a signal; longer words are said (`say`). Source: as messages, 16 KB. */
+/** Longest answer in a signal; longer text is sent as a message (`say`). Source: as messages, 16 KB. */
 export const MAX_ANSWER_CHARS = 16_000;
 
 type Open = Pick<QuestionFacts, "id" | "kind" | "options" | "most">;
@@ -101,7 +104,7 @@ export type ReadAnswer =
   | { readonly ok: true; readonly id: string; readonly settlement: Settlement }
   | { readonly ok: false; readonly reason: string };
 
-/** What an answer means for the questions that are open; or why it is not taken, in words for who sent it. */
+/** What an answer means for the open questions; or why it is not accepted, worded for its sender. */
 export function readAnswer(open: readonly Open[], message: unknown): ReadAnswer {
   const given = messageOf(message);
   if (given === undefined) return refused('send {"question": "s1c0", "text": "…"}, or a plain string');
@@ -146,7 +149,7 @@ function messageOf(message: unknown): AnswerMessage | undefined {
 }
 
 const textOf = (text: string) => cleanText(text).trim();
-/** Refusals quote it. */
+/** A question's name, as quoted in refusals. */
 const nameOf = (name: string) => cutChars(cleanText(name), 80);
 
 type Said = Exclude<Settlement, { readonly how: "defaulted" | "withdrawn" }>;
@@ -187,7 +190,7 @@ function leaveOf(
   if (action === "allow") return { how: "allowed", ...words };
   if (action === "allow-always" && kind !== "plan") return { how: "allowed", always: true, ...words };
   if (action === "deny") return { how: "denied", ...words };
-  // Of a plan, words are the changes that the person wants; of an approval they grant nothing.
+  // For a plan, text is the changes that the person wants; for an approval, text alone grants nothing.
   if (kind === "plan" && text !== undefined && action === undefined) return { how: "denied", ...words };
   return kind === "plan"
     ? "answer a plan with allow, deny, or the changes that you want"

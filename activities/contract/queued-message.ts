@@ -4,9 +4,9 @@ import type { Guidance } from "./guidance.ts";
 import type { FilePart, UserPart } from "./message.ts";
 
 const EXCERPT_CHARS = 200;
-/** Of a part: more than an excerpt takes, whatever its blanks. */
+/** Limit per part: more than an excerpt takes, whatever its whitespace. */
 const READ_CHARS = 2_000;
-/** What the run hands on: a secret that begins in the excerpt is whole in it, so that it is masked before the cut. */
+/** Length that the run passes on: a secret that starts in the excerpt is complete in it, so it is masked before the cut. */
 const RAW_CHARS = 500;
 
 export interface QueuedMessage {
@@ -14,7 +14,7 @@ export interface QueuedMessage {
   /** From 1. */
   readonly position: number;
   readonly excerpt: string;
-  /** Who said it, if the sender's client reported it. */
+  /** Who sent it, if the sender's client reported that. */
   readonly by?: string;
 }
 
@@ -22,9 +22,9 @@ export interface AnnounceQueuedInput {
   /** Steps finished. */
   readonly step: number;
   readonly messages: readonly (Omit<QueuedMessage, "excerpt"> & {
-    /** Its beginning as it came. */
+    /** The raw beginning of the message. */
     readonly text: string;
-    /** Stored apart: the excerpt begins with its words. */
+    /** Text stored separately: the excerpt starts with it. */
     readonly longText?: FilePart;
   })[];
 }
@@ -41,7 +41,7 @@ function wordsOf(parts: readonly UserPart[]): string {
   return words.join(" ");
 }
 
-/** @param position from 1: its place among those that wait */
+/** @param position from 1, among the waiting messages */
 export function queuedMessage(
   { id, by, parts }: Pick<Guidance, "id" | "parts" | "by">,
   position: number,
@@ -56,7 +56,7 @@ export function queuedMessage(
   };
 }
 
-/** Of other text files only the names are shown. */
+/** Text stored as a file of its own. Other text files show only their names. */
 function isStoredText(part: UserPart): part is FilePart {
   return part.type === "file" && part.mediaType === "text/plain" && part.data.length < 100;
 }

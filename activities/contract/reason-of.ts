@@ -1,14 +1,14 @@
-/** What went wrong, in the words of an error. Pure. */
+/** The reason for a failure, from its error. Pure. */
 import { cutChars } from "./cut-text.ts";
 
 const MAX_LINE_CHARS = 200;
 
-/** The error's message; of anything else that was thrown, its text. */
+/** The error's message; for any other thrown value, its text. */
 export function reasonOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** The innermost error's message, on one line: what encloses it, such as "fetch failed", does not say why. */
+/** The innermost error's message, on one line: outer ones, such as "fetch failed", do not give the reason. */
 export function innermostReason(error: unknown): string {
   let inner = error;
   while (inner instanceof Error && (inner.cause instanceof Error || inner instanceof AggregateError)) {

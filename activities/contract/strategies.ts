@@ -1,21 +1,21 @@
 /** The compaction strategies, as data. The engine that follows them is compaction/compact.ts. */
 
-/** What starts a compaction by itself: a share of the usable window (0–1), a request that does not fit, or nothing. */
+/** What triggers a compaction: a share of the usable window (0–1), a request that does not fit, or only a person. */
 export type StrategyTrigger = number | "overflow" | "manual";
 
-/** A strategy: when it compacts, what stays word for word besides the task, and who writes the summary. */
+/** A strategy: when it compacts, what stays verbatim besides the task, and who writes the summary. */
 export interface Strategy {
   readonly trigger: StrategyTrigger;
   readonly writer: "model" | "code";
   /** Share of the tokens in view that stays at the end, instead of the budget's number of messages. */
   readonly keepRatio?: number;
-  /** Newest turns of the user that stay: nothing before them, however few messages they are. */
+  /** Number of the user's newest turns that stay; nothing before them stays, however few messages they are. */
   readonly keepTurns?: number;
   /** Messages right after the task that stay. */
   readonly headMessages?: number;
 }
 
-/** Upper limit of `headMessages`: the view searches that many rows at the beginning for kept answers and results. */
+/** Upper limit of `headMessages`: the view searches this many rows at the start for kept answers and results. */
 export const MAX_HEAD_MESSAGES = 50;
 
 export const strategyNames = [

@@ -1,17 +1,17 @@
-/** Whether an agent goes in circles, by the hashes of its calls with their results. Pure: the workflow imports it. */
+/** Detects an agent that repeats itself, by the hashes of its calls and results. Pure: the workflow imports it. */
 
 /** Source: OpenHands, four equal pairs of call and result. */
 const REPEATS = 4;
 
-/** Given to the model once. */
+/** The warning, which the model gets once. */
 export const LOOP_WARNING_TEXT =
   "The last calls were the same and gave the same results. Repeating them will not change that. Look at what they say, try another way, or, if you cannot go on, say what is in the way.";
 
 /**
  * @param hashes of call and result together, oldest first, since the last user message or warning
- * @param warned whether the model was warned already
- * @returns `warn` the first time the same call gave the same result four times or two took turns (A/B/A/B), `stop`
- *   after that; undefined while the agent makes progress
+ * @param warned whether the model was already warned
+ * @returns `warn` the first time the same call gave the same result four times or two alternated (A/B/A/B), `stop`
+ * after that; undefined while the agent makes progress
  */
 export function stuckVerdict(hashes: readonly string[], warned: boolean): "warn" | "stop" | undefined {
   if (hashes.length < REPEATS) return undefined;

@@ -1,10 +1,10 @@
 /**
- * A tokenizer's outline: walks a text as o200k's splitter does (words with the sign before them, digits by three,
- * runs of signs, runs of blanks) and prices each piece by its kind and length. No token tables, no allocation.
- * Pure: no clock, no I/O, no globals.
+ * An approximate tokenizer: splits a text as o200k's splitter does (words with the sign before them, groups of three
+ * digits, runs of signs, runs of blanks) and estimates each piece by its kind and length. No token tables, no
+ * allocation. Pure: no clock, no I/O, no globals.
  *
- * Source of the prices: mean tokens per piece of o200k_base over prose, source code, JSON, tool output and six
- * languages. The unit test holds the whole to requirement 9's bounds.
+ * Source of the estimates: mean tokens per piece of o200k_base over prose, source code, JSON, tool output and six
+ * languages. The unit test checks the total against requirement 9's bounds.
  */
 
 const LETTER = 1;
@@ -23,7 +23,7 @@ const ASCII = Uint8Array.from({ length: 128 }, (_, code) => {
   return SIGN;
 });
 
-/** Tokens of a word by its length: after a space, after another sign, glued to what is before it. */
+/** Tokens of a word by its length: after a space, after another sign, or attached to the text before it. */
 const AFTER_SPACE = [0, 1, 1, 1, 1, 1.03, 1.01, 1.03, 1.05, 1.1, 1.2, 1.2, 1.25, 1.3, 1.35, 1.5];
 const AFTER_SIGN = [0, 1, 1.3, 1.12, 1.25, 1.15, 1.2, 1.22, 1.5, 1.75, 1.9, 2, 2.3, 2.4, 2.6, 2.8];
 const GLUED = [0, 1, 1.12, 1.3, 1.16, 1.24, 1.14, 1.25, 1.29, 1.6, 1.7, 1.6, 1.6, 2, 2.6, 3];
@@ -35,7 +35,7 @@ export function sketchTokens(text: string): number {
   const length = text.length;
   let tokens = 0;
   let at = 0;
-  // Kind of the single piece before a word, which the word takes along: nothing, a space or one sign.
+  // Kind of the single character that the next word takes along: none, a space or one sign.
   let lead = GLUED;
   while (at < length) {
     const code = text.charCodeAt(at);
@@ -59,7 +59,7 @@ export function sketchTokens(text: string): number {
     } else if (kind === SPACE) {
       at = runEnd(text, at, SPACE);
       const next = at < length ? ASCII[text.charCodeAt(at)] : NEWLINE;
-      // Blanks before a line's end belong to it; else the last one belongs to what follows.
+      // Blanks before a line end belong to it; otherwise the last blank belongs to the next piece.
       if (next === NEWLINE) continue;
       if (at - start > 1) tokens += 1 + (at - start) / 120;
       lead = AFTER_SPACE;
@@ -85,14 +85,14 @@ export function sketchTokens(text: string): number {
   return tokens;
 }
 
-/** Where the characters of a kind end that begin at `start`. Reading past the text's end would halve the speed of it all. */
+/** Where the run of characters of one kind that starts at `start` ends. Reading past the text's end would halve the speed. */
 function runEnd(text: string, start: number, kind: number): number {
   let at = start;
   while (at < text.length && ASCII[text.charCodeAt(at)] === kind) at++;
   return at;
 }
 
-/** A word: capitals and then small letters, or capitals alone; `fooBar` is two. */
+/** End of a word: capitals and then small letters, or capitals alone; `fooBar` is two words. */
 function wordEnd(text: string, start: number, kind: number): number {
   return runEnd(text, kind === UPPER ? runEnd(text, start, UPPER) : start, LETTER);
 }
@@ -103,7 +103,7 @@ function wordTokens(text: string, start: number, end: number, lead: readonly num
     return (CAPITALS[length] ?? length * 0.4) + (lead === AFTER_SIGN ? 0.3 : 0);
   }
   const price = lead[length] ?? length * 0.33;
-  // Random letters (hashes, base64) are cut into pairs.
+  // Random letters (hashes, base64) are tokenized in pairs.
   return length >= 6 && !isPronounceable(text, start, end) ? Math.max(price, length * 0.5) : price;
 }
 
@@ -117,7 +117,7 @@ function isPronounceable(text: string, start: number, end: number): boolean {
 }
 
 function signTokens(length: number, changes: number): number {
-  // `=====` is one token up to some 60 signs; `});` is priced by its length.
+  // `=====` is one token up to some 60 signs; `});` is estimated by its length.
   if (changes === 1) return 1 + length / 80;
   return SIGNS[changes] ?? changes * 0.4;
 }

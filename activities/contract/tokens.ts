@@ -1,16 +1,17 @@
 /**
- * Tokens: one sketch of a tokenizer and one formula, behind the trigger, the display and the log (requirement 4.5).
+ * Token estimates: one approximate tokenizer and one formula for the trigger, the display and the log (requirement
+ * 4.5).
  * Pure, and free of Node's and the browser's globals: the workflow may import it.
  */
 import type { Message, ToolResultPart } from "./message.ts";
 import { mediaTokens, type Viewer } from "./media-tokens.ts";
 import { sketchTokens } from "./token-sketch.ts";
 
-/** What a message's frame costs: role, separators. Source: OpenAI's cookbook, 3–4 a message. */
+/** Overhead of a message: role, separators. Source: OpenAI's cookbook, 3–4 a message. */
 const MESSAGE_TOKENS = 4;
-/** A call's or result's frame: type, id, name of the fields. */
+/** Overhead of a call or result: type, id, field names. */
 const CALL_TOKENS = 8;
-/** A tool's frame in the request. */
+/** Overhead of a tool in the request. */
 const TOOL_TOKENS = 8;
 
 /** Tokens of a text: −3…+3 % on prose, code and Chinese, −15 % on tool output (measured against o200k). */
@@ -19,7 +20,7 @@ export function estimateText(text: string): number {
 }
 
 /**
- * Tokens of one message as the model gets it, its frame included. Reasoning counts by its text.
+ * Tokens of one message as the model gets it, overhead included. Reasoning counts by its text.
  * @param viewer the model that gets it: pictures and PDFs count by its provider's rule
  */
 export function estimateMessage(message: Message, viewer?: Viewer): number {
@@ -70,29 +71,29 @@ export function estimateTools(
   );
 }
 
-/** What the next request's size is worked out from. */
+/** The inputs to the size of the next request. */
 export interface NextInput {
-  /** The newest bill that still fits the view: none after a compaction, a prune or a change of model. */
+  /** The newest reported usage that still matches the view: none after a compaction, a prune or a change of model. */
   readonly bill?: { readonly input: number; readonly output: number } | undefined;
   /** Estimated tokens of the messages that came after the billed answer. */
   readonly newTokens: number;
   /** Estimated tokens of the whole request: system, tools, messages. */
   readonly pureTokens: number;
-  /** Actual / estimated of this model, as learnt; 1 if nothing is known. */
+  /** Calibration factor of this model, actual / estimated; 1 if unknown. */
   readonly ratio?: number | undefined;
-  /** Bills of more than four windows are sums over many calls, not one request. */
+  /** Usage of more than four windows is a sum over many calls, not one request. */
   readonly windowTokens?: number | undefined;
 }
 
 export interface NextInputEstimate {
   readonly tokens: number;
-  /** True if it is not based on a bill: shown as `(estimated)`. */
+  /** True if it is not based on reported usage: shown as `(estimated)`. */
   readonly estimated: boolean;
 }
 
 /**
- * Size of the next request, in tokens: last input + last output + estimate of what came after; without a usable
- * bill the pure estimate. The only such formula: trigger, display and log all ask here.
+ * Size of the next request, in tokens: last input + last output + estimate of later messages; without usable usage,
+ * the pure estimate. The only such formula: trigger, display and log all use it.
  * Source: requirement 4.5, requirement D3.
  */
 export function estimatedNextInput(next: NextInput): NextInputEstimate {
@@ -105,25 +106,26 @@ export function estimatedNextInput(next: NextInput): NextInputEstimate {
 }
 
 /**
- * A bill of more than so many times our count, or of less than that part of it, does not belong to this request: it is a sum over several,
- * another unit, another request. Source: ours, with room for what a true bill differs by: a tokenizer's ratio (up to 2), images
- * that are counted at one size, a prompt that a compatible server puts in front. Bills of ten times the request were seen; and
- * of less and less of it, always the same: Ollama and LM Studio cut a request to their own window without a word and bill what is
- * left, so that by their bills no compaction would ever be due. Output of one repeated character is billed at less than half of
- * our count as well, and truly.
+ * Reported usage of more than MAX_BILL_FACTOR times our count, or less than MIN_BILL_FACTOR times it, does not belong
+ * to this request: it is a sum over several, another unit, or another request. Source: ours, with room for legitimate
+ * differences: a tokenizer's ratio (up to 2), images that are counted at one size, a prompt that a compatible server
+ * prepends. Usage of ten times the request was seen. So was usage that stays the same while the request grows: Ollama
+ * and LM Studio silently cut a request to their own window and report only what is left, so by their figures no
+ * compaction would ever be due. Output of one repeated character is also reported at less than half of our count, and
+ * correctly so.
  */
 const MAX_BILL_FACTOR = 5;
 const MIN_BILL_FACTOR = 0.25;
 /** Below this a constant that a server adds weighs more than any factor. */
 const MIN_JUDGED_TOKENS = 2_000;
 
-/** True if a billed input cannot belong to a request with our count. Such a bill is not used. */
+/** True if a reported input cannot belong to a request of our count. Such usage is not used. */
 export function contradicts(billedTokens: number, countedTokens: number): boolean {
   if (countedTokens < MIN_JUDGED_TOKENS) return false;
   return billedTokens > countedTokens * MAX_BILL_FACTOR || billedTokens < countedTokens * MIN_BILL_FACTOR;
 }
 
-// Zero, NaN and sums over many calls are seen in the wild.
+// Zero, NaN and sums over many calls do occur.
 function isPlausible(bill: { input: number; output: number }, next: NextInput): boolean {
   const { input, output } = bill;
   if (!Number.isFinite(input) || !Number.isFinite(output) || input <= 0 || output < 0) return false;
@@ -131,27 +133,28 @@ function isPlausible(bill: { input: number; output: number }, next: NextInput): 
   return !contradicts(input, next.pureTokens - next.newTokens - output);
 }
 
-/** Actual / estimated input of a model over its calls. */
+/** A model's actual / estimated input over its calls. */
 export interface TokenRatio {
   readonly ratio: number;
   readonly samples: number;
 }
 
-/** Beyond these a sample says more about a mistake than about a tokenizer. */
+/** A sample outside these bounds reflects an error rather than a tokenizer. */
 const MIN_RATIO = 0.5;
 const MAX_RATIO = 2;
-/** A new sample never counts for less than this share, so that a changed tokenizer is learnt in some 20 calls. */
+/** The least weight of a new sample, so that a changed tokenizer is learnt in some 20 calls. */
 const MIN_WEIGHT = 0.1;
 
 /**
- * The ratio after one more call. `estimated` is the pure estimate **before** any ratio, `actual` the billed input.
- * Unusable figures, and bills of another request, leave it as it was; samples are clamped to 0.5–2 and averaged, later ones with weight 0.1.
+ * The ratio after one more call. `estimated` is the pure estimate **before** any ratio, `actual` the reported input.
+ * Unusable figures, and usage of another request, leave the ratio unchanged; samples are clamped to 0.5–2 and
+ * averaged, later ones with weight 0.1.
  */
 export function learnRatio(previous: TokenRatio | undefined, estimated: number, actual: number): TokenRatio {
   const before = { ratio: usableRatio(previous?.ratio), samples: previous?.samples ?? 0 };
   if (!Number.isFinite(estimated) || !Number.isFinite(actual) || estimated <= 0 || actual <= 0) return before;
   if (contradicts(actual, estimated)) return before;
-  // It may be true of this request, such as of repeated characters, and says nothing about others.
+  // The figure may be right for this request, such as one of repeated characters, but says nothing about others.
   if (estimated >= MIN_JUDGED_TOKENS && actual < estimated * MIN_RATIO) return before;
   const sample = clampRatio(actual / estimated);
   const weight = Math.max(MIN_WEIGHT, 1 / (before.samples + 1));
@@ -166,7 +169,7 @@ function usableRatio(ratio: number | undefined): number {
   return ratio !== undefined && Number.isFinite(ratio) && ratio > 0 ? clampRatio(ratio) : 1;
 }
 
-/** Share by which an estimate was above (+) or below (−) the bill; undefined without a bill. */
+/** Share by which an estimate was above (+) or below (−) the reported usage; undefined without one. */
 export function estimateError(estimated: number, actual: number | undefined): number | undefined {
   return actual === undefined || !(actual > 0) ? undefined : (estimated - actual) / actual;
 }

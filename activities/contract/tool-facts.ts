@@ -1,15 +1,18 @@
-/** What the workflow and `runTool` say to each other of one call. Types only. */
+/** What the workflow and `runTool` exchange about one call. Types only. */
 import type { ToolOutcome } from "./message.ts";
 
 export interface RunToolInput {
   readonly step: number;
-  /** Which of the step's calls, from 0. */
+  /** Index of the call within its step, from 0. */
   readonly index: number;
   /** As in `ModelStepInput`: the result must fit that model's window. */
   readonly fallback?: number;
-  /** Of a question: not the call itself, but the names that its command was refused, or what its server wants to know. */
+  /**
+   * For a question: it concerns not the call itself, but the domains that its command was refused, or its server's
+   * question.
+   */
   readonly about?: "egress" | "server";
-  /** Of what its server wants to know: which question. */
+  /** For a server's question: which one. */
   readonly question?: string;
 }
 
@@ -20,23 +23,23 @@ export interface ToolFacts {
   readonly ms: number;
   /** Eight hex characters over name, input and result, for stuck detection. */
   readonly hash: string;
-  /** USD of the session and its delegates by now, after a call of `delegate` if a limit was set. */
+  /** USD of the session and its delegates so far, after a call of `delegate` if a limit was set. */
   readonly costUsd?: number;
-  /** Nothing was done: a person has to allow it first. */
+  /** The call was not run: a person must allow it first. */
   readonly needsApproval?: true;
-  /** Its command asked for names that are not listed, and a person must be asked about them. */
+  /** The call's command requested domains that are not listed, and a person must be asked about them. */
   readonly asksForDomains?: true;
-  /** It has no result yet: its MCP server wants to know something of a person first. */
+  /** The call has no result yet: its MCP server must first ask a person something. */
   readonly serverAsks?: ServerAsksFacts;
 }
 
-/** What is asked stands in rows; `about` is for people, at most 60 characters. */
+/** The questions are in rows; `about` is for people, at most 60 characters. */
 export interface ServerAsksFacts {
   readonly server: string;
   readonly questions: readonly {
     readonly id: string;
     readonly about: string;
-    /** Declining it leaves it out; declining another one declines all. */
+    /** Declining this question leaves it out; declining a required one declines all. */
     readonly isOptional?: true;
   }[];
 }

@@ -1,13 +1,13 @@
-/** What tools, the model and the store agree on. */
+/** Types that tools, the model and the store share. */
 import type { FilePart } from "./message.ts";
 
-/** Limits of one tool; `longhaul.yaml`'s `tools.<name>` overrides those that it heeds. */
+/** Limits of one tool; `tools.<name>` in `longhaul.yaml` overrides those that the tool uses. */
 export interface ToolLimits {
-  /** Longest a program may run that the call starts in the sandbox, if the input does not say otherwise. */
+  /** Longest that a program started by the call may run in the sandbox, unless the input sets another time. */
   readonly timeoutMs: number;
-  /** Most that the input may ask for. */
+  /** Longest time that the input may ask for. */
   readonly maxTimeoutMs: number;
-  /** Characters of the result that the model sees. */
+  /** Most characters of the result that the model sees. */
   readonly maxChars: number;
   readonly maxLines: number;
   readonly maxLineChars: number;
@@ -15,13 +15,16 @@ export interface ToolLimits {
 }
 
 export interface SessionMemory {
-  /** Characters of a whole output and where the next page begins; undefined if there is no such handle. */
+  /**
+   * A page of a stored output, its total characters and where the next page starts; undefined if the handle does not
+   * exist.
+   */
   readOutput(
     handle: string,
     offset: number,
     limit: number,
   ): Promise<{ readonly text: string; readonly end: number; readonly total: number } | undefined>;
-  /** Rows of the transcript, compacted ones too, and whole outputs that hold every word; newest first. */
+  /** Transcript rows, compacted ones included, and whole outputs that contain every word; newest first. */
   search(words: readonly string[], limit: number): Promise<HistorySearch>;
   /** Stores bytes by their SHA-256; the same bytes are stored once. */
   saveBlob(bytes: Uint8Array, mediaType: string): Promise<FilePart>;
@@ -33,10 +36,10 @@ export interface HistorySearch {
     readonly step: number;
     readonly role: string;
     readonly excerpt: string;
-    /** Where the words stand in a whole output; absent if they stand in the message itself. */
+    /** Where the words are in a whole output; absent if they are in the message itself. */
     readonly output?: { readonly handle: string; readonly offset: number };
   }[];
-  /** The oldest whole outputs, if there is more of them than one search goes through. */
+  /** Number of the oldest whole outputs that were skipped because one search does not cover them all. */
   readonly skippedOutputs: number;
 }
 
@@ -46,6 +49,6 @@ export interface ToolSpec {
   readonly description: string;
   /** JSON schema of the input. */
   readonly inputSchema: Record<string, unknown>;
-  /** Of an MCP server or the operator: if the provider refuses it, it is asked without. */
+  /** The tool comes from an MCP server or the operator: if the provider refuses it, the request is repeated without it. */
   readonly isForeign?: true;
 }

@@ -1,11 +1,11 @@
 import { createHash } from "node:crypto";
 import { cutChars } from "../contract/cut-text.ts";
 
-/** Source: providers take 64, of tools' names and Anthropic also of their arguments'. */
+/** Source: providers accept 64 characters in tool names; Anthropic has the same limit for argument names. */
 const MAX_CHARS = 64;
 const HASH_CHARS = 8;
 
-/** A name that every provider takes: with a hash if it does not fit, so that no two become one. Pure. */
+/** A name that every provider accepts; a name that had to be changed gets a hash, so that no two become equal. Pure. */
 export function acceptedName(name: string, unsafe: RegExp): string {
   const safe = name.replaceAll(unsafe, "_");
   if (safe === name && name !== "" && name.length <= MAX_CHARS) return name;

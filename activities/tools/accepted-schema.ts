@@ -1,7 +1,7 @@
 /**
- * A foreign tool's JSON schema as every provider takes it: one that they refuse makes them refuse the whole request. What is
- * changed only says less; the tool's owner checks the arguments. Source: OpenAI's, Anthropic's and Google's errors in reports on
- * MCP tools. Pure.
+ * Converts a foreign tool's JSON schema into one that every provider accepts: a single unsupported schema makes them
+ * refuse the whole request. The result only constrains less; the tool's owner checks the arguments. Source: OpenAI's,
+ * Anthropic's and Google's errors in reports on MCP tools. Pure.
  */
 import { isJsonObject, type JsonObject } from "../contract/json-object.ts";
 import { referenced } from "../contract/json-pointer.ts";
@@ -10,11 +10,11 @@ import { cleanSchema, different } from "./clean-schema.ts";
 
 export interface AcceptedSchema {
   readonly inputSchema: Record<string, unknown>;
-  /** The arguments as the tool's owner calls them. */
+  /** Maps the arguments back to the names that the tool's owner uses. */
   readonly original: (given: Record<string, unknown>) => Record<string, unknown>;
 }
 
-/** Schemas that become one at the top. Source: ours. */
+/** Most schemas that are merged into one at the top level. Source: ours. */
 const MAX_PARTS = 200;
 
 export function acceptedSchema(given: JsonObject): AcceptedSchema {
@@ -24,7 +24,7 @@ export function acceptedSchema(given: JsonObject): AcceptedSchema {
   const owners = new Map(Object.keys(named).map((name) => [keyOf(name), name]));
   const original = (args: Record<string, unknown>) =>
     Object.fromEntries(Object.entries(args).map(([name, value]) => [owners.get(name) ?? name, value]));
-  // Again: what a reference named may be gone.
+  // Clean again: the target of a reference may be gone.
   const inputSchema = cleanSchema({
     ...one,
     type: "object",
@@ -41,12 +41,12 @@ const asMap = (value: unknown): JsonObject => (isJsonObject(value) ? value : {})
 
 interface Place {
   readonly root: JsonObject;
-  /** Those that it stands in, through references also itself. */
+  /** The schemas that enclose this one; through references possibly also the schema itself. */
   readonly within: ReadonlySet<JsonObject>;
   readonly left: { parts: number };
 }
 
-/** The arguments of all alternatives, since none may stand at the top; what only some of them want is optional. */
+/** The arguments of all alternatives, since the top level may not have any; what only some of them require is optional. */
 function merged(schema: JsonObject, place: Place): JsonObject {
   const { root, within, left } = place;
   const { $ref, allOf, anyOf, oneOf, enum: _values, const: _value, not: _not, ...rest } = schema;

@@ -13,7 +13,7 @@ const input = z.strictObject({
     .describe("The patch, from the line `*** Begin Patch` to the line `*** End Patch`."),
 });
 
-/** How often a patch is planned again because a file changed between reading and writing. */
+/** How many times a patch is planned because a file changed between reading and writing. */
 const MAX_ROUNDS = 5;
 
 export const applyPatch = typedTool({
@@ -60,7 +60,7 @@ async function run(given: z.infer<typeof input>, context: ToolContext): Promise<
   return failure(`The patch was not applied, all files are as they were. ${trouble}`);
 }
 
-/** @throws ToolFailure of the body, with words in front */
+/** @throws ToolFailure of the body, with the prefix added */
 async function withPrefix<T>(prefix: string, body: () => T | Promise<T>): Promise<T> {
   try {
     return await body();
@@ -73,7 +73,7 @@ type WriteOutcome =
   | { readonly ok: true }
   | { readonly ok: false; readonly changed: boolean; readonly restored: boolean; readonly message: string };
 
-/** Writes all files, new contents first, what cannot be put back last; takes back what it wrote when one fails. */
+/** Writes all files, new contents first and irreversible changes last; undoes its writes if one fails. */
 async function writeAll(files: SandboxFiles, planned: readonly PlannedFile[]): Promise<WriteOutcome> {
   const todo = planned.toSorted((left, right) => turnOf(left) - turnOf(right));
   const done: PlannedFile[] = [];
@@ -120,7 +120,7 @@ function modeOf({ mode }: FileState): { readonly mode?: number } {
   return mode === undefined ? {} : { mode };
 }
 
-/** The effect of an earlier attempt: nothing, everything (the files show both), or an unknown part. */
+/** How far an earlier attempt got: nothing, everything (the files show both), or an unknown part. */
 async function earlierAttempt(
   files: SandboxFiles,
   operations: readonly PatchOperation[],

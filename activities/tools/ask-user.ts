@@ -2,7 +2,7 @@ import { z } from "zod";
 import { ToolFailure } from "./failure.ts";
 import { typedTool } from "./tool.ts";
 
-/** A person may be away for long; after this the default is as good as none. Source: ours. */
+/** A person may be away for long; after this time the default is used. Source: ours. */
 const MAX_TIMEOUT_SECONDS = 30 * 86_400;
 
 const words = (max: number) => z.string().trim().min(1).max(max);
@@ -51,7 +51,7 @@ const labelOf = (one: z.infer<typeof option>) => (typeof one === "string" ? one 
 export const optionsOf = (given: AskUserInput): { label: string; description?: string | undefined }[] =>
   (given.options ?? []).map((one) => (typeof one === "string" ? { label: one } : one));
 
-/** Performed by a person: `askPerson` and `settleQuestion` do what `run` does for other tools. */
+/** Performed by a person: `askPerson` and `settleQuestion` take the place of `run`. */
 export const askUser = typedTool<AskUserInput>({
   name: "ask_user",
   description:

@@ -16,9 +16,9 @@ const input = z.strictObject({
     .describe("Byte to read from, as the last answer named it. Without it: the newest output."),
 });
 
-/** Room for the lines about the command itself. */
+/** Characters reserved for the lines about the command itself. */
 const NOTE_CHARS = 400;
-/** Bytes before and after a page in which a secret may begin or end: more than a private key in base64 takes. */
+/** Bytes read before and after a page because a secret may start or end there: more than a private key in base64 takes. */
 const AROUND_BYTES = 8_192;
 
 export const bashOutput = typedTool({
@@ -57,7 +57,7 @@ async function run(given: z.infer<typeof input>, context: ToolContext): Promise<
   };
 }
 
-/** A page's text and where the next one begins. A secret that reaches over its edges is masked in both pages. */
+/** A page's text and where the next page starts. A secret that crosses a page's edge is masked in both pages. */
 async function readPage(
   sandbox: Sandbox,
   id: string,
@@ -78,7 +78,7 @@ async function readPage(
   };
 }
 
-/** Text of the bytes without a character that begins or ends outside of them, and the place of that text. */
+/** Text of the bytes without characters that are cut off at either end, and that text's position. */
 function wholeCharacters(bytes: Uint8Array): { text: string; start: number; end: number } {
   let start = 0;
   while (start < 3 && ((bytes[start] ?? 0) & 0b1100_0000) === 0b1000_0000) start += 1;

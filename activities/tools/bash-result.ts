@@ -1,4 +1,4 @@
-/** A command's end in words. Pure. */
+/** Describes how a command ended. Pure. */
 import type { CommandState } from "../sandbox/sandbox.ts";
 import type { CommandOutput } from "../sandbox/command-output.ts";
 import { diskNote } from "./disk-note.ts";
@@ -6,18 +6,18 @@ import { failure } from "./failure.ts";
 import type { ToolResult } from "./tool.ts";
 import type { ToolLimits } from "../contract/tools.ts";
 
-/** From here on the duration is worth a line. */
+/** Commands that take at least this long get a line about their duration. */
 const LONG_MS = 10_000;
 
 interface EndFacts {
   readonly timeoutMs: number;
   readonly interrupted: boolean;
   readonly limits: ToolLimits;
-  /** What the network refused while it ran, as a line. */
+  /** What the firewall refused while the command ran, as a line. */
   readonly network?: string | undefined;
 }
 
-/** What the model reads of a command that ended: its output, and how it ended if that is worth a line. */
+/** The model's view of a command that ended: its output, and how it ended if that is worth a line. */
 export function bashResult(state: CommandState, output: CommandOutput, facts: EndFacts): ToolResult {
   const whole = output.whole === undefined ? {} : { whole: output.whole };
   const text = (...notes: readonly string[]): string => {

@@ -26,9 +26,9 @@ const input = z.strictObject({
   cwd: z.string().optional().describe("Folder to run in, relative to /workspace. Default /workspace."),
 });
 
-/** TERM, then KILL: the requirements' 0.5 s from a cancel to the process's end leaves this much. */
+/** Time between TERM and KILL: the requirements' 0.5 s from a cancel to the process's end leaves this much. */
 const GRACE_MS = 200;
-/** The sandbox ends a command at its time; this much later we do it ourselves. */
+/** The sandbox ends a command at its timeout; if it has not done so this much later, we do. */
 const BOX_MARGIN_MS = 5_000;
 export const bash = typedTool({
   name: "bash",
@@ -55,8 +55,9 @@ async function runBash(given: z.infer<typeof input>, context: ToolContext): Prom
   const sandbox = await context.sandbox();
   const timeoutMs = timeoutOf(given, context.limits);
   const before = context.resumed ? await sandbox.state(id) : undefined;
-  // The sandbox it was claimed for has no record of it: it was never begun. Should an attempt that was thought dead still
-  // begin it, the sandbox finds the one under this id and starts no other.
+  // The sandbox for which the call was claimed has no record of the command, so it was never started. If an earlier
+  // attempt that was thought dead still starts it, the sandbox finds the command under this id and starts no second
+  // one.
   const neverBegun = before === undefined && context.claimedIn === sandbox.identity.container;
   if (context.resumed && !neverBegun && (before === undefined || before.kind === "lost")) {
     return unknownEnd(given, sandbox, before);
@@ -82,10 +83,10 @@ async function runBash(given: z.infer<typeof input>, context: ToolContext): Prom
   });
 }
 
-/** Bytes that are searched for the last line. Source: a line of a test runner or a build has at most some hundred. */
+/** Bytes searched for the last line. Source: a line of a test runner or a build has at most some hundred. */
 const LAST_LINE_BYTES = 2_048;
 
-/** The last line of a command's output so far. A failure to report it is ignored. */
+/** Reports the last line of a command's output so far. A failure to report it is ignored. */
 async function tellProgress(
   sandbox: Sandbox,
   id: string,
@@ -100,12 +101,12 @@ async function tellProgress(
 interface Execution {
   readonly sandbox: Sandbox;
   readonly command: SandboxCommand;
-  /** The state that an earlier attempt left it in. */
+  /** The state in which an earlier attempt left the command. */
   readonly before: CommandState | undefined;
   readonly timeoutMs: number;
 }
 
-/** @returns undefined if the abort came before the command began */
+/** @returns undefined if the abort came before the command started */
 async function endOf(
   { sandbox, command, before, timeoutMs }: Execution,
   context: ToolContext,

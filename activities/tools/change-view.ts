@@ -9,7 +9,7 @@ const MAX_LINE_CHARS = 200;
 export function changeView(before: string, after: string): string {
   const patch = structuredPatch("a", "b", before, after, undefined, undefined, {
     context: CONTEXT_LINES,
-    // A file rewritten from end to end has no diff worth the time.
+    // A diff of a completely rewritten file is not worth the time.
     maxEditLength: 2_000,
     timeout: 1_000,
   });

@@ -1,9 +1,9 @@
-/** A foreign JSON schema without what is none of draft 2020-12, which providers check it against. Pure. */
+/** Removes from a foreign JSON schema what draft 2020-12, against which providers check it, does not allow. Pure. */
 
 import { isJsonObject, type JsonObject } from "../contract/json-object.ts";
 import { referenced } from "../contract/json-pointer.ts";
 
-/** Of schemas in each other; what lies deeper is any value. Source: ours; providers take five to ten. */
+/** Most nested schemas; deeper ones accept any value. Source: ours; providers accept five to ten. */
 const MAX_LEVELS = 32;
 
 const TYPES = new Set<unknown>(["array", "boolean", "integer", "null", "number", "object", "string"]);
@@ -23,7 +23,8 @@ const SINGLE = new Set([
 ]);
 const isText = (value: unknown) => typeof value === "string";
 const isFlag = (value: unknown) => typeof value === "boolean";
-// Older drafts have flags in the place of two of them: whether the other bound counts itself.
+// In older drafts, `exclusiveMinimum` and `exclusiveMaximum` are flags that say whether the other bound itself is
+// allowed.
 const isNumber = (value: unknown) => typeof value === "number";
 const isCount = (value: unknown) => Number.isInteger(value) && Number(value) >= 0;
 const isFilled = (value: unknown) => Array.isArray(value) && value.length > 0;
@@ -41,7 +42,7 @@ const VALUES = new Map([
   ["enum", isFilled],
   ["examples", Array.isArray],
 ]);
-/** Of documents that refer to each other; a tool's schema stands alone. */
+/** Keywords for documents that refer to each other; a tool's schema stands alone. */
 const OF_DOCUMENTS = new Set([
   "$anchor",
   "$dynamicAnchor",
@@ -52,10 +53,10 @@ const OF_DOCUMENTS = new Set([
   "$schema",
   "$vocabulary",
 ]);
-/** With them, what a schema requires may be described elsewhere. */
+/** If one of these is present, properties that the schema requires may be described elsewhere. */
 const COMBINING = ["$ref", "allOf", "anyOf", "oneOf"];
 
-/** Without what is no JSON schema, and with what an array lacks. */
+/** Removes what is not valid JSON schema, and adds what an array schema lacks. */
 export const cleanSchema = (schema: JsonObject): JsonObject => clean(schema, MAX_LEVELS, schema);
 
 function clean(schema: JsonObject, levels: number, root: JsonObject): JsonObject {
@@ -83,7 +84,7 @@ interface Cleaning {
   readonly root: JsonObject;
 }
 
-/** @returns undefined if a provider would refuse it */
+/** @returns undefined if a provider would refuse the keyword */
 function keywordOf(keyword: string, value: unknown, { cleaned, root }: Cleaning): unknown {
   const schemas = (list: readonly unknown[]) => list.filter(isSchema).map(cleaned);
   if (OF_DOCUMENTS.has(keyword)) return undefined;
@@ -92,7 +93,7 @@ function keywordOf(keyword: string, value: unknown, { cleaned, root }: Cleaning)
     return known && Object.fromEntries(known.map(([name, one]) => [name, cleaned(one)]));
   }
   if (LISTS.has(keyword)) return Array.isArray(value) && value.some(isSchema) ? schemas(value) : undefined;
-  // A list of them is of older drafts: one for each place.
+  // A list of schemas comes from older drafts: one schema per position.
   if (keyword === "items" && Array.isArray(value))
     return value.some(isSchema) ? { anyOf: schemas(value) } : {};
   if (SINGLE.has(keyword)) return isSchema(value) ? cleaned(value) : undefined;

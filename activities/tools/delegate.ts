@@ -3,7 +3,7 @@ import { failure } from "./failure.ts";
 import { typedTool } from "./tool.ts";
 
 export const DELEGATE = "delegate";
-/** Of a task; a longer one belongs in a file of the workspace. Source: ours, some 5,000 tokens. */
+/** Longest task; longer ones belong in a file of the workspace. Source: ours, some 5,000 tokens. */
 const MAX_TASK_CHARS = 20_000;
 
 export const delegateInput = z.strictObject({
@@ -24,7 +24,7 @@ export const delegateInput = z.strictObject({
 });
 export type DelegateInput = z.infer<typeof delegateInput>;
 
-/** Performed by the workflow, as a session of its own; only an invalid input reaches the worker's tools. */
+/** Performed by the workflow, as a separate session; only an invalid input reaches the worker's tools. */
 export const delegate = typedTool({
   name: DELEGATE,
   description:

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { oneLine } from "./paths.ts";
 import type { Tool } from "./tool.ts";
 
-/** What is wrong with a tool call's input, what was expected, and what a right one looks like. */
+/** What is wrong with a tool call's input, what was expected, and an example of a valid input. */
 export function describeInput(tool: Tool, input: unknown, error: z.ZodError): string {
   const shape = `A correct call of ${tool.name} has the shape ${exampleOf(tool)}.`;
   if (typeof input === "string") {

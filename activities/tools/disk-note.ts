@@ -1,11 +1,11 @@
-/** What the model reads if the disk's bound was reached. Pure. */
+/** The note to the model when the disk limit was reached. Pure. */
 import type { CommandState, DiskFacts } from "../sandbox/sandbox.ts";
 import { showSize } from "./paths.ts";
 
-/** Exit code of a shell whose program the kernel ended for a file beyond its largest size: 128 + SIGXFSZ. */
+/** Exit code of a shell whose program the kernel killed for exceeding the largest file size: 128 + SIGXFSZ. */
 const FILE_TOO_LARGE = 153;
 
-/** A line about the disk, if it has to do with how the command went; otherwise undefined. */
+/** A line about the disk, if the disk affected how the command went; otherwise undefined. */
 export function diskNote(state: CommandState): string | undefined {
   if (state.disk !== undefined) {
     return state.kind === "killed" && state.by === "disk"

@@ -18,7 +18,7 @@ const input = z.strictObject({
   replace_all: z.boolean().optional().describe("Replace every occurrence. Default false."),
 });
 
-/** Each round of parallel edits on one file lets one through, so this many can meet. */
+/** Each round of parallel edits to one file lets one succeed, so this many may run at once. */
 const MAX_ROUNDS = 20;
 
 export const editFile = typedTool({
@@ -79,21 +79,22 @@ async function tryEdit(
   if (outcome.kind !== "edited") return failure(mismatch(name, outcome, request.oldString));
   if (outcome.text === text) return failure(`The edit leaves ${name} as it is: nothing was written.`);
   const written = await files.write(path, encodeText({ text: outcome.text, bom }), { ifHash: hash });
-  // `not-found`: removed between reading and writing; the next round says so.
+  // `not-found`: removed between reading and writing; the next round reports that.
   if (!written.ok && (written.reason === "changed" || written.reason === "not-found")) return undefined;
   accepted(written);
   const places = outcome.count === 1 ? "" : ` in ${outcome.count} places`;
   return { text: `Edited ${name}${places}${bridged(outcome.how)}.\n${changeView(text, outcome.text)}` };
 }
 
-/** What an attempt before this one has done already: an edit is never made twice. */
+/** Whether an earlier attempt already applied the edit: an edit is never applied twice. */
 function earlierAttempt(name: string, text: string, request: EditRequest): ToolResult | undefined {
   const { oldString, newString } = request;
   if (newString === "" || !text.includes(newString)) return undefined;
   if (!text.includes(oldString)) {
     return { text: `Edited ${name} (an attempt before a restart had done it; checked).` };
   }
-  // The old text occurs only inside the new one: either it was edited already, or it was so before. That is unknown.
+  // The old text occurs only inside the new one: the edit was applied already, or the file was like this before. That
+  // is unknown.
   if (newString.includes(oldString) && !text.replaceAll(newString, "").includes(oldString)) {
     return {
       unknown: true,

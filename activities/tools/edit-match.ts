@@ -1,7 +1,7 @@
 /**
- * Where an edit applies. Pure. Exact first, then relaxations that cannot hit the wrong place: trailing blanks, line
- * ends, one and the same indentation shift over all lines. Never interior drift or anchors: that is how other agents
- * lost files (survey of coding agents opencode #24742).
+ * Finds where an edit applies. Pure. Exact matches first, then relaxations that cannot match the wrong place:
+ * trailing blanks, line ends, the same indentation shift on all lines. Never interior drift or anchors: other agents
+ * lost files that way (survey of coding agents opencode #24742).
  */
 
 export interface EditRequest {
@@ -23,7 +23,7 @@ interface Span {
   readonly replacement: string;
 }
 
-/** Applies one edit to a text; untouched text keeps its line ends, new text takes those of the file. */
+/** Applies one edit to a text; untouched text keeps its line ends, new text gets those of the file. */
 export function applyEdit(text: string, request: EditRequest): EditOutcome {
   const old = request.oldString.replaceAll("\r\n", "\n");
   const replacement = request.newString.replaceAll("\r\n", "\n");
@@ -53,7 +53,7 @@ function edited(text: string, spans: readonly Span[], how: MatchKind): EditOutco
   return { kind: "edited", text: result + text.slice(at), count: spans.length, how };
 }
 
-/** Where `old` occurs, for any line ends of the text. */
+/** Where `old` occurs, whatever line ends the text uses. */
 function exactSpans(text: string, old: string, replacement: string): Span[] {
   const literal = old.replaceAll(/[\\^$.*+?()[\]{}|]/g, "\\$&");
   const pattern = new RegExp(literal.replaceAll("\n", "\\r?\\n"), "g");
@@ -94,7 +94,7 @@ function sameButTrailing(wanted: readonly string[], found: readonly string[]): b
   return wanted.every((line, index) => line.trimEnd() === found[index]?.trimEnd());
 }
 
-/** The replacement moved by the shift between `wanted` and `found`; undefined if they differ otherwise. */
+/** The replacement shifted by the indentation difference between `wanted` and `found`; undefined if they differ otherwise. */
 function shiftIndent(
   wanted: readonly string[],
   found: readonly string[],
@@ -129,7 +129,7 @@ function dedent(lines: readonly string[], indent: string): string[] {
   return lines.map((line) => (line.trim() === "" ? "" : line.slice(indent.length)));
 }
 
-/** Lines of the text that read like the first telling line of what was looked for: hints for the error. */
+/** Numbers of lines that match the first significant line of the searched text: hints for the error. */
 function nearLines(text: string, old: string): number[] {
   const telling = old
     .split("\n")

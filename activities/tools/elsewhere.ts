@@ -1,13 +1,13 @@
-/** The tools of a session whose workspace is another folder than /workspace: the same, under its name. Pure. */
+/** Adapts the tools to a session whose workspace is a folder other than /workspace: they refer to that folder. Pure. */
 import path from "node:path/posix";
 import { inFolder } from "../config/container-settings.ts";
 import { toolSpec } from "./index.ts";
 import { WORKSPACE } from "./paths.ts";
 import type { Tool, ToolResult } from "./tool.ts";
 
-/** A tool that speaks of `folder`, and takes paths inside it. */
+/** The same tool with `folder` in its texts, accepting paths inside it. */
 export function toolIn(tool: Tool, folder: string): Tool {
-  // Words of an MCP server, or of the operator's own tools, are not about ours.
+  // Descriptions by an MCP server, or of the operator's own tools, do not refer to our workspace.
   if (tool.server !== undefined || tool.isOwn === true) return tool;
   const { description, inputSchema } = toolSpec(tool);
   return {
@@ -19,14 +19,14 @@ export function toolIn(tool: Tool, folder: string): Tool {
   };
 }
 
-/** Only errors are our own texts: output is unchanged. */
+/** Only errors are our own texts, so output stays unchanged. */
 const named = (result: ToolResult, folder: string): ToolResult =>
   result.isError === true && result.exitCode === undefined
     ? { ...result, text: inFolder(result.text, folder) }
     : result;
 
 const PATHS = ["path", "cwd"];
-/** Of this tool the pattern is one of paths. */
+/** The tool whose pattern consists of paths. */
 const GLOB = "glob_files";
 const PATCH_LINE = /^(\*\*\* (?:Add File|Update File|Delete File|Move to): )(\/.*)$/gm;
 
@@ -46,7 +46,7 @@ function fromFolder(tool: string, input: unknown, folder: string): unknown {
   );
 }
 
-/** As the tools know it; a place elsewhere is refused by its own name. */
+/** A path as the tools expect it; a place elsewhere is refused under the name given. */
 function inWorkspace(given: string, folder: string): string {
   if (!given.startsWith("/")) return given;
   const inside = path.relative(folder, given);

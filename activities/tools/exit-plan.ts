@@ -2,7 +2,7 @@ import { z } from "zod";
 import { ToolFailure } from "./failure.ts";
 import { typedTool } from "./tool.ts";
 
-/** Of a plan: people read it as a whole. Source: ours. */
+/** Longest plan: people read it as a whole. Source: ours. */
 const MAX_PLAN_CHARS = 20_000;
 
 const input = z.strictObject({

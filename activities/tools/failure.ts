@@ -1,15 +1,15 @@
-/** How a tool says what went wrong. */
+/** How a tool reports what went wrong. */
 import type { FileAnswer } from "../sandbox/sandbox.ts";
 import type { ToolResult } from "./tool.ts";
 
-/** A failure of the tool's own, thrown deep inside it; `invokeTool` turns it into a result for the model. */
+/** A tool's own failure, thrown deep inside it; `invokeTool` turns it into a result for the model. */
 export class ToolFailure extends Error {
   override readonly name = "ToolFailure";
 }
 
 /**
- * Abort reason that stops the waiting and leaves the command running: the worker shuts down or hands over, and the
- * next attempt takes the command up again. Any other reason ends the command.
+ * Abort reason that stops waiting but leaves the command running: the worker shuts down or hands over, and the next
+ * attempt resumes waiting. Any other reason ends the command.
  */
 export class LeaveRunning extends Error {
   override readonly name = "LeaveRunning";
@@ -23,9 +23,9 @@ export function failure(text: string): ToolResult {
 type Refusal = Extract<FileAnswer<unknown>, { readonly ok: false }>;
 
 /**
- * What the sandbox answered.
+ * Unwraps the sandbox's answer.
  * @param hints what to do next, by the reason of a refusal
- * @throws ToolFailure for a refusal, in the sandbox's own words and with the hint
+ * @throws ToolFailure for a refusal, with the sandbox's message and the hint
  */
 export function accepted<T>(
   answer: FileAnswer<T>,

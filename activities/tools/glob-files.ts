@@ -14,10 +14,10 @@ const input = z.strictObject({
   path: z.string().optional().describe("Folder to search, relative to /workspace. Default /workspace."),
 });
 
-/** Names gathered before the newest are taken: some 50,000 files. */
+/** Bytes of names collected before the newest are selected: some 50,000 files. */
 const MAX_BYTES = 4_000_000;
 
-// ripgrep knows .gitignore and sorts; if it is missing, find lists all and the pattern is applied here.
+// ripgrep respects .gitignore and sorts; without it, find lists everything and the pattern is applied here.
 const SCRIPT = `[ -d "$target" ] || exit 95
 cd -- "$target" || exit 96
 if command -v rg >/dev/null 2>&1; then
@@ -70,7 +70,7 @@ async function run(given: z.infer<typeof input>, context: ToolContext): Promise<
 /** @returns undefined if the pattern cannot be matched */
 function namesOf(out: string, pattern: string): string[] | undefined {
   const [source, ...rows] = out.split("\0");
-  // The last element is empty, or a name that was cut at the limit.
+  // The last element is empty, or a name cut off at the limit.
   rows.pop();
   if (source === "rg") return rows.map((row) => row.replace(/^\.\//, ""));
   const files = rows.map((row) => {
@@ -87,7 +87,7 @@ function matching<Row extends { readonly name: string }>(
   pattern: string,
 ): Row[] | undefined {
   try {
-    // One with many stars may take longer than the world lasts.
+    // A pattern with many stars may take practically forever.
     const matches = globToRegExp(pattern);
     return inTime(() => rows.filter(({ name }) => matches.test(name)));
   } catch {

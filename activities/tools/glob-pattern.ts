@@ -1,15 +1,15 @@
-/** A piece of a glob at the beginning of what is left of it. */
+/** A parsed piece at the start of the remaining glob. */
 interface Piece {
   readonly source: string;
-  /** Characters of the glob. */
+  /** Number of the glob's characters that it covers. */
   readonly length: number;
   /** 1 if a group opens here, -1 if one closes. */
   readonly nesting?: 1 | -1;
 }
 
 /**
- * A glob as ripgrep reads it, as a regular expression over relative paths. Pure. A pattern without a slash matches in
- * any folder; `*` and `?` stay within a name, `**` does not; `[…]` and `{a,b}` as in a shell.
+ * Converts a glob, as ripgrep reads it, into a regular expression over relative paths. Pure. A pattern without a
+ * slash matches in any folder; `*` and `?` stay within a name, `**` does not; `[…]` and `{a,b}` as in a shell.
  */
 export function globToRegExp(glob: string): RegExp {
   const anchored = glob.startsWith("/") ? glob.slice(1) : glob;
@@ -42,7 +42,7 @@ function set(rest: string): Piece | undefined {
   return { source: `[${negation === "" ? "" : "^"}${escaped}]`, length: whole.length };
 }
 
-/** `{a,b}`. @param depth of the groups that are open */
+/** `{a,b}`. @param depth number of open groups */
 function alternative(rest: string, depth: number): Piece | undefined {
   if (rest.startsWith("{") && rest.includes("}")) return { source: "(?:", length: 1, nesting: 1 };
   if (depth === 0) return undefined;

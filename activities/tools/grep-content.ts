@@ -18,12 +18,12 @@ const input = z.strictObject({
   include: z.string().optional().describe("Only files whose name matches this glob, such as *.ts."),
 });
 
-/** Output taken from the sandbox: 1,000 matches of 2,000 bytes and their names. */
+/** Most output read from the sandbox: 1,000 matches of 2,000 bytes and their names. */
 const MAX_BYTES = 4_000_000;
-/** Bytes of a line that leave the sandbox; the rest of a long one is of no use here. */
+/** Bytes of a line that leave the sandbox; the rest of a longer line is not needed. */
 const LINE_BYTES = 2_000;
 
-// One match more than wanted is taken, so that "there are more" is known. Exit codes are ripgrep's and grep's own.
+// One match more than requested is read, to detect that there are more. The exit codes are ripgrep's and grep's own.
 const SCRIPT = `set -o pipefail
 cd -- "$root" || exit 96
 rel=\${target#"$root"}
@@ -84,7 +84,7 @@ interface Match {
   readonly text: string;
 }
 
-/** `name NUL number : text`, one a line; a name may hold anything but NUL. */
+/** Parses `name NUL number : text`, one per line; a name may contain anything but NUL. */
 function parseMatches(out: string): Match[] {
   const matches: Match[] = [];
   for (const [, file = "", line = "", text = ""] of out.matchAll(/([^\0]+)\0(\d+):([^\n]*)(?:\n|$)/g)) {

@@ -1,19 +1,19 @@
-/** An image without what it carries besides its picture: comments, EXIF, XMP, profiles, trailing bytes. Pure. */
+/** Strips an image of everything besides its picture: comments, EXIF, XMP, profiles, trailing bytes. Pure. */
 
-/** Chunks of a PNG that its picture needs; all others hold text or data of programs. */
+/** PNG chunks needed for the picture; all others hold text or programs' data. */
 const PNG_CHUNKS = "IHDR PLTE IDAT IEND tRNS gAMA cHRM sRGB sBIT bKGD pHYs acTL fcTL fdAT".split(" ");
 const WEBP_CHUNKS = ["VP8 ", "VP8L", "VP8X", "ALPH", "ANIM", "ANMF"];
-/** In a WebP's first chunk: that a profile, EXIF and XMP follow. */
+/** Flags in a WebP's first chunk: a profile, EXIF and XMP follow. */
 const WEBP_METADATA = 0x20 | 0x08 | 0x04;
 
-/** @returns the picture alone; undefined if the bytes are not a well-formed image of that type */
+/** @returns the picture only; undefined if the bytes are not a well-formed image of that type */
 export function withoutMetadata(bytes: Uint8Array, mediaType: string): Uint8Array | undefined {
   const image = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   try {
     const parts = partsOf(image, mediaType);
     return parts && Buffer.concat(parts);
   } catch (error) {
-    // A length that leads beyond the end.
+    // A length field points beyond the end.
     if (error instanceof RangeError) return undefined;
     throw error;
   }
@@ -48,13 +48,13 @@ function jpegParts(image: Buffer): Buffer[] | undefined {
     else {
       const end = at + 2 + image.readUInt16BE(at + 2);
       if (end > image.length) return undefined;
-      // Of the application segments a decoder needs JFIF's and Adobe's; 0xfe is a comment.
+      // Of the application segments, a decoder needs only JFIF's and Adobe's; 0xfe is a comment.
       const isMetadata =
         (marker >= 0xe0 && marker <= 0xef && marker !== 0xe0 && marker !== 0xee) || marker === 0xfe;
       if (!isMetadata) parts.push(image.subarray(at, end));
       at = end;
       if (marker !== 0xda) continue;
-      // The coded picture, up to the next marker that is not a restart.
+      // The coded picture, up to the next marker that is not a restart marker.
       while (at + 1 < image.length && !(image[at] === 0xff && isMarker(image.readUInt8(at + 1)))) at += 1;
       parts.push(image.subarray(end, at));
       if (at + 1 >= image.length) return undefined;

@@ -1,4 +1,4 @@
-/** All tools, by name. Adding one: a file of its own, a line here, a row in the snapshot test. */
+/** All tools, by name. To add one: a file of its own, a line here, a row in the snapshot test. */
 import { z } from "zod";
 import type { ToolSpec } from "../contract/tools.ts";
 import { applyPatch } from "./apply-patch.ts";
@@ -47,15 +47,15 @@ export const toolRegistry: ToolRegistry = createToolRegistry([
   exitPlan,
 ]);
 
-/** Names of the requirements that stay usable. Source: requirement 5. */
+/** Names from the requirements that remain usable. Source: requirement 5. */
 const ALIASES: Readonly<Record<string, string>> = { execute_command: "bash" };
 
-/** The tool of that name or alias. */
+/** The tool with that name or alias. */
 export function findTool(registry: ToolRegistry, name: string): Tool | undefined {
   return registry.get(name) ?? registry.get(Object.hasOwn(ALIASES, name) ? (ALIASES[name] ?? "") : "");
 }
 
-/** The tools as the model sees them: each once, by its own name. */
+/** The tools as the model sees them: each once, under its own name. */
 export function toolSpecs(registry: ToolRegistry = toolRegistry): ToolSpec[] {
   return [...registry.values()].filter((tool) => tool.isHidden !== true).map(toolSpec);
 }

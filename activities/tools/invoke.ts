@@ -1,4 +1,4 @@
-/** One tool call from its name and raw input to a bounded result. Pure orchestration: no engine, no database. */
+/** Runs one tool call, from its name and raw input to a bounded result. Pure orchestration: no engine, no database. */
 import { MAX_RESULT_CHARS } from "../config/tool-limits.ts";
 import { cutChars } from "../contract/cut-text.ts";
 import { editDistance } from "../contract/nearest.ts";
@@ -23,19 +23,19 @@ export interface InvokedTool {
   readonly files: readonly FilePart[];
   readonly exitCode: number | undefined;
   readonly truncated: boolean;
-  /** It has no result yet. */
+  /** The call has no result yet: its server must first ask a person something. */
   readonly asks?: ServerAsks;
-  /** The whole output if `text` is not all of it. `chars` is exact, or the number of bytes if that is cheaper. */
+  /** The whole output if `text` is only a part of it. `chars` is exact, or the number of bytes if that is cheaper. */
   readonly whole?: NonNullable<ToolResult["whole"]>;
 }
 
 export interface InvokeOptions {
-  /** Cleans and masks before the cut, so that no half of a secret remains at its edge. */
+  /** Cleans and masks before the cut, so that no partial secret remains at its edge. */
   readonly clean?: (text: string) => string;
 }
 
 /**
- * Runs one tool call. Whatever the model got wrong, and what the tool could not do, comes back as a result.
+ * Runs one tool call. The model's mistakes and the tool's own failures are returned as results.
  * @throws what is not the tool's own: SandboxLost, the abort reason, a lost database.
  */
 export async function invokeTool(
@@ -76,7 +76,7 @@ async function run(registry: ToolRegistry, call: ToolCall, context: ToolContext)
   }
 }
 
-/** A failure in words, or a fault in the tool's code: retrying the activity would only repeat it. */
+/** Whether the error is a tool's failure or a bug in its code: retrying the activity would only repeat it. */
 const isToolsOwn = (error: unknown): error is Error =>
   [ToolFailure, TypeError, RangeError, SyntaxError, ReferenceError].some((kind) => error instanceof kind);
 
@@ -111,7 +111,7 @@ function unknownTool(registry: ToolRegistry, name: string): string {
   return `There is no tool "${oneLine(name, 80)}". Tools: ${names.join(", ")}.`;
 }
 
-/** At most 60 characters on one line that say what a call is about, also if its input is invalid. */
+/** At most 60 characters on one line that say what a call is about, even if its input is invalid. */
 export function aboutCall(registry: ToolRegistry, call: ToolCall): string {
   const tool = findTool(registry, call.name);
   const parsed = tool?.input.safeParse(call.input);

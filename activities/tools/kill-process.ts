@@ -7,7 +7,7 @@ const input = z.strictObject({
   id: z.string().describe("Id that bash gave for the background command."),
 });
 
-/** A server gets this long to close its files. */
+/** A server gets this much time to close its files. */
 const GRACE_MS = 2_000;
 
 export const killProcess = typedTool({
@@ -25,7 +25,7 @@ async function run(given: z.infer<typeof input>, context: ToolContext): Promise<
   const before = await sandbox.state(given.id);
   if (before === undefined) return failure(await noSuchCommand(sandbox, given.id));
   if (before.kind !== "running") {
-    // What it left behind in its group is ended nevertheless.
+    // The command has ended, but processes left in its group are killed.
     await sandbox.kill(given.id, GRACE_MS);
     return { text: `"${given.id}" had ended before: ${describeState(before)}.` };
   }

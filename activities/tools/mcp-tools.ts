@@ -1,4 +1,4 @@
-/** The tools of a session's MCP servers among the worker's own. Pure. */
+/** Adds the tools of a session's MCP servers to the worker's own. Pure. */
 import { z } from "zod";
 import type { RunConfig } from "../config/agent-config.ts";
 import { isListed, isRemote, type McpServer } from "../config/mcp-settings.ts";
@@ -12,16 +12,19 @@ import { OWN_TOOLS, ownTool } from "./own/own-tools.ts";
 import { searchTools } from "./search-tools.ts";
 import { typedTool, type Tool } from "./tool.ts";
 
-/** Share of the window above which the servers' descriptions are behind a search. Source: ours; people report servers that fill half of it. */
+/**
+ * Share of the window above which the servers' descriptions move behind a search. Source: ours; people report servers
+ * that fill half of it.
+ */
 const MAX_SHARE = 0.1;
-/** Of servers' tools beside ours and those that are found later. Source: ours; OpenAI and Groq take 128 in all. */
+/** Most servers' tools shown, besides ours and those found later. Source: ours; OpenAI and Groq accept 128 in all. */
 const MAX_SHOWN = 80;
 
 /** The name under which the model calls a server's tool: `server__tool`, with a hash if it does not fit. */
 export const mcpToolName = (server: string, tool: string): string =>
   acceptedName(`${server}__${tool}`, /[^A-Za-z0-9_-]/g);
 
-/** Registries by what they were made of: the same tools are the same object. */
+/** Registries by their inputs: the same tools yield the same object. */
 const made = new WeakMap<ToolRegistry, Map<string, ToolRegistry>>();
 const MAX_MADE = 200;
 
@@ -72,7 +75,7 @@ function build(
     ...own,
     ...shown,
     searchTools(hidden),
-    // After all others, in the order in which they were found: the cached prefix stays the same.
+    // After all others, in the order found, so that the cached prefix stays the same.
     ...[...found].flatMap((name) => hidden.filter((tool) => tool.name === name)),
     ...hidden.filter(({ name }) => !found.has(name)).map((tool) => ({ ...tool, isHidden: true })),
   ]);
@@ -83,7 +86,7 @@ interface ServerTools {
   readonly tools: readonly Tool[];
 }
 
-/** The servers whose tools are found by a search: those that say so, and of the others the largest until the rest fits. */
+/** The servers whose tools are found by search: those configured so, then the largest of the others until the rest fits. */
 function behindSearch<Server extends ServerTools>(
   servers: readonly Server[],
   maxTokens: number,
@@ -103,7 +106,7 @@ function behindSearch<Server extends ServerTools>(
   return searched;
 }
 
-/** The tools that a session is offered of a server. */
+/** The tools of a server that a session is offered. */
 export function mcpToolsOf(server: string, settings: McpServer, entries: readonly McpToolEntry[]): Tool[] {
   return entries
     .filter(({ name }) => isListed(settings.tools, name))
@@ -124,9 +127,9 @@ function mcpTool(server: string, settings: McpServer, entry: McpToolEntry): Tool
     input,
     inputSchema,
     readOnly: isRepeatable,
-    // What may be repeated may change something nevertheless.
+    // A repeatable tool may still change something.
     onlyReads: isReadOnly,
-    // Another machine's server does not know the workspace.
+    // A server on another machine has no access to the workspace.
     changesFiles: !isReadOnly && !isRemote(settings),
     server,
     about: firstWords,
@@ -136,7 +139,7 @@ function mcpTool(server: string, settings: McpServer, entry: McpToolEntry): Tool
   });
 }
 
-/** What says most of a call: its first text, else all of it. */
+/** The most informative part of a call's input: its first text, otherwise all of it. */
 function firstWords(given: Record<string, unknown>): string {
   const text = Object.values(given).find((value) => typeof value === "string" && value.trim() !== "");
   return typeof text === "string" ? `"${text.trim()}"` : JSON.stringify(given);

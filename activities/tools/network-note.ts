@@ -1,7 +1,7 @@
-/** Tells the model that the sandbox's firewall refused an address: to the program it looks like a server that is down. */
+/** Reports to the model that the sandbox's firewall refused an address: to the program it looks like a server that is down. */
 import type { CommandState, Sandbox } from "../sandbox/sandbox.ts";
 
-/** What programs print then. The firewall itself is asked only after that: it takes some 0.4 s. */
+/** What programs print when a connection fails. The firewall is queried only then, as that takes some 0.4 s. */
 const SIGNS =
   /ECONNREFUSED|EHOSTUNREACH|EPERM|EACCES|PermissionError|connection refused|operation not permitted|permission denied|(could|can)(not| not|n't) (connect|reach)|failed to (connect|establish)|unable to connect|unreachable|connection error|fetch failed/i;
 const MAX_NAMED = 5;

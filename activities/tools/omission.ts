@@ -1,6 +1,6 @@
 /**
- * Lines that stand for code that was not written out ("// ... rest of the code unchanged"). Written to a file they
- * delete what they stand for, so the editing tools refuse them. Source: survey of coding agents (Gemini).
+ * Lines that stand for code that was left out ("// ... rest of the code unchanged"). Written to a file, they would
+ * delete that code, so the editing tools refuse them. Source: survey of coding agents (Gemini).
  */
 const COMMENT_LEAD = /^(?:\/\/+|#+|--+|\/\*+|\*+|<!--|;+|%+|"""|''')?\s*/;
 const COMMENT_TAIL = /\s*(?:\*\/|-->|"""|''')?$/;

@@ -5,10 +5,10 @@ export type ChunksOutcome =
   | { readonly ok: true; readonly text: string }
   | {
       readonly ok: false;
-      /** What was looked for. */
+      /** The lines that were searched for. */
       readonly lines: readonly string[];
       readonly anchor: string | undefined;
-      /** The number of the line where they are, though not where the patch says; undefined: nowhere. */
+      /** Line number where the lines do occur, outside the place that the patch gives; undefined: nowhere. */
       readonly elsewhere: number | undefined;
       readonly atEnd: boolean;
     };
@@ -19,7 +19,7 @@ interface Line {
   readonly end: string;
 }
 
-/** Lines `start` to `start + count` give way to `lines`. */
+/** Lines `start` to `start + count` are replaced by `lines`. */
 interface Replacement {
   readonly start: number;
   readonly count: number;
@@ -27,14 +27,15 @@ interface Replacement {
 }
 
 /**
- * The text with all chunks applied. A line matches exactly, or except for trailing blanks, or except for blanks at both
- * ends, or except for typographic punctuation; the strictest match wins. Each chunk is looked for below the one
- * before; one that only adds, without a line after @@, goes to the end of the file wherever it stands. Context keeps
- * the file's own spelling and line ends; new lines take the line end around them; a changed file ends with a newline.
+ * The text with all chunks applied. A line matches exactly, or ignoring trailing blanks, or ignoring blanks at both
+ * ends, or ignoring typographic punctuation; the strictest match wins. Each chunk is searched for below the previous
+ * one; a chunk that only adds lines, without a line after @@, goes to the end of the file wherever it stands. Context
+ * keeps the file's own spelling and line ends; new lines get the line end of their surroundings; a changed file ends
+ * with a newline.
  */
 export function applyChunks(text: string, chunks: readonly PatchChunk[]): ChunksOutcome {
   if (!/\r(?!\n)/.test(text)) return applyToLines(splitLines(text, LF_OR_CRLF), chunks);
-  // A lone CR is a character within a line (progress output), or a line's end in old files.
+  // A lone CR is a character within a line (progress output), or a line end in old files.
   if (!text.includes("\n")) return applyToLines(splitLines(text, ANY_END), chunks);
   const outcome = applyToLines(splitLines(text, LF_OR_CRLF), chunks);
   if (outcome.ok) return outcome;
@@ -88,7 +89,7 @@ function notFound(
 function replaced(lines: readonly Line[], replacements: readonly Replacement[]): Line[] {
   const result: Line[] = [];
   let copied = 0;
-  // Stable: what was to be added at one place stays in the patch's order.
+  // Stable sort: additions at one place keep the patch's order.
   for (const { start, count, lines: added } of replacements.toSorted((a, b) => a.start - b.start)) {
     result.push(...lines.slice(copied, start), ...added);
     copied = start + count;
@@ -96,7 +97,7 @@ function replaced(lines: readonly Line[], replacements: readonly Replacement[]):
   return [...result, ...lines.slice(copied)];
 }
 
-/** Chunks that undo these: applied to a file, they show whether the patch was applied already. */
+/** Chunks that undo these: if they apply to a file, the patch was already applied. */
 export function reversed(chunks: readonly PatchChunk[]): PatchChunk[] {
   const swap = { add: "remove", remove: "add", context: "context" } as const;
   return chunks.map((chunk) => ({
@@ -111,7 +112,7 @@ function placeOf(
   old: readonly PatchLine[],
   from: number,
 ): { start: number; changes: readonly PatchLine[] } | undefined {
-  // Nothing to look for: new lines go behind the anchor, or to the end of the file.
+  // Nothing to search for: new lines go after the anchor, or to the end of the file.
   if (old.length === 0) {
     return { start: chunk.anchors.length > 0 && !chunk.atEnd ? from : lines.length, changes: chunk.lines };
   }
@@ -144,7 +145,7 @@ function find(
   atEnd: boolean,
 ): number | undefined {
   const last = lines.length - wanted.length;
-  // `End of File` means there and nowhere else, however exact the match; blank lines behind it do not count.
+  // `End of File` matches only there, however exact another match; blank lines after it do not count.
   const first = atEnd ? Math.max(from, last - blankTail(lines)) : from;
   for (const loosen of LOOSENESS) {
     const pattern = wanted.map(loosen);
@@ -197,7 +198,7 @@ function joinLines(lines: readonly Line[], usual: string): string {
   return lines.map((line) => line.text + (line.end === "" ? usual : line.end)).join("");
 }
 
-/** Dashes, quotes and blanks of typography as the ASCII characters that models write for them. */
+/** Replaces typographic dashes, quotes and blanks by the ASCII characters that models write instead. */
 function plainPunctuation(text: string): string {
   return text
     .replace(/[\u2010-\u2015\u2212]/g, "-")

@@ -1,6 +1,6 @@
 /**
  * The Begin/End Patch grammar. Pure. Markers may be padded with blanks; a here-document or a code fence around the
- * patch is taken off, because models write one now and then. Source: survey of coding agents (case 27).
+ * patch is stripped, because models sometimes write one. Source: survey of coding agents (case 27).
  */
 import { cutChars } from "../contract/cut-text.ts";
 import { ToolFailure } from "./failure.ts";
@@ -61,7 +61,7 @@ function parseBody(lines: readonly string[]): PatchOperation[] {
         `"${cutChars(line, 100)}" is not a file header. Each file begins with *** Add File: PATH, *** Delete File: PATH or *** Update File: PATH.`,
       );
     }
-    // In an update a padded marker is a context line of the file; anywhere else it can only be a marker.
+    // In an update, a padded marker is a context line of the file; anywhere else it can only be a marker.
     const unpad = (text: string): string => (header.kind === "Update" ? text : text.trim());
     let end = at + 1;
     while (end < lines.length && headerOf(unpad(lines[end] ?? "")) === undefined) end += 1;
@@ -132,7 +132,7 @@ function parseChunks(path: string, lines: readonly string[]): PatchChunk[] {
     changes = [];
   };
   for (const line of lines) {
-    // With a blank before it, it is a context line.
+    // With a leading blank, it is a context line.
     if (line.trimEnd() === "*** End of File") finish(true);
     else if (/^@@(?:\s|$)/.test(line)) {
       finish(false);
@@ -145,7 +145,7 @@ function parseChunks(path: string, lines: readonly string[]): PatchChunk[] {
       // `@@ -1,4 +1,5 @@` comes from unified diffs; its numbers are the model's guesses.
       if (anchor !== "" && !/^\s*-\d+(?:,\d+)? \+\d+(?:,\d+)?/.test(anchor)) anchors.push(anchor);
     } else if (line !== "" || hasBegun) {
-      // An empty line between chunks is the patch's own; inside of one it is context.
+      // An empty line between chunks belongs to the patch; inside a chunk it is context.
       hasBegun = true;
       changes.push(parseLine(path, line));
     }

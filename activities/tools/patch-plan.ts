@@ -16,11 +16,11 @@ export interface PlannedFile {
 }
 
 export interface FileState {
-  /** Undefined if it cannot be put back: a link, a device, a file too large to hold. */
+  /** Undefined if the contents cannot be restored: a link, a device, a file too large to hold. */
   readonly bytes: Uint8Array | undefined;
-  /** By which writing makes sure that no one else wrote; undefined for what is not a file, or not written yet. */
+  /** Lets a write detect that someone else wrote; undefined for what is not a file, or not written yet. */
   readonly hash?: string;
-  /** Undefined: as the file there has it. */
+  /** Undefined: keep the existing file's mode. */
   readonly mode?: number | undefined;
 }
 
@@ -29,14 +29,14 @@ export interface PatchPlan {
   readonly summary: readonly string[];
 }
 
-/** A file as the patch has it so far: `after` is `before` itself as long as the patch has left it alone. */
+/** A file's state in the patch so far: `after` is the same object as `before` until the patch changes it. */
 interface Draft {
   readonly path: string;
   readonly before: FileState | undefined;
   after: FileState | undefined;
 }
 
-/** Only files that the patch changes are in the plan. @throws ToolFailure if a part of it does not fit */
+/** Plans only files that the patch changes. @throws ToolFailure if a part of it does not apply */
 export async function planPatch(
   files: SandboxFiles,
   operations: readonly PatchOperation[],
@@ -47,7 +47,7 @@ export async function planPatch(
   return { files: [...drafts.values()].filter(({ before, after }) => before !== after), summary };
 }
 
-/** @returns a line that says what was done */
+/** @returns a line that describes what was done */
 async function plan(
   files: SandboxFiles,
   drafts: Map<string, Draft>,
@@ -105,7 +105,7 @@ function updated(draft: Draft, chunks: Extract<PatchOperation, { kind: "update" 
   return { text: changesLines(chunks) ? changed.text : text, bom };
 }
 
-/** The text as the patch has it so far; empty if there is no file. */
+/** The text after the patch so far; empty if there is no file. */
 function textOf({ path, after }: Draft): ReturnType<typeof decodeText> {
   if (after === undefined) return { ok: true, text: "", bom: false };
   if (after.bytes !== undefined) return decodeText(path, after.bytes);
@@ -122,7 +122,7 @@ async function load(files: SandboxFiles, drafts: Map<string, Draft>, path: strin
   return draft;
 }
 
-/** A link is removed itself, and what is not text, or is large, is removed like any other file. */
+/** A link itself is removed, not its target; binary and large files are removed like any other. */
 async function loadForRemoval(files: SandboxFiles, drafts: Map<string, Draft>, path: string): Promise<Draft> {
   const known = drafts.get(path);
   if (known !== undefined) return known;
@@ -179,7 +179,7 @@ export async function standOf(files: SandboxFiles, operation: PatchOperation): P
     return answer.ok ? answer.text : undefined;
   };
   if (operation.kind === "delete") {
-    // What is not text is there nevertheless.
+    // A file that is not text still exists.
     const found = await files.stat(path);
     if (found.ok) return "to do";
     return found.reason === "not-found" ? "done" : "not clear";

@@ -1,4 +1,4 @@
-/** Paths as the model writes them. Pure: where links lead is decided inside the sandbox, not here. */
+/** Paths as the model writes them. Pure: links are resolved inside the sandbox, not here. */
 import path from "node:path/posix";
 import { shorten } from "../contract/cut-text.ts";
 import { ToolFailure } from "./failure.ts";
@@ -37,7 +37,7 @@ export function showSize(bytes: number): string {
   return unit === 0 ? `${bytes} B` : `${value.toFixed(value < 10 ? 1 : 0)} ${units[unit]}`;
 }
 
-/** The beginning of a text on one line, at most `max` characters, for people. */
+/** The beginning of a text on one line, at most `max` characters, for display. */
 export function oneLine(text: string, max: number): string {
   return shorten(text.replace(/\s+/g, " ").trim(), max);
 }

@@ -13,13 +13,13 @@ const input = z.strictObject({
   limit: z.number().int().min(1).optional().describe("How many lines to show. Default and at most 2,000."),
 });
 
-/** Enough to distinguish text from binary, and an image by its magic number. */
+/** Enough to distinguish text from binary, and to recognise an image by its magic number. */
 const SNIFF_BYTES = 8_192;
-/** A file up to this size leaves the sandbox whole. */
+/** Files up to this size are read from the sandbox whole. */
 const WHOLE_BYTES = 1_048_576;
-/** Most that leaves the sandbox for one page of a larger one: 2,000 lines of 2,000 characters. */
+/** Most bytes read from the sandbox for one page of a larger file: 2,000 lines of 2,000 characters. */
 const PAGE_BYTES = 4_194_304;
-/** Room for the line that says which page this is. */
+/** Characters reserved for the line that says which page this is. */
 const NOTE_CHARS = 500;
 
 export const readFile = typedTool({
@@ -65,18 +65,19 @@ interface FoundLines {
   readonly lines: readonly string[];
   /** Lines of the whole file; undefined if its end was not seen. */
   readonly total: number | undefined;
-  /** The one line is only the beginning of a very long one. */
+  /** The only line is just the beginning of a very long one. */
   readonly isPart?: boolean;
 }
 
-/** Lines from `offset` on, of bytes whose first line has the number `first`. */
+/** Lines from `offset` on; the bytes' first line has number `first`. */
 function linesOf(bytes: Uint8Array, offset: number, first = 1): { lines: string[]; total: number } {
   const lines = new TextDecoder().decode(bytes).split("\n");
   if (lines.at(-1) === "") lines.pop();
   return { lines: lines.slice(offset - first), total: lines.length + first - 1 };
 }
 
-// Lines of a large file are found inside the sandbox, where 1 GB takes a second, not by carrying the file out.
+// Lines of a large file are located inside the sandbox, where 1 GB takes a second, rather than by reading the file
+// out.
 const PAGE_SCRIPT = `[ -f "$target" ] || exit 95
 if [ "$3" = count ]; then wc -l < "$target"; else tail -n "+$2" -- "$target" | head -c ${PAGE_BYTES}; fi
 `;
@@ -90,12 +91,12 @@ async function linesInside(context: ToolContext, path: string, offset: number): 
   }
   const { lines, total } = linesOf(out, offset, offset);
   if (out.length < PAGE_BYTES) return { lines, total };
-  // The end that was reached is not the file's: the last line is a part of one.
+  // The bytes end before the file does: the last line is incomplete.
   const isPart = lines.length === 1;
   return { lines: isPart ? lines : lines.slice(0, -1), total: undefined, isPart };
 }
 
-/** Whole lines up to the limits, at least one; a long line is cut. */
+/** Whole lines up to the limits, at least one; a long line is cut off. */
 function takePage(lines: readonly string[], limit: number, limits: ToolLimits): string[] {
   const page: string[] = [];
   let chars = 0;

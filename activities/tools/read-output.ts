@@ -9,7 +9,7 @@ const input = z.strictObject({
   limit: z.number().int().min(1).optional().describe("How many characters. Default and at most 29,500."),
 });
 
-/** Room for the line that says which page this is. */
+/** Characters reserved for the line that says which page this is. */
 const NOTE_CHARS = 500;
 
 export const readOutput = typedTool({

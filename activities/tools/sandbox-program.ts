@@ -1,4 +1,4 @@
-/** Short programs the read-only tools run in the sandbox. */
+/** Short programs that the read-only tools run in the sandbox. */
 import { randomBytes } from "node:crypto";
 import type { SandboxCommand, CommandState, Sandbox } from "../sandbox/sandbox.ts";
 import { readBytes } from "../sandbox/command-output.ts";
@@ -9,8 +9,9 @@ import type { ToolContext } from "./tool.ts";
 const GRACE_MS = 200;
 
 /**
- * Resolves the first argument, a path relative to the workspace, and refuses it if it leads out, also by links: check
- * and use are one process. The reader of a pipe, socket or device would wait forever.
+ * Resolves the first argument, a path relative to the workspace, and refuses it if it leads outside, also through
+ * links: check and use are one process. Pipes, sockets and devices are refused because reading them would block
+ * forever.
  */
 const RESOLVE_TARGET = `
 root=$(pwd -P)
@@ -27,11 +28,11 @@ interface ProgramEnd {
 }
 
 /**
- * Runs a bash script that finds the path as `$target` in the workspace `$root`, under an id of its own each time: these
- * tools may simply run again.
- * @param args the path, relative to the workspace, and what else the script takes
- * @throws ToolFailure for a path that is not there, leads outside or is neither file nor folder; when it takes too long or cannot
- * be started; the abort reason
+ * Runs a bash script with the path as `$target` in the workspace `$root`, under a new id each time: these tools may
+ * simply run again.
+ * @param args the path, relative to the workspace, and the script's other arguments
+ * @throws ToolFailure if the path is missing, leads outside or is neither file nor folder, or if the script takes too
+ * long or cannot be started; the abort reason
  */
 export async function runOnPath(
   context: ToolContext,

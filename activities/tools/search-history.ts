@@ -14,7 +14,7 @@ const input = z.strictObject({
 
 const MAX_ROWS = 20;
 const EXCERPT_CHARS = 500;
-/** More words than this narrow a search no further. */
+/** Further words would not narrow a search. */
 const MAX_WORDS = 12;
 
 export const searchHistory = typedTool({
@@ -57,7 +57,7 @@ function line({ sequence, step, role, excerpt, output }: HistorySearch["hits"][n
   return `[${place}] ${oneLine(excerpt, EXCERPT_CHARS)}`;
 }
 
-/** The words of a query, phrases in quotes as one each; quotes that are not closed count as blanks. */
+/** The words of a query, each quoted phrase as one; unclosed quotes count as blanks. */
 export function wordsOf(query: string): string[] {
   const words = [...query.matchAll(/"([^"]+)"|[^\s"]+/g)].map(([whole, phrase]) => (phrase ?? whole).trim());
   return [...new Set(words)].filter((word) => word !== "").slice(0, MAX_WORDS);

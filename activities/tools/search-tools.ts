@@ -9,20 +9,20 @@ const input = z.strictObject({
   query: z.string().min(1).describe("A few words on what the tool should do, or its name."),
 });
 
-/** Tools that one search makes callable. Source: ours, some 4,000 tokens of descriptions. */
+/** Most tools that one search makes callable. Source: ours, some 4,000 tokens of descriptions. */
 const MAX_FOUND = 10;
 const DESCRIPTION_CHARS = 300;
 
 export const SEARCH_TOOLS = "search_tools";
 
-/** @param hidden the tools behind the search, in fixed order */
+/** @param hidden the tools that a search can find, in fixed order */
 export function searchTools(hidden: readonly Tool[]): Tool {
   const servers = [...new Set(hidden.map(({ server }) => server))].join(", ");
   return typedTool({
     name: SEARCH_TOOLS,
     description: `Finds tools among ${hidden.length} of the servers ${servers} that are not listed here. The tools it finds, at most ${MAX_FOUND}, can be called from your next step on.`,
     input,
-    // A second search finds the same and adds nothing.
+    // A repeated search finds the same tools and adds nothing.
     readOnly: true,
     about: ({ query }) => query,
     run: ({ query }, context) => search(hidden, query, context),
@@ -42,7 +42,7 @@ async function search(hidden: readonly Tool[], query: string, context: ToolConte
   return { text: `You can call these tools from your next step on:\n${lines.join("\n")}` };
 }
 
-/** The tools that match a query best: by the number of its words in the name, then in the description. */
+/** The tools that best match a query: by how many of its words are in the name, then in the description. */
 export function findTools(tools: readonly Tool[], query: string): Tool[] {
   const words = query
     .toLowerCase()

@@ -10,10 +10,10 @@ import { createToolRegistry, type ToolRegistry } from "./index.ts";
 import { withMcpTools } from "./mcp-tools.ts";
 import type { Tool } from "./tool.ts";
 
-/** What a session that plans has besides the tools that only read: the sandbox keeps its commands from writing. */
+/** What a planning session has besides the read-only tools: the sandbox prevents its commands from writing. */
 const PLANNING = new Set(["bash", "bash_output", "kill_process"]);
 
-/** By registry, then by what of the settings decides: its schemas are measured once for each. */
+/** By registry, then by the settings that matter: the schemas are measured once for each combination. */
 const chosen = new WeakMap<ToolRegistry, Map<string, ToolRegistry>>();
 
 /** The tools of a session, in the order in which its model sees them; the same registry for the same tools. */

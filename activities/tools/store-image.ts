@@ -1,16 +1,19 @@
-/** An image on its way to the model. */
+/** Prepares an image for the model. */
 import type { FilePart } from "../contract/message.ts";
 import { imageTypeOf } from "../contract/image-type.ts";
 import { mediaSize } from "../contract/media-size.ts";
 import { withoutMetadata } from "./image-metadata.ts";
 import type { ToolContext } from "./tool.ts";
 
-/** Largest image that is shown. Source: Anthropic takes 5 MiB of base64, which are 3.93 MB of bytes; others take more. */
+/** Largest image shown. Source: Anthropic accepts 5 MiB of base64, which are 3.93 MB of bytes; others accept more. */
 export const MAX_IMAGE_BYTES = 3_900_000;
-/** Of its longer side. Source: Anthropic's refusal, "exceed max allowed size: 8000 pixels"; others shrink it themselves. */
+/**
+ * Limit of the longer side. Source: Anthropic's refusal, "exceed max allowed size: 8000 pixels"; others shrink the
+ * image themselves.
+ */
 const MAX_PIXELS = 8_000;
 
-/** Stores an image without the text next to its picture. @returns why not, if it is not shown */
+/** Stores an image without its metadata. @returns the reason if it is not shown */
 export async function storeImage(
   bytes: Uint8Array,
   name: string,
@@ -21,7 +24,7 @@ export async function storeImage(
   const { width = 0, height = 0 } = mediaSize(bytes, mediaType, () => undefined);
   if (Math.max(width, height) > MAX_PIXELS)
     return `${name} is ${width} × ${height} pixels; at most ${MAX_PIXELS} on a side can be shown. Make a smaller one first, with bash.`;
-  // Data next to the picture is text that neither the model nor a mask could see.
+  // Metadata is text that neither the model nor a mask would see.
   const picture = withoutMetadata(bytes, mediaType);
   if (picture === undefined)
     return `${name} is a damaged image: its parts do not fit together. Make it again, with bash.`;

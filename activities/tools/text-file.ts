@@ -1,20 +1,20 @@
-/** A whole text file out of the sandbox, with what must be kept when it is written back. */
+/** Reads a whole text file from the sandbox, with what must be preserved when it is written back. */
 import type { FileAnswer, SandboxFiles } from "../sandbox/sandbox.ts";
 import { showName, showSize } from "./paths.ts";
 
-/** Largest file the editing tools take into memory. Larger text is data, better handled by a program. */
+/** Largest file that the editing tools load into memory. Larger text is data, better handled by a program. */
 const MAX_EDIT_BYTES = 10 * 1_048_576;
 
-/** Of the first read: enough for most files, and little for one that turns out to be too large. */
+/** Size of the first read: enough for most files, and little for one that turns out to be too large. */
 const FIRST_BYTES = 262_144;
 
 const BOM = "\uFEFF";
 
-/** A whole file out of the sandbox, text or not. */
+/** A whole file from the sandbox, text or not. */
 export interface WholeFile {
   readonly bytes: Uint8Array;
   readonly hash: string;
-  /** Permission bits; absent if the sandbox does not say. */
+  /** Permission bits; absent if the sandbox does not report them. */
   readonly mode?: number;
 }
 
@@ -24,7 +24,7 @@ interface Text {
   readonly bom: boolean;
 }
 
-/** Reads a file before it is edited: refuses what is too large or not UTF-8, because writing it back would harm it. */
+/** Reads a file before an edit: refuses one that is too large or not UTF-8, because writing it back would damage it. */
 export async function readTextFile(files: SandboxFiles, path: string): Promise<FileAnswer<Text & WholeFile>> {
   const read = await readWholeFile(files, path);
   if (!read.ok) return read;

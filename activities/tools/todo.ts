@@ -14,7 +14,7 @@ const input = z.strictObject({
 
 const BOX = { pending: "[ ]", in_progress: "[~]", completed: "[x]" } as const;
 
-/** Keeps no store: the list in force is the newest call in the transcript. */
+/** Stores nothing: the current list is the newest call in the transcript. */
 export const todo = typedTool({
   name: "todo",
   description:

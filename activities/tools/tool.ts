@@ -1,4 +1,4 @@
-/** What a tool is: declared once, one file each. `run-tool.ts` validates, runs, truncates, masks and stores. */
+/** The definition of a tool: declared once, one file each. `run-tool.ts` validates, runs, truncates, masks and stores. */
 import type { z } from "zod";
 import type { McpToolEntry } from "../contract/mcp.ts";
 import type { FilePart } from "../contract/message.ts";
@@ -7,27 +7,27 @@ import type { ToolLimits, SessionMemory } from "../contract/tools.ts";
 
 export interface Tool<Input = unknown> {
   readonly name: string;
-  /** What the model reads: what it does, its limits, when to take another. */
+  /** The description that the model reads: what the tool does, its limits, when to use another. */
   readonly description: string;
   readonly input: z.ZodType<Input>;
-  /** JSON schema that the model sees, if another than that of `input`. */
+  /** JSON schema that the model sees, if different from that of `input`. */
   readonly inputSchema?: Record<string, unknown>;
-  /** Callable, and not in the request: a search finds it. */
+  /** Callable, but not in the request: a search finds it. */
   readonly isHidden?: boolean;
-  /** Whether it changes nothing anywhere, as a session that plans asks; default: if it is read-only. */
+  /** Whether the tool changes nothing anywhere, which decides its use in a planning session; default: if it is read-only. */
   readonly onlyReads?: boolean;
-  /** Whether it may change the workspace; default: unless it is read-only. */
+  /** Whether the tool may change the workspace; default: unless it is read-only. */
   readonly changesFiles?: boolean;
-  /** The MCP server that it belongs to. */
+  /** The MCP server that provides the tool. */
   readonly server?: string;
-  /** It is the operator's own: its words are not about ours. */
+  /** The tool is the operator's own: its description does not refer to our workspace. */
   readonly isOwn?: true;
-  /** Read-only tools simply run again after a crash; all others go through the ledger and never do. */
+  /** Read-only tools simply run again after a crash; all others go through the ledger and are never repeated. */
   readonly readOnly: boolean;
-  /** What people are shown of a call, as one line of at most 60 characters: a command's first line, a path. */
+  /** What people see of a call, as one line of at most 60 characters: a command's first line, a path. */
   about(input: Input): string;
   /**
-   * Does it. What goes wrong is a result with `isError`, in words that help the model on.
+   * Runs the tool. Failures are results with `isError`, worded to help the model continue.
    * Contract: throws only for what is not the tool's own failure (SandboxLost, the abort reason, a lost database).
    */
   run(input: Input, context: ToolContext): Promise<ToolResult>;
@@ -36,20 +36,20 @@ export interface Tool<Input = unknown> {
 export interface ToolContext {
   /** Stable id of this call within the session (`s12c0`): names the supervised command and the output's handle. */
   readonly callKey: string;
-  /** True when an earlier attempt may have begun it: look before doing. */
+  /** True if an earlier attempt may have started the call: check before acting. */
   readonly resumed: boolean;
   /** The container that the session had when the call was first claimed, if one was known. */
   readonly claimedIn?: string | undefined;
   readonly sandbox: () => Promise<Sandbox>;
   readonly limits: ToolLimits;
   readonly signal: AbortSignal;
-  /** What the session remembers: whole outputs and the transcript, for `read_output`, `search_history`, `todo`. */
+  /** The session's memory: whole outputs and the transcript, for `read_output`, `search_history`, `todo`. */
   readonly memory: SessionMemory;
-  /** A page of a text, masked by what the whole text shows: see the sanitizer's `maskWindow`. */
+  /** A page of a text, masked by what the whole text reveals: see the sanitizer's `maskWindow`. */
   readonly maskWindow: (text: string, from: number, to: number) => string;
-  /** Calls to MCP servers; absent if this worker makes none. */
+  /** Calls to MCP servers; absent if this worker does not make any. */
   readonly mcp?: McpCalls | undefined;
-  /** Calls one of the worker's own tools by its name; undefined if it has none of that name. */
+  /** Calls one of the worker's own tools by name; undefined if it has no tool of that name. */
   readonly own?: OwnCalls | undefined;
   /** Live note for watchers and the Web UI: at most 200 characters. */
   readonly onProgress: (bytes: number, lastLine: string | undefined) => void;
@@ -61,9 +61,9 @@ export type OwnCalls = (
   context: ToolContext,
 ) => Promise<ToolResult> | undefined;
 
-/** What the tools of MCP servers need of the worker. */
+/** What the tools of MCP servers need from the worker. */
 export interface McpCalls {
-  /** Calls a tool under the server's own name for it. What goes wrong is a result; throws as `Tool.run` does. */
+  /** Calls a tool under the server's own name for it. Failures are returned as results; throws as `Tool.run` does. */
   call(
     tool: { readonly server: string; readonly entry: McpToolEntry; readonly isRepeatable: boolean },
     input: Record<string, unknown>,
@@ -73,7 +73,7 @@ export interface McpCalls {
   keepFound(found: readonly { readonly server: string; readonly name: string }[]): Promise<void>;
 }
 
-/** A server's questions before it continues with a call. */
+/** Questions that a server asks before it continues with a call. */
 export interface ServerAsks {
   readonly server: string;
   readonly questions: readonly {
@@ -91,16 +91,16 @@ export interface ToolResult {
   readonly exitCode?: number;
   /** The process was ended by the person's cancel or interrupt. */
   readonly interrupted?: boolean;
-  /** It was started, and its outcome is unknown. */
+  /** The call started, but its outcome is unknown. */
   readonly unknown?: boolean;
-  /** It has no result yet: its server wants to know something of a person first. */
+  /** The call has no result yet: its server must first ask a person something. */
   readonly asks?: ServerAsks;
-  /** The whole output if `text` is only a part of it; it is stored behind the call's handle. */
+  /** The whole output if `text` is only a part of it; it is stored under the call's handle. */
   readonly whole?: { readonly chars: number; readonly pieces: () => AsyncIterable<string> };
 }
 
 /**
- * Types `run` and `about` by the schema, then drops the input's type, so that tools share one list.
+ * Infers the input type of `run` and `about` from the schema, then drops it, so that tools share one list.
  * `invokeTool` parses each input with the schema before it calls them.
  */
 export function typedTool<Input>(tool: Tool<Input>): Tool {

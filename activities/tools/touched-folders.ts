@@ -1,4 +1,4 @@
-/** Which folders of the workspace a call works in. Pure: what is really there is the sandbox's to say. */
+/** Which folders of the workspace a call works in. Pure: only the sandbox knows what really exists. */
 import path from "node:path/posix";
 import type { ToolCallPart } from "../contract/message.ts";
 import { parsePatch } from "./patch-parse.ts";
@@ -6,7 +6,7 @@ import { workspacePath } from "./paths.ts";
 
 /** Tools whose `path` is a file. */
 const FILE_TOOLS = ["read_file", "write_file", "edit_file", "view_image"];
-/** The field that names a folder, by tool. */
+/** The input field that holds a folder, by tool. */
 const FOLDER_FIELDS: Readonly<Record<string, string>> = {
   list_directory: "path",
   glob_files: "path",
@@ -29,7 +29,7 @@ export function touchedFiles(call: Pick<ToolCallPart, "toolName" | "input">): st
   return [touchedFile(call)].filter((file) => file !== undefined);
 }
 
-/** The folders of what a call names and all above them, relative to the workspace (`.`), the nearest last. */
+/** The folders of all paths that a call names and their ancestors, relative to the workspace (`.`), the nearest last. */
 export function touchedFolders(call: ToolCallPart): string[] {
   const folder = FOLDER_FIELDS[call.toolName];
   const places =
@@ -54,12 +54,12 @@ function patched(patch: string | undefined): string[] {
       .map((file) => relative(file))
       .filter((file) => file !== undefined);
   } catch {
-    // The tool says what is wrong with it.
+    // The tool itself reports what is wrong with the patch.
     return [];
   }
 }
 
-/** Relative to the workspace; undefined for a place outside it. */
+/** A path relative to the workspace; undefined if it is outside. */
 export function relative(given: string | undefined): string | undefined {
   try {
     return given === undefined ? undefined : workspacePath(given).relative;

@@ -5,9 +5,9 @@ import type { ScriptStep } from "./script-step.ts";
 /** `step` counts from 1; 0 is before the first. */
 export interface Position {
   readonly step: number;
-  /** How often that step was asked for again because it was cut off. */
+  /** How many times that step was repeated because it was cut off. */
   readonly repeats: number;
-  /** True if the last step's words are in view: nothing follows. */
+  /** True if the last step's text is in view: nothing follows. */
   readonly ended: boolean;
 }
 
@@ -17,7 +17,7 @@ const MARK = /Rehearsal position: step (\d+) of \d+/g;
 export const callId = (step: number, repeats: number, index: number): string =>
   `call_fc${String(step).padStart(3, "0")}${repeats === 0 ? "" : `r${repeats}`}_${index}`;
 
-/** Stands in every summary, so that the place is found again when all calls are compacted. */
+/** Included in every summary, so that the position can be found after all calls are compacted. */
 export const positionMark = (step: number, steps: number): string =>
   `Rehearsal position: step ${step} of ${steps}`;
 

@@ -1,4 +1,7 @@
-/** The body of POST /v1/responses as the rehearsal reads it. Our own client wrote it: what it does not send is refused. Pure. */
+/**
+ * Parses the body of POST /v1/responses for the rehearsal. Only our own client sends it: fields that it does not send
+ * are refused. Pure.
+ */
 import { z } from "zod";
 import type { ParsedRequest, WireItem } from "./wire.ts";
 
@@ -34,7 +37,7 @@ const body = z.object({
 export interface ReadRequest {
   readonly request: ParsedRequest;
   readonly model: string;
-  /** All texts that a bill counts, in the order in which a cache compares them. */
+  /** All texts that count as usage, in the order in which a cache compares them. */
   readonly texts: readonly string[];
 }
 

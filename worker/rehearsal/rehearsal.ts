@@ -1,4 +1,4 @@
-/** The rehearsal model's answers: the next step of its script, whatever it is asked. */
+/** The rehearsal model's answers: the next step of its script, whatever the request. */
 import { shorten } from "../../activities/contract/cut-text.ts";
 import type { ParsedRequest, Reply, ReplyPart } from "./wire.ts";
 import { callId, positionOf, textOf, type Position } from "./position.ts";
@@ -8,19 +8,19 @@ import { whatHappened, type WhatHappened } from "./what-happened.ts";
 
 export interface RehearsalOptions {
   readonly script: readonly ScriptStep[];
-  /** Pause between two pieces of the answer, in ms. */
+  /** Pause between two chunks of the answer, in ms. */
   readonly delayMs: number;
 }
 
-/** A step that keeps being cut off is left alone after this many repeats. */
+/** After this many repeats, a step that keeps being cut off is not repeated again. */
 const MAX_REPEATS = 2;
-/** Characters of one piece: a word or two, so that the writing is visible. */
+/** Characters per chunk: a word or two, so that the text visibly appears bit by bit. */
 const CHUNK_CHARS = 24;
 const MAX_TASK_CHARS = 160;
 
 /**
- * Answers requests from a script. What is next is read from the request, so a restart of either side changes nothing;
- * only if a request shows nothing of the script does it go by what it last gave out under that cache key.
+ * Answers requests from a script. The next step is derived from the request, so a restart of either side changes
+ * nothing; only if a request shows nothing of the script, the last step sent under its cache key is used.
  */
 export function createRehearsal({ script, delayMs }: RehearsalOptions): (request: ParsedRequest) => Reply {
   const served = new Map<string, Position>();

@@ -1,9 +1,9 @@
-/** What the rehearsal says about its own work: the summary of a compaction, the words at a step limit. Pure. */
+/** The rehearsal's reports on its own work: the summary of a compaction, the text at a step limit. Pure. */
 import { PLAN } from "./flashcards/todo-list.ts";
 import { firstLine, positionMark } from "./position.ts";
 import type { ScriptStep } from "./script-step.ts";
 
-/** A summary of the script up to `step`, in the sections that are asked for. */
+/** A summary of the script up to `step`, in the requested sections. */
 export function summaryAt(step: number, script: readonly ScriptStep[]): string {
   const done = script.slice(0, step);
   const last = done.findLast((one) => one.calls.length > 0);

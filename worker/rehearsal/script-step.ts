@@ -1,4 +1,4 @@
-/** What the rehearsal's script is made of: steps with a sentence and tool calls. Pure. */
+/** The parts of the rehearsal's script: steps with a sentence and tool calls. Pure. */
 
 export interface ScriptStep {
   /** One or two short sentences; unique in the script, because a position is also found by them. */
@@ -13,9 +13,9 @@ export interface ScriptStep {
 
 export interface ScriptCall {
   readonly name: string;
-  /** A function if it depends on what was seen: the id of a background process. */
+  /** A function if it depends on earlier results, such as the id of a background process. */
   readonly input: Input | ((results: readonly string[]) => Input);
-  /** True if the script wants an error: a test that must fail, a text that is not there. */
+  /** True if the script expects an error: a test that must fail, a text that does not exist. */
   readonly fails?: boolean;
 }
 

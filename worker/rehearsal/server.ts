@@ -11,7 +11,7 @@ import { reasonOf } from "../../activities/contract/reason-of.ts";
 
 /** Source: OpenAI's prompt caching guide. */
 const CACHE_MINIMUM_TOKENS = 1_024;
-/** What the format itself costs. Source: OpenAI cookbook. */
+/** Overhead of the format per message. Source: OpenAI cookbook. */
 const TOKENS_PER_MESSAGE = 3;
 
 export interface RehearsalServer {
@@ -140,7 +140,7 @@ function eventsOf(part: ReplyPart, id: string) {
 
 const textOf = (part: ReplyPart) => (part.type === "call" ? JSON.stringify(part.arguments) : part.text);
 
-/** Cuts on code points: half a character is no JSON. */
+/** Cuts at code points: half a surrogate pair is not valid JSON. */
 function chunksOf(text: string, chars: number): string[] {
   return text.match(new RegExp(`[^]{1,${chars}}`, "gu")) ?? [];
 }

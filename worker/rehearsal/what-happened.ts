@@ -1,4 +1,4 @@
-/** What came since the script's last step: results that are unusable, and words of the person. Pure. */
+/** What happened since the script's last step: unusable results, and messages from the person. Pure. */
 import { shorten } from "../../activities/contract/cut-text.ts";
 import type { WireItem } from "./wire.ts";
 import { callId, textOf, type Position } from "./position.ts";
@@ -11,11 +11,11 @@ const SUMMARY = "Session Summary (Compaction Round";
 const MAX_QUOTE_CHARS = 120;
 
 export interface WhatHappened {
-  /** First words of an error that the script did not want. */
+  /** First words of an error that the script did not expect. */
   readonly surprise: string | undefined;
   /** The step was interrupted, or its outcome is unknown. */
   readonly cutOff: boolean;
-  /** What the person said, each shortened to be quoted. */
+  /** The person's messages, each shortened for quoting. */
   readonly guidance: readonly string[];
   /** All results in view, oldest first. */
   readonly results: readonly string[];

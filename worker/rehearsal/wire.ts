@@ -1,4 +1,4 @@
-/** What the rehearsal reads of a request and says in an answer. Types only. */
+/** What the rehearsal reads from a request and writes in an answer. Types only. */
 
 type Part = { readonly type: "text"; readonly text: string } | { readonly type: "image" | "file" };
 
@@ -12,7 +12,7 @@ export type WireItem =
 export interface ParsedRequest {
   readonly system: string;
   readonly items: readonly WireItem[];
-  /** Those that may be called now. */
+  /** The tools that may be called now. */
   readonly tools: readonly unknown[];
   readonly cacheKey: string | undefined;
 }

@@ -1,4 +1,4 @@
-/** What is publicly known of models: a dated file made by scripts/catalogue.ts, and how a model is found in it. Pure. */
+/** Public facts about models: a dated file made by scripts/catalogue.ts, and the lookup of a model in it. Pure. */
 import { z } from "zod";
 import { efforts, priceSchema } from "../model-target.ts";
 import published from "./models.json" with { type: "json" };
@@ -6,17 +6,17 @@ import published from "./models.json" with { type: "json" };
 const tokens = z.number().int().positive();
 
 const catalogueModelSchema = z.strictObject({
-  /** Tokens of request and answer together. */
+  /** Tokens of request and answer combined. */
   window: tokens,
   /** Largest request, if that is less than the window. */
   maxInput: tokens.optional(),
   maxOutput: tokens,
   input: z.array(z.enum(["text", "image", "pdf"])),
   price: priceSchema.optional(),
-  /** It reasons before it answers. */
+  /** The model reasons before it answers. */
   thinks: z.literal(true).optional(),
   efforts: z.array(z.enum(efforts)).optional(),
-  /** Day of its shutdown; `gone` if that is past and the day is not known. */
+  /** Day of the model's shutdown; `gone` if it is past and the day is unknown. */
   ends: z.union([z.iso.date(), z.literal("gone")]).optional(),
 });
 export type CatalogueModel = z.infer<typeof catalogueModelSchema>;
@@ -25,22 +25,22 @@ export const catalogueSchema = z.strictObject({
   about: z.string(),
   /** Day of the newest fact. */
   dated: z.iso.date(),
-  /** Day of the public data behind it. */
+  /** Day of the public data used. */
   publicData: z.iso.date(),
   /** By `provider/model`. */
   models: z.record(z.string(), catalogueModelSchema),
 });
 export type Catalogue = z.infer<typeof catalogueSchema>;
 
-/** The file of this version. A test holds it to the schema, so that no start has to. */
+/** The catalogue of this version. A test validates it against the schema, so that startup need not. */
 export const publishedCatalogue = published as unknown as Catalogue;
 
 /** Snapshots are named after their day: gpt-5-2025-08-07, claude-haiku-4-5-20251001. */
 const SNAPSHOT = /-20\d\d-?\d\d-?\d\d$/;
 
 /**
- * A model of the catalogue. Azure's models are OpenAI's; a dated snapshot that is not listed is what its name without the
- * date is.
+ * Looks up a model. Azure's models are OpenAI's; an unlisted dated snapshot is looked up by its name without the
+ * date.
  * @param model `provider/model`
  */
 export function findInCatalogue({ models }: Catalogue, model: string): CatalogueModel | undefined {
@@ -49,7 +49,7 @@ export function findInCatalogue({ models }: Catalogue, model: string): Catalogue
   return undefined;
 }
 
-/** A model's end is announced this many days before. */
+/** A model's shutdown is announced this many days ahead. */
 const WARNING_DAYS = 60;
 const DAY_MS = 86_400_000;
 
@@ -58,7 +58,7 @@ export function isServed({ ends }: Pick<CatalogueModel, "ends">, now: number): b
   return ends === undefined || (ends !== "gone" && now < Date.parse(ends));
 }
 
-/** What to say of a model that ends within 60 days. */
+/** The notice for a model that shuts down within 60 days. */
 export function shutdownNote(
   model: string,
   { ends }: Pick<CatalogueModel, "ends">,

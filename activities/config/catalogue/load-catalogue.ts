@@ -1,17 +1,17 @@
-/** The catalogue of this version with a newer file laid over it. Reads that file. */
+/** Merges a newer file over the catalogue of this version. Reads that file. */
 import { readFileSync } from "node:fs";
 import { prettifyError } from "zod";
 import type { ModelFacts } from "../models.ts";
 import { type Catalogue, catalogueSchema, publishedCatalogue } from "./catalogue.ts";
 
-/** What is known of models now. @throws as `loadCatalogue` */
+/** The known model facts, as of now. @throws as `loadCatalogue` */
 export function currentModelFacts(file: string | undefined): ModelFacts {
   return { catalogue: loadCatalogue(file), now: Date.now() };
 }
 
 /**
- * @param file written by scripts/catalogue.ts; its models win over those of this version. Undefined: none
- * @throws Error with words for people if the file cannot be read or is not a catalogue
+ * @param file written by scripts/catalogue.ts; its models override those of this version. Undefined: none
+ * @throws Error with a readable message if the file cannot be read or is not a catalogue
  */
 export function loadCatalogue(file: string | undefined): Catalogue {
   if (file === undefined || file === "") return publishedCatalogue;

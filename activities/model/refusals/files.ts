@@ -1,4 +1,7 @@
-/** Images and PDFs that a provider refuses, and the whole request with them, as long as they are in view: it is asked again without. */
+/**
+ * Handles images and PDFs that make a provider refuse every request that contains them: the request is repeated
+ * without them.
+ */
 import { shorten } from "../../contract/cut-text.ts";
 import type { FilePart } from "../../contract/message.ts";
 import { filesOf, withFiles } from "../../contract/message-files.ts";
@@ -9,7 +12,7 @@ import { type Ask, RefusalMemory, type Refusals } from "./memory.ts";
 import { suspectsOf } from "./suspect-files.ts";
 import { isVague } from "./vague.ts";
 
-/** Of the provider's words, which stand in the file's place. */
+/** Longest quote of the provider's message, which replaces the file. */
 const MAX_WHY_CHARS = 300;
 
 export class FileRefusals implements Refusals {
@@ -67,7 +70,7 @@ async function firstRefusal(ask: () => Promise<ModelAnswer>): Promise<Asked> {
   try {
     return { answer: await ask() };
   } catch (error) {
-    // A proxy's size limit: files are most of a request's bytes.
+    // A proxy's size limit: files make up most of a request's bytes.
     const isTooLarge = error instanceof ModelError && error.status === 413;
     if (!isTooLarge && !isRefusal(error)) throw error;
     const { text, code, param = "" } = readErrorFacts(error.cause);

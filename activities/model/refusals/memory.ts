@@ -5,10 +5,10 @@ import type { ModelAnswer, ModelRequest } from "../model.ts";
 
 export type Ask = (request: ModelRequest) => Promise<ModelAnswer>;
 
-/** Parts of one kind that a provider refuses, and the whole request with them. */
+/** Handles parts of one kind that make a provider refuse the whole request. */
 export interface Refusals {
   /**
-   * Asks without those that the provider refuses or refused lately.
+   * Asks without the parts that the provider refuses or recently refused.
    * @throws whatever `ask` throws otherwise
    */
   ask(request: ModelRequest, endpoint: Endpoint, ask: Ask): Promise<ModelAnswer>;
@@ -31,9 +31,9 @@ export class RefusalMemory<Why = string> {
     return this.#known.size === 0;
   }
 
-  /** @returns why it was refused; undefined if it was not, or not lately */
+  /** @returns why it was refused; undefined if it was not, or not recently */
   why(place: Place, what: string): Why | undefined {
-    // Nearly always: nothing is hashed.
+    // The usual case: nothing needs hashing.
     if (this.#known.size === 0) return undefined;
     const found = this.#known.get(keyOf(place, what));
     return found !== undefined && found.untilMs > performance.now() ? found.why : undefined;

@@ -1,4 +1,4 @@
-/** Models that write less than they are assumed to: asked again for as much as their provider says. */
+/** Models whose output limit is lower than assumed: asked again with the limit that their provider names. */
 import type { Endpoint } from "../endpoint.ts";
 import { readErrorFacts } from "../error-facts.ts";
 import { isRefusal, type ModelAnswer, type ModelRequest } from "../model.ts";

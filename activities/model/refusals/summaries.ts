@@ -1,4 +1,4 @@
-/** Providers that do not show what a model thinks: asked again without, and not for a summary again for a while. */
+/** Providers that do not show a model's reasoning: asked again without a summary, which is then not requested for a while. */
 import type { Endpoint } from "../endpoint.ts";
 import { readErrorFacts } from "../error-facts.ts";
 import { isRefusal, type ModelAnswer, type ModelError, type ModelRequest } from "../model.ts";

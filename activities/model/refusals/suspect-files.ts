@@ -2,7 +2,7 @@
 import type { FilePart } from "../../contract/message.ts";
 import { isVague } from "./vague.ts";
 
-/** Of files that are left out one by one: the newest, since the request before was taken. Source: ours. */
+/** Most files left out one by one: the newest, since the previous request was accepted. Source: ours. */
 const ONE_BY_ONE = 4;
 
 /**

@@ -3,13 +3,13 @@ import type { ToolSpec } from "../../contract/tools.ts";
 import type { ErrorFacts } from "../error-facts.ts";
 import { isVague } from "./vague.ts";
 
-/** Of servers whose tools are left out one after the other. Source: ours. */
+/** Most servers whose tools are left out one after the other. Source: ours. */
 const ONE_BY_ONE = 4;
 
 export interface Suspects {
-  /** Those that the refusal names. */
+  /** The tools that the refusal names. */
   readonly named: readonly ToolSpec[];
-  /** If it names none: sets to try without, all of them last; none is empty. */
+  /** If the refusal names none: sets to try without, all of them last; none is empty. */
   readonly guesses: readonly (readonly ToolSpec[])[];
 }
 
@@ -23,7 +23,7 @@ export function suspectTools({ text, param = "" }: ErrorFacts, tools: readonly T
   const places = inText.length > 0 ? inText : placesIn(param);
   if (places.length > 0) return { ...NONE, named: foreign(tools.filter((_, at) => places.includes(at))) };
   const most = TOO_MANY.exec(text)?.[1];
-  // The first of them: the last are those that a search has just found.
+  // Leave out the first tools: the last ones have just been found by a search.
   if (most !== undefined)
     return { ...NONE, named: foreign(tools).slice(0, Math.max(0, tools.length - Number(most))) };
   const all = foreign(tools);

@@ -1,6 +1,6 @@
 /**
- * What an answer carries for its provider alone (encrypted thoughts, signatures, names of items) and the provider cannot read any
- * more, since the key is another account's or a gateway asked another one: it is asked again without.
+ * Provider data in answers (encrypted reasoning, signatures, item ids) that the provider can no longer read, because
+ * the key is another account's or a gateway asked another provider: the request is repeated without it.
  */
 import { shorten } from "../../contract/cut-text.ts";
 import type { Message } from "../../contract/message.ts";
@@ -15,7 +15,7 @@ import {
 } from "../model.ts";
 import { type Ask, RefusalMemory, type Refusals } from "./memory.ts";
 
-/** Of the provider's words. */
+/** Longest quote of the provider's message. */
 const MAX_WHY_CHARS = 300;
 
 type Answer = Extract<Message, { readonly role: "assistant" }>;

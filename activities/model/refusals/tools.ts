@@ -1,4 +1,4 @@
-/** Tools whose schemas a provider refuses, and the whole request with them: it is asked again without them. */
+/** Handles tools whose schemas make a provider refuse the whole request: the request is repeated without them. */
 import type { ToolSpec } from "../../contract/tools.ts";
 import type { Endpoint } from "../endpoint.ts";
 import { readErrorFacts } from "../error-facts.ts";

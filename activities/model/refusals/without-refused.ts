@@ -6,9 +6,9 @@ import { SummaryRefusals } from "./summaries.ts";
 import { ThoughtRefusals } from "./thoughts.ts";
 import { ToolRefusals } from "./tools.ts";
 
-/** @returns a way to ask a provider without what it refuses, which remembers that for this process */
+/** @returns a function that asks a provider without what it refuses, which is remembered for this process */
 export function createWithoutRefused(): (endpoint: Endpoint, ask: Ask) => Ask {
-  // Around each other: the first sees each refusal before the others.
+  // Nested: the first kind sees each refusal before the others.
   const kinds: readonly Refusals[] = [
     new ToolRefusals(),
     new FileRefusals(),

@@ -1,4 +1,4 @@
-/** Call ids in the form that a server takes; the stored ones never change. Pure. */
+/** Call ids in the form that a server accepts; the stored ones never change. Pure. */
 import { createHash } from "node:crypto";
 import { cutChars } from "../../contract/cut-text.ts";
 import type { Message } from "../../contract/message.ts";
@@ -9,7 +9,7 @@ const MAX_CHARS = 64;
 
 type Form = WireRules["callIds"];
 
-/** @returns the id to send for a stored one: the same at every request, and never one for two */
+/** @returns the id to send for a stored one: the same in every request, and never shared by two */
 export function callIds(messages: readonly Message[], form: Form): (stored: string) => string {
   const sent = new Map<string, string>();
   const taken = new Set<string>();

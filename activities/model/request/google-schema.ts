@@ -1,10 +1,11 @@
 /**
- * A tool's schema in the subset that Google's compatible endpoint reads; it refuses the whole request for a keyword it does
- * not know. Source: its reference of `Schema`; public reports (models of Gemini behind chat completions). Pure.
+ * Converts a tool's schema to the subset that Google's compatible endpoint reads; an unknown keyword makes it refuse
+ * the whole request. Source: its reference of `Schema`; public reports (models of Gemini behind chat completions).
+ * Pure.
  */
 import { isJsonObject, type JsonObject } from "../../contract/json-object.ts";
 
-/** Source: Google's reference, Schema; those that have schemas in them are handled apart. */
+/** Source: Google's reference, Schema; keywords that contain schemas are handled separately. */
 const KNOWN = new Set([
   "default",
   "description",
@@ -34,7 +35,7 @@ export function toGoogleSchema(schema: unknown): Record<string, unknown> {
   const choices = [values ?? only ?? []].flat();
   return {
     ...known,
-    // It takes one of them alone.
+    // Google accepts only a single type.
     ...(kinds.length === 1 ? { type: kinds[0] } : {}),
     ...(isNullable ? { nullable: true } : {}),
     ...boundsOf(schema),
@@ -45,11 +46,11 @@ export function toGoogleSchema(schema: unknown): Record<string, unknown> {
   };
 }
 
-/** The names here are a tool's own, whatever they are. */
+/** The keys are property names of the tool, not keywords. */
 const mapped = (properties: JsonObject) =>
   Object.fromEntries(Object.entries(properties).map(([name, value]) => [name, toGoogleSchema(value)]));
 
-/** `> 0` of whole numbers is `>= 1`; of others the bound itself is let through, and our own check refuses it. */
+/** For integers `> 0` becomes `>= 1`; for other numbers the bound itself is allowed, and our own check refuses it. */
 function boundsOf(schema: JsonObject): Record<string, unknown> {
   const step = schema["type"] === "integer" ? 1 : 0;
   const { exclusiveMinimum: above, exclusiveMaximum: below } = schema;

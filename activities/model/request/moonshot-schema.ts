@@ -1,6 +1,7 @@
 /**
- * A tool's schema in the subset that Moonshot (Kimi) takes; it refuses the whole request for another. What is changed only says
- * less. Source: Moonshot's own validator, walle, at the level of its service ("lite"); public reports with its errors. Pure.
+ * Converts a tool's schema to the subset that Moonshot (Kimi) accepts; any other schema makes it refuse the whole
+ * request. The result only constrains less. Source: Moonshot's own validator, walle, at the level of its service
+ * ("lite"); public reports with its errors. Pure.
  */
 import { isJsonObject, type JsonObject } from "../../contract/json-object.ts";
 import { referenced } from "../../contract/json-pointer.ts";
@@ -11,12 +12,12 @@ const MAX_REPEATED_CHARS = 20_000;
 const SCALARS = ["null", "boolean", "integer", "number", "string"];
 const ANY = ["null", "boolean", "number", "string", "array", "object"];
 
-/** @param root without alternatives of its own, as all tools have it */
+/** @param root without alternatives of its own, as in all tools' schemas */
 export const toMoonshotSchema = (root: JsonObject): Record<string, unknown> => new Adaptation(root).whole();
 
 class Adaptation {
   readonly #root: JsonObject;
-  /** Of what is referred to: references lead to `$defs` at the top alone. */
+  /** Names of referenced schemas: references may only lead to `$defs` at the top level. */
   readonly #names = new Map<string, string>();
   #charsLeft = MAX_REPEATED_CHARS;
 
@@ -27,7 +28,7 @@ class Adaptation {
   whole(): Record<string, unknown> {
     const schema = this.#adapted(this.#root);
     const definitions: [string, unknown][] = [];
-    // A map's iteration goes on with what is added meanwhile.
+    // A map's iteration includes entries added during it.
     for (const [ref, name] of this.#names)
       definitions.push([name, this.#adapted(withoutSlashes(referenced(ref, this.#root)))]);
     return { ...schema, ...(definitions.length === 0 ? {} : { $defs: Object.fromEntries(definitions) }) };
@@ -38,7 +39,7 @@ class Adaptation {
     const { $ref, description } = schema;
     if (typeof $ref === "string") {
       const reference = { $ref: this.#refTo($ref) };
-      // Beside a reference, whatever its target has too is in conflict.
+      // Keywords beside a reference conflict with the same keywords in its target.
       return description === undefined ? reference : { anyOf: [reference], description };
     }
     const kept = Object.entries(this.#withAlternatives(schema)).flatMap(([keyword, value]) => {
@@ -64,7 +65,7 @@ class Adaptation {
   #inside(keyword: string, value: unknown): unknown {
     switch (keyword) {
       case "properties": {
-        // One called so is taken for a reference.
+        // A property named `$ref` would be taken for a reference.
         const properties = Object.entries(mapOf(value)).filter(([name]) => name !== "$ref");
         return Object.fromEntries(properties.map(([name, one]) => [name, this.#adapted(one)]));
       }
@@ -81,7 +82,10 @@ class Adaptation {
     }
   }
 
-  /** Beside alternatives it takes no type, and no keyword that they have too: each gets what they share. */
+  /**
+   * Beside alternatives Moonshot accepts no type, and no keyword that they have too: each alternative gets what they
+   * share.
+   */
   #withAlternatives(schema: JsonObject): JsonObject {
     const { oneOf, anyOf = oneOf, description, title, default: preset, ...shared } = schema;
     if (!Array.isArray(anyOf)) return schema;
@@ -92,7 +96,7 @@ class Adaptation {
   }
 }
 
-/** No name in a definition may have one. */
+/** Names in a definition may not contain a slash. */
 const withoutSlashes = (schema: unknown): unknown =>
   JSON.parse(JSON.stringify(schema ?? {}, (name, one: unknown) => (name.includes("/") ? undefined : one)));
 
@@ -105,7 +109,7 @@ function both(shared: JsonObject, { default: _preset, ...branch }: JsonObject): 
 
 const mapOf = (value: unknown): JsonObject => (isJsonObject(value) ? value : {});
 
-/** Names that are no properties are refused, and by one report an object without a list of them. */
+/** Required names that are not properties are refused, and by one report so is an object without a `required` list. */
 function withRequired({ required, ...rest }: JsonObject): JsonObject {
   const { properties } = rest;
   if (!isJsonObject(properties)) return rest;
@@ -115,7 +119,7 @@ function withRequired({ required, ...rest }: JsonObject): JsonObject {
   return { ...rest, required: [...new Set(names)] };
 }
 
-/** All have one, as its documentation asks: without it, it takes a definition for one that never ends. */
+/** Every schema gets a type, as Moonshot's documentation asks: without it, a definition counts as infinite. */
 function withType({ const: only, enum: values, type, ...rest }: JsonObject): JsonObject {
   if ("anyOf" in rest) return rest;
   const choices = only === undefined ? values : [only];

@@ -3,14 +3,14 @@ import type { AssistantPart, ProviderData, ReasoningPart } from "../../contract/
 import type { ModelTarget } from "../../config/model-target.ts";
 import type { WireRules } from "./wire-rules.ts";
 
-/** Where we note which model made a part: its provider's data is for that one only. */
+/** Key under which we note the model that made a part: provider data is only valid for that model. */
 export const ORIGIN_KEY = "longhaul";
 /** Where data of a compatible chat server is kept; the SDK knows the adapter by this name. */
 export const COMPATIBLE_KEY = "compatible";
 
 export type ReasoningTarget = Pick<ModelTarget, "model" | "api" | "reasoning">;
 
-/** Who made a part, if that is noted. */
+/** The model that made a part, if noted. */
 function originOf({ providerOptions }: Pick<AssistantPart, "providerOptions">): string | undefined {
   const model = providerOptions?.[ORIGIN_KEY]?.["model"];
   return typeof model === "string" ? model : undefined;
@@ -55,8 +55,8 @@ export function reasoningToSend(
 }
 
 /**
- * Reasoning goes back only to the model that thought it, and followed by what it led to: all else is refused ("Item not
- * found", "without its required following item", "Invalid signature in thinking block").
+ * Reasoning is sent back only to the model that made it, and only if followed by its output: anything else is refused
+ * ("Item not found", "without its required following item", "Invalid signature in thinking block").
  */
 function usable(
   parts: readonly AssistantPart[],
@@ -71,7 +71,8 @@ function usable(
       part.type === "reasoning" && index < last && isOwn(part, target, rules),
   );
   if (rules.sendReasoning === "none") return new Set();
-  // What the same model thought on another wire carries that wire's data; its chat wire may have no field for it.
+  // Reasoning that the same model made on another wire carries that wire's data; its chat wire may have no field for
+  // it.
   if (target.api === "chat") return new Set(rules.sendReasoning === "field" ? own.filter(isOfChat) : []);
   if (target.api === "responses") return new Set(withEncryptedItem(own));
   return new Set(own.filter(carriesData));
@@ -89,7 +90,7 @@ function isOwn(part: ReasoningPart, { model, api }: ReasoningTarget, { sendReaso
   return origin === undefined ? api === "responses" && sendReasoning === "native" : origin === model;
 }
 
-/** An item may have several parts of which the last alone carries its encrypted content. */
+/** An item may have several parts, of which only the last carries its encrypted content. */
 function withEncryptedItem(parts: readonly ReasoningPart[]): ReasoningPart[] {
   const items = new Set(
     parts.map(reasoningFacts).flatMap(({ encrypted, itemId }) => (encrypted ? [itemId ?? ""] : [])),
@@ -123,7 +124,7 @@ export function dataFor(
   return origin === undefined || origin === model ? providerOptions : undefined;
 }
 
-/** Anthropic refuses a request that contains a text of blanks alone. */
+/** Anthropic refuses a request that contains a text of only blanks. */
 export const isBlank = (text: string): boolean => text.trim() === "";
 
 function isFilled(value: unknown): boolean {

@@ -1,4 +1,4 @@
-/** A person's words and images, and the results of calls, in the SDK's form. Pure. */
+/** A person's text and images, and the results of calls, in the SDK's form. Pure. */
 import { cutChars } from "../../contract/cut-text.ts";
 import type { FilePart, ToolResultPart, UserPart } from "../../contract/message.ts";
 import type { ModelTarget } from "../../config/model-target.ts";
@@ -78,7 +78,7 @@ function toToolResult(
 /** A name that no provider refuses: models sometimes add stray tokens, and the name is sent back with the history. */
 export function safeToolName(name: string): string {
   const safe = cutChars(name.replaceAll(/[^a-zA-Z0-9_-]/g, "_"), 64);
-  // The SDK looks names up in an object: that of one of JavaScript's own properties comes out as no text.
+  // The SDK looks names up in an object: the name of a built-in JavaScript property would not yield text.
   return safe === "" || safe in {} ? "unknown" : safe;
 }
 

@@ -13,11 +13,11 @@ export type RequestTarget = Pick<
 >;
 type SdkAssistant = Extract<ProviderMessage, { role: "assistant" }>;
 
-/** What stands for words that are none. */
+/** Replaces empty text. */
 const EMPTY = { type: "text", text: "(empty)" } as const;
-/** What the user says if a request would end with the assistant's own words. */
+/** User message added if a request would otherwise end with an assistant message. */
 const GO_ON = "Continue.";
-/** What the assistant says if the user may not speak right after results. */
+/** Assistant message added if the user may not speak right after results. */
 const SEEN = "Understood.";
 /** Google's stand-in for the signature of a call that another model made. Source: its guide on thought signatures. */
 const NO_SIGNATURE = "skip_thought_signature_validator";
@@ -88,7 +88,7 @@ function toAssistant(
   if (content.length === 0) return [];
   const calls = content.some((part) => part.type === "tool-call");
   const message = reasoningFields(fields);
-  // Kimi and DeepSeek refuse calls without their thoughts, also those that another model made.
+  // Kimi and DeepSeek refuse calls without reasoning, even those that another model made.
   if (calls && rules.needsReasoning && Object.keys(message).length === 0) message["reasoning_content"] = " ";
   // Provider data is JSON by origin; the SDK only types it more narrowly than we do.
   return [
@@ -100,7 +100,7 @@ function toAssistant(
   ];
 }
 
-/** Gemini signs only the first of the calls that it makes together. */
+/** Gemini signs only the first of several parallel calls. */
 function signed(content: readonly AssistantPart[]): AssistantPart[] {
   const first = content.findIndex((part) => part.type === "tool-call");
   return content.map((part, index) =>
@@ -116,7 +116,7 @@ function safeInput(input: unknown): unknown {
   return { invalid_arguments: typeof input === "string" ? input : JSON.stringify(input ?? null) };
 }
 
-/** Who may speak after whom, and last. */
+/** Adjusts the messages to the rules on who may speak after whom, and last. */
 function inOrder(messages: readonly ProviderMessage[], rules: WireRules): ProviderMessage[] {
   const ordered = messages.flatMap((message, index): ProviderMessage[] =>
     !rules.userAfterResults && message.role === "user" && messages[index - 1]?.role === "tool"
@@ -128,7 +128,7 @@ function inOrder(messages: readonly ProviderMessage[], rules: WireRules): Provid
   return ordered;
 }
 
-/** Anthropic's cache marks: the newer of the two is the next request's beginning. */
+/** Anthropic's cache marks: the newer of the two marks the prefix of the next request. */
 function marked(messages: readonly ProviderMessage[], target: ModelTarget): ProviderMessage[] {
   const turns = markedTurns(messages);
   const providerOptions = { anthropic: { cacheControl: cacheMark(target) } };

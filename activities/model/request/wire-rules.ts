@@ -4,7 +4,7 @@ import type { Api, ModelTarget, WireOptions } from "../../config/model-target.ts
 type Settled = { readonly [Name in keyof WireOptions]-?: Exclude<WireOptions[Name], undefined> };
 
 export interface WireRules extends Settled {
-  /** Names and meanings of a schema's keywords: all of JSON Schema, or the provider's subset of it. */
+  /** Keywords that a schema may use: all of JSON Schema, or the provider's subset of it. */
   readonly schemas: "full" | "google" | "moonshot";
   /** Calls need Google's signature of the thought behind them. */
   readonly thoughtSignatures: boolean;
@@ -26,7 +26,7 @@ const COMMON: WireRules = {
   maxTokensField: "max_tokens",
   systemRole: "system",
   schemas: "full",
-  // On Google's own wire the SDK puts the stand-in for a missing one by itself.
+  // On Google's own wire the SDK itself inserts the stand-in for a missing signature.
   thoughtSignatures: false,
   needsReasoning: false,
 };
@@ -39,8 +39,8 @@ const WIRES: Readonly<Record<Api, WireRules>> = {
 };
 
 /**
- * How each wire says that no tool may be called. It is set in the body: if the SDK knew of it, it would discard a whole answer that
- * calls a tool nevertheless.
+ * How each wire forbids tool calls. Set in the body: if the SDK knew, it would discard a whole answer that calls a
+ * tool anyway.
  */
 export const NO_CALLS: Readonly<Record<Api, Readonly<Record<string, unknown>>>> = {
   responses: { tool_choice: "none" },
@@ -75,19 +75,19 @@ export function rulesOf(target: ModelTarget): WireRules {
   return { ...rules, cacheMarks: marks && cache !== false, cacheKey: rules.cacheKey && cache !== false };
 }
 
-/** Whether it reasons before it answers, as far as configuration or table say. */
+/** Whether the model reasons before it answers, as far as configuration or catalogue say. */
 export function isThinking({ thinks, reasoning }: ModelTarget): boolean {
   if (reasoning?.effort === "none") return false;
   return thinks ?? (reasoning?.effort !== undefined || reasoning?.summary !== undefined);
 }
 
-/** Places of the messages that bear cache marks: the last two that are not the assistant's. */
+/** Indexes of the messages that get cache marks: the last two that are not the assistant's. */
 export function markedTurns(messages: readonly { readonly role: string }[]): ReadonlySet<number> {
   const turns = messages.flatMap(({ role }, index) => (role === "user" || role === "tool" ? [index] : []));
   return new Set(turns.slice(-2));
 }
 
-/** How long Anthropic's cache should keep a mark; its own default, five minutes, is not said. */
+/** How long Anthropic's cache should keep a mark; its own default, five minutes, is not sent. */
 export function cacheMark({ cache }: ModelTarget): { readonly type: "ephemeral"; readonly ttl?: "1h" } {
   return { type: "ephemeral", ...(cache === undefined || cache === "5m" ? {} : { ttl: "1h" }) };
 }

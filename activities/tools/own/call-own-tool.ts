@@ -1,4 +1,4 @@
-/** A call of one of the operator's own tools, in the worker's process. */
+/** Calls one of the operator's own tools, in the worker's process. */
 import { randomBytes } from "node:crypto";
 import { z } from "zod";
 import { reasonOf } from "../../contract/reason-of.ts";
@@ -19,14 +19,14 @@ const answer = z.union([
   z.object({ text: z.string(), isError: z.boolean().default(false) }),
 ]);
 
-/** Who calls: a key for services, which is the same for each attempt. */
+/** Identifies the call: the key for external services is the same for each attempt. */
 export interface Caller {
   readonly sessionId: string;
   readonly idempotencyKey: string;
 }
 
 /**
- * One that may have begun is not repeated, unless it only reads.
+ * Runs the tool. A call that may have started already is not repeated, unless the tool only reads.
  * @throws LeaveRunning if the worker ends; SandboxLost
  */
 export async function callOwnTool(
@@ -43,7 +43,7 @@ export async function callOwnTool(
   const timeout = new AbortController();
   const signal = AbortSignal.any([context.signal, timeout.signal]);
   const timer = setTimeout(() => timeout.abort(new Error("the time of this call is over")), tool.timeoutMs);
-  // Its signal is aborted, and its end is not awaited: the outcome is unknown either way.
+  // On abort the tool is signalled, but its end is not awaited: the outcome is unknown either way.
   const aborted = Promise.withResolvers<undefined>();
   const onAbort = () => aborted.resolve(undefined);
   signal.addEventListener("abort", onAbort, { once: true });

@@ -1,4 +1,4 @@
-/** The operator's own tools of a worker: checked when it starts, and as sessions keep them. Pure. */
+/** The operator's own tools of a worker: validated at startup, and as stored with sessions. Pure. */
 import { createHash } from "node:crypto";
 import { z } from "zod";
 import type { McpCatalogue, McpToolEntry } from "../../contract/mcp.ts";
@@ -10,13 +10,13 @@ import { SEARCH_TOOLS } from "../search-tools.ts";
 import { typedTool, type Tool } from "../tool.ts";
 import type { ToolDefinition } from "./define-tool.ts";
 
-/** In place of a server's name among a session's catalogues; no server can be called so. */
+/** Replaces a server's name among a session's catalogues; no server can have this name. */
 export const OWN_TOOLS = ":own";
 
-/** Source: ours, as of a command; the longest that a command may take. */
+/** Source: ours, as for a command; the longest that a command may take. */
 const TIMEOUT_MS = 60_000;
 const MAX_TIMEOUT_MS = 600_000;
-/** Source: ours; they are at the beginning of every request of every session. */
+/** Source: ours; the tools are at the beginning of every request of every session. */
 const MAX_TOOLS = 50;
 const MAX_DESCRIPTION_CHARS = 4_000;
 
@@ -42,13 +42,13 @@ export interface OwnTool extends z.output<typeof definition> {
 
 export interface OwnTools {
   readonly byName: ReadonlyMap<string, OwnTool>;
-  /** As a session keeps them. */
+  /** The tools as a session stores them. */
   readonly catalogue: Omit<McpCatalogue, "found">;
-  /** The longest that one of them may take. */
+  /** The longest timeout among the tools. */
   readonly maxTimeoutMs: number;
 }
 
-/** What a file's default export gives. @throws Error that names the tool and what is wrong with it */
+/** Reads a file's default export. @throws Error that names the tool and what is wrong with it */
 export function ownToolsOf(exported: unknown): OwnTools {
   if (!Array.isArray(exported))
     throw new Error("its default export is not a list: export default [defineTool({ … })]");
@@ -101,7 +101,7 @@ function schemaOf(which: string, input: z.ZodType): Record<string, unknown> {
 
 const input = z.record(z.string(), z.unknown());
 
-/** A tool as a session has it: the worker that takes the call runs it, if it has it. */
+/** A tool as a session has it: the worker that gets the call runs it, if it has the tool. */
 export function ownTool({ name, description, hints, ...entry }: McpToolEntry): Tool {
   const { inputSchema, original } = acceptedSchema(entry.inputSchema);
   return typedTool({

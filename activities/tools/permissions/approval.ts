@@ -1,4 +1,4 @@
-/** Whether a call may be run: by the session's rules, and by what people answered. */
+/** Whether a call may be run, by the session's rules and by what people answered. */
 import { createHash } from "node:crypto";
 import type { RunConfig } from "../../config/agent-config.ts";
 import type { RunToolInput } from "../../contract/tool-facts.ts";
@@ -18,7 +18,7 @@ interface Asked {
   readonly index: number;
 }
 
-/** The rules' word with what was granted for the whole session. Reads nothing if no rule asks. */
+/** The verdict of the rules and of what was granted for the whole session. Reads nothing if no rule asks. */
 export async function standingVerdict(
   db: Queryable,
   { session, call }: Omit<Asked, "step" | "index">,
@@ -28,7 +28,7 @@ export async function standingVerdict(
   return verdict.action === "ask" ? verdictOf(permissions, call, await grantsOf(db, session.id)) : verdict;
 }
 
-/** The same for the moment before the call is run: a person may have allowed just this one. */
+/** The verdict just before the call is run: a person may have allowed just this one. */
 export async function verdictNow(db: Queryable, asked: Asked): Promise<Verdict> {
   const verdict = await standingVerdict(db, asked);
   if (verdict.action !== "ask") return verdict;
@@ -42,11 +42,11 @@ export async function verdictNow(db: Queryable, asked: Asked): Promise<Verdict> 
   return (await isApproved(db, leave)) ? { action: "allow" } : verdict;
 }
 
-/** A server's questions have the call's name with a number behind. */
+/** The id of a question about a call. For a server's question, a number follows the call's name. */
 export const questionId = ({ step, index, about }: Pick<RunToolInput, "step" | "index" | "about">): string =>
   `s${step}c${index}${about === "egress" ? "e" : ""}`;
 
-/** Leave is given for exactly this call. */
+/** Ties a permission to exactly this call. */
 export function inputHash({ toolName, input }: Pick<ToolCallPart, "toolName" | "input">): string {
   return createHash("sha256")
     .update(JSON.stringify([toolName, input]))

@@ -1,6 +1,7 @@
 /**
- * Which calls run, which wait for a person's approval, and which do not run: rules in order, the last one that matches counts,
- * and if none does the call runs. A convenience: the protection is the sandbox, not a pattern. Pure.
+ * Decides which calls run, which wait for a person's approval, and which are denied: rules in order, the last
+ * matching one applies, and without a match the call runs. This is a convenience: the sandbox protects, not a
+ * pattern. Pure.
  */
 import type { Grant } from "../../store/questions.ts";
 import { fitsPattern } from "../../config/star-pattern.ts";
@@ -10,14 +11,14 @@ import { shellCommands, UNKNOWN } from "./shell-commands.ts";
 export interface PermissionRule {
   /** A tool's name; `*` matches any characters. */
   readonly tool: string;
-  /** What of the call it is about: a command, a path; `*` as above. Absent: every call of the tool. */
+  /** Matched against the call's subject: a command, a path; `*` as above. Absent: every call of the tool. */
   readonly match?: string | undefined;
   readonly action: "allow" | "ask" | "deny";
 }
 
 export type Verdict =
   | { readonly action: "allow" }
-  /** `rule` is the one that says so, `about` what of the call it is about. */
+  /** `rule` is the rule that decided, `about` the part of the call that it matched. */
   | { readonly action: "ask" | "deny"; readonly rule: PermissionRule; readonly about: string };
 
 interface Call {
@@ -28,7 +29,7 @@ interface Call {
 const SHELL_NAMES = new Set(["bash", "execute_command"]);
 const SEVERITY = { allow: 0, ask: 1, deny: 2 } as const;
 
-/** @param grants rules that ask, and that a person has answered permanently */
+/** @param grants rules that ask, but that a person has answered permanently */
 export function verdictOf(
   rules: readonly PermissionRule[],
   call: Call,
@@ -50,14 +51,14 @@ export function verdictOf(
   return verdict;
 }
 
-/** Both names of the shell are one tool. */
+/** Both names of the shell mean the same tool. */
 const namesOf = (name: string): readonly string[] => (SHELL_NAMES.has(name) ? [...SHELL_NAMES] : [name]);
 
 interface Subject {
   readonly text: string;
-  /** The same by another name, which a rule that asks or denies heeds as well. */
+  /** The same subject under another name, which a rule that asks or denies matches as well. */
   readonly other?: string;
-  /** Unknown from the call: it counts as matched if a rule asks or denies. */
+  /** The call does not show the subject: rules that ask or deny count as matching. */
   readonly isUnknown?: true;
 }
 
@@ -85,26 +86,29 @@ function subjectsOf({ toolName, input }: Call): Subject[] {
   return [{ text: relative(path) ?? path ?? JSON.stringify(input) ?? "" }];
 }
 
-/** A pattern that ends with ` *` takes the words before it alone as well. */
+/** A pattern that ends with ` *` also matches the words before it alone. */
 const endings = (pattern: string): readonly string[] =>
   pattern.endsWith(" *") ? [pattern, pattern.slice(0, -2)] : [pattern];
 
-/** Whether it matches whatever the shell fills in: only a gap takes that. */
+/** Whether the pattern matches whatever the shell substitutes: only a `*` in the pattern can match that. */
 function surely(pattern: string, text: string): boolean {
   return endings(pattern).some((one) => fits(one, text, false));
 }
 
-/** Whether there is something for the shell to fill in with which it matches. */
+/** Whether some shell substitution would make the pattern match. */
 function possibly(pattern: string, text: string): boolean {
   return endings(pattern).some((one) => fits(one, text, true));
 }
 
-/** @param isAnything whether what the shell fills in counts as any text */
+/** @param isAnything whether a shell substitution counts as any text */
 function fits(pattern: string, text: string, isAnything: boolean): boolean {
   return isAnything && text.includes(UNKNOWN) ? mayFit(pattern, text) : fitsPattern(pattern, text);
 }
 
-/** Goes over the text once, with all places of the pattern that it may have reached: time grows with both, not faster. */
+/**
+ * Scans the text once, tracking all pattern positions reached: time grows with text length times pattern length, no
+ * faster.
+ */
 function mayFit(pattern: string, text: string): boolean {
   let reached = new Uint8Array(pattern.length + 1);
   reached[0] = 1;
@@ -125,7 +129,7 @@ function mayFit(pattern: string, text: string): boolean {
   return reached.at(-1) === 1;
 }
 
-/** A gap may be empty: the place behind it is reached as well. */
+/** A `*` may match nothing, so the position after it is reached as well. */
 function passGaps(pattern: string, reached: Uint8Array): void {
   for (let place = 0; place < pattern.length; place += 1)
     if (reached[place] === 1 && pattern[place] === "*") reached[place + 1] = 1;

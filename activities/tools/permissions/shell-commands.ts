@@ -1,10 +1,10 @@
 /**
- * The commands of a shell text, each as one line of its words, so that rules can be matched against them. Programs that only
- * start another one are taken off. Pure.
+ * Splits a shell text into its commands, each as one line of words, so that rules can be matched against them.
+ * Programs that only start another one are removed. Pure.
  */
 import { forEachChild, parse, type Command, type SyntaxNode, type Word } from "unbash";
 
-/** Stands where the shell puts something in that cannot be known before. No shell text holds it. */
+/** Marks text that the shell substitutes and that cannot be known beforehand. No shell text contains it. */
 export const UNKNOWN = "\0";
 
 export interface ShellCommands {
@@ -45,7 +45,7 @@ function read(text: string, found: Found, depth: number): void {
 const wordsOf = ({ name, args }: Command): string[] =>
   [name, ...args].flatMap((word) => (word?.type === "Word" ? [textOf(word)] : []));
 
-/** A word with the marker for each part that the shell fills in. */
+/** A word with the marker in place of each part that the shell substitutes. */
 function textOf(word: Word): string {
   return word.parts === undefined ? word.value : word.parts.map(partText).join("");
 }
@@ -73,7 +73,7 @@ function partText(part: NonNullable<Word["parts"]>[number]): string {
 }
 
 interface Wrapper {
-  /** Its options that take a value. */
+  /** The wrapper's options that take a value. */
   readonly values: string;
   /** How many words come before the other program's name. */
   readonly words?: number;
@@ -109,7 +109,7 @@ function run(words: readonly string[], found: Found, depth: number): void {
     return;
   }
   found.commands.push(words.join(" "));
-  // What runs is not in the text; `[` is a program's name.
+  // The text does not show what runs; `[` is a program's name.
   if (program.includes(UNKNOWN) || (/[*?[{]/.test(program) && program !== "[" && program !== "[["))
     found.isSure = false;
   const name = program.slice(program.lastIndexOf("/") + 1);
@@ -138,24 +138,24 @@ function runWrapped(
       if (word.includes(UNKNOWN)) found.isSure = false;
       break;
     }
-    // `env -S` splits a text of its own; what an unknown option takes is not known.
+    // `env -S` splits its own text; whether an unknown option takes a value is not known.
     if (name === "env" && /^(-\w*S|--split-string)/.test(word)) found.isSure = false;
     if (word.startsWith("--") && !word.includes("=") && rest.length > place + 1) {
-      // Long options: some take the next word. Either way is looked at.
+      // Some long options take the next word, so both readings are examined.
       run(inner(name, rest.slice(place + 2 + words)), found, depth + 1);
     } else if (/^-\w$/.test(word) && values.includes(word.slice(1))) place += 1;
   }
   run(inner(name, rest.slice(place + words)), found, depth + 1);
 }
 
-/** `xargs` puts more words behind. */
+/** `xargs` appends more words. */
 const inner = (name: string, words: readonly string[]): readonly string[] =>
   name === "xargs" && words.length > 0 ? [...words, UNKNOWN] : words;
 
 function runShell(rest: readonly string[], found: Found, depth: number): void {
   const place = rest.findIndex((word) => /^-\w*c\w*$/.test(word));
   if (place !== -1) return readSure(rest[place + 1] ?? "", found, depth);
-  // It reads its commands from an unknown source.
+  // The shell reads its commands from an unknown source.
   if (rest.every((word) => word.startsWith("-"))) found.isSure = false;
 }
 

@@ -1,4 +1,4 @@
-/** The flashcard application's files: final, and as first written where the script has errors on purpose. */
+/** The flashcard application's files: the final version, and a first version where the script errs on purpose. */
 import { readFileSync } from "node:fs";
 import { bash, write, type ScriptCall } from "../script-step.ts";
 
@@ -9,9 +9,9 @@ interface Flaw {
   readonly wrong: string;
 }
 
-/** Writes the file as it ends. */
+/** Writes the final version of a file. */
 export const put = (path: string): ScriptCall => write(path, finished(path));
-/** Writes it with flaws. */
+/** Writes a file with flaws. */
 export const putFlawed = (...flaws: readonly [Flaw, ...Flaw[]]): ScriptCall =>
   write(flaws[0].path, flawed(...flaws));
 /** Runs the tests of one part. */
@@ -29,7 +29,7 @@ function flawed(...flaws: readonly [Flaw, ...Flaw[]]): string {
   return flaws.reduce((text, { path, right, wrong }) => {
     if (text.split(right).length !== 2) throw new Error(`${path} does not hold this once: ${right}`);
     const result = text.replace(right, () => wrong);
-    // The edit that fixes it later must find its place again.
+    // The edit that later fixes the flaw must find exactly one match.
     if (wrong !== "" && result.split(wrong).length !== 2)
       throw new Error(`${path} holds this twice: ${wrong}`);
     return result;

@@ -24,7 +24,7 @@ const LOOK_AT_PAGE = [
   "page(50).then((html) => console.log(html.replace(/<style>[^]*<.style>/, '').replace(/<[^>]+>/g, ' ').trim()));",
 ].join("\n");
 
-/** An installation, or the end of the command without an error where none is possible: the rehearsal also plays offline. */
+/** An installation that exits without an error where none is possible: the rehearsal also runs offline. */
 const installed = (command: string): string =>
   `${command} > /tmp/install.log 2>&1 || { echo "No package registry answers in this sandbox, so this look is left out."; exit 0; }`;
 

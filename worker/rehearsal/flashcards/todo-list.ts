@@ -14,7 +14,7 @@ export const PLAN: readonly string[] = [
   "README, full test run, last commit",
 ];
 
-/** The plan with the given number of items done and the next one begun. */
+/** The plan with the given number of items done and the next one started. */
 export function todo(done: number): ScriptCall {
   const status = (at: number) => {
     if (at < done) return "completed";
