@@ -71,7 +71,7 @@ export interface WorkerConfig {
   readonly databaseTimeoutMs: number;
   /** Keys, tokens and addresses of model providers, by the names of their variables; no other secret of this worker. */
   readonly providers: Readonly<Record<string, string | undefined>>;
-  /** What a session started from Temporal's own tools runs by. */
+  /** The model of a session that is started from Temporal's own tools. */
   readonly model: string | undefined;
   /** A newer file of models than this version's own. */
   readonly catalogue: string | undefined;
@@ -177,7 +177,7 @@ export function readWorkerConfig(environment: Environment = process.env): Worker
     },
     hostTimeoutMs: e.LONGHAUL_HOST_TIMEOUT_SECONDS * 1_000,
     activitySlots: e.LONGHAUL_ACTIVITY_SLOTS,
-    // One may be late, or lost, without anything being missed.
+    // One heartbeat may be late or lost without a timeout.
     heartbeatMs: Math.min(e.LONGHAUL_HEARTBEAT_MS, e.LONGHAUL_HEARTBEAT_TIMEOUT_MS / 3),
     heartbeatTimeoutMs: e.LONGHAUL_HEARTBEAT_TIMEOUT_MS,
     shutdownGraceMs: e.LONGHAUL_SHUTDOWN_GRACE_MS,

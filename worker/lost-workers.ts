@@ -1,8 +1,8 @@
 /**
- * Detects lost workers from the ones that live: their activities are failed by id, so that Temporal gives them to another
- * worker at once, and not only when a heartbeat has stayed away for 30 s. One that is frozen keeps its open polls, and what
- * Temporal hands to those is given back at each look, instead of waiting for one timeout after the other. If a worker is wrongly taken for lost, nothing
- * breaks: its attempt learns from its next heartbeat that it is no longer wanted, and what it still writes is refused.
+ * Live workers detect lost ones and fail their activities by id, so that Temporal gives these to another worker at once instead
+ * of after 30 s without a heartbeat. A frozen worker keeps its open polls; tasks that Temporal hands to them are given back at
+ * each check, instead of waiting for one timeout after the other. If a worker is wrongly considered lost, nothing breaks: its
+ * attempt learns from its next heartbeat that it is no longer wanted, and its late writes are refused.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Client, WorkflowNotFoundError } from "@temporalio/client";

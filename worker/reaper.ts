@@ -136,8 +136,8 @@ async function reap(
 }
 
 /**
- * Ends the rows of sessions whose run was ended from outside after its sandbox was gone: none leads to them. Those of
- * hosts that are gone, too.
+ * Ends the rows of sessions whose run was ended from outside after their sandbox was gone, so that no sandbox leads to them.
+ * Includes sessions whose hosts are gone.
  */
 async function endLeftSessions(options: RoundOptions): Promise<void> {
   const { store, client } = options;

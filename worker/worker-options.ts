@@ -24,8 +24,8 @@ export interface WorkerParts {
 }
 
 /**
- * Open polls of each kind. What Temporal hands to a poll of a worker that is stopped, or cut off, waits for a timeout: ten
- * polls, the SDK's own number, can swallow one task ten times. So few while there is little to do, more as the server asks.
+ * Open polls of each kind. A task handed to a poll of a stopped or cut-off worker waits for a timeout: ten polls, the SDK's
+ * own number, can swallow one task ten times. So there are few polls under low load, and more when the server asks for them.
  */
 const POLLERS = { type: "autoscaling", minimum: 1, initial: 2, maximum: 20 } as const;
 

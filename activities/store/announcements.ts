@@ -42,7 +42,7 @@ class HeardAnnouncements implements Announcements {
     void this.#reconnect();
   }
 
-  /** Asked for each piece of an answer: a key is a hash, and most of the time no session is watched. */
+  /** Called for each piece of an answer, so it must be cheap: the key is a hash, and usually no session is watched. */
   readonly isWatched = (sessionId: string): boolean => {
     if (this.#watched === undefined) return true;
     return this.#watched.size > 0 && this.#watched.has(watchKey(sessionId));
@@ -92,7 +92,7 @@ class HeardAnnouncements implements Announcements {
       await client.query(`listen ${WATCHED_CHANNEL}`);
       await client.query(`listen ${STOP_CHANNEL}`);
       for (const key of await watchedKeys(client)) begin(key);
-      // Not before: until all are known, any session may be watched.
+      // Set only now: until all keys are known, any session may be watched.
       this.#watched = known;
     } catch (error) {
       this.#watched = undefined;
@@ -114,7 +114,7 @@ class HeardAnnouncements implements Announcements {
   }
 }
 
-/** A session whose lock is free has no watcher: nothing is sent then, and the lock is released at once. */
+/** A session whose lock is free has no watcher: nothing is sent, and the lock is released at once. */
 const WAKE = `select w.key, pg_notify(w.channel, '') from unnest($1::int[], $2::text[]) as w(key, channel)
   where not pg_try_advisory_xact_lock($3, w.key)`;
 
@@ -124,7 +124,7 @@ async function watchedKeys(client: pg.PoolClient): Promise<number[]> {
       and database = (select oid from pg_database where datname = current_database())`,
     [WATCH_CLASS],
   );
-  // Locks are numbered without a sign.
+  // Lock ids are unsigned.
   return rows.map(({ key }) => Number(key) | 0);
 }
 

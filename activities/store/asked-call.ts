@@ -20,7 +20,7 @@ interface CallPlace {
 export const noSuchCall = (sessionId: string, { step, index }: CallPlace) =>
   fatal("NoSuchCall", `Step ${step} of session ${sessionId} has no call ${index}.`);
 
-/** @throws NoSuchCall (fatal) if the live line has none */
+/** @throws NoSuchCall (fatal) if the live line has no such call */
 export async function findAskedCall(
   db: Queryable,
   sessionId: string,

@@ -8,7 +8,7 @@ import type { NewSession } from "./sessions.ts";
 
 export type Batch = typeof batches.$inferSelect;
 
-/** What the session of an item is made of. */
+/** The data from which an item's session is created. */
 type ItemStart = Omit<NewSession, "id" | "workspace">;
 
 /** An item whose session must be started. */
@@ -31,7 +31,7 @@ export interface ItemRow {
   readonly attempt: number;
   readonly status: string;
   readonly failure: string | null;
-  /** Of its session; null if that is not there yet. */
+  /** The status of its session; null if that does not exist yet. */
   readonly sessionStatus: string | null;
   readonly task: string | null;
 }
@@ -41,7 +41,7 @@ export async function findBatch(db: Queryable, id: string): Promise<Batch | unde
   return row;
 }
 
-/** The newest first, those that run before all others. */
+/** Running batches first, then the newest. */
 export async function listBatches(db: Queryable, limit: number): Promise<Batch[]> {
   return db
     .select()
@@ -50,7 +50,7 @@ export async function listBatches(db: Queryable, limit: number): Promise<Batch[]
     .limit(limit);
 }
 
-/** In the order of the file; what it no longer has comes first, at place 0. */
+/** In the order of the file; items that are no longer in it come first, at place 0. */
 export async function listItems(db: Queryable, batchId: string): Promise<ItemRow[]> {
   return db
     .select({
@@ -70,7 +70,7 @@ export async function listItems(db: Queryable, batchId: string): Promise<ItemRow
     .orderBy(asc(batchItems.ordinal), asc(batchItems.itemId));
 }
 
-/** The batch begins, or begins again. */
+/** Starts or restarts the batch. */
 export async function openBatch(
   db: Queryable,
   { id, ...settings }: Pick<Batch, "id" | "owner" | "concurrency" | "stopAfter" | "maxCostUsd">,
@@ -82,7 +82,7 @@ export async function openBatch(
     .onConflictDoUpdate({ target: batches.id, set });
 }
 
-/** An item with a session of its own that has not begun, new or repeated. */
+/** Stores an item, new or repeated, whose session has not begun. */
 export async function saveItem(
   db: Queryable,
   batchId: string,
@@ -96,7 +96,7 @@ export async function saveItem(
     .onConflictDoUpdate({ target: [batchItems.batchId, batchItems.itemId], set });
 }
 
-/** Where the file has these now; 0 for what it no longer has. */
+/** Updates the place in the file; 0 for an item that is no longer in it. */
 export async function placeItem(
   db: Queryable,
   batchId: string,
@@ -108,7 +108,7 @@ export async function placeItem(
     .where(and(eq(batchItems.batchId, batchId), eq(batchItems.itemId, itemId)));
 }
 
-/** Those of these ids that are some session's. */
+/** The ids among these that already belong to a session. */
 export async function takenIds(db: Queryable, ids: readonly string[]): Promise<ReadonlySet<string>> {
   if (ids.length === 0) return new Set();
   const rows = await db
@@ -122,15 +122,15 @@ export interface NextItem {
   readonly itemId: string;
   readonly ordinal: number;
   readonly sessionId: string;
-  /** Null if its session was made already. */
+  /** Null if its session was already created. */
   readonly start: ItemStart | null;
-  /** What that runs by. */
+  /** The configuration of its session. */
   readonly config: RunConfig | null;
-  /** Its session has had a run. */
+  /** Whether its session has had a run. */
   readonly isBegun: boolean;
 }
 
-/** The next items that have not ended, also those that were begun by a run of the batch before. */
+/** The next items that have not ended, including those that an earlier run of the batch began. */
 export async function nextItems(
   db: Queryable,
   batchId: string,
@@ -163,7 +163,7 @@ export async function nextItems(
   }));
 }
 
-/** The first files of an item that has not begun: read one by one, as they may be large. */
+/** The initial files of an item that has not begun: loaded for one item at a time, as they may be large. */
 export async function itemFiles(
   db: Queryable,
   batchId: string,
@@ -176,7 +176,7 @@ export async function itemFiles(
   return row?.manifest && row.pack ? { manifest: row.manifest, pack: row.pack } : undefined;
 }
 
-/** Its session is there: what that was made of is not kept twice. */
+/** Marks the item as begun. Its session exists now, so the data that it was created from is not kept twice. */
 export async function beginItem(db: Queryable, batchId: string, itemId: string): Promise<void> {
   await db
     .update(batchItems)
@@ -213,11 +213,11 @@ export async function settleItems(
   }));
 }
 
-/** The status of its session while that runs. */
+/** The status of the item's session while that runs. */
 const waits = sql`${batchItems.status} = 'running' and ${sessions.status} = 'waiting'`;
 const isIn = (batchId: string) => and(eq(batchItems.batchId, batchId), gt(batchItems.ordinal, 0));
 
-/** USD with what the delegates of its sessions cost, of attempts that are in force. */
+/** Costs are in USD, include the delegates of its sessions, and cover only attempts in force. */
 export async function batchFigures(db: Queryable, batchId: string): Promise<BatchFigures> {
   const count = (condition: ReturnType<typeof sql>) =>
     sql<number>`(count(*) filter (where ${condition}))::int`;

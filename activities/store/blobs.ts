@@ -1,6 +1,6 @@
 /**
- * Images, files and long texts by SHA-256: the same bytes are stored once. Read and written through functions of the database, which
- * find them by that name only.
+ * Images, files and long texts by SHA-256: the same bytes are stored once. Read and written through database functions, which
+ * find them by that hash only.
  */
 import { inflateSync } from "node:zlib";
 import { sql } from "drizzle-orm";
@@ -11,8 +11,8 @@ import type { Queryable } from "./db.ts";
 const PREFIX = "@blob:";
 
 /**
- * Stores bytes and returns the part that stands for them in a message. Idempotent. Bytes that are there are marked as saved now:
- * what deletes sessions leaves them to the message that is on its way.
+ * Stores bytes and returns the part that stands for them in a message. Idempotent. Bytes that are already stored get a new
+ * timestamp, so that the deletion of a session does not remove them before the new message is stored.
  */
 export async function saveBlob(
   db: Queryable,
@@ -55,7 +55,7 @@ export async function withStoredSize(db: Queryable, part: FilePart): Promise<Fil
   return bytes && { ...part, ...sizeOf(bytes, part.mediaType) };
 }
 
-/** The bytes of several blobs by id; ids that are not there are left out. */
+/** The bytes of several blobs by id; unknown ids are left out. */
 export async function loadBlobs(
   db: Queryable,
   ids: readonly string[],

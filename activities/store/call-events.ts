@@ -1,4 +1,4 @@
-/** What events carry of calls: arguments and results, as much as a person's screen has room for. Pure. */
+/** The parts of calls that events carry: arguments and results, cut to what fits on a person's screen. Pure. */
 import { cutChars, cutTail } from "../contract/cut-text.ts";
 import type { ToolOutcome } from "../contract/message.ts";
 import type { EventData } from "./event.ts";
@@ -6,7 +6,7 @@ import { callKey, type LedgerRow } from "./tool-calls.ts";
 
 /** Source: ours, some two screens. */
 const MAX_CHARS = 8_000;
-/** Of a result's end: some lines. */
+/** Length of the excerpt from a result's end: some lines. */
 const EXCERPT_CHARS = 300;
 
 export function boundedInput(input: unknown): Pick<EventData["llm:tool-call"], "input" | "inputCut"> {
@@ -14,7 +14,7 @@ export function boundedInput(input: unknown): Pick<EventData["llm:tool-call"], "
   return json.length <= MAX_CHARS ? { input } : { inputCut: cutChars(json, MAX_CHARS) };
 }
 
-/** A call's outcome, whoever performed it. `text` is what the model reads; the rest of a long one is behind the call's handle. */
+/** A call's outcome, whoever performed it. `text` is what the model reads; the call's handle gives the rest of a long result. */
 export function resultEvent(
   call: LedgerRow,
   end: {

@@ -1,4 +1,4 @@
-/** The workspace's files after each step that changed them: a chain of packs from a whole one on. */
+/** The workspace's files after each step that changed them: a chain of packs that starts with a whole one. */
 import { and, desc, eq, isNull, lte, sql, type SQL } from "drizzle-orm";
 import {
   readChain,
@@ -10,7 +10,7 @@ import {
 import type { Database, Queryable } from "./db.ts";
 import { checkpoints } from "./schema/index.ts";
 
-/** Of a pack, to and from the database at a time: bounds memory, and how long everything else waits. */
+/** How much of a pack is sent or read at a time: bounds memory, and how long everything else waits. */
 const SLICE_BYTES = 4 * 1024 * 1024;
 
 /** A checkpoint without its pack, which may be large. */
@@ -21,7 +21,7 @@ export interface Checkpoint {
   readonly step: number;
   readonly parentId: number | null;
   readonly manifest: Uint8Array;
-  /** Of the row's content: another one after each write. */
+  /** Version of the row's content: changes with each write. */
   readonly version: string;
   /** How many checkpoints must be read to restore it, itself included. */
   readonly depth: number;
@@ -70,8 +70,8 @@ export async function saveCheckpoint(db: Queryable, checkpoint: NewCheckpoint): 
 }
 
 /**
- * Sends a pack to be put together there: as one value the driver copies it several times, and 100 MiB keep this thread
- * for a second. To be called in a transaction, whose end removes the slices.
+ * Sends a pack in slices, which the database joins: the driver would copy a single value several times, and 100 MiB would block
+ * this thread for a second. To be called in a transaction, whose end removes the slices.
  */
 async function sentInSlices(db: Queryable, pack: Uint8Array): Promise<SQL<Uint8Array>> {
   await db.execute(sql`create temporary table pack_slices (number integer, slice bytea) on commit drop`);
@@ -82,7 +82,7 @@ async function sentInSlices(db: Queryable, pack: Uint8Array): Promise<SQL<Uint8A
   return sql`(select string_agg(slice, ''::bytea order by number) from pack_slices)`;
 }
 
-/** The newest checkpoint of the live line, of `atStep` or before it; undefined if there is none. */
+/** The newest checkpoint of the live line, at or before `atStep`; undefined if there is none. */
 export async function latestCheckpoint(
   db: Queryable,
   sessionId: string,
@@ -122,8 +122,8 @@ async function newestOf(db: Queryable, fits: SQL | undefined): Promise<Checkpoin
 
 /**
  * The checkpoints that a save at `step` compares with: `latest` shows whether anything changed, the pack builds on `base`.
- * They differ if this very step was saved before in this epoch: its row is replaced then. `latest` may be of a later
- * step, saved by another worker.
+ * They differ if this very step was saved before in this epoch: then its row is replaced. `latest` may belong to a later
+ * step that another worker saved.
  */
 export async function checkpointBase(
   db: Queryable,
@@ -135,7 +135,7 @@ export async function checkpointBase(
   return { latest, base: await latestCheckpoint(db, at.sessionId, { atStep: at.step - 1 }) };
 }
 
-/** Gives a checkpoint's list the times that its files got when they were restored; what it holds stays. */
+/** Updates a checkpoint's manifest with the times that its files got when they were restored; its content stays. */
 export async function retimeCheckpoint(db: Queryable, id: number, manifest: Uint8Array): Promise<void> {
   await db.update(checkpoints).set({ manifest }).where(eq(checkpoints.id, id));
 }
@@ -151,11 +151,11 @@ export async function latestVersion(db: Queryable, sessionId: string): Promise<s
   return row?.version;
 }
 
-/** As `latestVersion` gives it. */
+/** The same format as `latestVersion` returns. */
 export const versionOf = (checkpoint: Pick<Checkpoint, "id" | "version"> | undefined): string | undefined =>
   checkpoint && `${checkpoint.id}/${checkpoint.version}`;
 
-/** A checkpoint with those it builds on. @throws RangeError, also while its packs are read, if one is not there */
+/** A checkpoint with those it builds on. @throws RangeError if one is missing, also later while the packs are read */
 export async function checkpointChain(db: Queryable, id: number): Promise<StoredChain> {
   const [row] = await db
     .select({ manifest: checkpoints.manifest })
@@ -178,7 +178,7 @@ async function* packsOf(db: Queryable, id: number): AsyncGenerator<StoredBytes> 
   }
 }
 
-// Postgres does not try to compress what gzip did, so a slice costs what it is long.
+// Postgres does not try to compress gzip data again, so a slice's cost depends on its own length only.
 async function* slicesOf(db: Queryable, isRow: SQL, byteLength: number): AsyncGenerator<Uint8Array> {
   for (let at = 0; at < byteLength; at += SLICE_BYTES) {
     const slice = sql`substring(${checkpoints.pack} from ${at + 1} for ${SLICE_BYTES})`.mapWith(
@@ -229,7 +229,7 @@ export async function readWorkspace(
   });
 }
 
-/** The stored pack of one checkpoint, in pieces. */
+/** The stored pack of one checkpoint, piece by piece. */
 export async function* packPieces(db: Queryable, id: number): AsyncGenerator<Uint8Array> {
   const isRow = eq(checkpoints.id, id);
   const [row] = await db

@@ -1,6 +1,6 @@
 /**
- * What a role of a client may do in the database: see and change the sessions of its owner, and nothing else. The tables' owner,
- * as whom workers connect, is not held by any of it. Nothing here is in force until a role is in `client_roles`.
+ * What a client's role may do in the database: see and change the sessions of its owner, and nothing else. None of this restricts
+ * the tables' owner, the role with which workers connect. Nothing here is in force until `client_roles` has a role.
  */
 import { createHash } from "node:crypto";
 import { getTableName, is } from "drizzle-orm";
@@ -8,40 +8,40 @@ import { PgTable } from "drizzle-orm/pg-core";
 import { sessionTables } from "./session-tables.ts";
 import * as schema from "./schema/index.ts";
 
-/** What runs statements one by one. */
+/** Runs statements one by one. */
 interface Statements {
   query<Row>(text: string, values?: readonly unknown[]): Promise<{ readonly rows: Row[] }>;
 }
 
 interface Rights {
-  /** As in `grant … on table`. Nothing is ever deleted by a client but a schedule. */
+  /** As in `grant … on table`. Schedules are the only rows that a client may delete. */
   readonly grants: string;
-  /** The rows that are seen and changed. */
+  /** Condition for rows that the role may see and change. */
   readonly rows: string;
-  /** What a new row must also fulfil. */
+  /** A further condition for new rows. */
   readonly newRows?: string;
 }
 
 const MINE = "(select c.owner from client_roles c where c.role = current_user)";
-/** Of another owner there is no row in `sessions`, as its own policy says. By the primary key. */
+/** The policy of `sessions` hides the rows of other owners. Looks up the primary key. */
 const ofSession = (table: string) => `exists (select 1 from sessions s where s.id = ${table}.session_id)`;
 const READ = "select";
 const WRITE = "select, insert, update";
 
-/** Tables that are not like the others of a session, by name. */
+/** Tables whose rights differ from those of a session's other tables, by name. */
 const SPECIAL: Readonly<Record<string, Rights | "none">> = {
   sessions: {
-    // What a run and another model change. Where its sandbox is, and whose it is, no client changes.
+    // Columns that a new run or a model switch changes. No client changes its sandbox's location or its owner.
     grants:
       "select, insert, update (status, ended_at, result, error, updated_at, epoch, run_id, restore_workspace, config)",
     rows: `owner = ${MINE}`,
-    // Delegates are made by workers, which trust them as far as their parents.
+    // Only workers create delegates, which they trust as far as their parents.
     newRows: "container is null and parent_id is null",
   },
-  // A worker finds by it the sandbox that it trusts.
+  // Workers use these rows to find the sandbox that they trust.
   boxes: { grants: "select, update (saves_begun)", rows: ofSession("boxes") },
   model_calls: { grants: READ, rows: ofSession("model_calls") },
-  // What a worker reads on behalf of a session is that owner's too.
+  // Checkpoints that a worker reads on behalf of a session must belong to the same owner.
   checkpoints: {
     grants: "select, insert, update (superseded_epoch)",
     rows: ofSession("checkpoints"),
@@ -61,9 +61,9 @@ const SPECIAL: Readonly<Record<string, Rights | "none">> = {
   deleted_sessions: { grants: READ, rows: `owner = ${MINE}` },
   client_roles: { grants: READ, rows: "role = current_user" },
   token_ratios: { grants: READ, rows: "true" },
-  // By their functions alone.
+  // Accessed through their functions only.
   blobs: "none",
-  // Of the operator.
+  // For the operator only.
   workers: "none",
   rate_windows: "none",
   open_requests: "none",
@@ -97,8 +97,8 @@ const closedTo = (table: string) => `
   alter table ${table} enable row level security`;
 
 /**
- * Brings policies and grants up to date with the tables, for the roles that there are. Idempotent; locks a table for a moment, one
- * after the other, and none if nothing has changed.
+ * Brings policies and grants up to date with the tables, for all existing roles. Idempotent; locks one table at a time for a
+ * moment, and none if nothing has changed.
  * @param connection as the tables' owner or a superuser
  */
 export async function applyClientRights(connection: Statements): Promise<void> {

@@ -5,10 +5,10 @@ import type { Store } from "./db.ts";
 
 /** Postgres cuts longer names. */
 const MAX_ROLE_BYTES = 63;
-/** Each program of a person has up to four; a page that is open has one more. */
+/** Each program of a person uses up to four; an open page uses one more. */
 const MAX_CONNECTIONS = 50;
 
-/** One role a person and database: roles are of a whole server. */
+/** One role per person and database, because roles belong to the whole server. */
 export function clientRole(database: string, owner: string): string {
   return `${database}_client_${owner}`;
 }
@@ -17,8 +17,8 @@ export function clientRole(database: string, owner: string): string {
 export const fitsRole = (role: string) => Buffer.byteLength(role) <= MAX_ROLE_BYTES;
 
 /**
- * Makes the role, or gives it a new password, with the rights of a client.
- * @throws pg.DatabaseError if the connection's own role may not make roles (42501), or no worker has made the tables (42P01)
+ * Creates the role with the rights of a client, or gives an existing one a new password.
+ * @throws pg.DatabaseError if the connection's own role may not create roles (42501), or no worker has created the tables (42P01)
  */
 export async function grantClient(store: Store, owner: string, password: string): Promise<string> {
   return onConnection(store, async (client) => {
@@ -61,7 +61,7 @@ export async function ownerOfRole({ pool }: Pick<Store, "pool">): Promise<string
     );
     return rows[0]?.owner;
   } catch (error) {
-    // No tables yet, those of an earlier version, or a role that an operator made by hand.
+    // No tables yet, tables of an earlier version, or a role that an operator created by hand.
     if (error instanceof pg.DatabaseError && (error.code === "42P01" || error.code === "42501"))
       return undefined;
     throw error;

@@ -1,8 +1,8 @@
 /**
- * The two writes of every step, each one statement and so one transaction: a step's cost is counted in round trips, and
- * as separate statements these were fifteen. Prepared by name, since planning them would cost more than running them.
+ * The two writes of every step, each a single statement and so one transaction: round trips dominate a step's cost, and
+ * separate statements took fifteen. Prepared by name, since planning them would cost more than running them.
  *
- * Both begin with the run's row under a shared lock: a run that was superseded meanwhile writes nothing.
+ * Both first take a shared lock on the run's row: a run that was superseded meanwhile writes nothing.
  */
 import type pg from "pg";
 import { cutChars } from "../contract/cut-text.ts";
@@ -18,7 +18,7 @@ export interface StoredAnswer {
   readonly tokens: number;
   readonly meta: MessageMeta;
   readonly calls: readonly ToolCallPart[];
-  /** Of calls to MCP servers, by the tool's name. */
+  /** The servers of calls to MCP tools, by the tool's name. */
   readonly servers?: ReadonlyMap<string, { readonly server: string; readonly isReadOnly: boolean }>;
   readonly bill: ModelCallRow;
   readonly events: readonly NewEvent[];
@@ -55,7 +55,7 @@ select first from c`;
 
 /**
  * Stores an answer with its calls as pending ledger rows, sequences set aside for their results, its bill and its events;
- * the step's live pieces go.
+ * deletes the step's live pieces.
  * @returns false, with nothing written, if another run has taken the session over
  * @throws a unique violation if another attempt has stored this step's answer
  */
@@ -101,7 +101,7 @@ export async function commitAnswer(pool: pg.Pool, answer: StoredAnswer): Promise
 export interface StoredResult {
   readonly runId: string;
   readonly call: LedgerRow;
-  /** What the claim gave: a later claim makes this write fail. */
+  /** The fence that the claim returned: a later claim makes this write fail. */
   readonly fence: number;
   readonly outcome: ToolOutcome;
   readonly exitCode: number | undefined;
@@ -137,8 +137,8 @@ with run as (
 select sequence from ended`;
 
 /**
- * Stores how a call ended and its result, once and by the attempt that holds the fence.
- * @returns false, with nothing written, if another attempt or another run has it
+ * Stores how a call ended and its result, once and only by the attempt that holds the fence.
+ * @returns false, with nothing written, if another attempt has the call or another run has the session
  */
 export async function commitResult(
   pool: pg.Pool,

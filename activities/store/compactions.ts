@@ -28,11 +28,11 @@ export interface CompletedRound extends RoundRow {
   readonly position: number;
   /** Sequences of the rows that it replaces. */
   readonly replaced: readonly number[];
-  /** Sequences of rows that stay and are hidden. */
+  /** Sequences of rows that are kept but hidden. */
   readonly hidden: readonly number[];
 }
 
-/** A live round as the next one has to know it, failed ones too. */
+/** What the next round has to know about an earlier live round, failed ones included. */
 export interface RecentRound {
   readonly round: number;
   readonly status: string;
@@ -42,7 +42,7 @@ export interface RecentRound {
   readonly outcomes: readonly string[];
 }
 
-/** The sequences that the rounds in force have taken out of a session's view: a query of one row, a multirange. */
+/** The sequences that the rounds in force have removed from a session's view: a query of one row, a multirange. */
 export function outOfView(sessionId: string | Placeholder | SQL) {
   return new QueryBuilder()
     .select({ sequences: sql<string>`coalesce(range_agg(part), '{}')`.as("sequences") })
@@ -52,7 +52,7 @@ export function outOfView(sessionId: string | Placeholder | SQL) {
 
 const RECENT_ROUNDS = 10;
 
-/** The newest live rounds, newest first: a finished one is not done again. */
+/** The newest live rounds, newest first: a finished one is not repeated. */
 export async function recentRounds(db: Queryable, sessionId: string): Promise<RecentRound[]> {
   const rows = await db
     .select({
@@ -76,7 +76,7 @@ export async function recentRounds(db: Queryable, sessionId: string): Promise<Re
  * Stores a round in one transaction: what it replaced and hid, its summary, and the watchers' events. Idempotent by
  * (session, epoch, round).
  * @returns `there` if the round was stored already, `superseded` if a newer run has the session: nothing is written
- * @throws when a row to be replaced is not in view any more: another run was here, and nothing is written
+ * @throws if a row to be replaced is no longer in view because another run changed the session; nothing is written
  */
 export function storeRound(
   { db }: Pick<Store, "db">,
@@ -157,7 +157,7 @@ function multirangeOf(sequences: readonly number[]): string {
   return `{${ranges.map(({ first, last }) => `[${first},${last}]`).join(",")}}`;
 }
 
-/** Highest live round number, undone ones counted: a number is never given twice. */
+/** Highest live round number, undone ones included: a number is never used twice. */
 export async function lastRound(db: Queryable, sessionId: string): Promise<number> {
   const [row] = await db
     .select({ round: max(compactionEvents.round) })

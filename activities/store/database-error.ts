@@ -1,20 +1,20 @@
-/** Tells Postgres' errors, with or without a code, from all others, and whether they may pass. */
+/** Distinguishes Postgres' errors, with or without a code, from all others, and tells whether a retry may succeed. */
 import pg from "pg";
 import { isConnectionLost } from "./lost-connection.ts";
 
 export interface DatabaseError {
-  /** Its own words, without the query or its parameters. */
+  /** Postgres' own message, without the query or its parameters. */
   readonly message: string;
-  /** The same the next time: a fault in our statement or our data. */
+  /** A retry would fail in the same way: a fault in our statement or our data. */
   readonly final: boolean;
   /**
-   * The statement names what this database has not (class 42), or a row does not fit its tables: a bug in Longhaul, or tables
-   * newer than this code.
+   * The statement names something that this database does not have (class 42), or a row does not fit its tables: a bug in
+   * Longhaul, or tables newer than this code.
    */
   readonly unknownToSchema: boolean;
 }
 
-/** Of the connection, by Node. */
+/** Node's codes for connection errors. */
 const NETWORK = new Set([
   "ECONNREFUSED",
   "ECONNRESET",
@@ -26,14 +26,14 @@ const NETWORK = new Set([
   "ENOTFOUND",
   "EAI_AGAIN",
 ]);
-/** A value is missing, or not one of those that a check allows. */
+/** A value is missing, or a check does not allow it. */
 const ROW_CODES = new Set(["23502", "23514"]);
 
 /**
- * A query's own message carries its parameters, that is, the transcript: only the cause's words go out.
- * Data exceptions (class 22) and rejected statements (42) are the same the next time; a lost connection (08), a full
- * disk or too many connections (53), a shutdown (57), a lost race (40), a damaged disk (58) may pass.
- * @returns undefined for what is not an error of the database
+ * The query error's own message carries its parameters, that is, the transcript, so only the cause's message is returned.
+ * Data exceptions (class 22) and rejected statements (42) fail again when retried; a lost connection (08), a full disk or
+ * too many connections (53), a shutdown (57), a lost race (40), a damaged disk (58) may be temporary.
+ * @returns undefined if it is not an error of the database
  */
 export function databaseErrorOf(error: unknown): DatabaseError | undefined {
   if (!(error instanceof Error)) return undefined;

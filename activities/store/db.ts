@@ -41,18 +41,18 @@ export interface StoreOptions {
 /** Any number; the same in every version, so that old and new workers exclude each other. */
 const MIGRATION_LOCK = 7_305_142;
 const CONNECT_TIMEOUT_MS = 5_000;
-/** Shorter than the minute that the quick activities have, so that they fail with its name; no statement takes long. */
+/** Shorter than the quick activities' timeout of one minute, so that they fail with this error; no statement takes long. */
 const SILENCE_MS = 45_000;
 /**
- * What a worker that was stopped in the middle of a transaction has locked is free again after this. Longer than any
- * activity rests in one, as while a sandbox is made.
+ * If a worker is stopped in the middle of a transaction, its locks are released after this time. Longer than any activity
+ * idles in a transaction, as while a sandbox is created.
  */
 const IDLE_IN_TRANSACTION_MS = 600_000;
 
 /**
- * Statements that are kept by name are planned once a connection. By default the server planned the view of a session again
- * for every step: 0.8 to 1.4 ms of the 4 ms that 500 messages took which were seen before (measured). Other
- * statements are planned without their values then, too: nearly all look up one session, for which no value asks for another plan.
+ * Named prepared statements are planned once per connection. By default the server planned the view of a session again for
+ * every step: 0.8 to 1.4 ms of the 4 ms that loading 500 already seen messages took (measured). Other statements are then
+ * planned without their values, too: nearly all look up one session, and the same plan fits every session.
  */
 const PLAN_ONCE = "-c plan_cache_mode=force_generic_plan";
 
@@ -76,8 +76,8 @@ export function openStore(options: StoreOptions): Store {
 }
 
 /**
- * If BEGIN fails, as after a restart that went unnoticed, the library never releases the connection: the pool
- * shrinks by one each time, and never ends. Here a transaction always gives its connection back.
+ * If BEGIN fails, as after an unnoticed restart, the library never releases the connection: the pool shrinks by one each
+ * time, and can never be closed. Here a transaction always releases its connection.
  */
 function withOwnTransactions(db: Database): Database {
   const sessions = new WeakMap<pg.PoolClient, NodePgDatabase<typeof schema>>();
@@ -96,12 +96,12 @@ function withOwnTransactions(db: Database): Database {
 
 /**
  * Brings the tables up to date. Several processes may call it at once: an advisory lock on one connection lets them
- * in one after the other (the migrator itself takes no lock). Roles of clients get their rights on what is new.
+ * in one after the other (the migrator itself takes no lock). Also grants clients' roles their rights on new tables.
  */
 export async function migrateStore(store: Store): Promise<void> {
   const client = await store.pool.connect();
   try {
-    // Another's migration is waited for, however long it takes.
+    // Another process' migration may take long, and this one waits for it.
     allowSilence(client);
     await client.query("select pg_advisory_lock($1)", [MIGRATION_LOCK]);
     try {

@@ -26,7 +26,7 @@ export interface Delegate {
   readonly id: string;
   readonly status: SessionStatus;
   readonly hasEnded: boolean;
-  /** The model's last words. */
+  /** The model's last message. */
   readonly result: string | null;
   readonly error: { readonly type?: string; readonly message?: string } | undefined;
   readonly price: Pick<ModelTarget, "price" | "tier">;
@@ -45,7 +45,7 @@ export async function findDelegate(db: Queryable, id: string): Promise<Delegate 
   };
 }
 
-/** Names the session that does a call; one that was named before no longer does it. */
+/** Records the session that performs a call; it replaces one that was recorded before. */
 export async function nameDelegate(
   db: Queryable,
   call: LedgerRow,
@@ -59,7 +59,7 @@ export async function nameDelegate(
     .onConflictDoUpdate({ target: key, set: { ...of, status: "open" } });
 }
 
-/** Of the live line: how many calls were given to sessions of their own. */
+/** How many calls of the live line were delegated. */
 export async function countDelegations(db: Queryable, sessionId: string): Promise<number> {
   const [row] = await db
     .select({ count: sql<number>`count(*)::int` })
@@ -76,7 +76,7 @@ export async function endDelegation(
   await db.update(delegations).set(end).where(ofCall(call));
 }
 
-/** Calls that were closed without their delegates, whose results are no longer needed and which must not start. */
+/** Fails calls that were closed without their delegates: the results are no longer needed, and no delegate must start. */
 export async function failOpenDelegations(db: Queryable, sessionId: string): Promise<void> {
   await db.execute(sql`update sessions set status = 'cancelled', ended_at = now(), updated_at = now()
     where run_id is null and ended_at is null and id in (
@@ -88,9 +88,9 @@ export async function failOpenDelegations(db: Queryable, sessionId: string): Pro
 }
 
 /**
- * After a reset: delegates of calls that are gone do no work for anybody. Those of the standpoint's own step wait for the
- * run to say whether it had started them: its calls are made again as rows of the new epoch, and these keep their delegates.
- * @returns how many of these there are
+ * After a reset, supersedes delegates whose calls no longer exist. Delegates of the step at which the run continues are left
+ * until the run reports whether it had started them: its calls become rows of the new epoch again and keep their delegates.
+ * @returns how many delegates are left in this way
  */
 export async function supersedeDelegations(
   tx: Queryable,
@@ -113,21 +113,21 @@ export async function supersedeDelegations(
   return kept;
 }
 
-/** No call of a live line has it as its delegate any more. False for a session that is not a delegate. */
+/** Whether a session is a delegate that no call of a live line refers to any more. */
 export const isOrphan = sql<boolean>`${sessions.parentId} is not null and not exists (select 1 from delegations as d
   where d.child_id = ${sessions.id} and d.status <> 'superseded')`;
 
-/** A delegate that waits for a person does so in its parent's name, too. */
+/** If a delegate waits for a person, its parent counts as waiting, too. */
 export const hasWaitingDelegate = sql<boolean>`exists (select 1 from sessions as d
   where d.parent_id = ${sessions.id} and d.status = 'waiting' and d.ended_at is null)`;
 
 interface Orphan {
   readonly id: string;
-  /** A run has taken it up. */
+  /** Whether a run has claimed it. */
   readonly hasBegun: boolean;
 }
 
-/** Delegates of a session that still work, for calls that are gone. */
+/** Delegates of a session that still run although their calls no longer exist. */
 export async function orphansOf(db: Queryable, sessionId: string): Promise<Orphan[]> {
   return db
     .select({ id: sessions.id, hasBegun: sql<boolean>`${sessions.runId} is not null` })
@@ -136,8 +136,8 @@ export async function orphansOf(db: Queryable, sessionId: string): Promise<Orpha
 }
 
 /**
- * A session's newest files as those that another one begins with. The row is the other's own; what it builds on is shared,
- * since rows that others build on are never written again.
+ * Makes a session's newest files the initial files of another one. The other session gets a row of its own; the checkpoints
+ * below it are shared, since rows that others build on are never written again.
  * @returns the row's id, the same in each attempt; undefined if nothing was ever saved
  */
 export async function copyNewestFiles(tx: Queryable, from: string, to: string): Promise<number | undefined> {

@@ -1,10 +1,10 @@
-/** Takes a session out of the database: with its delegates, all their rows, and what nothing else refers to. */
+/** Deletes a session from the database, with its delegates, all their rows, and everything that only they refer to. */
 import { eq, inArray, sql } from "drizzle-orm";
 import type { Database, Queryable } from "./db.ts";
 import * as schema from "./schema/index.ts";
 import { sessionTables } from "./session-tables.ts";
 
-/** A session with the run that had it when it was looked at. */
+/** A session with the run that had it when it was read. */
 export interface FamilyMember {
   readonly id: string;
   readonly runId: string | null;
@@ -14,12 +14,12 @@ export interface FamilyMember {
 type Deletion =
   | {
       readonly kind: "deleted";
-      /** Of the session and its delegates. */
+      /** Ids of the session and its delegates. */
       readonly ids: readonly string[];
-      /** Their runs in Temporal, as far as rows know. */
+      /** Their runs in Temporal, as far as rows record them. */
       readonly runs: readonly { readonly id: string; readonly runId: string }[];
     }
-  /** A run took one of them up, or it has a new delegate. */
+  /** A run claimed one of the sessions, or there is a new delegate. */
   | { readonly kind: "changed" };
 
 /** A session and all that it delegated to, itself first. */
@@ -39,8 +39,8 @@ export async function readFamily(db: Queryable, id: string): Promise<FamilyMembe
 }
 
 /**
- * Deletes every row of a family, in one transaction, and keeps one line of each session. What a fork builds on becomes the
- * fork's. A batch keeps its items, without their sessions.
+ * Deletes every row of a family, in one transaction, and keeps one line about each session. Checkpoints that a fork builds on
+ * are handed over to the fork. A batch keeps its items, without their sessions.
  * @param family the sessions found not to run: nothing is deleted if the family has changed
  */
 export async function deleteFamily(
@@ -51,7 +51,7 @@ export async function deleteFamily(
   const [root] = family;
   if (root === undefined) return { kind: "changed" };
   return db.transaction(async (tx): Promise<Deletion> => {
-    // Under the lock under which sandboxes are opened and saved, so that no run can claim a session.
+    // Opening and saving sandboxes takes the same lock, so no run can claim a session meanwhile.
     for (const { id } of family)
       await tx.execute(sql`select pg_advisory_xact_lock(hashtext('session'), hashtext(${id}))`);
     const ids = family.map(({ id }) => id);
@@ -88,8 +88,8 @@ const keyOf = (family: readonly FamilyMember[]) =>
   JSON.stringify(family.map(({ id, runId, endedAt }) => [id, runId, endedAt === null]));
 
 /**
- * Saves that others build on become theirs: a fork of a delegate shares the files that this was given. Under step numbers that no
- * step has, marked, so that they are only ever read as what something builds on.
+ * Hands over checkpoints that other sessions build on: a fork of a delegate shares the files that the delegate was given. They
+ * get step numbers that no step has, and are marked, so that they are only read as the base of other checkpoints.
  */
 async function leaveToForks(tx: Queryable, ids: readonly string[]): Promise<void> {
   await tx.execute(sql`
@@ -118,7 +118,7 @@ export async function blobsOf(tx: Queryable, ids: readonly string[]): Promise<st
 
 /**
  * Removes blobs that no message refers to any more.
- * @param ended what was saved again since then belongs to a message that may be on its way
+ * @param ended blobs that were saved again since then are kept, as their message may not be stored yet
  */
 export async function dropBlobs(
   tx: Queryable,
@@ -155,7 +155,7 @@ export async function findDeleted(db: Queryable, id: string): Promise<DeletedSes
   return row;
 }
 
-/** Of these hashes (the first 24 hex digits of an id's SHA-256) those that a deleted session has, which is not there again. */
+/** The hashes among these (first 24 hex digits of an id's SHA-256) of deleted sessions whose id is not in use again. */
 export async function deletedHashes(db: Queryable, hashes: readonly string[]): Promise<string[]> {
   if (hashes.length === 0) return [];
   const { rows } = await db.execute<{ hash: string }>(sql`

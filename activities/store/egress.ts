@@ -1,4 +1,4 @@
-/** Names that a session's sandbox may ask for beyond its configuration. */
+/** Host names that a session's sandbox may reach beyond its configuration. */
 import { and, eq, isNull, sql } from "drizzle-orm";
 import type { Queryable, Store } from "./db.ts";
 import { appendEvents } from "./events.ts";
@@ -16,12 +16,12 @@ export async function allowedDomains(db: Queryable, sessionId: string): Promise<
   return rows.map(({ domain }) => domain);
 }
 
-/** As many as one question names. */
+/** The most names in one question. */
 const MAX_ASKED = 20;
 
 /**
- * The names that a step's commands were refused, that a person could allow, and that no earlier step's question was about.
- * The same for as long as the step is the newest.
+ * The names that a step's commands were refused, that a person could allow, and that no earlier step's question asked about.
+ * The result stays the same for as long as the step is the newest.
  */
 export async function namesToAsk(
   db: Queryable,
@@ -40,14 +40,14 @@ export async function namesToAsk(
   const hostsOf = (of: (at: number) => boolean) =>
     rows
       .filter((row) => of(row.step))
-      // What we wrote ourselves.
+      // These rows were written by this program.
       .map((row) => row.data as EventData["egress:denied"])
       .flatMap(({ host, allow }) => (allow === undefined ? [] : [host]));
   const known = new Set(hostsOf((at) => before.has(at)));
   return [...new Set(hostsOf((at) => at === step))].filter((host) => !known.has(host)).slice(0, MAX_ASKED);
 }
 
-/** Allows a name from here on, and says so to watchers. A reset to before this step takes it back. */
+/** Allows a name from now on, and notifies watchers. A reset to before this step withdraws it. */
 export async function allowDomain(store: Pick<Store, "db">, rule: DomainRule): Promise<void> {
   await store.db.transaction((tx) => addRule(tx, rule));
 }
@@ -58,7 +58,7 @@ interface DomainRule {
   readonly by: string;
 }
 
-/** The same, in a transaction. */
+/** As `allowDomain`, in a transaction. */
 export async function addRule(tx: Queryable, { sessionId, domain, by }: DomainRule): Promise<void> {
   const epoch = await lockEpoch(tx, sessionId);
   if (epoch === undefined) throw new Error(`No session ${sessionId}.`);

@@ -19,7 +19,7 @@ const measuredNetwork = of({
 });
 
 export const eventData = {
-  /** `resetTo`: a person went back to the moment before this step; everything from it on is on an abandoned line. */
+  /** `resetTo`: a person went back to the moment before this step; this step and everything after it are on an abandoned line. */
   "session:started": of({
     task: text,
     model: text,
@@ -30,7 +30,7 @@ export const eventData = {
   }),
   /** Tokens: `limit` is where compaction starts, `window` the model's whole window. `window` is absent in events of earlier versions. */
   "step:started": of({ estimatedInput: number, estimated: flag, limit: number, window: number.optional() }),
-  /** The request is on its way; `hidden`: bytes have long arrived without content, so the model is thinking invisibly. */
+  /** The request was sent; `hidden`: bytes have arrived for a while without content, so the model's thinking is not shown. */
   "llm:thinking": of({ model: text, hidden: yes.optional() }),
   /** A long call is reported while it is written: `tool-name` begins it, its arguments follow as they come. */
   "llm:chunk": of({ chunkType: z.enum(["text", "reasoning", "tool-name", "tool-input"]), text: text }),
@@ -39,20 +39,20 @@ export const eventData = {
     reasoning: text,
     finish: text,
     tokenUsage: of({ input: number, output: number, cached: number, reasoning: number }),
-    /** The provider's counts contradict ours over several calls: they are not used. Reported once a session. */
+    /** The provider's counts contradict ours over several calls, so they are not used. Reported once per session. */
     usageDoubtful: yes.optional(),
-    /** The provider hides the model's thoughts from this account; the session continues without. Once a session. */
+    /** The provider hides the model's thoughts from this account; the session continues without them. Once per session. */
     summaryRefused: yes.optional(),
-    /** Tools of MCP servers or the operator that the provider refuses: the model has the others. Each once a session. */
+    /** Tools of MCP servers or the operator that the provider refuses: the model gets the others. Each once per session. */
     refusedTools: z.array(text).optional(),
     /** The size of the next request after this answer, in tokens. */
     contextUsed: number,
-    /** True if `contextUsed` is not based on a bill. Absent in events of earlier versions. */
+    /** True if `contextUsed` is not based on billed usage. Absent in events of earlier versions. */
     contextEstimated: flag.optional(),
     contextLimit: number,
     costUsd: number.nullable(),
     durationMs: number,
-    /** Who gave it. Absent in events of earlier versions, as `provider`. */
+    /** The model that answered. Absent in events of earlier versions, as is `provider`. */
     model: text.optional(),
     provider: text.optional(),
   }),
@@ -83,13 +83,13 @@ export const eventData = {
     handle: text.optional(),
   }),
   "llm:error": of({ class: text, message: text, retryInMs: number.nullable(), final: flag }),
-  /** The model's rate limit is used up: the step waits, reported once for all attempts. */
+  /** The model's rate limit is used up, so the step waits. Reported once for all attempts. */
   "llm:throttled": of({
     waitMs: number,
     limit: z.enum(["requestsPerMinute", "tokensPerMinute", "concurrent"]),
   }),
   "llm:switched": of({ from: text, to: text, reason: z.enum(["person", "fallback", "return"]).optional() }),
-  /** So much of a limit is used that a person may want to know: USD of `limits.maxCostUsd`. */
+  /** Much of a limit is used, which a person may want to know; in USD, of `limits.maxCostUsd`. */
   "limit:near": of({ limit: z.literal("cost"), used: number, max: number }),
   "llm:unsupported-input": of({ mediaType: text, message: text }),
   "context:compressing": of({ trigger: text, strategy: text, tokensBefore: number }),
@@ -123,7 +123,7 @@ export const eventData = {
     container: text,
     workspace: text,
     network: measuredNetwork.optional(),
-    /** By digest, or its id if no registry has it. */
+    /** The image's digest, or its id if no registry has it. */
     image: text.optional(),
     /** Isolation that does not hold, if the operator runs the sandbox anyway. */
     gaps: list(text).optional(),
@@ -133,26 +133,26 @@ export const eventData = {
   "sandbox:saved": of({ files: number, bytes: number }),
   /** Files missing from the save, each reported once; at most 20 are named. */
   "sandbox:left-out": of({ count: number, files: list(of({ path: text, bytes: number, reason: text })) }),
-  /** The session's saves take all that it may store: from the next one on, each takes the place of the one before. */
+  /** The session's saves use all the space they may: from the next one on, each save replaces the one before. */
   "sandbox:saves-full": of({ bytes: number, maxBytes: number }),
-  /** Only a person is waited for: it comes back, with the saved files, when it is needed. */
+  /** The session waits only for a person: the sandbox is recreated with the saved files when it is needed. */
   "sandbox:parked": of({ container: text }),
   "sandbox:removed": of({ container: text }),
-  /** Another person's container: our processes and files are gone from it. */
+  /** The container belongs to someone else: our processes and files were removed from it. */
   "sandbox:left": of({ container: text }),
-  /** At a run's end: the last files may be in no save, and the container may be there still. */
+  /** At a run's end: the last files may be in no save, and the container may still exist. */
   "sandbox:not-closed": of({ message: text }),
   "setup:started": of({ container: text, commands: list(text) }),
-  /** The sandbox is made from an image that the workspace's Dockerfile describes; `output`: the end of what its build printed. */
+  /** The sandbox is created from an image that the workspace's Dockerfile describes; `output`: the end of the build's output. */
   "setup:built": of({
     container: text,
-    /** Names it on its host. */
+    /** The image's name on its host. */
     image: text,
     kept: z.enum(["taken", "made"]),
     durationMs: number,
     output: text,
   }),
-  /** `output`: the end of what the last command printed; `command`: the one that failed. */
+  /** `output`: the end of the last command's output; `command`: the one that failed. */
   "setup:ended": of({
     container: text,
     status: z.enum(["done", "failed"]),
@@ -160,23 +160,23 @@ export const eventData = {
     output: text,
     command: text.optional(),
     how: text.optional(),
-    /** `taken`: nothing ran, a set-up before had made it; `made`: it is kept for the next session. */
+    /** `taken`: nothing ran, because an earlier set-up's result was used; `made`: the result is kept for the next session. */
     kept: z.enum(["taken", "made"]).optional(),
-    /** Why it is not kept. */
+    /** Why the result is not kept. */
     notKept: text.optional(),
   }),
-  /** `allow`: the command that lets it through, if a person can. At most one a minute for each host and reason. */
+  /** `allow`: the command that allows the host, if a person can. At most one event a minute for each host and reason. */
   "egress:denied": of({ host: text, port: number, reason: text, count: number, allow: text.optional() }),
   "egress:allowed": of({ domain: text, by: text }),
   /** The session's first files, from a repository; `ref` is the branch, tag or commit that it started from. */
   "git:fetched": of({ url: text, ref: text, commit: text, branch: text, bytes: number }),
-  /** `commits`: how many the branch has that the session's start has not. */
+  /** `commits`: how many the branch has beyond the session's starting commit. */
   "git:pushed": of({ branch: text, commit: text, commits: number, forced: yes.optional() }),
   "git:refused": of({ branch: text, reason: text }),
   "git:pull-request": of({ url: text, number: number, created: flag }),
-  /** Files that the last commit does not have; at most 20 are named. */
+  /** Files that are missing from the last commit; at most 20 are named. */
   "git:left-out": of({ count: number, files: list(of({ path: text, bytes: number, reason: text })) }),
-  /** Someone has to answer: `longhaul answer ID`. `kind`: `ask`; `approval` of a call, `plan`, `egress`; `budget` at a limit. */
+  /** A person has to answer: `longhaul answer ID`. `kind`: `ask`; `approval` of a call, `plan`, `egress`; `budget` at a limit. */
   "question:asked": of({
     id: text,
     kind: text,
@@ -192,9 +192,9 @@ export const eventData = {
   "question:expired": of({ id: text, default: text }),
   /** `reason`: `said` (a message came instead), `stopped`, `unattended`, `too-many`. */
   "question:withdrawn": of({ id: text, reason: text }),
-  /** A session of its own works on a call; `about`: its task's beginning. */
+  /** A separate session works on a call; `about`: its task's beginning. */
   "delegate:started": of({ callId: text, childId: text, access: z.enum(["read", "write"]), about: text }),
-  /** `applied`: files that were merged from it, and those that were not; at most 100 of each are named. */
+  /** `applied`: its files that were merged, and those that were not; at most 100 of each are named. */
   "delegate:ended": of({
     callId: text,
     childId: text,
@@ -204,27 +204,27 @@ export const eventData = {
     applied: list(text),
     notApplied: list(of({ path: text, reason: text })),
   }),
-  /** A server's tools are there, or it was greeted again; `tokens` of their descriptions. */
+  /** A server's tools are available, or it was connected again; `tokens` counts their descriptions. */
   "mcp:connected": of({ server: text, era: text, tools: number, tokens: number }),
   /** A person has to log in first; `command` does it. */
   "mcp:login-needed": of({ server: text, command: text }),
-  /** It lists other tools by now: taken after the next compaction, or when a person speaks. */
+  /** The server's list of tools has changed: used after the next compaction, or once a person sends a message. */
   "mcp:changed": of({ server: text, added: list(text), removed: list(text) }),
   "mcp:failed": of({ server: text, message: text, required: flag }),
   "session:ended": of({
     status: text,
-    /** Which limit, if it was not the steps'. */
+    /** Which limit was reached, if not the limit of steps. */
     limit: z.enum(["cost", "deadline"]).optional(),
     reason: text.nullable(),
     text: text,
-    /** The answer, if it was asked for as JSON by a schema. */
+    /** The answer, if JSON that fits a schema was requested. */
     output: z.unknown().optional(),
     usage: of({ input: number, cached: number, output: number, reasoning: number, calls: number }),
     costUsd: number.nullable(),
     steps: number,
     rounds: number,
     durationMs: number,
-    /** Of a session that works on a repository. */
+    /** For a session that works on a repository. */
     delivery: z.enum(["none", "done", "refused"]).optional(),
   }),
 } as const;

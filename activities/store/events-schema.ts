@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { eventData } from "./event-data.ts";
 
-/** What each event has besides its type and data. */
+/** The fields of every event besides its type and data. */
 const common = z.object({
   seq: z.number(),
   sessionId: z.string(),

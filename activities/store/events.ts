@@ -6,7 +6,7 @@ import type { Queryable, Store } from "./db.ts";
 import { streamChunks } from "./schema/index.ts";
 
 /**
- * Wake-ups are gathered this long: NOTIFY takes a lock over the whole database at commit, and inside the writing
+ * Wake-ups are collected for this long: NOTIFY takes a lock on the whole database at commit, and inside the writing
  * transaction it slowed a comparable system from 55,000 to 3,000 writes a second. Source: survey of durable engines, F9.
  */
 const NOTIFY_GATHER_MS = 40;
@@ -48,7 +48,7 @@ export interface Pieces {
   readonly chunks: readonly ChunkRow[];
 }
 
-/** Rows are locked in one order: two workers may have the same sessions, if one was taken for dead. */
+/** Rows are locked in a fixed order: two workers may have the same sessions if one was wrongly considered dead. */
 const APPEND_CHUNKS = `
 with asked as (
   select * from json_to_recordset($1::json) as t("sessionId" text, epoch int, step int, attempt int, chunks json)
@@ -66,21 +66,21 @@ select "sessionId", before + t.place, epoch, step, attempt, t.chunk->>'chunkType
 from c, json_array_elements(c.chunks) with ordinality as t(chunk, place)`;
 
 /**
- * Appends live pieces, which share the events' order. If a step's answer is stored, its pieces come from a worker that was
- * thought dead, and are dropped.
- * @param answers at most one of each session
+ * Appends live pieces, which share the events' order. If a step's answer is already stored, its pieces come from a worker
+ * that was considered dead, and are dropped.
+ * @param answers at most one per session
  */
 export async function appendChunks(store: Pick<Store, "pool">, answers: readonly Pieces[]): Promise<void> {
   await store.pool.query({ name: "append_chunks", text: APPEND_CHUNKS, values: [JSON.stringify(answers)] });
 }
 
-/** Pieces of steps whose answers are stored: some may have come later, from a worker that was thought dead. */
+/** Drops pieces of steps whose answers are stored: a worker that was considered dead may have sent some later. */
 export async function dropStoredChunks(db: Queryable, sessionId: string): Promise<void> {
   await db.execute(sql`delete from stream_chunks c where session_id = ${sessionId} and exists (
     select 1 from stored_messages m where m.session_id = c.session_id and m.step = c.step and m.slot = 'assistant')`);
 }
 
-/** The live pieces of a step are gone once its answer is stored. */
+/** Deletes the live pieces of a step, once its answer is stored. */
 export async function dropChunks(db: Queryable, sessionId: string, step: number): Promise<void> {
   await db
     .delete(streamChunks)
@@ -98,8 +98,8 @@ interface EventRow extends Record<string, unknown> {
 }
 
 /**
- * Events and live pieces after `afterSeq` in order, at most `limit`. One statement, so one snapshot: of two, the
- * second could show seq n + 1 while the first was too early for n, which would then be skipped forever.
+ * Events and live pieces after `afterSeq` in order, at most `limit`. One statement, so one snapshot: with two statements,
+ * the second could show seq n + 1 although the first ran too early to see n, which would then be skipped forever.
  */
 export async function readEvents(
   db: Queryable,
@@ -128,7 +128,7 @@ export async function readEvents(
 
 /** Wakes watchers. */
 export interface Notifier {
-  /** Tells watchers of a session that there is something new: soon, once for many calls, and never fails. */
+  /** Notifies a session's watchers of new events: after a short delay, once for many calls, and never fails. */
   wake(sessionId: string): void;
   /** Whether the session may be watched: true also while that is unknown. */
   isWatched(sessionId: string): boolean;
@@ -137,7 +137,7 @@ export interface Notifier {
   close(): void;
 }
 
-/** Nothing is sent for unwatched sessions. */
+/** Creates a notifier that sends nothing for unwatched sessions. */
 export function createNotifier(
   announcements: Pick<Announcements, "wake" | "isWatched" | "onWatched">,
 ): Notifier {
@@ -147,7 +147,7 @@ export function createNotifier(
     timer = undefined;
     const ids = [...waiting];
     waiting.clear();
-    // A lost wake-up costs a watcher its polling interval, so the writer ignores an error.
+    // After a lost wake-up a watcher polls anyway, so the writer ignores an error.
     announcements.wake(ids).catch(() => undefined);
   };
   const { isWatched, onWatched } = announcements;

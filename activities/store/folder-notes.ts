@@ -1,4 +1,4 @@
-/** Which instructions of folders a session's results have carried, on the live line. */
+/** Which folders' instructions a session's results have already contained, on the live line. */
 import { and, eq, isNotNull, isNull } from "drizzle-orm";
 import type { Queryable } from "./db.ts";
 import { storedMessages } from "./schema/index.ts";

@@ -1,4 +1,4 @@
-/** A session begun from another's past: its rows up to a step, copied under a new id. The other is untouched. */
+/** Forks a session: copies its rows up to a step under a new id. The original is not changed. */
 import { sql } from "drizzle-orm";
 import { estimateMessage } from "../contract/tokens.ts";
 import type { Message } from "../contract/message.ts";
@@ -10,20 +10,20 @@ import { insertMessage, takeSequences } from "./transcript.ts";
 export interface Fork {
   readonly from: string;
   readonly to: string;
-  /** The first step that is not taken along; of the live line. */
+  /** The first step of the live line that is not copied. */
   readonly beforeStep: number;
 }
 
 export type Forked =
   | { readonly kind: "forked" }
-  /** The new id belongs to a session already. */
+  /** The new id already belongs to a session. */
   | { readonly kind: "taken" }
-  /** The last step to be taken along has calls that still run. */
+  /** The last step to be copied has calls that still run. */
   | { readonly kind: "unfinished"; readonly step: number };
 
 /**
- * Copies a session's live line up to the end of a step in one transaction, which sees one moment of it: messages,
- * ledger, rounds, whole outputs and the files. Blobs are shared; bills, events and waiting messages stay where they are.
+ * Copies a session's live line up to the end of a step, in one transaction with one snapshot: messages, ledger, rounds,
+ * whole outputs and the files. Blobs are shared; bills, events and waiting messages are not copied.
  * Rows keep their epochs and sequences, so that handles in the text lead to the same outputs.
  */
 export async function forkSession(store: Pick<Store, "db">, fork: Fork): Promise<Forked> {
@@ -39,7 +39,7 @@ export async function forkSession(store: Pick<Store, "db">, fork: Fork): Promise
       await copyConversation(tx, fork);
       await copyDecisions(tx, fork);
       await copyFiles(tx, fork);
-      // Each session has a branch of its own; what was delivered was the other's.
+      // Each session has its own branch; publications belong to the original and are not copied.
       await tx.execute(sql`
         insert into repositories (session_id, url, ref, base_commit, branch)
         select ${to}, url, ref, base_commit, replace(branch, ${from}, ${to}) from repositories where session_id = ${from}`);
@@ -56,7 +56,7 @@ export async function forkSession(store: Pick<Store, "db">, fork: Fork): Promise
 
 type Transaction = Parameters<Parameters<Store["db"]["transaction"]>[0]>[0];
 
-/** The last step to be taken along that has calls which still run; null if none has. */
+/** The last step to be copied that has calls which still run; null if there is none. */
 async function unfinishedStep(tx: Transaction, { from, beforeStep }: Fork): Promise<number | null> {
   const { rows } = await tx.execute<{ step: number | null }>(sql`
     select max(step) as step from tool_calls where session_id = ${from} and superseded_epoch is null
@@ -65,7 +65,7 @@ async function unfinishedStep(tx: Transaction, { from, beforeStep }: Fork): Prom
 }
 
 async function copyConversation(tx: Transaction, { from, to, beforeStep }: Fork): Promise<void> {
-  // A round made at the very step that is left out is made again when it is due.
+  // A round made at the first step that is not copied is made again when it is due.
   await tx.execute(sql`
     insert into compaction_events (session_id, epoch, step, round, trigger, strategy, status, reason, attempts,
       tokens_before, tokens_after, from_sequence, to_sequence, summary_content, replaced, duration_ms, created_at)
@@ -88,14 +88,14 @@ async function copyConversation(tx: Transaction, { from, to, beforeStep }: Fork)
     insert into tool_outputs (session_id, handle, part, "offset", content)
     select ${to}, handle, part, "offset", content from tool_outputs where session_id = ${from} and handle in (
       select ${outputHandle("c")} from tool_calls c where session_id = ${to})`);
-  // So that a reset of the new session can say again what it has of them.
+  // So that a reset of the new session can deliver the copied messages again.
   await tx.execute(sql`
     insert into guidance (session_id, id, parts, queued_at, said_by, delivered_sequence)
     select ${to}, id, parts, queued_at, said_by, delivered_sequence from guidance where session_id = ${from}
     and delivered_sequence in (select sequence from stored_messages where session_id = ${to}) order by ordinal`);
 }
 
-/** What people allowed and approved by then. */
+/** Copies what people had allowed and approved by then. */
 async function copyDecisions(tx: Transaction, { from, to, beforeStep }: Fork): Promise<void> {
   await tx.execute(sql`
     insert into egress_rules (session_id, epoch, step, domain, by) select ${to}, epoch, step, domain, by
@@ -107,8 +107,8 @@ async function copyDecisions(tx: Transaction, { from, to, beforeStep }: Fork): P
     from questions where session_id = ${from} and kind = 'plan' and status = 'answered' and step < ${beforeStep}`);
 }
 
-/** The newest files of the steps that are taken along, and those put in at the start, with all they are built on; what a delegate's
- * are built on is its parent's, and shared. */
+/** Copies the newest checkpoint of the copied steps and the initial one, with all they build on. A delegate's checkpoints build
+ * on those of its parent, which are shared. */
 async function copyFiles(tx: Transaction, { from, to, beforeStep }: Fork): Promise<void> {
   await tx.execute(sql`
     with recursive live as (

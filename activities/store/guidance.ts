@@ -9,7 +9,7 @@ import type { MessageMeta } from "./transcript.ts";
 const waits = (sessionId: string) =>
   and(eq(guidance.sessionId, sessionId), isNull(guidance.deliveredSequence), eq(guidance.dropped, false));
 
-/** Keeps messages until a run delivers them. Idempotent by client id: one that was delivered or dropped stays so. */
+/** Keeps messages until a run delivers them. Idempotent by client id: a delivered or dropped message stays so. */
 export async function parkGuidance(
   db: Queryable,
   sessionId: string,
@@ -50,7 +50,7 @@ export async function countParked(db: Queryable, sessionId: string): Promise<num
   return db.$count(guidance, waits(sessionId));
 }
 
-/** Takes a parked message back, unless a step has it already. @returns false if it is not parked */
+/** Withdraws a parked message, unless a step already has it. @returns false if it is not parked */
 export async function dropParked(db: Queryable, sessionId: string, id: string): Promise<boolean> {
   const { rowCount } = await db
     .update(guidance)
@@ -59,7 +59,7 @@ export async function dropParked(db: Queryable, sessionId: string, id: string): 
   return (rowCount ?? 0) > 0;
 }
 
-/** Which of the messages with these ids the live transcript has already, and where: id to sequence. */
+/** Which of the messages with these ids the live transcript already has, and where: id to sequence. */
 export async function deliveredGuidance(
   db: Queryable,
   sessionId: string,
@@ -74,17 +74,17 @@ export async function deliveredGuidance(
 }
 
 export interface StepSoFar {
-  /** The slot of the step's next message of a person. */
+  /** The slot for the step's next message from a person. */
   readonly slot: string;
-  /** Of those it has already, as after an interrupt. */
+  /** Tokens of the messages that the step already has, as after an interrupt. */
   readonly tokens: number;
-  /** It had no room for all that waited. */
+  /** The step had no room for all waiting messages. */
   readonly isFull: boolean;
   /** The model has answered: later messages belong to the next step. */
   readonly isAnswered: boolean;
 }
 
-/** What a step has of persons' messages, if it is taken again. */
+/** The people's messages that a repeated step already has. */
 export async function stepSoFar(
   db: Queryable,
   { sessionId, epoch }: { readonly sessionId: string; readonly epoch: number },
@@ -110,7 +110,7 @@ export async function stepSoFar(
   };
 }
 
-/** Remembers which message of the transcript carries these. */
+/** Records which message of the transcript contains these. */
 export async function keepDelivered(
   db: Queryable,
   sessionId: string,
@@ -123,7 +123,7 @@ export async function keepDelivered(
     .values(items.map((item) => ({ ...rowOf(sessionId, item), deliveredSequence: sequence })))
     .onConflictDoUpdate({
       target: [guidance.sessionId, guidance.id],
-      // In the worker's cleaned form: the sender may not know all of the worker's secrets.
+      // Store the text that the worker has sanitized: the sender may not know all of the worker's secrets.
       set: { deliveredSequence: sequence, parts: sql`excluded.parts` },
     });
 }

@@ -21,7 +21,7 @@ import { prepared } from "./prepared.ts";
 import { storedMessages } from "./schema/index.ts";
 import { toStoredMessage } from "./transcript.ts";
 
-/** Rows at the beginning among which middle removal may have kept answers and results, the task's with them. */
+/** Rows at the beginning, the task included, of which middle removal may have kept answers and results. */
 const HEAD_ROWS = MAX_HEAD_MESSAGES + 1;
 
 const {
@@ -38,14 +38,14 @@ export async function loadView(db: Queryable, sessionId: string): Promise<Stored
   return (await viewQuery(db).execute({ sessionId })).map(toStoredMessage);
 }
 
-/** Prepared, because each step runs the same query, and building and planning it took a third of the time. */
+/** Prepared, because each step runs this query, and building and planning it took a third of the time. */
 const viewQuery = prepared((db) =>
   viewOf(db, sql`${content}`, sql.placeholder("sessionId")).prepare("load_view"),
 );
 
 /**
- * The views of several sessions with empty contents, whose tokens are known, by one query, as a list needs them. Only
- * people's messages that were cut have their contents, because their size is computed from them. A session without a view has no entry.
+ * The views of several sessions by one query, for a list. Contents are empty, since their token counts are stored, except for
+ * people's messages that were cut: their size is computed from the contents. A session without a view has no entry.
  */
 export async function loadViewSizes(
   db: Queryable,
@@ -70,11 +70,11 @@ export async function loadViewSizes(
 }
 
 /**
- * After the newest summary every row is in view; before it only people's messages and the head are. So indexes find the rows,
- * and it is not necessary to check for each stored row whether a compaction replaced it.
+ * Every row after the newest summary is in view; before it only people's messages and the head are. Indexes can therefore find
+ * the rows, and not every stored row has to be checked for whether a compaction replaced it.
  */
 function viewOf(db: Queryable, contents: SQL, sessionId: SQL | Placeholder) {
-  // The system prompt is not one of the messages that are sent.
+  // The system prompt is not part of the view.
   const live = and(eq(session, sessionId), isNull(supersededEpoch), ne(role, "system"));
   const gone = db.$with("gone").as(outOfView(sessionId));
   const inView = and(live, sql`not ${sequence} <@ (select sequences from gone)`);

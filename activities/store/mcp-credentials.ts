@@ -1,15 +1,15 @@
-/** Sealed access to MCP servers. What is inside is known to activities/mcp/ alone. */
+/** Encrypted credentials for MCP servers. Only activities/mcp/ knows their content. */
 import { and, eq, sql } from "drizzle-orm";
 import type { Queryable, Store } from "./db.ts";
 import { mcpCredentials } from "./schema/index.ts";
 
-/** Whose access to which server: `principal` is a hash. */
+/** Whose credential for which server: `principal` is a hash. */
 export interface CredentialId {
   readonly server: string;
   readonly principal: string;
 }
 
-/** Before it expires, so that a request does not arrive with a token that just did. */
+/** A token counts as stale this long before it expires, so that it does not expire while a request is in transit. */
 const EARLY_SECONDS = 60;
 
 const at = ({ server, principal }: CredentialId) =>
@@ -20,16 +20,16 @@ export async function readCredential(db: Queryable, id: CredentialId) {
     .select({
       sealed: mcpCredentials.sealed,
       keyId: mcpCredentials.keyId,
-      // By the database's clock, which set it.
+      // Compared by the database's clock, which also set the expiry.
       isStale: sql<boolean>`coalesce(${mcpCredentials.expiresAt} < now() + ${EARLY_SECONDS} * interval '1 s', false)`,
     })
     .from(mcpCredentials)
     .where(at(id));
-  // A person who logged out leaves a row without anything in it.
+  // Logging out leaves a row with an empty value.
   return row === undefined || row.sealed.length === 0 ? undefined : row;
 }
 
-/** @param expiresInSeconds from now; undefined: not known. Nothing sealed: the access is taken away */
+/** @param expiresInSeconds from now; undefined if not known. An empty sealed value removes the access */
 export async function writeCredential(
   db: Queryable,
   id: CredentialId,
@@ -49,7 +49,7 @@ export async function writeCredential(
     });
 }
 
-/** Runs while no other does with this access, over all workers: two refreshes at once would end it. */
+/** Runs exclusively for this credential over all workers: two refreshes at once would invalidate it. */
 export function lockedCredential<T>(
   { db }: Pick<Store, "db">,
   { server, principal }: CredentialId,

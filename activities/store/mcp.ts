@@ -1,20 +1,20 @@
-/** The tools of MCP servers as sessions took them. */
+/** The lists of MCP servers' tools that sessions use. */
 import { and, asc, eq, inArray, ne, sql } from "drizzle-orm";
 import type { McpCatalogue, McpToolEntry } from "../contract/mcp.ts";
 import type { Queryable } from "./db.ts";
 import type { LedgerRow } from "./tool-calls.ts";
 import { mcpCatalogues, toolCalls } from "./schema/index.ts";
 
-/** Of a server that did not answer, in the column of its revision. */
+/** Stored in place of the protocol revision for a server that did not answer. */
 const FAILED = "failed";
-/** The same, once it is asked again. */
+/** Stored there once that server is to be asked again. */
 const DUE = "due";
 
 /** Lists by digest, as every activity of a session reads them: a list of 30,000 tokens is read once. */
 const known = new Map<string, readonly McpToolEntry[]>();
 const MAX_KNOWN = 200;
 
-/** What a session took, in the order of the servers' names. */
+/** The lists that a session uses, in the order of the servers' names. */
 export async function loadCatalogues(db: Queryable, sessionId: string): Promise<McpCatalogue[]> {
   const rows = await db
     .select({
@@ -36,7 +36,7 @@ export async function loadCatalogues(db: Queryable, sessionId: string): Promise<
       found: (found as string[] | null) ?? [],
       ...(next === null ? {} : { next }),
     };
-    // A failed one has its reason where others have their digest.
+    // For a failed server the digest column holds the reason.
     if (era === FAILED) return { ...shared, era: "", tools: [], failed: digest };
     return { ...shared, era, tools: known.get(digest) ?? [] };
   });
@@ -54,7 +54,7 @@ async function read(db: Queryable, sessionId: string, servers: readonly string[]
   }
 }
 
-/** Keeps what a server listed, or why it did not. The first of two attempts counts. @returns whether this one did */
+/** Stores what a server listed, or why it did not. The first of two attempts counts. @returns whether this was the first */
 export async function keepCatalogue(
   db: Queryable,
   session: { readonly id: string; readonly epoch: number },
@@ -78,8 +78,8 @@ export async function keepCatalogue(
 }
 
 /**
- * Stores what a server lists by now next to what the session has; null if that is the same again.
- * @returns false if it is known, or the session has taken another list meanwhile
+ * Stores a server's new list next to the one that the session uses; null if the two are equal again.
+ * @returns false if it is already stored, or the session has switched to another list meanwhile
  */
 export async function keepNext(
   db: Queryable,
@@ -105,7 +105,7 @@ export async function keepNext(
   return rows.length > 0;
 }
 
-/** Takes what servers list by now in the place of what the session has. */
+/** Replaces the lists that the session uses by the servers' new ones. */
 export async function takeNext(db: Queryable, sessionId: string, servers: readonly string[]): Promise<void> {
   const { next } = mcpCatalogues;
   await db
@@ -126,7 +126,7 @@ export async function takeNext(db: Queryable, sessionId: string, servers: readon
     );
 }
 
-/** Servers that did not answer are asked again: a new run begins. */
+/** At the start of a new run, marks servers that did not answer to be asked again. */
 export async function retryFailed(db: Queryable, sessionId: string): Promise<void> {
   await db
     .update(mcpCatalogues)
@@ -153,9 +153,9 @@ export async function keepFound(
 }
 
 /**
- * Notes where a call is before it is sent: a later attempt then knows whether it may have happened.
+ * Records a call's state before it is sent: a later attempt then knows whether the call may have been executed.
  * @param fence of the attempt that has the call
- * @returns false if another one has it, or it has ended
+ * @returns false if another attempt has it, or it has ended
  */
 export async function noteMcpState(
   db: Queryable,

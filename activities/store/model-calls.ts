@@ -1,4 +1,4 @@
-/** The bill: one row per request to a provider, kept or wasted, and what estimates turned out to be. */
+/** Usage and cost: one row per request to a provider, kept or wasted, and how accurate the estimates were. */
 import { and, eq, lt, sql } from "drizzle-orm";
 import { learnRatio, type TokenRatio } from "../contract/tokens.ts";
 import type { AnyPgColumn } from "drizzle-orm/pg-core";
@@ -15,7 +15,7 @@ export interface ModelCallRow {
   readonly purpose: "step" | "summary";
   readonly model: string;
   readonly status: "kept" | "wasted";
-  /** How the answer ended; of a wasted request what kind of failure it was. */
+  /** How the answer ended; for a wasted request the kind of failure. */
   readonly finish?: string;
   readonly error?: string;
   readonly estimatedInput: number;
@@ -28,8 +28,8 @@ export interface ModelCallRow {
 }
 
 /**
- * Whether requests were made for a session, and the newest so long ago that the provider's cache has expired.
- * @param seconds that its provider keeps a request's beginning
+ * Whether the session's newest request is so old that the provider's cache has expired. False if there was no request.
+ * @param seconds for which the provider caches a request's prefix
  */
 export async function isCold(db: Queryable, sessionId: string, seconds: number): Promise<boolean> {
   const [row] = await db
@@ -41,7 +41,7 @@ export async function isCold(db: Queryable, sessionId: string, seconds: number):
   return row?.cold === true;
 }
 
-/** Times are kept in whole ms. */
+/** Times are stored in whole ms. */
 export async function recordCall(
   db: Queryable,
   { usage, firstTokenMs, durationMs, ...row }: ModelCallRow,
@@ -61,8 +61,8 @@ export async function recordCall(
 }
 
 /**
- * Whether a model was asked without success for a step before, and its request ended the same way.
- * @param at.attempt if it is given, earlier attempts of the activity alone count
+ * Whether an earlier request for this step to the same model failed in the same way.
+ * @param at.attempt if given, only earlier attempts of the activity count
  */
 export async function hasEarlierCall(
   db: Queryable,
@@ -95,10 +95,10 @@ export interface LostRate {
 }
 
 /**
- * Records requests as wasted that were sent and never billed: their worker was killed, or stopped, before it could report them. Each
- * request is announced by a `step:started`, and its model by the `llm:thinking` after it. Idempotent. To be called when no
- * request of the session is in flight.
- * @param rates the session's own model first: it also stands for one that is not announced
+ * Records as wasted the requests that were sent and never billed because their worker was killed or stopped before it could
+ * report them. Each request is announced by a `step:started`, and its model by the `llm:thinking` after it. Idempotent. To be
+ * called when no request of the session is in flight.
+ * @param rates the session's own model first: it is also assumed for a request whose model was not announced
  */
 export async function recordLostCalls(
   db: Queryable,
@@ -139,7 +139,7 @@ const isUncosted = sql`${modelCalls.costUsd} is null and ${modelCalls.inputToken
 const uncosted = (column: AnyPgColumn) =>
   sql<number>`coalesce(sum(${column}) filter (where ${isUncosted}), 0)::float8`;
 
-/** Sums over calls for what a session cost. */
+/** Sums over calls that make up a session's cost. */
 export const costColumns = {
   estimatedUsd: sql<number>`coalesce(sum(${modelCalls.costUsd}) filter (where ${modelCalls.inputTokens} is null and ${modelCalls.status} = 'wasted'), 0)::float8`,
   costUsd: sql<number>`coalesce(sum(${modelCalls.costUsd}), 0)::float8`,
@@ -149,7 +149,7 @@ export const costColumns = {
   uncostedOutput: uncosted(modelCalls.outputTokens),
 };
 
-/** A row of those columns as a bill; of no row that of a session without calls. */
+/** Converts a row of `costColumns` to a bill; without a row, the bill of a session without calls. */
 export function sessionBill(
   row: { readonly [name in keyof typeof costColumns]: number } | undefined,
 ): SessionBill {
@@ -171,7 +171,7 @@ export async function loadBill(db: Queryable, sessionId: string): Promise<Sessio
   return sessionBill(row);
 }
 
-/** As float8: a sum of tokens passes 2^31, and is exact below 2^53. */
+/** As float8: a sum of tokens may exceed 2^31, and is exact below 2^53. */
 export const usageColumns = {
   input: sql<number>`coalesce(sum(${modelCalls.inputTokens}), 0)::float8`,
   output: sql<number>`coalesce(sum(${modelCalls.outputTokens}), 0)::float8`,
@@ -215,7 +215,7 @@ async function saveRatio(db: Queryable, model: string, tokenRatio: TokenRatio): 
     .onConflictDoUpdate({ target: tokenRatios.model, set });
 }
 
-/** A learned ratio is stored only when it has changed by this share, not after every call. */
+/** A learned ratio is stored only when it has changed by this fraction, not after every call. */
 const RATIO_STEP = 0.01;
 
 /**

@@ -1,12 +1,12 @@
-/** How much one person has. */
+/** Counts an owner's sessions. */
 import { and, eq, isNotNull, isNull, ne, or, sql } from "drizzle-orm";
 import type { Queryable } from "./db.ts";
 import { sessions } from "./schema/index.ts";
 import type { Session } from "./sessions.ts";
 
 /**
- * Other sessions of the same owner that run or wait, delegates not counted. Of two that begin at the same time, the later one
- * counts the earlier.
+ * Other sessions of the same owner that run or wait, delegates not counted. If two begin at the same time, the later one counts
+ * the earlier.
  */
 export function othersOfOwner(db: Queryable, { id, owner }: Pick<Session, "id" | "owner">): Promise<number> {
   return db.$count(

@@ -1,12 +1,12 @@
 /**
- * Converts paths between text and their bytes on disk. A name need not be UTF-8: in text, a byte of no valid character is a lone
+ * Converts paths between text and their bytes on disk. A name need not be UTF-8: in text, an invalid byte becomes a lone
  * surrogate (0x80 is U+DC80), which well-formed text never has, so different names stay different.
  */
 import { isUtf8 } from "node:buffer";
 
 const ESCAPE = 0xdc00;
 
-/** @returns text; not well-formed if the bytes are no UTF-8 */
+/** @returns text; not well-formed if the bytes are not valid UTF-8 */
 export function textOfBytes(bytes: Uint8Array): string {
   const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   if (isUtf8(buffer)) return buffer.toString("utf8");
@@ -40,7 +40,7 @@ export function bytesOfText(text: string): Buffer {
 
 /** Bytes of the UTF-8 character that begins at `at`; 0 if none does. */
 function characterLength(buffer: Buffer, at: number): number {
-  // As many leading ones has the first byte of a character of several; 10xxxxxx is never the first.
+  // A multi-byte character's first byte has as many leading ones as the character has bytes; 10xxxxxx is never the first.
   const ones = Math.clz32(~((buffer[at] ?? 0) << 24));
   if (ones === 0) return 1;
   const isOne = ones > 1 && isContinuation(buffer[at + 1]) && isUtf8(buffer.subarray(at, at + ones));

@@ -1,8 +1,8 @@
-/** Queries that are built and planned once, and not for each time that they are asked. */
+/** Queries that are built and planned once instead of on every use. */
 import type { Queryable } from "./db.ts";
 
 /**
- * @param build ends with `prepare(NAME)`; a connection knows the statement by that name, so it is one for each query
+ * @param build ends with `prepare(NAME)`; connections identify the statement by that name, so it is unique to the query
  * @returns the query for a store or a transaction
  */
 export function prepared<T>(build: (db: Queryable) => T): (db: Queryable) => T {

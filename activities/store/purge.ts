@@ -1,4 +1,4 @@
-/** Takes a text out of all that is stored of sessions, such as a key that leaked into a conversation. */
+/** Removes a text, such as a key that leaked into a conversation, from everything that is stored of sessions. */
 import { createGunzip } from "node:zlib";
 import { Readable } from "node:stream";
 import { getTableColumns, inArray, sql, type Column } from "drizzle-orm";
@@ -13,15 +13,15 @@ import { blobs, checkpoints, sessions, toolOutputs } from "./schema/index.ts";
 const PURGED = "[purged]";
 
 export interface Purged {
-  /** Rows that had it. */
+  /** Number of rows that contained it. */
   readonly rows: number;
-  /** Files of messages that have it still: what is in them cannot be replaced. */
+  /** Files in messages that still contain it: their content cannot be replaced. */
   readonly files: number;
   /** Steps after which the saved workspace contains it, by session: saves are not changed. */
   readonly saves: readonly { readonly id: string; readonly steps: readonly number[] }[];
 }
 
-/** @param ids sessions that do not run */
+/** @param ids sessions that are not running */
 export async function purgeText(db: Database, ids: readonly string[], text: string): Promise<Purged> {
   const replaced = await db.transaction(async (tx) => {
     let rows = await purgeOutputs(tx, ids, text);
@@ -34,7 +34,7 @@ export async function purgeText(db: Database, ids: readonly string[], text: stri
   return { ...replaced, saves: await savesWith(db, ids, text) };
 }
 
-/** As JSON writes it inside a text. */
+/** The text as JSON escapes it inside a string. */
 const escaped = (text: string) => JSON.stringify(text).slice(1, -1);
 
 async function purgeTable(
@@ -47,7 +47,7 @@ async function purgeTable(
   for (const column of Object.values(getTableColumns(table)).filter(holdsWords)) {
     const isJson = column.columnType === "PgJson";
     const inJson = [escaped(text), escaped(escaped(text))];
-    // What is bare in JSON is its own syntax. A text may hold JSON.
+    // In JSON the unescaped form could match syntax. A plain text may contain JSON, so both forms are searched.
     const forms = [...new Set(isJson ? inJson : [text, ...inJson])].toSorted((a, b) => b.length - a.length);
     let value = sql`${column}::text`;
     for (const form of forms) value = sql`replace(${value}, ${form}, ${PURGED})`;
@@ -62,7 +62,7 @@ async function purgeTable(
   return rows;
 }
 
-/** Names by which rows are found are not searched. */
+/** Columns that identify rows are not searched. */
 const holdsWords = (column: Column) =>
   (column.columnType === "PgText" || column.columnType === "PgJson") &&
   !column.primary &&
@@ -153,7 +153,7 @@ async function packHas(db: Database, id: number, text: string): Promise<boolean>
   const unpacked = Readable.from(packPieces(db, id)).compose(createGunzip());
   for await (const piece of unpacked) {
     const bytes = Buffer.concat([before, piece as Buffer]);
-    // Read to the end nevertheless: a stream that is left early fails later, outside any handler.
+    // Read to the end even after a match: a stream that is abandoned fails later, outside any handler.
     isFound ||= bytes.includes(needle);
     before = bytes.subarray(Math.max(0, bytes.length - needle.length + 1));
   }

@@ -1,11 +1,11 @@
-/** Questions to people and how they ended. A row is marked, never deleted; which answer counts is the workflow's to say. */
+/** Questions to people and how they ended. A row is marked, never deleted; the workflow decides which answer counts. */
 import { and, asc, eq, isNull, like, ne, sql } from "drizzle-orm";
 import type { QuestionKind } from "../contract/questions.ts";
 import type { Queryable } from "./db.ts";
 import type { NewEvent } from "./event.ts";
 import { permissionGrants, questions, sessions } from "./schema/index.ts";
 
-/** Of a list for people. */
+/** The longest list for people. */
 const MAX_LISTED = 1_000;
 
 export type QuestionRow = typeof questions.$inferSelect;
@@ -21,7 +21,7 @@ export interface NewQuestion {
   readonly epoch: number;
   readonly id: string;
   readonly step: number;
-  /** Null of a question that no call asks. */
+  /** Null for a question that no call asks. */
   readonly callIndex: number | null;
   readonly kind: QuestionKind;
   readonly text: string;
@@ -52,7 +52,7 @@ export async function openQuestion(
   return { row, isNew: made !== undefined };
 }
 
-/** How long an open question waits for its default, by the database's clock; undefined if it has none, or no time for it. */
+/** Time until an open question's default is used, by the database's clock; undefined if it has no default, or no time limit. */
 export async function timeLeftMs(
   db: Queryable,
   { sessionId, epoch, id }: Pick<QuestionRow, "sessionId" | "epoch" | "id">,
@@ -79,7 +79,7 @@ export async function findQuestion(
   return row;
 }
 
-/** How many questions of that name a step has that have ended: the next one is another. */
+/** How many questions with that name in a step have ended: the next one gets the next number. */
 export async function questionsBefore(
   db: Queryable,
   {
@@ -138,7 +138,7 @@ export async function withdrawOpen(db: Queryable, sessionId: string, reason: "st
   return rows.map(({ id, step }) => ({ type: "question:withdrawn", step, data: { id, reason } }));
 }
 
-/** Whether the session waits for people alone; of one that has ended nothing changes. */
+/** Sets whether the session waits only for people. A session that has ended is not changed. */
 export async function setWaiting(db: Queryable, sessionId: string, isWaiting: boolean): Promise<void> {
   const [from, to] = isWaiting ? (["active", "waiting"] as const) : (["waiting", "active"] as const);
   await db
@@ -147,7 +147,7 @@ export async function setWaiting(db: Queryable, sessionId: string, isWaiting: bo
     .where(and(eq(sessions.id, sessionId), eq(sessions.status, from)));
 }
 
-/** Questions that are open, oldest first. */
+/** Open questions, oldest first. */
 export async function openQuestions(db: Queryable, sessionId: string): Promise<QuestionRow[]> {
   return db
     .select()
@@ -156,14 +156,14 @@ export async function openQuestions(db: Queryable, sessionId: string): Promise<Q
     .orderBy(asc(questions.askedAt), asc(questions.id));
 }
 
-/** What a rule that asks was answered with for the rest of the session. */
+/** Calls that a person allowed for the rest of the session when a rule asked. */
 export interface Grant {
   readonly tool: string;
-  /** What of the call it is about; null means every call of the tool. */
+  /** The part of the call that it covers; null means every call of the tool. */
   readonly match: string | null;
 }
 
-/** How the questions of a call's server ended so far, by their ids. */
+/** How the questions that a call's MCP server asked have ended so far, by their ids. */
 export async function serverAnswers(
   db: Queryable,
   call: {

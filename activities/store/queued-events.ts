@@ -4,10 +4,10 @@ import type { QueuedMessage } from "../contract/queued-message.ts";
 import type { Queryable } from "./db.ts";
 import { appendEvents } from "./events.ts";
 
-/** Of a flood not each one: what a person may queue is bounded by as many. */
+/** Beyond this many, messages are not announced one by one: a person may queue no more. */
 const MAX_ANNOUNCED = 100;
 
-/** @param tx a transaction: the check and the events are one, under the lock of the session's event counter */
+/** @param tx a transaction: the check and the events must be atomic, under the lock of the session's event counter */
 export async function announceQueued(
   tx: Queryable,
   at: { readonly sessionId: string; readonly epoch: number; readonly step: number },

@@ -4,14 +4,14 @@ import type { RateUse } from "../config/model-rate.ts";
 import type { Database, Queryable } from "./db.ts";
 import { openRequests, rateWindows } from "./schema/index.ts";
 
-/** Advisory locks of models' keys, for the moment of a decision. Any number, the same in every version. */
+/** Class of the advisory locks held per model key while a decision is made. Any number, the same in every version. */
 const RATE_CLASS = 7_305_145;
 /**
- * A worker that is gone gives its request back after this; a live one renews it three times as often. Source: ours; the next attempt
- * of the same step, some seconds after a loss, takes the place of the lost one anyway.
+ * A lost worker's reservation is released after this time; a live worker renews three times as often. Source: ours; the next
+ * attempt of the same step, some seconds after the loss, replaces the lost reservation anyway.
  */
 export const OPEN_MS = 60_000;
-/** Minutes for which the rows are kept, for people. */
+/** How many minutes of rows are kept, for people to read. */
 const KEPT_MINUTES = 60;
 
 export interface Reservation {
@@ -23,8 +23,8 @@ export interface Reservation {
 }
 
 /**
- * Sets a request aside if `refuse` does not object. Those for one key are decided one after the other, so that no two pass on the
- * same room.
+ * Reserves tokens for a request unless `refuse` objects. Requests for one key are decided one after the other, so that no two
+ * use the same remaining allowance.
  * @param of.tokens that the request may take
  */
 export function reserve<Refusal>(
@@ -60,7 +60,7 @@ export function reserve<Refusal>(
   });
 }
 
-/** By the database's clock, after the wait for the lock. */
+/** Current use by the database's clock, read after the wait for the lock. */
 async function useOf(
   tx: Queryable,
   { key, sessionId }: Pick<Reservation, "key" | "sessionId">,
@@ -100,7 +100,7 @@ async function useOf(
 
 const soon = () => sql`clock_timestamp() + ${OPEN_MS} * interval '1 ms'`;
 
-/** Says that the request is still open. */
+/** Marks the request as still open. */
 export async function renew(db: Queryable, { id, sessionId }: Reservation): Promise<void> {
   await db
     .update(openRequests)
@@ -109,7 +109,7 @@ export async function renew(db: Queryable, { id, sessionId }: Reservation): Prom
 }
 
 /**
- * Ends a request: what it did not take comes back to its minute.
+ * Ends a request: tokens that it did not use are returned to its minute.
  * @param billed tokens; undefined if unknown, so that the whole reservation counts
  */
 export async function settle(

@@ -1,4 +1,4 @@
-/** What clients read: sessions with their figures, and the whole of one session. Writes nothing. */
+/** Read-only queries for clients: sessions with their figures, and the whole of one session. */
 import { and, asc, desc, eq, inArray, isNotNull, isNull, or, sql } from "drizzle-orm";
 import type { SessionBill } from "../config/cost.ts";
 import type { SessionStatus } from "../contract/activities.ts";
@@ -32,14 +32,14 @@ export interface SessionRow {
   readonly createdAt: Date;
   readonly updatedAt: Date;
   readonly endedAt: Date | null;
-  /** Of a delegate: its parent, and the call as the ledger names it. */
+  /** For a delegate: its parent, and the call as the ledger names it. */
   readonly parentId: string | null;
   readonly parentCall: string | null;
   /** Who started it, if the client reported it. */
   readonly owner: string | null;
 }
 
-/** Figures of a session, from its rows alone: right without any worker. */
+/** Figures of a session, computed from its rows alone: correct even if no worker runs. */
 export interface SessionFigures {
   /** The newest step of the live line that began. */
   readonly step: number;
@@ -77,7 +77,7 @@ export async function findSession(db: Database, id: string): Promise<SessionRow 
   return row;
 }
 
-/** Ids that begin with `prefix`, the newest sessions first. Delegates are meant by more than their parent's id alone. */
+/** Ids that begin with `prefix`, newest first. A delegate matches only if the prefix is longer than its parent's id. */
 export async function idsWithPrefix(db: Database, prefix: string, limit: number): Promise<string[]> {
   const rows = await db
     .select({ id: sessions.id })
@@ -95,9 +95,9 @@ export interface Listing {
   readonly status?: string;
   /** Delegates too. */
   readonly all?: boolean;
-  /** The delegates of this session alone. */
+  /** Only the delegates of this session. */
   readonly parent?: string;
-  /** Only this person's and those that have no owner; `all` has everybody's. */
+  /** Only sessions of this person and those without an owner; `all` lists everybody's. */
   readonly owner?: string | undefined;
 }
 
@@ -182,7 +182,7 @@ const cursorRows = (db: Database, ids: readonly string[]) =>
     .from(cursors)
     .where(inArray(cursors.sessionId, [...ids]));
 
-/** The step of the live line that was begun last, of each session: looked for from its newest event back. */
+/** The most recently begun step of each session's live line, searched backwards from its newest event. */
 async function latestSteps(db: Database, ids: readonly string[]): Promise<{ id: string; step: number }[]> {
   const begun = "step:started" satisfies EventType;
   const { rows } = await db.execute<{ id: string; step: number }>(sql`
@@ -193,7 +193,7 @@ async function latestSteps(db: Database, ids: readonly string[]): Promise<{ id: 
   return rows;
 }
 
-/** Everything of one session, superseded and compacted rows too, in order. */
+/** All rows of one session, superseded and compacted ones too, in order. */
 export async function readWhole(db: Database, sessionId: string) {
   return {
     messages: await db
@@ -229,10 +229,10 @@ export interface CallEstimate {
   readonly step: number;
   readonly estimated: number;
   readonly actual: number;
-  /** True if the estimate was not based on a bill. */
+  /** True if the estimate was not based on billed usage. */
   readonly pure: boolean;
   readonly output: number;
-  /** Of the output. */
+  /** Reasoning tokens, part of the output. */
   readonly reasoning: number;
 }
 
@@ -265,13 +265,13 @@ export async function recentCalls(
     .limit(limit);
 }
 
-/** What the size of a session's request depends on besides its rows. */
+/** The inputs, besides its rows, on which the size of a session's request depends. */
 export interface SessionSettings {
   readonly id: string;
-  /** As it is stored, by any version. */
+  /** As stored by whichever version. */
   readonly config: unknown;
   readonly prompt: string | null;
-  /** If no prompt is stored: what one is made of. */
+  /** The source of the prompt if none is stored. */
   readonly instructions: string | null;
   readonly tokenRatio: TokenRatio | undefined;
 }

@@ -1,4 +1,4 @@
-/** What people were already informed of once in a session, by its events. */
+/** Which one-time notices a session's events already contain. */
 import { and, eq, sql } from "drizzle-orm";
 import type { Queryable } from "./db.ts";
 import { events } from "./schema/index.ts";
@@ -17,7 +17,7 @@ export async function wasReported(
   return found.length > 0;
 }
 
-/** Names of the tools that were reported as refused by a provider. */
+/** Names of the tools that were already reported as refused by a provider. */
 export async function reportedTools(db: Queryable, sessionId: string): Promise<string[]> {
   const found = await db
     .select({ names: sql<string[]>`${events.data}->'refusedTools'` })
@@ -26,7 +26,7 @@ export async function reportedTools(db: Queryable, sessionId: string): Promise<s
   return found.flatMap(({ names }) => names);
 }
 
-/** What people were informed of parts of the conversation that the model goes without. */
+/** Which parts of the conversation were already reported as not sent to the model. */
 export async function reportedParts(db: Queryable, sessionId: string): Promise<string[]> {
   const found = await db
     .select({ message: sql<string>`${events.data}->>'message'` })

@@ -28,7 +28,7 @@ export interface NewPublication {
   readonly reason?: string | undefined;
 }
 
-/** @returns false if this was recorded before, word for word */
+/** @returns false if an identical record exists */
 export async function recordPublication(db: Queryable, given: NewPublication): Promise<boolean> {
   const { sessionId, kind, ref, commit } = given;
   const values = { ...given, url: given.url ?? null, reason: given.reason ?? null };
@@ -63,7 +63,7 @@ export async function listPublications(db: Queryable, sessionId: string): Promis
     .orderBy(desc(publications.at), desc(publications.id));
 }
 
-/** What became of the newest push and of the newest pull request. */
+/** The outcome of the newest push and of the newest pull request. */
 export function deliveryOf(newestFirst: readonly Pick<PublicationRow, "kind" | "status">[]): DeliveryState {
   const newest = ["push", "pull-request"].flatMap(
     (kind) => newestFirst.find((row) => row.kind === kind) ?? [],

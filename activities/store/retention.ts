@@ -1,4 +1,4 @@
-/** What is old enough to go: sessions that ended long ago, and whole outputs of those. */
+/** Finds and removes old data: sessions that ended long ago, and their whole outputs. */
 import { sql } from "drizzle-orm";
 import type { Database, Queryable } from "./db.ts";
 
@@ -15,9 +15,9 @@ export async function endedLongAgo(db: Queryable, days: number, limit: number): 
 }
 
 /**
- * Replaces the whole outputs of sessions that ended so long ago by a line that says so, of some sessions at a time. What the
- * model was shown of them is in the transcript, and stays.
- * @returns of how many sessions
+ * Replaces the whole outputs of sessions that ended before the given time by a line that says so, some sessions at a time. The
+ * parts that the model saw are in the transcript, and stay.
+ * @returns the number of sessions
  */
 export async function dropOldOutputs(db: Database, days: number, limit: number): Promise<number> {
   const { rows } = await db.execute<{ id: string }>(sql`
@@ -26,7 +26,7 @@ export async function dropOldOutputs(db: Database, days: number, limit: number):
     order by ended_at limit ${limit}`);
   for (const { id } of rows)
     await db.transaction(async (tx) => {
-      // A session that was resumed meanwhile keeps them.
+      // A session that was resumed meanwhile keeps its outputs.
       const { rowCount } = await tx.execute(
         sql`select 1 from sessions where id = ${id} and ended_at is not null for no key update`,
       );
@@ -38,7 +38,7 @@ export async function dropOldOutputs(db: Database, days: number, limit: number):
   return rows.length;
 }
 
-/** Runs unless another worker does at this moment. */
+/** Runs the work unless another worker is doing it at this moment. */
 export async function aloneOverWorkers(db: Database, work: () => Promise<void>): Promise<void> {
   await db.transaction(async (tx) => {
     const { rows } = await tx.execute<{ locked: boolean }>(

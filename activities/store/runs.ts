@@ -38,10 +38,10 @@ export async function runInCharge(db: Queryable, sessionId: string): Promise<str
 }
 
 /**
- * Makes a run the one that may write (invariant 7). A run that was never seen takes the session over: rows from its
- * standpoint on are marked as superseded, never deleted, and a new epoch begins if there were any. Rounds and prunes
- * from there on are undone, the workspace will be restored, and watchers see an event. What people said in those rows,
- * and to runs that were ended from outside, waits for this run.
+ * Makes a run the one that may write (invariant 7). A run that was never seen takes the session over: rows from the point
+ * at which it continues are marked as superseded, never deleted, and a new epoch begins if there were any. Rounds and
+ * prunes from there on are undone, the workspace will be restored, and watchers see an event. People's messages in those
+ * rows, and those to runs that were ended from outside, are queued for this run.
  * @returns the epoch in force, or `superseded` if a newer run has claimed the session, or Temporal has a newer run
  */
 export async function takeOver(
@@ -50,11 +50,11 @@ export async function takeOver(
   at: Standpoint,
 ): Promise<Taken | "superseded"> {
   for (let tries = 0; tries < MAX_TRIES; tries += 1) {
-    // In this order: another activity of the same run may take the session over between the two.
+    // The order matters: another activity of the same run may take the session over between the two queries.
     const known = await isKnown(store.db, run);
     const inCharge = await runInCharge(store.db, run.sessionId);
     if (known && inCharge !== run.runId) return "superseded";
-    // Not while the row is locked: histories may be long, and Temporal unreachable.
+    // Done before the row is locked: histories may be long, and Temporal unreachable.
     const [isCurrent, unkept] =
       inCharge === run.runId
         ? [true, []]
@@ -71,8 +71,8 @@ export async function takeOver(
 }
 
 /**
- * Cancels delegates whose calls were taken back: Temporal ends no child on a reset. A delegate that cannot be reached ends
- * itself with its next activity.
+ * Cancels delegates whose calls were superseded: Temporal does not end children on a reset. A delegate that cannot be reached
+ * ends itself with its next activity.
  */
 export async function endOrphans(
   { store, sessionRuns }: { readonly store: Pick<Store, "db">; readonly sessionRuns: SessionRuns },
@@ -80,7 +80,7 @@ export async function endOrphans(
 ): Promise<void> {
   const orphans = await orphansOf(store.db, sessionId);
   await Promise.allSettled(orphans.map(({ id }) => sessionRuns.cancel(id)));
-  // None of these runs stores its own end; a run on its way claims the session, and is refused.
+  // None of these runs stores its own end; a run that is just starting tries to claim the session, and is refused.
   const end = {
     status: "cancelled",
     message: "Its parent went back to an earlier step before it began.",
@@ -89,14 +89,14 @@ export async function endOrphans(
     await endAbandoned(store.db, id, undefined, end);
 }
 
-/** What Temporal says, which holds as long as the session has the run that it was asked about. */
+/** Temporal's answer, valid as long as the session still has the run that was asked about. */
 interface Asked {
   readonly inCharge: string | undefined;
   readonly isCurrent: boolean;
   readonly unkept: readonly Guidance[];
 }
 
-/** @returns `changed meanwhile` if Temporal must be asked again: of two runs, the ended one must not be the last to take over */
+/** @returns `changed meanwhile` if Temporal must be asked again: an ended run must not take over after its successor has */
 async function take(
   tx: Queryable,
   run: Takeover,
@@ -156,7 +156,7 @@ async function take(
   return { epoch, wentBack: dropped };
 }
 
-/** Holds the session for this transaction. @returns false if the run had it and another has it by now */
+/** Locks the session for this transaction. @returns false if the run had the session and another run has it now */
 export async function holdIfNotSuperseded(tx: Queryable, sessionId: string, runId: string): Promise<boolean> {
   const [session] = await tx
     .select({ runId: sessions.runId })
@@ -201,7 +201,7 @@ export async function chainStart(
   return row?.step;
 }
 
-/** Holds the session for this transaction against all who write to it, if the run may. */
+/** Locks the session for this transaction against all other writers, if the run may write. */
 export async function holdRun(db: Queryable, sessionId: string, runId: string): Promise<boolean> {
   const [row] = await db
     .select({ runId: sessions.runId })

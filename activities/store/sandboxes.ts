@@ -4,14 +4,14 @@ import type { Queryable } from "./db.ts";
 import { prepared } from "./prepared.ts";
 import { sandboxes, sessions, toolCalls } from "./schema/index.ts";
 
-/** Which sandbox it is: another volume, container or life of its processes is another sandbox. */
+/** Identifies a sandbox: with another volume, container or start of its processes it is another sandbox. */
 export interface SandboxIdentity {
   /** Name of its host, for people. */
   readonly host: string;
   readonly volume: string;
   readonly container: string;
   readonly boot: string;
-  /** What it runs from: identity of nothing, for people. */
+  /** The image it runs from; for people, not part of the identity. */
   readonly image?: string | null | undefined;
 }
 
@@ -26,12 +26,12 @@ export interface SandboxOwner {
   readonly id: string;
   /** The volume with the session's files, if any is known. */
   readonly volume: string | undefined;
-  /** No row of a session of this id is there. */
+  /** No session with this id exists. */
   readonly isGone: boolean;
   readonly isDeleted: boolean;
 }
 
-/** What is known of these sessions' sandboxes, by one query, in this order. */
+/** The recorded state of these sessions' sandboxes, by one query, in this order. */
 export async function sandboxOwners(db: Queryable, ids: readonly string[]): Promise<SandboxOwner[]> {
   const { rows } = await db.execute<{
     readonly id: string;
@@ -70,12 +70,12 @@ export async function recordSandbox(
     .onConflictDoUpdate({ target: sandboxes.sessionId, set });
 }
 
-/** Stands for the run in a sandbox's row, so that the same run opens it again. */
+/** Stored in place of the run in a sandbox's row, so that the same run may open it again. */
 export const PARKED = "parked";
 
 /**
- * Marks the session's sandbox as saved for the last time by a run, before it is removed: an attempt that continues after
- * that removes it, and saves or opens nothing. A session that never had a sandbox gets a row that names none.
+ * Records that a run has saved the session's sandbox for the last time, before the sandbox is removed: a later attempt of the
+ * run removes the sandbox, and saves or opens nothing. A session that never had a sandbox gets a row that names none.
  */
 export async function markClosed(db: Queryable, sessionId: string, closedRun: string): Promise<void> {
   await db
@@ -84,7 +84,7 @@ export async function markClosed(db: Queryable, sessionId: string, closedRun: st
     .onConflictDoUpdate({ target: sandboxes.sessionId, set: { closedRun } });
 }
 
-/** Whether this is still the sandbox with the session's files, in the same life of its processes, for this run. */
+/** Whether this is still the sandbox with the session's files, with the same processes, for this run. */
 export async function isCurrentSandbox(
   db: Queryable,
   session: { readonly id: string; readonly runId: string | undefined },
@@ -94,7 +94,7 @@ export async function isCurrentSandbox(
   return (await currentQuery(db).execute(asked)).length > 0;
 }
 
-/** Asked before and after each call. */
+/** Prepared because it runs before and after each call. */
 const currentQuery = prepared((db) =>
   db
     .select({ id: sandboxes.sessionId })
@@ -127,7 +127,7 @@ export async function setNotice(db: Queryable, sessionId: string, text: string):
   await db.update(sandboxes).set({ notice: text }).where(eq(sandboxes.sessionId, sessionId));
 }
 
-/** Takes the pending notice, once: in the transaction that stores it for the model. */
+/** Takes the pending notice, once, in the transaction that stores it for the model. */
 export async function takeNotice(db: Queryable, sessionId: string): Promise<string | undefined> {
   const [row] = await db
     .select({ notice: sandboxes.notice })
@@ -140,8 +140,8 @@ export async function takeNotice(db: Queryable, sessionId: string): Promise<stri
 }
 
 /**
- * Counts a save before it begins, if fewer than `limit` are begun and not ended.
- * @returns false if they are `limit`, or the session has no sandbox
+ * Counts a save before it begins, if fewer than `limit` saves have begun and not ended.
+ * @returns false if the limit is reached, or the session has no sandbox
  */
 export async function beginSave(db: Queryable, sessionId: string, limit: number): Promise<boolean> {
   return (await beginQuery(db).execute({ sessionId, limit })).length > 0;
@@ -161,7 +161,7 @@ const beginQuery = prepared((db) =>
     .prepare("begin_save"),
 );
 
-/** No save was lost with its worker: one has ended since, or another run begins. Writes nothing if none was begun. */
+/** Resets the count of begun saves, after a save has ended or when another run begins. Writes nothing if the count is 0. */
 export async function forgetSavesBegun(db: Queryable, sessionId: string): Promise<void> {
   await forgetQuery(db).execute({ sessionId });
 }
@@ -174,7 +174,7 @@ const forgetQuery = prepared((db) =>
     .prepare("forget_saves_begun"),
 );
 
-/** All calls up to `step` are over and the files they left are in a checkpoint. */
+/** Records that all calls up to `step` have ended and their files are in a checkpoint. */
 export async function markSaved(db: Queryable, sessionId: string, step: number): Promise<void> {
   await db
     .update(sandboxes)
@@ -208,7 +208,7 @@ const unchangedQuery = prepared((db) =>
     .prepare("mark_unchanged"),
 );
 
-/** Remembers which files are in no save, so that each is reported once. */
+/** Records which files are in no save, so that each is reported once. */
 export async function keepLeftOut(
   db: Queryable,
   sessionId: string,

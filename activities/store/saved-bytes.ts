@@ -1,4 +1,4 @@
-/** How much of a session's files the database holds, and what gives way if that is all it may. */
+/** How many bytes of a session's files the database holds, and which save is replaced when the limit is reached. */
 import { and, eq, ne, not, sql } from "drizzle-orm";
 import { checkpointById, type Checkpoint } from "./checkpoints.ts";
 import type { Queryable } from "./db.ts";
@@ -23,8 +23,8 @@ const bytesQuery = prepared((db) =>
 );
 
 /**
- * What a save is made against that takes the place of the newest one.
- * @returns undefined if that stays: it is what the session began with, or another save builds on it
+ * The base for a save that replaces the newest one.
+ * @returns undefined if the newest one must stay: the session began with it, or another save builds on it
  */
 export async function besidesNewest(
   db: Queryable,
@@ -36,7 +36,7 @@ export async function besidesNewest(
   return { base: newest.parentId === null ? undefined : await checkpointById(db, newest.parentId) };
 }
 
-/** Removes a save whose place another one has taken, in the transaction that stores that; one that others build on stays. */
+/** Removes a replaced save, in the transaction that stores its replacement; a save that others build on stays. */
 export async function removeSave(tx: Queryable, { id }: Pick<Checkpoint, "id">, by: number): Promise<void> {
   const isBuiltOn = sql`exists (select 1 from checkpoints child where child.parent_id = ${id})`;
   await tx.delete(checkpoints).where(and(eq(checkpoints.id, id), ne(checkpoints.id, by), not(isBuiltOn)));

@@ -1,4 +1,4 @@
-/** What schedules start. Their times and what overlaps are Temporal's. */
+/** The sessions that schedules start. Temporal keeps the times and the overlap policy. */
 import { asc, eq } from "drizzle-orm";
 import type { RunConfig } from "../config/agent-config.ts";
 import type { Queryable } from "./db.ts";
@@ -6,7 +6,7 @@ import { schedules } from "./schema/index.ts";
 
 export type ScheduleRow = typeof schedules.$inferSelect;
 
-/** @returns false if there is one of that name */
+/** @returns false if a schedule with that name exists */
 export async function createSchedule(
   db: Queryable,
   schedule: {
@@ -33,7 +33,7 @@ export async function listSchedules(db: Queryable): Promise<ScheduleRow[]> {
   return db.select().from(schedules).orderBy(asc(schedules.name));
 }
 
-/** Its sessions have what they need in rows of their own. */
+/** Removes a schedule. Its sessions are not affected: they have their own rows. */
 export async function removeSchedule(db: Queryable, name: string): Promise<boolean> {
   const gone = await db.delete(schedules).where(eq(schedules.name, name)).returning({ name: schedules.name });
   return gone.length > 0;

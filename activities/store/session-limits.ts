@@ -1,4 +1,4 @@
-/** What of a session's settings changes while it runs, besides its model. */
+/** The settings of a session, besides its model, that change while it runs. */
 import { eq, sql, type SQL } from "drizzle-orm";
 import type { RunConfig } from "../config/agent-config.ts";
 import type { Queryable } from "./db.ts";
@@ -6,8 +6,7 @@ import { sessions } from "./schema/index.ts";
 import { configOf, configText } from "./stored-config.ts";
 
 /**
- * Lets a session and its delegates cost so much in all, in USD: each holds itself to its own row. What it may cost already is
- * never taken from it.
+ * Raises the cost limit of a session and its delegates, in USD: each checks the limit in its own row. Never lowers a limit.
  */
 export const setMaxCost = (tx: Queryable, id: string, usd: number): Promise<void> =>
   change(tx, sql`${sessions.id} = ${id} or ${sessions.parentId} = ${id}`, (config) => {
@@ -15,7 +14,7 @@ export const setMaxCost = (tx: Queryable, id: string, usd: number): Promise<void
     return { ...config, limits: { ...config.limits, maxCostUsd } };
   });
 
-/** Says that a session has tools of the operator's own. */
+/** Records that a session has the operator's own tools. */
 export const noteOwnTools = (tx: Queryable, id: string): Promise<void> =>
   change(tx, eq(sessions.id, id), (config) => ({ ...config, ownTools: true }));
 

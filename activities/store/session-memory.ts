@@ -1,4 +1,4 @@
-/** What tools may ask of the session's past: whole outputs, the transcript, blobs. */
+/** What tools may read of the session's past: whole outputs, the transcript, blobs. */
 import { and, asc, desc, eq, sql } from "drizzle-orm";
 import { pageOf } from "../contract/cut-text.ts";
 import type { ToolResultPart, UserPart } from "../contract/message.ts";
@@ -8,7 +8,7 @@ import { storedMessages, toolOutputs } from "./schema/index.ts";
 import { searchHistory } from "./transcript-search.ts";
 import type { SessionMemory } from "../contract/tools.ts";
 
-/** Of a person's message: see `messageHandle`. */
+/** Handle of a person's message: see `messageHandle`. */
 const MESSAGE_HANDLE = /^m(\d+)$/;
 const HANDLE = /^(?:e(\d+))?s(\d+)c(\d+)$/;
 
@@ -17,7 +17,7 @@ export function createSessionMemory(db: Queryable, sessionId: string): SessionMe
     async readOutput(handle, offset, limit) {
       const stored = await storedOutput(db, { sessionId, handle }, offset, limit);
       if (stored) return stored;
-      // What fitted whole is in the transcript, also when it is pruned or compacted by now.
+      // A result that was not cut is in the transcript, even if it has been pruned or compacted since.
       const text = await resultText(db, sessionId, handle);
       return text === undefined ? undefined : { ...pageOf(text, offset, limit), total: text.length };
     },
@@ -42,7 +42,7 @@ async function storedOutput(
     .where(
       and(
         mine,
-        // The one that begins if the page ends too: it may hold the second half of a character.
+        // Includes the piece that begins where the page ends: it may hold the second half of a character.
         sql`${toolOutputs.offset} <= ${offset + limit}`,
         sql`${toolOutputs.part} >= coalesce((
       select max(part) from ${toolOutputs} where session_id = ${sessionId} and handle = ${handle} and "offset" <= ${offset}), 0)`,

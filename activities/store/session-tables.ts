@@ -5,7 +5,7 @@ import * as schema from "./schema/index.ts";
 
 type SessionTable = PgTable & { readonly sessionId: typeof schema.runs.sessionId };
 
-/** Each table that has rows of one session: a new one counts by itself. */
+/** Each table that has rows of one session. New tables are included automatically. */
 export function sessionTables(): SessionTable[] {
   const all: readonly unknown[] = Object.values(schema);
   return all.filter(isSessionTable);

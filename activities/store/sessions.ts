@@ -24,9 +24,9 @@ export interface NewSession {
   readonly owner?: string | undefined;
   readonly instructions?: string;
   readonly skills?: readonly Skill[];
-  /** The system prompt, if it is another session's. */
+  /** The system prompt, if it is copied from another session. */
   readonly prompt?: string;
-  /** Of a delegate: the call that it does. */
+  /** For a delegate: the call that it performs. */
   readonly parent?: {
     readonly id: string;
     readonly call: string;
@@ -53,14 +53,14 @@ export interface Session {
   readonly sandboxQueue: string | undefined;
   /** The model has a pending notice about the sandbox for the next step boundary. */
   readonly sandboxNotice: boolean;
-  /** Messages of persons wait for the next step. */
+  /** People's messages wait for the next step. */
   readonly hasWaiting: boolean;
   readonly createdAt: Date;
   /** Who started it, if the client reported it. */
   readonly owner: string | undefined;
   /** The session that delegated its task. */
   readonly parentId: string | undefined;
-  /** Of a delegate: no call of its parent waits for it any more. */
+  /** For a delegate: no call of its parent waits for it any more. */
   readonly isOrphan: boolean;
   /** The ratio of its model's real count to our estimate, as learned over all sessions. */
   readonly tokenRatio: TokenRatio | undefined;
@@ -115,7 +115,7 @@ function parentColumns(parent: NewSession["parent"]) {
 
 const { instructions: _notes, config: _config, ...columns } = getTableColumns(sessions);
 
-/** Each activity begins with it: building and planning it each time took longer than running it. */
+/** Every activity begins with this query: building and planning it each time took longer than running it. */
 const sessionQuery = prepared((db) =>
   db
     .select({
@@ -144,7 +144,7 @@ export async function findSession(db: Queryable, id: string): Promise<Session | 
   if (!found) return undefined;
   const { row, ratio, samples, queue, hasNotice, hasWaiting, isApproved } = found;
   const stored = configOf(row.id, found.config);
-  // Until a person approves its plan; a reset to before that takes it back.
+  // Plan mode lasts until a person approves the plan; a reset to before that withdraws the approval.
   const config = { ...stored, ...(stored.plan === true && isApproved ? { plan: false } : {}) };
   return {
     id: row.id,
@@ -170,7 +170,7 @@ export async function findSession(db: Queryable, id: string): Promise<Session | 
   };
 }
 
-/** Sessions that are not over, as far as their rows know. */
+/** Sessions that have not ended, according to their rows. */
 export async function activeSessionIds(db: Queryable): Promise<string[]> {
   const rows = await db.select({ id: sessions.id }).from(sessions).where(isNull(sessions.endedAt));
   return rows.map(({ id }) => id);
@@ -203,7 +203,7 @@ export async function lastUsedStep(db: Queryable, sessionId: string): Promise<nu
   return Math.max(await lastStep(db, sessionId), row?.step ?? 0);
 }
 
-/** Writes how a session ended, once: a second writer finds it ended. */
+/** Stores how a session ended, once: a second writer changes nothing. */
 export async function endSession(
   db: Queryable,
   id: string,
@@ -221,7 +221,7 @@ export async function endSession(
       container: null,
     })
     .where(and(eq(sessions.id, id), eq(sessions.runId, runId), isNull(sessions.endedAt)))
-    // By the database's clock, which wrote both: a worker's may have jumped.
+    // Both times are from the database's clock: a worker's clock may have jumped.
     .returning({
       durationMs: sql<number>`(extract(epoch from now() - ${sessions.createdAt}) * 1000)::float8`,
     });
@@ -229,7 +229,7 @@ export async function endSession(
 }
 
 /**
- * The epoch in force, held until the transaction ends: neither a reset nor another caller comes in between.
+ * The epoch in force, locked until the transaction ends, so that no reset and no other caller can intervene.
  * @returns undefined if there is no such session
  */
 export async function lockEpoch(db: Queryable, id: string): Promise<number | undefined> {
@@ -255,7 +255,7 @@ export async function clearContainer(db: Queryable, id: string): Promise<void> {
   await db.update(sessions).set({ container: null }).where(eq(sessions.id, id));
 }
 
-/** Runs while no other does with this session, over all workers: a lock that ends with the transaction. */
+/** Runs exclusively for this session over all workers, under a lock that ends with the transaction. */
 export async function lockedSession<T>(
   store: Pick<Store, "db">,
   sessionId: string,
@@ -270,7 +270,7 @@ export async function lockedSession<T>(
 /**
  * Ends a session whose run could not store its end (terminated, or timed out). Idempotent.
  * @param runId the run that had the session when this was found
- * @returns false if it has ended already, or another run has taken it up
+ * @returns false if it has ended already, or another run has claimed it
  */
 export async function endAbandoned(
   db: Queryable,

@@ -1,4 +1,4 @@
-/** What a session's events say of the set-up of its sandboxes. */
+/** What a session's events record about the set-up of its sandboxes. */
 import { and, desc, eq, inArray } from "drizzle-orm";
 import type { Queryable } from "./db.ts";
 import type { EventData } from "./event.ts";
@@ -7,11 +7,11 @@ import { events } from "./schema/index.ts";
 export interface KnownSetUp {
   readonly started: boolean;
   readonly ended: EventData["setup:ended"] | undefined;
-  /** Another container of the session was set up before. */
+  /** Another container of the session was set up earlier. */
   readonly again: boolean;
-  /** This one is made from the image that the workspace's Dockerfile was built to. */
+  /** This container is created from an image built from the workspace's Dockerfile. */
   readonly built: boolean;
-  /** That image's key, of this container or the newest before it. */
+  /** The key of that image, for this container or the newest before it. */
   readonly image: string | undefined;
 }
 
@@ -27,7 +27,7 @@ export async function findSetUp(db: Queryable, sessionId: string, container: str
       ),
     )
     .orderBy(desc(events.seq));
-  // What we wrote ourselves.
+  // These rows were written by this program.
   const all = rows as {
     readonly type: string;
     readonly data: { readonly container: string; readonly image?: string };

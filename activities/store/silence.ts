@@ -1,11 +1,11 @@
-/** Ends a connection whose question is not answered: Postgres hangs, or the network swallows what is sent. */
+/** Ends a connection whose query is not answered: Postgres hangs, or the network drops what is sent. */
 import type { Socket } from "node:net";
 import type pg from "pg";
 
 /**
- * The driver's own timeout of a query would give up the query and leave its connection in the pool, waiting for the
- * answer; and TCP alone takes a quarter of an hour to notice. A transaction that rests, as while a sandbox is made, is not
- * silence. Recognised by two looks in a row, so that a process that was stopped itself reads first what came meanwhile.
+ * The driver's own query timeout would abandon the query but leave its connection in the pool, waiting for the answer; and
+ * TCP alone takes a quarter of an hour to notice. An idle transaction, as while a sandbox is created, is not silence. Two
+ * checks in a row must find silence, so that a process that was itself stopped first reads what arrived meanwhile.
  */
 export function endSilentConnections(pool: pg.Pool, silenceMs: number): void {
   const halfMs = Math.ceil(silenceMs / 2);
@@ -28,7 +28,7 @@ export function endSilentConnections(pool: pg.Pool, silenceMs: number): void {
   pool.on("release", (_error, client) => socketOf(client).setTimeout(0));
 }
 
-/** For one use of a connection whose answer may take as long as it likes. */
+/** Disables the limit for one use of a connection, for an answer that may take any time. */
 export function allowSilence(client: pg.PoolClient): void {
   socketOf(client).setTimeout(0);
 }

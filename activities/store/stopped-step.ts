@@ -1,4 +1,4 @@
-/** What a stopped step leaves: the text said so far, the calls that were cut off. Writes nothing. */
+/** What a stopped step leaves: the text so far and the calls that were cut off. Writes nothing. */
 import { and, desc, eq, gte, inArray, isNull, sql } from "drizzle-orm";
 import type { Queryable } from "./db.ts";
 import { storedMessages, toolCalls } from "./schema/index.ts";
@@ -8,20 +8,20 @@ export interface Kept {
   readonly kept: "partial text" | "tools in progress" | "nothing";
   /** The step it belongs to; null for nothing. */
   readonly step: number | null;
-  /** The model's words up to the stop, marked as interrupted. */
+  /** The model's text up to the stop, marked as interrupted. */
   readonly text: string | null;
   readonly tools: readonly { readonly name: string; readonly outcome: string }[];
 }
 
 const NOTHING: Kept = { kept: "nothing", step: null, text: null, tools: [] };
 
-/** The database's clock, by which `readKept` looks. */
+/** The time by the database's clock, as `readKept` expects it. */
 export async function databaseNow(db: Queryable): Promise<Date> {
   const { rows } = await db.execute<{ now: string }>(sql`select clock_timestamp()::text as now`);
   return new Date(rows[0]?.now ?? 0);
 }
 
-/** What was kept of the step that was stopped after a moment of the database's clock. */
+/** What was kept of the step that was stopped after the given time of the database's clock. */
 export async function readKept(db: Queryable, sessionId: string, since: Date): Promise<Kept> {
   const [said] = await db
     .select({ step: storedMessages.step, content: storedMessages.content })

@@ -1,4 +1,4 @@
-/** A session's settings as its row has them. */
+/** A session's settings as its row stores them. */
 import { sql } from "drizzle-orm";
 import { runConfigSchema, type RunConfig } from "../config/agent-config.ts";
 import { cleanText } from "../contract/clean-text.ts";
@@ -10,8 +10,8 @@ import { sessions } from "./schema/index.ts";
 export const configText = sql<string>`${sessions.config}::text`;
 
 /**
- * Settings by their text: each activity reads its session's, and checking them every time took 1 to 2 ms (measured). Most
- * sessions of a worker share one.
+ * Checked settings by their text: each activity reads its session's, and checking them every time took 1 to 2 ms (measured).
+ * Most sessions of a worker share one entry.
  */
 const checked = new Map<string, RunConfig>();
 const MAX_CHECKED = 500;
@@ -23,7 +23,7 @@ const MAX_CHECKED = 500;
 export function configOf(id: string, text: string): RunConfig {
   const known = checked.get(text);
   if (known !== undefined) return known;
-  // A program that wrote the row itself may have left in it what no text column, variable or header takes.
+  // A program that wrote the row directly may have stored characters that no text column, variable or header accepts.
   const parsed = runConfigSchema.safeParse(cleanDeep(JSON.parse(text), cleanText));
   if (parsed.success) {
     if (checked.size >= MAX_CHECKED) checked.clear();

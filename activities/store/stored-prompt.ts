@@ -7,7 +7,7 @@ import { estimateText } from "../contract/tokens.ts";
 import type { Queryable } from "./db.ts";
 import { sessions, storedMessages } from "./schema/index.ts";
 
-/** Sessions from before the prompt was stored have their task there. */
+/** In sessions from before prompts were stored, this sequence holds the task. */
 export const SYSTEM_SEQUENCE = 1;
 const { instructions } = sessions;
 /** The stored prompt's text; null if there is none. */
@@ -19,7 +19,7 @@ export const promptColumns = {
   instructions: sql<string | null>`case when ${storedPrompt} is null then ${instructions} end`,
 };
 
-/** The prompt that a session runs with; one from before prompts were stored has that of this version. */
+/** The prompt that a session runs with; a session from before prompts were stored uses this version's prompt. */
 export function promptOf(
   row: { readonly prompt: string | null; readonly instructions: string | null },
   config: RunConfig,
@@ -27,7 +27,7 @@ export function promptOf(
   return row.prompt ?? systemPrompt({ instructions: row.instructions ?? undefined, config });
 }
 
-/** What of a session's first message depends on its prompt. */
+/** The fields of a session's first message that depend on its prompt. */
 export function promptRow(of: PromptParts) {
   return {
     sequence: SYSTEM_SEQUENCE,
@@ -43,7 +43,7 @@ interface PromptParts {
   readonly config: Prompted["config"];
   readonly instructions?: string | undefined;
   readonly skills?: ProjectFiles["skills"];
-  /** Another session's, word for word. */
+  /** Copied unchanged from another session. */
   readonly prompt?: string | undefined;
 }
 
@@ -52,7 +52,7 @@ function promptContent({ config, instructions, skills = [], prompt }: PromptPart
   return { content: [{ type: "text", text }], tokenCount: estimateText(text) };
 }
 
-/** The prompt with what a repository's files say, before the first step: none was asked for with another one. */
+/** Adds the instructions in a repository's files to the prompt, before the first step: no request has used the prompt yet. */
 export async function setPrompt(
   db: Queryable,
   { id, config }: { readonly id: string; readonly config: RunConfig },

@@ -11,13 +11,13 @@ import { insertMessage, takeSequences } from "./transcript.ts";
 export interface Standpoint {
   readonly step: number;
   /**
-   * `model`: this step's messages are still to come; `tools`: its answer is there, its results are not; `resume`: a
-   * run of its own that continues from all there is, so that only our own notes for a step that never came are dropped.
+   * `model`: this step's messages are still to come; `tools`: its answer is stored, its results are not; `resume`: a new
+   * run that continues from everything stored, so that only our own notes for a step that never ran are dropped.
    */
   readonly phase: "model" | "tools" | "resume";
   /**
-   * The last compaction round that stands; `earlier`: those of earlier steps; if it is not known, those of this step
-   * as well.
+   * The last compaction round that stays in force; `earlier`: only rounds of earlier steps do; if it is not known, those of
+   * this step do as well.
    */
   readonly round?: number | "earlier";
 }
@@ -27,9 +27,9 @@ const resetNotice = (filesAre: string) =>
   `[The conversation went back to this point. The files in /workspace are ${filesAre}; processes that were started are gone.]`;
 
 /**
- * Marks what a run finds of another line as superseded in the epoch that begins with it. Rounds and prunes from there
- * on are taken back, messages of persons that had been delivered there wait again.
- * @returns false if there was nothing, so that no epoch begins
+ * Marks the rows of another line that a run finds as superseded, in the epoch that begins with the run. Rounds and prunes
+ * from there on are undone, and people's messages that were delivered there are queued again.
+ * @returns false if there were no such rows, so that no epoch begins
  */
 export async function supersede(tx: Queryable, id: string, epoch: number, at: Standpoint): Promise<boolean> {
   const mark = async (table: SQL, where: SQL) =>
@@ -49,7 +49,7 @@ export async function supersede(tx: Queryable, id: string, epoch: number, at: St
   await tx.execute(sql`update guidance set delivered_sequence = null where session_id = ${id}
     and delivered_sequence in (select sequence from stored_messages where session_id = ${id} and superseded_epoch = ${epoch})`);
   const rounds = await supersedeRounds(tx, id, epoch, at);
-  // Old results are hidden after a step's tools: this step's pruning is of the other line, too.
+  // Pruning runs after a step's tools, so this step's pruning belongs to the other line, too.
   await tx.execute(
     sql`update stored_messages set pruned_step = null where session_id = ${id} and pruned_step >= ${at.step}`,
   );
@@ -65,7 +65,7 @@ export async function supersede(tx: Queryable, id: string, epoch: number, at: St
   return true;
 }
 
-/** By number if it is known: a round may have been made at this very step, before or after this point. */
+/** By round number if it is known: a round may have been made at this very step, before or after this point. */
 function laterRounds({ round, step }: Standpoint): SQL {
   if (round === "earlier") return sql`step >= ${step}`;
   if (round === undefined) return sql`step > ${step}`;
@@ -84,12 +84,12 @@ async function supersedeRounds(tx: Queryable, id: string, epoch: number, at: Sta
   return gone.rowCount ?? 0;
 }
 
-/** A call that was not begun; or one whose server waits for a person, which continues from there. */
+/** A call that has not begun, or whose MCP server waits for a person; the latter continues from there. */
 const STAYS = sql`(status = 'pending' or (status = 'running' and coalesce(mcp_state, '') like '{"asked"%'))`;
 
 /**
- * Calls of the standpoint's own step are made again as new ones, since their answers are superseded.
- * @returns how many were of the other line: one that was begun and has no result is the only sign of it that there may be
+ * Calls of the standpoint's own step are stored again as new ones, since their answers are superseded.
+ * @returns how many belonged to the other line: a call that began and has no result may be the only trace of that line
  */
 async function supersedeCalls(tx: Queryable, id: string, epoch: number, at: Standpoint): Promise<number> {
   if (at.phase === "tools") {
@@ -108,14 +108,14 @@ async function supersedeCalls(tx: Queryable, id: string, epoch: number, at: Stan
   return rowCount ?? 0;
 }
 
-/** Answers of the step that no result shows yet: of calls that were allowed and had not run. */
+/** Answered questions of the step that no result reflects yet: those of calls that were allowed and had not run. */
 async function settledQuestions(tx: Queryable, id: string, step: number): Promise<number> {
   const { rowCount } = await tx.execute(sql`select 1 from questions
     where session_id = ${id} and step >= ${step} and status not in ('open', 'superseded') limit 1`);
   return rowCount ?? 0;
 }
 
-/** No answer reaches over to another line: what its calls ask is asked again. A run that waits for answers keeps its questions, open. */
+/** Answers do not apply to another line, whose calls ask again. A run that waits for answers keeps its questions open. */
 async function supersedeQuestions(tx: Queryable, id: string, epoch: number, at: Standpoint): Promise<void> {
   if (at.phase === "tools") {
     await tx.execute(sql`insert into questions (session_id, epoch, id, step, call_index, kind, text, options, default_text,

@@ -9,12 +9,12 @@ import type { EventData } from "./event.ts";
 import { events, sessions } from "./schema/index.ts";
 import { lastStep, type Session } from "./sessions.ts";
 
-/** What of a run's configuration a model decides. */
+/** The parts of a run's configuration that depend on its model. */
 export type ModelSettings = ModelTarget & Pick<RunConfig, "summariser" | "fallback">;
 
 /**
- * Gives a session another model, with its window, wire and prices; all else stays as the session began. Watchers see an
- * event. A run in progress asks the new model from its next step on, and compacts first if its window is
+ * Gives a session another model, with its window, wire and prices; all other settings stay. Watchers see an
+ * event. A run in progress uses the new model from its next step on, and compacts first if its window is
  * smaller. @returns false if the session has these settings already, or does not exist
  */
 export function switchModel(
@@ -30,7 +30,7 @@ export function switchModel(
       .for("update");
     if (row === undefined) return false;
     const before = runConfigSchema.parse(row.config);
-    // The new model brings the model that writes its summaries and its fallbacks; all else is the session's.
+    // The new model's settings include its summariser and fallbacks; all other settings stay the session's.
     const { summariser: _summariser, fallback: _fallback, ...kept } = besidesModel(before);
     const { summariser, fallback } = settings;
     const after = runConfigSchema.parse({ ...modelOf(settings), summariser, fallback, ...kept });
@@ -47,7 +47,7 @@ export function switchModel(
   });
 }
 
-/** Tells watchers that another model is asked from this step on. Idempotent: once a step and model, whatever the attempt. */
+/** Notifies watchers that another model is used from this step on. Idempotent: once per step and model over all attempts. */
 export async function announceSwitch(
   { db }: Pick<Store, "db">,
   { id, epoch }: Pick<Session, "id" | "epoch">,

@@ -39,7 +39,7 @@ const callQuery = prepared((db) =>
     .prepare("find_call"),
 );
 
-/** A call of the live line as it is now; undefined if there is none. */
+/** The current row of a call of the live line; undefined if there is none. */
 export async function findCall(
   db: Queryable,
   sessionId: string,
@@ -51,11 +51,11 @@ export async function findCall(
 }
 
 /**
- * Claims a call for this attempt before anything is run. The fence it raises makes late writes of earlier attempts fail.
- * A read-only call is not claimed: it may run twice, and the first to finish is kept. The first claim remembers the sandbox
- * that the session has then: in that sandbox, a command without a record was never begun.
- * @param found the call as it was found; another attempt may have claimed it since
- * @returns the row as it was before, so that `pending` means that no attempt began it; undefined if a reset took it away
+ * Claims a call for this attempt before anything is run. The raised fence makes late writes of earlier attempts fail.
+ * A read-only call is not claimed: it may run twice, and the first result is kept. The first claim records the session's
+ * current sandbox: in that sandbox, a command without a record was never begun.
+ * @param found the call's row as read before; another attempt may have claimed it since
+ * @returns the row before the claim, so that `pending` means that no attempt began it; undefined if a reset superseded it
  */
 export async function claimCall(
   db: Queryable,
@@ -83,7 +83,7 @@ export async function claimCall(
   }
 }
 
-/** Writes how a call ended, once and by the attempt that holds the fence. @returns false if another did */
+/** Stores how a call ended, once and only by the attempt that holds the fence. @returns false if another attempt did */
 export async function finishCall(
   db: Queryable,
   call: LedgerRow,
@@ -109,10 +109,10 @@ export async function finishCall(
   return rows.length > 0;
 }
 
-/** A call without an end, and how long ago it was begun by the server's clock, in ms; 0 if it was not. */
+/** A call that has not ended, and how long ago it began by the server's clock, in ms; 0 if it has not begun. */
 export type OpenCall = LedgerRow & { readonly runningMs: number };
 
-/** Calls of the live line without an end: what a closing session gives interrupted results. */
+/** Calls of the live line that have not ended: a closing session stores interrupted results for them. */
 export async function openCalls(db: Queryable, sessionId: string): Promise<OpenCall[]> {
   return db
     .select({
@@ -130,7 +130,7 @@ export async function openCalls(db: Queryable, sessionId: string): Promise<OpenC
     .orderBy(asc(toolCalls.sequence));
 }
 
-/** Result rows of a step, for facts of a call that ended before. */
+/** The result row of a call that ended earlier, for its facts. */
 export async function resultOf(
   db: Queryable,
   call: LedgerRow,
@@ -148,12 +148,12 @@ export type OutputPart = Pick<
   "sessionId" | "handle" | "part" | "offset" | "content"
 >;
 
-/** Appends a piece. Idempotent by part, so that a second attempt writes the same again. */
+/** Appends a piece. Idempotent by part, so that a second attempt may write the same piece again. */
 export async function saveOutputPart(db: Queryable, part: OutputPart): Promise<void> {
   await db.insert(toolOutputs).values(part).onConflictDoNothing();
 }
 
-/** What the whole outputs of a session take in the database, except this one's: read from their heads, not their texts. */
+/** Bytes of a session's whole outputs in the database, except this call's: computed without reading their texts. */
 export async function storedOutputBytes(db: Queryable, sessionId: string, handle: string): Promise<number> {
   const [row] = await db
     .select({ bytes: sql<number>`coalesce(sum(pg_column_size(${toolOutputs.content})), 0)::float8` })

@@ -1,6 +1,6 @@
 /**
- * The ids of a run's trace, by hash: any worker can name a parent that is written by another one, or not yet. A trace is a
- * run; a delegate's runs belong to the trace of the run that delegated.
+ * The ids of a run's trace, by hash: any worker can refer to a parent span that another worker writes, even later. A trace is
+ * a run; a delegate's runs belong to the trace of the run that delegated.
  */
 import { createHash } from "node:crypto";
 import { and, asc, eq, gte, inArray, sql } from "drizzle-orm";
@@ -10,23 +10,23 @@ import { events, runs } from "./schema/index.ts";
 export interface Trace {
   /** 32 hex characters. */
   readonly traceId: string;
-  /** Of the run's own span: 16 hex characters. */
+  /** Id of the run's own span: 16 hex characters. */
   readonly rootId: string;
-  /** The call of the parent's run that waits for this one, of a delegate. */
+  /** For a delegate: the call of the parent's run that waits for this run. */
   readonly parentId?: string;
 }
 
 const hash = (parts: readonly unknown[]): string =>
   createHash("sha256").update(JSON.stringify(parts)).digest("hex");
 
-/** @param parts session, run, and what is done in it */
+/** @param parts session, run, and the operation in it */
 export const spanIdOf = (...parts: readonly unknown[]): string => hash(["span", ...parts]).slice(0, 16);
 
-/** A call has one span, and a delegate's parent is named before that is written: no attempt in it. */
+/** Without the attempt, as a call has one span, and a delegate refers to its parent's span before that is written. */
 export const callSpanId = (sessionId: string, runId: string, callKey: string): string =>
   spanIdOf(sessionId, runId, callKey);
 
-/** The header for other services (W3C): sampled, since what is not sent has no trace. */
+/** The header for other services (W3C): always marked as sampled, since unsampled runs have no trace. */
 export const traceparentOf = ({ traceId }: Trace, spanId: string): string => `00-${traceId}-${spanId}-01`;
 
 export async function traceOf(
@@ -47,7 +47,7 @@ export async function traceOf(
 const traceIdOf = (sessionId: string, runId: string): string =>
   hash(["trace", sessionId, runId]).slice(0, 32);
 
-/** The call that a delegate works for, in the run that was in charge when it was made. */
+/** The call that a delegate works for, in the run that was in charge when the call was made. */
 async function waitingCall(db: Queryable, sessionId: string) {
   const { rows } = await db.execute<{ session: string; run: string; call: string }>(sql`
     select s.parent_id as session, r.run_id as run, s.parent_call as call
@@ -60,7 +60,7 @@ async function waitingCall(db: Queryable, sessionId: string) {
 
 export interface TracedRun {
   readonly startedAt: Date;
-  /** The session's run before it. */
+  /** The session's previous run. */
   readonly previous: string | undefined;
 }
 
@@ -81,7 +81,7 @@ export async function tracedRun(
 
 const TOLD = ["question:asked", "question:answered", "session:ended"] as const;
 
-/** Data of a run's span: questions, and its end. */
+/** Events that a run's span needs: questions, and the run's end. */
 export async function tracedEvents(
   db: Queryable,
   sessionId: string,

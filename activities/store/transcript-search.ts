@@ -6,8 +6,8 @@ import type { Queryable } from "./db.ts";
 
 const EXCERPT_CHARS = 300;
 /**
- * Characters of whole outputs that one search goes through, the newest first. A word takes the server 25 ms a Mi character
- * on a busy machine (measured, 2026-11-22).
+ * Characters of whole outputs that one search covers, the newest first. One word takes the server 25 ms per Mi characters on a
+ * busy machine (measured, 2026-11-22).
  */
 const MAX_SEARCHED_CHARS = 64 * 1024 * 1024;
 
@@ -22,8 +22,8 @@ interface FoundRow extends Record<string, unknown> {
 }
 
 /**
- * Rows of the live line that hold every word, compacted ones too, and whole outputs that do; newest first. One query. Words
- * are compared without case, anywhere in a text; the excerpt is around the longest.
+ * Rows of the live line that contain every word, compacted ones too, and whole outputs that do; newest first. One query. Words
+ * match anywhere in a text, ignoring case; the excerpt surrounds the longest word.
  * @param words at least one
  */
 export async function searchHistory(
@@ -51,7 +51,7 @@ export async function searchHistory(
   return { hits: rows.flatMap(hitsOf), skippedOutputs: rows[0]?.skipped ?? 0 };
 }
 
-/** Whole outputs of cut results, with the characters of those that are newer. */
+/** Whole outputs of cut results, each with the total number of characters of the newer ones. */
 const outputsOf = (sessionId: string): SQL => sql`
   select c.sequence, c.step, key.handle, sum(size.chars) over (order by c.sequence desc) - size.chars as before
   from tool_calls c
@@ -118,7 +118,7 @@ function hitsOf({ sequence, step, role, handle, offset, excerpt }: FoundRow): Hi
 const patternsOf = (words: readonly string[]): SQL =>
   sql`array(select json_array_elements_text(${JSON.stringify(words.map(like))}::json))`;
 
-/** A pattern of SQL's LIKE for a text that holds the word. */
+/** A LIKE pattern that matches a text with the word. */
 function like(word: string): string {
   return `%${word.replaceAll(/[\\%_]/g, String.raw`\$&`)}%`;
 }

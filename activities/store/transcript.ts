@@ -12,29 +12,29 @@ import type { Queryable } from "./db.ts";
 import { prepared } from "./prepared.ts";
 import { cursors, sessions, storedMessages } from "./schema/index.ts";
 
-/** A file of instructions that a result carries. */
+/** A file of instructions that a result contains. */
 export interface FolderNotes {
   /** Relative to the workspace. */
   readonly path: string;
-  /** Of it in the result; 0 if the call itself read the file. */
+  /** Bytes of the file in the result; 0 if the call itself read the file. */
   readonly bytes: number;
 }
 
-/** What a row stores besides its content. */
+/** Metadata that a row stores besides its content. */
 export interface MessageMeta {
   readonly usage?: { readonly input: number; readonly output: number; readonly cached?: number } | undefined;
   readonly finish?: string;
-  /** Of an answer: the model that gave it. */
+  /** For an answer: the model that gave it. */
   readonly model?: string;
-  /** Of coalesced guidance. */
+  /** For coalesced guidance: the messages' ids. */
   readonly ids?: readonly string[];
   readonly firstQueuedAt?: string;
   readonly lastQueuedAt?: string;
-  /** Who said it, each name once. */
+  /** The senders, each name once. */
   readonly by?: readonly string[];
-  /** Of a result: instructions of folders that it carries. */
+  /** For a result: folders' instructions that it contains. */
   readonly notes?: readonly FolderNotes[];
-  /** More waited than the step had room for. */
+  /** More messages waited than the step had room for. */
   readonly leftSome?: boolean;
 }
 
@@ -79,7 +79,7 @@ const answerQuery = prepared((db) =>
     .prepare("find_answer"),
 );
 
-/** The answer of a step, if it is stored: then the step is paid. */
+/** The answer of a step, if it is stored: then the step has been paid for. */
 export async function findAnswer(
   db: Queryable,
   sessionId: string,
@@ -89,7 +89,7 @@ export async function findAnswer(
   return row && { ...toStoredMessage(row), finish: ((row.meta ?? {}) as MessageMeta).finish ?? "stop" };
 }
 
-/** What a step's answer asks for, in order; nothing if it is not stored. */
+/** The calls that a step's answer requests, in order; none if the answer is not stored. */
 export async function requestedCalls(
   db: Queryable,
   sessionId: string,
@@ -110,7 +110,7 @@ export async function lastAnswer(db: Queryable, sessionId: string): Promise<Stor
   return row && toStoredMessage(row);
 }
 
-/** Sets sequences aside. @returns the first of `count` */
+/** Reserves sequences. @returns the first of `count` */
 export async function takeSequences(db: Queryable, sessionId: string, count: number): Promise<number> {
   const [row] = await db
     .update(cursors)
@@ -129,11 +129,11 @@ export interface NewMessage {
   readonly message: Message;
   readonly tokens: number;
   readonly meta?: MessageMeta;
-  /** Order in the view; default its sequence. */
+  /** Order in the view; defaults to its sequence. */
   readonly position?: number;
 }
 
-/** Stores a message at a sequence that was set aside. Idempotent by (session, epoch, step, slot). @returns false if it was there */
+/** Stores a message at a reserved sequence. Idempotent by (session, epoch, step, slot). @returns false if it was stored before */
 export async function insertMessage(
   db: Queryable,
   sessionId: string,
@@ -160,13 +160,13 @@ export async function insertMessage(
   return made.length > 0;
 }
 
-/** Stores what was said before a person stopped it; a whole answer with its calls is `commitAnswer`'s. */
+/** Stores the part of an answer before a person stopped it; `commitAnswer` stores a whole answer with its calls. */
 export async function insertPartialAnswer(db: Queryable, sessionId: string, row: NewMessage): Promise<void> {
   await insertMessage(db, sessionId, await takeSequences(db, sessionId, 1), row);
   await dropChunks(db, sessionId, row.step);
 }
 
-/** True if a message is there: then no sequence must be reserved for it, which would stay a gap. */
+/** Whether a message is stored: then no sequence must be reserved for it, as that would leave a gap. */
 export async function hasMessage(
   db: Queryable,
   { sessionId, epoch }: { readonly sessionId: string; readonly epoch: number },
@@ -187,12 +187,12 @@ export async function hasMessage(
   return rows.length > 0;
 }
 
-/** The calls an answer asks for, in order. */
+/** The calls that an answer requests, in order. */
 export function callsOf(content: readonly AssistantPart[]): ToolCallPart[] {
   return content.filter((part) => part.type === "tool-call");
 }
 
-/** Holds the session for this transaction, if the run may write to it. */
+/** Locks the session for this transaction, if the run may write to it. */
 export async function lockRun(db: Queryable, sessionId: string, runId: string): Promise<boolean> {
   const rows = await db
     .select({ runId: sessions.runId })

@@ -1,4 +1,4 @@
-/** Takes the newest compaction round back: its summary leaves the view, what it had replaced is seen again. */
+/** Undoes the newest compaction round: its summary leaves the view, and the rows that it had replaced return. */
 import { and, count, desc, eq, gt, isNull, sql } from "drizzle-orm";
 import type { Queryable, Store } from "./db.ts";
 import { appendEvents } from "./events.ts";
@@ -6,7 +6,7 @@ import { compactionEvents, sessions, storedMessages } from "./schema/index.ts";
 
 export interface UndoneRound {
   readonly round: number;
-  /** As the round had stored them: the view in tokens before it and after it. */
+  /** As the round stored them: the size of the view before and after it, in tokens. */
   readonly tokensBefore: number;
   readonly tokensAfter: number;
   readonly strategy: string;
@@ -15,9 +15,9 @@ export interface UndoneRound {
 }
 
 /**
- * To be called inside a transaction that holds the session. Rows are marked, none is deleted: the event becomes
- * `undone`, and its number is never given again. Bills of requests that were made with the summary say nothing about
- * the view that comes back, so the size is estimated until the next answer.
+ * To be called inside a transaction that has locked the session. Rows are marked, none is deleted: the event becomes
+ * `undone`, and its number is never used again. The billed usage of requests with the summary does not apply to the
+ * restored view, so the size is estimated until the next answer.
  * Idempotent by `requestId`: a repeated request returns the compaction that it undid. @returns undefined if none is left
  */
 async function undoRound(
@@ -49,13 +49,13 @@ async function undoRound(
     .select({ count: count() })
     .from(storedMessages)
     .where(and(live, sql`${storedMessages.sequence} <@ ${newest.replaced}::int8multirange`));
-  // What it had replaced is in view again, and its own summary is not.
+  // The rows that it had replaced are in view again, and its own summary is not.
   const replaced = summary === undefined ? null : `{[${summary.sequence},${summary.sequence}]}`;
   await tx
     .update(compactionEvents)
     .set({ status: "undone", reason, replaced })
     .where(eq(compactionEvents.id, newest.id));
-  // What the round had hidden of messages that stayed carries its step.
+  // Rows that the round only hid are marked with its step.
   await tx
     .update(storedMessages)
     .set({ prunedStep: null })
@@ -75,7 +75,7 @@ async function undoRound(
   return { ...newest, restored: restored?.count ?? 0 };
 }
 
-/** Undoes the newest compaction and announces it to watchers. To be called inside a transaction that holds the session. */
+/** Undoes the newest compaction and announces it to watchers. To be called inside a transaction that has locked the session. */
 export async function undoAndTell(
   tx: Queryable,
   at: { readonly id: string; readonly epoch: number; readonly step: number },
@@ -103,7 +103,7 @@ export async function undoAndTell(
   return undone;
 }
 
-/** For a session that does not run, so that there is no other writer: the row's lock delays a resume meanwhile. */
+/** For a session that is not running, so that there is no other writer: the row's lock delays a resume meanwhile. */
 export async function undoWhileEnded(
   { db }: Pick<Store, "db">,
   at: Parameters<typeof undoAndTell>[1],

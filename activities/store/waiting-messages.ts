@@ -31,7 +31,7 @@ export async function readWaiting(db: Database, sessionId: string): Promise<Wait
     const { id, excerpt } = data as EventData["message:queued"];
     if (!taken.has(id)) waiting.set(id, { id, text: excerpt, queuedAt: at.toISOString() });
   }
-  // What is kept in Postgres is older than what only a run has so far, and its rows know best.
+  // Messages kept in Postgres are older than those that only a run has so far, and their rows are more reliable.
   const [known, parked] = await Promise.all([
     db
       .select({ id: guidance.id })
@@ -43,7 +43,7 @@ export async function readWaiting(db: Database, sessionId: string): Promise<Wait
   return [...parked, ...waiting.values()];
 }
 
-/** Messages that wait in Postgres, oldest first: those that no run has in its memory. */
+/** Messages that wait in Postgres because no run has them in memory, oldest first. */
 export async function readParked(db: Database, sessionId: string): Promise<WaitingMessage[]> {
   const rows = await db
     .select({ id: guidance.id, parts: guidance.parts, queuedAt: guidance.queuedAt })

@@ -1,18 +1,18 @@
 /**
- * Who watches a session. A watcher listens on a channel of that session, holds a shared lock by its id for as long as its
- * connection lives, and announces itself to the workers once: so a writer knows without asking, and a watcher that
- * died holds nothing any more.
+ * Who watches a session. A watcher listens on the session's channel, holds a shared lock by the session's key for as long as its
+ * connection lives, and announces itself to the workers once: so a writer knows its watchers without asking, and the lock
+ * of a watcher that died is released.
  */
 import { createHash } from "node:crypto";
 import type pg from "pg";
 import type { Store } from "./db.ts";
 
-/** Advisory locks of watchers, among all of the database. Any number, the same in every version. */
+/** The class of watchers' advisory locks in the database. Any number, the same in every version. */
 export const WATCH_CLASS = 7_305_145;
 /** The channel on which workers learn of new watches: the session's key. */
 export const WATCHED_CHANNEL = "longhaul_watched";
 
-/** A session among the locks and channels of its database. Two that share one, once in some 100,000 sessions, wake each other's watchers. */
+/** A session's number for locks and channels. Two sessions that share one, about once in 100,000, wake each other's watchers. */
 export function watchKey(sessionId: string): number {
   return createHash("md5").update(sessionId).digest().readInt32BE(0);
 }
@@ -23,14 +23,14 @@ export function channelOf(key: number): string {
 
 /** One connection that listens for any number of sessions. */
 export interface Listener {
-  /** Calls `onWake` when the session has something new. Resolves once that is so. */
+  /** Calls `onWake` when the session has new events. Resolves once the watch is set up. */
   watch(sessionId: string, onWake: () => void): Promise<void>;
   unwatch(sessionId: string): void;
-  /** Gives its connection back. */
+  /** Ends the listener and its connection. */
   readonly end: () => void;
 }
 
-/** @param onLost is called when the connection goes away: open another then. Polling stays the fallback */
+/** @param onLost is called when the connection is lost: then open another listener. Polling remains the fallback */
 export async function openListener(store: Store, onLost: () => void): Promise<Listener> {
   const wakes = new Map<string, () => void>();
   const { client, end } = await dedicated(store, onLost, (channel) => wakes.get(channel)?.());
@@ -56,7 +56,7 @@ export async function openListener(store: Store, onLost: () => void): Promise<Li
   };
 }
 
-/** Calls `onWake` when the session has something new, on a connection of its own, until what it resolves with is called. */
+/** Calls `onWake` when the session has new events, on a connection of its own. Resolves with a function that ends this. */
 export async function listen(
   store: Store,
   sessionId: string,
@@ -78,7 +78,7 @@ export async function wakeWatchers({ pool }: Pick<Store, "pool">, sessionId: str
   await pool.query("select pg_notify($1, '')", [channelOf(watchKey(sessionId))]);
 }
 
-/** A connection for notifications alone. `onLost` is not called for one that was ended. */
+/** A connection only for notifications. `onLost` is not called for a connection that was ended on purpose. */
 export async function dedicated(
   store: Store,
   onLost: () => void,
@@ -89,7 +89,7 @@ export async function dedicated(
   const end = (error?: Error) => {
     if (!open) return;
     open = false;
-    // Destroyed, not given back: its locks and channels go with it.
+    // Destroyed, not returned to the pool, so that its locks and channels are released.
     client.release(error ?? true);
   };
   client.on("notification", ({ channel, payload = "" }) => onCall(channel, payload));

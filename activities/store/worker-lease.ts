@@ -1,7 +1,7 @@
 /**
- * A worker's lease: a lock that Postgres frees in the moment its process is gone, however that came. A worker that is
- * stopped or whose event loop stalls keeps it, since its connection stays; but nothing comes over that connection any more,
- * where a live worker asks every few seconds.
+ * A worker's lease: a lock that Postgres frees the moment the worker's process ends, for whatever reason. A worker that is
+ * stopped or whose event loop stalls keeps it, since its connection stays open; but that connection becomes silent, whereas
+ * a live worker sends a query every few seconds.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
@@ -11,15 +11,15 @@ const LOCK_CLASS = 7_305_143;
 const RECONNECT_MS = 200;
 const CONNECT_TIMEOUT_MS = 5_000;
 /**
- * After Postgres restarted, or another server took its place, all leases were free for a moment. The second case shows only in
+ * After Postgres restarted, or another server replaced it, all leases are free for a moment. The second case is visible only by
  * this worker's own lost connection: a standby that was promoted may have been up for weeks.
  */
 const SETTLING_MS = 10_000;
 /** Advisory locks of the workers that free a frozen one's work: one at a time. */
 const FREEING_CLASS = LOCK_CLASS + 1;
 /**
- * A machine that is cut off closes no connection: Postgres asks after 5 s without a word, and frees the lease some 6 s later
- * instead of two hours. Source: ours; a live worker's connection is never idle that long.
+ * A machine that is cut off closes no connection: Postgres probes after 5 s of silence, and frees the lease some 6 s later
+ * instead of after two hours. Source: ours; a live worker's connection is never idle that long.
  */
 const KEEPALIVE = "-c tcp_keepalives_idle=5 -c tcp_keepalives_interval=2 -c tcp_keepalives_count=3";
 
@@ -145,7 +145,7 @@ class HeldLease implements WorkerLease {
   async #take(client: pg.Client): Promise<void> {
     const held = this.#id === undefined ? undefined : await client.query(HOLD_AGAIN, [this.#id, LOCK_CLASS]);
     if (held?.rows[0]?.held) return;
-    // Others took it for gone in the meantime: from here on it is another worker.
+    // Others considered it lost in the meantime: from now on it counts as another worker.
     const { identity, namespace } = this.#options;
     const { rows } = await client.query<{ id: number }>(
       "insert into workers (identity, namespace) values ($1, $2) returning id",

@@ -9,16 +9,16 @@ export interface ManifestEntry {
   readonly path: string;
   /** Permission bits, such as 0o644. */
   readonly mode: number;
-  /** Of a file, in bytes; 0 for the others. */
+  /** Size of a file in bytes; 0 for the other kinds. */
   readonly size: number;
-  /** Of a file: seconds since 1970 with nanoseconds, as text, because a number would lose the end. Else empty. */
+  /** For a file: seconds since 1970 with nanoseconds, as text, because a number would lose the last digits. Else empty. */
   readonly mtime: string;
   /**
-   * Of a file: the time of its last change of any kind, which no program can set back. Empty = unknown: then size and `mtime`
+   * For a file: the time of its last change of any kind, which no program can set back. Empty = unknown: then size and `mtime`
    * decide. `?` = it may have changed since: it counts as changed.
    */
   readonly ctime: string;
-  /** Of a link: its target, as written. */
+  /** For a link: its target, as written. */
   readonly target: string;
 }
 
@@ -42,7 +42,7 @@ export const MAX_PACK_BYTES = 256 * 1024 * 1024;
 const KINDS: Readonly<Record<string, ManifestEntry["kind"]>> = { f: "file", d: "folder", l: "link" };
 const LETTERS = { file: "f", folder: "d", link: "l" } as const;
 
-/** The stored form, also written by agent/tree.py: gzip of two fields a path, each ended by NUL, so that any name is safe. */
+/** The stored form, also written by agent/tree.py: gzip of two fields per path, each ended by NUL, so that any name is safe. */
 export function packManifest(entries: readonly ManifestEntry[]): Uint8Array {
   const text = [...entries].sort(byPath).map(line);
   const joined = text.join("");
@@ -89,7 +89,7 @@ function firstFrom(sorted: readonly string[], text: string): number {
 
 function* records(bytes: Uint8Array): Generator<ManifestEntry> {
   const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  // If a name is not UTF-8, decoded name by name.
+  // If any name is not UTF-8, names are decoded one by one.
   const isText = isUtf8(buffer);
   const fields = buffer.toString(isText ? "utf8" : "latin1").split("\0");
   const named = (field: string): string => (isText ? field : textOfBytes(Buffer.from(field, "latin1")));
@@ -105,7 +105,7 @@ function* records(bytes: Uint8Array): Generator<ManifestEntry> {
       path: named(path),
       mode: Number.parseInt(mode, 8),
       size: isFile ? Number(size) : 0,
-      // A folder's time changes with every file in it, and a link's means nothing: only a file's counts as a change.
+      // A folder's time changes with every file in it, and a link's time is irrelevant: only a file's time counts as a change.
       mtime: isFile ? mtime : "",
       ctime: isFile ? ctime : "",
       target: named(fields[at + 1] ?? ""),

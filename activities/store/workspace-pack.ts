@@ -12,7 +12,7 @@ import {
   type ManifestEntry,
 } from "./workspace-manifest.ts";
 
-/** Gives names as bytes; missing in the package's types. */
+/** Makes the package return names as bytes; missing in its types. */
 const AS_BYTES: object = { filenameEncoding: "latin1" };
 
 /** A file of a workspace, outside a sandbox. */
@@ -41,13 +41,13 @@ export interface StoredBytes {
 
 /** A checkpoint and those it builds on. */
 export interface StoredChain {
-  /** Of the checkpoint itself. */
+  /** The manifest of the checkpoint itself. */
   readonly manifest: Uint8Array;
   /** Newest first. */
   readonly packs: Iterable<StoredBytes> | AsyncIterable<StoredBytes>;
 }
 
-/** A save packs again up to three times when files are renamed during it (agent/save.py): a larger pack is not ours. */
+/** A save packs again up to three times when files are renamed during it (agent/save.py): a larger pack cannot be genuine. */
 const MAX_UNPACKED_BYTES = 3 * MAX_PACK_BYTES;
 
 /**
@@ -84,7 +84,7 @@ export async function packWorkspace(files: readonly WorkspaceFile[]): Promise<St
   return { manifest: packManifest(entries), pack: await packFiles(files) };
 }
 
-/** To gzip each piece costs a turn of a thread: of small files, that is most of the work. */
+/** Size of the pieces to gzip. Each costs a thread switch, which for small files would be most of the work. */
 const PIECE_BYTES = 1024 * 1024;
 
 async function* inPieces(source: AsyncIterable<unknown>): AsyncGenerator<Uint8Array> {
@@ -105,13 +105,13 @@ async function* inPieces(source: AsyncIterable<unknown>): AsyncGenerator<Uint8Ar
 async function packFiles(files: readonly WorkspaceFile[]): Promise<Uint8Array> {
   const tar = createPack();
   const packed = buffer(Readable.from(inPieces(tar), { objectMode: false }).pipe(createGzip({ level: 3 })));
-  // It may fail before it is awaited.
+  // The promise may reject before it is awaited.
   packed.catch(() => undefined);
   for (const file of files) {
     if (file.kind !== "file") continue;
     const header = { name: file.path, mode: file.mode & 0o7777 };
     const { buffer: bytes, byteOffset, byteLength } = file.bytes;
-    // One after the other: entries that wait make the package move its whole queue for each.
+    // One after the other: if entries wait, the package moves its whole queue for each of them.
     await new Promise<void>((resolve, reject) => {
       tar.entry(header, Buffer.from(bytes, byteOffset, byteLength), (error) =>
         error ? reject(error) : resolve(),
@@ -137,7 +137,7 @@ export async function readChain(
 }
 
 /**
- * The newest content of some files. @param packs newest first; a file that its manifest does not have is not to be asked for
+ * The newest content of some files. @param packs newest first; only files in the manifest may be requested
  * @throws RangeError as `readChain`
  */
 export async function readFiles(

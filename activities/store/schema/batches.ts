@@ -3,7 +3,7 @@ import { sql } from "drizzle-orm";
 import { check, doublePrecision, index, integer, json, pgTable, primaryKey, text } from "drizzle-orm/pg-core";
 import { at, bytea } from "./columns.ts";
 
-/** A file of tasks that is worked off, some at a time. */
+/** A file of tasks that are processed some at a time. */
 export const batches = pgTable(
   "batches",
   {
@@ -13,9 +13,9 @@ export const batches = pgTable(
     owner: text(),
     /** Sessions at once. */
     concurrency: integer().notNull(),
-    /** So many failures of one kind in a row end the batch; null means never. */
+    /** Number of consecutive failures of one kind that end the batch; null means no limit. */
     stopAfter: integer("stop_after"),
-    /** USD for all of it; null means no limit. */
+    /** USD for the whole batch; null means no limit. */
     maxCostUsd: doublePrecision("max_cost_usd"),
     status: text().notNull().default("running"),
   },
@@ -34,12 +34,12 @@ export const batchItems = pgTable(
     itemId: text("item_id").notNull(),
     /** Its place in the file, from 1; 0 if the file no longer has it. */
     ordinal: integer().notNull(),
-    /** SHA-256 of what the file says about it: a changed item is done again. */
+    /** SHA-256 of the item's entry in the file: a changed item is repeated. */
     digest: text().notNull(),
     sessionId: text("session_id"),
-    /** What its session is made of, without files, until that is made. */
+    /** The data from which its session is created, without files; kept until then. */
     start: json(),
-    /** Its first files, until then. */
+    /** The session's initial files, kept until it is created. */
     manifest: bytea(),
     pack: bytea(),
     attempt: integer().notNull().default(0),
@@ -57,7 +57,7 @@ export const batchItems = pgTable(
   ],
 );
 
-/** What a schedule of Temporal starts: times and overlap are Temporal's, the task and its configuration are here. */
+/** The task and configuration that a Temporal schedule starts; Temporal keeps its times and overlap policy. */
 export const schedules = pgTable("schedules", {
   name: text().primaryKey(),
   createdAt: at("created_at").notNull().defaultNow(),

@@ -1,7 +1,7 @@
-/** Who connects to the database with a role of their own. Part of schema.ts. */
+/** People who connect to the database with a role of their own. Part of schema.ts. */
 import { pgTable, text } from "drizzle-orm/pg-core";
 
-/** Roles of Postgres that see one person's sessions. */
+/** Postgres roles that each see one person's sessions. */
 export const clientRoles = pgTable("client_roles", {
   role: text().primaryKey(),
   owner: text().notNull(),

@@ -1,7 +1,7 @@
-/** Kinds of columns that several tables have. Imports only drizzle, as the tables are. */
+/** Column types that several tables use. Imports only drizzle, as the tables do. */
 import { customType, timestamp } from "drizzle-orm/pg-core";
 
-/** A moment, in the database's own time. */
+/** A point in time, by the database's clock. */
 export const at = (name: string) => timestamp(name, { withTimezone: true, mode: "date" });
 
 export const bytea = customType<{ data: Uint8Array; driverData: Buffer }>({

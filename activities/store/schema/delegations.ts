@@ -1,4 +1,4 @@
-/** Tasks that sessions gave to sessions of their own. Part of schema.ts. */
+/** Tasks that sessions delegated to other sessions. Part of schema.ts. */
 import { sql } from "drizzle-orm";
 import { bigint, check, index, integer, json, pgTable, primaryKey, text } from "drizzle-orm/pg-core";
 
@@ -15,7 +15,7 @@ export const delegations = pgTable(
     /** The save that a child with files of its own began with. */
     baseCheckpoint: bigint("base_checkpoint", { mode: "number" }),
     status: text().notNull().default("open"),
-    /** Files that were merged, and those that were not with the reason. */
+    /** Files that were merged, and those that were not, with the reason. */
     files: json(),
   },
   (t) => [

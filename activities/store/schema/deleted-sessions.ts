@@ -1,4 +1,4 @@
-/** What stays of a session that was deleted. Part of schema.ts. */
+/** The record that is kept of a deleted session. Part of schema.ts. */
 import { pgTable, text } from "drizzle-orm/pg-core";
 import { at } from "./columns.ts";
 

@@ -18,7 +18,7 @@ export const events = pgTable(
   },
   (t) => [
     primaryKey({ columns: [t.sessionId, t.seq] }),
-    // Asked for each message that comes: whether it was announced before.
+    // Used for each incoming message, to check whether it was already announced.
     index("events_queued_idx")
       .on(t.sessionId, sql`(data->>'id')`)
       .where(sql`type = 'message:queued'`),

@@ -42,19 +42,19 @@ export const sessions = pgTable(
     /** Container and host, once there. */
     container: text(),
     host: text(),
-    /** True from a reset until the workspace was brought back to the newest live checkpoint. */
+    /** True from a reset until the workspace has been restored to the newest live checkpoint. */
     restoreWorkspace: boolean("restore_workspace").notNull().default(false),
-    /** The model's last words once the session ended. */
+    /** The model's last message once the session has ended. */
     result: text(),
     error: json(),
-    /** Of a session that another one started by `delegate`. */
+    /** Set for a session that another one started by `delegate`. */
     parentId: text("parent_id"),
     /** The call, as the ledger names it: `s12c0`. */
     parentCall: text("parent_call"),
     parentEpoch: integer("parent_epoch"),
     /** Its depth below the root session. */
     depth: integer().notNull().default(0),
-    /** Of a delegate: `read` or `write`. */
+    /** For a delegate: `read` or `write`. */
     access: text(),
     /** Who started it, as `LONGHAUL_USER` or a server's token says; null means unknown. */
     owner: text(),
@@ -68,7 +68,7 @@ export const sessions = pgTable(
     index("sessions_parent_idx")
       .on(t.parentId)
       .where(sql`parent_id is not null`),
-    // What retention looks for.
+    // Used by retention.
     index("sessions_ended_at_idx").on(t.endedAt),
     index("sessions_owner_idx").on(t.owner, t.createdAt),
   ],
@@ -113,7 +113,7 @@ export const toolCalls = pgTable(
     /** The provider's id, made unique within the session. */
     callId: text("call_id").notNull(),
     name: text().notNull(),
-    /** The sequence its result takes, set aside when the call was stored. */
+    /** The sequence of its result, reserved when the call was stored. */
     sequence: bigint({ mode: "number" }).notNull(),
     status: text().notNull().default("pending"),
     /** Raised by each attempt that claims the call; a late attempt's write with an older one is refused. */
@@ -123,11 +123,11 @@ export const toolCalls = pgTable(
     truncated: boolean().notNull().default(false),
     startedAt: at("started_at"),
     finishedAt: at("finished_at"),
-    /** Of a call to an MCP server: which one, whether it may be made again, and where the server's own state of it is. */
+    /** For a call to an MCP server: the server, whether the call may be repeated, and where the server keeps its state. */
     mcpServer: text("mcp_server"),
     isReadOnly: boolean("read_only"),
     mcpState: text("mcp_state"),
-    /** The server's task for the call, by whose id any worker can fetch the result. */
+    /** Id of the server's task for the call, with which any worker can fetch the result. */
     mcpTask: text("mcp_task"),
     supersededEpoch: integer("superseded_epoch"),
   },
@@ -167,12 +167,12 @@ export const modelCalls = pgTable(
     /** `step` or `summary`. */
     purpose: text().notNull(),
     model: text().notNull(),
-    /** `kept`: its answer is in the transcript; `wasted`: it was paid, or may have been, for nothing. */
+    /** `kept`: its answer is in the transcript; `wasted`: the request was, or may have been, billed without any use. */
     status: text().notNull(),
     finish: text(),
     error: text(),
     estimatedInput: integer("estimated_input").notNull(),
-    /** True if the estimate was not based on a bill. */
+    /** True if the estimate was not based on billed usage. */
     estimatePure: boolean("estimate_pure").notNull(),
     inputTokens: integer("input_tokens"),
     cachedTokens: integer("cached_tokens"),
@@ -181,14 +181,14 @@ export const modelCalls = pgTable(
     reasoningTokens: integer("reasoning_tokens"),
     firstTokenMs: integer("first_token_ms"),
     durationMs: integer("duration_ms"),
-    /** USD by the prices of that moment, or by a router's own word; null if it is not known. */
+    /** USD by the prices at that time, or as a router reported it; null if it is not known. */
     costUsd: doublePrecision("cost_usd"),
     createdAt: at("created_at").notNull().defaultNow(),
   },
   (t) => [index("model_calls_session_idx").on(t.sessionId, t.step)],
 );
 
-/** What estimates of a model's input turned out to be: actual / estimated, smoothed. Survives restarts. */
+/** How a model's actual input compares to our estimates: actual / estimated, smoothed. Survives restarts. */
 export const tokenRatios = pgTable("token_ratios", {
   model: text().primaryKey(),
   ratio: doublePrecision().notNull(),
@@ -203,7 +203,7 @@ export const blobs = pgTable("blobs", {
   createdAt: at("created_at").notNull().defaultNow(),
 });
 
-/** Messages of persons: those that wait here for a run, and all that were delivered, so that a reset can say them again. */
+/** People's messages: those that wait for a run, and all delivered ones, so that a reset can deliver them again. */
 export const guidance = pgTable(
   "guidance",
   {
@@ -216,16 +216,16 @@ export const guidance = pgTable(
     saidBy: text("said_by"),
     /** The message that carries it, once delivered. */
     deliveredSequence: bigint("delivered_sequence", { mode: "number" }),
-    /** A person went back to before it was said, and did not want it said again. */
+    /** A person went back to before it was sent, and did not want it delivered again. */
     dropped: boolean().notNull().default(false),
   },
   (t) => [
     primaryKey({ columns: [t.sessionId, t.id] }),
-    // Each step asks whether there are any.
+    // Used by each step to check whether any are waiting.
     index("guidance_waiting_idx")
       .on(t.sessionId, t.ordinal)
       .where(sql`delivered_sequence is null and not dropped`),
-    // Which messages refer to blobs: asked when a session is deleted.
+    // Used when a session is deleted, to find messages that refer to blobs.
     index("guidance_blobs_idx")
       .on(t.sessionId)
       .where(sql`parts::text like '%@blob:%'`),
@@ -251,7 +251,7 @@ export const checkpoints = pgTable(
   },
   (t) => [
     unique("checkpoints_session_epoch_step_key").on(t.sessionId, t.epoch, t.step),
-    // What builds on one: asked when a step is saved again, and when a session is deleted.
+    // Finds the checkpoints that build on one: used when a step is saved again, and when a session is deleted.
     index("checkpoints_parent_idx")
       .on(t.parentId)
       .where(sql`parent_id is not null`),

@@ -1,8 +1,8 @@
-/** What is known of MCP servers. Part of schema.ts. */
+/** Tools and credentials of MCP servers. Part of schema.ts. */
 import { integer, json, pgTable, primaryKey, text } from "drizzle-orm/pg-core";
 import { at, bytea } from "./columns.ts";
 
-/** The tools of a server as a session took them: its prompt does not change when the server does. */
+/** The list of a server's tools that a session uses: its prompt does not change when the server does. */
 export const mcpCatalogues = pgTable(
   "mcp_catalogues",
   {
@@ -10,13 +10,13 @@ export const mcpCatalogues = pgTable(
     server: text().notNull(),
     epoch: integer().notNull(),
     takenAt: at("taken_at").notNull().defaultNow(),
-    /** Revision of the protocol that it speaks. */
+    /** Revision of the protocol that the server speaks. */
     era: text().notNull(),
     tools: json().notNull(),
     digest: text().notNull(),
-    /** Names of tools that a search has made callable. */
+    /** Names of tools that a search made callable. */
     found: json(),
-    /** What the server lists by now, if that differs: taken when the prompt changes anyway. */
+    /** The server's current list, if it differs: used once the prompt changes anyway. */
     next: json(),
   },
   (t) => [primaryKey({ columns: [t.sessionId, t.server] })],

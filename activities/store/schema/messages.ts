@@ -55,11 +55,11 @@ export const storedMessages = pgTable(
     index("messages_summary_idx")
       .on(t.sessionId, t.position)
       .where(sql`superseded_epoch is null and kind = 'summary'`),
-    // Asked for when a folder's instructions were found: which of them a result has carried already.
+    // Used when a folder's instructions are found, to check whether a result already contained them.
     index("messages_notes_idx")
       .on(t.sessionId)
       .where(sql`superseded_epoch is null and role = 'tool' and meta is not null`),
-    // Which messages refer to blobs: asked when a session is deleted.
+    // Used when a session is deleted, to find messages that refer to blobs.
     index("messages_blobs_idx")
       .on(t.sessionId)
       .where(sql`content::text like '%@blob:%'`),
@@ -77,7 +77,7 @@ export const compactionEvents = pgTable(
     round: integer().notNull(),
     trigger: text().notNull(),
     strategy: text().notNull(),
-    /** `compacted`, `failed`: history unchanged, `undone`: taken back by a person. */
+    /** `compacted`, `failed`: history unchanged, `undone`: undone by a person. */
     status: text().notNull(),
     /** Typed reason of a failure. */
     reason: text(),
@@ -88,14 +88,14 @@ export const compactionEvents = pgTable(
     fromSequence: bigint("from_sequence", { mode: "number" }),
     toSequence: bigint("to_sequence", { mode: "number" }),
     summaryContent: text("summary_content"),
-    /** Sequences that are out of view because of it: what it replaced; of an undone round its own summary. */
+    /** Sequences that it removes from the view: the replaced rows; for an undone round, its own summary. */
     replaced: multirange(),
     durationMs: integer("duration_ms").notNull(),
     supersededEpoch: integer("superseded_epoch"),
     createdAt: at("created_at").notNull().defaultNow(),
   },
   (t) => [
-    // Every load of a view asks for a session's rounds.
+    // Every load of a view reads the session's rounds.
     index("compaction_events_session_idx").on(t.sessionId, t.id),
     uniqueIndex("compaction_events_round_key")
       .on(t.sessionId, t.epoch, t.round)
@@ -104,9 +104,9 @@ export const compactionEvents = pgTable(
 );
 
 /**
- * Messages with what the rounds in force have made of them. A round says once which sequences it replaced, so that its marks
- * are one row however many messages they are on, and are gone with it if it is undone or superseded. Whoever reads it sees
- * what the tables show to them.
+ * Messages with the effect of the rounds in force. A round's own row lists the sequences that it replaced, so its marks are
+ * one row however many messages they cover, and disappear with the round if it is undone or superseded. A role that reads
+ * the view sees only rows that the tables show to it.
  */
 export const messages = pgView("messages")
   .with({ securityInvoker: true })

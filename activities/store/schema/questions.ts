@@ -1,4 +1,4 @@
-/** What sessions ask of people. Part of schema.ts. */
+/** Questions of sessions to people. Part of schema.ts. */
 import { sql } from "drizzle-orm";
 import { bigserial, check, index, integer, json, pgTable, primaryKey, text } from "drizzle-orm/pg-core";
 import { at } from "./columns.ts";
@@ -18,7 +18,7 @@ export const questions = pgTable(
     /** Labels with descriptions to choose from, in order; null if any text is an answer. */
     options: json(),
     defaultText: text("default_text"),
-    /** SHA-256 of the call's tool and input: leave is given for exactly that. */
+    /** SHA-256 of the call's tool and input: the approval covers exactly these. */
     inputHash: text("input_hash"),
     askedAt: at("asked_at").notNull().defaultNow(),
     /** When the default is used; null means never. */
@@ -48,7 +48,7 @@ export const permissionGrants = pgTable("permission_grants", {
   epoch: integer().notNull(),
   step: integer().notNull(),
   tool: text().notNull(),
-  /** As in `permissions`: what of the call it is about; null means every call of the tool. */
+  /** As in `permissions`: the part of the call that it covers; null means every call of the tool. */
   match: text(),
   grantedBy: text("granted_by"),
   grantedAt: at("granted_at").notNull().defaultNow(),

@@ -1,14 +1,14 @@
-/** What is asked of models, held to a limit over all workers. Part of schema.ts. */
+/** Requests to models, limited over all workers. Part of schema.ts. */
 import { bigint, bigserial, index, integer, pgTable, primaryKey, text } from "drizzle-orm/pg-core";
 import { at } from "./columns.ts";
 
-/** One row a model and minute of the database's clock: what was asked for, and what it took, or may yet take. */
+/** One row per model and minute of the database's clock: the requests, and the tokens that they used or may yet use. */
 export const rateWindows = pgTable(
   "rate_windows",
   {
-    /** The model and who has its key, never the key. */
+    /** The model and the holder of its key, never the key. */
     key: text().notNull(),
-    /** Since 1970. */
+    /** Minutes since 1970. */
     minute: bigint({ mode: "number" }).notNull(),
     requests: integer().notNull(),
     tokens: bigint({ mode: "number" }).notNull(),
@@ -16,16 +16,16 @@ export const rateWindows = pgTable(
   (t) => [primaryKey({ columns: [t.key, t.minute] })],
 );
 
-/** One row a session whose request is open at a model with limits. A worker that died no longer renews it. */
+/** One row per session with an open request to a model with limits. A worker that died no longer renews it. */
 export const openRequests = pgTable(
   "open_requests",
   {
     sessionId: text("session_id").primaryKey(),
-    /** Another with each request. */
+    /** A new id for each request. */
     id: bigserial({ mode: "number" }).notNull(),
     key: text().notNull(),
     minute: bigint({ mode: "number" }).notNull(),
-    /** Set aside in that minute's row. */
+    /** Reserved in that minute's row. */
     tokens: bigint({ mode: "number" }).notNull(),
     expiresAt: at("expires_at").notNull(),
   },

@@ -1,4 +1,4 @@
-/** Where a session's files came from, and what was delivered of its work. Part of schema.ts. */
+/** The repository that a session's files came from, and what was delivered of its work. Part of schema.ts. */
 import { bigserial, integer, pgTable, text, unique } from "drizzle-orm/pg-core";
 import { at } from "./columns.ts";
 
@@ -13,7 +13,7 @@ export const repositories = pgTable("repositories", {
   branch: text().notNull(),
 });
 
-/** Pushes and pull requests, done or refused: what may be forced is proved from here. */
+/** Pushes and pull requests, done or refused: a forced push is only allowed on the evidence of these rows. */
 export const publications = pgTable(
   "publications",
   {
@@ -25,7 +25,7 @@ export const publications = pgTable(
     kind: text().notNull(),
     ref: text().notNull(),
     commit: text().notNull(),
-    /** Of a pull request. */
+    /** Address of a pull request. */
     url: text(),
     /** `done` or `refused`. */
     status: text().notNull(),

@@ -1,4 +1,4 @@
-/** Where a session's sandbox is, and what is still to be reported of it. Part of schema.ts. */
+/** Where a session's sandbox is, and what remains to be reported about it. Part of schema.ts. */
 import { integer, json, pgTable, text } from "drizzle-orm/pg-core";
 
 /** A file that no checkpoint holds, and why. */
@@ -9,32 +9,32 @@ export interface LeftOutFile {
 }
 
 /**
- * One row a session, written when its sandbox is open and its files are in: a sandbox that this row does not name is not trusted
- * to hold them.
+ * One row per session, written when its sandbox is open and contains its files: a sandbox that this row does not name is not
+ * trusted to hold them.
  */
 export const sandboxes = pgTable("boxes", {
   sessionId: text("session_id").primaryKey(),
   /** Name of the Docker host, for people: it may change with every deploy. */
   host: text().notNull(),
-  /** Identity of the volume: another one of the same name, there or on another host, has another. */
+  /** Identity of the volume: another volume with the same name, on any host, has a different one. */
   volume: text().notNull(),
-  /** Identity of the container, and of the life of its processes. */
+  /** Identity of the container, and of the start of its processes. */
   container: text().notNull(),
   boot: text().notNull(),
-  /** What it runs from: the image by digest, or its id if no registry has it; null if that is not known. */
+  /** The image that it runs from, by digest, or by id if no registry has it; null if not known. */
   image: text(),
   /** Queue of the host; null means the workflow's own. */
   taskQueue: text("task_queue"),
   /** The files after this step are in a checkpoint, whether or not it changed any. */
   savedStep: integer("saved_step"),
   /**
-   * The run that saved these files for the last time and removed the sandbox, or is about to: until another run opens it,
-   * nothing in it counts, and that run opens none.
+   * The run that saved these files for the last time and removed the sandbox, or is about to: until another run opens a
+   * sandbox, its content is ignored, and that run opens none.
    */
   closedRun: text("closed_run"),
   /**
-   * Saves that were begun and have not ended, in whatever way, since one last did: each was lost with its worker. One of
-   * them may be in progress.
+   * Saves that have begun since the last one ended, in whatever way. Each was lost with its worker, except that one of them
+   * may be in progress.
    */
   savesBegun: integer("saves_begun").notNull().default(0),
   /** Files that were reported to be in no checkpoint. */

@@ -1,17 +1,17 @@
-/** Which workers there are. Part of schema.ts. */
+/** The worker processes. Part of schema.ts. */
 import { pgTable, serial, text } from "drizzle-orm/pg-core";
 import { at } from "./columns.ts";
 
 /**
- * One row a worker process. It holds an advisory lock by this id on a connection of its own for as long as it lives: the
+ * One row per worker process. For as long as it lives, it holds an advisory lock by this id on a connection of its own: the
  * kernel closes that connection with the process, whatever ended it.
  */
 export const workers = pgTable("workers", {
   id: serial().primaryKey(),
-  /** What Temporal knows it by. */
+  /** Its identity in Temporal. */
   identity: text().notNull(),
   namespace: text().notNull(),
   startedAt: at("started_at").notNull().defaultNow(),
-  /** It said so itself, or another found it gone and gave its work to others. */
+  /** Set by the worker itself, or by another that found it lost and gave its work to others. */
   endedAt: at("ended_at"),
 });
