@@ -7,6 +7,7 @@ import { parse } from "yaml";
 import { providerVariables } from "../../../activities/config/providers.ts";
 import { createSanitizer } from "../../../activities/redaction/sanitizer.ts";
 import { readWorkerConfig } from "../../../worker/config.ts";
+import { DYNAMIC_CONFIG } from "../../../client/setup/temporal.ts";
 import { SEARCH_ATTRIBUTES } from "../../../worker/search-attributes.ts";
 import { composedRules } from "../../support/docker-socket-proxy.ts";
 
@@ -128,8 +129,10 @@ test("the server gets the settings that the local one gets", () => {
     string,
     { value: unknown }[]
   >;
-  expect(config["history.transferProcessorMaxPollRPS"]?.[0]?.value).toBe(1_000);
-  expect(config["system.enableActivityEagerExecution"]?.[0]?.value).toBe(true);
+  for (const setting of DYNAMIC_CONFIG) {
+    const [name = "", value] = setting.split("=");
+    expect(String(config[name]?.[0]?.value), name).toBe(value);
+  }
   const script = readFileSync(join(project, "docs/compose/setup-namespace.sh"), "utf8");
   for (const name of SEARCH_ATTRIBUTES) expect(script).toContain(name);
 });
