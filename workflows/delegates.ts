@@ -77,7 +77,7 @@ async function work(
       });
       if (settled.kind === "settled") return settled.facts;
       // The delegate's run was reset, and another run continues, whose end may not be reported.
-      if (end !== undefined) closing = NOT_TOLD;
+      if (end !== undefined) closing = NEVER_REPORTED;
     }
   };
   try {
@@ -99,7 +99,7 @@ interface Closing {
 }
 
 /** For a delegate whose end is not reported: only polling finds it. */
-const NOT_TOLD: Closing = { end: new Promise(() => undefined) };
+const NEVER_REPORTED: Closing = { end: new Promise(() => undefined) };
 
 /** @returns how it closes. If this run was reset, `end` may never resolve, and polling finds the end. Never rejects */
 async function start(child: string, call: CallFacts): Promise<Closing> {
@@ -115,7 +115,7 @@ async function start(child: string, call: CallFacts): Promise<Closing> {
     });
     return { end: handle.result().then((): DelegateEnd => "completed", endOf) };
   } catch (error) {
-    if (error instanceof WorkflowExecutionAlreadyStartedError) return NOT_TOLD;
+    if (error instanceof WorkflowExecutionAlreadyStartedError) return NEVER_REPORTED;
     if (isCancellation(error)) return { end: Promise.resolve("not-started") };
     throw error;
   }

@@ -45,8 +45,11 @@ export function parseSections(text: string): Partial<Sections> {
 }
 
 /** The same sections, with missing ones empty. */
-export const withoutGaps = (found: Partial<Sections>): Sections =>
-  Object.fromEntries(SECTIONS.map((section) => [section, found[section] ?? ""])) as unknown as Sections;
+export function withoutGaps(found: Partial<Sections>): Sections {
+  const filled: Partial<Record<Section, string>> = { ...found };
+  for (const section of SECTIONS) filled[section] ??= "";
+  return filled as Sections;
+}
 
 /** First line of every summary. Source: requirement 4.2. */
 function summaryHeader(round: number): string {

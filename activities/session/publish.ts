@@ -58,7 +58,7 @@ async function push(work: Work, sandboxes: SessionSandboxes): Promise<Publicatio
     const rest = input.end === true ? { message: COMMIT_MESSAGE, author: git.author } : undefined;
     const prepared = await prepareWork(sandbox, { base, commit: rest, lfs: git.lfs });
     if ("trouble" in prepared) return refuse(work, { commit: "", refused: prepared.trouble });
-    await tellLeftOut(work, prepared);
+    await reportLeftOut(work, prepared);
     const { head } = prepared;
     const pushed = await pushedBefore(work);
     if (prepared.ahead === 0 && pushed.length === 0) return { outcome: "nothing", branch };
@@ -135,7 +135,7 @@ async function deliverFurther(
 }
 
 /** Records files that are in no commit. Only at the end: while the agent works, it may still commit them. */
-async function tellLeftOut(
+async function reportLeftOut(
   { deps, session, input }: Work,
   { leftOut, leftOutCount }: Prepared,
 ): Promise<void> {

@@ -87,7 +87,7 @@ async function runBash(given: z.infer<typeof input>, context: ToolContext): Prom
 const LAST_LINE_BYTES = 2_048;
 
 /** Reports the last line of a command's output so far. A failure to report it is ignored. */
-async function tellProgress(
+async function reportProgress(
   sandbox: Sandbox,
   id: string,
   bytes: number,
@@ -115,7 +115,7 @@ async function endOf(
   const waiting = {
     timeoutMs: timeoutMs + BOX_MARGIN_MS,
     signal,
-    onOutput: (bytes: number) => void tellProgress(sandbox, command.id, bytes, context),
+    onOutput: (bytes: number) => void reportProgress(sandbox, command.id, bytes, context),
   };
   try {
     const state = await (before === undefined

@@ -101,12 +101,12 @@ async function runBatch(file: string, flags: BatchFlags, output: Output): Promis
 }
 
 async function finish(services: Services, name: string, json: boolean, output: Output): Promise<ExitCode> {
-  const [{ followBatch }, { batchExitCode }, { tellNoWorker }] = await Promise.all([
+  const [{ followBatch }, { batchExitCode }, { warnWithoutWorker }] = await Promise.all([
     import("../batch/follow-batch.ts"),
     import("../batch/batch-document.ts"),
     import("../connect/no-worker.ts"),
   ]);
-  await tellNoWorker(services, output);
+  await warnWithoutWorker(services, output);
   const document = await followBatch(services, name, output);
   if (document === undefined) {
     const lines = [

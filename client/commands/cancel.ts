@@ -2,7 +2,7 @@
 import type { Command } from "commander";
 import { figuresText } from "../batch/batch-document.ts";
 import { cancelBatch, isBatch } from "../batch/cancel-batch.ts";
-import { tellNoWorker } from "../connect/no-worker.ts";
+import { warnWithoutWorker } from "../connect/no-worker.ts";
 import type { Output } from "../console/output.ts";
 import { cancelSession } from "../sessions/cancel-session.ts";
 import { requireSession, SESSION, withWorkingServices } from "../sessions/with-session.ts";
@@ -13,7 +13,7 @@ export function cancelCommand(command: Command, output: Output) {
   return (reference: string, flags: { readonly json?: boolean }) =>
     withWorkingServices(async (services) => {
       if (await isBatch(services, reference)) {
-        await tellNoWorker(services, output);
+        await warnWithoutWorker(services, output);
         const { items: _, ...batch } = await cancelBatch(services, reference);
         if (flags.json === true) output.json(batch);
         else output.note(`${reference} is ${batch.status}: ${figuresText(batch)}\n`);
@@ -21,7 +21,7 @@ export function cancelCommand(command: Command, output: Output) {
       }
       const row = await requireSession(services, reference);
       const { id } = row;
-      await tellNoWorker(services, output);
+      await warnWithoutWorker(services, output);
       const cancelled = await cancelSession(services, row, () =>
         output.note("Waiting for the clean-up (it needs a running worker) …\n"),
       );

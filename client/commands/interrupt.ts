@@ -1,6 +1,6 @@
 /** `longhaul interrupt ID [MESSAGE]`: aborts the step in flight and says what was kept. */
 import type { Command } from "commander";
-import { tellNoWorker } from "../connect/no-worker.ts";
+import { warnWithoutWorker } from "../connect/no-worker.ts";
 import type { Output } from "../console/output.ts";
 import { interruptMessage, interruptSession } from "../sessions/interrupt-session.ts";
 import { processStdin, readMessage } from "../sessions/task-input.ts";
@@ -17,7 +17,7 @@ export function interruptCommand(command: Command, output: Output) {
     const message = text === undefined ? undefined : interruptMessage(text, reference);
     await withWorkingSession(reference, async (services, row) => {
       const { id } = row;
-      await tellNoWorker(services, output);
+      await warnWithoutWorker(services, output);
       const interrupted = await interruptSession(services, row, message);
       if (flags.json === true) output.json({ id, ...interrupted });
       else if (interrupted.acknowledged)

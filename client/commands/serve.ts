@@ -2,7 +2,7 @@
 import { inspect } from "node:util";
 import type { Command } from "commander";
 import { clientSanitizer, serveTokens } from "../config/config.ts";
-import { tellNoWorker } from "../connect/no-worker.ts";
+import { warnWithoutWorker } from "../connect/no-worker.ts";
 import type { ExitCode } from "../console/errors.ts";
 import type { Output } from "../console/output.ts";
 import { portNumber } from "../sessions/flag-values.ts";
@@ -20,7 +20,7 @@ export function serveCommand(command: Command, output: Output) {
   return ({ port, host }: { readonly port: number; readonly host: string }) => {
     const named = serveTokens();
     return withServices(async (services): Promise<ExitCode> => {
-      await tellNoWorker(services, output);
+      await warnWithoutWorker(services, output);
       const [{ libraryOver }, { SharedListener }, { serve }] = await Promise.all([
         import("../library/library.ts"),
         import("../watch/shared-listener.ts"),

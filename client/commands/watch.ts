@@ -1,7 +1,7 @@
 /** `longhaul watch ID`: attaches to a session, from its beginning or from an event on. */
 import type { Command } from "commander";
 import type { Output } from "../console/output.ts";
-import { tellNoWorker } from "../connect/no-worker.ts";
+import { warnWithoutWorker } from "../connect/no-worker.ts";
 import { hasEnded } from "../sessions/start-session.ts";
 import { wholeNumber } from "../sessions/flag-values.ts";
 import { EXIT_ON_QUESTION } from "../sessions/run-options.ts";
@@ -24,7 +24,7 @@ export function watchCommand(command: Command, output: Output) {
     .option("--exit-on-question", EXIT_ON_QUESTION);
   return (reference: string, { from = 0, ...flags }: WatchFlags) =>
     withSession(reference, async (services, row) => {
-      if (!hasEnded(row)) await tellNoWorker(services, output);
+      if (!hasEnded(row)) await warnWithoutWorker(services, output);
       const { json = false, children = false, exitOnQuestion = false } = flags;
       return watchSession({
         services,

@@ -6,7 +6,7 @@ import type { Output } from "../console/output.ts";
 import type { Services } from "./connection.ts";
 
 /** Reports a missing worker at once, before a wait begins. */
-export async function tellNoWorker(services: Services, output: Pick<Output, "note">): Promise<void> {
+export async function warnWithoutWorker(services: Services, output: Pick<Output, "note">): Promise<void> {
   if (await isServed(services)) return;
   output.note(
     `No worker serves the queue ${services.taskQueue}: it waits until one runs. Start one: longhaul up --detach\n`,

@@ -18,13 +18,13 @@ const REPLY_MS = 5_000;
 export async function withdrawMessage(services: Services, row: SessionRow, id: string): Promise<void> {
   const { db } = services.store;
   const isParked = await dropParked(db, row.id, id);
-  if (!hasEnded(row)) await tellRun(services, row, { id, ...(isParked ? { parked: true } : {}) });
+  if (!hasEnded(row)) await informRun(services, row, { id, ...(isParked ? { parked: true } : {}) });
   else if (!isParked) throw tooLate(row.id, "the session has ended");
   const data = { id, ...senderOf({ by: services.user }) };
   await recordNow(services, row, (step) => ({ type: "message:withdrawn", step, data }));
 }
 
-async function tellRun(services: Services, row: SessionRow, message: WithdrawnMessage): Promise<void> {
+async function informRun(services: Services, row: SessionRow, message: WithdrawnMessage): Promise<void> {
   try {
     await withRunning(services, row, (handle) =>
       withTimeout(handle.executeUpdate(withdrawMessageUpdate, { args: [message] }), REPLY_MS),

@@ -6,7 +6,7 @@ import { readState } from "./state.ts";
 const EXIT_CODES = { SIGINT: 130, SIGTERM: 143 } as const;
 
 /** Runs set-up work. If a signal arrives meanwhile, prints what stays up and ends this process. */
-export async function tellingWhatStays<T>(
+export async function reportingWhatStays<T>(
   { home = projectHome, say }: { readonly home?: string; readonly say: Say },
   work: () => Promise<T>,
 ): Promise<T> {

@@ -3,7 +3,7 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { isDifferent } from "./fingerprint.ts";
 import { followWorker } from "./follow-worker.ts";
-import { tellingWhatStays } from "./interrupted.ts";
+import { reportingWhatStays } from "./interrupted.ts";
 import {
   bringDown,
   bringUp,
@@ -38,7 +38,7 @@ export interface LocalOptions {
  * @throws ServiceMissing; KeyMissing if the worker would lack a key that an open session needs
  */
 export function prepare(options: LocalOptions): Promise<LocalServices> {
-  return tellingWhatStays(options, async () => {
+  return reportingWhatStays(options, async () => {
     const services = await bringUp({ ...options, need: ALL });
     const lacking = await lackingKeys({
       services,
@@ -55,7 +55,7 @@ export function prepare(options: LocalOptions): Promise<LocalServices> {
 
 /** Postgres and Temporal, for commands that only read. @throws ServiceMissing */
 export function prepareStores(options: LocalOptions): Promise<LocalServices> {
-  return tellingWhatStays(options, () => bringUp({ ...options, need: ["postgres", "temporal"] }));
+  return reportingWhatStays(options, () => bringUp({ ...options, need: ["postgres", "temporal"] }));
 }
 
 /** True if this installation's own services hold sessions: missing ones were stopped, and can be restarted. */
