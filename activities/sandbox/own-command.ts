@@ -22,6 +22,7 @@ export type OwnCommand = SandboxCommand & { readonly timeoutMs: number };
 /** A command that runs a program of agent/sources.ts, passed in a variable of this name. */
 export const program = (variable: string, source: string) => ({
   argv: pythonArguments(variable),
+  program: variable,
   env: { LC_ALL: "C.UTF-8", [variable]: source },
 });
 

@@ -100,6 +100,11 @@ export interface SandboxCommand {
   /** Unique within the session: letters, digits, dot; a dash in ids of our own helpers. */
   readonly id: string;
   readonly argv: readonly string[];
+  /**
+   * The variable in `env` that has the Python program which `argv` runs: the supervisor runs it in a child, without starting an
+   * interpreter. A supervisor of an earlier version runs `argv`.
+   */
+  readonly program?: string;
   /** Inside /workspace; default /workspace. */
   readonly cwd?: string;
   readonly stdin?: Uint8Array;

@@ -6,6 +6,7 @@ import os
 import resource
 import selectors
 import signal
+import sys
 
 FILE_SECONDS = 60
 # The supervisor has priority when processors are busy: with 32 programs spinning on two processors, a start and a kill take
@@ -77,7 +78,7 @@ def limit_file_size(most):
 
 
 def become_program(link, order, fds):
-    """Writes + just before exec, which closes the link; on failure - and the reason."""
+    """Writes + just before it becomes the program, which closes the link; on failure - and the reason."""
     stage = order["cwd"]
     try:
         limit_file_size(order["fileBytes"])
@@ -94,10 +95,44 @@ def become_program(link, order, fds):
         os.nice(TOOL_NICE)
         os.write(link, b"+")
         become_tool()
-        os.execvpe(order["argv"][0], order["argv"], order["env"])
+        if order["code"] is None:
+            os.execvpe(order["argv"][0], order["argv"], order["env"])
+        for fd in {link, *fds}:
+            os.close(fd)
     except BaseException as error:
         text = error.strerror if isinstance(error, OSError) else str(error)
         os.write(link, b"-" + f"{stage}: {text}"[:1000].encode("utf-8", "replace"))
+        return
+    run_code(order["code"], order["env"])
+
+
+def run_code(code, env):
+    """Runs one of our own programs in this process as a new interpreter would, and ends the process with its exit code. Tools
+    cannot read its memory, which has parts of the supervisor's: a process that changed its uid is not dumpable."""
+    status = 1
+    try:
+        # An interpreter sets these at its start.
+        for number in (signal.SIGPIPE, signal.SIGXFSZ):
+            signal.signal(number, signal.SIG_IGN)
+        os.environ.clear()
+        os.environ.update(env)
+        sys.stdin = open(0, encoding="utf-8", errors="surrogateescape")
+        sys.stdout = open(1, "w", encoding="utf-8", errors="surrogateescape")
+        sys.stderr = open(2, "w", encoding="utf-8", errors="backslashreplace")
+        exec(code, {"__name__": "__main__"})
+        status = 0
+        sys.stdout.flush()
+    except SystemExit as error:
+        status = error.code if isinstance(error.code, int) else 1
+    except BaseException:
+        status = 1
+        sys.excepthook(*sys.exc_info())
+    finally:
+        try:
+            sys.stdout.flush()
+            sys.stderr.flush()
+        finally:
+            os._exit(status)
 
 
 def set_number(number):

@@ -4,6 +4,7 @@ import fcntl
 import os
 import selectors
 import signal
+import sys
 import time
 
 CALLS = f"{HOME}/calls"
@@ -13,6 +14,21 @@ DRAIN_SECONDS = 0.2
 # Output of children that outlive the command is read at this interval and dropped, so that a server gets no SIGPIPE.
 IDLE_DRAIN_SECONDS = 0.1
 TIMEOUT_GRACE_MS = 1000
+# Compiled programs of ours, by their source. Compiling the program that saves the workspace takes 10 ms.
+compiled = {}
+
+
+def code_of(request, env):
+    """The compiled program of ours that a child runs itself; None for a command that is executed. To start an interpreter for it
+    took 18 of the 20 ms of processor time of a save that found nothing changed (2026-11)."""
+    variable = request.get("program")
+    # Where names of files are decoded otherwise, only an interpreter with the command's environment has the right encoding.
+    if variable is None or sys.getfilesystemencoding() != "utf-8":
+        return None
+    source = env.pop(variable)
+    if source not in compiled:
+        compiled[source] = compile(source, variable, "exec")
+    return compiled[source]
 
 
 def signal_name(number):
@@ -102,6 +118,7 @@ class Command(Ending):
             env["PATH"] = os.environ.get("PATH", os.defpath)
         order = {
             "argv": request["argv"],
+            "code": code_of(request, env),
             "env": env,
             "cwd": place_of(request.get("cwd")),
             "fileBytes": disk.file_limit(),

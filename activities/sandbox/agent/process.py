@@ -9,6 +9,8 @@ from contextlib import contextmanager
 # may signal spares children that have not become a program.
 STRANGER_UID = 1
 CHILD_UID = 2
+# The saved group of a child until it executes a program: the kernel resets it then, and no tool can have it.
+CHILD_GID = 2
 PR_SET_CHILD_SUBREAPER = 36
 
 
@@ -68,7 +70,7 @@ def take_tool_rights():
     if ATTACHED:
         return
     os.setgroups([])
-    os.setresgid(TOOL_GID, TOOL_GID, TOOL_GID)
+    os.setresgid(TOOL_GID, TOOL_GID, CHILD_GID)
     os.setresuid(CHILD_UID, TOOL_UID, CHILD_UID)
 
 

@@ -164,11 +164,13 @@ def maps_deleted_files(pid, counted):
 
 
 def tool_processes():
-    """Ids of all processes of the tools' user, including those that cannot be inspected."""
+    """Ids of all processes of the tools' user, including those that cannot be inspected; without our own children, which hide
+    no files."""
     for name in names_in("/proc"):
         if name.isdigit():
             status = status_of(f"/proc/{name}")
-            if status.get("Uid", "").split()[:1] == [str(TOOL_UID)] and not is_over(status):
+            is_ours = status.get("Gid", "").split()[2:3] == [str(CHILD_GID)]
+            if status.get("Uid", "").split()[:1] == [str(TOOL_UID)] and not is_ours and not is_over(status):
                 yield int(name)
 
 
