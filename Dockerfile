@@ -20,8 +20,5 @@ COPY scripts scripts
 RUN node --import ./scripts/quick-start.mjs scripts/build-bundle.ts \
   && chmod -R a+rX package.json activities workflows worker scripts node_modules/.cache
 
-# An engine whose runc has known ways out of a sandbox is refused, unless who runs the image says `warn`.
-ENV LONGHAUL_OLD_RUNC=refuse
-
 USER node
 CMD ["node", "--import", "./scripts/quick-start.mjs", "worker/main.ts"]

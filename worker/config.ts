@@ -31,7 +31,7 @@ const schema = z.object({
   LONGHAUL_HOST: text,
   LONGHAUL_ALLOW_CONTAINERS: text,
   DOCKER_HOST: text,
-  LONGHAUL_OLD_RUNC: optional(z.enum(["warn", "refuse"]).default("warn")),
+  LONGHAUL_OLD_RUNC: optional(z.enum(["warn", "refuse"]).default("refuse")),
   LONGHAUL_BUILD_ID: text,
   LONGHAUL_DEPLOYMENT: text,
   LONGHAUL_VERSIONING: optional(z.enum(["off", "auto", "pinned"]).default("off")),

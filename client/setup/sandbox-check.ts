@@ -125,6 +125,6 @@ export function runcFinding(runc: Runc | undefined): Finding {
     ok: true,
     warning: true,
     found: `runc ${version}, by its version without the fixes of ${open.join(", ")}`,
-    fix: "update runc (1.2.8, 1.3.3 or newer has them all); a worker with LONGHAUL_OLD_RUNC=refuse does not start with it",
+    fix: "update runc (1.2.8, 1.3.3 or newer has them all); a worker on a server starts with it only with LONGHAUL_OLD_RUNC=warn",
   };
 }

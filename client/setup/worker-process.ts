@@ -67,8 +67,9 @@ export async function lastWorker(home: string, services: LocalServices): Promise
 
 /** A worker's environment, from this shell and the services. */
 export const environmentOf = (services: LocalServices): NodeJS.ProcessEnv => ({
-  // A person who starts a worker here can access the same Docker engine anyway.
+  // A person who starts a worker here can access the same Docker engine anyway, and shares it with no one.
   LONGHAUL_ALLOW_CONTAINERS: "1",
+  LONGHAUL_OLD_RUNC: "warn",
   ...childEnvironment("worker"),
   ...services.environment,
 });

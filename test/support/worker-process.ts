@@ -53,6 +53,8 @@ export async function startWorkerProcess(
       PATH: process.env["PATH"],
       HOME: process.env["HOME"],
       DOCKER_HOST: process.env["DOCKER_HOST"],
+      // Debian 12's own runc is refused otherwise.
+      LONGHAUL_OLD_RUNC: "warn",
       ...environment,
       LONGHAUL_READY_FILE: readyFile,
     },
