@@ -14,7 +14,7 @@ import {
 } from "./fingerprint.ts";
 import { endProcess, isAlive, type ProcessMark } from "./processes.ts";
 import type { Say } from "./progress.ts";
-import { findServices, type LocalServices, projectHome } from "./services.ts";
+import { findServices, type LocalServices, projectHome, settingOf } from "./services.ts";
 import { startService } from "./start-service.ts";
 import { locked, readState, remember, type RunningService } from "./state.ts";
 
@@ -84,8 +84,10 @@ async function endBrokenOff(home: string): Promise<void> {
 
 /** `longhaul worker`: runs a worker in the foreground, on existing services. @throws ServiceMissing */
 export async function runWorker(): Promise<void> {
+  // On this installation's own Postgres it is a local worker, like one that the set-up starts.
+  const local = settingOf("DATABASE_URL") === undefined && settingOf("LONGHAUL_OLD_RUNC") === undefined;
   // The services that were found count as configured, for us and for Temporal's own environment reader.
-  Object.assign(process.env, findServices().environment);
+  Object.assign(process.env, findServices().environment, local ? { LONGHAUL_OLD_RUNC: "warn" } : {});
   const [config, life] = await Promise.all([
     import("../../worker/config.ts"),
     import("../../worker/run-worker.ts"),
