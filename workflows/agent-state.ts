@@ -61,7 +61,7 @@ export interface AgentState {
   mismatches: number;
   /** What was wrong with the last such answer; the next step begins with it. */
   mismatch: string | undefined;
-  usage: StepUsage & { calls: number };
+  usage: Readonly<StepUsage & { calls: number }>;
   /** USD of the session so far, if a limit was set. */
   costUsd: number;
   /** When the run must have ended, in ms since 1970, and whether that is near or over. */
@@ -72,7 +72,11 @@ export interface AgentState {
   /** The next step asks another model than the last one did. */
   switched: "fallback" | "return" | undefined;
   /** For people: the last calls, newest last. */
-  lastCalls: { readonly step: number; readonly call: CallFacts; readonly facts: ToolFacts | undefined }[];
+  lastCalls: readonly {
+    readonly step: number;
+    readonly call: CallFacts;
+    readonly facts: ToolFacts | undefined;
+  }[];
   sandbox: { readonly container: string; readonly taskQueue: string | undefined } | undefined;
   /** Calls of a step that the previous run left while it waited for people: they are done first. */
   readonly waitingCalls: readonly WaitingCall[];
