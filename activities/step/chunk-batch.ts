@@ -59,6 +59,6 @@ export class ChunkBatch {
 
   /** Writes each session's pieces alone, so that text that Postgres refuses does not cost other sessions theirs. */
   async #eachAlone(pieces: readonly Pieces[]): Promise<void> {
-    if (pieces.length > 1) await Promise.allSettled(pieces.map((one) => this.#append([one])));
+    if (pieces.length > 1) await Promise.allSettled(pieces.map((answer) => this.#append([answer])));
   }
 }

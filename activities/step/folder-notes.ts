@@ -73,7 +73,7 @@ export function createFolderNotes({ store, sanitizer }: Pick<AgentDeps, "store" 
     let room = MAX_SESSION_BYTES - before.reduce((sum, { bytes }) => sum + bytes, 0);
     for (const { path, text, size } of there) {
       const isRead = touchedFile(call) === path;
-      if (before.some((each) => each.path === path) || (!isRead && room <= 0)) continue;
+      if (before.some((note) => note.path === path) || (!isRead && room <= 0)) continue;
       const kept = isRead ? "" : cut(sanitizer.clean(text), Math.min(MAX_FILE_BYTES, room));
       const bytes = Buffer.byteLength(kept);
       room -= bytes;

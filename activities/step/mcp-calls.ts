@@ -56,7 +56,7 @@ export function mcpCalls(deps: McpDeps, session: Session, holder: Holder): McpCa
     async keepFound(found) {
       const servers = [...new Set(found.map(({ server }) => server))];
       for (const server of servers) {
-        const names = found.filter((each) => each.server === server).map(({ name }) => name);
+        const names = found.filter((tool) => tool.server === server).map(({ name }) => name);
         await keepFound(store.db, session.id, server, names);
       }
     },

@@ -103,7 +103,9 @@ const ROUNDS_WITHOUT_MODEL = 3;
 function inflatedLately(rounds: readonly RecentRound[], { trigger, round }: SummarizeInput): boolean {
   return (
     trigger === "threshold" &&
-    rounds.some((one) => one.outcomes.includes("inflated") && round - one.round <= ROUNDS_WITHOUT_MODEL)
+    rounds.some(
+      (earlier) => earlier.outcomes.includes("inflated") && round - earlier.round <= ROUNDS_WITHOUT_MODEL,
+    )
   );
 }
 

@@ -74,7 +74,7 @@ const SPECIAL: Readonly<Record<string, Rights | "none">> = {
 export function tableRights(): ReadonlyMap<string, Rights | "none"> {
   const all: readonly unknown[] = Object.values(schema);
   const ofSessions = new Set(sessionTables().map(getTableName));
-  const names = all.filter((each): each is PgTable => is(each, PgTable)).map(getTableName);
+  const names = all.filter((exported): exported is PgTable => is(exported, PgTable)).map(getTableName);
   return new Map(
     names.map((name) => {
       const usual = ofSessions.has(name) ? { grants: WRITE, rows: ofSession(name) } : undefined;
@@ -110,8 +110,8 @@ export async function applyClientRights(connection: Statements): Promise<void> {
   const rights = tableRights();
   const digest = digestOf([...rights, ...rows.map(({ role }) => role)]);
   if (rows[0]?.digest === digest) return;
-  for (const [table, each] of rights)
-    await connection.query(each === "none" ? closedTo(table) : policyOf(table, each));
+  for (const [table, allowed] of rights)
+    await connection.query(allowed === "none" ? closedTo(table) : policyOf(table, allowed));
   for (const { role } of rows) await connection.query(grantsTo(quoted(role), rights));
   await connection.query(`comment on table client_roles is '${digest}'`);
 }
@@ -123,8 +123,8 @@ function grantsTo(role: string, rights: ReadonlyMap<string, Rights | "none">): s
     `grant usage on all sequences in schema public to ${role}`,
     `grant execute on function longhaul_blobs(text[]), longhaul_save_blob(text, bytea) to ${role}`,
     `grant select on messages, longhaul_migrations to ${role}`,
-    ...[...rights].flatMap(([table, each]) =>
-      each === "none" ? [] : [`grant ${each.grants} on ${table} to ${role}`],
+    ...[...rights].flatMap(([table, allowed]) =>
+      allowed === "none" ? [] : [`grant ${allowed.grants} on ${table} to ${role}`],
     ),
   ].join(";\n");
 }

@@ -36,7 +36,7 @@ export async function namesToAsk(
     .select({ step: questions.step })
     .from(questions)
     .where(and(eq(questions.sessionId, sessionId), eq(questions.epoch, epoch), eq(questions.kind, "egress")));
-  const before = new Set(asked.filter((each) => each.step < step).map((each) => each.step));
+  const before = new Set(asked.filter((question) => question.step < step).map((question) => question.step));
   const hostsOf = (of: (at: number) => boolean) =>
     rows
       .filter((row) => of(row.step))

@@ -7,7 +7,7 @@ const flag = z.boolean();
 /** Absent means no. */
 const yes = z.literal(true);
 const of = z.strictObject;
-const list = <T extends z.ZodType>(each: T) => z.array(each).readonly();
+const list = <T extends z.ZodType>(item: T) => z.array(item).readonly();
 
 /** What a sandbox can reach: see `SandboxNetwork` in sandbox.ts. */
 const measuredNetwork = of({
