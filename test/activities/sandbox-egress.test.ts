@@ -4,6 +4,7 @@ import { createServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { egressProxySource } from "../../activities/sandbox/agent/sources.ts";
+import { createDockerHost } from "../../activities/sandbox/docker/docker.ts";
 import type { Sandbox } from "../../activities/sandbox/sandbox.ts";
 import { bash, createTestSandboxes, type TestSandboxes, waitUntil } from "../support/test-sandboxes.ts";
 
@@ -112,6 +113,26 @@ test("a listed name answers; every other way out is closed [E1]", async () => {
   expect(await refused()).toEqual(
     expect.arrayContaining(["evil.test blocked-by-allowlist", "1.1.1.1 blocked-by-allowlist"]),
   );
+});
+
+test("without the proxy's image the sandbox is refused for good, and the image is named", async () => {
+  const { docker } = sandboxes;
+  const spec = sandboxes.spec({ network: "listed" });
+  const proxy = { name: `${egress.name}-none`, hosts: [] };
+  const host = createDockerHost({
+    docker,
+    name: "none",
+    guardImage: "longhaul-no-such-guard:0",
+    egress: proxy,
+  });
+  await expect(host.open(spec)).rejects.toMatchObject({
+    type: "ImageMissing",
+    message: expect.stringContaining("needs the image longhaul-no-such-guard:0"),
+  });
+  await host.remove(spec.sessionId);
+  // Its volume was made before the image was asked for.
+  await host.removeUnused();
+  await host.close();
 });
 
 test("one private address among a name's refuses it, and nothing is connected to [E2]", async () => {

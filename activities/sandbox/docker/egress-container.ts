@@ -68,15 +68,19 @@ export async function removeUnusedProxy(docker: Dockerode, name: string): Promis
 
 async function createProxy(docker: Dockerode, proxy: EgressContainer): Promise<void> {
   const options = proxyOptions(proxy);
+  await unless([], () => docker.createVolume({ Name: proxy.name, Labels: options.Labels }));
+  // 409: another worker was faster.
+  await unless([409], () => createContainer(docker, options));
+}
+
+async function createContainer(docker: Dockerode, options: ContainerCreateOptions): Promise<void> {
   try {
-    await unless([], () => docker.createVolume({ Name: proxy.name, Labels: options.Labels }));
-    // 409: another worker was faster.
-    await unless([409], () => docker.createContainer(options));
+    await docker.createContainer(options);
   } catch (error) {
     if (statusOf(error) !== 404) throw error;
     throw fatal(
       "ImageMissing",
-      `sandbox.network: listed needs the image ${proxy.image} for its proxy, which does not exist on this Docker host; ` +
+      `sandbox.network: listed needs the image ${options.Image} for its proxy, which does not exist on this Docker host; ` +
         "nothing was run; build it (npm start does) or set LONGHAUL_GUARD_IMAGE",
       error,
     );
