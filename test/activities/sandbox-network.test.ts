@@ -4,7 +4,7 @@ import Dockerode from "dockerode";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createDockerHost } from "../../activities/sandbox/docker/docker.ts";
 import { sandboxName } from "../../activities/sandbox/docker/profile.ts";
-import { readHostAddresses } from "../../activities/sandbox/docker/firewall.ts";
+import { Firewall, readHostAddresses } from "../../activities/sandbox/docker/firewall.ts";
 import { type Sandbox } from "../../activities/sandbox/sandbox.ts";
 import { DEFAULT_IMAGE } from "../../activities/config/default-image.ts";
 import { bash, createTestSandboxes, type TestSandboxes } from "../support/test-sandboxes.ts";
@@ -235,6 +235,13 @@ test("if the operator chose best effort it runs, and what can be reached is repo
     reachable: expect.arrayContaining(["169.254.169.254"]),
   });
   expect(said.join("\n")).toContain("not isolated");
+});
+
+test("what was refused is empty, and no error, where no rules are in force", async () => {
+  const spec = sandboxes.spec({ network: "none" });
+  const { container } = await sandboxes.host.open(spec);
+  const found = await sandboxes.docker.getContainer(container).inspect();
+  expect(await new Firewall(sandboxes.docker, DEFAULT_IMAGE).refused(found, spec, 1_000)).toEqual([]);
 });
 
 test("the host's addresses are read where its engine runs, so a worker in a container knows them too", async () => {
