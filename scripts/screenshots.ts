@@ -1,6 +1,7 @@
 /**
- * The pictures of a session that asks and delegates, for README and manual: `TEMPORAL_ADDRESS=… TEMPORAL_UI=http://… node
- * scripts/screenshots.ts`. Needs a browser as the tests do (CHROME_BIN), Docker and a Temporal server with its Web UI.
+ * Takes the pictures for README and manual, of a session that asks a question and delegates:
+ *   TEMPORAL_ADDRESS=… TEMPORAL_UI=http://… node scripts/screenshots.ts
+ * Needs a browser as the tests do (CHROME_BIN), Docker and a Temporal server with its Web UI.
  */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -209,7 +210,7 @@ function longhaul(environment: Environment, ...words: string[]) {
   });
 }
 
-/** What a command prints, both streams in order. */
+/** @returns what a command prints, both streams in order */
 async function said(command: ReturnType<typeof spawn>): Promise<string> {
   let text = "";
   for (const stream of [command.stdout, command.stderr])
