@@ -1,4 +1,4 @@
-/** Builds the workflow bundle ahead, as the worker's image does. */
+/** Builds the workflow bundle in advance, for the worker's image. */
 import { ensureWorkflowBundle } from "../worker/bundle.ts";
 
 const { codePath } = await ensureWorkflowBundle();

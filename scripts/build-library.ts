@@ -1,4 +1,7 @@
-/** `npm run build:library`: `longhaul/client` as JavaScript with declarations, in dist/; types are not stripped below node_modules. */
+/**
+ * `npm run build:library`: `longhaul/client` as JavaScript with declarations, in dist/: Node does not strip types below
+ * node_modules.
+ */
 import { spawnSync } from "node:child_process";
 import { cpSync, rmSync } from "node:fs";
 import { fileURLToPath } from "node:url";

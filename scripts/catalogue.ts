@@ -2,8 +2,8 @@
  * Writes the catalogue of models from public data:
  *   node scripts/node.mjs scripts/catalogue.ts API_JSON DATE [FILE]
  * API_JSON is the api.json of models.dev (published there, or made from a checkout of it), DATE its day (YYYY-MM-DD);
- * FILE is what to write instead of the catalogue of this version, for LONGHAUL_CATALOGUE.
- * What it lacks comes from catalogue-supplement.yaml, which wins.
+ * FILE is written instead of the catalogue of this version, for LONGHAUL_CATALOGUE.
+ * catalogue-supplement.yaml adds what the data lacks, and takes precedence.
  */
 import { readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -17,7 +17,7 @@ const supplementFile = new URL("catalogue-supplement.yaml", import.meta.url);
 
 /** Built-in providers that the data lists; Azure uses OpenAI's names. */
 const PROVIDERS = ["openai", "anthropic", "google", "deepseek", "groq", "mistral", "openrouter"];
-/** Of some 340 models behind the router, those of the makers that people take for coding. */
+/** Makers whose models people use for coding, among the router's some 340 models. */
 const ROUTED =
   /^(anthropic|openai|google|deepseek|qwen|mistralai|moonshotai|z-ai|x-ai|minimax|meta-llama)\/[^:]+$/;
 const ROUTED_SINCE = "2025-06";
@@ -70,7 +70,7 @@ type Supplement = z.infer<typeof supplementSchema>["models"][string];
 const LONG_TOKENS = 272_000;
 type Known = { readonly [name in keyof CatalogueModel]?: CatalogueModel[name] | undefined };
 
-/** A product of two floats may miss the decimal figure by a hair. */
+/** Corrects the rounding error of a product of two floats. */
 const exact = (usd: number) => Number(usd.toFixed(6));
 /** Used if a list gives the whole window as the longest answer. Source: ours. */
 const MAX_ANSWER_SHARE = 0.25;
@@ -92,7 +92,7 @@ function fromPublic(model: PublicModel, provider: string): CatalogueModel {
     provider === "openai" && listedInput.includes("image") ? [...listedInput, "pdf"] : listedInput;
   const listed = model.reasoning_options?.find(({ type }) => type === "effort")?.values ?? [];
   const known = efforts.filter((effort) => listed.includes(effort));
-  // If there are several steps, the dearest counts from the first one on: a bill is then never too small.
+  // If there are several price steps, the highest one counts from the first on, so that the cost is never underestimated.
   const steps = (cost?.tiers ?? []).toSorted((a, b) => a.tier.size - b.tier.size);
   const [first, last] = [steps[0], steps.at(-1)];
   const above = first && last ? { above: { tokens: first.tier.size, ...rateOf(last) } } : {};
@@ -183,7 +183,7 @@ const catalogue = catalogueSchema.parse({
   publicData: date,
   models: Object.fromEntries(Object.entries(models).toSorted(([a], [b]) => a.localeCompare(b, "en"))),
 });
-// One line per model, so that a diff shows changes model by model.
+// One line per model, so that a diff shows the changes of each.
 const lines = Object.entries(catalogue.models).map(
   ([id, model]) => `    ${JSON.stringify(id)}: ${JSON.stringify(model)}`,
 );

@@ -1,4 +1,4 @@
-/** `npm run check`: types, lint, format and dead code in one command; says which of them failed. Exit 1 if one did. */
+/** `npm run check`: types, lint, format and dead code. Reports which of them failed, and exits with 1 if one did. */
 import { spawn } from "node:child_process";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";

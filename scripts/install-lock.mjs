@@ -4,11 +4,11 @@ import { dirname } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 
 /**
- * Runs `work` while no other process holds `file`, and says once if it has to wait for that.
- * `work` gets a function that adds the id of a process it starts: while one of them lives, the next one waits, also if we
- * were killed. A lock of processes that are gone is claimed.
+ * Calls `install` while no other process holds the lock `file`, and reports once if it has to wait for that.
+ * `install` gets a function that adds the id of a process that it starts: while one of them lives, others wait, even if we
+ * were killed. A lock whose processes have all ended is taken over.
  */
-export async function oneAtATime(file, say, work) {
+export async function oneAtATime(file, say, install) {
   mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
   let hasSaid = false;
   while (!take(file)) {
@@ -22,13 +22,13 @@ export async function oneAtATime(file, say, work) {
     await sleep(200);
   }
   try {
-    return await work((pid) => appendFileSync(file, markOf(pid)));
+    return await install((pid) => appendFileSync(file, markOf(pid)));
   } finally {
     rmSync(file, { force: true });
   }
 }
 
-/** The file is complete when it appears: no one reads a lock without its holder. */
+/** Creates the file complete with its holder, so that a lock without one is never read. */
 function take(file) {
   const own = `${file}.${process.pid}`;
   writeFileSync(own, markOf(process.pid));
@@ -53,13 +53,13 @@ function livingHolder(file) {
   try {
     marks = readFileSync(file, "utf8").trim().split("\n");
   } catch {
-    // It was released meanwhile.
+    // It has been released.
     return undefined;
   }
   return marks.map((mark) => mark.split(" ")).find(([pid, born = ""]) => birthOf(Number(pid)) === born)?.[0];
 }
 
-/** When a process began, where the system says it in a file; undefined if it is gone or a zombie. */
+/** When a process began (only on Linux; elsewhere "alive"); undefined if it has ended or is a zombie. */
 function birthOf(pid) {
   try {
     process.kill(pid, 0);

@@ -1,7 +1,7 @@
 /**
  * Records histories for the replay tests, into test/fixtures/histories.
  *   node scripts/record-history.ts            runs a scripted session for each shape and records them all
- *   node scripts/record-history.ts ID SHAPE   records the newest run of a session that is there
+ *   node scripts/record-history.ts ID SHAPE   records the newest run of an existing session
  */
 import { spawn } from "node:child_process";
 import { join } from "node:path";

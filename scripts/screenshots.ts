@@ -1,6 +1,7 @@
 /**
- * The pictures of a session that asks and delegates, for README and manual: `TEMPORAL_ADDRESS=… TEMPORAL_UI=http://… node
- * scripts/screenshots.ts`. Needs a browser as the tests do (CHROME_BIN), Docker and a Temporal server with its Web UI.
+ * Takes the pictures for README and manual, of a session that asks a question and delegates:
+ *   TEMPORAL_ADDRESS=… TEMPORAL_UI=http://… node scripts/screenshots.ts
+ * Needs a browser as the tests do (CHROME_BIN), Docker and a Temporal server with its Web UI.
  */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -78,17 +79,36 @@ try {
 }
 
 async function takePictures(): Promise<void> {
-  const project = join(home, "shop");
-  const settings = join(home, "settings.yaml");
-  mkdirSync(project);
-  for (const [name, content] of Object.entries(FILES)) writeFileSync(join(project, name), content);
-  writeFileSync(settings, "sandbox: { network: none }\ndelegate: { enabled: true }\n");
+  const { environment, isSession } = await startServices();
+  const browser = await chromium.launch({ executablePath: browserPath ?? "", args: ["--no-sandbox"] });
+  closers.add(() => browser.close());
+  const open = async (url: string, width: number, height: number) => {
+    const page = await browser.newPage({ viewport: { width, height } });
+    await page.goto(url);
+    return page;
+  };
 
+  const page = await startPage(environment);
+  longhaul(environment, "start", "Make this project use one package manager everywhere.", ...startFlags());
+  await isSession("waiting");
+  await takeTerminal(await open("about:blank", 1000, 400), environment);
+  await takePhone(await open(page, 390, 780));
+  const ui = await open(`${TEMPORAL_UI}/namespaces/default/workflows/${SESSION}`, 1100, 720);
+  await takeAnswer(ui);
+  await isSession("completed");
+  await takeRelationships(ui);
+  await takeDesk(await open(page, 1100, 720));
+}
+
+type Environment = Readonly<Record<string, string>>;
+
+/** @returns what `longhaul` needs to use them, and a function that waits until the session has a status */
+async function startServices() {
   const postgres = await startOwnPostgres();
   closers.add(() => postgres.close());
   const model = await startScriptedModel(MODEL, { apiKey: "sk-pictures" });
   closers.add(() => model.close());
-  const environment: Record<string, string> = {
+  const environment: Environment = {
     PATH,
     HOME: home,
     DATABASE_URL: postgres.url,
@@ -109,71 +129,88 @@ async function takePictures(): Promise<void> {
   closers.add(() => connection.close(), end);
   // Ends a session that an earlier attempt has left.
   await end();
-  const spawnLonghaul = (...words: string[]) =>
-    spawn(process.execPath, clientArgs(words), {
-      cwd: home,
-      env: environment,
-      stdio: ["ignore", "pipe", "pipe"],
-    });
-  const server = spawnLonghaul("serve", "--port", "0");
-  closers.add(async () => void server.kill("SIGTERM"));
-  let address = "";
-  server.stdout.setEncoding("utf8").on("data", (piece: string) => (address += piece));
-  const browser = await chromium.launch({ executablePath: browserPath ?? "", args: ["--no-sandbox"] });
-  closers.add(() => browser.close());
-
-  const open = async (url: string, width: number, height: number) => {
-    const page = await browser.newPage({ viewport: { width, height } });
-    await page.goto(url);
-    return page;
-  };
-  const shoot = (page: Page, name: string) => page.screenshot({ path: join(IMAGES, name) });
-  const until = (status: string) =>
+  const isSession = (status: string) =>
     eventually(
       `the session is ${status}`,
       async () => (await findSession(postgres.store.db, SESSION))?.status === status,
       120_000,
     );
+  return { environment, isSession };
+}
 
-  const flags = ["--id", SESSION, "--workspace", project, "--config", settings];
-  spawnLonghaul("start", "Make this project use one package manager everywhere.", ...flags);
-  await until("waiting");
-  const terminal = await browser.newPage({ viewport: { width: 1000, height: 400 } });
-  const watched = await said(spawnLonghaul("watch", SESSION, "--exit-on-question"));
+/** Starts the server of Longhaul's page. @returns the page's address */
+async function startPage(environment: Environment): Promise<string> {
+  const server = longhaul(environment, "serve", "--port", "0");
+  closers.add(async () => void server.kill("SIGTERM"));
+  let printed = "";
+  server.stdout.setEncoding("utf8").on("data", (piece: string) => (printed += piece));
+  return eventually("the page", () => /^http.*$/m.exec(printed)?.[0], 60_000);
+}
+
+/** Writes the project and the settings. @returns the flags of `start` that name them */
+function startFlags(): string[] {
+  const project = join(home, "shop");
+  const settings = join(home, "settings.yaml");
+  mkdirSync(project);
+  for (const [name, content] of Object.entries(FILES)) writeFileSync(join(project, name), content);
+  writeFileSync(settings, "sandbox: { network: none }\ndelegate: { enabled: true }\n");
+  return ["--id", SESSION, "--workspace", project, "--config", settings];
+}
+
+async function takeTerminal(terminal: Page, environment: Environment): Promise<void> {
+  const watched = await said(longhaul(environment, "watch", SESSION, "--exit-on-question"));
   // As `npx longhaul` prints it, whatever the folder of this checkout.
   await showTerminal(terminal, watched.replaceAll(/node \S*longhaul\.mjs/g, "npx longhaul"));
-  await terminal.locator("pre").screenshot({ path: join(IMAGES, "terminal-question.png") });
-  const url = await eventually("the page", () => /^http.*$/m.exec(address)?.[0], 60_000);
-  const phone = await open(url, 390, 780);
+  await terminal.locator("pre").screenshot({ path: imagePath("terminal-question") });
+}
+
+async function takePhone(phone: Page): Promise<void> {
   await phone.locator(`#list [data-id="${SESSION}"]`).click();
   await phone.locator("#questions button").first().waitFor();
   await phone.locator("#log summary").nth(1).waitFor();
-  await shoot(phone, "page-phone.png");
+  await phone.screenshot({ path: imagePath("page-phone") });
+}
 
-  const ui = await open(`${TEMPORAL_UI}/namespaces/default/workflows/${SESSION}`, 1100, 720);
+/** Answers the session's question in Temporal's Web UI. */
+async function takeAnswer(ui: Page): Promise<void> {
   await ui.getByRole("button", { name: "More Actions" }).click();
   await ui.getByRole("menuitem", { name: "Send a Signal" }).click();
   const form = ui.locator("dialog[open]");
   await form.getByTestId("signal-select-button").click();
   await form.locator("li", { hasText: "Answer a question" }).click();
   await form.locator("[contenteditable=true]").fill('"pnpm"');
-  await shoot(ui, "web-ui-answer.png");
+  await ui.screenshot({ path: imagePath("web-ui-answer") });
   await form.getByRole("button", { name: "Submit" }).click();
-  await until("completed");
+}
 
+async function takeRelationships(ui: Page): Promise<void> {
   await ui.goto(ui.url().replace(/\/history.*$/, "/relationships"));
   // With the rows of both delegates below the tree.
   await ui.setViewportSize({ width: 1100, height: 1080 });
   await ui.getByText("Expand All").click();
   await ui.getByText(`${SESSION}.s3c1`).first().waitFor();
-  await shoot(ui, "web-ui-relationships.png");
-  const desk = await open(url, 1100, 720);
-  await desk.locator(`#list [data-id="${SESSION}"]`).click();
-  await desk.locator("#log .outcome").waitFor();
-  await shoot(desk, "page.png");
+  await ui.screenshot({ path: imagePath("web-ui-relationships") });
 }
 
-/** What a command prints, both streams in order. */
+async function takeDesk(desk: Page): Promise<void> {
+  await desk.locator(`#list [data-id="${SESSION}"]`).click();
+  await desk.locator("#log .outcome").waitFor();
+  await desk.screenshot({ path: imagePath("page") });
+}
+
+function imagePath(name: string): string {
+  return join(IMAGES, `${name}.png`);
+}
+
+function longhaul(environment: Environment, ...words: string[]) {
+  return spawn(process.execPath, clientArgs(words), {
+    cwd: home,
+    env: environment,
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+}
+
+/** @returns what a command prints, both streams in order */
 async function said(command: ReturnType<typeof spawn>): Promise<string> {
   let text = "";
   for (const stream of [command.stdout, command.stderr])

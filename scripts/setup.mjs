@@ -11,7 +11,7 @@ export const project = fileURLToPath(new URL("..", import.meta.url));
 const modules = join(project, "node_modules");
 const stamp = join(modules, ".longhaul-installed");
 
-/** Installs what is missing, then runs `args` with the project's Node and ends as that ends. */
+/** Installs what is missing, then runs `args` with the project's Node and exits as it does. */
 export async function main(args) {
   refuseOldNode();
   await install();
@@ -30,7 +30,7 @@ async function install() {
   if (isInstalled()) return;
   const lock = join(project, ".longhaul", "install.lock");
   await oneAtATime(lock, say, async (started) => {
-    // The command that we waited for may have installed them.
+    // The command that held the lock may have installed them.
     if (!isInstalled()) await installPackages(started);
   }).catch((error) => fail(`The packages cannot be installed: ${error.message}. Nothing was started.`, 4));
 }
@@ -85,7 +85,7 @@ function versionOf(version) {
   return version.split(".").map(Number);
 }
 
-/** npm's output goes to standard error: standard output carries results alone. A line each 10 s shows that it lives. */
+/** npm's output goes to standard error: standard output has only results. A line every 10 s shows that it is working. */
 async function runNpm(args, started) {
   const npm = npmCommand();
   const all = [...npm.args, ...args, "--progress=false", "--loglevel=error"];
@@ -121,8 +121,8 @@ function npmCommand() {
 }
 
 /**
- * Runs the command in our place. A terminal sends Ctrl-C to the whole group, so the child has it already and we only
- * stay; what is sent to us alone (kill, a supervisor, npm) is passed on.
+ * Runs the command in our place. A terminal sends Ctrl-C to the whole group, so the child has got it already and we only
+ * wait. Signals that are sent only to us (by kill, a supervisor, npm) are passed on.
  */
 function handOver(node, args) {
   const quick = pathToFileURL(join(project, "scripts", "quick-start.mjs")).href;
@@ -140,7 +140,7 @@ function handOver(node, args) {
   });
 }
 
-/** True if Ctrl-C is sent to us and the child as well. */
+/** Whether Ctrl-C is sent to both us and the child. */
 function inForeground() {
   try {
     const stat = readFileSync("/proc/self/stat", "utf8");
@@ -151,7 +151,7 @@ function inForeground() {
   }
 }
 
-/** `node` and the packages' programs are the project's own for all that the command starts. */
+/** Everything that the command starts finds the project's own `node` and the packages' programs. */
 function environment(node) {
   const path = [join(modules, ".bin"), process.env.PATH ?? ""].join(process.platform === "win32" ? ";" : ":");
   return { ...process.env, PATH: node === process.execPath ? process.env.PATH : path };

@@ -23,9 +23,9 @@ export async function abortable<T>(promise: Promise<T>, signal: AbortSignal | un
 export type SharedWork<T> = ReturnType<typeof shareWork<T>>;
 
 /** Starts work that several callers may wait for. It is aborted when the last of them has stopped waiting. */
-export function shareWork<T>(work: (signal: AbortSignal) => Promise<T>) {
+export function shareWork<T>(run: (signal: AbortSignal) => Promise<T>) {
   const controller = new AbortController();
-  const result = work(controller.signal);
+  const result = run(controller.signal);
   let isOver = false;
   let waiting = 0;
   const over = result.then(
@@ -55,8 +55,8 @@ export function shareWork<T>(work: (signal: AbortSignal) => Promise<T>) {
 const turns = new Map<string, Promise<unknown>>();
 
 /** Runs work of the same name one at a time, within this process. */
-export async function inTurn<T>(name: string, work: () => Promise<T>): Promise<T> {
-  const mine = (turns.get(name) ?? Promise.resolve()).then(work, work);
+export async function inTurn<T>(name: string, run: () => Promise<T>): Promise<T> {
+  const mine = (turns.get(name) ?? Promise.resolve()).then(run, run);
   const settled = mine.catch(() => undefined);
   turns.set(name, settled);
   try {

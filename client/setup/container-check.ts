@@ -1,8 +1,8 @@
 /** Checks, before anything is started, whether a session can work in the container named by `--container`. */
 import { type AttachedContainer, containerSchema } from "../../activities/config/container-settings.ts";
 import { reasonOf } from "../../activities/contract/reason-of.ts";
-import { lacksPython, usableContainer } from "../../activities/sandbox/docker/attached.ts";
 import { connectDocker } from "../../activities/sandbox/docker/connect-docker.ts";
+import { lacksPython, usableContainer } from "../../activities/sandbox/docker/usable-container.ts";
 import { withTimeout } from "../../worker/connect/with-timeout.ts";
 import { missing, usageError } from "../console/errors.ts";
 

@@ -1,6 +1,6 @@
 /**
- * A sandbox asked anything in any order by several at once, while its streams break: every request is answered, a command
- * runs at most once, its end is always reported the same, and in the end nothing of it is left.
+ * Several workers send one sandbox any requests in any order while its streams break: every request is answered, a command
+ * runs at most once, its end is always reported the same, and in the end none of its processes are left.
  */
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -8,7 +8,7 @@ import type { CommandState, Sandbox } from "../../activities/sandbox/sandbox.ts"
 import { type BreakingDocker, openTwoWays, type TwoWays } from "../support/breaking-docker.ts";
 import { bash, useTestSandboxes, newId } from "../support/test-sandboxes.ts";
 
-/** By far the longest answer takes the reopening of a stream, some 0.2 s. */
+/** The longest answers include the reopening of a stream, some 0.2 s. */
 const ANSWER_MS = 20_000;
 
 /** More in a row count as the loss of the sandbox. */
@@ -95,7 +95,7 @@ async function ask(
     case "state":
       return on.state(id);
     case "list":
-      return (await on.list()).find((each) => each.id === id);
+      return (await on.list()).find((state) => state.id === id);
     case "read":
       await on.read(id, "out", 0, 1_000);
       return undefined;
@@ -123,7 +123,7 @@ test("every request is answered, and every command has one end", async () => {
           expect(ends.get(state.id) ?? state).toEqual(state);
           ends.set(state.id, state);
         };
-        const one = async ({ at, request: asked }: Asked): Promise<void> => {
+        const play = async ({ at, request: asked }: Asked): Promise<void> => {
           await new Promise((resolve) => setTimeout(resolve, at));
           const id = ids[asked.which] ?? "";
           const on = at % 3 === 0 ? sound : sandbox;
@@ -134,13 +134,13 @@ test("every request is answered, and every command has one end", async () => {
           record(await within(`${JSON.stringify(asked)} of ${scripts[asked.which]}`, answer));
           answered++;
         };
-        await Promise.all(all.map(one));
+        await Promise.all(all.map(play));
         for (const id of ids) {
           if ((await sound.state(id)) === undefined) continue;
           record(await within(`the last kill of ${id}`, sandbox.kill(id, 0)));
           expect(await sound.state(id)).toEqual(ends.get(id));
         }
-        // A dead one that the first process has not reaped yet is not a leftover.
+        // A zombie that the first process has not reaped yet does not count.
         const left = "ps -u 1000 -o stat=,comm= | grep sleep | grep -v ^Z";
         const { out } = await bash(sound, `sort ran.txt | uniq -d; rm -f ran.txt c*.txt; ${left}`);
         expect(out).toBe("");

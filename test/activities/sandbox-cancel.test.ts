@@ -1,4 +1,4 @@
-/** A cancel, heard by what waits for a sandbox that never answers: each test here would hang if it were not. */
+/** A cancel ends the wait for a sandbox that never answers: without it each of these tests would hang. */
 import { describe, expect, it } from "vitest";
 import { close, newEngine, resume, saved, startCommands, startOn } from "../support/engine-session.ts";
 import { eventually } from "../support/eventually.ts";
@@ -9,9 +9,9 @@ import { useDatabase } from "../support/test-database.ts";
 
 const database = useDatabase(12);
 
-describe("a cancel is heard", () => {
+describe("a cancel ends", () => {
   it.each(["beforeOpen", "beforeProgram"] as const)(
-    "while a sandbox is opened (%s), which is removed then, by a call and by the opening itself",
+    "a call and the opening itself while a sandbox is opened (%s), which is then removed",
     async (wait) => {
       const { engine, agent } = await startCommands(database, "echo 1 > n.txt", "cat n.txt");
       await agent.step(1);
@@ -42,7 +42,7 @@ describe("a cancel is heard", () => {
     },
   );
 
-  it("by a call that waits for a save, and by the save before a fresh history; the last save waits for both", async () => {
+  it("a call that waits for a save, and the save before a fresh history; the last save waits for both", async () => {
     const { engine, agent } = await startCommands(database, "echo 1 > n.txt", "echo 2 > n.txt");
     const [reached, released] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
     engine.beforeProgram = () => {
@@ -69,7 +69,7 @@ describe("a cancel is heard", () => {
     expect(await saved(agent)).toEqual({ "n.txt": "1\n" });
   });
 
-  it("by a call of a sandbox that does not answer", async () => {
+  it("a call of a sandbox that does not answer", async () => {
     const engine = newEngine();
     const agent = await startOn(
       database,

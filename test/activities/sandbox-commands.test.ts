@@ -13,7 +13,7 @@ beforeAll(async () => {
 
 const MIB = 1_048_576;
 
-test("a command tells its exit code, its output and its errors apart", async () => {
+test("a command's exit code, output and errors are reported separately", async () => {
   const { state, out, err } = await bash(sandbox, "echo to out; echo to err >&2; exit 3");
   expect(state).toMatchObject({ kind: "exited", exitCode: 3, outBytes: 7, errBytes: 7 });
   expect([out, err]).toEqual(["to out\n", "to err\n"]);
@@ -38,7 +38,7 @@ test("merged output keeps the order in which it was written", async () => {
   );
 });
 
-test("five megabytes of standard input arrive unchanged, whatever the bytes", async () => {
+test("five megabytes of standard input arrive unchanged, with every byte value", async () => {
   const id = newId();
   const stdin = Buffer.alloc(5 * MIB, 0).map((_, at) => (at * 7) % 256);
   const state = await sandbox.run({
@@ -52,28 +52,28 @@ test("five megabytes of standard input arrive unchanged, whatever the bytes", as
   expect(said).toBe(`${stdin.length}\n${createHash("sha256").update(stdin).digest("hex")}  in.bin\n`);
 });
 
-test("a command comes to the end of its input also if other commands ended at the same time", async () => {
+test("a command reaches the end of its input even if other commands end at the same time", async () => {
   const id = newId();
   const script = "until [ -e may-read ]; do sleep 0.05; done; wc -c";
   await sandbox.start({ id, argv: ["bash", "-c", script], stdin: Buffer.alloc(MIB) });
-  // Its child is forked while the first holds its input open.
+  // Its child is forked while the first command's input is open.
   await bash(sandbox, "(sleep 0.5; touch may-read) >/dev/null 2>&1 &");
   expect(await sandbox.wait(id, { timeoutMs: 20_000 })).toMatchObject({ kind: "exited", exitCode: 0 });
   expect(Buffer.from(await sandbox.read(id, "out", 0, 100)).toString()).toBe(`${MIB}\n`);
 });
 
-test("a command has its input, its output and its errors open, and nothing of anybody else's", async () => {
-  // The fourth is the folder that is listed.
+test("a command has its own input, output and errors open, and no other descriptors", async () => {
+  // The fourth is the listed folder.
   expect((await bash(sandbox, "ls /proc/self/fd")).out).toBe("0\n1\n2\n3\n");
 });
 
-test("[R25] bytes that are no UTF-8 and NUL come back as they were written", async () => {
+test("[R25] NUL and bytes that are not UTF-8 are returned as they were written", async () => {
   const id = newId();
   await sandbox.run({ id, argv: ["printf", String.raw`\377\376a\000b\303`] });
   expect([...(await sandbox.read(id, "out", 0, 100))]).toEqual([0xff, 0xfe, 0x61, 0, 0x62, 0xc3]);
 });
 
-test("[R26] of a flood the beginning and the last mebibyte are kept, the rest is counted, memory stays flat", async () => {
+test("[R26] the beginning and the last mebibyte of a flood are kept, the rest is counted, and memory stays flat", async () => {
   const id = newId();
   const before = process.memoryUsage().rss;
   const script = "head -c 20000000 /dev/zero | tr '\\0' x; echo; echo the end";
@@ -93,7 +93,7 @@ test("[R26] of a flood the beginning and the last mebibyte are kept, the rest is
   expect(process.memoryUsage().rss - before).toBeLessThan(64 * MIB);
 });
 
-test("[R26] an endless flood is ended by its timeout, which is kept inside the sandbox", async () => {
+test("[R26] an endless flood is ended by its timeout, which the sandbox itself enforces", async () => {
   const id = newId();
   const state = await sandbox.run({ id, argv: ["yes"], timeoutMs: 1000, maxOutputBytes: 1000 });
   expect(state).toMatchObject({ kind: "killed", by: "timeout", outKept: 1000 + MIB });
@@ -114,23 +114,23 @@ test("output can be read while the command runs, and waiting can end before the 
   await sandbox.kill(id, 0);
 });
 
-test("a shell that ends leaves its background child alone and is not held up by it", async () => {
+test("a shell that ends does not wait for its background child, which continues", async () => {
   const { state, out } = await bash(sandbox, "sleep 300 & echo $!; disown");
   expect(state).toMatchObject({ kind: "exited", exitCode: 0 });
   expect(state.kind === "exited" && state.durationMs).toBeLessThan(2000);
   expect((await bash(sandbox, `kill -0 ${out.trim()} && echo lives`)).out).toBe("lives\n");
 });
 
-test("what a left-behind child writes later does not end it, nor change the command's result", async () => {
+test("a child that outlives its command can still write, and does not change the command's result", async () => {
   const script = "(sleep 0.5; echo late; echo still here > late.txt) & echo first";
   const { state } = await bash(sandbox, script);
   await waitUntil(async () => (await sandbox.files.stat("late.txt")).ok, "the child went on after writing");
   expect(state.outBytes).toBe(6);
-  const [same] = (await sandbox.list()).filter((each) => each.id === state.id);
+  const [same] = (await sandbox.list()).filter(({ id }) => id === state.id);
   expect(same).toEqual(state);
 });
 
-test("what cannot be started is refused with the reason", async () => {
+test("a command that cannot be started is refused with the reason", async () => {
   const refused = async (argv: string[], cwd?: string): Promise<unknown> =>
     await sandbox.run({ id: newId(), argv, ...(cwd === undefined ? {} : { cwd }) });
   expect(await refused(["no-such-program"])).toMatchObject({
@@ -145,7 +145,7 @@ test("what cannot be started is refused with the reason", async () => {
   expect(await refused(["/etc/passwd"])).toMatchObject({ kind: "refused", reason: /Permission denied/ });
 });
 
-test("a command that a signal ends says which", async () => {
+test("a command that was ended by a signal reports which", async () => {
   const { state } = await bash(sandbox, "kill -SEGV $$");
   expect(state).toMatchObject({ kind: "killed", by: "signal", signal: "SIGSEGV" });
 });
@@ -155,7 +155,7 @@ test("an id that was never started has no state, and waiting for it fails", asyn
   await expect(sandbox.wait("never")).rejects.toThrow(/ever started under the id 'never'/);
 });
 
-test("[R51] the environment is fixed: nothing of the worker's is in it, what a command asks for is", async () => {
+test("[R51] the environment is fixed: it has what a command asks for, and nothing of the worker's", async () => {
   process.env["CANARY_KEY"] = "sk-canary-3141";
   const id = newId();
   await sandbox.run({ id, argv: ["env"], env: { EXTRA: "yes" } });
@@ -166,7 +166,7 @@ test("[R51] the environment is fixed: nothing of the worker's is in it, what a c
   expect(said).not.toMatch(/sk-canary|LONGHAUL_SUPERVISOR|SECRET|TOKEN/);
 });
 
-test("[R4] another worker finds the command of one that went away and gets its true exit code", async () => {
+test("[R4] another worker finds the command of a lost worker and gets its real exit code", async () => {
   const id = newId();
   const first = sandboxes.newHost();
   const theirs = await first.open(opened);
@@ -186,7 +186,7 @@ test("[R4] another worker finds the command of one that went away and gets its t
   await second.close();
 });
 
-test("many commands at once each get their own result", async () => {
+test("each of many concurrent commands gets its own result", async () => {
   const results = await Promise.all(
     Array.from({ length: 20 }, (_, at) => bash(sandbox, `echo ${at}; exit ${at}`)),
   );

@@ -32,7 +32,7 @@ const thrownBy = async (promise: Promise<unknown>): Promise<unknown> =>
     (error: unknown) => error,
   );
 
-test("[R52] a sandbox is as the profile says, and its commands have no rights", async () => {
+test("[R52] a sandbox matches the profile, and its commands have no capabilities", async () => {
   const spec = sandboxes.spec();
   const sandbox = await sandboxes.host.open(spec);
   const found = await sandboxes.docker.getContainer(sandbox.container).inspect();
@@ -53,7 +53,7 @@ test("[R52] a sandbox is as the profile says, and its commands have no rights", 
   ]);
 });
 
-test("an image that is named by its content is that one, and is reported", async () => {
+test("an image named by its digest is used and reported", async () => {
   const { Id: image } = await sandboxes.docker.getImage(sandboxes.spec().image).inspect();
   const sandbox = await sandboxes.host.open(sandboxes.spec({ image }));
   expect(sandbox.identity.image).toBe(image);
@@ -65,19 +65,19 @@ test.each([
   ["another user", { User: "1000" }],
   ["privileged", { HostConfig: { Privileged: true } }],
   ["a host folder", { HostConfig: { Binds: ["/etc:/host-etc"] } }],
-  ["a capability more", { HostConfig: { CapAdd: ["SETGID", "SETUID", "SYS_ADMIN"] } }],
-  ["no bound on processes", { HostConfig: { PidsLimit: 0 } }],
+  ["an additional capability", { HostConfig: { CapAdd: ["SETGID", "SETUID", "SYS_ADMIN"] } }],
+  ["no limit on processes", { HostConfig: { PidsLimit: 0 } }],
   ["the host's network", { HostConfig: { NetworkMode: "host" } }],
   [
     "another seccomp profile",
     { HostConfig: { SecurityOpt: ["no-new-privileges:true", "seccomp=unconfined"] } },
   ],
   ["another image", { Image: OTHER_IMAGE }],
-  ["an environment of its own", { Env: ["LONGHAUL_SUPERVISOR=pass", "LD_PRELOAD=/workspace/x.so"] }],
-  ["a group more", { HostConfig: { GroupAdd: ["0"] } }],
-  ["a rule for devices", { HostConfig: { DeviceCgroupRules: ["c 1:1 rwm"] } }],
+  ["another environment", { Env: ["LONGHAUL_SUPERVISOR=pass", "LD_PRELOAD=/workspace/x.so"] }],
+  ["an additional group", { HostConfig: { GroupAdd: ["0"] } }],
+  ["a device rule", { HostConfig: { DeviceCgroupRules: ["c 1:1 rwm"] } }],
   ["another size of shared memory", { HostConfig: { ShmSize: 2 ** 30 } }],
-  ["a setting of the kernel", { HostConfig: { Sysctls: { "kernel.msgmax": "8192" } } }],
+  ["a kernel setting", { HostConfig: { Sysctls: { "kernel.msgmax": "8192" } } }],
   ["another session's label", { Labels: { "longhaul.session": "someone-else" } }],
 ])(
   "[R52] a sandbox with %s is refused, and nothing is run in it",
@@ -98,8 +98,8 @@ test.each([
   },
 );
 
-test("a sandbox of an engine that filters no system calls is refused, or runs with that said", async () => {
-  // Such an engine gives every container what this one asks for, and inspecting it shows nothing.
+test("a sandbox of an engine that does not filter system calls is refused, or runs and reports that", async () => {
+  // Such an engine gives every container what this one requests, and inspecting the container does not show it.
   const { docker } = sandboxes;
   const lax = new Dockerode();
   lax.getContainer = (id) => {
@@ -130,7 +130,7 @@ test("a sandbox of an engine that filters no system calls is refused, or runs wi
   }
 });
 
-test("two workers that open at once get one sandbox, and its files outlive the container", async () => {
+test("two workers that open at the same time get one sandbox, and its files outlive the container", async () => {
   const spec = sandboxes.spec();
   const other = sandboxes.newHost();
   const [mine, theirs] = await Promise.all([sandboxes.host.open(spec), other.open(spec)]);
@@ -146,7 +146,7 @@ test("two workers that open at once get one sandbox, and its files outlive the c
   expect(await again.files.read("f.txt")).toMatchObject({ ok: true, size: 4 });
 });
 
-test("[R13] a sandbox that is removed in the middle of a command is lost, and a new one does not know the command", async () => {
+test("[R13] a sandbox that is removed during a command is lost, and a new one does not know the command", async () => {
   const spec = sandboxes.spec();
   const sandbox = await sandboxes.host.open(spec);
   const id = newId();
@@ -168,7 +168,7 @@ test("a sandbox that was removed on purpose is lost to any caller that still has
   expect(await thrownBy(sandbox.state("s1c0"))).toBeInstanceOf(SandboxLost);
 });
 
-test("an opening that is given up is heard at once, and leaves nothing once the sandbox is removed", async () => {
+test("an aborted opening ends at once, and leaves nothing once the sandbox is removed", async () => {
   const spec = sandboxes.spec();
   const given = new AbortController();
   const opening = thrownBy(sandboxes.host.open(spec, given.signal));
@@ -185,7 +185,7 @@ test("an opening that is given up is heard at once, and leaves nothing once the 
   expect(statusCode).toBe(404);
 });
 
-test("[R13] after a restart of the container what ran is lost, what had ended is known, and nothing runs again", async () => {
+test("[R13] after a restart of the container, running commands are lost, ended ones are known, and none runs again", async () => {
   const spec = sandboxes.spec();
   const sandbox = await sandboxes.host.open(spec);
   const { state: ended } = await bash(sandbox, "echo done; exit 7");
@@ -204,13 +204,13 @@ test("[R13] after a restart of the container what ran is lost, what had ended is
   expect((await bash(again, "cat ran.txt")).out).toBe("ran\n");
 });
 
-test("a stream that breaks while the sandbox runs is reopened, unseen by who waits", async () => {
+test("a stream that breaks while the sandbox runs is reopened, and a waiting caller does not notice", async () => {
   const spec = sandboxes.spec();
   const sandbox = await sandboxes.host.open(spec);
   const id = newId();
   await sandbox.start({ id, argv: ["bash", "-c", "while [ ! -e go ]; do sleep 0.02; done; exit 5"] });
   const waiting = sandbox.wait(id);
-  // The relay's death is what a broken stream looks like from here.
+  // For the worker, the end of the relay is a broken stream.
   const relays = await sandboxes.relays(sandbox);
   expect(relays).toHaveLength(1);
   for (const relay of relays) process.kill(relay, "SIGKILL");
@@ -218,7 +218,7 @@ test("a stream that breaks while the sandbox runs is reopened, unseen by who wai
   expect(await waiting).toMatchObject({ kind: "exited", exitCode: 5 });
 });
 
-test("sandboxes and volumes are found by their label in whatever state, and removed without touching others [R12]", async () => {
+test("sandboxes and volumes are found by their label in any state, and removed without touching others [R12]", async () => {
   const [over, created, volumeOnly, alive] = [
     sandboxes.spec(),
     sandboxes.spec(),
@@ -254,7 +254,7 @@ test("sandboxes and volumes are found by their label in whatever state, and remo
   expect(await sandboxes.host.remove(over.sessionId)).toBeUndefined();
 });
 
-test("an image that is not there is reported as permanent, an engine that is not there is worth another try", async () => {
+test("a missing image is reported as permanent, a missing engine as temporary", async () => {
   expect(
     await thrownBy(sandboxes.host.open(sandboxes.spec({ image: "longhaul-no-such-image:0" }))),
   ).toMatchObject({

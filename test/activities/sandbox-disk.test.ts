@@ -2,12 +2,13 @@ import { beforeAll, beforeEach, expect, test } from "vitest";
 import type { Sandbox } from "../../activities/sandbox/sandbox.ts";
 import type { SandboxSpec } from "../../activities/sandbox/spec.ts";
 import type { InvokedTool } from "../../activities/tools/invoke.ts";
+import { saveWorkspace } from "../support/save-workspace.ts";
 import { bash, useTestSandboxes, newId, waitUntil } from "../support/test-sandboxes.ts";
 import { callTool } from "../support/tool-context.ts";
 
 const MIB = 2 ** 20;
 const LIMIT = 96 * MIB;
-/** What a test can write at least, in MiB: the home folder of the image has 29 MiB, which count. */
+/** What a test can write at least, in MiB: the 29 MiB in the image's home folder count too. */
 const FILLED_MIB = 60;
 
 const sandboxes = useTestSandboxes();
@@ -25,11 +26,11 @@ const sh = (command: string, on = sandbox): Promise<InvokedTool> => callTool(on,
 const megabytesOf = async (path: string, on = sandbox): Promise<number> =>
   Number((await bash(on, `du -sm ${path} | cut -f1`)).out);
 
-/** Writes one file after another until it is ended; says how far it came in the file's names. */
+/** Writes one file after another until it is ended; the files' names show how far it got. */
 const fill = (where: string, megabytes = 8): string =>
   `mkdir -p ${where}; for i in $(seq 1000); do head -c ${megabytes}M /dev/zero > ${where}/$i || exit 1; sleep 0.02; done`;
 
-/** Through a folder it holds open, below one that it has closed. */
+/** Writes through an open folder below one that it has made inaccessible. */
 const fillClosed = `python3 -c "
 import os, time
 os.makedirs('fill/closed')
@@ -43,7 +44,7 @@ for i in range(1000):
 test("one file can never be larger than the limit, and its writer gets an error", async () => {
   const result = await sh("head -c 500M /dev/zero > one");
   expect(result.text).toContain("sandbox.disk");
-  // On a slow disk the count ends it before.
+  // On a slow disk the count ends it earlier.
   const size = Number((await bash(sandbox, "stat -c %s one")).out);
   expect(size).toBeLessThanOrEqual(LIMIT);
   expect(size).toBeGreaterThan(FILLED_MIB * MIB);
@@ -59,9 +60,9 @@ test.each([
   ["the workspace", "fill"],
   ["the home folder", "~/fill"],
   ["/var/tmp", "/var/tmp/fill"],
-  ["a folder that it has closed", "fill/closed"],
+  ["a folder that it has made inaccessible", "fill/closed"],
 ])(
-  "what fills %s is ended at the limit, is shown what to do, and the next call works [R24]",
+  "a command that fills %s is ended at the limit, its result says what to do, and the next call works [R24]",
   async (_, where) => {
     const script = where === "fill/closed" ? fillClosed : fill(where);
     const result = await sh(script);
@@ -69,7 +70,7 @@ test.each([
     expect(result.text).toContain("take more than the 101 MB of its disk limit (sandbox.disk)");
     expect(result.text).toContain("then rm");
     expect((await sh("chmod 755 fill 2>/dev/null; echo alive")).text).toContain("alive");
-    // It wrote on for as long as it takes to notice: a count, a quarter of a second.
+    // It kept writing until it was noticed: for one count, a quarter of a second.
     expect(await megabytesOf(where.split("/").slice(0, 3).join("/"))).toBeLessThan(400);
     const written = await callTool(sandbox, "write_file", { path: "more.txt", content: "x" });
     expect(written).toMatchObject({ outcome: "error", text: expect.stringContaining("disk limit") });
@@ -83,7 +84,7 @@ test.each([
   },
 );
 
-test("files that are deleted and held open count [R24]", async () => {
+test("deleted files that are held open count [R24]", async () => {
   const held = await sh(
     "python3 -c \"import time, os\nheld = []\nfor i in range(40):\n f = open('gone', 'wb'); os.unlink('gone'); f.write(b'x' * 8388608); f.flush(); held.append(f); time.sleep(0.02)\nprint('all')\ntime.sleep(60)\"",
   );
@@ -96,12 +97,12 @@ test("tens of thousands of empty files count too [R29]", async () => {
     "mkdir many; python3 -c \"for i in range(30000): open(f'many/{i}', 'w').close()\"; sleep 30",
   );
   expect(many.text).toContain("disk limit");
-  // 24,000 would fit if each took one block; what others take of the disk meanwhile may count too.
+  // 24,000 would fit if each took one block; what others write to the disk meanwhile may count too.
   expect(Number((await sh("ls many | wc -l; rm -rf many")).text.split("\n")[0])).toBeGreaterThan(12_000);
   expect((await sh("echo free > free.txt; cat free.txt")).text).toBe("free");
 });
 
-test("what an ended command left behind is ended too, when it fills the disk", async () => {
+test("a process that an ended command left behind is ended too if it fills the disk", async () => {
   const started = await sh(`setsid bash -c '${fill("left")}' >/dev/null 2>&1 & echo left`);
   expect(started.text).toBe("left");
   const script = "pgrep -f '[l]eft/' >/dev/null || echo gone";
@@ -110,7 +111,7 @@ test("what an ended command left behind is ended too, when it fills the disk", a
   expect((await sh("rm -rf left; echo alive")).text).toContain("alive");
 });
 
-test("what other sandboxes write is not taken for ours while commands are being started", async () => {
+test("what other sandboxes write does not count while commands are being started", async () => {
   const beside = await sandbox.start({ id: newId(), argv: ["sleep", "600"] });
   const other = await open({ bytes: 8 * LIMIT, freeBytes: MIB });
   const isWriting = { now: true };
@@ -124,7 +125,7 @@ test("what other sandboxes write is not taken for ours while commands are being 
   await sandbox.kill(beside.id);
 });
 
-test("what a save packs does not count: nothing that runs is ended for it", async () => {
+test("a save's pack does not count, so no running command is ended because of it", async () => {
   const beside = await sandbox.start({ id: newId(), argv: ["sleep", "600"] });
   await sh(`head -c ${Math.round(LIMIT * 0.6)} /dev/urandom > random`);
   const { saved } = await saveWorkspace(sandbox, undefined);
@@ -147,8 +148,6 @@ for i in range(100):
 print('all written')
 time.sleep(60)
 X`;
-import { saveWorkspace } from "../support/save-workspace.ts";
-
 test.each([
   [
     "below the longest path",
@@ -158,18 +157,18 @@ test.each([
     ),
   ],
   [
-    "by a process that cannot be looked into",
+    "by a process that cannot be inspected",
     fillHidden("ctypes.CDLL(None).prctl(4, 0)", "os.unlink(file.name); held.append(file)"),
   ],
   [
-    "on its way through a socket",
+    "in transit through a socket",
     fillHidden(
       "ends = []",
       "os.unlink(file.name); pair = socket.socketpair(); ends.append(pair); socket.send_fds(pair[0], [b'x'], [file.fileno()]); file.close()",
     ),
   ],
   [
-    "in a mapping alone",
+    "only in a mapping",
     fillHidden(
       "libc = ctypes.CDLL(None)",
       "handle = os.open(file.name, os.O_RDWR); os.unlink(file.name); libc.mmap(None, ctypes.c_size_t(4096), 1, 1, handle, ctypes.c_long(0)); os.close(handle); file.close()",
@@ -187,7 +186,7 @@ test.each([
   expect((await sh("echo free > free.txt; cat free.txt")).text).toBe("free");
 });
 
-test("the sandbox that grew is ended, not its neighbours, and what runs in those continues [R24]", async () => {
+test("the commands of the sandbox that grew are ended, those of its neighbours continue [R24]", async () => {
   const neighbour = await open({ bytes: LIMIT, freeBytes: MIB });
   const started = await neighbour.start({ id: "steady", argv: ["bash", "-c", "echo on; sleep 300"] });
   expect(started.kind).toBe("running");
@@ -196,7 +195,7 @@ test("the sandbox that grew is ended, not its neighbours, and what runs in those
   expect((await neighbour.state("steady"))?.kind).toBe("running");
 });
 
-test("a host whose disk is nearly full ends what grows; what does not grow continues [R24]", async () => {
+test("on a host whose disk is nearly full, sandboxes that grow are ended and the others continue [R24]", async () => {
   const disk = { bytes: 2 ** 40, freeBytes: 2 ** 60 };
   const [full, neighbour] = await Promise.all([open(disk), open(disk)]);
   await neighbour.start({ id: "steady", argv: ["bash", "-c", "echo on; sleep 300"] });
@@ -204,13 +203,13 @@ test("a host whose disk is nearly full ends what grows; what does not grow conti
   expect(before).toHaveLength(1);
   const result = await sh("head -c 40M /dev/zero; sleep 50; echo late", full);
   expect(result.text).toContain("ended with all that ran in the sandbox: the host's disk is nearly full");
-  // One signal to all ended it; the worker's way into the sandbox is not a tool's.
+  // One signal to all processes ended it; the worker's relay is not one of the tools' processes.
   expect(await sandboxes.relays(full)).toEqual(before);
   expect((await sh("sleep 1; echo second", full)).text).toMatch(/^second\n\[no file could grow/);
   expect((await neighbour.state("steady"))?.kind).toBe("running");
 });
 
-test("the outputs of commands that still run count too", async () => {
+test("the outputs of running commands count too", async () => {
   const flood = ["bash", "-c", "head -c 60000000 /dev/zero; sleep 300"];
   await Promise.all(["run-1", "run-2"].map((id) => sandbox.start({ id, argv: flood })));
   const ends = await Promise.all(["run-1", "run-2"].map((id) => sandbox.wait(id, { timeoutMs: 20_000 })));
@@ -221,7 +220,7 @@ test("the outputs of commands that still run count too", async () => {
   expect((await sh("echo free > free.txt; cat free.txt")).text).toBe("free");
 });
 
-test("/tmp and shared memory are full at their size, and nothing else notices [R24]", async () => {
+test("/tmp and shared memory are full at their own size, and nothing else is affected [R24]", async () => {
   const result = await sh(
     "head -c 400M /dev/zero > /tmp/fill; head -c 100M /dev/zero > /dev/shm/fill; du -m /tmp/fill /dev/shm/fill; rm /tmp/fill /dev/shm/fill",
   );
@@ -229,7 +228,7 @@ test("/tmp and shared memory are full at their size, and nothing else notices [R
   expect((await sh("echo alive")).text).toBe("alive");
 });
 
-test("the outputs of all commands together are bounded in the sandbox: the oldest go first", async () => {
+test("the outputs of all commands together are bounded in the sandbox: the oldest are deleted first", async () => {
   const flood = (id: string) => sandbox.run({ id, argv: ["head", "-c", "64000000", "/dev/zero"] });
   await flood("flood-1");
   expect((await sandbox.state("flood-1"))?.outKept).toBe(64_000_000);

@@ -4,6 +4,7 @@ import { createServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { egressProxySource } from "../../activities/sandbox/agent/sources.ts";
+import { createDockerHost } from "../../activities/sandbox/docker/docker.ts";
 import type { Sandbox } from "../../activities/sandbox/sandbox.ts";
 import { bash, createTestSandboxes, type TestSandboxes, waitUntil } from "../support/test-sandboxes.ts";
 
@@ -87,7 +88,7 @@ afterAll(async () => {
   }
 });
 
-test("a listed name answers; every other way out is closed [E1]", async () => {
+test("a listed name can be reached, and nothing else [E1]", async () => {
   expect(sandbox.network).toMatchObject({ reach: "listed", reachable: [] });
   expect(await curl(`https://good.test:${port(secure)}/`)).toBe("200 200");
   expect(await curl(`https://GOOD.test.:${port(secure)}/`)).toBe("200 200");
@@ -106,7 +107,7 @@ test("a listed name answers; every other way out is closed [E1]", async () => {
     sandbox,
     `exec 2>&1; (: </dev/tcp/1.1.1.1/80); (: </dev/tcp/${gateway}/${port(plain)}); getent hosts evil.test || echo nothing; ls /sys/class/net`,
   );
-  // The shell says each of them twice.
+  // The shell prints each of them twice.
   expect(direct.out.match(/Network is unreachable/g)).toHaveLength(4);
   expect(direct.out).toMatch(/nothing\nlo\n$/);
   expect(await refused()).toEqual(
@@ -114,15 +115,35 @@ test("a listed name answers; every other way out is closed [E1]", async () => {
   );
 });
 
-test("one private address among a name's refuses it, and nothing is connected to [E2]", async () => {
+test("without the proxy's image the sandbox is refused for good, and the image is named", async () => {
+  const { docker } = sandboxes;
+  const spec = sandboxes.spec({ network: "listed" });
+  const proxy = { name: `${egress.name}-none`, hosts: [] };
+  const host = createDockerHost({
+    docker,
+    name: "none",
+    guardImage: "longhaul-no-such-guard:0",
+    egress: proxy,
+  });
+  await expect(host.open(spec)).rejects.toMatchObject({
+    type: "ImageMissing",
+    message: expect.stringContaining("needs the image longhaul-no-such-guard:0"),
+  });
+  await host.remove(spec.sessionId);
+  // Its volume was made before the image was asked for.
+  await host.removeUnused();
+  await host.close();
+});
+
+test("a name with one private address among others is refused, and no connection is made [E2]", async () => {
   const said = "403 000 x-proxy-error: blocked-private-address";
   expect(await curl("https://private.test/")).toBe(said);
   expect(await curl("https://loop.test/")).toBe(said);
-  // The other one is allowed, and would answer.
+  // The other address is allowed and would answer.
   expect(await curl(`https://both.test:${port(secure)}/`)).toBe(said);
 });
 
-test("a name is looked up once, and what was checked is what is connected to [E2]", async () => {
+test("a name is looked up once, and the connection goes to an address that was checked [E2]", async () => {
   const program = `${egressProxySource.replace("asyncio.run(main())", "")}
 import types
 answers = iter([["93.184.216.34"], ["10.0.0.5"]])
@@ -150,7 +171,7 @@ asyncio.new_event_loop().run_until_complete(check())
   expect(said).toBe("blocked-private-address ['93.184.216.34']\n");
 });
 
-test("a tunnel carries TLS for its own name alone, or plain HTTP for it", async () => {
+test("a tunnel carries only TLS or plain HTTP for its own name", async () => {
   await refused();
   const tunnel = (script: string) =>
     bash(
@@ -183,7 +204,7 @@ while data := peer.recv(4096):
     said += data
 print(said.count(b" 200 OK"))`;
   expect(await tunnel(plainly("evil.test"))).toBe("1\n");
-  // The server is asked for the tunnel's host whatever was written, and for one request.
+  // The server gets the tunnel's host whatever the request named, and only one request.
   expect(visits.slice(before)).toEqual([`good.test:${port(plain)} /plain`]);
   expect(
     await tunnel(`tunnel(${port(secure)})\npeer.sendall(b"SSH-2.0-x\\r\\n")\nprint(len(peer.recv(99)))`),
@@ -195,7 +216,7 @@ print(said.count(b" 200 OK"))`;
   ]);
 });
 
-test("a redirect to a name that is not listed ends there, and is reported once a minute [E5, E6]", async () => {
+test("a redirect to a name that is not listed is refused, and reported once a minute [E5, E6]", async () => {
   await refused();
   const at = `https://good.test:${port(secure)}/moved`;
   for (let again = 0; again < 3; again++)
@@ -210,7 +231,7 @@ test("a redirect to a name that is not listed ends there, and is reported once a
   expect(await curl(`-L ${at}`)).toBe("200 200");
 });
 
-test("bodies arrive whole, in both forms", async () => {
+test("bodies arrive complete, in both encodings", async () => {
   for (const how of ["--data-binary @/tmp/big", "-H 'Transfer-Encoding: chunked' -T /tmp/big -X POST"]) {
     const { out } = await bash(
       sandbox,
@@ -220,7 +241,7 @@ test("bodies arrive whole, in both forms", async () => {
   }
 });
 
-test("a download outlives the worker, and a proxy that died is back with the next call [E4]", async () => {
+test("a download outlives the worker, and a proxy that died is restarted by the next call [E4]", async () => {
   const other = sandboxes.newHost();
   const spec = sandboxes.spec({ network: "listed", allow: [`${gateway}/32`] });
   const first = await other.open(spec);
@@ -245,7 +266,7 @@ test("a download outlives the worker, and a proxy that died is back with the nex
   expect((await bash(again, `curl -s http://good.test:${port(plain)}/`)).out).toBe("hello");
 });
 
-test("a sandbox cannot pass for another one", async () => {
+test("a sandbox cannot pose as another one", async () => {
   const stranger = await sandboxes.host.open(sandboxes.spec({ network: "listed", allow: [`${gateway}/32`] }));
   await stranger.egress?.allow([]);
   const ask = (name: string) => `import socket
@@ -266,12 +287,12 @@ print(peer.recv(999).decode())`;
   expect(err).toMatch(/x'?: (Read-only file system|Permission denied)/);
 });
 
-test("git is sent to https, and the proxy goes when no sandbox uses it", async () => {
+test("git uses https, and the proxy is removed when no sandbox uses it", async () => {
   const { out } = await bash(
     sandbox,
     "git ls-remote --get-url git@github.com:a/b; git ls-remote --get-url ssh://git@x.test/c",
   );
   expect(out).toBe("https://github.com/a/b\nhttps://x.test/c\n");
-  // Other lines are about what other files left.
+  // Other lines are about leftovers of other test files.
   expect(await sandboxes.host.removeUnused()).not.toContainEqual(expect.stringContaining("egress"));
 });

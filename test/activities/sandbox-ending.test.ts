@@ -5,9 +5,9 @@ import { bash, useSandbox, useTestSandboxes, newId, waitUntil } from "../support
 const sandboxes = useTestSandboxes();
 const sandbox = useSandbox(sandboxes);
 
-/** Processes of the tools' uid, apart from those of the question itself. */
+/** Processes of the tools' uid, without those of this query. */
 async function leftOver(pattern: string): Promise<string> {
-  // Without the question itself, which the shell's children look like until they are what they become.
+  // Without this query: until they execute their program, the shell's children look like it.
   return (await bash(sandbox, `pgrep -u 1000 -fa '${pattern}' | grep -v pgrep || true`)).out;
 }
 
@@ -23,12 +23,12 @@ test("[R9] a cancel ends a command that ignores TERM, its group and a child that
   const began = performance.now();
   expect(await sandbox.kill(id, 100)).toMatchObject({ kind: "killed", by: "request", signal: "SIGKILL" });
   expect(performance.now() - began).toBeLessThan(600);
-  const one = await sandbox.files.stat("beat9");
+  const lastBeat = await sandbox.files.stat("beat9");
   expect(await leftOver("sleep 471|beat9")).toBe("");
-  expect(await sandbox.files.stat("beat9")).toEqual(one);
+  expect(await sandbox.files.stat("beat9")).toEqual(lastBeat);
 });
 
-test("a command that heeds TERM has its grace, and ends as soon as it has tidied up", async () => {
+test("a command that handles TERM gets its grace period, and ends as soon as it has cleaned up", async () => {
   const id = newId();
   const script = "trap 'sleep 0.1; echo tidied; exit 0' TERM; echo up; while :; do sleep 0.02; done";
   await sandbox.start({ id, argv: ["bash", "-c", script] });
@@ -40,14 +40,14 @@ test("a command that heeds TERM has its grace, and ends as soon as it has tidied
   expect(Buffer.from(await sandbox.read(id, "out", 0, 100)).toString()).toBe("up\ntidied\n");
 });
 
-test("killing a command that has ended ends what it left behind", async () => {
+test("killing a command that has ended ends the processes that it left", async () => {
   const { state } = await bash(sandbox, "setsid sleep 4713 & echo gone");
   expect(await leftOver("sleep 4713")).not.toBe("");
   expect(await sandbox.kill(state.id, 0)).toEqual(state);
   expect(await leftOver("sleep 4713")).toBe("");
 });
 
-test("a command that was killed can be killed again after a lost answer, and reports the same end", async () => {
+test("a killed command can be killed again after a lost answer, and reports the same end", async () => {
   const id = newId();
   await sandbox.start({ id, argv: ["sleep", "300"] });
   const state = await sandbox.kill(id, 0);
@@ -57,8 +57,8 @@ test("a command that was killed can be killed again after a lost answer, and rep
   expect(await sandbox.kill(timedOut.id, 0)).toEqual(timedOut);
 });
 
-test("a kill that comes before the program has begun is not lost", async () => {
-  // Eight at once are killed while their children are forked: some 4 in 100 were not found then.
+test("a kill before the program has begun is not lost", async () => {
+  // Eight at once are killed while their children are forked: some 4 in 100 used to be missed.
   const startAndKill = async (): Promise<CommandState> => {
     const id = newId();
     const [, killed] = await Promise.all([
@@ -89,7 +89,7 @@ test("a kill of a command whose child is stopped again and again before it begin
   expect(await leftOver("sleep 4716")).toBe("");
 });
 
-test("a sandbox whose processors are all taken still ends a command within a second", async () => {
+test("a sandbox whose processors are all busy still ends a command within a second", async () => {
   const busy = newId();
   await sandbox.start({
     id: busy,
@@ -109,16 +109,16 @@ test("a sandbox whose processors are all taken still ends a command within a sec
 });
 
 test("killing one command leaves the others alone", async () => {
-  const [one, other] = [newId(), newId()];
-  await sandbox.start({ id: one, argv: ["sleep", "300"] });
+  const [killed, other] = [newId(), newId()];
+  await sandbox.start({ id: killed, argv: ["sleep", "300"] });
   await sandbox.start({ id: other, argv: ["sleep", "300"] });
-  await sandbox.kill(one, 0);
+  await sandbox.kill(killed, 0);
   expect(await sandbox.state(other)).toMatchObject({ kind: "running" });
   await sandbox.kill(other, 0);
 });
 
-test("a tool that stops everything it can does not hold up the next command or file", async () => {
-  // kill(-1) spares its caller: all other processes of the tools are stopped.
+test("a tool that stops every process it can does not delay the next command or file operation", async () => {
+  // kill(-1) does not stop its caller, but all other processes of the tools.
   const { state } = await bash(sandbox, "sleep 300 & kill -STOP -1; echo done");
   expect(state).toMatchObject({ kind: "exited" });
   expect((await bash(sandbox, "echo next")).out).toBe("next\n");
@@ -128,7 +128,7 @@ test("a tool that stops everything it can does not hold up the next command or f
 
 test("[R29] a fork bomb is contained, can be ended, and the next command works", async () => {
   const id = newId();
-  // Each one in a session of its own, so that no group holds them.
+  // Each in its own session, so that no process group contains them all.
   const bomb = 'bomb() { setsid bash -c "$0" "$0" & }; while :; do bomb; done 2>/dev/null';
   await sandbox.start({ id, argv: ["bash", "-c", bomb, bomb] });
   await waitUntil(async () => !(await sandbox.files.stat(".")).ok, "the sandbox is full", 15_000);

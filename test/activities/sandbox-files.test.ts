@@ -18,7 +18,7 @@ const textOf = async (path: string): Promise<string> => {
   return answer.ok ? Buffer.from(answer.bytes).toString() : answer.message;
 };
 
-test("what is written is read again, with its size and hash; folders are made", async () => {
+test("a written file is read back with its size and hash, and missing folders are made", async () => {
   const written = await files.write("a/b/c.txt", bytes("content"));
   expect(written).toEqual({ ok: true, created: true, hash: hashOf("content") });
   expect(await files.read("/workspace/a/b/c.txt")).toMatchObject({
@@ -35,7 +35,7 @@ test("what is written is read again, with its size and hash; folders are made", 
   );
 });
 
-test("writing keeps a file's mode, and a mode that is asked for is set", async () => {
+test("writing keeps a file's mode, and sets a requested one", async () => {
   await bash(sandbox, "echo '#!/bin/sh' > run.sh; chmod 750 run.sh");
   await files.write("run.sh", bytes("#!/bin/sh\necho hi\n"));
   await files.write("tool", bytes("x"), { mode: 0o755 });
@@ -43,7 +43,7 @@ test("writing keeps a file's mode, and a mode that is asked for is set", async (
   expect(await files.read("run.sh")).toMatchObject({ mode: 0o750 });
 });
 
-test("a write that expects another content is refused and changes nothing", async () => {
+test("a write that expects other content is refused and changes nothing", async () => {
   await files.write("stale.txt", bytes("one"));
   expect(await files.write("stale.txt", bytes("two"), { ifHash: hashOf("zero") })).toMatchObject({
     reason: "changed",
@@ -52,7 +52,7 @@ test("a write that expects another content is refused and changes nothing", asyn
   expect(await files.write("stale.txt", bytes("two"), { ifHash: null })).toMatchObject({ reason: "exists" });
   expect(await textOf("stale.txt")).toBe("one");
   expect(await files.write("stale.txt", bytes("two"), { ifHash: hashOf("one") })).toMatchObject({ ok: true });
-  // The same write again, as after a lost answer.
+  // The same write again, as if the first answer was lost.
   expect(await files.write("stale.txt", bytes("two"), { ifHash: hashOf("one") })).toMatchObject({ ok: true });
   expect(await files.write("new.txt", bytes("n"), { ifHash: null })).toMatchObject({
     ok: true,
@@ -60,7 +60,7 @@ test("a write that expects another content is refused and changes nothing", asyn
   });
 });
 
-test("removing takes files and links, not what they point to, nor folders", async () => {
+test("files and links can be removed, but not links' targets or folders", async () => {
   await bash(sandbox, "mkdir d; echo x > d/t; ln -s d/t link; ln -s nowhere dangling");
   expect(await files.remove("link", { ifHash: hashOf("y") })).toMatchObject({ reason: "changed" });
   expect(await files.remove("link", { ifHash: hashOf("x\n") })).toEqual({ ok: true });
@@ -72,7 +72,7 @@ test("removing takes files and links, not what they point to, nor folders", asyn
   expect(await files.remove("d/t")).toMatchObject({ reason: "not-found" });
 });
 
-test("a listing tells kinds and sizes, sorted, and how many there are beyond what was asked", async () => {
+test("a listing has kinds and sizes, is sorted, and counts the entries beyond the requested number", async () => {
   await bash(sandbox, "mkdir -p l/sub; printf 12345 > l/file; ln -s file l/link; mkfifo l/pipe");
   expect(await files.list("l")).toEqual({
     ok: true,
@@ -112,7 +112,7 @@ test.each([
   expect(answer).toMatchObject({ ok: false, reason, message: expect.stringContaining(path) });
 });
 
-test("nothing is written through links that leave the workspace, dangling ones too", async () => {
+test("nothing is written through links that leave the workspace, even dangling ones", async () => {
   await bash(sandbox, "ln -s /tmp/outside.txt dangling; ln -s /tmp out-folder; mkfifo wpipe; mkdir wfolder");
   for (const path of ["dangling", "out-folder/x", "../tmp/x", "/tmp/x"]) {
     expect(await files.write(path, bytes("x"))).toMatchObject({ ok: false, reason: "outside" });
@@ -122,7 +122,7 @@ test("nothing is written through links that leave the workspace, dangling ones t
   expect((await bash(sandbox, "ls /tmp")).out).toBe("");
 });
 
-test("links that stay inside work, absolute and dangling ones too", async () => {
+test("links that stay inside the workspace work, even absolute and dangling ones", async () => {
   await bash(
     sandbox,
     "mkdir -p real; echo real > real/f; ln -s /workspace/real abs; ln -s real/../real rel; ln -s real/new to-new",
@@ -133,14 +133,14 @@ test("links that stay inside work, absolute and dangling ones too", async () => 
   expect((await bash(sandbox, "cat real/new; readlink to-new")).out).toBe("madereal/new\n");
 });
 
-test("what uid 1000 may not read is denied, and a write-protected file stays", async () => {
+test("a file that uid 1000 may not read is denied, and a write-protected one is kept", async () => {
   await bash(sandbox, "echo s > secret; chmod 000 secret; echo p > protected; chmod 444 protected");
   expect(await files.read("secret")).toMatchObject({ reason: "denied" });
   expect(await files.write("protected", bytes("x"))).toMatchObject({ reason: "denied" });
   expect(await textOf("protected")).toBe("p\n");
 });
 
-test("[R57] a name that is no UTF-8 is listed so that it can be read, and one with NUL or 256 bytes is refused", async () => {
+test("[R57] a name that is not UTF-8 is listed in a form that can be read, and one with NUL or 256 bytes is refused", async () => {
   await bash(sandbox, String.raw`mkdir names; printf raw > $'names/bad\xff'`);
   const listing = await files.list("names");
   const [bad] = listing.ok ? listing.entries : [];

@@ -4,7 +4,7 @@ import { bash, useTestSandboxes } from "../support/test-sandboxes.ts";
 
 const sandboxes = useTestSandboxes();
 
-/** A sandbox, and what runs a script in it that must succeed. */
+/** A sandbox, and a function that runs a script in it, which must succeed. */
 async function opened() {
   const sandbox = await sandboxes.host.open(sandboxes.spec());
   const shell = async (script: string) => {
@@ -15,7 +15,7 @@ async function opened() {
   return { sandbox, shell };
 }
 
-test("a file that Git LFS keeps is not delivered as a pointer to nothing", async () => {
+test("a file in Git LFS is not delivered as a pointer without its content", async () => {
   const { sandbox, shell } = await opened();
   const base = await shell(
     "git init -q . && git lfs track '*.bin' >/dev/null && git add -A && git commit -q -m start && git rev-parse HEAD",
@@ -33,7 +33,7 @@ test("a file that Git LFS keeps is not delivered as a pointer to nothing", async
   });
 });
 
-test("if Git LFS is delivered, a large file is in the commit, and one that a restore lost is not deleted", async () => {
+test("if Git LFS objects are pushed too, a large file is committed, and one that a restore lost is not deleted", async () => {
   const { sandbox, shell } = await opened();
   const base = await shell(
     "git init -q . && git lfs track '*.bin' >/dev/null && echo a > a.bin && echo b > b.bin && git add -A && git commit -q -m start && git rev-parse HEAD",

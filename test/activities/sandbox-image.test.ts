@@ -31,7 +31,7 @@ test("pnpm and yarn work without a network, and native modules find Node's heade
   expect(out).toMatch(/^\d+\.\d+\.\d+\n1\.22\.\d+\n7\n$/);
 });
 
-test("what the tools install globally lands in the home, on their path, without root", async () => {
+test("global installations go into the home, which is on the tools' path, without root", async () => {
   const { out: said } = await bash(
     sandbox,
     `mkdir -p /tmp/tool && cd /tmp/tool && printf '#!/usr/bin/env node\\nconsole.log("installed")\\n' > cli.js && chmod +x cli.js
@@ -47,7 +47,7 @@ test("what the tools install globally lands in the home, on their path, without 
   ]);
 });
 
-test("sessions of one person share their package caches, and those of another do not see them", async () => {
+test("sessions of one person share package caches, which other people's sessions cannot see", async () => {
   const mine = randomBytes(8).toString("hex");
   const caches = [mine, randomBytes(8).toString("hex")];
   const sessions = [mine, mine, caches[1] ?? ""].map((cache) => sandboxes.spec({ cache }));
@@ -76,13 +76,13 @@ test("C is compiled", async () => {
   expect(out).toBe("7\n");
 });
 
-test("a program that a tool puts first on its path is run by the tools, never by the supervisor, which is root", async () => {
+test("a program that a tool puts first on the path is run by tools, never by the supervisor, which is root", async () => {
   const { out } = await bash(
     sandbox,
     "mkdir -p ~/.local/bin && printf '#!/bin/sh\\necho mine\\n' > ~/.local/bin/python3 && chmod +x ~/.local/bin/python3; python3",
   );
   expect(out).toBe("mine\n");
   const { Config } = await sandboxes.docker.getContainer(sandbox.container).inspect();
-  expect(Config.Env.find((each) => each.startsWith("PATH="))).not.toContain("home");
+  expect(Config.Env.find((entry) => entry.startsWith("PATH="))).not.toContain("home");
   expect((await bash(sandbox, "echo still here")).out).toBe("still here\n");
 });

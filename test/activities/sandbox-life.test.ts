@@ -1,4 +1,4 @@
-/** A session's sandbox over its runs, workers and hosts: when it is made, saved and removed, and by whom. */
+/** A session's sandbox across runs, workers and hosts: when it is created, saved and removed, and by which of them. */
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
@@ -26,7 +26,7 @@ describe("the last save of a run", () => {
     const { engine, agent } = await startCommands(database, "echo 1 > n.txt", "echo 2 > n.txt");
     await agent.step(1);
     await untilSaved(agent);
-    // Steps 2 and 3 were interrupted before the model said anything; a background command continued writing.
+    // Steps 2 and 3 were interrupted before the model answered; a background command continued writing.
     await writeFile(join(engine.fake(agent.id)?.root ?? "", "late.txt"), "late");
     await close(agent, 3);
     const step = await resume(agent, "run-2");
@@ -36,7 +36,7 @@ describe("the last save of a run", () => {
     expect(await saved(agent)).toEqual({ "late.txt": "late", "n.txt": "2\n" });
   });
 
-  it("is made whatever the run takes its last step for", async () => {
+  it("is made even if the run reports step 0 as its last", async () => {
     const { engine, agent } = await startCommands(database, "echo 1 > n.txt");
     await agent.step(1);
     await untilSaved(agent);
@@ -45,7 +45,7 @@ describe("the last save of a run", () => {
     expect(await saved(agent)).toEqual({ "late.txt": "late", "n.txt": "1\n" });
   });
 
-  it("is not made of what an abandoned line left in the sandbox", async () => {
+  it("does not contain files of steps that a reset abandoned", async () => {
     const { engine, agent } = await startCommands(
       database,
       "echo 1 > n.txt",
@@ -82,7 +82,7 @@ describe("the last save of a run", () => {
     expect(engine.fake(agent.id)).toBeUndefined();
   });
 
-  it("says what is in no save if the sandbox was lost, and makes none to find that out", async () => {
+  it("reports what is in no save if the sandbox was lost, without creating a sandbox for it", async () => {
     const { engine, agent } = await startCommands(database, "echo 1 > n.txt", "echo 2 > n.txt");
     await agent.step(1);
     await untilSaved(agent);
@@ -95,7 +95,7 @@ describe("the last save of a run", () => {
     expect((await agent.events()).filter((type) => type === "sandbox:lost")).toHaveLength(1);
   });
 
-  it("is not recreated, and nothing counts as lost, if an attempt is repeated whose answer did not arrive", async () => {
+  it("is not repeated, and nothing counts as lost, if an attempt is repeated after its answer was lost", async () => {
     const { engine, agent } = await startCommands(database, "echo 1 > n.txt");
     await agent.step(1);
     const remove = engine.host.remove.bind(engine.host);
@@ -115,8 +115,8 @@ describe("the last save of a run", () => {
   });
 });
 
-describe("a worker that has a sandbox open", () => {
-  it("opens the next run's, if another worker on the same engine has closed this one", async () => {
+describe("a worker with an open sandbox", () => {
+  it("opens the next run's sandbox if another worker on the same engine has closed this one", async () => {
     const { agent } = await startCommands(database, "echo 1 > n.txt", "cat n.txt");
     await agent.step(1);
     await untilSaved(agent);
@@ -131,7 +131,7 @@ describe("a worker that has a sandbox open", () => {
     ]);
   });
 
-  it("takes it for another one, if the session comes back to a host that it had left", async () => {
+  it("treats it as another sandbox if the session returns to a host that it had left", async () => {
     const [first, second] = [newEngine("first"), newEngine("second")];
     const agent = await startOn(
       database,
@@ -153,8 +153,8 @@ describe("a worker that has a sandbox open", () => {
   });
 });
 
-describe("a sandbox that no one would remove is not created", () => {
-  it("by an opening that continues only after another run has taken the session over", async () => {
+describe("a sandbox that would never be removed is not created", () => {
+  it("by an opening that continues after another run has claimed the session", async () => {
     const engine = newEngine();
     const agent = await startOn(database, scriptedModel().says("Done."), engine);
     await agent.perform("openSession", { chain: "run-1" });
@@ -191,7 +191,7 @@ describe("a sandbox that no one would remove is not created", () => {
     expect(engine.fake(agent.id)).toBeUndefined();
   });
 
-  it("by an opening that breaks off after the engine has made it", async () => {
+  it("by an opening that fails after the engine has created it", async () => {
     const { engine, agent } = await startCommands(database, "echo 1 > n.txt");
     await agent.step(1);
     await close(agent, 1);

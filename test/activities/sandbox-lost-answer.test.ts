@@ -1,4 +1,4 @@
-/** Each request to a sandbox whose answer is lost on the way: it is sent again, and the worker must see what it would have seen. */
+/** Each kind of request to a sandbox, with its answer lost: it is sent again, and the worker gets what it would have got. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Sandbox } from "../../activities/sandbox/sandbox.ts";
 import { type BreakingDocker, openTwoWays, type TwoWays } from "../support/breaking-docker.ts";
@@ -18,7 +18,7 @@ afterAll(async () => {
   await ways.close();
 });
 
-/** What is answered to it if the first answer is lost. */
+/** @returns the answer to a request whose first answer is lost */
 async function losingIts<T>(request: () => Promise<T>): Promise<T> {
   const before = breaking.lost;
   breaking.loseNextAnswer();
@@ -69,8 +69,8 @@ test("a wait, several times", async () => {
 });
 
 test.each([
-  ["heeds it", "sleep 300"],
-  ["ignores it", "trap '' TERM; while :; do sleep 0.05; done"],
+  ["ends on TERM", "sleep 300"],
+  ["ignores TERM", "trap '' TERM; while :; do sleep 0.05; done"],
 ])("a kill of a command that %s", async (_, script) => {
   const id = newId();
   await sound.start({ id, argv: ["bash", "-c", script] });

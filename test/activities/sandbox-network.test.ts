@@ -4,14 +4,14 @@ import Dockerode from "dockerode";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createDockerHost } from "../../activities/sandbox/docker/docker.ts";
 import { sandboxName } from "../../activities/sandbox/docker/profile.ts";
-import { readHostAddresses } from "../../activities/sandbox/docker/firewall.ts";
+import { Firewall, readHostAddresses } from "../../activities/sandbox/docker/firewall.ts";
 import { type Sandbox } from "../../activities/sandbox/sandbox.ts";
 import { DEFAULT_IMAGE } from "../../activities/config/default-image.ts";
 import { bash, createTestSandboxes, type TestSandboxes } from "../support/test-sandboxes.ts";
 
 let sandboxes: TestSandboxes;
 let sandbox: Sandbox;
-/** Listens on all of this machine's addresses and counts who comes. */
+/** Listens on all of this machine's addresses and counts connections. */
 let listener: Server;
 let port: number;
 let visitors = 0;
@@ -32,11 +32,11 @@ beforeAll(async () => {
     sandboxes.host.open(sandboxes.spec({ network: "bridge" })),
   ]);
   sandbox = opened;
-  const network = async (one: Sandbox) =>
-    (await sandboxes.docker.getContainer(one.container).inspect()).NetworkSettings.Networks["bridge"];
+  const network = async ({ container }: Sandbox) =>
+    (await sandboxes.docker.getContainer(container).inspect()).NetworkSettings.Networks["bridge"];
   gateway = (await network(sandbox))?.Gateway ?? "";
   neighbour = (await network(other))?.IPAddress ?? "";
-  // The neighbour serves on a port of its own.
+  // The neighbour serves on another port.
   await other.start({ id: "serve", argv: ["python3", "-m", "http.server", "8099"] });
 });
 afterAll(async () => {
@@ -71,8 +71,10 @@ let tried = 0;
 
 const ownAddresses = (): string[] =>
   Object.values(networkInterfaces()).flatMap(
-    (each) =>
-      each?.filter(({ family, internal }) => family === "IPv4" && !internal).map((one) => one.address) ?? [],
+    (addresses) =>
+      addresses
+        ?.filter(({ family, internal }) => family === "IPv4" && !internal)
+        .map(({ address }) => address) ?? [],
   );
 
 test("a sandbox on the bridge reaches neither the host, nor its neighbours, nor private and metadata addresses [R52]", async () => {
@@ -99,7 +101,7 @@ test("a sandbox on the bridge reaches neither the host, nor its neighbours, nor 
   expect(visitors).toBe(0);
 });
 
-test("no option of a socket opens a way: past the routes, by interface, or by a source route", async () => {
+test("no socket option reaches further: past the routes, by interface, or by a source route", async () => {
   const targets = [`${gateway}:${port}`, `${neighbour}:8099`];
   for (const option of [
     "peer.setsockopt(socket.SOL_SOCKET, 5, 1)", // SO_DONTROUTE
@@ -125,7 +127,7 @@ test("no option of a socket opens a way: past the routes, by interface, or by a 
   expect(visitors).toBe(0);
 });
 
-test("what a sandbox may reach it does reach: itself, names by the nameserver, and addresses that are allowed", async () => {
+test("a sandbox reaches what it may: itself, the name server, and allowed addresses", async () => {
   const allowed = await sandboxes.host.open(sandboxes.spec({ network: "bridge", allow: [`${gateway}/32`] }));
   expect(allowed.network).toMatchObject({ reach: "allowed", reachable: [gateway] });
   expect(await tries(allowed, [`${gateway}:${port}`, `${neighbour}:8099`])).toEqual([
@@ -143,7 +145,7 @@ test("what a sandbox may reach it does reach: itself, names by the nameserver, a
     kill $server`,
   );
   expect(out).toBe("yes\nyes\n");
-  // Routed, whether or not there is an internet behind it: a datagram socket takes the peer.
+  // It is routed, with or without internet access: a datagram socket accepts the peer.
   const asked = await bash(
     sandbox,
     `python3 - <<'X'
@@ -161,7 +163,7 @@ X`,
   expect(asked.out).toBe("set() open\n");
 });
 
-test("after a restart of its container a sandbox is shut off again before anything runs in it", async () => {
+test("after a restart of its container a sandbox has its rules again before anything runs in it", async () => {
   const spec = sandboxes.spec({ network: "bridge" });
   const first = await sandboxes.host.open(spec);
   const container = sandboxes.docker.getContainer(first.container);
@@ -169,14 +171,14 @@ test("after a restart of its container a sandbox is shut off again before anythi
   const again = await sandboxes.newHost().open(spec);
   expect(again.network).toMatchObject({ reach: "internet" });
   expect(await tries(again, [`${gateway}:${port}`])).toEqual([`${gateway}:${port} ECONNREFUSED quick`]);
-  // And for a worker that knew it before.
+  // The same holds for a worker that knew it before.
   await container.restart({ t: 0 });
   await sandboxes.host.open(spec).catch(() => undefined);
   expect((await sandboxes.host.open(spec)).network).toMatchObject({ reach: "internet" });
   expect(visitors).toBe(1);
 });
 
-test("without a network nothing outside is reached, in any way [R53]", async () => {
+test("a sandbox without a network reaches nothing outside in any way [R53]", async () => {
   const none = await sandboxes.host.open(sandboxes.spec({ network: "none" }));
   expect(none.network).toEqual({ reach: "none" });
   const targets = [
@@ -200,7 +202,7 @@ except OSError as error: print(error.strerror)"`,
   expect(out).toMatch(/^lo\n\d+\nno name\nConnection refused\n$/);
 });
 
-test("a range that covers host and metadata does not open them, and what it opens is reported as measured", async () => {
+test("an allowed range does not open the host and metadata services in it, and what it opens is reported as measured", async () => {
   const wide = await sandboxes.host.open(sandboxes.spec({ network: "bridge", allow: ["0.0.0.0/0", "::/0"] }));
   expect(wide.network.reach).toBe("allowed");
   expect(wide.network.reachable).toContain("10.0.0.1");
@@ -211,7 +213,7 @@ test("a range that covers host and metadata does not open them, and what it open
   ]);
 });
 
-test("a sandbox that cannot be shut off is refused, with the reason and the choices, and is not left running", async () => {
+test("a sandbox whose rules cannot be applied is refused, with the reason and the choices, and is not left running", async () => {
   const spec = sandboxes.spec({ network: "bridge" });
   await expect(sandboxes.lame().host.open(spec)).rejects.toMatchObject({
     type: "SandboxUnguarded",
@@ -221,12 +223,12 @@ test("a sandbox that cannot be shut off is refused, with the reason and the choi
   await expect(sandboxes.docker.getContainer(sandboxName(spec.sessionId)).inspect()).rejects.toMatchObject({
     statusCode: 404,
   });
-  // Without a network there is nothing to shut off.
+  // Without a network no rules are needed.
   const none = await sandboxes.lame().host.open(sandboxes.spec({ network: "none" }));
   expect(none.network).toEqual({ reach: "none" });
 });
 
-test("if the operator chose best effort it runs, and what can be reached is reported as measured", async () => {
+test("with best effort it runs, and what can be reached is reported as measured", async () => {
   const { host, said } = sandboxes.lame();
   const opened = await host.open(sandboxes.spec({ network: "bridge", guard: "best-effort" }));
   expect(opened.network).toMatchObject({
@@ -237,7 +239,14 @@ test("if the operator chose best effort it runs, and what can be reached is repo
   expect(said.join("\n")).toContain("not isolated");
 });
 
-test("the host's addresses are read where its engine runs, so a worker in a container knows them too", async () => {
+test("where no rules are in force, nothing is reported as refused", async () => {
+  const spec = sandboxes.spec({ network: "none" });
+  const { container } = await sandboxes.host.open(spec);
+  const found = await sandboxes.docker.getContainer(container).inspect();
+  expect(await new Firewall(sandboxes.docker, DEFAULT_IMAGE).refused(found, spec, 1_000)).toEqual([]);
+});
+
+test("the host's addresses are read where its engine runs, so a worker in a container knows them", async () => {
   const found = await readHostAddresses(sandboxes.docker, DEFAULT_IMAGE);
   expect(found).toEqual(expect.arrayContaining([gateway, ...ownAddresses()]));
 });

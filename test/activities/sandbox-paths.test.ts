@@ -12,7 +12,7 @@ const { clean } = createSanitizer([]);
 const call = (name: string, input: object): Promise<InvokedTool> =>
   callTool(sandbox, name, input, {}, { clean });
 
-/** Every tool that takes a path, asked for this one: to read, write, change, move to, list, search or look at it. */
+/** Calls of every tool that takes a path, with this one: to read, write, change, move to, list, search or look at it. */
 const askAll = (path: string): Promise<[string, InvokedTool][]> => {
   const patch = (lines: string): object => ({ patch: `*** Begin Patch\n${lines}\n*** End Patch` });
   const asked: readonly (readonly [string, object])[] = [
@@ -63,7 +63,7 @@ describe("no tool leaves the workspace", () => {
         expect(result.outcome, `${tool} ${path}: ${result.text}`).toBe("error");
         expect(result.text, `${tool} ${path}`).not.toMatch(/root:x:0|daemon:/);
       }
-      // A link is removed as the entry that it is; what it leads to is out of reach.
+      // Only the link itself is removed; its target is out of reach.
       const deleted = await call("apply_patch", {
         patch: `*** Begin Patch\n*** Delete File: ${path}\n*** End Patch`,
       });
@@ -85,7 +85,7 @@ describe("no tool leaves the workspace", () => {
     expect((await bash(sandbox, looked)).out).toBe("ok\n");
   });
 
-  test("and an encoded path is only a name", async () => {
+  test("by an encoded path, which is only a name", async () => {
     for (const path of [
       "%2e%2e/etc/passwd",
       "..%2fetc",
@@ -104,7 +104,7 @@ describe("no tool leaves the workspace", () => {
     ).toBe("$HOME\n%2e%2e\n~\n");
   });
 
-  test("while a link is flipped under them, a thousand times [R52]", async () => {
+  test("while a link is replaced a thousand times [R52]", async () => {
     const id = newId();
     const flip = `import os
 os.makedirs("flip/in", exist_ok=True)
@@ -151,11 +151,11 @@ describe("what is not a plain file", () => {
       const result = await call(tool, { path: "s-folder", content: "x", old_string: "a", new_string: "b" });
       expect(result.outcome, tool).toBe("error");
     }
-    // A search goes past them.
+    // A search skips them.
     expect((await call("grep_content", { pattern: "nothing-here" })).text).toContain("No line matches");
   });
 
-  test("and a sparse file of five gigabytes is answered in under 3 s by each [R28]", async () => {
+  test("or is a sparse file of five gigabytes, is answered in under 3 s by each tool [R28]", async () => {
     await bash(sandbox, "truncate -s 5G s-sparse");
     for (const [tool, input] of [
       ["read_file", { path: "s-sparse" }],
@@ -171,7 +171,7 @@ describe("what is not a plain file", () => {
   });
 });
 
-test("names with newlines, quotes, substitutions, dashes, 255 bytes, and that are no UTF-8, are taken literally by every tool or refused clearly [R57]", async () => {
+test("names with newlines, quotes, substitutions, dashes, 255 bytes or without UTF-8 are taken literally by every tool or refused clearly [R57]", async () => {
   const names = [
     "new\nline",
     "quo\"te's",

@@ -37,7 +37,7 @@ const container = async () => {
   return found;
 };
 
-test("what listens in a sandbox is listed with its process, ours left out", async () => {
+test("listening ports of a sandbox are listed with their process, without our own", async () => {
   await waitUntil(
     async () => (await listeningPorts(await container())).length === 2,
     "both servers listen",
@@ -55,7 +55,7 @@ test("what listens in a sandbox is listed with its process, ours left out", asyn
   expect(await runningSandbox(sandboxes.docker, "no-such-session")).toBeUndefined();
 });
 
-test("a server in a sandbox without a network answers at a loopback port, both ways and whole", async () => {
+test("a server in a sandbox without a network answers at a loopback port, with complete data in both directions", async () => {
   const troubles: string[] = [];
   const forward = await forwardPort(await container(), { port: 8080, localPort: 0 }, (why) =>
     troubles.push(why),
@@ -63,7 +63,7 @@ test("a server in a sandbox without a network answers at a loopback port, both w
   const at = `http://127.0.0.1:${forward.localPort}`;
   const posted = await fetch(at, { method: "POST", body: Buffer.alloc(300_000) });
   expect(await posted.text()).toBe("got 300000");
-  // On the same connection, which is kept.
+  // On the same connection, which stays open.
   const big = Buffer.from(await (await fetch(`${at}/big`)).arrayBuffer());
   expect(big.equals(Buffer.alloc(5_000_000, 7))).toBe(true);
   forward.close();
@@ -71,7 +71,7 @@ test("a server in a sandbox without a network answers at a loopback port, both w
   expect(troubles).toEqual([]);
 });
 
-test("either side's end is carried on, and a port where nothing listens is reported", async () => {
+test("the end of either side is passed on, and a port where nothing listens is reported", async () => {
   const troubles: string[] = [];
   const to = async (port: number) =>
     forwardPort(await container(), { port, localPort: 0 }, (why) => troubles.push(why));

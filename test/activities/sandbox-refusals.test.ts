@@ -1,4 +1,4 @@
-/** What is no sandbox: names that are none, settings that the engine does not take, an image without Python. */
+/** Sandboxes that cannot be: invalid names, settings that the engine does not accept, an image without Python. */
 import { randomBytes } from "node:crypto";
 import { Readable } from "node:stream";
 import { buffer } from "node:stream/consumers";
@@ -11,7 +11,7 @@ import { useTestSandboxes } from "../support/test-sandboxes.ts";
 const sandboxes = useTestSandboxes();
 
 it.each(["", "../containers", "a/../../info", "."])(
-  "a name that makes another path of the engine's API %j is refused here",
+  "a name that leads to another path of the engine's API (%j) is refused",
   async (name) => {
     const docker = connectDocker();
     await expect(docker.getImage(name).inspect()).rejects.toMatchObject({ statusCode: 400 });
@@ -25,7 +25,7 @@ it.each([
   ["more CPUs than there are", { cpus: 10_000 }, /CPUs/],
   ["an unknown runtime", { runtime: "no-such-runtime" }, /no-such-runtime/],
 ])(
-  "a sandbox that the engine cannot make for %s ends the run with what to change",
+  "a sandbox that the engine cannot create because of %s ends the run with what to change",
   async (_what, changes, reason) => {
     await expect(sandboxes.host.open(sandboxes.spec(changes))).rejects.toMatchObject({
       type: "SandboxRefused",
@@ -48,7 +48,7 @@ beforeAll(async () => {
 });
 afterAll(() => docker.getImage(image).remove({ force: true }));
 
-it("an image without Python is refused by name, and nothing is tried again", async () => {
+it("an image without Python is refused by name, without another attempt", async () => {
   await expect(sandboxes.host.open(sandboxes.spec({ image }))).rejects.toMatchObject({
     type: "SandboxRefused",
     nonRetryable: true,

@@ -75,7 +75,7 @@ describe("a way out of the sandbox", () => {
   });
 
   test("by a system call is closed: ptrace, bpf, perf, keys, kexec, modules, namespaces, io_uring [R52]", async () => {
-    // Numbers of x86-64 and arm64; what a call is not there does not exist as a way out either.
+    // Numbers of x86-64 and arm64; a call that the machine does not have is no way out either.
     const script = `python3 - <<'X'
 import ctypes, os, platform
 libc = ctypes.CDLL(None, use_errno=True)
@@ -94,7 +94,7 @@ X`;
     expect((await bash(sandbox, script)).out).toBe("[]\n");
   });
 
-  test("by a program that takes its owner's rights is closed: the mark is there and does nothing [R52]", async () => {
+  test("by a set-uid program is closed: its bit is set and has no effect [R52]", async () => {
     const { out } = await bash(
       sandbox,
       "cp $(command -v id) mine; chmod u+s,g+s mine; ./mine -u; find / -xdev -perm /6000 -user 0 -type f 2>/dev/null | while read -r f; do timeout 2 \"$f\" -c 'id -u' </dev/null 2>/dev/null | grep -x 0; done; echo end",
@@ -102,7 +102,7 @@ X`;
     expect(out).toBe("1000\nend\n");
   });
 
-  test("differs from the profile by a network, and the sandbox is refused [R52]", async () => {
+  test("by another network differs from the profile, and the sandbox is refused [R52]", async () => {
     const other = sandboxes.spec({ network: "bridge" });
     const opened = await sandboxes.host.open(other);
     const network = await sandboxes.docker.createNetwork({ Name: `${other.sessionId}-net`, Internal: true });
@@ -116,8 +116,8 @@ X`;
   });
 });
 
-describe("a hog", () => {
-  test("of processes is contained, sees no other session's, and the next call works [R29]", async () => {
+describe("excessive use", () => {
+  test("of processes is contained, does not affect other sessions, and the next call works [R29]", async () => {
     const result = await sh("bomb() { bomb | bomb & }; bomb; sleep 30", 2);
     expect(result.outcome).toBe("error");
     await expectUsable();
@@ -127,16 +127,19 @@ describe("a hog", () => {
     );
     expect(["completed", "error"]).toContain(leaving.outcome);
     const { state } = await bash(sandbox, "kill -9 -1");
-    // It spares who calls it, and whom it may not signal.
+    // It does not kill its caller, nor processes that it may not signal.
     expect(state).toMatchObject({ kind: "exited", exitCode: 0 });
     await expectUsable();
     expect((await sh("pgrep -c sleep || true")).text).toMatch(/^0/);
   });
 
-  test("of memory ends alone, in one process or in many, or in files of memory [R29]", async () => {
-    const one = await sh("python3 -c 'x = bytearray(2 * 1024 ** 3); print(len(x))'; echo shell goes on", 30);
-    expect(one.text).not.toContain("2147483648");
-    expect(one.text).toContain("shell goes on");
+  test("of memory ends only its own processes: in one process, in many, or in files in memory [R29]", async () => {
+    const single = await sh(
+      "python3 -c 'x = bytearray(2 * 1024 ** 3); print(len(x))'; echo shell goes on",
+      30,
+    );
+    expect(single.text).not.toContain("2147483648");
+    expect(single.text).toContain("shell goes on");
     await expectUsable();
     const many = await sh(
       "for i in 1 2 3 4 5 6; do python3 -c 'import time; x = bytearray(100 * 1024 ** 2); time.sleep(2); print(len(x))' & done; wait",
@@ -152,7 +155,7 @@ describe("a hog", () => {
     await expectUsable();
   });
 
-  test("of open files, pipes, sockets and locks runs into its own limit [R29]", async () => {
+  test("of open files, pipes, sockets and locks reaches its own limit [R29]", async () => {
     const { text } = await sh(
       "python3 -c \"import os\nheld = []\ntry:\n  while True: held.append(os.open('/dev/null', 0))\nexcept OSError as e: print(len(held) < 20000, e.strerror)\"",
     );
@@ -160,7 +163,7 @@ describe("a hog", () => {
     await expectUsable();
   });
 
-  test("that leaves zombies behind uses up no processes [R29]", async () => {
+  test("by zombies does not use up the processes [R29]", async () => {
     const { state } = await bash(
       sandbox,
       "python3 -c 'import os, time\nfor i in range(200):\n  p = os.fork()\n  if p == 0:\n    if os.fork() == 0: os._exit(0)\n    os._exit(0)\n  os.waitpid(p, 0)'; sleep 0.3; ps -eo stat | grep -c '^Z' > zombies; true",
@@ -173,7 +176,7 @@ describe("a hog", () => {
   });
 });
 
-describe("what will not end", () => {
+describe("a process that does not end", () => {
   test.each([
     ["left its session", "setsid bash -c 'while :; do echo beat >> BEAT; sleep 0.1; done' &"],
     [
@@ -201,12 +204,12 @@ describe("what will not end", () => {
     );
   });
 
-  test("kills everything it may, again and again, and the sandbox lives [R11]", async () => {
+  test("but kills everything it may, again and again, does not end the sandbox [R11]", async () => {
     await call("write_file", { path: "kept.txt", content: "kept" });
     for (let round = 0; round < 5; round += 1) await sh("kill -9 -1");
     await expectUsable();
     expect((await call("read_file", { path: "kept.txt" })).text).toBe("1\tkept");
-    // In a loop, against file tools and commands that begin meanwhile.
+    // In a loop, while file tools and commands begin.
     await sandbox.start({
       id: "reaper",
       argv: [
@@ -223,7 +226,7 @@ describe("what will not end", () => {
   });
 });
 
-test("a flood of 100 MB on both streams, and one line of 50 MB, stays out of the worker's memory [R26]", async () => {
+test("a flood of 100 MB on both streams, or one line of 50 MB, does not fill the worker's memory [R26]", async () => {
   const before = process.memoryUsage().rss;
   let most = before;
   const watching = setInterval(() => (most = Math.max(most, process.memoryUsage().rss)), 20);

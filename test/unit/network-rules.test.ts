@@ -117,7 +117,7 @@ describe("the rules of a sandbox's network", () => {
     const { ruleset, probe } = rules();
     const special = /set special4 \{.*elements = \{ ([^}]*) \}/.exec(ruleset)?.[1]?.split(", ") ?? [];
     expect(special.length).toBeGreaterThan(10);
-    for (const range of special.filter((each) => each !== "172.17.0.0/16"))
+    for (const range of special.filter((prefix) => prefix !== "172.17.0.0/16"))
       expect(probe.some(containedIn([toPrefix(range)])), range).toBe(true);
     for (const address of probe) expect(refuses(ruleset, address), address).toBe(true);
   });

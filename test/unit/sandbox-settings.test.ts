@@ -114,7 +114,7 @@ test("a set-up is written as its commands alone, or with its other settings", ()
   expect(sandboxOf(sandboxOf({ setup: ["npm ci"] })).setup.commands).toEqual(["npm ci"]);
 });
 
-test("with `with `listed` the machine's private registries are listed, the public ones are not` the private registries of the person's machine are listed, the public ones are not", () => {
+test("with `listed` the private registries of the person's machine are listed, the public ones are not", () => {
   const found = {
     npm: ["https://npm.example.test:8443/all/"],
     pip: [`https://${PUBLIC_REGISTRIES[2]}/simple`],

@@ -61,8 +61,8 @@ def pattern(text):
     return re.compile(out)
 
 
-def rules(text):
-    """-> (whether it is an exception, expression), in order"""
+def rules_of(text):
+    """@returns whether it is an exception, and its expression, for each rule in order"""
     found = []
     for line in text.lstrip("\ufeff").splitlines():
         if line.startswith("#") or not line.strip():
@@ -75,13 +75,13 @@ def rules(text):
     return found
 
 
-def is_ignored(path, found):
+def is_ignored(path, rules):
     """The last rule that matches the path or a folder above it decides."""
     parts = path.split("/")
     above = ["/".join(parts[: n + 1]) for n in range(len(parts))]
     ignored = False
-    for keeps, expression in found:
-        if ignored == keeps and any(expression.fullmatch(each) for each in above):
+    for keeps, expression in rules:
+        if ignored == keeps and any(expression.fullmatch(place) for place in above):
             ignored = not keeps
     return ignored
 
@@ -104,7 +104,7 @@ def text_of(path):
 
 
 def instructions(text):
-    """-> (line, instruction, flags, the rest, lines after it); continued lines are joined"""
+    """@yields line, instruction, flags, the rest, and the lines after it; continued lines are joined"""
     lines = text.lstrip("\ufeff").splitlines()
     directive = re.search(r"^#\s*escape\s*=\s*(\S)", lines[0] if lines else "", re.I)
     escape = directive.group(1) if directive else "\\"
@@ -125,7 +125,7 @@ def instructions(text):
 
 
 def only_buildkit(text):
-    """-> the first thing in a Dockerfile that needs BuildKit, with its line; None if nothing does"""
+    """@returns the first thing in a Dockerfile that needs BuildKit, with its line; None if nothing does"""
     for line, instruction, flags, rest, behind in instructions(text):
         known = BUILDKIT_FLAGS.get(instruction)
         if known is None:
@@ -134,26 +134,26 @@ def only_buildkit(text):
             if flag in known:
                 return line, f"{instruction} --{flag}"
         found = HERE_DOCUMENT.search(rest)
-        if found and any(each.strip() == found.group(2) for each in behind):
+        if found and any(later.strip() == found.group(2) for later in behind):
             return line, f"a here-document ({instruction} <<{found.group(2)})"
     return None
 
 
-def walk(root, found):
-    """-> path in the context, status; sorted, a folder before what is in it"""
-    prunes = not any(keeps for keeps, _ in found)
+def walk(root, rules):
+    """@yields path in the context, and status; sorted, a folder before its contents"""
+    prunes = not any(keeps for keeps, _ in rules)
     folders = [""]
     count = 0
     while folders:
         folder = folders.pop()
         below = []
-        for entry in sorted(os.scandir(os.path.join(root, folder)), key=lambda each: each.name):
+        for entry in sorted(os.scandir(os.path.join(root, folder)), key=lambda entry: entry.name):
             count += 1
             if count > MAX_PATHS:
                 raise Unable(f"the context has more than {MAX_PATHS} paths; leave some out by {IGNORE}")
             path = os.path.join(folder, entry.name)
             status = entry.stat(follow_symlinks=False)
-            ignored = is_ignored(path, found)
+            ignored = is_ignored(path, rules)
             if stat.S_ISDIR(status.st_mode) and not (ignored and prunes):
                 below.append(path)
             if not ignored:
@@ -162,7 +162,7 @@ def walk(root, found):
 
 
 def context(order):
-    """-> Dockerfile's name in the context, entries (path, status or None, bytes or None)"""
+    """@returns the context's folder, the Dockerfile's name in it, and entries (path, status or None, bytes or None)"""
     root = inside(order["context"])
     if not os.path.isdir(root):
         raise Unable(f"the context {order['context']} is not a folder of the workspace")
@@ -180,7 +180,7 @@ def context(order):
     ignore = text_of(order["dockerfile"] + IGNORE)
     if ignore is None:
         ignore = text_of(os.path.join(os.path.relpath(root, WORKSPACE), IGNORE)) or ""
-    entries = {path: (status, None) for path, status in walk(root, rules(ignore))}
+    entries = {path: (status, None) for path, status in walk(root, rules_of(ignore))}
     if name.startswith("../"):
         name = OUTSIDE
         ignore += f"\n{OUTSIDE}\n"

@@ -38,7 +38,7 @@ def supervisors():
 
 
 def end(listed):
-    """Kills the listed processes. -> how many could not be ended"""
+    """Kills the listed processes. @returns how many could not be ended"""
     deadline = time.monotonic() + GIVE_UP_SECONDS
     while left := listed():
         for pid in left:

@@ -38,4 +38,5 @@ def load(rules):
 
 order = json.loads(os.environ["LONGHAUL_ORDER"])
 troubles = load(order["rules"])
-print(json.dumps({"troubles": troubles, "reachable": [each for each in order["probe"] if is_reachable(each)]}), flush=True)
+reachable = [address for address in order["probe"] if is_reachable(address)]
+print(json.dumps({"troubles": troubles, "reachable": reachable}), flush=True)

@@ -8,7 +8,7 @@ FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 
 
 def enter(name, parent, need):
-    """-> an open folder, and the mode to restore if it is ours and lacked one of the owner's permissions `need`"""
+    """@returns an open folder, and the mode to restore if it is ours and lacked one of the owner's permissions `need`"""
     try:
         folder = os.open(name, FOLDER, dir_fd=parent)
     except PermissionError:
@@ -23,7 +23,7 @@ def enter(name, parent, need):
 
 
 def widen(fd, need):
-    """Adds the permissions `need` for the owner of an open file, also by O_PATH. -> the mode before, None = unchanged"""
+    """Adds the permissions `need` for the owner of an open file, also by O_PATH. @returns the mode before; None if unchanged"""
     info = os.fstat(fd)
     mode = stat.S_IMODE(info.st_mode)
     if mode & need == need or info.st_uid != os.geteuid() or stat.S_ISLNK(info.st_mode):

@@ -4,7 +4,7 @@ sources.ts."""
 import json
 import os
 
-# Set in a container that someone else owns: our folder in it, and the folder to work in (docker/attached.ts).
+# Set in a container that someone else owns: our folder in it, and the folder to work in (docker/attached-supervisor.ts).
 ATTACHED = json.loads(os.environ.pop("LONGHAUL_ATTACHED", "null"))
 HOME = ATTACHED["home"] if ATTACHED else "/var/lib/longhaul"
 # The worker's name for the folder to work in, and its real path.

@@ -48,4 +48,4 @@ def listeners():
                 yield {"port": int(port, 16), "address": address_of(address), **holder}
 
 
-print(json.dumps(sorted(listeners(), key=lambda each: (each["port"], each["address"]))))
+print(json.dumps(sorted(listeners(), key=lambda listener: (listener["port"], listener["address"]))))

@@ -33,8 +33,8 @@ def as_tool():
 
 
 def kill_now(pid):
-    """Kills a process; with -1 all processes of the tools' uid, in one call that no fork can outrun. That spares this process and
-    the first one. Must be called as that uid."""
+    """Kills a process. With -1 it kills all processes of the tools' uid except this one and the first one, in one call, which no
+    fork can outrun. Must be called as that uid."""
     try:
         os.kill(pid, signal.SIGKILL)
     except OSError:

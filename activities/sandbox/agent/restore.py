@@ -81,7 +81,7 @@ def check(target):
 
 
 def extract(part, wanted, target, stage, most):
-    """Writes the wanted files of a pack into the stage, each under its number. -> those that were found. @raises Lost"""
+    """Writes the wanted files of a pack into the stage, each under its number. @returns those that were found. @raises Lost"""
     import tarfile
 
     found, source = set(), Unpacked(part, most)

@@ -32,7 +32,7 @@ class Pack:
         self.wrote(self.deflate.flush())
 
     def add(self, path, value, folders, most):
-        """-> the file's value as packed, marked if it differs from the listing. @raises OSError"""
+        """@returns the file's value as packed, marked if it differs from the listing. @raises OSError"""
         kind, listed_mode, listed_size, mtime, _, _ = fields(value)
         if listed_size == 0:
             self.put(head_of(path, 0, listed_mode, mtime))
@@ -72,7 +72,7 @@ def head_of(path, size, mode, mtime):
 
 
 def open_file(name, folder):
-    """-> the open file, and the mode to restore. @raises OSError"""
+    """@returns the open file, and the mode to restore. @raises OSError"""
     flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY
     try:
         return os.open(name, flags | os.O_NOFOLLOW, dir_fd=folder), None
@@ -86,7 +86,7 @@ def open_file(name, folder):
 
 
 def pack_files(pack, survey, wanted):
-    """-> values of the packed files, and how many were removed in between. Unreadable ones are added to the survey's list."""
+    """Adds unreadable files to the survey's list. @returns values of the packed files, and how many were removed in between"""
     packed, gone = {}, 0
     folders = Folders(0o500)
     try:
@@ -105,7 +105,8 @@ def pack_files(pack, survey, wanted):
 
 
 def look_and_keep(order, before):
-    """Surveys the files as they are now; unreadable ones are listed as they were before. -> the survey, the unreadable ones"""
+    """Surveys the files as they are now; unreadable ones are listed as they were before. @returns the survey, and the unreadable
+    ones"""
     survey = Survey(order["limits"], order["rebuilt"])
     kept = survey.keep(before, survey.unread)
     survey.drop_largest(order["limits"]["bytes"])
@@ -162,7 +163,7 @@ def listing_of(parts):
 
 
 def report(survey, **facts):
-    skipped = sorted(survey.skipped, key=lambda each: tree_order(each[0]))
+    skipped = sorted(survey.skipped, key=lambda item: tree_order(item[0]))
     named = [
         {"path": os.fsdecode(path)[:1000] or ".", "bytes": size, "reason": reason}
         for path, size, reason in skipped[:MAX_REPORTED]

@@ -26,7 +26,7 @@ TRUST = (
 
 
 def apply_settings(settings):
-    """Idempotent. -> variables for commands. @raises OSError if a file cannot be written"""
+    """Idempotent. @returns variables for commands. @raises OSError if a file cannot be written"""
     variables = {}
     for path, text in settings.get("files", {}).items():
         write_system_file(path, text)

@@ -1,5 +1,8 @@
 """Hashes what a project's set-up depends on, packs what it made below the workspace, and unpacks that in another sandbox. Runs as
-a command, with the tools' rights. Problems are reported, so as not to fail a set-up. Input: {"do", "commands", "rebuilt"}."""
+a command, with the tools' rights. A problem is reported in the answer and does not fail a set-up.
+
+Input: {"do", "commands", "rebuilt"}.
+"""
 
 import fnmatch
 import hashlib
@@ -34,7 +37,7 @@ class Unable(Exception):
 
 
 def walk(rebuilt, inside_rebuilt):
-    """-> path, status, whether it is in a folder that is recreated; a folder comes before its contents"""
+    """@yields path, status, and whether it is in a folder that is recreated; a folder comes before its contents"""
     folders = [(b"", False)]
     count = 0
     while folders:

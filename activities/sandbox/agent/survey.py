@@ -54,7 +54,7 @@ class Survey:
             self.unread.append(path)
 
     def list_folder(self, path):
-        """Lists one folder. -> its folders; None if it has more entries than there is room for. @raises OSError"""
+        """Lists one folder. @returns its folders; None if it has more entries than there is room for. @raises OSError"""
         folder = self.folders.open(path)
         prefix = path + b"/" if path else b""
         most = min(self.limits["entries"] - len(self.entries), self.looks_left)
@@ -119,7 +119,7 @@ class Survey:
             self.entries[path] = uncertain(self.entries[path])
 
     def keep(self, before, paths):
-        """Copies these paths and everything below them from an earlier listing. -> the files among them"""
+        """Copies these paths and everything below them from an earlier listing. @returns the files among them"""
         kept = set()
         known = sorted(before, key=tree_order) if paths else []
         keys = [tree_order(path) for path in known]

@@ -43,7 +43,7 @@ class Folders:
         return self.stack[-1][1]
 
     def of(self, path):
-        """-> the open folder that a path lies in, and its name there"""
+        """@returns the open folder that a path lies in, and its name there"""
         parent, _, name = path.rpartition(b"/")
         return self.open(parent), name
 
@@ -83,7 +83,7 @@ def value_of(info, target=b""):
 
 
 def fields(value):
-    """-> kind, mode, size, mtime, ctime, target"""
+    """@returns kind, mode, size, mtime, ctime, target"""
     head, _, target = value.partition(b"\0")
     kind, mode, size, times = head.split(b" ")
     mtime, _, ctime = times.partition(b"/")

@@ -72,6 +72,13 @@ export function impossible(error: unknown): Error {
   );
 }
 
+export function containerUnavailable(name: string, why: string): Error {
+  return fatal(
+    "ContainerUnavailable",
+    `No session can work in the container ${name}: ${why}. Nothing in it was changed, and what was said is kept.`,
+  );
+}
+
 export function unlikeProfile(name: string, differing: readonly string[]): Error {
   return fatal(
     "SandboxRefused",

@@ -137,7 +137,7 @@ function rulesetOf(
       : `elements = { ${elements.map(({ address, port }) => `${address} . ${port}`).join(", ")} }`;
   });
   return template.replaceAll(/\{\{([a-z]+)([46])\}\}/g, (_, name: string, version: string) => {
-    const elements = withNat64(sets[name] ?? []).filter((each) => each.version === Number(version));
+    const elements = withNat64(sets[name] ?? []).filter((prefix) => prefix.version === Number(version));
     return elements.length === 0 ? "" : `elements = { ${elements.map(prefixText).join(", ")} }`;
   });
 }
@@ -145,7 +145,7 @@ function rulesetOf(
 const texts = (prefixes: readonly Prefix[]): string[] => withNat64(prefixes).map(prefixText);
 
 const withNat64 = (prefixes: readonly Prefix[]): Prefix[] =>
-  prefixes.flatMap((each) => [each, ...nat64(each)]);
+  prefixes.flatMap((prefix) => [prefix, ...nat64(prefix)]);
 
 function firstAddress(prefix: Prefix): string {
   if (isSingle(prefix)) return prefix.address;

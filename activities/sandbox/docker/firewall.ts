@@ -30,75 +30,83 @@ interface FirewallReport {
   readonly reachable: readonly string[];
 }
 
-export type Firewall = ReturnType<typeof createFirewall>;
-
-/** @param image the operator's, with python3 and nft; never the session's */
-export function createFirewall(docker: Dockerode, image: string) {
-  const addressesOf = createResolver();
+export class Firewall {
+  readonly #docker: Dockerode;
+  readonly #image: string;
+  readonly #addressesOf = createResolver();
   /** Addresses of the machine that the engine runs on: the worker may be in a container or on another machine. */
-  const hostAddresses = keptFor(HOST_ADDRESSES_MS, () => readHostAddresses(docker, image));
+  readonly #hostAddresses: () => Promise<string[]>;
 
-  return {
-    /** Starts fetching the host's addresses and those of registries, which `rules` needs. */
-    prefetch(spec: SandboxSpec): void {
-      addressesOf(spec.settings?.registries ?? []).catch(() => undefined);
-      hostAddresses().catch(() => undefined);
-    },
-    /** The rules for the running container. */
-    async rules(found: ContainerInspectInfo, spec: SandboxSpec) {
-      const networks = Object.values(found.NetworkSettings.Networks);
-      const troubles: string[] = [];
-      const ofHost = await hostAddresses().catch((error: unknown) => {
-        troubles.push(`the host's own addresses are unknown: ${troubleOf(error, image)}`);
-        return [];
-      });
-      const gateways = networks.flatMap((each) => [each.Gateway, each.IPv6Gateway]);
-      const known = [...gateways, ...ofHost, ...workerAddresses(), ...(await engineAddresses(docker))];
-      const rules = networkRules({
-        host: [...new Set(known)].filter((address) => address !== ""),
-        subnets: networks.flatMap((each) => [
-          ...(each.IPAddress === "" ? [] : [`${each.IPAddress}/${each.IPPrefixLen}`]),
-          ...(each.GlobalIPv6Address === "" ? [] : [`${each.GlobalIPv6Address}/${each.GlobalIPv6PrefixLen}`]),
-        ]),
-        allow: spec.allow ?? [],
-        registries: await addressesOf(spec.settings?.registries ?? []),
-      });
-      return { ...rules, troubles };
-    },
-    /**
-     * Applies the rules and probes them; a second call replaces them. They disappear with the sandbox's network namespace, so a
-     * restarted container needs them again.
-     */
-    async apply(
-      found: ContainerInspectInfo,
-      spec: SandboxSpec,
-      rules: NetworkRules,
-    ): Promise<FirewallReport> {
-      try {
-        const order = JSON.stringify({ rules: rules.ruleset, probe: rules.probe });
-        const environment = [`LONGHAUL_FIREWALL=${firewallSource}`, `LONGHAUL_ORDER=${order}`];
-        return parseReport(await inSandbox(found, spec, pythonArguments("LONGHAUL_FIREWALL"), environment));
-      } catch (error) {
-        return { troubles: [troubleOf(error, image)], reachable: [] };
-      }
-    },
-    /** What the rules refused in the last `withinMs`; empty if that cannot be read. Takes some 0.4 s. */
-    refused: (found: ContainerInspectInfo, spec: SandboxSpec, withinMs: number): Promise<Endpoint[]> =>
-      inSandbox(found, spec, ["nft", "-j", "list", "table", "inet", "longhaul"]).then(
-        (said) => refusedLately(said, withinMs),
-        () => [],
-      ),
-  };
+  /** @param image the operator's, with python3 and nft; never the session's */
+  constructor(docker: Dockerode, image: string) {
+    this.#docker = docker;
+    this.#image = image;
+    this.#hostAddresses = keptFor(HOST_ADDRESSES_MS, () => readHostAddresses(docker, image));
+  }
+
+  /** Starts fetching the host's addresses and those of registries, which `rules` needs. */
+  prefetch(spec: SandboxSpec): void {
+    this.#addressesOf(spec.settings?.registries ?? []).catch(() => undefined);
+    this.#hostAddresses().catch(() => undefined);
+  }
+
+  /** The rules for the running container. */
+  async rules(
+    found: ContainerInspectInfo,
+    spec: SandboxSpec,
+  ): Promise<NetworkRules & { readonly troubles: readonly string[] }> {
+    const networks = Object.values(found.NetworkSettings.Networks);
+    const troubles: string[] = [];
+    const ofHost = await this.#hostAddresses().catch((error: unknown) => {
+      troubles.push(`the host's own addresses are unknown: ${troubleOf(error, this.#image)}`);
+      return [];
+    });
+    const gateways = networks.flatMap((network) => [network.Gateway, network.IPv6Gateway]);
+    const known = [...gateways, ...ofHost, ...workerAddresses(), ...(await engineAddresses(this.#docker))];
+    const rules = networkRules({
+      host: [...new Set(known)].filter((address) => address !== ""),
+      subnets: networks.flatMap(subnetsOf),
+      allow: spec.allow ?? [],
+      registries: await this.#addressesOf(spec.settings?.registries ?? []),
+    });
+    return { ...rules, troubles };
+  }
+
+  /**
+   * Applies the rules and probes them; a second call replaces them. They disappear with the sandbox's network namespace, so a
+   * restarted container needs them again.
+   */
+  async apply(found: ContainerInspectInfo, spec: SandboxSpec, rules: NetworkRules): Promise<FirewallReport> {
+    try {
+      const order = JSON.stringify({ rules: rules.ruleset, probe: rules.probe });
+      const environment = [`LONGHAUL_FIREWALL=${firewallSource}`, `LONGHAUL_ORDER=${order}`];
+      const program = pythonArguments("LONGHAUL_FIREWALL");
+      return parseReport(await this.#runInNetwork(found, spec, program, environment));
+    } catch (error) {
+      return { troubles: [troubleOf(error, this.#image)], reachable: [] };
+    }
+  }
+
+  /** What the rules refused in the last `withinMs`; empty if that cannot be read. Takes some 0.4 s. */
+  async refused(found: ContainerInspectInfo, spec: SandboxSpec, withinMs: number): Promise<Endpoint[]> {
+    try {
+      const program = ["nft", "-j", "list", "table", "inet", "longhaul"];
+      return refusedLately(await this.#runInNetwork(found, spec, program), withinMs);
+    } catch {
+      // Without the table, nft prints an error instead.
+      return [];
+    }
+  }
 
   /** Runs a program of the operator's image in the sandbox's network. */
-  function inSandbox(
+  #runInNetwork(
     found: ContainerInspectInfo,
     spec: SandboxSpec,
     program: string[],
     environment: readonly string[] = [],
   ): Promise<string> {
-    return runOnce(docker, {
-      Image: image,
+    return runOnce(this.#docker, {
+      Image: this.#image,
       User: "0:0",
       Entrypoint: program,
       Env: [SYSTEM_PATH, ...environment],
@@ -129,8 +137,16 @@ export async function readHostAddresses(docker: Dockerode, image: string): Promi
   return addresses;
 }
 
+/** The networks of a container, `address/length`. */
+const subnetsOf = (network: Dockerode.NetworkInfo): string[] => [
+  ...(network.IPAddress === "" ? [] : [`${network.IPAddress}/${network.IPPrefixLen}`]),
+  ...(network.GlobalIPv6Address === ""
+    ? []
+    : [`${network.GlobalIPv6Address}/${network.GlobalIPv6PrefixLen}`]),
+];
+
 const workerAddresses = (): string[] =>
-  Object.values(networkInterfaces()).flatMap((each) => each?.map(({ address }) => address) ?? []);
+  Object.values(networkInterfaces()).flatMap((addresses) => addresses?.map(({ address }) => address) ?? []);
 
 /** If the engine is reached over a network, its name may resolve to addresses of no interface. */
 async function engineAddresses(docker: Dockerode): Promise<string[]> {

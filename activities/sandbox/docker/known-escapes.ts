@@ -52,7 +52,8 @@ export function judgeRunc(version: string, packaged = ""): Runc {
   const isPackage = packaged.startsWith(version) && packaged !== version;
   const open = ESCAPES.filter(
     ({ fixed, backports }) =>
-      !hasFix(version, fixed) && !backports.some((each) => each.test(packaged) || each.test(version)),
+      !hasFix(version, fixed) &&
+      !backports.some((backport) => backport.test(packaged) || backport.test(version)),
   );
   return {
     version: isPackage ? `${version} (${packaged})` : version,
@@ -63,7 +64,7 @@ export function judgeRunc(version: string, packaged = ""): Runc {
 function hasFix(version: string, fixed: readonly string[]): boolean {
   const own = numbersOf(version);
   if (own === undefined) return false;
-  const releases = fixed.map(numbersOf).filter((each) => each !== undefined);
+  const releases = fixed.map(numbersOf).filter((release) => release !== undefined);
   const series = releases.find(([major, minor]) => major === own[0] && minor === own[1]);
   const last = releases.at(-1) ?? own;
   return series === undefined ? compare(own, last) > 0 : compare(own, series) >= 0;

@@ -133,17 +133,17 @@ function wantedMounts(
   spec: SandboxSpec,
   { egressVolume }: Surroundings,
 ): Wanted {
-  const mounts = all.filter((each) => each.Destination !== "/tmp");
-  const mount = mounts.find((each) => each.Destination === "/workspace");
-  const moreMounts = mounts.filter((each) => each !== mount);
+  const mounts = all.filter((mount) => mount.Destination !== "/tmp");
+  const workspace = mounts.find((mount) => mount.Destination === "/workspace");
+  const moreMounts = mounts.filter((mount) => mount !== workspace);
   return {
     volume: [
-      [mount?.Type, mount?.Name, mount?.Destination],
+      [workspace?.Type, workspace?.Name, workspace?.Destination],
       ["volume", sandboxName(spec.sessionId), "/workspace"],
     ],
-    "workspace writable": [mount?.RW, spec.readOnly !== true],
+    "workspace writable": [workspace?.RW, spec.readOnly !== true],
     "further mounts": [
-      moreMounts.map((each) => `${each.Destination} ${each.Type} ${each.Name} ${each.RW}`).sort(),
+      moreMounts.map((mount) => `${mount.Destination} ${mount.Type} ${mount.Name} ${mount.RW}`).sort(),
       [
         ...(spec.network === "listed" ? [`${EGRESS_FOLDER} volume ${egressVolume} false`] : []),
         ...(spec.cache === undefined ? [] : [`${CACHE_FOLDER} volume ${cacheName(spec.cache)} true`]),
@@ -179,7 +179,7 @@ const upper = (names: readonly string[] | null | undefined): string[] =>
   (names ?? []).map((name) => name.toUpperCase().replace(/^CAP_/, "")).sort();
 
 const limits = (ulimits: Ulimit[] | null | undefined): string[] =>
-  (ulimits ?? []).map((each) => `${each.Name}=${each.Soft}:${each.Hard}`).sort();
+  (ulimits ?? []).map((ulimit) => `${ulimit.Name}=${ulimit.Soft}:${ulimit.Hard}`).sort();
 
 /** Sorted; the supervisor's program, which differs between versions, by name only. */
 const environment = (entries: readonly string[] | null | undefined): string[] =>

@@ -19,6 +19,8 @@ const CACHE_LABEL = "longhaul.cache";
 export const PROTOCOL_LABEL = "longhaul.protocol";
 export const SOURCE_VARIABLE = "LONGHAUL_SUPERVISOR";
 const NAME_CHARS = 100;
+/** Docker's own tools show this many characters of a container's id. */
+export const SHORT_ID = 12;
 
 export const ENTRYPOINT = pythonArguments(SOURCE_VARIABLE);
 

@@ -23,7 +23,9 @@ export function createResolver(): (hosts: readonly string[]) => Promise<Endpoint
     late.catch(() => undefined);
     try {
       const found = await Promise.all(hosts.map((host) => Promise.race([resolve(host), late])));
-      const unique = new Map(found.flat().map((each) => [`${each.address} ${each.port}`, each]));
+      const unique = new Map(
+        found.flat().map((endpoint) => [`${endpoint.address} ${endpoint.port}`, endpoint]),
+      );
       return [...unique.values()];
     } finally {
       done.abort();

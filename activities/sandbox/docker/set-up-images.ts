@@ -27,7 +27,7 @@ export async function findKept(
 ): Promise<string | undefined> {
   const name = keptName(key);
   const [kept, base] = await Promise.all(
-    [name, spec.image].map((each) => unless([404], () => docker.getImage(each).inspect())),
+    [name, spec.image].map((image) => unless([404], () => docker.getImage(image).inspect())),
   );
   const labels: Record<string, string> = kept?.Config.Labels ?? {};
   const fits =

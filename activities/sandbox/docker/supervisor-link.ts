@@ -1,4 +1,5 @@
 /** The link to one container's supervisor: connects on first use, and again when the stream ended but the sandbox runs. */
+import type { Duplex } from "node:stream";
 import type Dockerode from "dockerode";
 import { PROTOCOL, relaySource } from "../agent/sources.ts";
 import { type Answer, type RequestOptions, StreamEnded, SupervisorStream } from "./supervisor-stream.ts";
@@ -7,8 +8,6 @@ import { startProgram } from "./run-program.ts";
 import type { KernelStatus } from "./isolation-checks.ts";
 import type { DiskBound, SandboxSettings } from "../spec.ts";
 import { SandboxLost } from "../sandbox-lost.ts";
-
-export type SupervisorLink = ReturnType<typeof createSupervisorLink>;
 
 interface LinkOptions {
   readonly disk?: DiskBound | undefined;
@@ -22,6 +21,23 @@ interface LinkOptions {
   readonly ready: Promise<unknown>;
 }
 
+/** What the supervisor reports when a stream to it is opened. */
+export interface Handshake {
+  /** Whether the workspace was empty when the stream was opened. */
+  readonly empty: boolean;
+  /** Id of this start of the sandbox's processes. */
+  readonly boot: string;
+  /** Addresses of `probe` that can be reached from inside. A supervisor of an earlier version does not report them. */
+  readonly reachable: readonly string[];
+  /** The supervisor's confinement as the kernel reports it; undefined from a supervisor of an earlier version. */
+  readonly isolation: KernelStatus | undefined;
+}
+
+interface Connection {
+  readonly stream: SupervisorStream;
+  readonly handshake: Handshake;
+}
+
 const CONNECT_TRIES = 20;
 /** The daemon may take a moment to notice that a container died (survey of reliability, M12). */
 const RETRY_MS = 100;
@@ -29,55 +45,84 @@ const RETRY_MS = 100;
 const BRIEF_MS = 10_000;
 const MAX_BRIEF = 5;
 
-export function createSupervisorLink(docker: Dockerode, containerId: string, options: LinkOptions) {
-  const container = docker.getContainer(containerId);
-  let connecting: ReturnType<typeof connectOnce> | undefined;
-  let closed: SandboxLost | undefined;
-  let bootId: string | undefined;
+export class SupervisorLink {
+  readonly #container: Dockerode.Container;
+  readonly #options: LinkOptions;
+  #connecting: Promise<Connection> | undefined;
+  #closed: SandboxLost | undefined;
+  /** Of the first handshake. */
+  #boot: string | undefined;
 
-  async function connectOnce() {
-    // Root, or in someone else's container that container's own user.
-    const user = options.relay === undefined ? "0:0" : undefined;
-    const relay = ["LONGHAUL_RELAY", relaySource] as const;
-    const duplex = await startProgram(container, relay, options.relay?.environment ?? [], user);
-    const stream = new SupervisorStream(duplex);
-    try {
-      await options.ready;
-      const handshake = await stream.request("hello", {
-        disk: options.disk,
-        settings: options.settings,
-        probe: options.probe,
-      });
-      if (handshake["protocol"] !== PROTOCOL)
-        throw new Error(`the sandbox speaks protocol ${String(handshake["protocol"])}`);
-      const boot = String(handshake["boot"]);
-      bootId ??= boot;
-      if (boot !== bootId) throw new SandboxLost("the sandbox was restarted");
-      const { reachable } = handshake;
-      return {
-        stream,
-        /** Whether the workspace was empty when the stream was opened. */
-        empty: handshake["empty"] === true,
-        /** Id of this start of the sandbox's processes. */
-        boot,
-        /** Addresses of `options.probe` that can be reached from inside. A supervisor of an earlier version does not report them. */
-        reachable: Array.isArray(reachable) ? (reachable as readonly string[]) : options.probe,
-        /** The supervisor's confinement as the kernel reports it; undefined from a supervisor of an earlier version. */
-        isolation: handshake["isolation"] as KernelStatus | undefined,
-      };
-    } catch (error) {
-      stream.close();
-      throw error;
+  constructor(docker: Dockerode, containerId: string, options: LinkOptions) {
+    this.#container = docker.getContainer(containerId);
+    this.#options = options;
+  }
+
+  /**
+   * Connects if needed, once the network rules are in force. A link belongs to one start of the sandbox: a restarted sandbox
+   * counts as lost.
+   */
+  async connect(): Promise<Handshake> {
+    return (await this.#connection()).handshake;
+  }
+
+  /**
+   * Sends a request; if the stream ends before the answer and the container still runs, sends it again on a new stream
+   * with `again: true`, so every request must be idempotent.
+   * @throws SandboxLost, SandboxUnavailable (retryable), Error with the supervisor's text, the signal's reason.
+   */
+  async request(op: string, fields: object, options?: RequestOptions): Promise<Answer> {
+    let brief = 0;
+    for (let again = false; ; again = true) {
+      const { stream } = await this.#connection();
+      const beganMs = performance.now();
+      try {
+        return await stream.request(op, again ? { ...fields, again } : fields, options);
+      } catch (error) {
+        if (!(error instanceof StreamEnded)) throw error;
+        if (this.#closed) throw this.#closed;
+        brief = performance.now() - beganMs < BRIEF_MS ? brief + 1 : 0;
+        if (brief === MAX_BRIEF) throw new SandboxLost(error.message, { cause: error });
+      }
     }
   }
 
-  async function connectWhileItRuns() {
+  /** Closes it permanently: pending and later requests fail with `SandboxLost` and this reason. */
+  close(why: string): void {
+    this.#closed ??= new SandboxLost(why);
+    this.#connecting?.then(
+      ({ stream }) => stream.close(),
+      () => undefined,
+    );
+  }
+
+  async #connection(): Promise<Connection> {
+    if (this.#closed) throw this.#closed;
+    this.#connecting ??= this.#connectWhileItRuns();
+    const connecting = this.#connecting;
+    try {
+      const connection = await connecting;
+      if (!connection.stream.ended) return connection;
+    } catch (error) {
+      this.#forget(connecting);
+      throw error;
+    }
+    this.#forget(connecting);
+    return this.#connection();
+  }
+
+  /** The next request connects again, unless another one has begun to. */
+  #forget(connecting: Promise<Connection>): void {
+    if (this.#connecting === connecting) this.#connecting = undefined;
+  }
+
+  async #connectWhileItRuns(): Promise<Connection> {
     let trouble: unknown;
     for (let tries = 0; tries < CONNECT_TRIES; tries++) {
-      if (closed) throw closed;
-      await assertRunning(container);
+      if (this.#closed) throw this.#closed;
+      await assertRunning(this.#container);
       try {
-        return await connectOnce();
+        return await this.#connectOnce();
       } catch (error) {
         if (error instanceof SandboxLost) throw error;
         trouble = error;
@@ -88,59 +133,38 @@ export function createSupervisorLink(docker: Dockerode, containerId: string, opt
     throw new SandboxLost(`the sandbox is running, but its supervisor does not answer: ${String(trouble)}`);
   }
 
-  async function connection(): ReturnType<typeof connectOnce> {
-    if (closed) throw closed;
-    connecting ??= connectWhileItRuns();
-    const mine = connecting;
+  async #connectOnce(): Promise<Connection> {
+    const stream = new SupervisorStream(await this.#startRelay());
     try {
-      const made = await mine;
-      if (!made.stream.ended) return made;
+      const { ready, disk, settings, probe } = this.#options;
+      await ready;
+      const answer = await stream.request("hello", { disk, settings, probe });
+      return { stream, handshake: this.#handshake(answer) };
     } catch (error) {
-      if (connecting === mine) connecting = undefined;
+      stream.close();
       throw error;
     }
-    if (connecting === mine) connecting = undefined;
-    return connection();
   }
 
-  return {
-    /**
-     * Connects if needed, once the network rules are in force. A link belongs to one start of the sandbox: a restarted sandbox
-     * counts as lost.
-     */
-    async connect() {
-      const { stream: _own, ...handshake } = await connection();
-      return handshake;
-    },
-    /**
-     * Sends a request; if the stream ends before the answer and the container still runs, sends it again on a new stream
-     * with `again: true`, so every request must be idempotent.
-     * @throws SandboxLost, SandboxUnavailable (retryable), Error with the supervisor's text, the signal's reason.
-     */
-    async request(op: string, fields: object, options?: RequestOptions): Promise<Answer> {
-      let brief = 0;
-      for (let again = false; ; again = true) {
-        const { stream } = await connection();
-        const beganMs = performance.now();
-        try {
-          return await stream.request(op, again ? { ...fields, again } : fields, options);
-        } catch (error) {
-          if (!(error instanceof StreamEnded)) throw error;
-          if (closed) throw closed;
-          brief = performance.now() - beganMs < BRIEF_MS ? brief + 1 : 0;
-          if (brief === MAX_BRIEF) throw new SandboxLost(error.message, { cause: error });
-        }
-      }
-    },
-    /** Closes it permanently: pending and later requests fail with `SandboxLost` and this reason. */
-    close(why: string): void {
-      closed ??= new SandboxLost(why);
-      connecting?.then(
-        ({ stream }) => stream.close(),
-        () => undefined,
-      );
-    },
-  };
+  #startRelay(): Promise<Duplex> {
+    const { relay } = this.#options;
+    // Root, or in someone else's container that container's own user.
+    const user = relay === undefined ? "0:0" : undefined;
+    return startProgram(this.#container, ["LONGHAUL_RELAY", relaySource], relay?.environment ?? [], user);
+  }
+
+  /** @throws SandboxLost if the sandbox was restarted since the first one; Error for another protocol */
+  #handshake({ protocol, boot, empty, reachable, isolation }: Answer): Handshake {
+    if (protocol !== PROTOCOL) throw new Error(`the sandbox speaks protocol ${String(protocol)}`);
+    this.#boot ??= String(boot);
+    if (String(boot) !== this.#boot) throw new SandboxLost("the sandbox was restarted");
+    return {
+      empty: empty === true,
+      boot: this.#boot,
+      reachable: Array.isArray(reachable) ? (reachable as readonly string[]) : this.#options.probe,
+      isolation: isolation as KernelStatus | undefined,
+    };
+  }
 }
 
 async function assertRunning(container: Dockerode.Container): Promise<void> {

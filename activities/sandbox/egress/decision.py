@@ -27,7 +27,7 @@ class Rules:
     def __init__(self, order):
         self.exact = {name for name in order["domains"] if not name.startswith("*.")}
         self.below = tuple(name[1:] for name in order["domains"] if name.startswith("*."))
-        self.sets = {name: [ipaddress.ip_network(each) for each in order[name]] for name in SETS}
+        self.sets = {name: [ipaddress.ip_network(network) for network in order[name]] for name in SETS}
 
     def check_name(self, text):
         """@returns the name in the form that is looked up and compared @raises Refused"""
@@ -49,7 +49,7 @@ class Rules:
                 raise Refused("blocked-private-address", f"{name} resolves to {address}, which is not of the public internet")
 
     def is_open(self, address):
-        # Loopback is the proxy itself: refused, whatever is allowed.
+        # Loopback is the proxy itself: always refused.
         if address.is_loopback:
             return False
         if self.contains("named", address):

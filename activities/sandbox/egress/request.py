@@ -29,7 +29,7 @@ class Head:
             self.fields.append((name, value.strip(" \t")))
 
     def values(self, name):
-        return [value for each, value in self.fields if each.lower() == name]
+        return [value for field, value in self.fields if field.lower() == name]
 
     def forwarded(self, first, host=None):
         """The head to forward, without fields for one connection only. In a request, `Host` is always `host`."""
@@ -58,7 +58,7 @@ async def copy_body(head, reader, writer):
     """Copies a request's body, and no byte after its end. @raises Malformed"""
     lengths, codings = head.values("content-length"), head.values("transfer-encoding")
     if codings:
-        if lengths or [each.lower() for each in codings] != ["chunked"]:
+        if lengths or [coding.lower() for coding in codings] != ["chunked"]:
             raise Malformed
         while size := await copy_chunk(reader, writer):
             await copy_bytes(size + 2, reader, writer)

@@ -1,0 +1,133 @@
+/** Brings a session's container up: creates it, adopts an existing one, or starts a stopped one. */
+import { randomBytes } from "node:crypto";
+import type Dockerode from "dockerode";
+import type { ContainerInspectInfo } from "dockerode";
+import { fatal, retryable } from "../../contract/failures.ts";
+import type { SandboxSpec } from "../spec.ts";
+import { impossible, statusOf, unless, unlikeProfile, withoutPython } from "./docker-errors.ts";
+import { createOptions, isMountedOtherwise, sandboxLabels, sandboxName, SESSION_LABEL } from "./profile.ts";
+import { differences, type Surroundings } from "./profile-differences.ts";
+
+/** Container states change at any time (another worker, a daemon that lags behind): how often we look again. */
+const MAX_ROUNDS = 50;
+const ROUND_MS = 100;
+/** The container's exit code if its program does not exist. */
+export const NOT_FOUND_EXIT_CODE = 127;
+
+export interface ContainerHost {
+  readonly docker: Dockerode;
+  readonly surroundingsOf: (found: ContainerInspectInfo) => Promise<Surroundings>;
+  /** The volume with the egress proxy's socket. */
+  readonly egressVolume: string;
+  readonly say: (line: string) => void;
+  /** Called when a container was removed to be created again. */
+  readonly onRemoved: (containerId: string, why: string) => void;
+}
+
+export interface RunningContainer {
+  readonly found: ContainerInspectInfo;
+  /** Whether it was not running before. */
+  readonly started: boolean;
+}
+
+/** @throws SandboxRefused (fatal), ImageMissing (fatal), SandboxUnavailable (retryable), the signal's reason */
+export async function bringUp(
+  host: ContainerHost,
+  spec: SandboxSpec,
+  signal: AbortSignal,
+): Promise<RunningContainer> {
+  const { docker, surroundingsOf, say } = host;
+  const name = sandboxName(spec.sessionId);
+  const container = docker.getContainer(name);
+  let started = false;
+  for (let round = 0; round < MAX_ROUNDS; round++) {
+    signal.throwIfAborted();
+    const found = await unless([404], () => container.inspect());
+    if (found === undefined) {
+      await create(host, spec);
+      say(`sandbox: created ${name} from ${spec.image}`);
+      continue;
+    }
+    if (isMountedOtherwise(found, spec)) {
+      await removeOtherwiseMounted(host, found, spec);
+      continue;
+    }
+    assertOurs(found, spec, await surroundingsOf(found));
+    if (found.State.Running && !found.State.Paused) return { found, started };
+    if (found.State.ExitCode === NOT_FOUND_EXIT_CODE) throw withoutPython(spec, undefined);
+    if (found.State.Paused) await unless([404, 409, 500], () => container.unpause());
+    else if (found.State.Status === "dead") await unless([404, 409], () => container.remove({ force: true }));
+    // 304: it runs already; 404 and 409: it is being removed. The next round shows which.
+    else started = (await unless([304, 404, 409], () => container.start().then(() => true))) === true;
+    if (round > 1) await new Promise((resolve) => setTimeout(resolve, ROUND_MS));
+  }
+  throw retryable("SandboxUnavailable", `the sandbox ${name} does not start; its files are kept`);
+}
+
+/** Its files stay on their volume. */
+async function removeOtherwiseMounted(
+  { docker, surroundingsOf, onRemoved }: ContainerHost,
+  found: ContainerInspectInfo,
+  spec: SandboxSpec,
+): Promise<void> {
+  const { readOnly, ...writable } = spec;
+  assertOurs(found, readOnly ? writable : { ...spec, readOnly: true }, await surroundingsOf(found));
+  await unless([404, 409], () => docker.getContainer(sandboxName(spec.sessionId)).remove({ force: true }));
+  onRemoved(found.Id, "the sandbox is recreated with its workspace mounted differently");
+}
+
+async function create(
+  { docker, surroundingsOf, egressVolume }: ContainerHost,
+  spec: SandboxSpec,
+): Promise<void> {
+  const now = new Date();
+  const name = sandboxName(spec.sessionId);
+  await createVolume(docker, spec.sessionId, now);
+  const egress = { volume: egressVolume, token: randomBytes(16).toString("hex") };
+  const options = createOptions(spec, now, spec.network === "listed" ? egress : undefined);
+  const container = await unless([409], () => createContainer(docker, spec, options));
+  // 409: another worker was faster; the next round adopts its sandbox.
+  if (container === undefined) return;
+  const found = await unless([404], () => container.inspect());
+  const differing = found === undefined ? [] : differences(found, spec, await surroundingsOf(found));
+  if (differing.length === 0) return;
+  await unless([404, 409], () => container.remove({ force: true }));
+  throw unlikeProfile(name, differing);
+}
+
+async function createVolume(docker: Dockerode, sessionId: string, now: Date): Promise<void> {
+  const name = sandboxName(sessionId);
+  // Returns the existing one if there is one.
+  await unless([], () => docker.createVolume({ Name: name, Labels: sandboxLabels(sessionId, now) }));
+  const found = await unless([404], () => docker.getVolume(name).inspect());
+  const labels: Record<string, string> = found?.Labels ?? {};
+  if (found !== undefined && labels[SESSION_LABEL] !== sessionId) {
+    throw fatal(
+      "SandboxRefused",
+      `the volume ${name} belongs to another session or program; rename or remove it`,
+    );
+  }
+}
+
+async function createContainer(
+  docker: Dockerode,
+  spec: SandboxSpec,
+  options: Dockerode.ContainerCreateOptions,
+): Promise<Dockerode.Container> {
+  try {
+    return await docker.createContainer(options);
+  } catch (error) {
+    if (statusOf(error) === 400) throw impossible(error);
+    if (statusOf(error) !== 404) throw error;
+    throw fatal(
+      "ImageMissing",
+      `the sandbox image ${spec.image} does not exist on this Docker host; nothing was run; build it (npm start does) or set SANDBOX_IMAGE`,
+      error,
+    );
+  }
+}
+
+function assertOurs(found: ContainerInspectInfo, spec: SandboxSpec, around: Surroundings): void {
+  const differing = differences(found, spec, around);
+  if (differing.length > 0) throw unlikeProfile(sandboxName(spec.sessionId), differing);
+}

@@ -1,0 +1,119 @@
+/** The egress proxy's container: one per Docker host, of the operator's image. It outlives workers. */
+import type Dockerode from "dockerode";
+import type { ContainerCreateOptions, ContainerInspectInfo } from "dockerode";
+import { fatal, retryable } from "../../contract/failures.ts";
+import { egressProxySource, PROTOCOL, pythonArguments } from "../agent/sources.ts";
+import { statusOf, unless } from "./docker-errors.ts";
+import { EGRESS_FOLDER } from "./egress-place.ts";
+import { SESSION_LABEL } from "./profile.ts";
+
+/** Label of the proxy's container and volume. */
+const EGRESS_LABEL = "longhaul.egress";
+const SOURCE_VARIABLE = "LONGHAUL_PROXY";
+/** The folder of the control socket, which `relay.py` connects to. */
+const CONTROL_FOLDER = "/var/lib/longhaul";
+const ROUNDS = 20;
+const ROUND_MS = 100;
+
+export interface EgressContainer {
+  /** The operator's image, with python3 of 3.11 or newer; never the session's. */
+  readonly image: string;
+  /** Name of the container and of its volume. */
+  readonly name: string;
+  /** Further `name:address` for the proxy's look-ups. */
+  readonly hosts: readonly string[];
+  readonly say: (line: string) => void;
+}
+
+/**
+ * The running container, which is created or started if needed.
+ * @throws ImageMissing (fatal) if its image is not there, SandboxRefused (fatal), SandboxUnavailable (retryable)
+ */
+export async function runningProxy(docker: Dockerode, proxy: EgressContainer): Promise<ContainerInspectInfo> {
+  const { name, say } = proxy;
+  const container = docker.getContainer(name);
+  for (let round = 0; round < ROUNDS; round++) {
+    const found = await unless([404], () => container.inspect());
+    if (found === undefined) {
+      await createProxy(docker, proxy);
+      say(`egress: created the proxy ${name}`);
+      continue;
+    }
+    if (!isOurs(found)) {
+      throw fatal(
+        "SandboxRefused",
+        `the container ${name} is not the egress proxy of this version; rename or remove it`,
+      );
+    }
+    if (found.State.Running) return found;
+    await unless([304, 404, 409], () => container.start());
+    if (round > 1) await new Promise((resolve) => setTimeout(resolve, ROUND_MS));
+  }
+  throw retryable("SandboxUnavailable", `the egress proxy ${name} does not start`);
+}
+
+/** Removes the proxy if no sandbox on this host uses it. @returns whether there was one to remove */
+export async function removeUnusedProxy(docker: Dockerode, name: string): Promise<boolean> {
+  const filters = { volume: [name], label: [SESSION_LABEL] };
+  const users = await unless([], () => docker.listContainers({ all: true, filters }));
+  if (users === undefined || users.length > 0) return false;
+  const container = docker.getContainer(name);
+  const found = await unless([404], () => container.inspect());
+  if (found !== undefined && !isOurs(found)) return false;
+  await unless([404, 409], () => container.remove({ force: true }));
+  // 409: a sandbox that was created meanwhile uses the volume; opening it starts a new proxy.
+  await unless([404, 409], () => docker.getVolume(name).remove());
+  return found !== undefined;
+}
+
+async function createProxy(docker: Dockerode, proxy: EgressContainer): Promise<void> {
+  const options = proxyOptions(proxy);
+  await unless([], () => docker.createVolume({ Name: proxy.name, Labels: options.Labels }));
+  // 409: another worker was faster.
+  await unless([409], () => createContainer(docker, options));
+}
+
+async function createContainer(docker: Dockerode, options: ContainerCreateOptions): Promise<void> {
+  try {
+    await docker.createContainer(options);
+  } catch (error) {
+    if (statusOf(error) !== 404) throw error;
+    throw fatal(
+      "ImageMissing",
+      `sandbox.network: listed needs the image ${options.Image} for its proxy, which does not exist on this Docker host; ` +
+        "nothing was run; build it (npm start does) or set LONGHAUL_GUARD_IMAGE",
+      error,
+    );
+  }
+}
+
+const proxyOptions = ({ name, image, hosts }: EgressContainer) =>
+  ({
+    name,
+    Image: image,
+    User: "0:0",
+    WorkingDir: "/",
+    Entrypoint: pythonArguments(SOURCE_VARIABLE),
+    Cmd: [],
+    Env: [`${SOURCE_VARIABLE}=${egressProxySource}`],
+    Labels: { [EGRESS_LABEL]: String(PROTOCOL) },
+    Healthcheck: { Test: ["NONE"] },
+    HostConfig: {
+      Init: true,
+      NetworkMode: "bridge",
+      CapDrop: ["ALL"],
+      SecurityOpt: ["no-new-privileges:true"],
+      ReadonlyRootfs: true,
+      Mounts: [{ Type: "volume", Source: name, Target: EGRESS_FOLDER }],
+      Tmpfs: { [CONTROL_FOLDER]: "rw,nosuid,nodev,noexec,mode=700,size=1m" },
+      ExtraHosts: [...hosts],
+      PidsLimit: 64,
+      Memory: 512 * 2 ** 20,
+      Ulimits: [{ Name: "nofile", Soft: 4_096, Hard: 4_096 }],
+      RestartPolicy: { Name: "no" },
+      LogConfig: { Type: "none", Config: {} },
+    },
+  }) satisfies ContainerCreateOptions;
+
+const isOurs = (found: ContainerInspectInfo): boolean =>
+  found.Config.Labels[EGRESS_LABEL] === String(PROTOCOL);
