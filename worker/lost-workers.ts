@@ -147,7 +147,7 @@ async function freeSession(
       );
     }),
   );
-  return freed.reduce<number>((sum, one) => sum + one, 0);
+  return freed.reduce<number>((sum, count) => sum + count, 0);
 }
 
 /** gRPC's code for what is not there. */

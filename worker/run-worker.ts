@@ -82,7 +82,7 @@ export async function runWorker(config: WorkerConfig): Promise<void> {
     await pollUntilStopped(config, logger, {
       outdated: outdated.signal,
       onStop: () => countNoMoreSaves(store.db),
-      create: () => Promise.all(workerOptions(parts).map((each) => Worker.create(each))),
+      create: () => Promise.all(workerOptions(parts).map((options) => Worker.create(options))),
     });
   } finally {
     if (config.readyFile !== undefined) rmSync(config.readyFile, { force: true });

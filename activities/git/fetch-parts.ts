@@ -20,18 +20,18 @@ export async function fetchParts(
   from: { readonly mirror: string; readonly commit: string },
   signal: AbortSignal,
 ): Promise<readonly Part[] | Refusal> {
-  const within = access.within(base);
+  const limited = access.limitedTo(base);
   const parts: Part[] = [];
   // Grows while it is gone through.
   const todo = [{ folder: from.mirror, commit: from.commit, url: base, parent: "", depth: 1 }];
   for (const { folder, commit, url, parent, depth } of todo) {
-    const submodules = await submodulesIn(within, folder, commit, url);
+    const submodules = await submodulesIn(limited, folder, commit, url);
     if ("refused" in submodules)
       return refusal(`${submodules.refused}${parent === "" ? "" : ` (in ${parent})`}`);
     for (const submodule of submodules) {
       if (depth > MAX_LEVELS || parts.length >= MAX_SUBMODULES)
         return refusal(`there are more than ${MAX_SUBMODULES} submodules, or ${MAX_LEVELS} levels of them`);
-      const mirror = await fetchSubmodule(within, base, submodule, signal);
+      const mirror = await fetchSubmodule(limited, base, submodule, signal);
       if (typeof mirror !== "string") return mirror;
       const start = { commit: submodule.commit, refs: [], defaultBranch: undefined };
       parts.push({ submodule, parent, mirror, start });
@@ -80,15 +80,17 @@ export async function unpushedSubmodule(
   of: { readonly url: string; readonly base: string; readonly commit: string },
   signal: AbortSignal,
 ): Promise<Refusal | undefined> {
-  const within = access.within(of.url);
-  const links = await linksIn(within, folder, of.commit);
+  const limited = access.limitedTo(of.url);
+  const links = await linksIn(limited, folder, of.commit);
   if (links.size === 0) return undefined;
-  const before = (await hasCommit(within, folder, of.base)) ? await linksIn(within, folder, of.base) : links;
-  const submodules = await submodulesIn(within, folder, of.commit, of.url);
+  const before = (await hasCommit(limited, folder, of.base))
+    ? await linksIn(limited, folder, of.base)
+    : links;
+  const submodules = await submodulesIn(limited, folder, of.commit, of.url);
   if ("refused" in submodules) return refusal(submodules.refused);
   for (const submodule of submodules) {
     if (before.get(submodule.path) === submodule.commit) continue;
-    const mirror = await fetchSubmodule(within, of.url, submodule, signal);
+    const mirror = await fetchSubmodule(limited, of.url, submodule, signal);
     if (typeof mirror === "string") continue;
     if (mirror.isPassing) return mirror;
     return refusal(

@@ -98,7 +98,7 @@ export async function askForge(
 function wordsOf(text: string): string {
   try {
     const { message, errors, error } = JSON.parse(text) as Record<string, unknown>;
-    return shortened(JSON.stringify([message ?? error, errors].filter((each) => each !== undefined)));
+    return shortened(JSON.stringify([message ?? error, errors].filter((part) => part !== undefined)));
   } catch {
     return shortened(text);
   }

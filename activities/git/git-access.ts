@@ -18,7 +18,7 @@ export interface GitAccess {
    * The same for what a repository names itself (submodules, a store for LFS): the token for all hosts is given to the
    * repository's own server alone.
    */
-  readonly within: (repository: string) => GitAccess;
+  readonly limitedTo: (repository: string) => GitAccess;
   /** Whether the address is on the server that the person named: false within a repository for every other one. */
   readonly isOwn: (url: string) => boolean;
   /** Whether anything that gives a token for the address is configured. */
@@ -62,7 +62,7 @@ export function gitAccessOf(environment: Environment, now: () => Date = () => ne
       const from = sources(url, isOwn);
       return from?.own ?? (await from?.app?.tokenFor(url, signal)) ?? from?.all;
     },
-    within: (repository) => accessWhere((url) => isOwn(url) && isSameServer(repository, url)),
+    limitedTo: (repository) => accessWhere((url) => isOwn(url) && isSameServer(repository, url)),
     hasToken: (url) => Object.values(sources(url, isOwn) ?? {}).some((source) => source !== undefined),
     madeSecrets: () => app?.made() ?? NONE,
     sshKeyFile: environment["LONGHAUL_GIT_SSH_KEY_FILE"] || undefined,

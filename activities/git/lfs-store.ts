@@ -66,9 +66,9 @@ export async function lfsStoreOf(
   signal: AbortSignal,
 ): Promise<LfsStore> {
   const { base, url, folder, commit } = from;
-  const within = access.within(base);
-  const refused = (address: string) => refusedRemote(within, base, address);
-  const named = await runGit(within, ["config", "--blob", `${commit}:.lfsconfig`, "lfs.url"], {
+  const limited = access.limitedTo(base);
+  const refused = (address: string) => refusedRemote(limited, base, address);
+  const named = await runGit(limited, ["config", "--blob", `${commit}:.lfsconfig`, "lfs.url"], {
     cwd: folder,
   });
   const own = named.code === 0 ? named.out.trim() : "";
@@ -77,9 +77,9 @@ export async function lfsStoreOf(
   if (wrong !== undefined) throw new LfsFailed(`its store is not contacted: ${wrong}`);
   if ("wrong" in address || address.kind === "file")
     throw new LfsFailed("a repository in a folder has no store to contact");
-  if (address.kind === "ssh") return { ...(await overSsh(within, address.url, operation, signal)), refused };
+  if (address.kind === "ssh") return { ...(await overSsh(limited, address.url, operation, signal)), refused };
   // A credential is found by the repository, of which the store is part if nothing else is said.
-  const credential = await credentialFor(within, own === "" ? url : own, signal).catch((error: unknown) => {
+  const credential = await credentialFor(limited, own === "" ? url : own, signal).catch((error: unknown) => {
     if (!(error instanceof CredentialUnavailable)) throw error;
     throw new LfsFailed(error.message, error.isPassing);
   });

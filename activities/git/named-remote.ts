@@ -31,7 +31,7 @@ export async function refusedRemote(
   if (address.kind === "http" && new URL(url).protocol === "http:" && !base.startsWith("http:"))
     return `${shown(url)} is not encrypted, and the repository's own address is not of that kind`;
   const host = address.host ?? "";
-  if (isSameServer(base, url) || host === own.host || access.within(base).hasToken(url)) return undefined;
+  if (isSameServer(base, url) || host === own.host || access.limitedTo(base).hasToken(url)) return undefined;
   if (await isPublicHost(host)) return undefined;
   return `${host} is in a private network; set ${tokenVariable(host)} where the worker runs to allow it`;
 }

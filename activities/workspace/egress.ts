@@ -45,7 +45,7 @@ export function watchEgress(deps: Pick<WorkspaceDeps, "store" | "notifier">, ses
         db,
         session.id,
         session.epoch,
-        refused.map((each) => denied(session.id, step, each)),
+        refused.map((requests) => denied(session.id, step, requests)),
       );
       deps.notifier.wake(session.id);
     } catch (error) {

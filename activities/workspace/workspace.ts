@@ -51,7 +51,7 @@ export async function keepWorkspace<T>(
 ): Promise<T> {
   const hasBase = base !== latest;
   const order = { do: "save", hasBase, whole: base === undefined || base.depth >= MAX_CHAIN } as const;
-  const manifests = [latest, ...(hasBase ? [base] : [])].map((each) => each?.manifest ?? NOTHING);
+  const manifests = [latest, ...(hasBase ? [base] : [])].map((state) => state?.manifest ?? NOTHING);
   return runWorkspaceProgram(sandbox, order, manifests, ({ output, answer }) => {
     const { unchanged, packBytes, skipped, skippedCount, ...facts } = answer as unknown as SaveAnswer;
     const saved =

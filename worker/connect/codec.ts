@@ -71,7 +71,7 @@ function decrypt(payload: Payload, keys: readonly CodecKey[], context: Context):
   // A payload in an unknown encoding, whatever its name, is dropped with a remark.
   if (text(payload, "encoding") !== ENCODING || id === "") return payload;
   const workflowId = text(payload, "workflow-id");
-  const known = keys.find((each) => each.id === id);
+  const known = keys.find((key) => key.id === id);
   if (known === undefined)
     throw failure(
       "CodecKeyMissing",
