@@ -1,4 +1,4 @@
-/** The workflow code, bundled ahead: built once per state of the sources, kept on disk, read at every later start. */
+/** Bundles the workflow code ahead: built once for each state of the sources, kept on disk, read at every later start. */
 import { createHash } from "node:crypto";
 import {
   existsSync,
@@ -26,7 +26,7 @@ export type WorkflowBundle =
   | { readonly codePath: string }
   | {
       readonly code: string;
-      /** Why, in a line. */
+      /** Why no file was written, in a line. */
       readonly notKept: string;
     };
 
@@ -43,8 +43,8 @@ const INTERCEPTORS = ["guidance-jobs.ts", "undecodable-arguments.ts"];
 const KEPT_UNUSED_MS = 24 * 3_600_000;
 
 /**
- * The file of the bundle of the sources as they are now; built (2 s) if there is none yet.
- * @throws Error if it cannot be kept
+ * The bundle file of the current sources; built (2 s) if there is none yet.
+ * @throws Error if the file cannot be written
  */
 export async function ensureWorkflowBundle(): Promise<{ readonly codePath: string }> {
   const bundle = await loadWorkflowBundle();
@@ -72,7 +72,7 @@ export async function loadWorkflowBundle(
 }
 
 async function build(encrypts: boolean): Promise<string> {
-  // Loaded only here: the bundler costs a start half a second.
+  // Loaded only here: loading the bundler takes half a second.
   const { bundleWorkflowCode } = await import("@temporalio/worker");
   const { code } = await bundleWorkflowCode({
     workflowsPath: join(project, "workflows", "index.ts"),
@@ -98,7 +98,7 @@ function keep(folder: string, codePath: string, code: string): void {
   forgetOthers(folder, codePath);
 }
 
-/** A file of an image may be another user's or on a read-only disk: nothing removes it there. */
+/** A bundle in an image may belong to another user or be on a read-only disk: nothing removes it there. */
 function markUsed(codePath: string): void {
   const now = new Date();
   try {
@@ -124,7 +124,7 @@ function sourcesHash(encrypts: boolean): string {
   return hash.digest("hex").slice(0, 16);
 }
 
-/** Removes other bundles, except those in use: by a worker of the version before, by another checkout with the same packages. */
+/** Removes other bundles unless they were used within a day: by a worker of the last version, or by another checkout. */
 function forgetOthers(folder: string, codePath: string): void {
   const names = readdirSync(folder).filter((name) => /^workflows-[0-9a-f]{16}\.js$/.test(name));
   for (const file of names.map((name) => join(folder, name))) {

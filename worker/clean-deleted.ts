@@ -16,7 +16,7 @@ export async function removeDeleted(store: Store, host: SandboxHost, id: string)
   });
 }
 
-/** @param folder where the worker keeps its repositories; it may not be there */
+/** @param folder where the worker keeps its repositories; it may not exist */
 export async function removeDeletedRelays(store: Store, folder: string): Promise<void> {
   const relays = join(folder, "relays");
   const names = await readdir(relays).catch(() => []);

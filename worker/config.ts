@@ -1,4 +1,4 @@
-/** The worker's configuration: its only reader of the environment. Temporal's own names are read by Temporal's package. */
+/** The worker's configuration, and the only reader of its environment. Temporal's package reads Temporal's own variables. */
 import { hostname } from "node:os";
 import { z } from "zod";
 import { gitAccessOf, type GitAccess } from "../activities/git/git-access.ts";
@@ -73,35 +73,35 @@ export interface WorkerConfig {
   readonly providers: Readonly<Record<string, string | undefined>>;
   /** The model of a session that is started from Temporal's own tools. */
   readonly model: string | undefined;
-  /** A newer file of models than this version's own. */
+  /** A file with a newer catalogue of models than this version's own. */
   readonly catalogue: string | undefined;
   readonly sandboxImage: string | undefined;
-  /** The operator's image that sets up the firewall of a sandbox: it has python3 and nft. */
+  /** The operator's image for the container that sets up a sandbox's firewall: it has python3 and nft. */
   readonly guardImage: string;
-  /** Name of this machine: of its sandboxes, for the ledger. */
+  /** This machine's name, under which Postgres records its sandboxes. */
   readonly host: string;
-  /** Whether sessions may work in containers of others on this machine's engine. */
+  /** Whether sessions may work in other people's containers on this machine's engine. */
   readonly allowContainers: boolean;
   /** Undefined: the default socket. */
   readonly dockerHost: string | undefined;
-  /** Whether it starts on an engine whose runc lacks the fixes of known ways out of a sandbox. */
+  /** Whether the worker starts on an engine whose runc lacks fixes of known container escapes. */
   readonly oldRunc: "warn" | "refuse";
   readonly buildId: string;
-  /** Temporal knows this worker as a version, by the deployment's name and `buildId`; absent if it does not. */
+  /** Temporal knows this worker as the version `buildId` of a deployment; absent: the worker has no version. */
   readonly versioning: { readonly deployment: string; readonly behavior: "auto" | "pinned" } | undefined;
   readonly queues: TaskQueues;
   /**
    * How long a call may wait for the queue of the host that has its sandbox, in ms, before the host counts as lost and
-   * another makes a new sandbox. Longer than a deploy keeps a host's worker away. Source: survey of durable engines, D18.
+   * another host creates a new sandbox. Longer than a host's worker is away during a deploy. Source: survey of durable engines, D18.
    */
   readonly hostTimeoutMs: number;
   readonly activitySlots: number;
   /**
-   * How often an activity reports to Temporal, in ms: each report is written there. A cancel does not wait for it, being announced
-   * (activities/store/announcements.ts); a pause or a terminate from outside does. Source: requirement 9.
+   * How often an activity sends a heartbeat, in ms: Temporal writes each one down. A cancel does not wait for a heartbeat, because
+   * it is announced (activities/store/announcements.ts); a pause or terminate from outside does. Source: requirement 9.
    */
   readonly heartbeatMs: number;
-  /** How long an activity's heartbeats may stay away before it is given to another worker, in ms. Source: requirement 7.1. */
+  /** How long an activity may go without a heartbeat before another worker gets it, in ms. Source: requirement 7.1. */
   readonly heartbeatTimeoutMs: number;
   /** How long running activities may continue after SIGTERM before they are handed to another worker, in ms. */
   readonly shutdownGraceMs: number;
@@ -116,29 +116,29 @@ export interface WorkerConfig {
   readonly git: GitAccess;
   /** What MCP servers may get: LONGHAUL_MCP_<NAME>_TOKEN, the variables in their headers, LONGHAUL_CREDENTIALS_KEY. */
   readonly mcp: McpAccess;
-  /** Where notices of questions and ended sessions are posted to, and whether their texts go along. */
+  /** Where notices of questions and ended sessions are posted to, and whether they include texts. */
   readonly notify: { readonly url: string; readonly withContent: boolean } | undefined;
   /** What sessions may ask for: LONGHAUL_POLICY. */
   readonly policy: OperatorPolicy | undefined;
-  /** A file of tools of the operator's own. */
+  /** The file with the operator's own tools. */
   readonly toolsFile: string | undefined;
   /** Traces and metrics; undefined if OTEL_EXPORTER_OTLP_ENDPOINT is not set. */
   readonly telemetry: TelemetrySettings | undefined;
   /** Only ids and codes go to Temporal. */
   readonly idsOnly: boolean;
-  /** The first encrypts what Temporal sees; without any, nothing is encrypted. */
+  /** The first key encrypts what Temporal sees; without keys, nothing is encrypted. */
   readonly codecKeys: readonly CodecKey[];
-  /** Values that must never show. */
+  /** Values that must never be shown. */
   readonly secrets: readonly string[];
 }
 
-/** By role; the default lays all on one, since eager dispatch works only within a queue. */
+/** By role; by default all share one queue, because eager dispatch works only within a queue. */
 interface TaskQueues {
   readonly workflows: string;
   readonly models: string;
   readonly sandbox: string;
   readonly admin: string;
-  /** Of the models' queue, over all workers; needs a queue of its own. */
+  /** Limit of the models' queue over all workers; it needs a separate queue. */
   readonly modelCallsPerSecond: number | undefined;
 }
 

@@ -1,4 +1,4 @@
-/** Configuration to ports: the one place where adapters are chosen. Closes what it opened, in reverse order. */
+/** Turns the configuration into ports: the one place where adapters are chosen. Closes what it opened, in reverse order. */
 import type { NativeConnection } from "@temporalio/worker";
 import { defaultModel, REHEARSAL_MODEL } from "../activities/config/default-model.ts";
 import { agentConfigSchema, type RunConfig } from "../activities/config/agent-config.ts";
@@ -53,7 +53,7 @@ export async function bindDeps(config: WorkerConfig, tools: Tools): Promise<Boun
         "this worker is older than the database; if its tables do not match, it takes no more work",
       );
     const model = createAiSdkModel({ environment: config.providers, mask: (text) => sanitizer.clean(text) });
-    // Loading the SDK takes 0.3 s: it is over before the first task asks for it.
+    // Loading the SDK takes 0.3 s: it begins before the first task needs it.
     model.warm().catch((error: unknown) => logger.error({ err: error }, "the model SDK does not load"));
     const temporal = temporalClient({ connection, namespace }, config.codecKeys);
     const deps = {
@@ -77,7 +77,7 @@ export async function bindDeps(config: WorkerConfig, tools: Tools): Promise<Boun
       telemetry,
       idsOnly: config.idsOnly,
       heartbeatMs: config.heartbeatMs,
-      // Defaults of the workflow need not be in its history.
+      // The workflow's own default need not be in its history.
       ...(config.heartbeatTimeoutMs === 30_000 ? {} : { heartbeatTimeoutMs: config.heartbeatTimeoutMs }),
       searchAttributes,
       taskQueues: separateQueues(config),
@@ -89,7 +89,7 @@ export async function bindDeps(config: WorkerConfig, tools: Tools): Promise<Boun
   }
 }
 
-/** What has to be closed again. */
+/** Opens what has to be closed again. */
 async function open(config: WorkerConfig, logger: Logger) {
   const ownTools = config.toolsFile === undefined ? undefined : await loadOwnTools(config.toolsFile);
   const store = openStore({
@@ -126,7 +126,7 @@ async function loadTelemetry(settings: TelemetrySettings, version: string, logge
   return createOpenTelemetry(settings, version, logger);
 }
 
-/** For sessions started from Temporal's own tools, which bring a task alone; undefined if no model is configured. */
+/** For sessions started from Temporal's own tools, which give only a task; undefined if no model is configured. */
 function defaultConfig(config: WorkerConfig): RunConfig | undefined {
   const name =
     config.model ??
@@ -140,7 +140,7 @@ function defaultConfig(config: WorkerConfig): RunConfig | undefined {
   return resolved.ok ? resolved.run : undefined;
 }
 
-/** Leaves out a queue that is the workflow's own, which keeps eager dispatch. */
+/** Leaves out queues that are the workflow's own, which keeps eager dispatch. */
 function separateQueues({ queues, hostTimeoutMs }: WorkerConfig): AgentDeps["taskQueues"] {
   const other = (name: string) => (name === queues.workflows ? undefined : name);
   const [models, admin, sandbox] = [other(queues.models), other(queues.admin), other(queues.sandbox)];

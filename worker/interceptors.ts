@@ -1,4 +1,4 @@
-/** What every activity's log lines carry. The size guard is not here: the payload converter covers more (payload-guard.ts). */
+/** Adds the session to every activity's log lines. The size limit is not here: the payload converter covers more (payload-guard.ts). */
 import type { ActivityInterceptorsFactory } from "@temporalio/worker";
 
 export const activityInterceptors: ActivityInterceptorsFactory = (context) => ({

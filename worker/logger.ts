@@ -5,11 +5,11 @@ import type { Sanitizer } from "../activities/redaction/sanitizer.ts";
 
 export type { Logger } from "pino";
 
-/** Every line passes the sanitizer as a whole, so that no field, name or stack can carry a secret out. */
+/** Every line passes the sanitizer as a whole, so that no field, name or stack can reveal a secret. */
 export function createLogger(level: string, sanitizer: Sanitizer, name = "worker"): Logger {
   const clean = (line: string) => process.stderr.write(`${sanitizer.clean(line.trimEnd())}\n`);
   const { isoTime: timestamp } = pino.stdTimeFunctions;
-  // Temporal's lines have it under `error`, which pino would leave without its message.
+  // Temporal's lines have errors under `error`, which pino would write without their messages.
   const serializers = { error: pino.stdSerializers.err };
   return pino({ level, name, timestamp, serializers }, { write: clean });
 }
@@ -18,7 +18,7 @@ export function createLogger(level: string, sanitizer: Sanitizer, name = "worker
 export function temporalLogger(logger: Logger): TemporalLogger {
   const own = logger.child({ from: "temporal" });
   const write = (level: LogLevel, message: string, meta: Record<string | symbol, unknown> = {}) => {
-    // Symbol keys are the SDK's own notes to itself. A task's token is long, and lets its holder complete the task.
+    // Symbol keys are internal to the SDK. A task's token is long, and whoever has it can complete the task.
     const { taskToken: _, ...fields } = Object.fromEntries(Object.entries(meta));
     own[levels[level]](fields, message);
   };

@@ -20,7 +20,7 @@ export interface LostWorkersOptions {
   readonly store: Store;
   readonly connection: NativeConnection;
   readonly namespace: string;
-  /** What Temporal sees is encrypted with; default: it is not. */
+  /** Keys that encrypt what Temporal sees; default: none. */
   readonly codecKeys?: readonly CodecKey[];
   readonly identity: string;
   readonly logger: Logger;
@@ -36,7 +36,7 @@ const AT_ONCE = 8;
 /** Temporal's numbers for pending activities that a worker has: started, cancel requested, pause requested. */
 const CANCEL_REQUESTED = 3;
 const RUNNING: ReadonlySet<number> = new Set([2, CANCEL_REQUESTED, 5]);
-/** A retry delay of nothing means the policy's. */
+/** A retry delay of zero would mean the policy's own. */
 const A_MOMENT = { nanos: 1_000_000 } as const;
 const WORKER_LOST = {
   message: "The worker that ran this is gone. What was stored is kept; another worker continues with it.",
@@ -44,10 +44,10 @@ const WORKER_LOST = {
   applicationFailureInfo: { type: "WorkerLost", nonRetryable: false, nextRetryDelay: A_MOMENT },
 };
 
-/** A frozen worker stays in the list; each time it costs a request for every active session. */
+/** How often a frozen worker's work is given back: each time costs a request for every active session. */
 const FROZEN_EVERY_MS = 2_000;
 
-/** @returns a function that ends it and waits for a look under way */
+/** @returns a function that ends the watch and waits for a check in progress */
 export function watchForLostWorkers(options: LostWorkersOptions): () => Promise<void> {
   const { lease, logger } = options;
   const client = temporalClient(options, options.codecKeys);
@@ -64,7 +64,7 @@ export function watchForLostWorkers(options: LostWorkersOptions): () => Promise<
       const settled = await lease.settle(lost, async () => {
         freed = await freeWork(client, options, lost);
         if (lost.frozen) return;
-        // What Temporal had given to it just then is seen a moment later.
+        // A task that Temporal gave to it just then is seen a moment later.
         await sleep(LATE_MS);
         freed += await freeWork(client, options, lost);
       });
@@ -80,7 +80,7 @@ export function watchForLostWorkers(options: LostWorkersOptions): () => Promise<
     timer = setTimeout(
       () => {
         look = once()
-          // The next look tries again; Temporal's heartbeats notice it in any case.
+          // The next check tries again; without it, Temporal notices the missing heartbeats.
           .catch((error: unknown) => logger.warn({ reason: reasonOf(error) }, "workers were not looked for"))
           .finally(() => closed || next());
       },
@@ -117,7 +117,7 @@ async function freeSession(
     .getHandle(workflowId)
     .describe()
     .catch((error: unknown) => {
-      // Another namespace's, or one whose retention is over.
+      // The session is another namespace's, or its retention is over.
       if (error instanceof WorkflowNotFoundError) return undefined;
       throw error;
     });
@@ -140,17 +140,17 @@ async function freeSession(
       return answered.then(
         () => 1,
         (error: unknown) => {
-          // It has ended, or has been given to another, in the meantime.
+          // The activity has ended in the meantime, or another worker has it.
           if (isNotFound(error)) return 0;
           throw error;
         },
       );
     }),
   );
-  return freed.reduce<number>((sum, one) => sum + one, 0);
+  return freed.reduce<number>((sum, count) => sum + count, 0);
 }
 
-/** gRPC's code for what is not there. */
+/** By gRPC's status code. */
 function isNotFound(error: unknown): boolean {
   return typeof error === "object" && error !== null && "code" in error && error.code === 5;
 }

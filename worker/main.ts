@@ -8,17 +8,17 @@ async function main(): Promise<number> {
   try {
     config = readWorkerConfig();
   } catch (error) {
-    return tell(error, 2);
+    return report(error, 2);
   }
   try {
     await runWorker(config);
     return 0;
   } catch (error) {
-    return tell(error, 1);
+    return report(error, 1);
   }
 }
 
-function tell(error: unknown, code: number): number {
+function report(error: unknown, code: number): number {
   if (error instanceof ServiceMissing) {
     process.stderr.write(`${error.message}\n`);
     return 4;
@@ -28,5 +28,5 @@ function tell(error: unknown, code: number): number {
   return code;
 }
 
-// Not left to an empty event loop: a hanging handle must not keep a drained worker alive.
+// Ends explicitly: a hanging handle must not keep a drained worker alive.
 process.exit(await main());

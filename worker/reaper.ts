@@ -1,6 +1,6 @@
 /**
- * Closes the sandboxes of sessions that are over, and ends the rows of those that no run will end, at start and now and
- * then.
+ * At the start and at intervals, closes the sandboxes of sessions that are over, and ends the rows of those that no run
+ * will end.
  */
 import { type Client, WorkflowNotFoundError } from "@temporalio/client";
 import type { NativeConnection } from "@temporalio/worker";
@@ -36,13 +36,13 @@ export interface ReaperOptions {
   readonly notifier: Notifier;
   readonly connection: NativeConnection;
   readonly namespace: string;
-  /** What Temporal sees is encrypted with; default: it is not. */
+  /** Keys that encrypt what Temporal sees; default: none. */
   readonly codecKeys?: readonly CodecKey[];
   readonly logger: Logger;
   readonly everyMs: number;
-  /** Of this worker's own repositories. */
+  /** Folder of this worker's own repositories. */
   readonly git?: Pick<GitAccess, "folder"> | undefined;
-  /** What the operator keeps, and how long. */
+  /** How long the operator keeps what. */
   readonly retention?: OperatorPolicy["retention"];
 }
 
@@ -56,7 +56,7 @@ export function startReaper(options: ReaperOptions): () => Promise<void> {
   let round: Promise<void> = Promise.resolve();
   const reap = () => {
     round = round.then(async () => {
-      // Rows can be ended although the engine is away. The next round looks again at either.
+      // One part can fail, as when the engine is away, without the others. The next round tries all again.
       const { retention = {} } = options;
       const old = (round: RoundOptions) => retain(round, retention);
       for (const look of [reapSandboxes, endLeftSessions, old, reapRelays]) {
@@ -77,8 +77,8 @@ export function startReaper(options: ReaperOptions): () => Promise<void> {
 }
 
 /**
- * One round: closes the sandboxes of this host whose session is over, after saving what is in no save yet, and removes
- * those whose session continues in another one. A session that is resumed meanwhile keeps its sandbox.
+ * One round: closes this host's sandboxes whose session is over, after saving what no save has yet, and removes those
+ * whose session continues in another one. A session that is resumed meanwhile keeps its sandbox.
  * @returns the sessions whose sandboxes were removed
  */
 export async function reapSandboxes(options: RoundOptions): Promise<string[]> {
@@ -88,7 +88,7 @@ export async function reapSandboxes(options: RoundOptions): Promise<string[]> {
   const running = await listedAsRunning(client);
   for (const owner of owners) {
     const { id } = owner;
-    // A session we have no row of is another installation's, or was deleted.
+    // A session without a row is another installation's, or was deleted.
     if (owner.isGone && !owner.isDeleted) continue;
     await apart(options, id, async () => {
       const why = owner.isGone ? await reapDeleted(options, id) : await reap(options, owner, running);
@@ -165,8 +165,8 @@ async function apart(
 }
 
 /**
- * The session if it is over, and its row ended. By the run's state, not the row's: a terminated workflow never wrote
- * its end. A workflow that is not to be found may be another namespace's: its sandbox stays.
+ * Ends the session's row and returns the session if it is over. The run's state decides, not the row's: a terminated
+ * workflow never wrote its end. A workflow that is not found may be another namespace's: its sandbox stays.
  */
 async function endedSession({ store, client }: RoundOptions, id: string): Promise<Session | undefined> {
   // Read before Temporal is asked: a run that claims the session later differs from this row's.

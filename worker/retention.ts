@@ -7,9 +7,9 @@ import { aloneOverWorkers, dropOldOutputs, endedLongAgo } from "../activities/st
 import { forgetHistories } from "./connect/forget-histories.ts";
 import type { Logger } from "./logger.ts";
 
-/** Of sessions a round: with a round each 10 minutes 7,200 a day, and no long transaction. Source: ours. */
+/** Sessions per round: 7,200 a day with a round every 10 minutes, and no long transaction. Source: ours. */
 const MAX_SESSIONS = 50;
-/** Who deleted them, for `status`. */
+/** Shown by `status` as who deleted the session. */
 const BY = "retention";
 
 interface RetentionOptions {

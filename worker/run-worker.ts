@@ -1,4 +1,4 @@
-/** Runs the worker: connect, poll whatever its dependencies do, drain on SIGTERM. */
+/** Runs the worker: connects, polls also while dependencies fail, and drains on SIGTERM. */
 import { once } from "node:events";
 import { rmSync, writeFileSync } from "node:fs";
 import { flushCompileCache } from "node:module";
@@ -23,7 +23,7 @@ import { temporalConnection } from "./connect/temporal-connection.ts";
 import { workerIdentity, workerOptions } from "./worker-options.ts";
 import { reasonOf } from "../activities/contract/reason-of.ts";
 
-/** Each longer than the one before, so that a server that is down for long is not hammered. */
+/** Delays before polling again, each longer than the last, so that a server that is down is not flooded. */
 const RESTART_MS = [1_000, 2_000, 5_000, 10_000, 30_000] as const;
 /** Exit code 4 is promised within 10 s. */
 const CONNECT_MS = 5_000;
@@ -82,7 +82,7 @@ export async function runWorker(config: WorkerConfig): Promise<void> {
     await pollUntilStopped(config, logger, {
       outdated: outdated.signal,
       onStop: () => countNoMoreSaves(store.db),
-      create: () => Promise.all(workerOptions(parts).map((each) => Worker.create(each))),
+      create: () => Promise.all(workerOptions(parts).map((options) => Worker.create(options))),
     });
   } finally {
     if (config.readyFile !== undefined) rmSync(config.readyFile, { force: true });
@@ -102,7 +102,7 @@ async function endAll(ends: readonly (() => Promise<unknown>)[], logger: Logger)
     );
 }
 
-/** Temporal, and whether Postgres and the Docker engine answer. @throws ServiceMissing */
+/** Connects to Temporal, and checks whether Postgres and the Docker engine answer. @throws ServiceMissing */
 async function connectServices(config: WorkerConfig, logger: Logger) {
   const { connection: options, namespace } = temporalConnection();
   const [connection, bundle] = await Promise.all([
@@ -119,7 +119,7 @@ async function connectServices(config: WorkerConfig, logger: Logger) {
   return { connection, namespace, bundle };
 }
 
-/** @throws ServiceMissing if its engine's runtime has known ways out of a sandbox, and the operator wants none */
+/** @throws ServiceMissing if the engine's runtime has known container escapes and the operator does not accept that */
 async function checkRuntime({ oldRunc, dockerHost }: WorkerConfig, logger: Logger): Promise<void> {
   const runc = await withTimeout(runcOf(connectDocker()), CONNECT_MS).catch(() => undefined);
   if (runc !== undefined && runc.open.length === 0) return;
@@ -139,7 +139,7 @@ async function checkRuntime({ oldRunc, dockerHost }: WorkerConfig, logger: Logge
   });
 }
 
-/** The native client's own words for a server that is not there are long and without a fix. */
+/** The native client's own error for a missing server is long and names no fix. */
 async function connect(
   options: ReturnType<typeof temporalConnection>["connection"],
 ): Promise<NativeConnection> {
@@ -183,14 +183,14 @@ async function pollUntilStopped(
     ),
   );
   try {
-    for (let life = 0; !noMore.aborted; life += 1) {
+    for (let attempt = 0; !noMore.aborted; attempt += 1) {
       const began = performance.now();
       try {
-        await oneLife(await create(), noMore, config, logger);
+        await poll(await create(), noMore, config, logger);
       } catch (error) {
         // After a healthy minute the delays start over.
-        if (performance.now() - began > 60_000) life = 0;
-        const waitMs = RESTART_MS[Math.min(life, RESTART_MS.length - 1)] ?? 0;
+        if (performance.now() - began > 60_000) attempt = 0;
+        const waitMs = RESTART_MS[Math.min(attempt, RESTART_MS.length - 1)] ?? 0;
         logger.error({ err: error, waitMs }, "polling failed; it starts again");
         await sleep(waitMs, undefined, { signal: noMore }).catch(() => {});
       }
@@ -203,7 +203,7 @@ async function pollUntilStopped(
   }
 }
 
-async function oneLife(
+async function poll(
   workers: readonly Worker[],
   stop: AbortSignal,
   config: WorkerConfig,
@@ -224,7 +224,7 @@ async function oneLife(
     await Promise.all(runs);
   } finally {
     stopWriting();
-    // One of several failed: the others end too, and the next life has all of them.
+    // If one of several failed, the others end too, and the next attempt starts all of them.
     shutdown();
     await Promise.allSettled(runs);
     stop.removeEventListener("abort", shutdown);

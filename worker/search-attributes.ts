@@ -1,4 +1,4 @@
-/** Our search attributes, registered if the namespace lacks them and we may. */
+/** Our search attributes, registered if the namespace lacks them and the server allows it. */
 import type { NativeConnection } from "@temporalio/worker";
 import type { Logger } from "./logger.ts";
 import { reasonOf } from "../activities/contract/reason-of.ts";
@@ -30,7 +30,7 @@ export async function hasSearchAttributes(
     }
     return true;
   } catch (error) {
-    // Temporal Cloud has no operator service, and some clusters keep it to their admins.
+    // Temporal Cloud has no operator service, and some clusters reserve it for their admins.
     const reason = reasonOf(error);
     logger.warn({ reason }, `search attributes are left out: add ${SEARCH_ATTRIBUTES.join(", ")} as Keyword`);
     return false;

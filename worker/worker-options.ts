@@ -16,7 +16,7 @@ export interface WorkerParts {
   readonly connection: NativeConnection;
   readonly namespace: string;
   readonly bundle: WorkflowBundle;
-  /** Tells all workers that activities of a session must stop; default: their heartbeats do. */
+  /** Informs all workers that a session's activities must stop; default: only their heartbeats do. */
   readonly announceStop?: (sessionId: string) => void;
   readonly activities: AgentActivities & Partial<BatchActivities>;
   /** The process's identity in Temporal; default: without the part that distinguishes two processes of one address. */
@@ -31,10 +31,10 @@ const POLLERS = { type: "autoscaling", minimum: 1, initial: 2, maximum: 20 } as 
 
 /** Workflow tasks are short: more at once would only compete for the processor. */
 const WORKFLOW_SLOTS = 40;
-/** Kept in memory between two tasks; others are replayed. */
+/** Workflows kept in memory between two tasks; others are replayed. */
 const CACHED_WORKFLOWS = 500;
 
-/** Unlike any other process's, also if a container comes up again with the same name and process id. Short, as `buildId`. */
+/** Unique to this process, even if a container restarts with the same name and process id. Short, like `buildId`. */
 export function workerIdentity({ buildId }: Pick<WorkerConfig, "buildId">): string {
   return `${process.pid}.${randomInt(10_000)}@${hostname()}:${buildId}`;
 }
@@ -45,7 +45,7 @@ function bundleOption(bundle: WorkflowBundle): { codePath: string } | { code: st
 
 /**
  * Only the queue of the workflows has versions: a sandbox belongs to its host, whatever is deployed there. The id is short: the
- * SDK's own is 90 bytes and stands in six events of every step, a quarter of the history.
+ * SDK's own is 90 bytes and appears in six events of every step, a quarter of the history.
  */
 function versionOf(
   { buildId, versioning }: WorkerConfig,
@@ -61,7 +61,7 @@ function versionOf(
   };
 }
 
-/** What the workflow calls of its worker: see `workflows/stops.ts`. */
+/** The worker's functions that the workflow calls: see `workflows/stops.ts`. */
 export function workflowSinks(
   announceStop: WorkerParts["announceStop"] = () => undefined,
 ): InjectedSinks<Sinks> {
@@ -101,10 +101,10 @@ export function workerOptions(parts: WorkerParts): WorkerOptions[] {
     maxHeartbeatThrottleInterval: FIRST_LOOK_MS,
     defaultHeartbeatThrottleInterval: FIRST_LOOK_MS,
     sinks: workflowSinks(parts.announceStop),
-    // The default of 10 s is what the step after a kill -9 waits. Source: measured 2026-11 (14 s against 5 s).
+    // With the default of 10 s, the step after a kill -9 waits that long. Source: measured 2026-11 (14 s against 5 s).
     stickyQueueScheduleToStartTimeout: "1s",
     shutdownGraceTime: config.shutdownGraceMs,
-    // Then the process ends whatever hangs; compose's stop_grace_period is longer.
+    // After this the process ends even if something hangs; compose's stop_grace_period is longer.
     shutdownForceTime: config.shutdownGraceMs + 8_000,
   }));
 }

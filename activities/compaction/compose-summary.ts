@@ -65,7 +65,7 @@ function decisions(before: string, written: string, maxChars: number): string[] 
   const kept: string[] = [];
   let room = maxChars;
   for (const line of linesOf(before).toReversed()) {
-    if (fresh.some((each) => isSameItem(each, line))) continue;
+    if (fresh.some((item) => isSameItem(item, line))) continue;
     room -= line.length + 1;
     if (room < 0) break;
     kept.unshift(line);
@@ -163,7 +163,7 @@ function withoutOldClosed(list: readonly ChecklistItem[]): ChecklistItem[] {
 }
 
 function unknownTo(known: readonly ChecklistItem[], items: readonly ChecklistItem[]): ChecklistItem[] {
-  return items.filter((item) => !known.some((each) => isSameItem(item.text, each.text)));
+  return items.filter((item) => !known.some((other) => isSameItem(item.text, other.text)));
 }
 
 function closed(item: ChecklistItem, why: string): ChecklistItem {

@@ -73,7 +73,7 @@ function patchedFiles(patch: string): FileEntry[] {
 
 /** Items of the newest `todo` call; undefined if there was none. */
 export function todoIn(rows: readonly StoredMessage[]): ChecklistItem[] | undefined {
-  const call = callsIn(rows).findLast((each) => each.call.toolName === "todo")?.call;
+  const call = callsIn(rows).findLast(({ call }) => call.toolName === "todo")?.call;
   const items = fieldsOf(call?.input)["items"];
   if (!Array.isArray(items)) return undefined;
   return items.flatMap((item: unknown) => {

@@ -25,7 +25,7 @@ export function standingRules(rows: readonly StoredMessage[], before: string): s
 export const isStandingRule = (line: string): boolean => line.startsWith(FOLDERS) || line.startsWith(SKILLS);
 
 function list(prefix: string, before: string, paths: readonly string[]): string {
-  const line = before.split("\n").find((each) => each.startsWith(prefix));
+  const line = before.split("\n").find((text) => text.startsWith(prefix));
   const known = line === undefined ? [] : line.slice(prefix.length).split(", ");
   const all = [...new Set([...known, ...paths])];
   while (all.join(", ").length > MAX_LIST_CHARS) all.shift();

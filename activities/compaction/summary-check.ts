@@ -97,14 +97,14 @@ export function lostFrom(previous: string, next: string): Rejection | undefined 
   if (path !== undefined) return { reason: "lost-path", detail: `${path.path} is gone from the files.` };
   const items = parseChecklist(after["Pending Work"]);
   const item = parseChecklist(before["Pending Work"]).find(
-    (each) => !each.done && !items.some((other) => isSameItem(each.text, other.text)),
+    ({ done, text }) => !done && !items.some((later) => isSameItem(text, later.text)),
   );
   if (item !== undefined)
     return { reason: "lost-item", detail: `"${item.text}" is neither open nor closed.` };
   const said = parseSaid(after["Original Task"]);
   // The oldest excerpts may have made room for newer ones; a gap among the rest is a loss.
   const kept = parseSaid(before["Original Task"]).map((line) =>
-    said.some((each) => isSameSaying(each, line)),
+    said.some((saying) => isSameSaying(saying, line)),
   );
   const first = kept.indexOf(true);
   const hole = first === -1 ? kept.length > 0 && said.length === 0 : kept.slice(first).includes(false);

@@ -33,7 +33,7 @@ export function parseSections(text: string): Partial<Sections> {
   };
   for (const line of text.split("\n")) {
     const name = HEADING.exec(line)?.[1]?.toLowerCase().replace(" and ", " & ");
-    const section = SECTIONS.find((each) => each.toLowerCase() === name);
+    const section = SECTIONS.find((title) => title.toLowerCase() === name);
     if (section === undefined) lines.push(line);
     else {
       close();
@@ -88,8 +88,8 @@ export function parseFiles(completedWork: string): FileEntry[] {
       .map((cell) => cell.trim());
     const [path = "", action = "", description = ""] = cells ?? [];
     if (path === "" || /^:?-+:?$/.test(path) || path.toLowerCase() === "file") continue;
-    for (const each of expandBraces(path.replaceAll("`", "")))
-      entries.push({ path: each, action, description });
+    for (const file of expandBraces(path.replaceAll("`", "")))
+      entries.push({ path: file, action, description });
   }
   return entries;
 }

@@ -89,5 +89,5 @@ const normalDomain = (text: string): string => text.toLowerCase().replace(/\.$/,
 
 /** Patterns only, groups replaced by their members, each once. */
 export function expandDomains(domains: readonly string[]): string[] {
-  return [...new Set(domains.flatMap((each) => GROUPS[each] ?? [normalDomain(each)]))];
+  return [...new Set(domains.flatMap((name) => GROUPS[name] ?? [normalDomain(name)]))];
 }

@@ -110,7 +110,7 @@ export function modelRefusal(
   { summariser, fallback = [], delegate, ...own }: RunConfig,
 ): Refusal | undefined {
   if (models === undefined) return undefined;
-  const targets = [own, summariser, ...fallback, delegate?.target].filter((each) => each !== undefined);
+  const targets = [own, summariser, ...fallback, delegate?.target].filter((target) => target !== undefined);
   for (const target of targets) {
     const named = ["model", "models"].find((field) => target.body?.[field] !== undefined);
     if (named !== undefined)
@@ -193,8 +193,10 @@ function addressRefusal(
   const opened = sandbox.allow.find((text) => {
     const asked = toPrefix(text);
     return !prefixes.some(
-      (each) =>
-        each.version === asked.version && each.length <= asked.length && containedIn([each])(asked.address),
+      (prefix) =>
+        prefix.version === asked.version &&
+        prefix.length <= asked.length &&
+        containedIn([prefix])(asked.address),
     );
   });
   if (opened !== undefined) return outside({ rule: "allow", setting: "sandbox.allow" }, opened, allowed);

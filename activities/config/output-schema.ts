@@ -36,7 +36,7 @@ export async function schemaTrouble(schema: OutputSchema): Promise<string | unde
 
 function isDeeper(value: unknown, levels: number): boolean {
   if (typeof value !== "object" || value === null) return false;
-  return levels === 0 || Object.values(value).some((each) => isDeeper(each, levels - 1));
+  return levels === 0 || Object.values(value).some((part) => isDeeper(part, levels - 1));
 }
 
 /** Never throws: if the schema cannot be used for checking, no answer matches it. */

@@ -46,7 +46,7 @@ export function registrySettings(sandbox: SandboxSettings): RegistrySettings {
     // In a company network even the public names may resolve to a private address.
     hosts: [
       ...new Set([
-        ...Object.values(registries).flatMap((each) => hostsOf(each ?? [])),
+        ...Object.values(registries).flatMap((addresses) => hostsOf(addresses ?? [])),
         ...(inherits ? PUBLIC_REGISTRIES.map((host) => `${host}:443`) : []),
       ]),
     ],

@@ -15,8 +15,8 @@ const domainSchema = z.string().superRefine((text, context) => {
 });
 
 const address = z.url({ protocol: /^https?$/, error: "an address such as https://npm.example.com/" });
-const listOf = <T extends z.ZodType<string>>(one: T) =>
-  z.union([one, z.array(one)]).transform((given) => (typeof given === "string" ? [given] : given));
+const listOf = <T extends z.ZodType<string>>(item: T) =>
+  z.union([item, z.array(item)]).transform((given) => (typeof given === "string" ? [given] : given));
 /** By ecosystem, the main registry first; for `go` also the GOPROXY keywords `direct` and `off`. */
 const registriesSchema = z.strictObject({
   npm: listOf(address).optional(),

@@ -20,7 +20,7 @@ export function isSkillFile(
   const { enabled, paths } = settings ?? { enabled: true, paths: [".agents/skills"] };
   const parts = path.split("/");
   const folder = parts.slice(0, -2).join("/");
-  return enabled && parts.at(-1) === "SKILL.md" && paths.some((each) => each.replace(/\/$/, "") === folder);
+  return enabled && parts.at(-1) === "SKILL.md" && paths.some((path) => path.replace(/\/$/, "") === folder);
 }
 
 /** The skills that the person added. */

@@ -170,14 +170,14 @@ function settlementOf({ kind, options, most }: Open, { text, option, action }: A
   if (options === undefined)
     return option === undefined ? { how: "answered", text: String(chosen) } : "the question has no options";
   const label =
-    options.find((one) => one.toLowerCase() === String(chosen).toLowerCase()) ??
+    options.find((option) => option.toLowerCase() === String(chosen).toLowerCase()) ??
     (/^\d+$/.test(String(chosen)) ? options[Number(chosen) - 1] : undefined);
   if (label === undefined && kind === "budget") {
     const more = readMore(options, String(chosen), most);
     if (more !== undefined) return more.ok ? { how: "answered", text: more.text } : more.reason;
   }
   if (label !== undefined) return { how: "answered", text: label };
-  const numbered = options.map((one, place) => `${place + 1} ${one}`).join(", ");
+  const numbered = options.map((option, place) => `${place + 1} ${option}`).join(", ");
   return `"${cutChars(String(chosen), 80)}" is not among the options: ${numbered}${kind === "budget" ? `; or give an amount such as "${amountLike(options)}"` : ""}`;
 }
 

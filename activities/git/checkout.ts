@@ -1,4 +1,4 @@
-/** A repository laid out in the sandbox's /workspace, with its submodules and with the content of files in Git LFS. */
+/** Checks a repository out into the sandbox's /workspace, with its submodules and the content of its Git LFS files. */
 import { posix } from "node:path";
 import { fatal } from "../contract/failures.ts";
 import { lfsSource } from "../sandbox/agent/sources.ts";
@@ -7,7 +7,7 @@ import { feedAll, must, shell } from "./sandbox-command.ts";
 import { program, type CommandSandbox } from "../sandbox/own-command.ts";
 import type { Pack } from "./start-point.ts";
 
-/** So that a checkpoint holds each pack: it leaves out files larger than 64 MiB. */
+/** Small enough for a checkpoint, which leaves out files larger than 64 MiB. */
 const MAX_PACK_MIB = 48;
 
 export interface Checkout {
@@ -18,7 +18,7 @@ export interface Checkout {
   readonly author: { readonly name: string; readonly email: string };
 }
 
-/** What a branch of a repository of ours begins with; `lfs.skipdownloaderrors`: an old commit's file is its pointer, not a failure. */
+/** Every checkout's settings. `lfs.skipdownloaderrors`: an old commit's file stays a pointer instead of failing. */
 const SETTINGS = `git config user.name "$NAME"
 git config user.email "$EMAIL"
 git remote add origin "$URL"
@@ -29,7 +29,7 @@ const BEGIN = `find . -mindepth 1 -delete
 git init -q -b "$BRANCH" .
 ${SETTINGS}`;
 
-/** As `git submodule update --init` leaves one: its repository below that of its parent, registered there. */
+/** Begins a submodule as `git submodule update --init` does: its repository below its parent's, and registered there. */
 const BEGIN_PART = `parent=$(git rev-parse --git-dir)
 git config "submodule.$SUBMODULE.url" "$URL"
 git config "submodule.$SUBMODULE.active" true
@@ -53,12 +53,12 @@ if [ -n "$BRANCH" ]; then git checkout -q -B "$BRANCH" "$COMMIT"; else git check
 
 const HAS_LFS = `if command -v git-lfs >/dev/null; then echo yes; fi`;
 
-/** Puts files in the place of their pointers; of an image that has git-lfs without its filter, the filter too. */
+/** Replaces pointers by files; installs the filter if the image has git-lfs without it. */
 const LFS = `git config --get filter.lfs.process >/dev/null || git lfs install --local --skip-repo >/dev/null
 git lfs checkout >/dev/null`;
 
 /**
- * Makes /workspace a checkout on a branch of its own; what was there is removed. @returns how many bytes the pack had
+ * Empties /workspace and makes it a checkout on the session's branch. @returns how many bytes the pack had
  * @throws SandboxUnavailable (retryable), SandboxLost
  */
 export async function checkOut(sandbox: CommandSandbox, checkout: Checkout, pack: Pack): Promise<number> {
@@ -68,7 +68,7 @@ export async function checkOut(sandbox: CommandSandbox, checkout: Checkout, pack
   return unpack(sandbox, pack, { cwd: ".", commit, branch, defaultBranch });
 }
 
-/** The same for a submodule, whose parent is checked out, with no branch. */
+/** Checks out a submodule, on no branch; its parent is checked out already. */
 export async function checkOutPart(
   sandbox: CommandSandbox,
   { submodule, parent }: Part,
@@ -105,7 +105,7 @@ async function unpack(
 }
 
 /**
- * Puts objects of Git LFS into a checkout's store, and their content in the place of its pointers.
+ * Puts Git LFS objects into a checkout's store, and replaces its pointers by their content.
  * @param folder of the checkout, from /workspace
  * @param frames for each object a line `oid size`, then its bytes
  * @throws BadConfiguration if the image has no git-lfs

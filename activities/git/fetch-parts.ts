@@ -1,4 +1,4 @@
-/** All repositories that a checkout consists of: the session's own and, if they are asked for, its submodules. */
+/** Fetches the submodules of a session's repository, and of a push. */
 import type { SessionGit } from "../config/git-settings.ts";
 import type { GitAccess } from "./git-access.ts";
 import { hasCommit, updateMirror } from "./mirror.ts";
@@ -9,29 +9,29 @@ import { linksIn, type Part, submodulesIn, type Submodule } from "./submodules.t
 import { troubleOf } from "./remote.ts";
 import { refusal, refusalOf, type Refusal } from "./trouble.ts";
 
-/** Of all levels together, and levels. Source: ours; the largest public projects have some hundred on three levels. */
+/** The most on all levels together, and the most levels. Source: ours; the largest public projects have some hundred on three. */
 const MAX_SUBMODULES = 200;
 const MAX_LEVELS = 6;
 
-/** Submodules of all levels, each behind the one that names it. */
+/** Submodules of all levels, each after the one that contains it. */
 export async function fetchParts(
   access: GitAccess,
   { url: base }: Pick<SessionGit, "url">,
   from: { readonly mirror: string; readonly commit: string },
   signal: AbortSignal,
 ): Promise<readonly Part[] | Refusal> {
-  const within = access.within(base);
+  const limited = access.limitedTo(base);
   const parts: Part[] = [];
-  // Grows while it is gone through.
+  // The loop adds to it.
   const todo = [{ folder: from.mirror, commit: from.commit, url: base, parent: "", depth: 1 }];
   for (const { folder, commit, url, parent, depth } of todo) {
-    const submodules = await submodulesIn(within, folder, commit, url);
+    const submodules = await submodulesIn(limited, folder, commit, url);
     if ("refused" in submodules)
       return refusal(`${submodules.refused}${parent === "" ? "" : ` (in ${parent})`}`);
     for (const submodule of submodules) {
       if (depth > MAX_LEVELS || parts.length >= MAX_SUBMODULES)
         return refusal(`there are more than ${MAX_SUBMODULES} submodules, or ${MAX_LEVELS} levels of them`);
-      const mirror = await fetchSubmodule(within, base, submodule, signal);
+      const mirror = await fetchSubmodule(limited, base, submodule, signal);
       if (typeof mirror !== "string") return mirror;
       const start = { commit: submodule.commit, refs: [], defaultBranch: undefined };
       parts.push({ submodule, parent, mirror, start });
@@ -45,7 +45,7 @@ export async function fetchParts(
 
 /**
  * The mirror of a submodule, with its commit.
- * @param access that of the session's repository, `base`, for what it names
+ * @param access limited to what `base`, the session's repository, may name
  */
 export async function fetchSubmodule(
   access: GitAccess,
@@ -74,21 +74,23 @@ export async function fetchSubmodule(
   }
 }
 
-/** A submodule whose commit was changed since `base` to one that its remote does not have, so that it cannot be checked out. */
+/** Refuses a submodule whose commit was changed since `base` to one that its remote lacks: it could not be checked out. */
 export async function unpushedSubmodule(
   { access, folder }: Relay,
   of: { readonly url: string; readonly base: string; readonly commit: string },
   signal: AbortSignal,
 ): Promise<Refusal | undefined> {
-  const within = access.within(of.url);
-  const links = await linksIn(within, folder, of.commit);
+  const limited = access.limitedTo(of.url);
+  const links = await linksIn(limited, folder, of.commit);
   if (links.size === 0) return undefined;
-  const before = (await hasCommit(within, folder, of.base)) ? await linksIn(within, folder, of.base) : links;
-  const submodules = await submodulesIn(within, folder, of.commit, of.url);
+  const before = (await hasCommit(limited, folder, of.base))
+    ? await linksIn(limited, folder, of.base)
+    : links;
+  const submodules = await submodulesIn(limited, folder, of.commit, of.url);
   if ("refused" in submodules) return refusal(submodules.refused);
   for (const submodule of submodules) {
     if (before.get(submodule.path) === submodule.commit) continue;
-    const mirror = await fetchSubmodule(within, of.url, submodule, signal);
+    const mirror = await fetchSubmodule(limited, of.url, submodule, signal);
     if (typeof mirror === "string") continue;
     if (mirror.isPassing) return mirror;
     return refusal(

@@ -1,9 +1,9 @@
-/** Our own repositories on the worker's disk: made under another name and renamed, so that half of one is never used. */
+/** Makes our own repositories on the worker's disk: under another name, then renamed, so that half of one is never used. */
 import { createHash, randomUUID } from "node:crypto";
 import { mkdir, readdir, rename, rm, stat } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 
-/** What this process is making now, by its path. */
+/** Paths that this process is making now. */
 const making = new Set<string>();
 
 /** Names on disk reveal no address, and stay short. */
@@ -47,7 +47,7 @@ async function removeLeftovers(folder: string): Promise<void> {
   }
 }
 
-/** Another process that lives may be making it. */
+/** Whether another living process may be making it. */
 function isOther(pid: number): boolean {
   if (pid === process.pid) return false;
   try {

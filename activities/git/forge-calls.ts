@@ -1,4 +1,4 @@
-/** Calls of a forge's interface: where it is, what it answers, and which answers may be others later. */
+/** Calls of a forge's API: its address, its answers, and which failures may pass. */
 import type { GitConfig } from "../config/git-settings.ts";
 import { shorten } from "../contract/cut-text.ts";
 import { innermostReason } from "../contract/reason-of.ts";
@@ -14,7 +14,7 @@ export class ForgeRefusal extends Error {
     this.status = status;
   }
 
-  /** Asking again may help. */
+  /** Whether asking again may help. */
   get isPassing(): boolean {
     return this.status === 0 || this.status === 408 || this.status === 429 || this.status >= 500;
   }
@@ -30,7 +30,7 @@ export interface ForgePlace {
 const TIMEOUT_MS = 30_000;
 const MAX_ANSWER_CHARS = 300;
 
-/** @returns undefined if the address has no forge that is known. Pure. */
+/** @returns undefined if the address is of no known forge. Pure. */
 export function forgeOf(url: string, forge: GitConfig["forge"]): ForgePlace | undefined {
   const short = /^[^@/]+@([^:/]+):(.+)$/.exec(url);
   const parsed = short === null ? URL.parse(url) : null;
@@ -42,7 +42,7 @@ export function forgeOf(url: string, forge: GitConfig["forge"]): ForgePlace | un
   const isWeb = parsed !== null && /^https?:$/.test(parsed.protocol);
   const origin = isWeb ? parsed.origin : `https://${host}`;
   if (kind === "gitlab") return { kind, api: `${origin}/api/v4`, project: path };
-  // GitHub's own server has its interface under a name of its own, GitHub Enterprise's below the same one.
+  // GitHub's own API has a separate host; that of GitHub Enterprise is below the server's address.
   return { kind, api: host === "github.com" ? "https://api.github.com" : `${origin}/api/v3`, project: path };
 }
 
@@ -53,7 +53,7 @@ function guessed(host: string): ForgePlace["kind"] | undefined {
 
 export interface ForgeCall {
   readonly place: ForgePlace;
-  /** `user:token` counts without its user. */
+  /** Of `user:token`, only the token is sent. */
   readonly token: string | undefined;
   readonly signal: AbortSignal;
 }
@@ -98,7 +98,7 @@ export async function askForge(
 function wordsOf(text: string): string {
   try {
     const { message, errors, error } = JSON.parse(text) as Record<string, unknown>;
-    return shortened(JSON.stringify([message ?? error, errors].filter((each) => each !== undefined)));
+    return shortened(JSON.stringify([message ?? error, errors].filter((part) => part !== undefined)));
   } catch {
     return shortened(text);
   }

@@ -1,4 +1,4 @@
-/** Pull requests by the forges' own interfaces: looked up by branch, then made; found again if another was faster. */
+/** Pull requests by the forges' own APIs: looked up by branch, else made; looked up again if another client was faster. */
 import { askForge, ForgeRefusal, type ForgeCall } from "./forge-calls.ts";
 
 export interface PullRequest {
@@ -16,7 +16,7 @@ export interface OpenedPullRequest {
   readonly created: boolean;
 }
 
-/** Makes the branch's pull request, or brings the one that is open up to date. @throws ForgeRefusal */
+/** Opens the branch's pull request, or updates the open one. @throws ForgeRefusal */
 export async function openPullRequest(call: ForgeCall, request: PullRequest): Promise<OpenedPullRequest> {
   const { path, open, fields, changes, update, found } = (call.place.kind === "github" ? github : gitlab)(
     call.place.project,
@@ -56,12 +56,12 @@ interface Answer {
   readonly iid: number;
 }
 
-/** How a forge is asked for one pull request. */
+/** A forge's requests for one pull request. */
 interface Forge {
   readonly path: string;
-  /** Finds the branch's open one. */
+  /** The query for the branch's open one. */
   readonly open: Readonly<Record<string, string>>;
-  /** What a new one has besides `changes`, which an open one is brought up to date with by `update`. */
+  /** What a new one gets besides `changes`, with which `update` updates an open one. */
   readonly fields: object;
   readonly changes: object;
   readonly update: "PATCH" | "PUT";
@@ -74,7 +74,7 @@ function github(project: string, { branch, into, title, body, draft }: PullReque
   return {
     path: `/repos/${project}/pulls`,
     open: { state: "open", head: `${owner}:${branch}`, base: into },
-    // Whether it is a draft is the person's to change by then; this interface could not.
+    // Only for a new one: later the person decides whether it is a draft, and this API cannot change that.
     fields: { head: branch, base: into, draft },
     changes: { title, body },
     update: "PATCH",
@@ -82,7 +82,7 @@ function github(project: string, { branch, into, title, body, draft }: PullReque
   };
 }
 
-/** Source: docs.gitlab.com/api/merge_requests. A draft is one whose title says so. */
+/** Source: docs.gitlab.com/api/merge_requests. The title marks a draft. */
 function gitlab(project: string, { branch, into, title, body, draft }: PullRequest): Forge {
   const branches = { source_branch: branch, target_branch: into };
   return {

@@ -6,27 +6,27 @@ import { createGitHubApp, gitHubAppSettings } from "./github-app.ts";
 type Environment = Readonly<Record<string, string | undefined>>;
 
 export interface GitAccess {
-  /** Of our own repositories: mirrors and relays. */
+  /** Folder of our own repositories: mirrors and relays. */
   readonly folder: string;
   /**
-   * The token for a repository's address, over HTTP or for its forge: that of its host alone, else one of the GitHub App, else
+   * The token for a repository's address, over HTTP or for its forge: the one for its host, else one of the GitHub App, else
    * the one for all hosts; undefined if there is none.
-   * @throws CredentialUnavailable if the GitHub App gets none
+   * @throws CredentialUnavailable if the GitHub App cannot get one
    */
   readonly tokenFor: (url: string, signal?: AbortSignal) => Promise<string | undefined>;
   /**
-   * The same for what a repository names itself (submodules, a store for LFS): the token for all hosts is given to the
-   * repository's own server alone.
+   * The access to what a repository names (submodules, a store for LFS): only the repository's own server gets the token
+   * for all hosts.
    */
-  readonly within: (repository: string) => GitAccess;
-  /** Whether the address is on the server that the person named: false within a repository for every other one. */
+  readonly limitedTo: (repository: string) => GitAccess;
+  /** Whether the address is on the server that the person named; false for any other server that a repository names. */
   readonly isOwn: (url: string) => boolean;
-  /** Whether anything that gives a token for the address is configured. */
+  /** Whether a token for the address, or something that gets one, is configured. */
   readonly hasToken: (url: string) => boolean;
-  /** Secrets that this process was given since it began: another list after each change. */
+  /** Tokens that this process has got so far; a new list after each change. */
   readonly madeSecrets: () => readonly string[];
   readonly sshKeyFile: string | undefined;
-  /** What git itself gets of the environment. */
+  /** The variables that git itself gets. */
   readonly environment: Readonly<Record<string, string>>;
 }
 
@@ -62,7 +62,7 @@ export function gitAccessOf(environment: Environment, now: () => Date = () => ne
       const from = sources(url, isOwn);
       return from?.own ?? (await from?.app?.tokenFor(url, signal)) ?? from?.all;
     },
-    within: (repository) => accessWhere((url) => isOwn(url) && isSameServer(repository, url)),
+    limitedTo: (repository) => accessWhere((url) => isOwn(url) && isSameServer(repository, url)),
     hasToken: (url) => Object.values(sources(url, isOwn) ?? {}).some((source) => source !== undefined),
     madeSecrets: () => app?.made() ?? NONE,
     sshKeyFile: environment["LONGHAUL_GIT_SSH_KEY_FILE"] || undefined,
@@ -71,7 +71,7 @@ export function gitAccessOf(environment: Environment, now: () => Date = () => ne
   return accessWhere(() => true);
 }
 
-/** Over HTTP also the same scheme and port, so that nothing goes to a lesser one of the same name. */
+/** Over HTTP also the same scheme and port, so that no token goes to a less secure server of the same name. */
 export function isSameServer(one: string, other: string): boolean {
   const [a, b] = [repositoryAddress(one), repositoryAddress(other)];
   if ("wrong" in a || "wrong" in b || a.host === undefined || b.host === undefined) return false;

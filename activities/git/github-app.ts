@@ -1,5 +1,5 @@
 /**
- * Installation tokens of a GitHub App: made for one repository each, kept in memory until shortly before they expire. Source:
+ * Installation tokens of a GitHub App: each made for one repository, and kept in memory until shortly before it expires. Source:
  * docs.github.com/apps/creating-github-apps/authenticating-with-a-github-app.
  */
 import { createPrivateKey, sign, type KeyObject } from "node:crypto";
@@ -11,17 +11,17 @@ import { CredentialUnavailable } from "./trouble.ts";
 export interface GitHubAppSettings {
   /** The App's number, or its client id. */
   readonly id: string;
-  /** Its private key in PEM. Read again for each token, so that a new one counts at once. */
+  /** Its private key in PEM. Read again for each token, so that a new key takes effect at once. */
   readonly keyFile: string;
-  /** Origin of the GitHub that it is of: what signs for the App is sent nowhere else. */
+  /** Origin of the App's GitHub: what the App signs is sent nowhere else. */
   readonly url: string;
 }
 
-/** A push with a token may take a while. GitHub's tokens live an hour. */
+/** How long a kept token must still be valid: a push may take a while. GitHub's tokens are valid for an hour. */
 const SPARE_MS = 5 * 60_000;
-/** GitHub refuses a signature of more than 10 minutes, and one from its future. */
+/** GitHub refuses a signature that is valid for more than 10 minutes, or that lies in its future. */
 const SIGNED_S = { past: 60, future: 8 * 60 } as const;
-/** The newest ones, of all repositories: each is good for an hour at the most. Source: ours. */
+/** The newest tokens of all repositories: each is valid for at most an hour. Source: ours. */
 const MAX_MASKED = 1_000;
 
 interface Token {
@@ -80,9 +80,9 @@ export function createGitHubApp(settings: GitHubAppSettings, now: () => Date) {
   }
 
   return {
-    /** Whether it may have a token for the repository at this address. */
+    /** Whether the App may have a token for the repository at this address. */
     covers: (url: string): boolean => placeIn(settings, url) !== undefined,
-    /** The newest tokens, for the sanitizer. Another list after each change. */
+    /** The newest tokens, for the sanitizer. A new list after each change. */
     made: (): readonly string[] => newest,
     /** @throws CredentialUnavailable */
     async tokenFor(url: string, signal: AbortSignal = new AbortController().signal): Promise<string> {

@@ -1,4 +1,4 @@
-/** From an address to files in the sandbox: what is fetched for a session, and how it is laid out. */
+/** From an address to files in the sandbox: fetches a session's repository and lays it out. */
 import { posix } from "node:path";
 import { branchOf, type SessionGit } from "../config/git-settings.ts";
 import { fatal, retryable } from "../contract/failures.ts";
@@ -69,7 +69,7 @@ export async function fetchForSession(
   return { mirror, start, parts, lfs };
 }
 
-/** Makes /workspace the session's checkout. @returns how many bytes of Git's packs went in */
+/** Makes /workspace the session's checkout. @returns how many bytes Git's packs had */
 export async function layOut(
   access: GitAccess,
   sandbox: CommandSandbox,

@@ -10,19 +10,19 @@ export interface LfsObject {
 
 /** Pointers are smaller. Source: git-lfs, docs/spec.md. */
 const MAX_POINTER_BYTES = 1_024;
-/** The version's line and that of the hash are longer together. */
+/** The lines of the version and the hash alone are longer. */
 const MIN_POINTER_BYTES = 110;
-/** At a time, so that their text stays far below what one call of git may write. */
+/** Per call of git, so that the output stays far below its limit. */
 const BLOBS_AT_ONCE = 20_000;
 
-/** Of the files that a commit has. */
+/** The objects of a commit's files. */
 export async function lfsObjectsOf(access: GitAccess, folder: string, commit: string): Promise<LfsObject[]> {
   const listed = await git(access, ["ls-tree", "-r", "-l", "--full-tree", commit], { cwd: folder });
   const files = /^100\d{3} blob (?<blob>[0-9a-f]{40,64}) +(?<size>\d+)\t/gm;
   return readPointers(access, folder, listed.matchAll(files));
 }
 
-/** Of all files that came with a commit's history and are not in that of `base`; undefined: of its whole history. */
+/** The objects of all files in a commit's history that are not in the history of `base`; undefined: of its whole history. */
 export async function lfsObjectsSince(
   access: GitAccess,
   folder: string,
@@ -57,7 +57,7 @@ async function readPointers(
   return [...found.values()];
 }
 
-/** Of the output of `git cat-file --batch`: each blob begins on a line of its own, behind one with its hash. Pure. */
+/** Parses the output of `git cat-file --batch`: each blob begins on a new line, after one with its hash. Pure. */
 function pointersIn(batch: string): LfsObject[] {
   const pointers = batch.matchAll(
     /^[0-9a-f]{40,64} blob \d+\nversion https:\/\/git-lfs\.github\.com\/spec\/v1\n(?:ext-\d-[^\n]*\n)*oid sha256:([0-9a-f]{64})\nsize (\d{1,15})$/gm,

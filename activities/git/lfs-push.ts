@@ -27,7 +27,7 @@ export interface LfsPush {
   readonly base: string;
   readonly commit: string;
   readonly mirror: string;
-  /** Of all objects together. */
+  /** The most that all objects together may have. */
   readonly maxBytes: number;
   readonly signal: AbortSignal;
 }

@@ -1,5 +1,5 @@
 /**
- * A store of Git LFS, asked by its batch interface with the transfer `basic`. Source: git-lfs, docs/api/batch.md and
+ * Asks a store of Git LFS, by its batch API with the transfer `basic`. Source: git-lfs, docs/api/batch.md and
  * docs/api/basic-transfers.md.
  */
 import { execFile } from "node:child_process";
@@ -20,7 +20,7 @@ export type LfsOperation = "download" | "upload";
 export interface LfsStore {
   readonly endpoint: string;
   readonly headers: Readonly<Record<string, string>>;
-  /** Whether an address of an action may be asked; else why not. */
+  /** Why an action's address must not be contacted; undefined if it may be. */
   readonly refused: (url: string) => Promise<string | undefined>;
 }
 
@@ -35,7 +35,7 @@ export interface LfsAction {
   readonly header?: Readonly<Record<string, string>>;
 }
 
-/** The store did not do what was asked for. `isPassing`: it may later. */
+/** The store did not do what was asked for. `isPassing`: asking again may help. */
 export class LfsFailed extends Error {
   override readonly name = "LfsFailed";
   readonly isPassing: boolean;
@@ -56,7 +56,7 @@ const MAX_WORDS_CHARS = 300;
 
 /**
  * The store of a repository: the one that `.lfsconfig` of the commit names, else the one that its address implies.
- * @param access with the rights of the repository that `base` is
+ * @param from `base` is the session's repository, which decides what may be contacted
  * @throws LfsFailed if there is no permitted store
  */
 export async function lfsStoreOf(
@@ -66,9 +66,9 @@ export async function lfsStoreOf(
   signal: AbortSignal,
 ): Promise<LfsStore> {
   const { base, url, folder, commit } = from;
-  const within = access.within(base);
-  const refused = (address: string) => refusedRemote(within, base, address);
-  const named = await runGit(within, ["config", "--blob", `${commit}:.lfsconfig`, "lfs.url"], {
+  const limited = access.limitedTo(base);
+  const refused = (address: string) => refusedRemote(limited, base, address);
+  const named = await runGit(limited, ["config", "--blob", `${commit}:.lfsconfig`, "lfs.url"], {
     cwd: folder,
   });
   const own = named.code === 0 ? named.out.trim() : "";
@@ -77,9 +77,9 @@ export async function lfsStoreOf(
   if (wrong !== undefined) throw new LfsFailed(`its store is not contacted: ${wrong}`);
   if ("wrong" in address || address.kind === "file")
     throw new LfsFailed("a repository in a folder has no store to contact");
-  if (address.kind === "ssh") return { ...(await overSsh(within, address.url, operation, signal)), refused };
-  // A credential is found by the repository, of which the store is part if nothing else is said.
-  const credential = await credentialFor(within, own === "" ? url : own, signal).catch((error: unknown) => {
+  if (address.kind === "ssh") return { ...(await overSsh(limited, address.url, operation, signal)), refused };
+  // Unless `.lfsconfig` names a store, the store is part of the repository and has its credential.
+  const credential = await credentialFor(limited, own === "" ? url : own, signal).catch((error: unknown) => {
     if (!(error instanceof CredentialUnavailable)) throw error;
     throw new LfsFailed(error.message, error.isPassing);
   });
@@ -146,16 +146,16 @@ export async function askBatch(
   return offers;
 }
 
-/** The headers of an action: those that it names and, on the store's own server, ours if it names none that let us in. */
+/** An action's own headers; on the store's own server also ours, unless the action brings an authorization. */
 export function headersOf(store: LfsStore, { href, header = {} }: LfsAction): Record<string, string> {
   const letsIn = Object.keys(header).some((name) => name.toLowerCase() === "authorization");
   return { ...(!letsIn && isSameServer(store.endpoint, originOf(href)) ? store.headers : {}), ...header };
 }
 
-/** Addresses of actions may hold a query that lets one in: they are never shown. */
+/** An action's address may hold a credential in its query, so only its origin is ever shown. */
 const originOf = (href: string): string => URL.parse(href)?.origin ?? "";
 
-/** A request to the store or where it sends us, each of which may be asked. @throws LfsFailed for every answer but 2xx */
+/** Sends a request to the store and follows its redirects; checks each address. @throws LfsFailed for every answer but 2xx */
 export async function send(
   store: LfsStore,
   url: string,
@@ -167,7 +167,7 @@ export async function send(
     const wrong = await store.refused(origin === "" ? at : `${origin}/`);
     if (wrong !== undefined)
       throw new LfsFailed(`its store leads to an address that is not contacted: ${wrong}`);
-    // No credentials are sent to other hosts.
+    // No other host gets the credentials.
     const headers = hop === 0 || origin === originOf(url) ? init.headers : {};
     const asked = { ...init, ...(headers ? { headers } : {}), redirect: "manual" } as const;
     const response = await gitFetch(at, asked).catch((error: unknown) => {

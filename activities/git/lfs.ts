@@ -1,4 +1,4 @@
-/** Files in Git LFS on the worker: fetched into the mirror's own store. */
+/** Fetches files in Git LFS into the mirror's own store, on the worker. */
 import { createHash, randomUUID } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { mkdir, rename, rm, writeFile } from "node:fs/promises";

@@ -1,4 +1,4 @@
-/** A cached clone for each address: what sessions start from, and what their relays borrow objects of. */
+/** A cached clone of each address: sessions start from it, and their relays borrow its objects. */
 import { utimes } from "node:fs/promises";
 import { join } from "node:path";
 import { exists, folderOf, makeWhole } from "./folders.ts";
@@ -31,7 +31,7 @@ export async function updateMirror(
     } else if (wants === undefined || !(await hasCommit(access, folder, wants))) {
       await fetchAll(access, folder, url, signal);
     }
-    // Used now: see unused.ts.
+    // Marks it as used: see unused.ts.
     const now = new Date();
     await utimes(folder, now, now);
     return folder;
@@ -42,7 +42,7 @@ export async function hasCommit(access: GitAccess, folder: string, commit: strin
   return (await runGit(access, ["cat-file", "-e", `${commit}^{commit}`], { cwd: folder })).code === 0;
 }
 
-// The remote's history cannot be changed any more: only what comes out of a sandbox is checked for its form.
+// Not checked for its form, unlike what comes out of a sandbox: the remote's history cannot be changed any more.
 async function fetchAll(
   access: GitAccess,
   folder: string,

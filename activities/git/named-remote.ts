@@ -1,6 +1,6 @@
 /**
- * Where the worker goes because a repository says so (submodules, a store for LFS), and not the person: no program, no folder of
- * the worker, no lesser protocol, no address inside its network.
+ * Checks addresses that a repository names (submodules, a store for LFS), and not the person: they may be no program, no folder of
+ * the worker, no less secure protocol, and no address inside the worker's network.
  */
 import { lookup } from "node:dns/promises";
 import { isIP } from "node:net";
@@ -12,8 +12,8 @@ import { isSameServer, type GitAccess } from "./git-access.ts";
 const MAX_SHOWN_CHARS = 200;
 
 /**
- * Why the address is not taken; undefined if it is. A host in a private network is taken if it is the repository's own, or
- * the worker has a token for it.
+ * Why the address is refused; undefined if it is accepted. A host in a private network is accepted if it is the repository's
+ * own, or the worker has a token for it.
  * @param base the address that the person gave
  */
 export async function refusedRemote(
@@ -31,12 +31,12 @@ export async function refusedRemote(
   if (address.kind === "http" && new URL(url).protocol === "http:" && !base.startsWith("http:"))
     return `${shown(url)} is not encrypted, and the repository's own address is not of that kind`;
   const host = address.host ?? "";
-  if (isSameServer(base, url) || host === own.host || access.within(base).hasToken(url)) return undefined;
+  if (isSameServer(base, url) || host === own.host || access.limitedTo(base).hasToken(url)) return undefined;
   if (await isPublicHost(host)) return undefined;
   return `${host} is in a private network; set ${tokenVariable(host)} where the worker runs to allow it`;
 }
 
-/** A name that does not resolve here is left to the proxy, or to git's own words. */
+/** A name that does not resolve here is accepted: the proxy may resolve it, and otherwise git reports it. */
 async function isPublicHost(host: string): Promise<boolean> {
   const literal = host.replace(/^\[|\]$/g, "");
   if (isIP(literal) !== 0) return isPublicAddress(literal);

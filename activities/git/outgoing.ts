@@ -1,15 +1,15 @@
-/** The way out to forges and stores: through the environment's proxies, as git itself goes. */
+/** Requests to forges and stores, through the environment's proxies as git's own. */
 import { createOutgoing, type Fetch, type Outgoing } from "../process/outgoing-fetch.ts";
 
 let made: Promise<Outgoing> | undefined;
 
-/** No time limit but the caller's. */
+/** Has no time limit but the caller's. */
 export const gitFetch: Fetch = async (input, init) => {
   made ??= createOutgoing();
   return (await made).fetch(input, init);
 };
 
-/** A request without progress for this time is abandoned. */
+/** Abandons a request that makes no progress for this time. */
 export function patience(signal: AbortSignal, silenceMs: number) {
   const silent = new AbortController();
   const why = new Error(`nothing came for ${silenceMs / 1_000} s`);

@@ -11,7 +11,7 @@ import type { RemoteTrouble } from "./trouble.ts";
 const MAX_BYTES = 1024 * 1024;
 
 /**
- * The first of the files that a commit has: of the trees alone if the server can do that, else of all its files, once.
+ * The first of `paths` that a commit has. Fetches only the trees and that file if the server can do that, else all files.
  * @param ref branch, tag or whole commit; undefined: the default branch
  * @returns undefined if it has none of them
  */
@@ -25,7 +25,7 @@ export async function peekFile(
   const cwd = await mkdtemp(join(tmpdir(), "longhaul-peek-"));
   try {
     await git(access, ["init", "--quiet", "--bare", "."], { cwd });
-    // What is missing is fetched from a remote with a name alone.
+    // Git fetches missing objects only from a remote that has a name.
     await git(access, ["remote", "add", "origin", url], { cwd });
     await git(access, ["config", "remote.origin.promisor", "true"], { cwd });
     const names = ref === undefined ? ["HEAD"] : [`refs/heads/${ref}`, `refs/tags/${ref}`, ref];

@@ -6,10 +6,10 @@ import { git } from "./run-git.ts";
 
 /** Larger ones are not treated as instructions. */
 const MAX_FILE_BYTES = 1024 * 1024;
-/** As many as a prompt may name at the most. */
+/** The most that a prompt may name. */
 const MAX_SKILLS = 500;
 
-/** Instructions in the root, and skills: plain files alone, since a link may lead anywhere. */
+/** Instructions in the root, and skills: only plain files, since a link may lead anywhere. */
 export async function projectFilesIn(
   access: GitAccess,
   mirror: string,

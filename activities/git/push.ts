@@ -61,7 +61,7 @@ export function readPorcelain(
   return undefined;
 }
 
-/** A hook of the server says more than the word `declined`. */
+/** With the server's messages: its hook says more than git's `declined`. */
 function reasonOf(summary: string, err: string): string {
   const remote = err.split("\n").filter((line) => line.startsWith("remote: ") && line.trim() !== "remote:");
   const words = remote.length === 0 ? "" : `: ${lastWords(remote.map((line) => line.slice(8)).join("\n"))}`;

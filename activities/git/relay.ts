@@ -1,4 +1,4 @@
-/** The bare repository through which a session's commits go out. It keeps every commit that came through it, while it is used. */
+/** The bare repository through which a session's commits are pushed. As long as it is used, it keeps every commit it received. */
 import { randomUUID } from "node:crypto";
 import { rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -34,8 +34,8 @@ export async function openRelay(access: GitAccess, sessionId: string, mirror: st
 }
 
 /**
- * Takes the commits of the sandbox's HEAD: those that `base` does not have, or all of them if the relay lacks it. Their form
- * is checked.
+ * Takes the commits of the sandbox's HEAD: those that `base` does not have, or all of them if the relay lacks `base`. Their
+ * form is checked.
  * @throws SandboxUnavailable (retryable), SandboxLost
  */
 export async function receive(
@@ -54,7 +54,7 @@ export async function receive(
     const known =
       want.base !== undefined && (await hasCommit(access, folder, want.base)) ? want.base : undefined;
     const first = await take(relay, sandbox, { ...want, base: known });
-    // A history that was cut, or rewritten below the base, needs more than the base.
+    // A shallow history, or one that was rewritten below the base, needs more than the commits after it.
     const needsMore = known !== undefined && first.lacks === true;
     return needsMore ? take(relay, sandbox, { ...want, base: undefined }) : first;
   });
@@ -95,13 +95,13 @@ async function take(
   }
 }
 
-/** Commits that a reset abandons stay. */
+/** Under a reference of its own, so that commits that a reset abandons stay. */
 async function keep({ access, folder }: Relay, commit: string): Promise<Received> {
   await git(access, ["update-ref", `refs/longhaul/commits/${commit}`, commit], { cwd: folder });
   return { commit };
 }
 
-/** How many commits `commit` has that `base` does not; 1 if that is unknown, since the relay lacks it. */
+/** How many commits `commit` has that `base` does not; 1 if the relay lacks `base`. */
 export async function commitsSince({ access, folder }: Relay, base: string, commit: string): Promise<number> {
   const counted = await runGit(access, ["rev-list", "--count", commit, `^${base}`], { cwd: folder });
   return counted.code === 0 ? Number(counted.out) : 1;

@@ -36,7 +36,7 @@ export async function lsRemote(
   };
 }
 
-/** What git's words about a remote mean. Pure. */
+/** What git's error about a remote means. Pure. */
 export function troubleOf(url: string, { err, trouble }: Pick<GitResult, "err" | "trouble">): RemoteTrouble {
   if (trouble !== undefined) return trouble;
   const address = repositoryAddress(url);
@@ -48,7 +48,7 @@ export function troubleOf(url: string, { err, trouble }: Pick<GitResult, "err" |
       message: "Git is not installed, so no repository can be cloned.",
       fix: "Install it where the worker runs: apt-get install git",
     };
-  // A client that does not check may have stored it; git speaks no other protocol here.
+  // A client that does not check addresses may have stored it; git allows no other protocol here.
   if ("wrong" in address)
     return {
       kind: "unknown",

@@ -1,6 +1,6 @@
 /**
- * Git on the worker. It runs in repositories of our own alone, with a configuration of our own: what a workspace says never
- * reaches it. Credentials go to the host that asks for one, and stand in no file and no argument.
+ * Git on the worker. It runs only in our own repositories and with our own configuration, so that a workspace's settings never
+ * reach it. A credential is sent only to its own host, and is in no file and no argument.
  */
 import { execFile, type ExecFileException } from "node:child_process";
 import { cutChars } from "../contract/cut-text.ts";
@@ -11,7 +11,7 @@ import { CredentialUnavailable, type RemoteTrouble } from "./trouble.ts";
 export interface GitCall {
   /** The repository; default none. */
   readonly cwd?: string;
-  /** The remote that it speaks to: for its credential. */
+  /** The remote that git contacts: it gets that remote's credential. */
   readonly url?: string;
   readonly input?: string | Uint8Array;
   readonly signal?: AbortSignal | undefined;
@@ -22,17 +22,17 @@ export interface GitResult {
   readonly code: number;
   readonly out: string;
   readonly err: string;
-  /** It was not called: there is no credential if one is configured. */
+  /** Set if git was not called because a configured credential is not available. */
   readonly trouble?: RemoteTrouble;
 }
 
-/** Lists of references of large repositories. */
+/** Large repositories have long lists of references. */
 const MAX_OUTPUT_BYTES = 64 * 1024 * 1024;
 /** A first clone of a monorepo takes long; its progress is not followed. Source: ours. */
 const TIMEOUT_MS = 30 * 60_000;
 const MAX_ERROR_CHARS = 600;
 
-/** What every call of git gets before its command. */
+/** The configuration of every call of git. */
 const SETTINGS: readonly (readonly [string, string])[] = [
   ["core.hooksPath", "/dev/null"],
   ["core.fsmonitor", "false"],
@@ -48,15 +48,15 @@ const SETTINGS: readonly (readonly [string, string])[] = [
   ["protocol.http.allow", "always"],
   ["protocol.ssh.allow", "always"],
   ["protocol.file.allow", "always"],
-  // A silent remote is abandoned: bytes a second over seconds.
+  // Abandons a silent remote: less than 1 byte a second for 60 s.
   ["http.lowSpeedLimit", "1"],
   ["http.lowSpeedTime", "60"],
 ];
 
-/** A redirect of such a server would go to an address that no one checked. */
+/** For a server that a repository named: its redirect would lead to an address that was not checked. */
 const NAMED_SETTINGS = [["http.followRedirects", "false"]] as const;
 
-/** @throws Error if git is not there, or was stopped */
+/** @throws Error if git is not installed, or was stopped */
 export async function runGit(
   access: GitAccess,
   args: readonly string[],
@@ -108,7 +108,7 @@ export class GitFailed extends Error {
   }
 }
 
-/** What git said last, on one line: what a server sent may not draw on a terminal. */
+/** The last lines of git's error output on one line, without control characters: a server's text must not draw on a terminal. */
 export function lastWords(err: string): string {
   const lines = err
     .replaceAll(/[^\P{Cc}\n]/gu, " ")
@@ -118,7 +118,7 @@ export function lastWords(err: string): string {
   return cutChars(lines.slice(-4).join("; "), MAX_ERROR_CHARS) || "no reason was given";
 }
 
-/** What git is given to answer one server's question with. */
+/** The credential that git gives one server. */
 export interface Credential {
   readonly origin: string;
   readonly user: string;
@@ -140,7 +140,7 @@ export async function credentialFor(
   return { origin: new URL(url).origin, user, password: token.slice(colon > 0 ? colon + 1 : 0) };
 }
 
-/** Whether a repository named this server, and not the person. */
+/** Whether a repository, and not the person, named this server. */
 const isNamed = (access: GitAccess, url: string | undefined): boolean =>
   url !== undefined && !access.isOwn(url);
 

@@ -1,4 +1,4 @@
-/** Git's commands in the sandbox. Those that fail are retried: nothing of the session is lost with them. */
+/** Git's commands in the sandbox. A failed one is retried: nothing of the session is lost with it. */
 import { randomUUID } from "node:crypto";
 import { retryable } from "../contract/failures.ts";
 import { endOf, runFed, runOwn, wholeOutput, type CommandSandbox } from "../sandbox/own-command.ts";
@@ -27,7 +27,7 @@ export async function must(sandbox: CommandSandbox, what: string, order: Order):
 }
 
 /**
- * Runs a command that reads `bytes` as they come. @returns how many they were
+ * Runs a command that reads `input` as it comes. @returns how many bytes it had
  * @throws SandboxUnavailable if it failed
  */
 export async function feedAll(

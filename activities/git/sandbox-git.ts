@@ -8,14 +8,14 @@ export interface Prepared {
   readonly head: string;
   /** Commits of HEAD that the base does not have; -1 if the base is not there. */
   readonly ahead: number;
-  /** The commit that was made of what was left; absent if there was nothing. */
+  /** The commit made of uncommitted changes; absent if there were none. */
   readonly committed?: string;
-  /** What was left out of it. */
+  /** Files that it does not have. */
   readonly leftOut: readonly { readonly path: string; readonly bytes: number; readonly reason: string }[];
   readonly leftOutCount: number;
 }
 
-/** Commits what is left, if `commit` says so. Idempotent. @returns why it cannot be delivered, if that is so */
+/** Commits uncommitted changes if `commit` is given. Idempotent. @returns `trouble` if the work cannot be delivered */
 export async function prepareWork(
   sandbox: CommandSandbox,
   order: {
@@ -34,7 +34,7 @@ export async function prepareWork(
 
 /**
  * The work's commits as a bundle, piece by piece; `HEAD` is its only reference.
- * @param base left out of it with its history; undefined: nothing is
+ * @param base is left out with its history; undefined: nothing is left out
  * @returns undefined if it has more than `maxBytes`
  * @throws SandboxUnavailable (retryable), SandboxLost
  */

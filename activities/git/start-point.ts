@@ -57,9 +57,9 @@ export interface Pack {
 }
 
 /**
- * The objects of a start point as a stream, for as long as `use` takes.
+ * Gives `use` the objects of a start point as a stream.
  * @param depth commits of history; 0 means all
- * @throws GitFailed, and Error if git ends badly in the middle
+ * @throws GitFailed, and Error if git fails while its output is read
  */
 export async function withPack<T>(
   access: GitAccess,

@@ -1,4 +1,4 @@
-/** What `.gitmodules` of a commit says, and where its relative addresses lead. What could do harm is refused. */
+/** Reads a commit's `.gitmodules` and resolves relative addresses. Refuses what could do harm. */
 import { shorten } from "../contract/cut-text.ts";
 import type { GitAccess } from "./git-access.ts";
 import { git, runGit } from "./run-git.ts";
@@ -7,7 +7,7 @@ import type { StartPoint } from "./start-point.ts";
 /** A submodule that was fetched. */
 export interface Part {
   readonly submodule: Submodule;
-  /** Folder of the repository that names it, from /workspace; empty for the session's own. */
+  /** Folder of the repository that contains it, from /workspace; empty for the session's own. */
   readonly parent: string;
   readonly mirror: string;
   readonly start: StartPoint;
@@ -16,9 +16,9 @@ export interface Part {
 const MAX_SHOWN_CHARS = 200;
 
 export interface Submodule {
-  /** Of its own repository below `.git/modules`. */
+  /** Name of its repository below `.git/modules`. */
   readonly name: string;
-  /** Of its folder, from the repository's root. */
+  /** Path of its folder, from the repository's root. */
   readonly path: string;
   readonly url: string;
   readonly commit: string;
@@ -79,7 +79,7 @@ interface Entry {
   update?: string;
 }
 
-/** Of `git config --null --list`: the last of several values counts, as with Git. Pure. */
+/** Parses the output of `git config --null --list`: the last of several values counts, as with Git. Pure. */
 export function readEntries(listed: string): ReadonlyMap<string, Entry> {
   const entries = new Map<string, Entry>();
   for (const line of listed.split("\0")) {
@@ -102,7 +102,7 @@ export function isSafePath(path: string): boolean {
     );
 }
 
-/** In the spellings that some file system takes for `.git`. */
+/** Also in spellings that some file systems take for `.git`. */
 const isGitFolder = (part: string): boolean =>
   /^(\.git|git~1)[ .]*(::.*)?$/i.test(
     part.replaceAll(/[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]/g, ""),

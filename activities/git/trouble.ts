@@ -1,4 +1,4 @@
-/** Why a remote cannot be worked with, or something is not delivered, in words for people. */
+/** Why a remote cannot be used, or work is not delivered, in words for people. */
 
 /** Why something is not done. `isPassing`: asking again may help. */
 export interface Refusal {
@@ -20,7 +20,7 @@ export const refusalOf = ({ kind, message, fix }: RemoteTrouble): Refusal => ({
   isPassing: kind === "away",
 });
 
-/** There is no credential if one is configured: git is not even called. */
+/** A configured credential is not available, so git is not called. */
 export class CredentialUnavailable extends Error {
   override readonly name = "CredentialUnavailable";
   readonly trouble: RemoteTrouble;

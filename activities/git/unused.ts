@@ -1,12 +1,12 @@
-/** Repositories of the worker that nothing has used for long. */
+/** Removes the worker's repositories that have not been used for long. */
 import { readdir, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { inTurn } from "../sandbox/shared-work.ts";
 import type { GitAccess } from "./git-access.ts";
 
 /**
- * A repository of ours that is unused for so long is removed. A relay is recreated from the session's files: what is lost are commits that a
- * reset abandoned. A mirror, with its files of Git LFS, is cloned again. Source: ours, thirty days as Git keeps what nothing refers to.
+ * After this time an unused repository is removed. A relay is recreated from the session's files: only commits that a reset
+ * abandoned are lost. A mirror is cloned again, with its Git LFS files. Source: ours, the thirty days of Git's own clean-up.
  */
 const UNUSED_MS = 30 * 24 * 3_600_000;
 
@@ -25,7 +25,7 @@ export async function removeUnusedRepositories(
     for (const name of await readdir(join(folder, parent)).catch(() => [])) {
       const path = join(folder, parent, name);
       await inTurn(path, async () => {
-        // Each bundle that comes into a relay is a file of the folder for a moment; a mirror is marked by who uses it.
+        // Receiving a bundle puts a file into a relay's folder, which sets its time; each use of a mirror sets the mirror's.
         const found = await stat(path).catch(() => undefined);
         if (found === undefined || now.getTime() - found.mtimeMs < UNUSED_MS) return;
         await rm(path, { recursive: true, force: true });

@@ -58,7 +58,8 @@ export async function converse(call: McpCall, context: ToolContext, line: Line):
 const reworded = ({ questions }: Asked, again: Asked["questions"]) =>
   questions.map(
     (question) =>
-      again.find((each) => each.request === question.request && each.field === question.field) ?? question,
+      again.find(({ request, field }) => request === question.request && field === question.field) ??
+      question,
   );
 
 function asking({ server, answers }: McpCall, questions: Asked["questions"]): ToolResult {

@@ -101,16 +101,16 @@ function withoutPatterns(schema: FieldSchema): Parameters<typeof z.fromJSONSchem
 
 function valueOf(schema: FieldSchema, words: string): unknown {
   const choices = choicesOf(schema);
-  const chosen = (each: string) =>
+  const chosen = (answer: string) =>
     choices?.find(({ label, value }) =>
-      [label, String(value)].some((one) => one.toLowerCase() === each.toLowerCase()),
+      [label, String(value)].some((name) => name.toLowerCase() === answer.toLowerCase()),
     )?.value;
   if (schema.type === "array") {
     const values = words
       .split(/[,\n]/)
-      .map((each) => each.trim())
-      .filter((each) => each !== "")
-      .map((each) => (choices === undefined ? each : chosen(each)));
+      .map((answer) => answer.trim())
+      .filter((answer) => answer !== "")
+      .map((answer) => (choices === undefined ? answer : chosen(answer)));
     return values.includes(undefined) ? undefined : values;
   }
   if (choices !== undefined) return chosen(words);

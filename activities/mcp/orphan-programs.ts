@@ -34,7 +34,7 @@ export function endOrphans(): number {
 function markOf(pid: number): string | undefined {
   const line = read(`/proc/${pid}/environ`)
     ?.split("\0")
-    .find((each) => each.startsWith(`${PARENT}=`));
+    .find((variable) => variable.startsWith(`${PARENT}=`));
   return line?.slice(PARENT.length + 1);
 }
 

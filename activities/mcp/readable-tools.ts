@@ -29,7 +29,7 @@ function objectSchema(schema: unknown): JsonObject {
     ...rest,
     ...(typeof $schema === "string" ? { $schema } : {}),
     ...(isJsonObject(properties) ? { properties } : {}),
-    ...(Array.isArray(required) && required.every((one) => typeof one === "string") ? { required } : {}),
+    ...(Array.isArray(required) && required.every((name) => typeof name === "string") ? { required } : {}),
     type: "object",
   };
 }

@@ -16,11 +16,11 @@ export async function toolResult(
 ): Promise<ToolResult> {
   const shown: Shown[] = [];
   for (const block of content) shown.push(await show(block, context));
-  const texts = shown.map((each) => (typeof each === "string" ? each : each.text));
+  const texts = shown.map((part) => (typeof part === "string" ? part : part.text));
   const json = structuredContent === undefined ? undefined : JSON.stringify(structuredContent);
   // Servers should say the same as text, for clients that know no other.
   if (json !== undefined && !texts.some((text) => isSameJson(text, json))) texts.push(json);
-  const files = shown.flatMap((each) => (typeof each === "string" ? [] : [each.file]));
+  const files = shown.flatMap((part) => (typeof part === "string" ? [] : [part.file]));
   return {
     text: texts.join("\n") || "[an empty result]",
     ...(files.length === 0 ? {} : { files }),

@@ -50,7 +50,7 @@ export function createAiSdkModel(options: AiSdkOptions): AiSdkModel {
       const [network, wire] = await Promise.all([load(), loadWire(request.target.api)]);
       signal.throwIfAborted();
       const asking = { wire, network, endpoint, mask: options.mask };
-      const ask = withoutRefused(endpoint, (one) => askOnce({ ...asking, request: one }, onDelta, signal));
+      const ask = withoutRefused(endpoint, (request) => askOnce({ ...asking, request }, onDelta, signal));
       return ask(request);
     },
   };

@@ -63,7 +63,7 @@ export class AnswerCollector {
 
   /** Keeps reasoning data that has to be sent back, even if no reasoning text has arrived. */
   #keep(kept: KeptReasoning): void {
-    let entry = this.#entries.find((one): one is Spoken => one.type === "reasoning");
+    let entry = this.#entries.find((item): item is Spoken => item.type === "reasoning");
     if (entry === undefined) {
       entry = { type: "reasoning", text: "", metadata: undefined };
       this.#entries.unshift(entry);

@@ -36,24 +36,24 @@ const NETWORK =
 /** @param error anything that was thrown */
 export function readErrorFacts(error: unknown): ErrorFacts {
   const chain = causes(error);
-  const response = first(chain, (one) =>
-    typeof one["statusCode"] === "number" && one["statusCode"] !== 200 ? one["statusCode"] : undefined,
+  const response = first(chain, (link) =>
+    typeof link["statusCode"] === "number" && link["statusCode"] !== 200 ? link["statusCode"] : undefined,
   );
-  const headers = first(chain, (one) =>
-    isRecord(one["responseHeaders"]) ? (one["responseHeaders"] as Record<string, string>) : undefined,
+  const headers = first(chain, (link) =>
+    isRecord(link["responseHeaders"]) ? (link["responseHeaders"] as Record<string, string>) : undefined,
   );
   const network = first(chain, networkCode);
-  const body = first(chain, (one) =>
-    typeof one["responseBody"] === "string" ? one["responseBody"] : undefined,
+  const body = first(chain, (link) =>
+    typeof link["responseBody"] === "string" ? link["responseBody"] : undefined,
   );
   const parsedBody = parsed(body);
   // The body comes first: what the SDK took out of it lacks the fields that only some servers have.
   const reported =
-    errorOf(parsedBody) ?? first(chain, (one) => errorOf(one["data"])) ?? first(chain, errorOf);
+    errorOf(parsedBody) ?? first(chain, (link) => errorOf(link["data"])) ?? first(chain, errorOf);
   const inBody = body === undefined ? undefined : bodyText(body, parsedBody);
   const said = upstreamText(reported) ?? inBody ?? first([...chain, reported ?? {}], messageOf) ?? "";
   const code =
-    first(chain, (one) => codeOf(one["data"]) ?? (network === undefined ? codeOf(one) : undefined)) ??
+    first(chain, (link) => codeOf(link["data"]) ?? (network === undefined ? codeOf(link) : undefined)) ??
     codeOf(parsedBody) ??
     "";
   return {
@@ -65,39 +65,40 @@ export function readErrorFacts(error: unknown): ErrorFacts {
     network,
     malformed:
       response === undefined &&
-      chain.some((one) => MALFORMED.test(typeof one["name"] === "string" ? one["name"] : "")),
+      chain.some((link) => MALFORMED.test(typeof link["name"] === "string" ? link["name"] : "")),
     isPage: body !== undefined && /^\s*<(?:!doctype|html|head|body|\?xml)/i.test(body),
     isBodyless: response !== undefined && !/[a-z]/i.test(inBody ?? ""),
     retryDelay: retryDelayOf(reported),
   };
 }
 
-function networkCode(one: Fields): string | undefined {
-  if (typeof one["code"] === "string" && NETWORK.test(one["code"])) return one["code"];
-  return one["message"] === "terminated" ? "connection closed" : undefined;
+function networkCode(link: Fields): string | undefined {
+  if (typeof link["code"] === "string" && NETWORK.test(link["code"])) return link["code"];
+  return link["message"] === "terminated" ? "connection closed" : undefined;
 }
 
 /** The error and what caused it, outermost first; a cycle or an endless chain ends it. */
 function causes(error: unknown): Fields[] {
   const chain: Fields[] = [];
   for (
-    let one = error;
-    isRecord(one) && !chain.includes(one) && chain.length < 8;
-    one = one["cause"] ?? one["lastError"]
+    let link = error;
+    isRecord(link) && !chain.includes(link) && chain.length < 8;
+    link = link["cause"] ?? link["lastError"]
   ) {
-    chain.push(one);
-    if (Array.isArray(one["errors"])) chain.push(...one["errors"].filter(isRecord));
+    chain.push(link);
+    if (Array.isArray(link["errors"])) chain.push(...link["errors"].filter(isRecord));
   }
   return chain.length > 0 ? chain : [{ message: String(error) }];
 }
 
 /** The object that describes the error: `error`, `response.error` or the thing itself. Google may send it in an array. */
 function errorOf(value: unknown): Fields | undefined {
-  const one: unknown = Array.isArray(value) ? value[0] : value;
-  if (!isRecord(one)) return undefined;
-  if (isRecord(one["error"])) return one["error"];
-  if (isRecord(one["response"]) && isRecord(one["response"]["error"])) return one["response"]["error"];
-  return one;
+  const object: unknown = Array.isArray(value) ? value[0] : value;
+  if (!isRecord(object)) return undefined;
+  if (isRecord(object["error"])) return object["error"];
+  if (isRecord(object["response"]) && isRecord(object["response"]["error"]))
+    return object["response"]["error"];
+  return object;
 }
 
 function codeOf(value: unknown): string | undefined {
@@ -136,7 +137,9 @@ function metadataHeaders(error: Fields | undefined): Record<string, string> {
 
 function retryDelayOf(error: Fields | undefined): string | undefined {
   const details = Array.isArray(error?.["details"]) ? error["details"].filter(isRecord) : [];
-  return first(details, (one) => (typeof one["retryDelay"] === "string" ? one["retryDelay"] : undefined));
+  return first(details, (detail) =>
+    typeof detail["retryDelay"] === "string" ? detail["retryDelay"] : undefined,
+  );
 }
 
 /** The provider's own sentence, else the whole body. */
@@ -160,13 +163,13 @@ function parsed(body: string | undefined): unknown {
   }
 }
 
-function messageOf(one: Fields): string | undefined {
-  return typeof one["message"] === "string" && one["message"] !== "" ? one["message"] : undefined;
+function messageOf(link: Fields): string | undefined {
+  return typeof link["message"] === "string" && link["message"] !== "" ? link["message"] : undefined;
 }
 
-function first<T>(chain: readonly Fields[], get: (one: Fields) => T | undefined): T | undefined {
-  for (const one of chain) {
-    const value = get(one);
+function first<T>(chain: readonly Fields[], get: (link: Fields) => T | undefined): T | undefined {
+  for (const link of chain) {
+    const value = get(link);
     if (value !== undefined) return value;
   }
   return undefined;

@@ -205,7 +205,7 @@ export const rateLimitPatterns: readonly OverflowPattern[] = [
 
 /** Whether a provider's words mean that the request does not fit the window. */
 export function isOverflowText(text: string): boolean {
-  const matches = (one: OverflowPattern) => one.pattern.test(text);
+  const matches = ({ pattern }: OverflowPattern) => pattern.test(text);
   if (/tokens must be reduced/i.test(text)) return true;
   return !rateLimitPatterns.some(matches) && overflowPatterns.some(matches);
 }

@@ -75,7 +75,7 @@ export class RepairedEvents {
     }
     const lines = this.#lines;
     this.#lines = [];
-    const data = lines.filter((one) => one.startsWith("data:"));
+    const data = lines.filter((text) => text.startsWith("data:"));
     const [only = ""] = data;
     const event = data.length === 1 ? parsed(only.slice("data:".length)) : undefined;
     if (event !== undefined) return this.#event(event, only);

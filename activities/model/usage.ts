@@ -87,7 +87,7 @@ export function usageInChunk(chunk: unknown): object | undefined {
   const { usage, choices, x_groq: groq } = fieldsOf(chunk);
   const inChoice = Array.isArray(choices) ? choices.map((choice) => fieldsOf(choice)["usage"]) : [];
   return [usage, ...inChoice, fieldsOf(groq)["usage"]].find(
-    (one): one is object => typeof one === "object" && one !== null,
+    (bill): bill is object => typeof bill === "object" && bill !== null,
   );
 }
 

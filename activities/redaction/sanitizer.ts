@@ -11,8 +11,8 @@ export interface Sanitizer {
   /** The same for text in pieces: together the results equal `clean` of the whole text. */
   readonly stream: () => TextStream;
   /**
-   * The part of a text between two places, masked by what the whole text shows: a secret that reaches over one of them is
-   * masked on both sides. Not cleaned.
+   * The part of a text between two places, masked by what the whole text shows: of a secret that crosses one of them, the
+   * part inside is masked too. Not cleaned.
    */
   readonly maskWindow: (text: string, from: number, to: number) => string;
 }

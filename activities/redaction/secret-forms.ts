@@ -96,13 +96,13 @@ function base32Unit(char: string): readonly string[] {
   return lower === char ? [char] : [char, lower];
 }
 
-/** What may have been encoded once already, when it is encoded again: in either alphabet, in one line or wrapped. */
+/** The encodings that may be encoded once more: in either alphabet, in one line or wrapped. */
 function onceEncoded(bytes: Buffer): string[] {
   const wrapped = bytes.length > LINE_BYTES ? [bytes.toString("base64").replace(/.{76}/g, "$&\n")] : [];
   return [...base64Forms(bytes), ...base64Forms(bytes, "base64url"), ...wrapped];
 }
 
-/** What is sure to appear of the bytes' base64 at each of the three alignments. */
+/** The part of the bytes' base64 that is sure to appear, for each of the three alignments. */
 function base64Forms(bytes: Buffer, alphabet: "base64" | "base64url" = "base64"): string[] {
   return [0, 1, 2].flatMap((before) => {
     const padded = Buffer.concat([Buffer.alloc(before), bytes]);
@@ -128,7 +128,7 @@ function base32Forms(bytes: Buffer): string[] {
   });
 }
 
-/** Without the characters that also depend on what stands before or behind. */
+/** Without the characters that also depend on the bytes before or after. */
 function sure(text: string, before: number, bytes: number, bits: number): string[] {
   const inside = text.slice(Math.ceil((before * 8) / bits), Math.floor((bytes * 8) / bits));
   return inside.length >= MIN_ENCODED_CHARS ? [inside] : [];

@@ -12,7 +12,7 @@ export interface Masker {
   mask(text: string): string;
   /** The same for text in pieces; a secret may be split over any number of them. */
   stream(): TextStream;
-  /** What `mask` shows of the text between two places: a secret that reaches over one of them is masked there too. */
+  /** What `mask` shows of the text between two places: of a secret that crosses one of them, the part inside is masked too. */
   maskWindow(text: string, from: number, to: number): string;
 }
 
@@ -53,7 +53,7 @@ class MaskedStream implements TextStream {
   readonly #starts: SecretStarts;
   #before = "";
   #held = "";
-  /** So many characters of `#held`, and of the text that follows it, are masked already. */
+  /** How many characters of `#held`, and of the text that follows it, are masked already. */
   #covered = 0;
   #tails = NO_TAILS;
 

@@ -6,11 +6,11 @@ import type { Run } from "./token-rules.ts";
 export const NO_TAILS: readonly Run[] = [];
 
 export interface Scan {
-  /** So many characters at the beginning belong to a secret that was masked before. */
+  /** How many characters at the beginning belong to a secret that was masked before. */
   readonly covered: number;
   /** The places to mask: start and end (exclusive) of each in turn. */
   readonly spans: number[];
-  /** From here on, the text that follows decides. */
+  /** From here on, the text that follows must decide. */
   readonly held: number;
   /** Tokens that end where the text does, and may continue. */
   readonly tails: readonly Run[];
@@ -20,7 +20,7 @@ interface Piece {
   readonly text: string;
   /** The character in front of the text. */
   readonly before: string;
-  /** So many characters at the beginning belong to a secret that was masked before. */
+  /** How many characters at the beginning belong to a secret that was masked before. */
   readonly covered: number;
   /** Whether the text ends here. */
   readonly whole: boolean;
@@ -55,7 +55,7 @@ class FoundAt {
   end = NO;
   /** Where its mask begins. */
   from: number;
-  /** Whether the text that follows decides. */
+  /** Whether the text that follows must decide. */
   isOpen = false;
   tails = NO_TAILS;
   readonly #at: number;

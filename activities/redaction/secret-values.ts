@@ -10,7 +10,7 @@ export function secretsOf(environment: Readonly<Record<string, string | undefine
     if (SECRET_NAME.test(name)) secrets.add(value);
     // Such addresses contain a token in their path.
     if (name === "LONGHAUL_NOTIFY_URL") secrets.add(value);
-    // Of one host, and perhaps with a user's name in front.
+    // Also the token of a single host; a user's name may be in front.
     if (name.startsWith("LONGHAUL_GIT_TOKEN")) secrets.add(value).add(value.slice(value.indexOf(":") + 1));
     if (name === "LONGHAUL_CODEC_KEYS")
       for (const entry of value.split(",")) secrets.add(entry.slice(entry.indexOf(":") + 1).trim());
@@ -24,7 +24,7 @@ export function secretsOf(environment: Readonly<Record<string, string | undefine
   return [...secrets];
 }
 
-/** Of `name=value,name=value`, the values as they are written and as they are sent. */
+/** The values of `name=value,name=value`, as they are written and as they are sent. */
 function headersIn(list: string): string[] {
   return list.split(",").flatMap((pair) => {
     const written = pair.slice(pair.indexOf("=") + 1).trim();
@@ -40,7 +40,7 @@ function decoded(text: string): string {
   }
 }
 
-/** A password that repeats the user's name (`postgres:postgres`) hides nothing, while masking it takes a word out of every text. */
+/** A password that repeats the user's name (`postgres:postgres`) hides nothing, and masking it would remove a word from every text. */
 function passwordsIn(value: string): string[] {
   const [, user = "", written] = /^[a-z][a-z0-9+.-]*:\/\/([^/?#:]*):([^/?#]+)@/i.exec(value) ?? [];
   return written === undefined || written === user ? [] : [written, decoded(written)];

@@ -8,7 +8,7 @@ export interface Run {
 }
 
 export interface TokenRule {
-  /** Literals (without regard to ASCII case if `caseless`) and runs, one after the other; the last may be endless. */
+  /** Literals (without regard to ASCII case if `caseless`) and runs, one after the other; the last may be unbounded. */
   readonly parts: readonly (string | Run)[];
   /** How many leading parts stay readable: the name before a value. */
   readonly shown: number;

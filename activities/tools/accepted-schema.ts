@@ -19,17 +19,17 @@ const MAX_PARTS = 200;
 
 export function acceptedSchema(given: JsonObject): AcceptedSchema {
   const whole = cleanSchema(given);
-  const one = merged(whole, { root: whole, within: new Set(), left: { parts: MAX_PARTS } });
-  const named = asMap(one["properties"]);
+  const object = merged(whole, { root: whole, enclosing: new Set(), left: { parts: MAX_PARTS } });
+  const named = asMap(object["properties"]);
   const owners = new Map(Object.keys(named).map((name) => [keyOf(name), name]));
   const original = (args: Record<string, unknown>) =>
     Object.fromEntries(Object.entries(args).map(([name, value]) => [owners.get(name) ?? name, value]));
   // Clean again: the target of a reference may be gone.
   const inputSchema = cleanSchema({
-    ...one,
+    ...object,
     type: "object",
     properties: Object.fromEntries(Object.entries(named).map(([name, value]) => [keyOf(name), value])),
-    ...("required" in one ? { required: requiredOf(one).map((name) => keyOf(String(name))) } : {}),
+    ...("required" in object ? { required: requiredOf(object).map((name) => keyOf(String(name))) } : {}),
   });
   return { inputSchema, original };
 }
@@ -42,29 +42,29 @@ const asMap = (value: unknown): JsonObject => (isJsonObject(value) ? value : {})
 interface Place {
   readonly root: JsonObject;
   /** The schemas that enclose this one; through references possibly also the schema itself. */
-  readonly within: ReadonlySet<JsonObject>;
+  readonly enclosing: ReadonlySet<JsonObject>;
   readonly left: { parts: number };
 }
 
 /** The arguments of all alternatives, since the top level may not have any; what only some of them require is optional. */
 function merged(schema: JsonObject, place: Place): JsonObject {
-  const { root, within, left } = place;
+  const { root, enclosing, left } = place;
   const { $ref, allOf, anyOf, oneOf, enum: _values, const: _value, not: _not, ...rest } = schema;
   left.parts -= 1;
-  if (left.parts < 0 || within.has(schema)) return rest;
-  const inside = { ...place, within: new Set([...within, schema]) };
+  if (left.parts < 0 || enclosing.has(schema)) return rest;
+  const inside = { ...place, enclosing: new Set([...enclosing, schema]) };
   const of = (list: unknown) =>
-    (Array.isArray(list) ? list : []).filter(isJsonObject).map((one) => merged(one, inside));
+    (Array.isArray(list) ? list : []).filter(isJsonObject).map((part) => merged(part, inside));
   const all = [...of([referenced($ref, root)]), ...of(allOf)];
   const alternatives = [of(anyOf), of(oneOf)];
   const properties = new Map<string, unknown[]>();
-  for (const one of [rest, ...all, ...alternatives.flat()])
-    for (const [name, value] of Object.entries(asMap(one["properties"])))
+  for (const part of [rest, ...all, ...alternatives.flat()])
+    for (const [name, value] of Object.entries(asMap(part["properties"])))
       properties.set(name, [...(properties.get(name) ?? []), value]);
   const required = different([
     ...[rest, ...all].flatMap(requiredOf),
     ...alternatives.flatMap(([first = {}, ...others]) =>
-      requiredOf(first).filter((name) => others.every((one) => requiredOf(one).includes(name))),
+      requiredOf(first).filter((name) => others.every((other) => requiredOf(other).includes(name))),
     ),
   ]);
   return {

@@ -45,11 +45,11 @@ const input = z
 
 export type AskUserInput = z.infer<typeof input>;
 
-const labelOf = (one: z.infer<typeof option>) => (typeof one === "string" ? one : one.label);
+const labelOf = (given: z.infer<typeof option>) => (typeof given === "string" ? given : given.label);
 
 /** The options of a question, in order. */
 export const optionsOf = (given: AskUserInput): { label: string; description?: string | undefined }[] =>
-  (given.options ?? []).map((one) => (typeof one === "string" ? { label: one } : one));
+  (given.options ?? []).map((choice) => (typeof choice === "string" ? { label: choice } : choice));
 
 /** Performed by a person: `askPerson` and `settleQuestion` take the place of `run`. */
 export const askUser = typedTool<AskUserInput>({

@@ -89,8 +89,10 @@ function keywordOf(keyword: string, value: unknown, { cleaned, root }: Cleaning)
   const schemas = (list: readonly unknown[]) => list.filter(isSchema).map(cleaned);
   if (OF_DOCUMENTS.has(keyword)) return undefined;
   if (MAPS.has(keyword)) {
-    const known = isJsonObject(value) ? Object.entries(value).filter(([, one]) => isSchema(one)) : undefined;
-    return known && Object.fromEntries(known.map(([name, one]) => [name, cleaned(one)]));
+    const known = isJsonObject(value)
+      ? Object.entries(value).filter(([, property]) => isSchema(property))
+      : undefined;
+    return known && Object.fromEntries(known.map(([name, property]) => [name, cleaned(property)]));
   }
   if (LISTS.has(keyword)) return Array.isArray(value) && value.some(isSchema) ? schemas(value) : undefined;
   // A list of schemas comes from older drafts: one schema per position.
@@ -111,7 +113,7 @@ function keywordOf(keyword: string, value: unknown, { cleaned, root }: Cleaning)
 
 function typeOf(value: unknown): unknown {
   if (!Array.isArray(value)) return TYPES.has(value) ? value : undefined;
-  const known = different(value.filter((one) => TYPES.has(one)));
+  const known = different(value.filter((type) => TYPES.has(type)));
   return known.length === 0 ? undefined : known;
 }
 

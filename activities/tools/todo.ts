@@ -23,15 +23,17 @@ export const todo = typedTool({
   input,
   readOnly: true,
   about: ({ items }) => {
-    const done = items.filter((one) => one.status === "completed").length;
-    const now = items.find((one) => one.status === "in_progress");
+    const done = items.filter(({ status }) => status === "completed").length;
+    const now = items.find(({ status }) => status === "in_progress");
     return `${done}/${items.length} done${now === undefined ? "" : `: ${now.content}`}`;
   },
   run: async (given): Promise<ToolResult> => {
-    const active = given.items.filter((one) => one.status === "in_progress").length;
+    const active = given.items.filter(({ status }) => status === "in_progress").length;
     if (active > 1)
       return failure(`${active} items are in_progress; have one at a time. The list was not changed.`);
     if (given.items.length === 0) return { text: "(the list is empty)" };
-    return { text: given.items.map((one) => `${BOX[one.status]} ${oneLine(one.content, 500)}`).join("\n") };
+    return {
+      text: given.items.map(({ status, content }) => `${BOX[status]} ${oneLine(content, 500)}`).join("\n"),
+    };
   },
 });

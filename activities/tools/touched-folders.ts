@@ -50,7 +50,7 @@ function withAbove(folder: string): string[] {
 function patched(patch: string | undefined): string[] {
   try {
     return parsePatch(patch ?? "")
-      .flatMap((one) => ["moveTo" in one ? one.moveTo : undefined, one.path])
+      .flatMap((change) => ["moveTo" in change ? change.moveTo : undefined, change.path])
       .map((file) => relative(file))
       .filter((file) => file !== undefined);
   } catch {

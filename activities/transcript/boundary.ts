@@ -116,7 +116,7 @@ function keptUserRows(
   const kept = older.filter((row) => row.kind === "task");
   const newest = rows.findLast((row) => row.kind === "guidance");
   let room = userTokens;
-  for (const row of older.filter((each) => each.kind === "guidance").toReversed()) {
+  for (const row of older.filter(({ kind }) => kind === "guidance").toReversed()) {
     const tokens = shownTokens(row);
     room -= tokens;
     // The last message is the agent's current task: a tight budget must not remove it.

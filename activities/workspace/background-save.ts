@@ -1,6 +1,6 @@
 /**
- * Saves the workspace after a step's calls, during the next model step: off the critical path and without an activity of its
- * own, which would add half again to a step's history and cost. If a crash prevents a save, the next one includes its changes,
+ * Saves the workspace after a step's calls, during the next model step: off the critical path and without a separate
+ * activity, which would add half again to a step's history and cost. If a crash prevents a save, the next one includes its changes,
  * because each compares with the last stored one.
  */
 export type BackgroundSaves = ReturnType<typeof createBackgroundSaves>;

@@ -1,6 +1,6 @@
 /**
  * A save that crashes its worker would go unnoticed: it runs during the next step, outside of any activity. So each save is
- * counted in the session's row before it begins, and the count goes back to 0 when it has ended in any way.
+ * counted in the session's row before it begins, and the count goes back to 0 however it ends.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { lostWithSaves, MAX_LOST_SAVES, suspects } from "../runtime/lost-attempts.ts";
@@ -35,8 +35,8 @@ const underWay = new Set<{ readonly db: Queryable; readonly sessionId: string }>
 const ending = new WeakSet<Queryable>();
 
 /**
- * For a worker that was asked to end: whatever ends its saves from now on is not theirs. It may be killed before it has drained,
- * and one rolling deploy ends two workers in a row.
+ * For a worker that was asked to end: from now on no save counts as the cause of its end. The worker may be killed before it has
+ * drained, and one rolling deploy ends two workers in a row.
  */
 export async function countNoMoreSaves(db: Queryable): Promise<void> {
   ending.add(db);
@@ -65,7 +65,7 @@ async function begin(db: Queryable, sessionId: string): Promise<() => void> {
   }
 }
 
-/** Postgres is unreachable but this worker is alive: otherwise the save would still count. */
+/** Postgres is unreachable but this worker is alive: without a later attempt the save would still count. */
 async function forgetLater(db: Queryable, sessionId: string): Promise<void> {
   for (let tries = 0; tries < MAX_TRIES; tries += 1) {
     await sleep(RETRY_MS, undefined, { ref: false });

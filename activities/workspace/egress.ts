@@ -13,7 +13,7 @@ import { appendEvents } from "../store/events.ts";
 import type { Session } from "../store/sessions.ts";
 import type { WorkspaceDeps } from "../runtime/deps.ts";
 
-/** How soon `longhaul allow` holds for a command that runs, and how soon a refusal shows. */
+/** How soon `longhaul allow` takes effect for a running command, and how soon a refusal is reported. */
 const LOOK_MS = 1_000;
 /** Hosts that one result names to the model. */
 const MAX_NAMED = 5;
@@ -45,7 +45,7 @@ export function watchEgress(deps: Pick<WorkspaceDeps, "store" | "notifier">, ses
         db,
         session.id,
         session.epoch,
-        refused.map((each) => denied(session.id, step, each)),
+        refused.map((requests) => denied(session.id, step, requests)),
       );
       deps.notifier.wake(session.id);
     } catch (error) {
@@ -54,7 +54,7 @@ export function watchEgress(deps: Pick<WorkspaceDeps, "store" | "notifier">, ses
   }
 
   return {
-    /** Begins with the first sandbox that it is given, if that has a list. */
+    /** Begins to watch the first sandbox that it is given, if that has a list. */
     async begin(sandbox: Sandbox): Promise<void> {
       if (watched !== undefined || sandbox.egress === undefined) return;
       watched = sandbox;
@@ -66,7 +66,7 @@ export function watchEgress(deps: Pick<WorkspaceDeps, "store" | "notifier">, ses
         looking = look(sandbox).finally(() => (busy = false));
       }, LOOK_MS);
     },
-    /** Looks once more. @returns what was refused, for the model; undefined if nothing was */
+    /** Checks once more. @returns what was refused, for the model; undefined if nothing was */
     async end(): Promise<string | undefined> {
       if (watched === undefined) return undefined;
       clearInterval(timer);
@@ -74,7 +74,7 @@ export function watchEgress(deps: Pick<WorkspaceDeps, "store" | "notifier">, ses
       await look(watched);
       return seen.length === 0 ? undefined : noteFor(session.id, seen);
     },
-    /** Whether a person could have let through what was refused. */
+    /** Whether a person could have allowed what was refused. */
     get asks(): boolean {
       return seen.some(({ reason }) => reason === BY_LIST);
     },

@@ -89,7 +89,7 @@ export function keptSetUp(deps: WorkspaceDeps, { session, sandbox, setup, image 
   };
 }
 
-/** As agent/setup.py answers. */
+/** The answer of agent/setup.py. */
 interface ProgramAnswer {
   readonly unable?: string;
   readonly hash?: string;

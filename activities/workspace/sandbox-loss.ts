@@ -1,4 +1,4 @@
-/** What is lost when a session's sandbox is not the one it was, and the notice for the model. Pure. */
+/** What is lost when a session's sandbox is restarted or replaced, and the notice for the model. Pure. */
 import type { SandboxIdentity } from "../store/sandboxes.ts";
 
 /** The facts when a sandbox is opened for a session that had one before. */

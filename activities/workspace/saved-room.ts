@@ -1,6 +1,6 @@
 /**
- * How much a session's saves may take in Postgres (`limits.maxSaved`). Once they take that, a save takes the place of the one
- * before: the newest files are kept whatever happens, and what can no longer be gone back to is some steps in between.
+ * How much a session's saves may take in Postgres (`limits.maxSaved`). From then on each save replaces the one before: the
+ * newest files are always kept, but a reset can no longer restore some of the steps in between.
  */
 import { megabytes } from "../config/sizes.ts";
 import type { Checkpoint } from "../store/checkpoints.ts";
@@ -11,9 +11,9 @@ import { addNotice } from "../store/sandboxes.ts";
 import type { Session } from "../store/sessions.ts";
 
 export interface Room {
-  /** What the save is made against. */
+  /** The checkpoint that the save is the difference to. */
   readonly base: Checkpoint | undefined;
-  /** The save whose place this one takes. */
+  /** The save that this one replaces. */
   readonly replaced: Checkpoint | undefined;
   readonly savedBytes: number;
   readonly maxBytes: number;
@@ -28,7 +28,7 @@ export async function roomFor(
   const { latest, base } = found;
   const maxBytes = megabytes(config.limits.maxSaved) * 2 ** 20;
   const room = { base, replaced: undefined, savedBytes: await savedBytes(db, id), maxBytes };
-  // A step that is saved again takes the place of its own row anyway.
+  // A step that is saved again replaces its own row anyway.
   if (room.savedBytes < maxBytes || latest === undefined || latest !== base) return room;
   const before = await besidesNewest(db, latest);
   return before === undefined ? room : { ...room, base: before.base, replaced: latest };

@@ -6,15 +6,15 @@ import type { EventData } from "../store/event.ts";
 
 type Ended = EventData["setup:ended"];
 
-/** The most of the last command's output that the event and the model get. */
+/** Most characters of the last command's output that the event and the model get. */
 export const MAX_OUTPUT_CHARS = 4_000;
-/** Of a command, as people read it. */
+/** Most characters of a command that people are shown. */
 export const MAX_COMMAND_CHARS = 200;
 /** A failure's message has 1,000 characters in all. */
 const MAX_FAILURE_OUTPUT_CHARS = 500;
 const MAX_NOTICE_OUTPUT_CHARS = 2_000;
 
-/** How a command of the set-up ended that did not succeed. */
+/** How a command of the set-up ended if it did not succeed. */
 export function howItEnded(state: CommandState, { timeout }: Pick<Setup, "timeout">): string {
   switch (state.kind) {
     case "exited":

@@ -1,6 +1,6 @@
 /**
- * Sets a project up in each new sandbox of its session: the commands of `sandbox.setup`, once a container. They run under the
- * sandbox's supervisor by names of their own, so that an attempt that follows a lost one finds what that began.
+ * Sets a project up in each new sandbox of its session: the commands of `sandbox.setup`, once per container. They run under
+ * the sandbox's supervisor by fixed ids, so that the attempt after a lost one finds what was started.
  */
 import { buildOf, setupOf, type Setup } from "../config/setup-settings.ts";
 import { fatal, superseded } from "../contract/failures.ts";
@@ -32,11 +32,11 @@ type SetUpDeps = WorkspaceDeps & Pick<AgentDeps, "sanitizer">;
 export type SetUps = ReturnType<typeof createSetUps>;
 
 export function createSetUps(deps: SetUpDeps) {
-  /** By session: its newest container that is set up, or on its way. */
+  /** By session: its newest container that is set up or being set up. */
   const known = new Map<string, { readonly container: string; readonly work: SharedWork<Sandbox> }>();
   return {
     /**
-     * Returns when the sandbox is set up: it, or the one in its place that has what was kept of a set-up before. Idempotent;
+     * Returns the sandbox when it is set up, or the one that replaces it with the kept result of an earlier set-up. Idempotent;
      * several callers wait for one set-up.
      * @throws SetupFailed (fatal) if a command failed and the set-up is not optional
      */

@@ -37,8 +37,8 @@ export const MAX_CHAIN = 20;
 const NOTHING = new Uint8Array();
 
 /**
- * Packs what changed in the workspace since `latest` and hands it to `keep`: of all large saves this worker holds one at a
- * time, until it is kept. What cannot be read now stays as it was saved before.
+ * Packs what changed in the workspace since `latest` and hands it to `keep`. This worker holds only one large save at
+ * a time, until it is kept. Files that cannot be read now stay as they were saved before.
  * @param base what the pack is the difference to; usually `latest`. To save a step a second time it is the checkpoint before
  * the row that is replaced, or undefined if there is none: then the pack holds everything.
  * @throws SandboxUnavailable (retryable) when the sandbox cannot do it; SandboxLost when it is gone; what `keep` throws
@@ -51,7 +51,7 @@ export async function keepWorkspace<T>(
 ): Promise<T> {
   const hasBase = base !== latest;
   const order = { do: "save", hasBase, whole: base === undefined || base.depth >= MAX_CHAIN } as const;
-  const manifests = [latest, ...(hasBase ? [base] : [])].map((each) => each?.manifest ?? NOTHING);
+  const manifests = [latest, ...(hasBase ? [base] : [])].map((state) => state?.manifest ?? NOTHING);
   return runWorkspaceProgram(sandbox, order, manifests, ({ output, answer }) => {
     const { unchanged, packBytes, skipped, skippedCount, ...facts } = answer as unknown as SaveAnswer;
     const saved =
@@ -62,7 +62,7 @@ export async function keepWorkspace<T>(
   });
 }
 
-/** As agent/save.py returns it. */
+/** The answer of agent/save.py. */
 interface SaveAnswer extends Pick<SavedWorkspace, "changed" | "removed" | "whole"> {
   readonly unchanged?: boolean;
   readonly packBytes: number;
@@ -82,7 +82,7 @@ export async function restoreWorkspace(sandbox: CommandSandbox, chain: StoredCha
     sandbox,
     { do: "restore" },
     partsOf(chain),
-    (said) => said,
+    (run) => run,
   );
   const { lost } = answer as { readonly lost?: string };
   if (lost !== undefined) {

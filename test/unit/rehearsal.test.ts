@@ -165,9 +165,9 @@ describe("the rehearsal model", () => {
 
 describe("the rehearsal model's summaries", () => {
   const rowsUpTo = (step: number): StoredMessage[] =>
-    FLASHCARDS.slice(0, step).flatMap((one, at) => {
+    FLASHCARDS.slice(0, step).flatMap((scripted, at) => {
       const common = { step: at + 1, tokens: 100, prunedStep: undefined };
-      const calls = one.calls.map((call, index) => ({
+      const calls = scripted.calls.map((call, index) => ({
         type: "tool-call" as const,
         toolCallId: callId(at + 1, 0, index),
         toolName: call.name,
@@ -191,7 +191,7 @@ describe("the rehearsal model's summaries", () => {
         slot: "assistant",
         sequence: at * 10 + 1,
         position: at * 10 + 1,
-        content: [{ type: "text" as const, text: one.text }, ...calls],
+        content: [{ type: "text" as const, text: scripted.text }, ...calls],
       };
       return [answer, ...results];
     });

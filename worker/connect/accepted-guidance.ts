@@ -1,4 +1,4 @@
-/** What persons said to a run, read from its history in Temporal: for runs that ended without keeping it themselves. Pure. */
+/** People's messages to a run, read from its history in Temporal: for runs that ended without storing them. Pure. */
 import { defaultPayloadConverter, type Payload } from "@temporalio/common";
 import { optionalTsToMs } from "@temporalio/common/lib/time.js";
 import type { History } from "@temporalio/common/lib/proto-utils.js";
@@ -10,8 +10,8 @@ import type { Guidance } from "../../activities/contract/guidance.ts";
 type Event = NonNullable<History["events"]>[number];
 
 /**
- * All messages that a run was given, in the order in which they came, under the ids that the run itself gives them: what
- * it was started with, signals, updates that it accepted.
+ * All messages that a run received, in order of arrival and under the ids that the run itself gives them: those it was
+ * started with, signals, and updates that it accepted.
  */
 export function acceptedGuidance({ events }: History): Guidance[] {
   const list = events ?? [];
@@ -31,7 +31,7 @@ export function acceptedGuidance({ events }: History): Guidance[] {
   return items.filter(({ id }) => !seen.has(id) && seen.add(id));
 }
 
-/** As the workflow's own: the chain of runs, and when the first task of this one began. A reset keeps both. */
+/** The same key as in the workflow: the chain of runs, and when this run's first task began. A reset keeps both. */
 function runKeyOf(events: readonly Event[]): string {
   const chain = events[0]?.workflowExecutionStartedEventAttributes?.firstExecutionRunId ?? "";
   const first = events.find((event) => event.workflowTaskCompletedEventAttributes);
@@ -47,7 +47,7 @@ function startedWith(event: Event): Guidance[] {
   return [guidance, carried?.queue].flatMap((list) => (Array.isArray(list) ? (list as Guidance[]) : []));
 }
 
-/** Of an event, what may be a message. A reset that applies an update again writes it as admitted. */
+/** What an event carries that may be a message. A reset that applies an update again records it as admitted. */
 function messagesIn(event: Event): unknown[] {
   const signal = event.workflowExecutionSignaledEventAttributes;
   if (signal) {
@@ -60,7 +60,7 @@ function messagesIn(event: Event): unknown[] {
   return input?.name === "sendGuidance" ? [valueOf(input.args?.payloads?.[0])] : [];
 }
 
-/** Undefined for what the run could not read either. */
+/** Undefined for a payload that the run could not read either. */
 function valueOf(payload: Payload | null | undefined): unknown {
   if (!payload) return undefined;
   try {

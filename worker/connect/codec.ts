@@ -1,6 +1,6 @@
 /**
- * What Temporal sees, encrypted: a payload codec by AES-256-GCM. The first key encrypts, all decrypt. It is always there: without
- * keys it leaves payloads as they are, and says which key is missing if one was encrypted.
+ * A payload codec that encrypts what Temporal sees, by AES-256-GCM. The first key encrypts, all keys decrypt. It is always
+ * installed: without keys it leaves payloads as they are, and names the missing key if a payload is encrypted.
  */
 import { createCipheriv, createDecipheriv, randomBytes } from "node:crypto";
 import { ApplicationFailure, type Payload, type PayloadCodec } from "@temporalio/common";
@@ -13,7 +13,7 @@ export interface CodecKey {
 }
 
 const VARIABLE = "LONGHAUL_CODEC_KEYS";
-/** As Temporal's own samples call it, which its tools know how to show. */
+/** The name in Temporal's own samples, which its tools recognise. */
 const ENCODING = "binary/encrypted";
 const ALGORITHM = "aes-256-gcm";
 const [KEY_BYTES, IV_BYTES, TAG_BYTES, LENGTH_BYTES] = [32, 12, 16, 4];
@@ -38,7 +38,7 @@ export function codecKeysOf(setting: string | undefined): CodecKey[] {
   return keys;
 }
 
-/** The payload's workflow; without one (as in a codec server) a payload is not bound, or not checked. */
+/** The payload's workflow; without one (as in a codec server) encryption binds to none, and decryption checks none. */
 type Context = { readonly workflowId?: string | undefined } | undefined;
 
 export function createCodec(keys: readonly CodecKey[]): PayloadCodec {
@@ -71,7 +71,7 @@ function decrypt(payload: Payload, keys: readonly CodecKey[], context: Context):
   // A payload in an unknown encoding, whatever its name, is dropped with a remark.
   if (text(payload, "encoding") !== ENCODING || id === "") return payload;
   const workflowId = text(payload, "workflow-id");
-  const known = keys.find((each) => each.id === id);
+  const known = keys.find((key) => key.id === id);
   if (known === undefined)
     throw failure(
       "CodecKeyMissing",
@@ -101,7 +101,7 @@ function decrypt(payload: Payload, keys: readonly CodecKey[], context: Context):
 
 const boundTo = (keyId: string, workflowId: string): Buffer => bytes(JSON.stringify([keyId, workflowId]));
 
-/** Metadata and data as one piece: the metadata's length, itself, the data. */
+/** Metadata and data in one buffer: the metadata's length, the metadata, the data. */
 function packed({ metadata, data }: Payload): Buffer {
   const names = Object.entries(metadata ?? {}).map(([name, value]) => [
     name,

@@ -1,4 +1,4 @@
-/** What client, worker and tests hand to Temporal, so that all refuse the same payloads and encrypt with the same keys. */
+/** The data converter of client, worker and tests, so that all refuse the same payloads and encrypt with the same keys. */
 import { extname } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { DataConverter } from "@temporalio/common";
@@ -10,10 +10,10 @@ const at = (name: string) => fileURLToPath(new URL(`./${name}${extension}`, impo
 
 export const payloadConverterPath = at("payload-guard");
 
-/** Inside the workflow: the same, but outside payloads that cannot be decoded fail no workflow task. */
+/** The converter inside the workflow: a payload from outside that cannot be decoded does not fail the workflow task. */
 export const workflowPayloadConverterPath = at("workflow-payloads");
 
-/** Only with keys: without, it would hide texts from the Web UI alone. */
+/** Used only with keys: without them it would merely hide texts from the Web UI. */
 export const encodedFailuresPath = at("encoded-failures");
 
 /** @param keys the first encrypts; without any, nothing is encrypted */

@@ -1,4 +1,4 @@
-/** Failures whose words and stacks go through the codec, if there is one; inside the workflow too. */
+/** Passes the messages and stacks of failures through the codec, if there is one; also inside the workflow. */
 import { DefaultFailureConverter } from "@temporalio/common";
 
 /** The name is Temporal's. */

@@ -9,12 +9,12 @@ export interface Forgotten {
   readonly reason?: string;
 }
 
-/** gRPC's code for what is not there. */
+/** gRPC's status code. */
 const NOT_FOUND = 5;
-/** Of an answer of the server, in ms. */
+/** Timeout of one request, in ms. */
 const ANSWER_MS = 10_000;
 
-/** @param runs those that are known; others are asked for, as the list of Temporal has them */
+/** @param runs those that are known; Temporal's list adds the others */
 export async function forgetHistories(
   client: Client,
   ids: readonly string[],

@@ -1,4 +1,4 @@
-/** Sessions' runs as Temporal lists them, without what each carries: others' may be encrypted with keys that we lack. */
+/** Sessions' runs as Temporal lists them, without decoding what they carry: it may be encrypted with keys that we lack. */
 import type { Client } from "@temporalio/client";
 import { WORKFLOW_TYPE } from "../../workflows/messages.ts";
 
@@ -13,7 +13,7 @@ export interface ListedRun {
   readonly isRunning: boolean;
 }
 
-/** Newest first. The list lags behind by moments. */
+/** Newest first. The list may lag behind by a moment. */
 export async function* listRuns(
   { workflowService, options: { namespace } }: Client,
   which: "running" | "all",

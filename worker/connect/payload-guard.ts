@@ -1,7 +1,7 @@
 /**
- * Nothing big in the engine's history (invariant 1): the payload converter that worker, client and workflow share, which
- * refuses what is over 64 KB. Here it covers all: workflow and activity input and result, signals, updates, queries,
- * memo, what continue-as-new carries. Runs in the workflow too: no Node, no other library.
+ * Keeps the engine's history small (invariant 1): the payload converter that worker, client and workflow share refuses
+ * payloads over 64 KB. It covers everything: workflow and activity input and result, signals, updates, queries, memo, and
+ * what continue-as-new carries. It also runs in the workflow, so it uses neither Node nor another library.
  */
 import {
   ApplicationFailure,
@@ -51,5 +51,5 @@ function largestField(value: unknown): string {
   return largest === undefined ? "" : `; most of it is the field "${cutChars(largest.name, 60)}"`;
 }
 
-/** The name is Temporal's: it looks for it in the file named by `payloadConverterPath`. */
+/** Temporal looks for this name in the file of `payloadConverterPath`. */
 export const payloadConverter = new GuardedConverter();

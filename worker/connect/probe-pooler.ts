@@ -1,14 +1,14 @@
-/** Whether a pooler in front of Postgres assigns each transaction to another of its connections. */
+/** Detects a pooler in front of Postgres that may give each transaction another connection. */
 import pg from "pg";
 import { ServiceMissing } from "./service-missing.ts";
 
 /** A client's identity. Postgres reports its backend's process; a pooler reports its own number. */
 type Known = Pick<pg.ClientBase, "query"> & { readonly processID?: number | null };
 
-/** So often two clients are compared: a pooler may happen to give one the same connection again. Source: ours. */
+/** How often two clients are compared: a pooler may happen to give one the same connection again. Source: ours. */
 const ROUNDS = 5;
 
-/** @param address of the server, without a password. @throws ServiceMissing if a pooler lends connections by the transaction */
+/** @param address of the server, without a password. @throws ServiceMissing if a pooler lends its connections for a transaction only */
 export async function refusePooler(
   client: Known,
   url: string,
@@ -36,7 +36,7 @@ async function shareBackends(client: Known, other: Known): Promise<boolean> {
   for (let round = 0; round < ROUNDS; round += 1) {
     await other.query("begin");
     try {
-      // While its transaction is open, its connection is not shared.
+      // While a client's transaction is open, no other client gets its connection.
       if ((await backendOf(other)) === own || (await backendOf(client)) !== own) return true;
     } finally {
       await other.query("rollback");

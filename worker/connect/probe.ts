@@ -1,4 +1,4 @@
-/** Is it there? Each probe is bounded, names what it found, and fails with a fix. */
+/** Checks whether a service answers. Each probe has a time limit, returns what it found, and fails with a fix. */
 import { request } from "node:http";
 import { connect } from "node:net";
 import type { Connection } from "@temporalio/client";
@@ -13,7 +13,7 @@ import { innermostReason } from "../../activities/contract/reason-of.ts";
 const PROBE_MS = 7_000;
 const DEFAULT_SOCKET = "unix:///var/run/docker.sock";
 
-/** @returns such as `PostgreSQL 18.4`. @throws ServiceMissing, also if a pooler is in between that we cannot work with */
+/** @returns such as `PostgreSQL 18.4`. @throws ServiceMissing, also for a pooler in between that we cannot work with */
 export async function probePostgres(url: string, timeoutMs = PROBE_MS): Promise<string> {
   const client = new pg.Client({
     connectionString: url,
@@ -51,7 +51,7 @@ export async function probeTemporal(address?: string, timeoutMs = PROBE_MS): Pro
   try {
     // A refused port is known at once; the client would retry until the time is up.
     await knock(where, timeoutMs);
-    // Loaded only here: it costs a start 0.2 s of a processor.
+    // Loaded only here: loading it takes 0.2 s of a processor.
     const { Connection } = await import("@temporalio/client");
     connection = await withTimeout(Connection.connect({ ...options, connectTimeout: timeoutMs }), timeoutMs);
     const service = connection.workflowService;
@@ -102,7 +102,7 @@ export function dockerMissing(address: string, cause: unknown): ServiceMissing {
   return new ServiceMissing({ ...common, reason: innermostReason(cause), fix });
 }
 
-/** Whether a socket is there that this user may not open. */
+/** Whether there is a socket, but this user may not open it. */
 export function isPermissionDenied(error: unknown): boolean {
   const code = error instanceof Error && "code" in error ? error.code : undefined;
   return code === "EACCES" || code === "EPERM";
@@ -123,7 +123,7 @@ export async function dockerHasImage(tag: string, dockerHost?: string): Promise<
 function get(address: string, path: string, timeoutMs: number): Promise<string> {
   const url = new URL(address.replace(/^tcp:/, "http:"));
   if (url.protocol !== "unix:" && url.protocol !== "http:") {
-    // TLS and ssh need certificates and helpers: the sandbox's own client knows them, a probe does not.
+    // TLS and ssh need certificates and helpers that only the sandbox's own client has: nothing is probed.
     return Promise.resolve("{}");
   }
   const where =

@@ -1,8 +1,8 @@
-/** Which sessions run, asked of Temporal at once for all of them. */
+/** Asks Temporal once which of all sessions are running. */
 import type { Client } from "@temporalio/client";
 import { listRuns } from "./list-runs.ts";
 
-/** For all pages. Source: ours; 10,000 sessions are ten pages. */
+/** Timeout for all pages. Source: ours; 10,000 sessions are ten pages. */
 const LIST_MS = 30_000;
 
 /**

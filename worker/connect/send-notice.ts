@@ -1,10 +1,10 @@
 /** Posts notices to the operator's address. */
 import type { SendNotice } from "../../activities/runtime/notices.ts";
 
-/** Timeout of an address; a silent one is tried again later. */
+/** Timeout of a request; a silent address is tried again later. */
 const TIMEOUT_MS = 10_000;
 
-/** The address is in no message: it may hold a secret. */
+/** No error names the address, which may hold a secret. */
 export function noticeSender(url: string): SendNotice {
   return async (notice, signal) => {
     const response = await fetch(url, {

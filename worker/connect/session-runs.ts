@@ -1,4 +1,4 @@
-/** The other runs of a session, as Temporal knows them: which one is current, and which messages the ended ones got. */
+/** A session's runs as Temporal knows them: which one is current, and which messages the ended ones received. */
 import { WorkflowNotFoundError, type Client, type WorkflowExecutionInfo } from "@temporalio/client";
 import { acceptedGuidance } from "./accepted-guidance.ts";
 import { readHistory } from "./read-history.ts";
@@ -6,7 +6,7 @@ import { cleanDeep } from "../../activities/redaction/clean-deep.ts";
 import type { Guidance } from "../../activities/contract/guidance.ts";
 import type { SessionRuns, UnkeptRuns } from "../../activities/contract/session-runs.ts";
 
-/** For all that is asked at once, in ms. Source: shorter than the minute that the quick activities have. */
+/** Timeout for all requests of one call, in ms. Source: shorter than the minute that the quick activities have. */
 const ANSWER_MS = 45_000;
 
 interface KnownRun {
@@ -16,11 +16,11 @@ interface KnownRun {
 }
 
 interface OtherRun extends KnownRun {
-  /** By the list, which may lag behind. */
+  /** According to Temporal's list, which may lag behind. */
   readonly isRunning: boolean;
 }
 
-/** @param clean what every text is cleaned with before it is stored */
+/** @param clean cleans every text before it is stored */
 export function temporalRuns(client: Client, clean: (text: string) => string): SessionRuns {
   const bounded = <T>(ask: () => Promise<T>): Promise<T> =>
     client.withAbortSignal(AbortSignal.timeout(ANSWER_MS), ask);
@@ -56,7 +56,7 @@ export function temporalRuns(client: Client, clean: (text: string) => string): S
       runsOf(client, sessionId, ending),
     ]);
     const others = all.filter(({ runId }) => runId !== inCharge && runId !== asking);
-    // Ended runs are listed once; only possibly running ones are asked for again.
+    // An ended run's entry in the list is final; a run that may be running is asked for again.
     const asked = others.map(async (run) => (run.isRunning ? known(sessionId, run.runId) : run));
     const later = (await Promise.all(asked)).filter(
       (run) => run !== undefined && (before === undefined || run.startedMs >= before.startedMs),
@@ -86,7 +86,7 @@ async function whereFound<T>(answer: Promise<T>): Promise<T | undefined> {
   }
 }
 
-/** By Temporal's list, which may lag behind by a moment, and the run that the caller knows of. */
+/** The runs of Temporal's list, which may lag behind by a moment, and the run that the caller knows. */
 async function runsOf(client: Client, sessionId: string, known: string | undefined): Promise<OtherRun[]> {
   const found = new Map<string, OtherRun>();
   if (known !== undefined) found.set(known, { runId: known, isRunning: true, isKept: true, startedMs: 0 });
@@ -99,7 +99,7 @@ async function runsOf(client: Client, sessionId: string, known: string | undefin
   return [...found.values()];
 }
 
-/** A run that ended by itself has parked what it had not delivered; one that failed may have found no Postgres for it. */
+/** Whether a run stored its undelivered messages: one that ended by itself did; one that failed may have had no Postgres. */
 function isKept({ status }: Pick<WorkflowExecutionInfo, "status">): boolean {
   return !["TERMINATED", "TIMED_OUT", "FAILED"].includes(status.name);
 }

@@ -8,7 +8,7 @@ export interface TemporalConnection {
   readonly namespace: string;
 }
 
-/** @param address takes precedence over what is configured: a server that we brought up ourselves */
+/** @param address overrides the configuration: a server that we brought up ourselves */
 export function temporalConnection(address?: string): TemporalConnection {
   const { connectionOptions, namespace } = loadClientConnectConfig();
   return {

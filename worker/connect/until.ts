@@ -1,4 +1,4 @@
-/** Waits for a condition by asking again and again. */
+/** Waits for a condition by polling. */
 import { setTimeout as sleep } from "node:timers/promises";
 
 /** Asks until the answer is yes or `timeoutMs` have passed; returns the last answer. */

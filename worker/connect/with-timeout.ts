@@ -1,6 +1,6 @@
 export class NoAnswer extends Error {}
 
-/** The promise's outcome, waited for at most `timeoutMs`; the promise itself is not stopped. @throws NoAnswer after that */
+/** Waits for a promise for at most `timeoutMs`; the promise itself is not stopped. @throws NoAnswer when the time is up */
 export async function withTimeout<T>(promise: Promise<T>, timeoutMs: number): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   promise.catch(() => undefined);

@@ -48,7 +48,7 @@ export function positionOf(
     ...(byCall.length === 0 && said > 0 ? [{ step: said, repeats: 0, ended }] : []),
   ];
   return found.reduce<Position | undefined>(
-    (best, one) => (best === undefined || order(one) >= order(best) ? one : best),
+    (best, position) => (best === undefined || order(position) >= order(best) ? position : best),
     undefined,
   );
 }

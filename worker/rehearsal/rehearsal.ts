@@ -69,7 +69,7 @@ function answer(
   return {
     parts: [
       ...(scripted.reasoning === undefined ? [] : [{ type: "reasoning", text: scripted.reasoning } as const]),
-      { type: "text", text: text.filter((one) => one !== "").join(" ") },
+      { type: "text", text: text.filter((sentence) => sentence !== "").join(" ") },
       ...scripted.calls.map((call, index) => ({
         type: "call" as const,
         name: call.name,

@@ -6,7 +6,7 @@ import type { ScriptStep } from "./script-step.ts";
 /** A summary of the script up to `step`, in the requested sections. */
 export function summaryAt(step: number, script: readonly ScriptStep[]): string {
   const done = script.slice(0, step);
-  const last = done.findLast((one) => one.calls.length > 0);
+  const last = done.findLast(({ calls }) => calls.length > 0);
   const plan = planAt(step, script);
   const bullets = (lines: readonly string[]) =>
     lines.length === 0 ? "None." : lines.map((line) => `- ${line}`).join("\n");
@@ -16,13 +16,13 @@ export function summaryAt(step: number, script: readonly ScriptStep[]): string {
     "## Completed Work",
     `Done and committed: ${plan.done.join("; ") || "the first steps"}.`,
     "## Key Technical Decisions",
-    bullets(done.flatMap((one) => one.decision ?? [])),
+    bullets(done.flatMap(({ decision }) => decision ?? [])),
     "## Current State",
     `${positionMark(step, script.length)}. Last done: ${firstLine(last?.text ?? "nothing yet")}`,
     "## Pending Work",
     plan.open.length === 0 ? "None." : plan.open.map((text) => `- [ ] ${text}`).join("\n"),
     "## Errors & Resolutions",
-    bullets(done.flatMap((one) => one.resolved ?? [])),
+    bullets(done.flatMap(({ resolved }) => resolved ?? [])),
   ].join("\n\n");
 }
 
@@ -42,8 +42,8 @@ function planAt(
   step: number,
   script: readonly ScriptStep[],
 ): { done: readonly string[]; open: readonly string[] } {
-  const calls = script.slice(0, step).flatMap((one) => one.calls.filter((call) => call.name === "todo"));
-  const input = calls.at(-1)?.input;
+  const plans = script.slice(0, step).flatMap(({ calls }) => calls.filter((call) => call.name === "todo"));
+  const input = plans.at(-1)?.input;
   const items =
     typeof input === "object" && Array.isArray(input["items"]) ? (input["items"] as unknown[]) : [];
   const done = items.filter((item) => (item as { status?: string }).status === "completed").length;

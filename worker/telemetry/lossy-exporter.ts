@@ -1,13 +1,13 @@
-/** Counts the spans that never arrive: the library's processor drops waiting ones without a report. */
+/** Counts the spans that never arrive: the library's processor drops waiting ones silently. */
 import type { SpanExporter } from "@opentelemetry/sdk-trace";
 
 interface Losses {
   readonly exporter: SpanExporter;
   /** Spans dropped so far. */
   readonly dropped: number;
-  /** Those that still wait, or are on their way. */
+  /** Spans that still wait or are being sent. */
   readonly left: number;
-  /** Whether there is room for one more, which counts as waiting from then on. One that finds none is dropped. */
+  /** Counts one more span as waiting, or as dropped if there is no room. @returns whether there was room */
   takes(): boolean;
 }
 

@@ -1,6 +1,6 @@
 /**
- * OpenTelemetry's libraries as the port: loaded only if an endpoint is set. Its exporters read the standard variables
- * themselves (OTEL_EXPORTER_OTLP_*, OTEL_RESOURCE_ATTRIBUTES, OTEL_SERVICE_NAME).
+ * Implements the port with OpenTelemetry's libraries; loaded only if an endpoint is set. Its exporters read the standard
+ * variables themselves (OTEL_EXPORTER_OTLP_*, OTEL_RESOURCE_ATTRIBUTES, OTEL_SERVICE_NAME).
  */
 import {
   ROOT_CONTEXT,
@@ -26,7 +26,7 @@ import { withTimeout } from "../connect/with-timeout.ts";
 import { countLosses } from "./lossy-exporter.ts";
 import type { TelemetrySettings } from "./settings.ts";
 
-/** How long spans and metrics may take to leave when the worker ends, in ms: its grace is for the work. */
+/** How long the last spans and metrics may take when the worker ends, in ms: its grace period is for activities. */
 const FLUSH_MS = 2_000;
 /** Spans that wait for the exporter; more are dropped. Source: the specification's own default, about 4 MB. */
 const MAX_WAITING = 2_048;
@@ -40,7 +40,7 @@ const UNITS: Readonly<Record<Metric, string>> = {
   "longhaul.sessions": "{session}",
 };
 
-/** The library's own borders are for ms. Source: ours, from a quick read to the longest command. */
+/** Bucket boundaries; the library's own are for ms. Source: ours, from a quick read to the longest command. */
 const SECONDS = [0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300, 1_800, 7_200];
 
 export interface OpenTelemetry extends Telemetry {
@@ -118,7 +118,7 @@ function createSpans(
 
 type Span = Parameters<Telemetry["span"]>[0];
 
-/** Times as dates: a number counts as one of the process' own clock if it is small. */
+/** Times are dates: a small number would count as a time of the process's own clock. */
 const optionsOf = (span: Span): SpanOptions => ({
   kind: span.kind === "client" ? SpanKind.CLIENT : SpanKind.INTERNAL,
   startTime: new Date(span.startMs),

@@ -30,7 +30,7 @@ export function toGoogleSchema(schema: unknown): Record<string, unknown> {
   if (!isJsonObject(schema)) return {};
   const { properties, items, enum: values, const: only, oneOf, anyOf = oneOf } = schema;
   const { type, ...known } = Object.fromEntries(Object.entries(schema).filter(([name]) => KNOWN.has(name)));
-  const kinds = [type ?? []].flat().filter((one) => one !== "null");
+  const kinds = [type ?? []].flat().filter((kind) => kind !== "null");
   const isNullable = Array.isArray(type) && type.includes("null");
   const choices = [values ?? only ?? []].flat();
   return {
@@ -39,7 +39,7 @@ export function toGoogleSchema(schema: unknown): Record<string, unknown> {
     ...(kinds.length === 1 ? { type: kinds[0] } : {}),
     ...(isNullable ? { nullable: true } : {}),
     ...boundsOf(schema),
-    ...(choices.length > 0 && choices.every((one) => typeof one === "string") ? { enum: choices } : {}),
+    ...(choices.length > 0 && choices.every((choice) => typeof choice === "string") ? { enum: choices } : {}),
     ...(items === undefined ? {} : { items: toGoogleSchema(items) }),
     ...(Array.isArray(anyOf) ? { anyOf: anyOf.map(toGoogleSchema) } : {}),
     ...(isJsonObject(properties) ? { properties: mapped(properties) } : {}),

@@ -67,12 +67,12 @@ class Adaptation {
       case "properties": {
         // A property named `$ref` would be taken for a reference.
         const properties = Object.entries(mapOf(value)).filter(([name]) => name !== "$ref");
-        return Object.fromEntries(properties.map(([name, one]) => [name, this.#adapted(one)]));
+        return Object.fromEntries(properties.map(([name, property]) => [name, this.#adapted(property)]));
       }
       case "allOf":
       case "anyOf":
       case "prefixItems":
-        return Array.isArray(value) ? value.map((one) => this.#adapted(one)) : undefined;
+        return Array.isArray(value) ? value.map((branch) => this.#adapted(branch)) : undefined;
       case "items":
         return this.#adapted(value);
       case "additionalProperties":
@@ -98,7 +98,9 @@ class Adaptation {
 
 /** Names in a definition may not contain a slash. */
 const withoutSlashes = (schema: unknown): unknown =>
-  JSON.parse(JSON.stringify(schema ?? {}, (name, one: unknown) => (name.includes("/") ? undefined : one)));
+  JSON.parse(
+    JSON.stringify(schema ?? {}, (name, value: unknown) => (name.includes("/") ? undefined : value)),
+  );
 
 function both(shared: JsonObject, { default: _preset, ...branch }: JsonObject): JsonObject {
   const all = { ...shared, ...branch };

@@ -43,7 +43,7 @@ export function verdictOf(
   let verdict: Verdict = { action: "allow" };
   if (own.length === 0) return verdict;
   for (const subject of subjectsOf(call)) {
-    const rule = own.findLast((each) => matches(each, subject));
+    const rule = own.findLast((candidate) => matches(candidate, subject));
     if (rule === undefined || rule.action === "allow") continue;
     if (SEVERITY[rule.action] > SEVERITY[verdict.action])
       verdict = { action: rule.action, rule, about: subject.text.replaceAll(UNKNOWN, "…") };
@@ -92,12 +92,12 @@ const endings = (pattern: string): readonly string[] =>
 
 /** Whether the pattern matches whatever the shell substitutes: only a `*` in the pattern can match that. */
 function surely(pattern: string, text: string): boolean {
-  return endings(pattern).some((one) => fits(one, text, false));
+  return endings(pattern).some((ending) => fits(ending, text, false));
 }
 
 /** Whether some shell substitution would make the pattern match. */
 function possibly(pattern: string, text: string): boolean {
-  return endings(pattern).some((one) => fits(one, text, true));
+  return endings(pattern).some((ending) => fits(ending, text, true));
 }
 
 /** @param isAnything whether a shell substitution counts as any text */

@@ -80,15 +80,15 @@ describe("an address in a repository", () => {
   });
 
   it("gets the token for all hosts only on the repository's own server", async () => {
-    const within = access.within(base);
-    expect(await within.tokenFor("https://192.168.1.5/other/lib.git")).toBe("all");
-    expect(await within.tokenFor("http://192.168.1.5/other/lib.git")).toBeUndefined();
-    expect(await within.tokenFor("https://192.168.1.5:8443/other/lib.git")).toBeUndefined();
-    expect(await within.tokenFor("https://gitlab.com/acme/lib.git")).toBeUndefined();
+    const limited = access.limitedTo(base);
+    expect(await limited.tokenFor("https://192.168.1.5/other/lib.git")).toBe("all");
+    expect(await limited.tokenFor("http://192.168.1.5/other/lib.git")).toBeUndefined();
+    expect(await limited.tokenFor("https://192.168.1.5:8443/other/lib.git")).toBeUndefined();
+    expect(await limited.tokenFor("https://gitlab.com/acme/lib.git")).toBeUndefined();
     expect(
-      await within.within("https://gitlab.com/x/y").tokenFor("https://gitlab.com/acme/lib.git"),
+      await limited.limitedTo("https://gitlab.com/x/y").tokenFor("https://gitlab.com/acme/lib.git"),
     ).toBeUndefined();
-    expect(await within.tokenFor("https://10.0.0.7/lib.git")).toBe("own");
+    expect(await limited.tokenFor("https://10.0.0.7/lib.git")).toBe("own");
   });
 });
 
@@ -124,9 +124,9 @@ it("a submodule's server cannot redirect the worker to another one", async () =>
   const url = `http://localhost:${port}/acme/app.git`;
   const submodule = { name: "lib", path: "lib", url, commit: remote.at("main") ?? "" };
   const { signal } = new AbortController();
-  const fetched = await fetchSubmodule(access.within(base), base, submodule, signal);
+  const fetched = await fetchSubmodule(access.limitedTo(base), base, submodule, signal);
   expect(fetched).toMatchObject({ refused: expect.stringContaining("the submodule") as string });
   expect(inner.seen).toEqual({ allowed: 0, refused: 0 });
   // A person's own address may redirect, as a renamed repository does.
-  expect(await fetchSubmodule(access.within(url), url, submodule, signal)).toEqual(expect.any(String));
+  expect(await fetchSubmodule(access.limitedTo(url), url, submodule, signal)).toEqual(expect.any(String));
 });

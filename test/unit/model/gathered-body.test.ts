@@ -11,8 +11,8 @@ const line = (event: StreamEvent) => `event: ${String(event["type"])}\ndata: ${J
 const dataOf = (text: string) =>
   text
     .split("\n")
-    .filter((one) => one.startsWith("data:"))
-    .map((one) => JSON.parse(one.slice("data:".length)) as StreamEvent);
+    .filter((line) => line.startsWith("data:"))
+    .map((line) => JSON.parse(line.slice("data:".length)) as StreamEvent);
 
 const said = (delta: string, item = "msg_1") => ({
   type: "response.output_text.delta",

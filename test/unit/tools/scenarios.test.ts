@@ -22,7 +22,7 @@ const sandbox = useFakeSandbox();
 async function filesIn(root: string): Promise<Record<string, string>> {
   const entries = await readdir(root, { recursive: true, withFileTypes: true });
   const files: Record<string, string> = {};
-  for (const entry of entries.filter((one) => one.isFile())) {
+  for (const entry of entries.filter((file) => file.isFile())) {
     const at = path.join(entry.parentPath, entry.name);
     files[path.relative(root, at)] = await readFile(at, "utf8");
   }

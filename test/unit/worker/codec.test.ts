@@ -21,8 +21,8 @@ const open = async (setting: string, payload: Payload, workflowId = "a"): Promis
   const [opened] = await createCodec(keys(setting)).decode([payload], of(workflowId));
   return payloadConverter.fromPayload(opened as Payload);
 };
-const failureOf = (work: Promise<unknown>) =>
-  work.then(
+const failureOf = (outcome: Promise<unknown>) =>
+  outcome.then(
     () => undefined,
     (error: ApplicationFailure) => error,
   );

@@ -23,7 +23,7 @@ function finished(path: string): string {
 
 /**
  * The file with flaws inserted.
- * @throws Error when the file does not hold a flaw's right text exactly once, or then its wrong one: they have come apart.
+ * @throws Error when the file does not hold a flaw's right text exactly once, or its wrong text afterwards: the two no longer match.
  */
 function flawed(...flaws: readonly [Flaw, ...Flaw[]]): string {
   return flaws.reduce((text, { path, right, wrong }) => {

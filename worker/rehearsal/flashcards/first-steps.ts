@@ -1,4 +1,4 @@
-/** The script's first part: ground, scheduling, cards, search, store. */
+/** The script's first part: package, scheduling, cards, search, store. */
 import { bash, edit, failing, grep, list, read, type ScriptStep } from "../script-step.ts";
 import { NO_LOWEST_FACTOR, put, putFlawed, TEMPORARY_FILE_STAYS, test } from "./app-files.ts";
 import { todo } from "./todo-list.ts";

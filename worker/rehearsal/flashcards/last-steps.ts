@@ -1,4 +1,4 @@
-/** The script's last part: command line, web page, trying it out, papers. */
+/** The script's last part: command line, web page, trying it out, documentation. */
 import {
   bash,
   edit,
