@@ -9,7 +9,7 @@ import type { ContainerInspectInfo } from "dockerode";
 import { cutChars } from "../../contract/cut-text.ts";
 import { firewallSource, pythonArguments } from "../agent/sources.ts";
 import { statusOf, unavailable } from "./docker-errors.ts";
-import { keptFor } from "./kept-for.ts";
+import { cachedFor } from "./cached-for.ts";
 import { parseHostAddresses, refusedLately } from "./firewall-output.ts";
 import { createResolver } from "./resolve-hosts.ts";
 import { type Endpoint, networkRules, type NetworkRules } from "./firewall-rules.ts";
@@ -40,7 +40,7 @@ export class Firewall {
   constructor(docker: Dockerode, image: string) {
     this.#docker = docker;
     this.#image = image;
-    this.#hostAddresses = keptFor(HOST_ADDRESSES_MS, () => readHostAddresses(docker, image));
+    this.#hostAddresses = cachedFor(HOST_ADDRESSES_MS, () => readHostAddresses(docker, image));
   }
 
   /** Starts fetching the host's addresses and those of registries, which `rules` needs. */
