@@ -18,7 +18,7 @@ import type { Session } from "../store/sessions.ts";
 import { watchEgress } from "./egress.ts";
 import { keyOf, openKept, runSetUpProgram } from "./kept-set-up.ts";
 import type { WorkspaceDeps } from "../runtime/deps.ts";
-import { sandboxSpec } from "../sandbox/sandbox-spec.ts";
+import { sandboxSpec } from "../sandbox/spec.ts";
 import { MAX_COMMAND_CHARS, MAX_OUTPUT_CHARS } from "./set-up-words.ts";
 
 /** Limit of a context's tar, which is stored in the sandbox while it is read. Source: ours, the same as for a checkpoint. */

@@ -17,7 +17,7 @@ import { lockedSession, setContainer, type Session } from "../store/sessions.ts"
 import { allowListed } from "./egress.ts";
 import { inCharge } from "./session-sandbox.ts";
 import type { WorkspaceDeps } from "../runtime/deps.ts";
-import { sandboxSpec } from "../sandbox/sandbox-spec.ts";
+import { sandboxSpec } from "../sandbox/spec.ts";
 
 /** Packing 2 GiB at disk speed. */
 const PROGRAM_TIMEOUT_MS = 300_000;

@@ -7,7 +7,7 @@ import { fatal } from "../contract/failures.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
 import { SandboxLost } from "../sandbox/sandbox-lost.ts";
 import { allowListed } from "./egress.ts";
-import { sandboxSpec } from "../sandbox/sandbox-spec.ts";
+import { sandboxSpec } from "../sandbox/spec.ts";
 import { hasFiles, removeStray } from "./stray-sandbox.ts";
 import { restoreWorkspace } from "./workspace.ts";
 import type { CommandSandbox } from "../sandbox/own-command.ts";

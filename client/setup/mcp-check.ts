@@ -12,7 +12,7 @@ import { openStore } from "../../activities/store/db.ts";
 import { toolSpec } from "../../activities/tools/index.ts";
 import { mcpToolName, mcpToolsOf } from "../../activities/tools/mcp-tools.ts";
 import { estimateTools } from "../../activities/contract/tokens.ts";
-import { sandboxSpec } from "../../activities/sandbox/sandbox-spec.ts";
+import { sandboxSpec } from "../../activities/sandbox/spec.ts";
 import { withMachine } from "../registries/session-registries.ts";
 import type { Diagnosis } from "./doctor.ts";
 import { findServices, settingOf } from "./services.ts";

@@ -11,8 +11,7 @@ import { createSession, findSession, setContainer } from "../../activities/store
 import { sandboxName, createOptions } from "../../activities/sandbox/docker/profile.ts";
 import type { Sandbox } from "../../activities/sandbox/sandbox.ts";
 import type { SandboxHost } from "../../activities/sandbox/sandbox-host.ts";
-import type { SandboxSpec } from "../../activities/sandbox/spec.ts";
-import { sandboxSpec } from "../../activities/sandbox/sandbox-spec.ts";
+import { sandboxSpec, type SandboxSpec } from "../../activities/sandbox/spec.ts";
 import { listedAsRunning } from "../../worker/connect/running-sessions.ts";
 import { reapSandboxes, startReaper } from "../../worker/reaper.ts";
 import { runConfig } from "../support/agent-harness.ts";

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { parseHostAddresses } from "../../activities/sandbox/docker/host-addresses.ts";
+import { parseHostAddresses } from "../../activities/sandbox/docker/firewall-output.ts";
 import { containedIn, isPrefix, prefixText, toPrefix } from "../../activities/config/ip-prefix.ts";
 import { measuredReach, networkRules } from "../../activities/sandbox/docker/firewall-rules.ts";
 

@@ -120,7 +120,7 @@ class Command(Ending):
             "argv": request["argv"],
             "code": code_of(request, env),
             "env": env,
-            "cwd": place_of(request.get("cwd")),
+            "cwd": folder_of(request.get("cwd")),
             "fileBytes": disk.file_limit(),
             "number": self.number,
         }

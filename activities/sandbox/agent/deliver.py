@@ -99,13 +99,18 @@ def lfs_store():
     return os.path.join(git("rev-parse", "--git-common-dir").stdout.strip(), b"lfs", b"objects")
 
 
-def commit_rest(order):
+def refuse_unfinished():
+    """@raises Trouble while a merge or rebase is in progress: a commit would end it"""
     folder = git("rev-parse", "--git-dir").stdout.strip()
     for mark in UNDER_WAY:
         if os.path.exists(os.path.join(folder, mark.encode())):
             raise Trouble("a merge or rebase is not finished in the workspace (%s)" % mark)
     if names("ls-files", "-z", "--unmerged"):
         raise Trouble("a merge with conflicts is not finished in the workspace")
+
+
+def stage(order):
+    """Stages the uncommitted files. @returns those that are left out: name -> (bytes, reason)"""
     left = {name: (0, "submodule") for name in changed_submodules()}
     links = submodules()
     add = []
@@ -117,8 +122,7 @@ def commit_rest(order):
             continue
         if name in lost:
             left[name] = (0, "not-restored")
-            continue
-        if name.endswith(b"/"):
+        elif name.endswith(b"/"):
             left[name] = (0, "repository")
         elif name in large:
             left[name] = (size_of(name), "too-large")
@@ -126,21 +130,25 @@ def commit_rest(order):
             add.append(name)
     if add:
         git("add", "--all", "--pathspec-from-file=-", "--pathspec-file-nul", given=b"\0".join(add))
+    # Some may have been staged before.
     staged = too_large(names("diff", "--cached", "--name-only", "-z", "--no-renames", "--diff-filter=d", "HEAD"), order)
     for name in staged:
         left[name] = (size_of(name), "too-large")
     if staged:
         git("reset", "-q", "--pathspec-from-file=-", "--pathspec-file-nul", given=b"\0".join(staged))
-    committed = None
-    if git("diff", "--cached", "--quiet", "HEAD", ok=(0, 1)).returncode == 1:
-        message, author = order["commit"]["message"], order["commit"]["author"]
-        env = {}
-        for who in ("AUTHOR", "COMMITTER"):
-            env["GIT_%s_NAME" % who] = author["name"]
-            env["GIT_%s_EMAIL" % who] = author["email"]
-        git("commit", "-q", "--no-verify", "-F", "-", given=message.encode(), env=env)
-        committed = git("rev-parse", "HEAD").stdout.decode().strip()
-    return committed, left
+    return left
+
+
+def commit_staged(order):
+    """@returns the commit; None if nothing is staged"""
+    if git("diff", "--cached", "--quiet", "HEAD", ok=(0, 1)).returncode == 0:
+        return None
+    author, env = order["author"], {}
+    for who in ("AUTHOR", "COMMITTER"):
+        env["GIT_%s_NAME" % who] = author["name"]
+        env["GIT_%s_EMAIL" % who] = author["email"]
+    git("commit", "-q", "--no-verify", "-F", "-", given=order["message"].encode(), env=env)
+    return git("rev-parse", "HEAD").stdout.decode().strip()
 
 
 def of_lfs(base):
@@ -158,7 +166,11 @@ def main():
         raise Trouble("/workspace is no Git repository any more")
     if git("rev-parse", "--verify", "-q", "HEAD", ok=(0, 1)).returncode != 0:
         raise Trouble("the workspace's repository has no commit")
-    committed, left = commit_rest(order) if order.get("commit") else (None, {})
+    committed, left = None, {}
+    if order.get("commit"):
+        refuse_unfinished()
+        left = stage(order)
+        committed = commit_staged(order["commit"])
     base = order["base"]
     ahead = -1
     if git("cat-file", "-e", base + "^{commit}", ok=(0, 1, 128)).returncode == 0:

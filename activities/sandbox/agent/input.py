@@ -33,7 +33,7 @@ class Input:
             os.set_blocking(self.fd, False)
             self.loop.watch(self.fd, selectors.EVENT_WRITE, self.feed)
 
-    def place_of(self, request):
+    def offset_of(self, request):
         """The offset of a piece. A named piece is appended, but only once."""
         if "offset" in request:
             return request["offset"]

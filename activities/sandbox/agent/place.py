@@ -22,7 +22,7 @@ MARK_LINE = b"Max file locks"
 HIGHEST_NUMBER = ATTACHED["number"] if ATTACHED else 1 << 62
 
 
-def place_of(cwd):
+def folder_of(cwd):
     """The folder in which a command runs."""
     path = cwd or ""
     if path == NAMED_WORKSPACE or path.startswith(NAMED_WORKSPACE + "/"):

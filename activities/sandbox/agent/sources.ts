@@ -47,6 +47,7 @@ export const setupSource = part("setup");
 
 /** Hashes or packs a Dockerfile's build context; runs as a command, with the tools' rights. */
 export const contextSource = part("context");
+
 /** Starts the supervisor in a container that someone else owns. */
 export const attachSource = ["place", "attach"].map(part).join("\n\n");
 

@@ -154,7 +154,7 @@ class Supervisor:
             client.send({"q": request["q"], "ok": {"taken": not command.end}})
 
         data = binascii.a2b_base64(request["data"])
-        command.input.take(command.input.place_of(request), data, request["last"], done)
+        command.input.take(command.input.offset_of(request), data, request["last"], done)
 
     def do_wait(self, client, request):
         return self.follow(client, request, self.known(request))

@@ -11,7 +11,7 @@ import type { Sandbox } from "../sandbox.ts";
 import type { SandboxHost } from "../sandbox-host.ts";
 import type { SandboxSpec } from "../spec.ts";
 import { relayEnvironment, removeSupervisor, startSupervisor } from "./attached-supervisor.ts";
-import { volumeIdentity } from "./docker-containers.ts";
+import { volumeIdentity, volumeLabels } from "./docker-containers.ts";
 import { containerUnavailable, unless } from "./docker-errors.ts";
 import { createDockerSandbox } from "./docker-sandbox.ts";
 import { sandboxLabels, sandboxName, SESSION_LABEL, SHORT_ID } from "./profile.ts";
@@ -115,9 +115,8 @@ class AttachedContainers {
   }
 
   async #containerOf(sessionId: string): Promise<string | undefined> {
-    const found = await unless([404], () => this.#docker.getVolume(sandboxName(sessionId)).inspect());
-    const labels: Record<string, string> = found?.Labels ?? {};
-    return labels[SESSION_LABEL] === sessionId ? labels[ATTACHED_LABEL] : undefined;
+    const labels = await volumeLabels(this.#docker, sessionId);
+    return labels?.[SESSION_LABEL] === sessionId ? labels[ATTACHED_LABEL] : undefined;
   }
 
   async #mark(sessionId: string, name: string, id: string): Promise<void> {

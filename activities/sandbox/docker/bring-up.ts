@@ -1,9 +1,11 @@
 /** Brings a session's container up: creates it, adopts an existing one, or starts a stopped one. */
 import { randomBytes } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
 import type Dockerode from "dockerode";
 import type { ContainerInspectInfo } from "dockerode";
 import { fatal, retryable } from "../../contract/failures.ts";
 import type { SandboxSpec } from "../spec.ts";
+import { volumeLabels } from "./docker-containers.ts";
 import { impossible, statusOf, unless, unlikeProfile, withoutPython } from "./docker-errors.ts";
 import { createOptions, isMountedOtherwise, sandboxLabels, sandboxName, SESSION_LABEL } from "./profile.ts";
 import { differences, type Surroundings } from "./profile-differences.ts";
@@ -59,7 +61,7 @@ export async function bringUp(
     else if (found.State.Status === "dead") await unless([404, 409], () => container.remove({ force: true }));
     // 304: it runs already; 404 and 409: it is being removed. The next round shows which.
     else started = (await unless([304, 404, 409], () => container.start().then(() => true))) === true;
-    if (round > 1) await new Promise((resolve) => setTimeout(resolve, ROUND_MS));
+    if (round > 1) await sleep(ROUND_MS);
   }
   throw retryable("SandboxUnavailable", `the sandbox ${name} does not start; its files are kept`);
 }
@@ -99,9 +101,8 @@ async function createVolume(docker: Dockerode, sessionId: string, now: Date): Pr
   const name = sandboxName(sessionId);
   // Returns the existing one if there is one.
   await unless([], () => docker.createVolume({ Name: name, Labels: sandboxLabels(sessionId, now) }));
-  const found = await unless([404], () => docker.getVolume(name).inspect());
-  const labels: Record<string, string> = found?.Labels ?? {};
-  if (found !== undefined && labels[SESSION_LABEL] !== sessionId) {
+  const labels = await volumeLabels(docker, sessionId);
+  if (labels !== undefined && labels[SESSION_LABEL] !== sessionId) {
     throw fatal(
       "SandboxRefused",
       `the volume ${name} belongs to another session or program; rename or remove it`,

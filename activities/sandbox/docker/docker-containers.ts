@@ -1,4 +1,5 @@
 /** Removes sandboxes and finds existing ones. */
+import { setTimeout as sleep } from "node:timers/promises";
 import type Dockerode from "dockerode";
 import { unless } from "./docker-errors.ts";
 import { sandboxName, CREATED_LABEL, GUARD_LABEL, SESSION_LABEL } from "./profile.ts";
@@ -17,7 +18,7 @@ export async function removeSandbox(docker: Dockerode, sessionId: string): Promi
     await unless([404, 409], () => container.remove({ force: true }));
   }
   await removeFirewallContainers(docker, sessionId);
-  await removeVolume(docker, name, sessionId);
+  await removeVolume(docker, sessionId);
   return found?.Id;
 }
 
@@ -29,18 +30,16 @@ async function removeFirewallContainers(docker: Dockerode, sessionId: string): P
   }
 }
 
-async function removeVolume(docker: Dockerode, name: string, sessionId: string): Promise<void> {
-  const volume = docker.getVolume(name);
+async function removeVolume(docker: Dockerode, sessionId: string): Promise<void> {
   for (let tries = 0; tries < VOLUME_TRIES; tries++) {
-    const found = await unless([404], () => volume.inspect());
-    const labels: Record<string, string> = found?.Labels ?? {};
-    if (labels[SESSION_LABEL] !== sessionId) return;
+    const labels = await volumeLabels(docker, sessionId);
+    if (labels?.[SESSION_LABEL] !== sessionId) return;
     const removed = await unless([409], async () => {
-      await volume.remove();
+      await docker.getVolume(sandboxName(sessionId)).remove();
       return true;
     });
     if (removed === true) return;
-    await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
+    await sleep(RETRY_MS);
   }
 }
 
@@ -58,6 +57,16 @@ export async function labelledSessions(docker: Dockerode): Promise<string[]> {
     if (session !== undefined) sessions.add(session);
   }
   return [...sessions];
+}
+
+/** The labels of the volume with the session's name; undefined if there is none. */
+export async function volumeLabels(
+  docker: Dockerode,
+  sessionId: string,
+): Promise<Readonly<Record<string, string>> | undefined> {
+  const found = await unless([404], () => docker.getVolume(sandboxName(sessionId)).inspect());
+  // The engine reports null if there are no labels.
+  return found && { ...found.Labels };
 }
 
 /**

@@ -1,4 +1,5 @@
 /** The egress proxy's container: one per Docker host, of the operator's image. It outlives workers. */
+import { setTimeout as sleep } from "node:timers/promises";
 import type Dockerode from "dockerode";
 import type { ContainerCreateOptions, ContainerInspectInfo } from "dockerode";
 import { fatal, retryable } from "../../contract/failures.ts";
@@ -47,7 +48,7 @@ export async function runningProxy(docker: Dockerode, proxy: EgressContainer): P
     }
     if (found.State.Running) return found;
     await unless([304, 404, 409], () => container.start());
-    if (round > 1) await new Promise((resolve) => setTimeout(resolve, ROUND_MS));
+    if (round > 1) await sleep(ROUND_MS);
   }
   throw retryable("SandboxUnavailable", `the egress proxy ${name} does not start`);
 }

@@ -9,9 +9,8 @@ import type { ContainerInspectInfo } from "dockerode";
 import { cutChars } from "../../contract/cut-text.ts";
 import { firewallSource, pythonArguments } from "../agent/sources.ts";
 import { statusOf, unavailable } from "./docker-errors.ts";
-import { keptFor } from "./kept-for.ts";
-import { parseHostAddresses } from "./host-addresses.ts";
-import { refusedLately } from "./refused-lately.ts";
+import { cachedFor } from "./cached-for.ts";
+import { parseHostAddresses, refusedLately } from "./firewall-output.ts";
 import { createResolver } from "./resolve-hosts.ts";
 import { type Endpoint, networkRules, type NetworkRules } from "./firewall-rules.ts";
 import { GUARD_LABEL } from "./profile.ts";
@@ -41,7 +40,7 @@ export class Firewall {
   constructor(docker: Dockerode, image: string) {
     this.#docker = docker;
     this.#image = image;
-    this.#hostAddresses = keptFor(HOST_ADDRESSES_MS, () => readHostAddresses(docker, image));
+    this.#hostAddresses = cachedFor(HOST_ADDRESSES_MS, () => readHostAddresses(docker, image));
   }
 
   /** Starts fetching the host's addresses and those of registries, which `rules` needs. */

@@ -1,11 +1,11 @@
 /** Addresses of the package registries that a sandbox may reach by name. */
 import { lookup } from "node:dns/promises";
 import { setTimeout as sleep } from "node:timers/promises";
-import { keptFor } from "./kept-for.ts";
+import { cachedFor } from "./cached-for.ts";
 import type { Endpoint } from "./firewall-rules.ts";
 
 /** How long a name's address is usually valid. */
-const KEPT_MS = 60_000;
+const CACHED_MS = 60_000;
 /** A sandbox waits no longer than this for look-ups; a name that does not resolve cannot be reached from it either. */
 const TIMEOUT_MS = 2_000;
 
@@ -13,7 +13,7 @@ const TIMEOUT_MS = 2_000;
 export function createResolver(): (hosts: readonly string[]) => Promise<Endpoint[]> {
   const known = new Map<string, () => Promise<Endpoint[]>>();
   const resolve = (host: string): Promise<Endpoint[]> => {
-    const ask = known.get(host) ?? keptFor(KEPT_MS, () => addressesOf(host));
+    const ask = known.get(host) ?? cachedFor(CACHED_MS, () => addressesOf(host));
     known.set(host, ask);
     return ask().catch(() => []);
   };

@@ -1,5 +1,6 @@
 /** The link to one container's supervisor: connects on first use, and again when the stream ended but the sandbox runs. */
 import type { Duplex } from "node:stream";
+import { setTimeout as sleep } from "node:timers/promises";
 import type Dockerode from "dockerode";
 import { PROTOCOL, relaySource } from "../agent/sources.ts";
 import { type Answer, type RequestOptions, StreamEnded, SupervisorStream } from "./supervisor-stream.ts";
@@ -128,7 +129,7 @@ export class SupervisorLink {
         trouble = error;
         if (statusOf(error) === undefined && !(error instanceof StreamEnded)) throw unavailable(error);
       }
-      await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
+      await sleep(RETRY_MS);
     }
     throw new SandboxLost(`the sandbox is running, but its supervisor does not answer: ${String(trouble)}`);
   }

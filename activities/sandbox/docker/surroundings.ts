@@ -2,7 +2,7 @@
 import type Dockerode from "dockerode";
 import type { ContainerInspectInfo } from "dockerode";
 import { unless } from "./docker-errors.ts";
-import { keptFor } from "./kept-for.ts";
+import { cachedFor } from "./cached-for.ts";
 import type { Surroundings } from "./profile-differences.ts";
 import { MADE_FROM_LABEL } from "./set-up-images.ts";
 
@@ -21,7 +21,7 @@ export function createSurroundings(
   docker: Dockerode,
   egressVolume: string,
 ): (found: ContainerInspectInfo) => Promise<Surroundings> {
-  const engineFacts = keptFor(ENGINE_MS, () => unless([], () => docker.info() as Promise<EngineFacts>));
+  const engineFacts = cachedFor(ENGINE_MS, () => unless([], () => docker.info() as Promise<EngineFacts>));
   /** By the image's id, which is a hash of its content. */
   const images = new Map<string, ImageFacts>();
 
