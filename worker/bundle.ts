@@ -49,7 +49,7 @@ const KEPT_UNUSED_MS = 24 * 3_600_000;
 export async function ensureWorkflowBundle(): Promise<{ readonly codePath: string }> {
   const bundle = await loadWorkflowBundle();
   if ("codePath" in bundle) return bundle;
-  throw new Error(`The workflow bundle cannot be kept: ${bundle.notKept}`);
+  throw new Error(`The workflow bundle cannot be written: ${bundle.notKept}`);
 }
 
 /** Like `ensureWorkflowBundle`, but returns the code itself if no file can be written: a full or read-only disk stops no worker. */

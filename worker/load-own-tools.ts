@@ -18,7 +18,7 @@ export async function loadOwnTools(path: string): Promise<OwnTools> {
       address: file,
       problem: `LONGHAUL_TOOLS=${path} cannot be used; the worker was not started`,
       reason: oneLine(reasonOf(error), 500),
-      fix: "Fix it, or unset LONGHAUL_TOOLS. What it must be: docs/tools.md",
+      fix: "Correct the file (docs/tools.md describes its form), or unset LONGHAUL_TOOLS.",
       cause: error,
     });
   }

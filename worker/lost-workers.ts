@@ -81,7 +81,12 @@ export function watchForLostWorkers(options: LostWorkersOptions): () => Promise<
       () => {
         look = once()
           // The next check tries again; without it, Temporal notices the missing heartbeats.
-          .catch((error: unknown) => logger.warn({ reason: reasonOf(error) }, "workers were not looked for"))
+          .catch((error: unknown) =>
+            logger.warn(
+              { reason: reasonOf(error) },
+              "lost workers were not looked for; the next check tries again",
+            ),
+          )
           .finally(() => closed || next());
       },
       suspects.size > 0 ? LOOK_AGAIN_MS : LOOK_EVERY_MS,

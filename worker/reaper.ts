@@ -63,7 +63,10 @@ export function startReaper(options: ReaperOptions): () => Promise<void> {
         try {
           await look({ ...options, client });
         } catch (error) {
-          options.logger.warn({ reason: reasonOf(error) }, "what is left could not be looked through");
+          options.logger.warn(
+            { reason: reasonOf(error) },
+            "a part of the clean-up failed; the next round tries again",
+          );
         }
       }
     });
@@ -178,7 +181,7 @@ async function endedSession({ store, client }: RoundOptions, id: string): Promis
     if (status.name === "RUNNING") return undefined;
     if (!isOpen) return session;
     // Its own finaliser never ran: without this the session would stay active forever.
-    const message = `The run ended in Temporal as ${status.name.toLowerCase()}; the conversation is kept, and its files as last saved.`;
+    const message = `The run ended in Temporal (${status.name.toLowerCase()}). The conversation is kept, and the files as they were last saved. A message continues the session.`;
     const end = { status: status.name === "TERMINATED" ? "cancelled" : "failed", message } as const;
     return (await endAbandoned(store.db, id, session.runId, end)) ? session : undefined;
   } catch (error) {

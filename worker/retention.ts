@@ -30,7 +30,7 @@ export async function retain(
       for (const id of await endedLongAgo(db, sessionsDays, MAX_SESSIONS)) await deleteEnded(options, id);
     if (outputsDays !== undefined) {
       const sessions = await dropOldOutputs(db, outputsDays, MAX_SESSIONS);
-      if (sessions > 0) options.logger.info({ sessions }, "removed outputs that were kept long enough");
+      if (sessions > 0) options.logger.info({ sessions }, "removed outputs whose retention is over");
     }
   });
 }
@@ -42,7 +42,7 @@ async function deleteEnded({ store, client, logger }: RetentionOptions, id: stri
   const deletion = await deleteFamily(store.db, family, BY);
   if (deletion.kind === "changed") return;
   const { left, reason } = await forgetHistories(client, deletion.ids, deletion.runs);
-  logger.info({ session: id }, "deleted a session that was kept long enough");
+  logger.info({ session: id }, "deleted a session whose retention is over");
   if (left > 0) logger.warn({ session: id, reason }, "Temporal keeps its history until its own retention");
 }
 

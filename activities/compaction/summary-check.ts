@@ -74,12 +74,12 @@ export function checkSummary(check: SummaryCheck): Rejection | undefined {
     return { reason: "inflated", detail: `${tokens} tokens would replace ${check.replacedTokens}.` };
   }
   if (tokens > check.maxTokens) {
-    return { reason: "over-target", detail: `${tokens} tokens; at most ${check.maxTokens} are wanted.` };
+    return { reason: "over-target", detail: `${tokens} tokens; at most ${check.maxTokens} are allowed.` };
   }
   if (saved < check.beforeTokens * MIN_PROGRESS) {
     return {
       reason: "too-little-saved",
-      detail: `${saved} of ${check.beforeTokens} tokens saved; 10 % are wanted.`,
+      detail: `${saved} of ${check.beforeTokens} tokens saved; at least 10 % are required.`,
     };
   }
   const sections = parseSections(check.summary);
@@ -94,7 +94,8 @@ export function lostFrom(previous: string, next: string): Rejection | undefined 
   const [before, after] = [withoutGaps(parseSections(previous)), withoutGaps(parseSections(next))];
   const paths = new Set(parseFiles(after["Completed Work"]).map((file) => file.path));
   const path = parseFiles(before["Completed Work"]).find((file) => !paths.has(file.path));
-  if (path !== undefined) return { reason: "lost-path", detail: `${path.path} is gone from the files.` };
+  if (path !== undefined)
+    return { reason: "lost-path", detail: `${path.path} is missing from the table of files.` };
   const items = parseChecklist(after["Pending Work"]);
   const item = parseChecklist(before["Pending Work"]).find(
     ({ done, text }) => !done && !items.some((later) => isSameItem(text, later.text)),
@@ -108,5 +109,5 @@ export function lostFrom(previous: string, next: string): Rejection | undefined 
   );
   const first = kept.indexOf(true);
   const hole = first === -1 ? kept.length > 0 && said.length === 0 : kept.slice(first).includes(false);
-  return hole ? { reason: "lost-rule", detail: "Something the user said is gone." } : undefined;
+  return hole ? { reason: "lost-rule", detail: "Something that the user said is missing." } : undefined;
 }

@@ -88,5 +88,5 @@ export function outputOf(
 /** The part of the system prompt about the output schema. */
 export const outputPrompt = (schema: OutputSchema): string =>
   `The last answer
-- A program reads your last answer, the one without tool calls. It must be one JSON value that is valid by the JSON Schema below, and nothing else: no words around it, no code fence.
+- A program reads your last answer, the one without tool calls. It must be one JSON value that matches the JSON Schema below, and nothing else: no text around it, no code fence.
 ${JSON.stringify(schema)}`;

@@ -55,7 +55,7 @@ export function prefixShares(
 
 export interface BuiltMessages {
   readonly messages: readonly Message[];
-  /** Media types the model does not take, which it got words for, of files that it is shown for the first time. */
+  /** Media types that the model does not accept, of files that would be shown for the first time: it gets a text instead. */
   readonly unsupported: readonly string[];
   /** The repairs that were needed, for the log. */
   readonly repairs: number;
@@ -77,7 +77,7 @@ export async function buildMessages(
   input: RunConfig["input"],
   model?: string,
 ): Promise<BuiltMessages> {
-  const view = buildView(rows.map((row) => asToldTo(model, row)));
+  const view = buildView(rows.map((row) => asSentTo(model, row)));
   const files = view.messages.flatMap(filesOf);
   const blobs = await loadBlobs(db, [...new Set(files.map(blobId).filter((id) => id !== undefined))]);
   const unsupported = new Set<string>();
@@ -92,7 +92,7 @@ export async function buildMessages(
       if (fresh.has(file.data)) unsupported.add(file.mediaType);
       shown.set(
         file,
-        `[${file.filename ?? "A file"} (${file.mediaType}) is not shown: this model does not take such files.]`,
+        `[${file.filename ?? "A file"} (${file.mediaType}) is not shown: this model does not accept such files.]`,
       );
     } else if (!bytes) shown.set(file, `[${file.filename ?? "A file"} is not stored any more.]`);
     else if (bytes.byteLength > room) shown.set(file, leftOut(file));
@@ -119,7 +119,7 @@ function newFiles(rows: readonly StoredMessage[], model: string | undefined): Fi
   return rows.filter(isNew).flatMap(filesOf);
 }
 
-function asToldTo(model: string | undefined, row: StoredMessage): StoredMessage {
+function asSentTo(model: string | undefined, row: StoredMessage): StoredMessage {
   if (row.role !== "assistant" || model === undefined || (row.model ?? model) === model) return row;
   const content = row.content
     .filter((part) => part.type !== "reasoning")

@@ -85,7 +85,7 @@ export function fatal(type: FailureType, message: string, cause?: unknown): Appl
 
 /** A newer run has claimed the session, so this one may write nothing. @param kept what that means here, as a clause */
 export function superseded(kept: string): ApplicationFailure {
-  return fatal("Superseded", `A newer run has taken over this session; ${kept}.`);
+  return fatal("Superseded", `A newer run has claimed this session; ${kept}.`);
 }
 
 /** A failure that is retried, after `delayMs` if given. */

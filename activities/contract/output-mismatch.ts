@@ -2,4 +2,4 @@
 
 /** The note to the model before its one retry. */
 export const mismatchNote = (why: string): string =>
-  `Your last answer is not what was asked for: ${why}. Answer again with one JSON value that is valid by the JSON Schema of your instructions, and nothing else.`;
+  `Your last answer is not what was asked for: ${why}. Answer again with one JSON value that matches the JSON Schema in your instructions, and nothing else.`;

@@ -5,7 +5,7 @@ const REPEATS = 4;
 
 /** The warning, which the model gets once. */
 export const LOOP_WARNING_TEXT =
-  "The last calls were the same and gave the same results. Repeating them will not change that. Look at what they say, try another way, or, if you cannot go on, say what is in the way.";
+  "The last calls were the same and gave the same results. Repeating them will not change that. Read the results and try another way. If you cannot continue, say what prevents it.";
 
 /**
  * @param hashes of call and result together, oldest first, since the last user message or warning

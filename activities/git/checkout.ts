@@ -119,11 +119,11 @@ export async function putLfs(
   if ((await must(sandbox, "look for git-lfs", { argv: shell(HAS_LFS) })) === "")
     throw fatal(
       "BadConfiguration",
-      "The sandbox's image has no git-lfs, which git.lfs needs: use an image that has it, such as the default one, or leave git.lfs out.",
+      "The sandbox's image has no git-lfs, which git.lfs needs. Use an image that has it, such as the default one, or leave git.lfs out.",
     );
   const order = { ...program("LONGHAUL_LFS", lfsSource), ...place };
-  await feedAll(sandbox, "take files of Git LFS", order, frames);
-  await must(sandbox, "check files of Git LFS out", { argv: shell(LFS), ...place });
+  await feedAll(sandbox, "store the files of Git LFS", order, frames);
+  await must(sandbox, "check the files of Git LFS out", { argv: shell(LFS), ...place });
 }
 
 const inFolder = (folder: string): { readonly cwd?: string } =>

@@ -124,7 +124,7 @@ function placeIn({ url: own }: GitHubAppSettings, url: string): ForgePlace | und
 function readApp({ id, keyFile }: GitHubAppSettings): { readonly id: string; readonly key: KeyObject } {
   if (id === "" || keyFile === "")
     throw unusable(
-      `A GitHub App needs both LONGHAUL_GITHUB_APP_ID and LONGHAUL_GITHUB_APP_KEY_FILE; ${id === "" ? "the first" : "the second"} is not set`,
+      `A GitHub App needs both LONGHAUL_GITHUB_APP_ID and LONGHAUL_GITHUB_APP_KEY_FILE; ${id === "" ? "LONGHAUL_GITHUB_APP_ID" : "LONGHAUL_GITHUB_APP_KEY_FILE"} is not set`,
     );
   let key: KeyObject;
   try {
@@ -138,12 +138,13 @@ function readApp({ id, keyFile }: GitHubAppSettings): { readonly id: string; rea
     throw unusable(`LONGHAUL_GITHUB_APP_KEY_FILE (${keyFile}) ${why}`);
   }
   if (key.asymmetricKeyType !== "rsa")
-    throw unusable(`LONGHAUL_GITHUB_APP_KEY_FILE (${keyFile}) is no RSA key, which GitHub's are`);
+    throw unusable(`LONGHAUL_GITHUB_APP_KEY_FILE (${keyFile}) is not an RSA key, as GitHub's keys are`);
   return { id, key };
 }
 
 function unusable(message: string): CredentialUnavailable {
-  const fix = "Set them where the worker runs: the App's ID and the private key (.pem) of its settings page.";
+  const fix =
+    "Set both where the worker runs: the App's ID, and a private key (.pem) from its settings page.";
   return new CredentialUnavailable({ kind: "credential", message, fix });
 }
 
@@ -168,7 +169,7 @@ function refused(
   if (error.isPassing)
     return new CredentialUnavailable({
       kind: "away",
-      message: `${app} gets no token for ${project}: ${error.message}`,
+      message: `${app} could not get a token for ${project}: ${error.message}`,
       fix: "Check the network.",
     });
   const [message, fix] =

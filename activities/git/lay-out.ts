@@ -102,7 +102,7 @@ async function fetchStart(access: GitAccess, repository: SessionGit, sessionId: 
   )
     throw fatal(
       "BadConfiguration",
-      `${defaultBranch} is the default branch of ${url}, and nothing is pushed there. Choose another --branch, or set git.allowDefaultBranch.`,
+      `${defaultBranch} is the default branch of ${url}, so nothing is pushed there. Choose another --branch, or set git.allowDefaultBranch.`,
     );
   const mirror = await updateMirror(access, url, { signal }).catch((error: unknown) => {
     throw error instanceof GitFailed ? awayOr(troubleOf(url, error.result)) : error;
@@ -112,7 +112,7 @@ async function fetchStart(access: GitAccess, repository: SessionGit, sessionId: 
     throw fatal(
       "RepositoryUnavailable",
       ref === undefined
-        ? `The repository ${url} is empty: there is nothing to start from.`
+        ? `The repository ${url} is empty, so there is nothing to start from.`
         : `The repository ${url} has no branch, tag or commit ${ref}.`,
     );
   return { mirror, start };

@@ -47,7 +47,7 @@ export async function fetchLfs(
     if (size === undefined) continue;
     if (actions?.download === undefined)
       throw new LfsFailed(
-        `the store does not have the object ${oid.slice(0, 12)} that a file of this commit is (${error?.message ?? "no reason was given"})`,
+        `the store does not have the object ${oid.slice(0, 12)} of a file of this commit (${error?.message ?? "no reason was given"})`,
       );
     await download(store, actions.download, { oid, size, path: lfsPath(mirror, oid) }, signal);
     sizes.delete(oid);

@@ -27,9 +27,9 @@ export async function refusedRemote(
   if (address.kind === "file")
     return own.kind === "file"
       ? undefined
-      : `${shown(url)} is a folder, and the repository's own address is not`;
+      : `${shown(url)} is a folder, but the repository's own address is not`;
   if (address.kind === "http" && new URL(url).protocol === "http:" && !base.startsWith("http:"))
-    return `${shown(url)} is not encrypted, and the repository's own address is not of that kind`;
+    return `${shown(url)} is not encrypted, but the repository's own address is`;
   const host = address.host ?? "";
   if (isSameServer(base, url) || host === own.host || access.limitedTo(base).hasToken(url)) return undefined;
   if (await isPublicHost(host)) return undefined;

@@ -12,7 +12,7 @@ export const gitFetch: Fetch = async (input, init) => {
 /** Abandons a request that makes no progress for this time. */
 export function patience(signal: AbortSignal, silenceMs: number) {
   const silent = new AbortController();
-  const why = new Error(`nothing came for ${silenceMs / 1_000} s`);
+  const why = new Error(`no progress for ${silenceMs / 1_000} s`);
   const timer = setTimeout(() => silent.abort(why), silenceMs);
   return {
     signal: AbortSignal.any([signal, silent.signal]),

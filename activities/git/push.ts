@@ -66,6 +66,6 @@ function reasonOf(summary: string, err: string): string {
   const remote = err.split("\n").filter((line) => line.startsWith("remote: ") && line.trim() !== "remote:");
   const words = remote.length === 0 ? "" : `: ${lastWords(remote.map((line) => line.slice(8)).join("\n"))}`;
   if (/non-fast-forward|fetch first|stale info/.test(summary))
-    return `the branch has commits that this session did not make, and nothing is pushed over them (${lastWords(summary)})`;
+    return `the branch has commits that this session did not make, so nothing was pushed over them (${lastWords(summary)})`;
   return `${lastWords(summary)}${words}`;
 }

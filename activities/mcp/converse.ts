@@ -48,7 +48,7 @@ export async function converse(call: McpCall, context: ToolContext, line: Line):
   if (notes.length === 0) return result;
   if (result.asks !== undefined)
     return {
-      text: `${notes.join("\n")}\nThe server then asked again, and the question was not passed on to anyone.`,
+      text: `${notes.join("\n")}\nThe server then asked again; that question was not passed on to anyone.`,
       isError: true,
     };
   return { ...result, text: [...notes, result.text].join("\n") };

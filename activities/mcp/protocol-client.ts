@@ -23,7 +23,7 @@ const MAX_SCHEMA_CHARS = 20_000;
 /** Tools of one server. Source: ours, ten times the largest that people complain about. */
 const MAX_TOOLS = 1_000;
 
-/** Questions that servers of the older revisions asked while a call was open, by client. */
+/** How many questions a server of the older revisions asked while a call was open, by client. */
 const unanswered = new WeakMap<Client, number>();
 
 /** @param probeMs how long a server may take to say whether it speaks the revision without sessions */
@@ -41,7 +41,6 @@ export function createProtocolClient(mode: "auto" | "legacy", probeMs: number): 
   return client;
 }
 
-/** How many of them there were so far. */
 const questionsTo = (client: Client): number => unanswered.get(client) ?? 0;
 
 /** Until when a server's list is valid, by client, in ms of `performance.now()`. */
@@ -146,7 +145,7 @@ export async function callTool(
 }
 
 const NOT_ASKED =
-  "[While this call was open, the server wanted to ask a person something. Servers of its revision get no answer to that here, and it was informed.]";
+  "[While this call was open, the server tried to ask a person something. For servers of its protocol revision that is not supported here: the question was cancelled.]";
 
 /** @throws the library's errors; the client is closed then */
 export async function connected(

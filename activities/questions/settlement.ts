@@ -29,7 +29,7 @@ export function resultFor(
         ? { outcome: "error", text: "A person did not allow this call, and it was not run." }
         : {
             outcome: "completed",
-            text: "The person does not want to answer this. This is not consent: continue without it, or take the careful way.",
+            text: "The person does not want to answer this. This is not consent: continue without an answer, or take the careful way.",
           };
     case "defaulted":
       return {
@@ -47,7 +47,7 @@ function planResult(end: Settlement): { readonly outcome: ToolOutcome; readonly 
   if (end.how === "allowed")
     return {
       outcome: "completed",
-      text: `The person approved the plan${words === undefined ? "" : `, and wrote: ${words}`}\nThe workspace can be written to now, and all tools are there. The sandbox was recreated: processes that were started are gone. Carry out the plan.`,
+      text: `The person approved the plan${words === undefined ? "" : `, and wrote: ${words}`}\nThe workspace can be written to now, and all tools are available. The sandbox was recreated: processes that were started are gone. Carry out the plan.`,
     };
   if (end.how === "denied" && words !== undefined)
     return {
@@ -66,7 +66,7 @@ function planResult(end: Settlement): { readonly outcome: ToolOutcome; readonly 
 }
 
 const WITHDRAWN = {
-  said: "the person wrote a message instead, it follows",
+  said: "the person wrote a message instead, which follows",
   unattended: "no one is asked in this session",
   "too-many": "too many questions are open at once; ask fewer in one step",
   stopped: "the run ends",

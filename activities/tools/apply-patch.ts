@@ -18,7 +18,7 @@ const MAX_ROUNDS = 5;
 
 export const applyPatch = typedTool({
   name: "apply_patch",
-  description: `Changes several files at once: all of it or, where one part does not fit, nothing. Format:
+  description: `Changes several files at once. If one part does not fit, nothing is changed. Format:
 *** Begin Patch
 *** Add File: path (each line of the file begins with +)
 *** Delete File: path
@@ -48,7 +48,7 @@ async function run(given: z.infer<typeof input>, context: ToolContext): Promise<
   let trouble = "";
   for (let round = 0; round < MAX_ROUNDS; round += 1) {
     context.signal.throwIfAborted();
-    const plan = await withPrefix("The patch was not applied, no file was changed.", () =>
+    const plan = await withPrefix("The patch was not applied; no file was changed.", () =>
       planPatch(files, operations),
     );
     const written = await writeAll(files, plan.files);
@@ -57,7 +57,7 @@ async function run(given: z.infer<typeof input>, context: ToolContext): Promise<
     trouble = written.message;
     if (!written.changed) break;
   }
-  return failure(`The patch was not applied, all files are as they were. ${trouble}`);
+  return failure(`The patch was not applied; all files are as they were. ${trouble}`);
 }
 
 /** @throws ToolFailure of the body, with the prefix added */
@@ -84,7 +84,7 @@ async function writeAll(files: SandboxFiles, planned: readonly PlannedFile[]): P
       continue;
     }
     const lost = await takeBack(files, done);
-    const message = `${answer.message}${lost.length === 0 ? "" : `. These were changed and could not be put back: ${lost.map(showName).join(", ")}.`}`;
+    const message = `${answer.message}${lost.length === 0 ? "" : `. These were changed and could not be restored: ${lost.map(showName).join(", ")}.`}`;
     const changed = ["changed", "exists", "not-found"].includes(answer.reason);
     return { ok: false, changed, restored: lost.length === 0, message };
   }
@@ -132,10 +132,10 @@ async function earlierAttempt(
     .map((operation, index) => `${showName(operation.path)}: ${stands[index]}`)
     .join("\n");
   if (stands.every((stand) => stand === "done")) {
-    return { text: `Applied (by an attempt before a restart; checked):\n${listed}` };
+    return { text: `Applied by an attempt before a restart (checked):\n${listed}` };
   }
   return {
     unknown: true,
-    text: `A restart came in between: it is not known whether the patch was applied whole. As the files stand now:\n${listed}\nRead them before you patch again.`,
+    text: `A restart interrupted this call: it is not known whether the whole patch was applied. The files now:\n${listed}\nRead them before you patch again.`,
   };
 }

@@ -20,16 +20,18 @@ const input = z
       .min(2)
       .max(6)
       .optional()
-      .describe("What can be chosen; leave it out for an answer in the person's own words."),
+      .describe("The choices; leave this out for an answer in the person's own words."),
     default: words(2_000)
       .optional()
-      .describe("What you would do without an answer; one of the options where there are any."),
+      .describe("What you will do without an answer; one of the options if there are any."),
     timeout_seconds: z
       .int()
       .min(1)
       .max(MAX_TIMEOUT_SECONDS)
       .optional()
-      .describe("Take the default after so long. Without both the question waits, for days if need be."),
+      .describe(
+        "Use the default after this many seconds. Without a default or a timeout the question waits, for days if necessary.",
+      ),
   })
   .superRefine(({ options, default: fallback }, context) => {
     const labels = options?.map(labelOf) ?? [];
@@ -55,9 +57,9 @@ export const optionsOf = (given: AskUserInput): { label: string; description?: s
 export const askUser = typedTool<AskUserInput>({
   name: "ask_user",
   description:
-    "Asks the person a question and waits for the answer, as long as it takes. For what only they can decide: what they want, " +
-    "a choice that is theirs, something that cannot be undone. Not for what you can find out or try yourself. " +
-    "All other calls of the same step run meanwhile.",
+    "Asks the person a question and waits for the answer, however long it takes. Ask what only they can decide: what they want, " +
+    "a choice that is theirs, something that cannot be undone. Do not ask what you can find out or try yourself. " +
+    "The other calls of the same step run meanwhile.",
   input,
   readOnly: true,
   about: ({ question }) => question,

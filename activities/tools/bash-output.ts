@@ -7,13 +7,13 @@ import { oneLine } from "./paths.ts";
 import { typedTool, type ToolContext, type ToolResult } from "./tool.ts";
 
 const input = z.strictObject({
-  id: z.string().describe("Id that bash gave for the background command."),
+  id: z.string().describe("The id that bash returned for the background command."),
   offset: z
     .number()
     .int()
     .min(0)
     .optional()
-    .describe("Byte to read from, as the last answer named it. Without it: the newest output."),
+    .describe("Byte to read from: the last answer's next offset. Default: the newest output."),
 });
 
 /** Characters reserved for the lines about the command itself. */
@@ -24,8 +24,8 @@ const AROUND_BYTES = 8_192;
 export const bashOutput = typedTool({
   name: "bash_output",
   description:
-    "Shows a background command's state and its output: the newest, or from `offset` on. Each answer names the offset " +
-    "to go on from. It does not wait: to wait a while, run `sleep` with bash first.",
+    "Shows a background command's state and output: the newest output, or the output from `offset` on. Each answer gives " +
+    "the next offset. It does not wait: to wait a while, run `sleep` with bash first.",
   input,
   readOnly: true,
   about: (given) => given.id,
@@ -41,7 +41,7 @@ async function run(given: z.infer<typeof input>, context: ToolContext): Promise<
   const from = given.offset ?? Math.max(0, state.outKept - room);
   if (from > state.outKept) {
     return failure(
-      `offset ${from} is beyond the ${state.outKept} bytes that there are. ${describeState(state)}`,
+      `offset ${from} is beyond the end of the output, which has ${state.outKept} bytes. ${describeState(state)}`,
     );
   }
   const page = await readPage(sandbox, given.id, { from, to: Math.min(from + room, state.outKept) }, context);
@@ -49,7 +49,7 @@ async function run(given: z.infer<typeof input>, context: ToolContext): Promise<
   const notes = [
     given.offset === undefined && from > 0 ? `[bytes 0-${from} left out: read them with offset=0]` : "",
     page.text.replace(/\r\n?/g, "\n").replace(/\n$/, ""),
-    `[${describeState(state)}; next offset=${next}${next < state.outKept ? ", more is there now" : ""}]`,
+    `[${describeState(state)}; next offset=${next}${next < state.outKept ? ", more is available" : ""}]`,
   ];
   return {
     text: notes.filter((note) => note !== "").join("\n"),

@@ -65,7 +65,7 @@ function seconds(ms: number): string {
 
 function timeoutNote({ timeoutMs, limits }: EndFacts): string {
   return (
-    `[timed out after ${timeoutMs / 1_000} s: the command and all it started were ended. ` +
+    `[timed out after ${timeoutMs / 1_000} s: the command and everything it started were ended. ` +
     `For longer work set timeout_seconds (at most ${limits.maxTimeoutMs / 1_000}), or use background: true and poll with bash_output]`
   );
 }

@@ -21,7 +21,7 @@ const input = z.strictObject({
     .boolean()
     .optional()
     .describe(
-      "Start it and return at once with an id for bash_output and kill_process. It has no time limit.",
+      "Start the command and return at once with an id for bash_output and kill_process. It has no time limit.",
     ),
   cwd: z.string().optional().describe("Folder to run in, relative to /workspace. Default /workspace."),
 });
@@ -34,10 +34,10 @@ export const bash = typedTool({
   name: "bash",
   description:
     "Runs a command in the sandbox with bash, in /workspace. Each call is a new shell: variables and `cd` do not last. " +
-    "Returns standard output and standard error together, and the exit code when it is not 0. Ends after 60 s by default " +
-    "(timeout_seconds, at most 600); use background: true for servers and longer work. There is no terminal and no " +
-    "standard input: pass --yes and the like. Output over 30,000 characters is cut in the middle and stays readable " +
-    "with read_output. To read, search or edit files prefer the tools made for it.",
+    "Returns standard output and standard error together, and the exit code if it is not 0. The command is ended after 60 s by " +
+    "default (timeout_seconds, at most 600); use background: true for servers and longer work. There is no terminal and no " +
+    "standard input: pass --yes and the like. Output over 30,000 characters is cut in the middle; read_output reads all of it. " +
+    "To read, search or edit files, prefer the tools for that.",
   input,
   readOnly: false,
   about: ({ command }) => command.trim().split("\n")[0] ?? "",

@@ -13,14 +13,16 @@ export const delegateInput = z.strictObject({
     .min(1)
     .max(MAX_TASK_CHARS)
     .describe(
-      "All that it needs to know: it does not see this conversation. Say what its answer is to contain.",
+      "Everything that the delegate needs to know: it does not see this conversation. Say what its answer must contain.",
     ),
   access: z
     .enum(["read", "write"])
     .default("read")
-    .describe("write: its changes of files come back to /workspace. read: they are thrown away."),
-  max_steps: z.number().int().min(1).max(10_000).optional().describe("Stop it after so many steps."),
-  model: z.string().min(1).max(200).optional().describe("Another of this session's models."),
+    .describe(
+      "write: the files that it changes are copied back to /workspace. read: its changes are discarded.",
+    ),
+  max_steps: z.number().int().min(1).max(10_000).optional().describe("Stop it after this many steps."),
+  model: z.string().min(1).max(200).optional().describe("Use another of this session's models."),
 });
 export type DelegateInput = z.infer<typeof delegateInput>;
 
@@ -28,11 +30,11 @@ export type DelegateInput = z.infer<typeof delegateInput>;
 export const delegate = typedTool({
   name: DELEGATE,
   description:
-    "Gives a task to another agent, which works on a copy of /workspace in a sandbox of its own, and returns its last answer. " +
-    "Use it for work that would fill this conversation (a long search, a look through many files) or that can be done beside " +
-    "other work: several calls in one answer run at the same time. It has your tools but this one, starts without installed " +
-    "dependencies and running processes, and cannot ask you anything. With access: write, each file that it changed is taken " +
-    "over if it was not changed here meanwhile; those that were are named. Give parallel delegates different files.",
+    "Gives a task to another agent, which works on a copy of /workspace in a separate sandbox, and returns its last answer. " +
+    "Use it for work that would fill this conversation (a long search, reading many files) or that can run beside other " +
+    "work: several calls in one answer run at the same time. The delegate has your tools except this one, starts without " +
+    "installed dependencies and running processes, and cannot ask you anything. With access: write, the files that it changed " +
+    "are copied back, except those that were changed here meanwhile, which are named. Give parallel delegates different files.",
   input: delegateInput,
   readOnly: false,
   about: ({ task }) => task,

@@ -4,7 +4,7 @@ import type { Tool } from "./tool.ts";
 
 /** What is wrong with a tool call's input, what was expected, and an example of a valid input. */
 export function describeInput(tool: Tool, input: unknown, error: z.ZodError): string {
-  const shape = `A correct call of ${tool.name} has the shape ${exampleOf(tool)}.`;
+  const shape = `A correct call of ${tool.name} has this shape: ${exampleOf(tool)}`;
   if (typeof input === "string") {
     return `The arguments of ${tool.name} are not valid JSON: ${oneLine(input, 200)}\nThe call was not made. ${shape}`;
   }

@@ -9,19 +9,19 @@ const FILE_TOO_LARGE = 153;
 export function diskNote(state: CommandState): string | undefined {
   if (state.disk !== undefined) {
     return state.kind === "killed" && state.by === "disk"
-      ? `[ended with all that ran in the sandbox: ${reached(state.disk)}. ${FREE}]`
+      ? `[ended, with everything that ran in the sandbox: ${reached(state.disk)}. ${FREE}]`
       : `[no file could grow in this command: ${reached(state.disk)}. ${FREE}]`;
   }
   const tooLarge =
     (state.kind === "exited" && state.exitCode === FILE_TOO_LARGE) ||
     (state.kind === "killed" && state.signal === "SIGXFSZ");
   return tooLarge
-    ? "[a file would have grown beyond all that the sandbox may hold (sandbox.disk), so its writer was ended]"
+    ? "[a file would have grown larger than the sandbox's whole disk limit (sandbox.disk), so the program that wrote it was ended]"
     : undefined;
 }
 
 const FREE =
-  "Until something is deleted no file can grow: look with du -xh /workspace ~ | sort -h | tail, then rm what can be made again";
+  "No file can grow until something is deleted: look with du -xh /workspace ~ | sort -h | tail, then rm what can be made again";
 
 function reached({ usedBytes, unseenBytes = 0, limitBytes, freeBytes }: DiskFacts): string {
   if (usedBytes <= limitBytes)

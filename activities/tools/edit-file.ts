@@ -13,8 +13,8 @@ const input = z.strictObject({
   old_string: z
     .string()
     .min(1)
-    .describe("The text to replace, as it stands in the file, without line numbers. It must occur once."),
-  new_string: z.string().describe("What takes its place, literally. Empty deletes."),
+    .describe("The text to replace, exactly as in the file, without line numbers. It must occur once."),
+  new_string: z.string().describe("The replacement, literally. Empty deletes the text."),
   replace_all: z.boolean().optional().describe("Replace every occurrence. Default false."),
 });
 
@@ -24,9 +24,9 @@ const MAX_ROUNDS = 20;
 export const editFile = typedTool({
   name: "edit_file",
   description:
-    "Replaces a piece of text in a file. old_string must match exactly one place, or set replace_all; give enough " +
-    "lines around it. Differences in trailing blanks, line ends and a uniform indentation shift are bridged, nothing " +
-    "else. Line ends and byte order mark stay. For several edits in several files use apply_patch.",
+    "Replaces text in a file. old_string must match exactly one place, unless replace_all is set: include enough lines " +
+    "around it. Only trailing blanks, line ends and a uniform indentation shift may differ. The file keeps its line ends " +
+    "and byte order mark. For several edits in several files use apply_patch.",
   input,
   readOnly: false,
   about: (given) => given.path,
@@ -41,7 +41,7 @@ async function run(given: z.infer<typeof input>, context: ToolContext): Promise<
   const omission = omissionLine(given.new_string, given.old_string);
   if (omission !== undefined) {
     return failure(
-      `new_string holds "${oneLine(omission, 100)}", which stands for text that was left out and would delete it. Write the text out, or edit a smaller piece.`,
+      `new_string has the line "${oneLine(omission, 100)}", which stands for text that was left out: the edit would delete that text. Nothing was changed. Write the text out, or edit a smaller piece.`,
     );
   }
   const { files } = await context.sandbox();
@@ -77,7 +77,7 @@ async function tryEdit(
   }
   const outcome = applyEdit(text, request);
   if (outcome.kind !== "edited") return failure(mismatch(name, outcome, request.oldString));
-  if (outcome.text === text) return failure(`The edit leaves ${name} as it is: nothing was written.`);
+  if (outcome.text === text) return failure(`The edit does not change ${name}: nothing was written.`);
   const written = await files.write(path, encodeText({ text: outcome.text, bom }), { ifHash: hash });
   // `not-found`: removed between reading and writing; the next round reports that.
   if (!written.ok && (written.reason === "changed" || written.reason === "not-found")) return undefined;
@@ -91,14 +91,14 @@ function earlierAttempt(name: string, text: string, request: EditRequest): ToolR
   const { oldString, newString } = request;
   if (newString === "" || !text.includes(newString)) return undefined;
   if (!text.includes(oldString)) {
-    return { text: `Edited ${name} (an attempt before a restart had done it; checked).` };
+    return { text: `Edited ${name} (done by an attempt before a restart; checked).` };
   }
   // The old text occurs only inside the new one: the edit was applied already, or the file was like this before. That
   // is unknown.
   if (newString.includes(oldString) && !text.replaceAll(newString, "").includes(oldString)) {
     return {
       unknown: true,
-      text: `A restart came in between: it is not known whether ${name} was edited already. new_string stands in it now. Read the place before you edit it again.`,
+      text: `A restart interrupted this call: it is not known whether ${name} was edited already. It contains new_string now. Read that place before you edit it again.`,
     };
   }
   return undefined;
@@ -107,7 +107,7 @@ function earlierAttempt(name: string, text: string, request: EditRequest): ToolR
 function bridged(how: string): string {
   if (how === "exact") return "";
   return how === "indentation"
-    ? " (old_string matched after an indentation shift, which new_string was given too)"
+    ? " (old_string matched after an indentation shift, which was applied to new_string too)"
     : " (old_string matched except for trailing blanks)";
 }
 
@@ -125,9 +125,9 @@ function mismatch(
   const hints = numbered ? ["Leave out the line numbers that read_file puts before each line."] : [];
   if (outcome.nearLines.length > 0) {
     hints.push(
-      `Its first line stands at line ${outcome.nearLines.slice(0, 5).join(", ")}, but what follows differs.`,
+      `Its first line is at line ${outcome.nearLines.slice(0, 5).join(", ")}, but the lines after it differ.`,
     );
   }
-  hints.push("Read the file and copy the text as it stands now.");
+  hints.push("Read the file and copy its current text.");
   return `old_string has 0 matches in ${name}: nothing was changed. ${hints.join(" ")}`;
 }

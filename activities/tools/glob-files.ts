@@ -34,7 +34,7 @@ exit 0
 export const globFiles = typedTool({
   name: "glob_files",
   description:
-    "Finds files by name pattern, newest first, at most 1,000. Leaves out .git, node_modules and what .gitignore names.",
+    "Finds files by name pattern, newest first, at most 1,000. Leaves out .git, node_modules and files that .gitignore excludes.",
   input,
   readOnly: true,
   about: (given) => `${given.pattern}${given.path === undefined ? "" : ` in ${given.path}`}`,
@@ -47,9 +47,9 @@ async function run(given: z.infer<typeof input>, context: ToolContext): Promise<
     ? given.pattern.slice(WORKSPACE.length + 1)
     : given.pattern;
   if (pattern.startsWith("!"))
-    return failure("A pattern cannot begin with !: say what to find, not what to leave out.");
+    return failure("A pattern cannot begin with !: give what to find, not what to leave out.");
   if (pattern.startsWith("../") || pattern.includes("\0"))
-    return failure("The pattern must lie inside /workspace.");
+    return failure("The pattern must be inside /workspace.");
   const end = await runOnPath(context, SCRIPT, [where.relative, pattern], MAX_BYTES + 64);
   const name = showName(where.relative);
   if (end.exitCode === 95) return failure(`${name} is not a folder.`);

@@ -10,7 +10,7 @@ const input = z.strictObject({
   pattern: z
     .string()
     .min(1)
-    .describe("Regular expression, matched line by line. Case matters; begin with (?i) if not."),
+    .describe("Regular expression, matched line by line. Case matters; begin with (?i) to ignore it."),
   path: z
     .string()
     .optional()
@@ -44,8 +44,8 @@ fi
 export const grepContent = typedTool({
   name: "grep_content",
   description:
-    "Searches file contents by regular expression: matching lines with their numbers, by file, at most 1,000, each cut " +
-    "at 500 characters. Leaves out binary files, .git, node_modules and what .gitignore names.",
+    "Searches file contents by regular expression. Returns the matching lines with their numbers, by file: at most 1,000, " +
+    "each cut at 500 characters. Leaves out binary files, .git, node_modules and files that .gitignore excludes.",
   input,
   readOnly: true,
   about: (given) => `${given.pattern}${given.path === undefined ? "" : ` in ${given.path}`}`,
@@ -56,7 +56,7 @@ async function run(given: z.infer<typeof input>, context: ToolContext): Promise<
   const where = workspacePath(given.path);
   const { limits } = context;
   if ([given.pattern, given.include ?? ""].some((text) => text.includes("\0"))) {
-    return failure("A pattern cannot hold a NUL character.");
+    return failure("A pattern cannot contain a NUL character.");
   }
   const { pattern, include = "" } = given;
   const end = await runOnPath(
@@ -74,7 +74,7 @@ async function run(given: z.infer<typeof input>, context: ToolContext): Promise<
     };
   }
   return failure(
-    `The search failed: ${oneLine(end.err, 600)}\nThe pattern is a regular expression: escape ( ) [ ] { } . * + ? to take them literally.`,
+    `The search failed: ${oneLine(end.err, 600)}\nThe pattern is a regular expression: escape ( ) [ ] { } . * + ? to match them literally.`,
   );
 }
 

@@ -104,7 +104,7 @@ function unknownTool(registry: ToolRegistry, name: string): string {
   const short = cutChars(name, 80);
   const server = [...registry.values()].find((tool) => name.startsWith(`${tool.server}__`))?.server;
   if (server !== undefined)
-    return `The server ${server} does not offer the tool "${oneLine(name, 80)}", or does not any more.`;
+    return `The server ${server} does not offer the tool "${oneLine(name, 80)}", or no longer does.`;
   const names = [...registry.keys()].toSorted(
     (left, right) => editDistance(short, left) - editDistance(short, right),
   );

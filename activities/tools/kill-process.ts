@@ -4,7 +4,7 @@ import { failure } from "./failure.ts";
 import { typedTool, type ToolContext, type ToolResult } from "./tool.ts";
 
 const input = z.strictObject({
-  id: z.string().describe("Id that bash gave for the background command."),
+  id: z.string().describe("The id that bash returned for the background command."),
 });
 
 /** A server gets this much time to close its files. */
@@ -13,7 +13,7 @@ const GRACE_MS = 2_000;
 export const killProcess = typedTool({
   name: "kill_process",
   description:
-    "Ends a background command with all the processes it started: TERM, after 2 s KILL. Its output stays readable with bash_output.",
+    "Ends a background command and all processes that it started: TERM, then KILL after 2 s. bash_output still reads its output.",
   input,
   readOnly: false,
   about: (given) => given.id,

@@ -11,8 +11,8 @@ const input = z.strictObject({
 export const listDirectory = typedTool({
   name: "list_directory",
   description:
-    "Lists a folder: folders first (with a slash), then files with their size, links with where they point. " +
-    "Hidden entries too. At most 1,000 entries; glob_files finds files by pattern over many folders.",
+    "Lists a folder, with its hidden entries: folders first (with a slash), then files with their size and links with their " +
+    "target. At most 1,000 entries; glob_files finds files by pattern in many folders.",
   input,
   readOnly: true,
   about: (given) => given.path ?? ".",
@@ -24,7 +24,7 @@ async function run(given: z.infer<typeof input>, context: ToolContext): Promise<
   const { files } = await context.sandbox();
   const { maxMatches } = context.limits;
   const listed = accepted(await files.list(where.relative, { maxEntries: maxMatches }), {
-    "not-a-folder": "A file is shown by read_file.",
+    "not-a-folder": "Use read_file for a file.",
   });
   const name = showName(where.relative);
   if (listed.total === 0) return { text: `(${name} is empty)` };

@@ -18,7 +18,7 @@ export async function networkNote(
   const named = found.slice(0, MAX_NAMED).map(({ address, port }) => `${address} port ${port}`);
   const addresses = [...new Set(found.slice(0, MAX_NAMED).map(({ address }) => address))];
   return (
-    `[the sandbox's firewall refused ${named.join(", ")}${found.length > MAX_NAMED ? " and others" : ""}: not an address of the ` +
-    `public internet. Another attempt ends the same way. The user can allow it for a new session: sandbox.allow: [${addresses.join(", ")}]]`
+    `[the sandbox's firewall refused ${named.join(", ")}${found.length > MAX_NAMED ? " and others" : ""}: it is not on the ` +
+    `public internet, so another attempt will fail too. The user can allow it for a new session: sandbox.allow: [${addresses.join(", ")}]]`
   );
 }

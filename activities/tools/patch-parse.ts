@@ -89,14 +89,14 @@ function parseOperation({ kind, path }: Header, body: readonly string[]): PatchO
       const wrong = lines.find((line) => !line.startsWith("+"));
       if (wrong !== undefined) {
         throw new ToolFailure(
-          `Every line of the new file ${path} begins with +; this one does not: "${cutChars(wrong, 100)}"`,
+          `Each line of the new file ${path} must begin with +; this one does not: "${cutChars(wrong, 100)}"`,
         );
       }
       return { kind: "add", path, text: lines.map((line) => `${line.slice(1)}\n`).join("") };
     }
     case "Delete":
       if (body.some((line) => line.trim() !== ""))
-        throw new ToolFailure(`Nothing follows *** Delete File: ${path}`);
+        throw new ToolFailure(`Nothing may follow *** Delete File: ${path}`);
       return { kind: "delete", path };
     case "Update": {
       const move = /^\s*\*\*\* Move to: (.+)$/.exec(body[0]?.trimEnd() ?? "")?.[1]?.trim();
@@ -151,7 +151,7 @@ function parseChunks(path: string, lines: readonly string[]): PatchChunk[] {
     }
   }
   finish(false);
-  if (anchors.length > 0) throw new ToolFailure(`After @@ ${anchors.at(-1)} in ${path} there is no change.`);
+  if (anchors.length > 0) throw new ToolFailure(`No change follows @@ ${anchors.at(-1)} in ${path}.`);
   return chunks;
 }
 
@@ -162,6 +162,6 @@ function parseLine(path: string, line: string): PatchLine {
   if (line.startsWith("-")) return { kind: "remove", text };
   if (line.startsWith(" ")) return { kind: "context", text };
   throw new ToolFailure(
-    `In the change of ${path} each line begins with a blank (context), + or -; this one does not: "${cutChars(line, 100)}"`,
+    `Each line of the change of ${path} must begin with a blank (context), + or -; this one does not: "${cutChars(line, 100)}"`,
   );
 }

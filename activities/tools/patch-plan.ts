@@ -149,7 +149,7 @@ function refuseOmission(name: string, text: string, before: string): void {
   const line = omissionLine(text, before);
   if (line === undefined) return;
   throw new ToolFailure(
-    `The change of ${name} holds "${cutChars(line, 100)}", which stands for text that was left out.`,
+    `The change of ${name} has the line "${cutChars(line, 100)}", which stands for text that was left out. Write the text out.`,
   );
 }
 
@@ -160,13 +160,13 @@ function notFound(name: string, outcome: Extract<ChunksOutcome, { ok: false }>):
     .map((line) => `  ${cutChars(line, 200)}`)
     .join("\n");
   if (elsewhere === undefined) {
-    return `These lines are not in ${name}, in this order:\n${shown}\nRead the file and write the patch against it as it stands now.`;
+    return `These lines are not in ${name}, in this order:\n${shown}\nRead the file and write the patch for its current text.`;
   }
   if (atEnd) {
     return `These lines are at line ${elsewhere} of ${name}, not at its end as *** End of File says:\n${shown}\nLeave that marker out, or write the lines that the file ends with.`;
   }
   const after = anchor === undefined || lines.length === 1 ? "" : ` after "@@ ${cutChars(anchor, 100)}"`;
-  return `These lines are at line ${elsewhere} of ${name}, above the place where the patch looks for them${after}:\n${shown}\nPut the chunks of a file in the order of its lines, and a line after @@ above what it leads to.`;
+  return `These lines are at line ${elsewhere} of ${name}, above the place where the patch looks for them${after}:\n${shown}\nPut the chunks of a file in the order of its lines. A line after @@ must come before the lines of its chunk.`;
 }
 
 export type OperationState = "to do" | "done" | "not clear";

@@ -8,11 +8,11 @@ export const WORKSPACE = "/workspace";
 /** `given` as a path relative to the workspace (`.` for itself). @throws ToolFailure for a place outside it */
 export function workspacePath(given = "."): { readonly relative: string; readonly absolute: string } {
   if (given === "") throw new ToolFailure("The path is empty. Give a path relative to /workspace.");
-  if (given.includes("\0")) throw new ToolFailure("A path cannot hold a NUL character.");
+  if (given.includes("\0")) throw new ToolFailure("A path cannot contain a NUL character.");
   const absolute = path.resolve(WORKSPACE, given);
   if (absolute !== WORKSPACE && !absolute.startsWith(`${WORKSPACE}/`)) {
     throw new ToolFailure(
-      `${showName(given)} lies outside /workspace. Give a path relative to /workspace, or an absolute one inside it.`,
+      `${showName(given)} is outside /workspace. Give a path relative to /workspace, or an absolute one inside it.`,
     );
   }
   const relative = absolute === WORKSPACE ? "." : absolute.slice(WORKSPACE.length + 1);

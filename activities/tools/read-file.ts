@@ -25,9 +25,9 @@ const NOTE_CHARS = 500;
 export const readFile = typedTool({
   name: "read_file",
   description:
-    "Reads a text file. Each line comes as its number, a tab and its text: leave number and tab out when you quote " +
-    "the line in edit_file. At most 2,000 lines a call (offset and limit page through more) and 2,000 characters a " +
-    "line. Images: view_image. Folders: list_directory.",
+    "Reads a text file. Each line is shown as its number, a tab and its text: leave out number and tab when you quote " +
+    "the line in edit_file. At most 2,000 lines per call (read on with offset and limit) and 2,000 characters per line. " +
+    "For images use view_image, for folders list_directory.",
   input,
   readOnly: true,
   about: (given) => given.path,
@@ -38,7 +38,7 @@ async function run(given: z.infer<typeof input>, context: ToolContext): Promise<
   const path = workspacePath(given.path).relative;
   const { files } = await context.sandbox();
   const start = accepted(await files.read(path, { offset: 0, maxBytes: WHOLE_BYTES }), {
-    "not-a-file": "A folder is shown by list_directory.",
+    "not-a-file": "Use list_directory for a folder.",
     "not-found": "Look for it with glob_files or list_directory.",
   });
   const name = showName(path);
@@ -118,9 +118,9 @@ function positionNote(
   page: FoundLines & { readonly offset: number; readonly last: number; readonly size: number },
 ): string {
   const { offset, last, total } = page;
-  if (page.isPart === true) return `line ${last} goes on: see parts of it with bash (cut -c, jq)`;
+  if (page.isPart === true) return `line ${last} continues: read parts of it with bash (cut -c, jq)`;
   if (last !== total)
-    return `lines ${offset}-${last} of a file of ${showSize(page.size)}; go on with offset=${last + 1}`;
+    return `lines ${offset}-${last} of a file of ${showSize(page.size)}; continue with offset=${last + 1}`;
   return offset > 1 ? `end of the file: ${total} lines` : "";
 }
 

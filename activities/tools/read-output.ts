@@ -15,7 +15,7 @@ const NOTE_CHARS = 500;
 export const readOutput = typedTool({
   name: "read_output",
   description:
-    "Reads again the whole output of an earlier tool call that was truncated or cleared, page by page, also after a restart.",
+    "Reads the whole output of an earlier tool call whose result was truncated or cleared, page by page, also after a restart.",
   input,
   readOnly: true,
   about: (given) => given.handle,
@@ -28,7 +28,7 @@ async function run(given: z.infer<typeof input>, context: ToolContext): Promise<
   const page = await context.memory.readOutput(given.handle, offset, Math.min(given.limit ?? room, room));
   if (page === undefined) {
     return failure(
-      `There is no output with the handle "${oneLine(given.handle, 60)}". Handles look like s12c0 and stand in the notice of a truncated or cleared result.`,
+      `There is no output with the handle "${oneLine(given.handle, 60)}". Handles look like s12c0; the notice of a truncated or cleared result gives its handle.`,
     );
   }
   if (offset >= page.total && page.total > 0) {
@@ -37,6 +37,6 @@ async function run(given: z.infer<typeof input>, context: ToolContext): Promise<
     );
   }
   const { end } = page;
-  const more = end < page.total ? `; go on with offset=${end}` : "; end of the output";
+  const more = end < page.total ? `; continue with offset=${end}` : "; end of the output";
   return { text: `${page.text}\n[characters ${offset}-${end} of ${page.total}${more}]` };
 }

@@ -54,10 +54,10 @@ export async function runOnPath(
     context,
   );
   if (state.kind === "refused")
-    throw new ToolFailure(`It could not be started in the sandbox: ${state.reason}`);
+    throw new ToolFailure(`The search or read could not be started in the sandbox: ${state.reason}`);
   if (state.kind !== "exited") {
     throw new ToolFailure(
-      `It took more than ${timeoutMs / 1_000} s and was ended. Narrow it: a path, a more exact pattern.`,
+      `This took more than ${timeoutMs / 1_000} s and was ended. Narrow it, with a path or a more exact pattern.`,
     );
   }
   const name = showName(args[0]);
@@ -65,7 +65,7 @@ export async function runOnPath(
     throw new ToolFailure(`${name} is a pipe, socket or device, neither file nor folder.`);
   if (state.exitCode === 96)
     throw new ToolFailure(`${name} does not exist. Look around with list_directory.`);
-  if (state.exitCode === 97) throw new ToolFailure(`${name} leads outside of /workspace.`);
+  if (state.exitCode === 97) throw new ToolFailure(`${name} leads outside /workspace.`);
   const out = await readBytes(sandbox, { id, from: 0, length: Math.min(state.outKept, maxBytes) });
   const err = await readBytes(sandbox, {
     id,

@@ -9,7 +9,7 @@ const input = z.strictObject({
     .string()
     .trim()
     .min(1)
-    .describe('Words that must all be there, in any order; a phrase goes in quotes: port "address in use".'),
+    .describe('Words that must all occur, in any order; put a phrase in quotes: port "address in use".'),
 });
 
 const MAX_ROWS = 20;
@@ -20,9 +20,9 @@ const MAX_WORDS = 12;
 export const searchHistory = typedTool({
   name: "search_history",
   description:
-    "Finds earlier messages of this session, also those that a summary has replaced, and the whole outputs of results that " +
-    "were cut, by words: those that hold all of them. Newest first, at most 20, with an excerpt each. Use it when the " +
-    "summary lacks a detail.",
+    "Finds earlier messages of this session, also those that a summary has replaced, and the whole outputs of truncated " +
+    "results that contain all the words. Newest first, at most 20, with an excerpt of each. Use it when the summary lacks a " +
+    "detail.",
   input,
   readOnly: true,
   about: (given) => given.query,
@@ -31,17 +31,17 @@ export const searchHistory = typedTool({
 
 async function run(given: z.infer<typeof input>, context: ToolContext): Promise<ToolResult> {
   const words = wordsOf(given.query);
-  if (words.length === 0) return failure("The query holds no word. Give at least one.");
+  if (words.length === 0) return failure("The query has no word. Give at least one.");
   const { hits, skippedOutputs } = await context.memory.search(words, MAX_ROWS);
   const note =
     skippedOutputs === 0
       ? []
-      : [`(the ${skippedOutputs} oldest whole outputs were not searched: there is too much of them)`];
+      : [`(the ${skippedOutputs} oldest whole outputs were not searched: together they are too large)`];
   if (hits.length === 0) {
     const all = words.length === 1 ? "" : " all of";
     return {
       text: [
-        `Nothing in this session holds${all} ${oneLine(words.map((word) => JSON.stringify(word)).join(", "), 200)}. Try fewer or other words.`,
+        `Nothing in this session contains${all} ${oneLine(words.map((word) => JSON.stringify(word)).join(", "), 200)}. Try fewer or other words.`,
         ...note,
       ].join("\n"),
     };

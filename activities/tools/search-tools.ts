@@ -20,7 +20,7 @@ export function searchTools(hidden: readonly Tool[]): Tool {
   const servers = [...new Set(hidden.map(({ server }) => server))].join(", ");
   return typedTool({
     name: SEARCH_TOOLS,
-    description: `Finds tools among ${hidden.length} of the servers ${servers} that are not listed here. The tools it finds, at most ${MAX_FOUND}, can be called from your next step on.`,
+    description: `Searches the ${hidden.length} tools of the servers ${servers} that are not listed here. You can call the tools that it finds, at most ${MAX_FOUND}, from your next step on.`,
     input,
     // A repeated search finds the same tools and adds nothing.
     readOnly: true,
@@ -33,7 +33,7 @@ async function search(hidden: readonly Tool[], query: string, context: ToolConte
   const found = findTools(hidden, query);
   if (found.length === 0)
     return failure(
-      `No tool matches "${oneLine(query, 80)}". Use other words, or fewer. There are: ${oneLine(hidden.map(({ name }) => name).join(", "), 4_000)}`,
+      `No tool matches "${oneLine(query, 80)}". Use other words, or fewer. The tools are: ${oneLine(hidden.map(({ name }) => name).join(", "), 4_000)}`,
     );
   await context.mcp?.keepFound(found.map(({ server = "", name }) => ({ server, name })));
   const lines = found.map(

@@ -30,6 +30,6 @@ export async function storeImage(
     return `${name} is a damaged image: its parts do not fit together. Make it again, with bash.`;
   const latin = Buffer.from(picture).toString("latin1");
   if (maskWindow(latin, 0, latin.length) !== latin)
-    return `${name} is not shown: its bytes hold a secret of this installation.`;
+    return `${name} is not shown: its bytes contain a secret of this installation.`;
   return memory.saveBlob(picture, mediaType);
 }

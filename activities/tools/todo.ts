@@ -4,12 +4,12 @@ import { oneLine } from "./paths.ts";
 import { typedTool, type ToolResult } from "./tool.ts";
 
 const item = z.strictObject({
-  content: z.string().trim().min(1).max(500).describe("What is to be done, in one line."),
-  status: z.enum(["pending", "in_progress", "completed"]).describe("Where it stands."),
+  content: z.string().trim().min(1).max(500).describe("What to do, in one line."),
+  status: z.enum(["pending", "in_progress", "completed"]).describe("Its state."),
 });
 
 const input = z.strictObject({
-  items: z.array(item).max(100).describe("The whole list, in order: it takes the place of the one before."),
+  items: z.array(item).max(100).describe("The whole list, in order: it replaces the previous one."),
 });
 
 const BOX = { pending: "[ ]", in_progress: "[~]", completed: "[x]" } as const;
@@ -18,8 +18,8 @@ const BOX = { pending: "[ ]", in_progress: "[~]", completed: "[x]" } as const;
 export const todo = typedTool({
   name: "todo",
   description:
-    "Writes down the plan as a checklist, for you and for those who watch. Use it for work of three steps and more: " +
-    "send the whole list each time, one item in_progress, and tick off at once what is done.",
+    "Writes the plan down as a checklist, for you and for people who watch. Use it for work of three or more steps: send " +
+    "the whole list each time, with one item in_progress, and mark each item completed as soon as it is done.",
   input,
   readOnly: true,
   about: ({ items }) => {
@@ -30,7 +30,7 @@ export const todo = typedTool({
   run: async (given): Promise<ToolResult> => {
     const active = given.items.filter(({ status }) => status === "in_progress").length;
     if (active > 1)
-      return failure(`${active} items are in_progress; have one at a time. The list was not changed.`);
+      return failure(`${active} items are in_progress, and only one may be. The list was not changed.`);
     if (given.items.length === 0) return { text: "(the list is empty)" };
     return {
       text: given.items.map(({ status, content }) => `${BOX[status]} ${oneLine(content, 500)}`).join("\n"),

@@ -9,14 +9,14 @@ import { typedTool, type ToolContext, type ToolResult } from "./tool.ts";
 const input = z.strictObject({
   path: z
     .string()
-    .describe("File to write, relative to /workspace or absolute inside it. Folders are made as needed."),
+    .describe("File to write, relative to /workspace or absolute inside it. Missing folders are created."),
   content: z.string().describe("The whole content of the file."),
 });
 
 export const writeFile = typedTool({
   name: "write_file",
   description:
-    "Writes a whole file: a new one, or in place of the one that is there (its mode stays). To change a part of a file " +
+    "Writes a whole file: creates it, or replaces the existing one and keeps its mode. To change a part of a file " +
     "use edit_file. Write the content out in full: a line such as `... rest unchanged` is refused.",
   input,
   readOnly: false,
@@ -33,7 +33,7 @@ async function run(given: z.infer<typeof input>, context: ToolContext): Promise<
     const omission = before.ok ? omissionLine(given.content, before.text) : undefined;
     if (omission !== undefined) {
       return failure(
-        `The content holds "${oneLine(omission, 100)}", which stands for text that was left out and would delete it from ${name}. Write the file out in full, or use edit_file.`,
+        `The content has the line "${oneLine(omission, 100)}", which stands for text that was left out: it would be deleted from ${name}. Nothing was written. Write the file out in full, or use edit_file.`,
       );
     }
   }

@@ -4,14 +4,14 @@ import { repair, type Repair } from "./repair.ts";
 import { estimateMessage } from "../contract/tokens.ts";
 import { truncateText } from "./truncate.ts";
 
-/** Stands in the place of a pruned result. Source: requirement 4.3. */
+/** Replaces a pruned result. Source: requirement 4.3. */
 export const PRUNED_TEXT = "[Old tool result content cleared]";
 
 /** Characters that stay of a person's message that was too large for the window. */
 const SHOWN_CHARS = 4_000;
 
-/** Stands behind a summary that nothing follows: a request ends with what the model must answer. */
-export const GO_ON_TEXT = "Go on with the task from where the summary leaves it.";
+/** Follows a summary that is the view's last message: a request must end with something that the model answers. */
+export const GO_ON_TEXT = "Continue with the task from where the summary ends.";
 
 export interface View {
   readonly messages: readonly Message[];

@@ -48,5 +48,5 @@ export async function settleRoom(
 }
 
 function fullNotice(maxBytes: number): string {
-  return `[The saves of this workspace take ${Math.round(maxBytes / 2 ** 20)} MiB, which is all that a session may store. From now on only its newest files are saved, and there is no going back to single steps. Put what can be made again, such as build output and downloads, into /tmp.]`;
+  return `[The saves of this workspace take ${Math.round(maxBytes / 2 ** 20)} MiB, which is the limit of a session. From now on only the newest files are saved, and single steps can no longer be restored. Put files that can be made again, such as build output and downloads, into /tmp.]`;
 }

@@ -127,7 +127,7 @@ export async function inCharge(tx: Queryable, { id, runId }: Session): Promise<S
   const session = await findSession(tx, id);
   if (!session) throw new Error(`No session ${id}.`);
   if (session.runId !== runId)
-    throw fatal("Superseded", `A newer run has taken over session ${id}; its sandbox was left alone.`);
+    throw fatal("Superseded", `A newer run has claimed session ${id}; its sandbox was left as it is.`);
   return session;
 }
 
@@ -267,7 +267,7 @@ function openedEvent(
 
 /** For the model, after a reset. */
 const NOT_SET_BACK =
-  "[You work in a container of the user's, whose files were not restored: they are as the later steps left them. Processes that were started are gone.]";
+  "[You work in the user's own container. Its files were not restored: they are as the later steps left them. Processes that you started are gone.]";
 
 /** What is lost if the session's sandbox was `before` and is `now`. */
 export async function lossIn(

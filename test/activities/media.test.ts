@@ -96,7 +96,7 @@ describe.each(["responses", "chat"] as const)("on the %s wire", (api) => {
     const [, asked] = agent.model.requests;
     expect(imagesOf(asked)).toEqual([]);
     expect(asked && wordsOf(asked)).toContain(
-      "image/png) is not shown: this model does not take such files.",
+      "image/png) is not shown: this model does not accept such files.",
     );
     const unsupported = async () => (await agent.events()).filter((type) => type === "llm:unsupported-input");
     expect(await unsupported()).toHaveLength(1);

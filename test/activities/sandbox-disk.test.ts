@@ -202,7 +202,9 @@ test("on a host whose disk is nearly full, sandboxes that grow are ended and the
   const before = await sandboxes.relays(full);
   expect(before).toHaveLength(1);
   const result = await sh("head -c 40M /dev/zero; sleep 50; echo late", full);
-  expect(result.text).toContain("ended with all that ran in the sandbox: the host's disk is nearly full");
+  expect(result.text).toContain(
+    "ended, with everything that ran in the sandbox: the host's disk is nearly full",
+  );
   // One signal to all processes ended it; the worker's relay is not one of the tools' processes.
   expect(await sandboxes.relays(full)).toEqual(before);
   expect((await sh("sleep 1; echo second", full)).text).toMatch(/^second\n\[no file could grow/);

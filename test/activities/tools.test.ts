@@ -115,9 +115,9 @@ describe("file tools in the sandbox", () => {
       expect(performance.now() - startedAt).toBeLessThan(3_000);
       return text;
     };
-    expect(await timed({ path: "huge/line" })).toContain("line 1 goes on");
+    expect(await timed({ path: "huge/line" })).toContain("line 1 continues");
     expect(await timed({ path: "huge/many", offset: 1_999_999 })).toContain("end of the file: 2000000 lines");
-    expect(await timed({ path: "huge/text" })).toContain("go on with offset=2001");
+    expect(await timed({ path: "huge/text" })).toContain("continue with offset=2001");
     expect(await timed({ path: "huge/text", offset: 8_000_000, limit: 2 })).toContain(
       "8000001\ta line of text\n\n(lines",
     );

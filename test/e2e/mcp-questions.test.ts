@@ -155,7 +155,7 @@ test("declined, a message instead, unattended, timed out: the server and the mod
     /^\[github asks: Which project\?.*\nThe person did not want to answer.*not consent\.\]\nmade with \{"where":\{"action":"decline"\}\}/s,
   );
   expect(withdrawn).toMatch(/^\[.*\nNo one answered.*\]\nmade with \{"where":\{"action":"cancel"\}\}/s);
-  expect(insisted).toContain("The server then asked again, and the question was not passed on to anyone.");
+  expect(insisted).toContain("The server then asked again; that question was not passed on to anyone.");
   expect(await questionRows(agent.database.store, session)).toMatchObject([
     { id: "s1c0q1", status: "declined" },
     { id: "s2c0q1", status: "withdrawn" },
@@ -188,7 +188,7 @@ test("an older server that asks during a call learns at once that there is no an
   });
   expect(await session.result()).toMatchObject({ status: "completed" });
   expect((await resultTexts(agent.database.store, session.id))[0]).toMatch(
-    /^\[While this call was open, the server wanted to ask a person something\..*\]\nthe person: cancel$/,
+    /^\[While this call was open, the server tried to ask a person something\..*\]\nthe person: cancel$/,
   );
 });
 

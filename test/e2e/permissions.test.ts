@@ -62,7 +62,7 @@ it("runs a call only with a person's approval, for which a reset asks again; a m
     result: "Done without d.",
   });
   expect((await resultTexts(agent.database.store, session.id)).at(-1)).toBe(
-    "Not allowed, and not run: the person wrote a message instead, it follows.",
+    "Not allowed, and not run: the person wrote a message instead, which follows.",
   );
   const statuses = (await questionRows(agent.database.store, session)).map(
     ({ id, status }) => `${id} ${status}`,

@@ -138,7 +138,7 @@ it("withdraws a question for a message, which follows its result; an invalid cal
   expect(await session.result()).toMatchObject({ result: "I use npm." });
   const [bad, withdrawn] = await resultTexts(agent.database.store, session.id);
   expect(bad).toMatch(/^The arguments of ask_user are wrong; the call was not made\./);
-  expect(withdrawn).toBe("Not answered: the person wrote a message instead, it follows.");
+  expect(withdrawn).toBe("Not answered: the person wrote a message instead, which follows.");
   expect(await questionRows(agent.database.store, session)).toMatchObject([
     { id: "s1c1", status: "withdrawn", answer: null },
   ]);

@@ -53,7 +53,7 @@ export function createFakeFiles(root: string): SandboxFiles {
         const inside = real === root || real.startsWith(`${root}${path.sep}`);
         return inside
           ? { ok: true, at: path.join(real, ...missing) }
-          : refuse("outside", name, "leads outside of /workspace");
+          : refuse("outside", name, "leads outside /workspace");
       }
       if (link !== undefined) return refuse("outside", name, "is a link that leads nowhere");
       missing.unshift(path.basename(existing));

@@ -30,7 +30,7 @@ export function codecKeysOf(setting: string | undefined): CodecKey[] {
     const key = Buffer.from(base64, "base64");
     if (id === "" || key.length !== KEY_BYTES)
       throw new Error(
-        `${VARIABLE} is not id:base64,id:base64 with 32 bytes each: see its entry ${id === "" ? "without an id" : `"${id}"`}. A new key: openssl rand -base64 32`,
+        `${VARIABLE} must be id:base64,id:base64 with 32 bytes each; ${id === "" ? "an entry" : `the entry "${id}"`} is not of that form. To make a key: openssl rand -base64 32`,
       );
     return [{ id, key }];
   });
@@ -75,13 +75,13 @@ function decrypt(payload: Payload, keys: readonly CodecKey[], context: Context):
   if (known === undefined)
     throw failure(
       "CodecKeyMissing",
-      `What Temporal has of this run is encrypted with the key "${id}", which ${VARIABLE} of this process lacks. The run waits: add the key, after the one that encrypts.`,
+      `Temporal's data of this run is encrypted with the key "${id}", which is not in ${VARIABLE} of this process. The run waits: add the key after the first one, which encrypts.`,
     );
   const asked = context?.workflowId;
   if (asked !== undefined && workflowId !== "" && asked !== workflowId)
     throw failure(
       "CodecRefused",
-      `A payload of workflow ${workflowId} was found in ${asked}: it is not read.`,
+      `A payload of workflow ${workflowId} was found in workflow ${asked}, so it was not read. The run waits.`,
     );
   const data = Buffer.from(payload.data ?? []);
   try {
@@ -94,7 +94,7 @@ function decrypt(payload: Payload, keys: readonly CodecKey[], context: Context):
   } catch {
     throw failure(
       "CodecRefused",
-      `A payload does not fit the key "${id}": it was changed, moved, or encrypted with another key of that name.`,
+      `A payload cannot be decrypted with the key "${id}": it was changed, moved, or encrypted with another key of that name. The run waits.`,
     );
   }
 }

@@ -55,7 +55,8 @@ export async function callOwnTool(
     const ended = await Promise.race([running, aborted.promise]);
     if (signal.aborted) return stopped(tool, context);
     const checked = answer.safeParse(ended);
-    if (!checked.success) return failure(`${name} gave no answer: neither words nor {text, isError}.`);
+    if (!checked.success)
+      return failure(`${name} returned no answer: it must be a text, or {text, isError}.`);
     return checked.data;
   } catch (error) {
     if (error instanceof Error && error.name === "SandboxLost") throw error;
@@ -71,7 +72,7 @@ function stopped({ name, readOnly, timeoutMs }: OwnTool, { signal }: ToolContext
   if (signal.reason instanceof LeaveRunning) throw signal.reason;
   if (signal.aborted)
     return {
-      text: `The user stopped this call. What ${name} did until then may have happened.`,
+      text: `The user stopped this call. What ${name} did until then may have taken effect.`,
       interrupted: true,
     };
   const why = `it took longer than ${timeoutMs / 1_000} s, and was asked to stop`;
@@ -102,7 +103,7 @@ function sandboxOf(context: ToolContext, signal: AbortSignal): ToolSandbox {
       const state = ran === undefined || ran.kind === "running" ? await sandbox.kill(id, GRACE_MS) : ran;
       signal.throwIfAborted();
       if (state.kind === "refused")
-        throw new ToolFailure(`It could not be started in the sandbox: ${state.reason}`);
+        throw new ToolFailure(`The command could not be started in the sandbox: ${state.reason}`);
       const bytes = await readBytes(sandbox, { id, from: 0, length: Math.min(state.outKept, MAX_BYTES) });
       await sandbox.discard(id);
       return { output: bytes.toString("utf8"), exitCode: state.kind === "exited" ? state.exitCode : null };

@@ -89,7 +89,7 @@ async function compactReplay(
   const summariserWindowTokens = config.contextWindow;
   const input = { rows, budget, round, trigger, prefixTokens, summariserWindowTokens };
   const done = await compact(config.context.strategy, input, async (request) => {
-    const words = Number(/At most (\d+) words/.exec(request.text)?.[1]);
+    const words = Number(/at most (\d+) words/.exec(request.text)?.[1]);
     const text = written(scriptedSummary(asked(replay, request), request.text, words * TOKENS_PER_WORD));
     const ask = countTokens(request.text) + countTokens(request.system);
     replay.billSummary([{ key: request, tokens: ask }], countTokens(text));

@@ -166,7 +166,7 @@ describe("facts that must not vanish", () => {
 
   it("asks for fewer words if there is less to summarise", async () => {
     const wordsFor = async (steps: number) =>
-      Number(/At most (\d+) words/.exec((await round(built(...work(steps)))).prompt)?.[1]);
+      Number(/at most (\d+) words/.exec((await round(built(...work(steps)))).prompt)?.[1]);
     expect(await wordsFor(12)).toBe(200);
     expect(await wordsFor(200)).toBe(500);
   });

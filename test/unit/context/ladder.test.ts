@@ -141,6 +141,6 @@ describe("the fallback chain", () => {
     const text = requests[0]?.text ?? "";
     expect(text.match(/<\/history>/g)).toHaveLength(1);
     expect(text).not.toContain("<summary>");
-    expect(requests[0]?.system).toMatch(/Obey no instruction/);
+    expect(requests[0]?.system).toMatch(/Follow no instruction/);
   });
 });

@@ -117,8 +117,12 @@ describe("a GitHub App without a token", () => {
       /app.pem\) cannot be read \(ENOENT\)/,
     ],
     ["is no key", { LONGHAUL_GITHUB_APP_KEY_FILE: "/etc/hostname" }, /is not a private key in PEM/],
-    ["is not named", { LONGHAUL_GITHUB_APP_KEY_FILE: "" }, /the second is not set/],
-    ["has no App", { LONGHAUL_GITHUB_APP_ID: "" }, /the first is not set/],
+    [
+      "is not named",
+      { LONGHAUL_GITHUB_APP_KEY_FILE: "" },
+      /KEY_FILE; LONGHAUL_GITHUB_APP_KEY_FILE is not set/,
+    ],
+    ["has no App", { LONGHAUL_GITHUB_APP_ID: "" }, /KEY_FILE; LONGHAUL_GITHUB_APP_ID is not set/],
   ])("ends start and worker if the key %s", async (_how, own, words) => {
     await expect(check(own)).rejects.toMatchObject({
       exitCode: 4,

@@ -14,7 +14,7 @@ const HOST = { usedBytes: 1e9, limitBytes: 10e9, freeBytes: 4e8 };
 
 it("names the disk limit that was reached and the remedy, and nothing if the disk was not the cause", () => {
   const ended: CommandState = { ...base, kind: "killed", by: "disk", signal: "SIGKILL", disk: OVER };
-  expect(diskNote(ended)).toMatch(/^\[ended with all .*10 GB of its disk limit .*rm /);
+  expect(diskNote(ended)).toMatch(/^\[ended, with everything that ran .*10 GB of its disk limit .*rm /);
   expect(diskNote({ ...ended, disk: { ...OVER, unseenBytes: 9e9 } })).toContain(
     "9.0 GB of them where they cannot",
   );

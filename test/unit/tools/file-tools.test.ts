@@ -18,7 +18,7 @@ describe("read_file", () => {
     const first = await callTool(sandbox, "read_file", { path: "a.txt" });
     expect(first.text.startsWith("1\tline 1\n2\tline 2\n")).toBe(true);
     expect(first.text).toContain("2000\tline 2000\n\n(lines 1-2000 of a file of");
-    expect(first.text).toContain("go on with offset=2001");
+    expect(first.text).toContain("continue with offset=2001");
     const last = await callTool(sandbox, "read_file", { path: "a.txt", offset: 4_999, limit: 10 });
     expect(last.text).toBe("4999\tline 4999\n5000\tline 5000\n\n(end of the file: 5000 lines)");
     expect(await shown("read_file", { path: "a.txt", offset: 5_001 })).toContain("has 5000 lines");
@@ -57,12 +57,12 @@ describe("read_file", () => {
     );
     expect(await read(300_001)).toContain("has 300000 lines");
     await put("b.txt", `${"short\n".repeat(200_000)}${"x".repeat(9_000_000)}\nlast\n`);
-    expect(await shown("read_file", { path: "b.txt", offset: 200_001 })).toContain("line 200001 goes on");
+    expect(await shown("read_file", { path: "b.txt", offset: 200_001 })).toContain("line 200001 continues");
   });
 
   it("stops reading an endless line [R28]", async () => {
     await put("a.txt", "x".repeat(12_000_000));
-    expect(await shown("read_file", { path: "a.txt" })).toContain("line 1 goes on");
+    expect(await shown("read_file", { path: "a.txt" })).toContain("line 1 continues");
   });
 
   it("describes a binary file, an image, an empty file and a folder", async () => {

@@ -49,7 +49,7 @@ describe("view_image, todo, read_output and search_history", () => {
     const seen = await callTool(sandbox, "view_image", { path: "noted.png" }, { memory, maskWindow });
     expect(seen).toMatchObject({
       outcome: "error",
-      text: expect.stringContaining("hold a secret") as string,
+      text: expect.stringContaining("contain a secret") as string,
     });
     expect(memory.blobs.size).toBe(0);
   });
@@ -98,7 +98,7 @@ describe("view_image, todo, read_output and search_history", () => {
       '[whole output of step 4: read_output handle="s4c0" offset=31000] …the port…',
     );
     expect(await shown("search_history", { query: "zzz" }, { memory })).toContain(
-      'Nothing in this session holds "zzz". Try',
+      'Nothing in this session contains "zzz". Try',
     );
   });
 
