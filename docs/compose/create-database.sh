@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs once, on an empty volume: our own database, with a role that can open no other one.
+# Runs once, on an empty volume. Creates Longhaul's database, with a role that cannot open any other database.
 set -eu
 psql -v ON_ERROR_STOP=1 -v password="$LONGHAUL_DB_PASSWORD" --username "$POSTGRES_USER" --dbname postgres <<'SQL'
 create role longhaul login password :'password';

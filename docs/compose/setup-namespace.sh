@@ -1,5 +1,5 @@
 #!/bin/sh
-# The namespace, and the search attributes by which the Web UI filters. Can be run again.
+# Creates the namespace, and the search attributes that the Web UI filters by. It can be run again.
 set -eu
 address=temporal:7233
 namespace=${TEMPORAL_NAMESPACE:-default}

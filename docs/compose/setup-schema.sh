@@ -1,5 +1,5 @@
 #!/bin/sh
-# Temporal's own two databases. Can be run again: a database that is there, and a version that it has, are left as they are.
+# Creates Temporal's own two databases. It can be run again: existing databases and schema versions are not changed.
 set -eu
 tool() { temporal-sql-tool --plugin postgres12 --endpoint postgres --port 5432 --user "$SQL_USER" --password "$SQL_PASSWORD" --database "$@"; }
 set_up() { # DATABASE SCHEMA

@@ -46,6 +46,17 @@ test("files that the documents name are there", () => {
   expect(missing).toEqual([]);
 });
 
+test("each decision has a text, and a line in the index with its title", () => {
+  const decisions = sources(/^docs\/decisions\/\d{4}-.*\.md$/);
+  expect(decisions.length).toBeGreaterThan(40);
+  const index = textOf("docs/decisions/README.md");
+  const wrong = decisions.filter(({ path, text }) => {
+    const [, number, title] = /^# (\d{4}) (.+)\n/.exec(text) ?? [];
+    return number === undefined || !index.includes(`[${number}](${path.split("/").at(-1)}) ${title}\n`);
+  });
+  expect(wrong.map(({ path }) => path)).toEqual([]);
+});
+
 test("ARCHITECTURE.md says what each room is for", () => {
   const text = textOf("ARCHITECTURE.md");
   const rooms = sources(/^(activities|worker|client)\/[^/]+\/[^/]+\.ts$/).map(
