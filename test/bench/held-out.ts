@@ -4,8 +4,7 @@
  * test/unit/context/samples.ts.
  */
 import { globSync, readdirSync, readFileSync, statSync } from "node:fs";
-import { createRandom } from "../support/random.ts";
-import { buildLog, testRun } from "./policies/material.ts";
+import { fixtureText } from "../support/fixture-text.ts";
 
 const modules = new URL("../../node_modules/", import.meta.url);
 const read = (path: string) => readFileSync(new URL(path, modules), "utf8");
@@ -48,7 +47,7 @@ const chinese = `导入程序现在会逐行读取文件，遇到格式错误的
 老师建议把界面上的按钮放大一些，颜色也要更柔和，因为很多学生是在手机上学习的，晚上看屏幕时间长了眼睛容易疲劳。
 `;
 
-/** `ls -l`, matches of a search, a log, a test run: of the installed packages, in this order. */
+/** `ls -l` and matches of a search in the installed packages; then the log of a build and a test run, made from a seed. */
 function toolOutput(): string {
   const folder = new URL("rxjs/src/internal/operators/", modules);
   const list = readdirSync(folder).map((name) => {
@@ -62,8 +61,7 @@ function toolOutput(): string {
         .split("\n")
         .flatMap((line, at) => (line.includes("schedule") ? [`${path}:${at + 1}:${line}`] : [])),
     );
-  const random = createRandom(7);
-  return [list.join("\n"), matches.join("\n"), buildLog(random, 120), testRun(random, 40, 4)].join("\n\n");
+  return [list.join("\n"), matches.join("\n"), fixtureText("tool-output.txt").trimEnd()].join("\n\n");
 }
 
 export type HeldOutKind = "prose" | "code" | "json" | "chinese" | "toolOutput";

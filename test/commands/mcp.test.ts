@@ -5,7 +5,7 @@ import { z } from "zod";
 import { eventually } from "../support/eventually.ts";
 import { emptyFolder, longhaul, starting } from "../support/commands/longhaul.ts";
 import { startLoginServer } from "../support/login-server.ts";
-import { mcpProgram } from "../support/mcp-program.ts";
+import { mcpProgram } from "../support/mcp-programs.ts";
 import { startMcpServer } from "../support/mcp-server.ts";
 
 test("mcp lists the servers and tests one of them; without a required one a run ends with 4 [M10]", async () => {

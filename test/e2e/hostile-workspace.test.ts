@@ -58,12 +58,12 @@ it.each(Object.entries(HOSTILE))(
     expect(again.result.saved).toBeUndefined();
     const named = again.result.skipped.map(({ path, reason }) => `${path} ${reason}`);
     if (hostile.skipped === undefined) expect(named).toEqual([]);
-    else expect(named).toEqual([expect.stringContaining(hostile.skipped[0])]);
+    else expect(named).toEqual([expect.stringContaining(hostile.skipped.named)]);
     const restore = await measured(async () =>
       restoreWorkspace(other, await checkpointChain(db, latest?.id ?? 0)),
     );
     expect((await saveWorkspace(other, { manifest: restore.result, depth: 1 })).saved).toBeUndefined();
-    await python(sandbox, TOOLS + (hostile.skipped?.[1] ?? ""));
+    await python(sandbox, TOOLS + (hostile.skipped?.removal ?? ""));
     const [was, is] = await Promise.all([sandbox, other].map((each) => python(each, TOOLS + HASH)));
     expect(is).toBe(was);
     const worker = { save, again, restore };

@@ -5,7 +5,7 @@ import { z } from "zod";
 import { useAgent } from "../support/agent-harness.ts";
 import { checkSession } from "../support/checker/check-session.ts";
 import { eventually } from "../support/eventually.ts";
-import { mcpAskingProgram } from "../support/mcp-asking-program.ts";
+import { mcpAskingProgram } from "../support/mcp-programs.ts";
 import { startMcpServer, withServers } from "../support/mcp-server.ts";
 import { questionRows, untilWaiting } from "../support/questions.ts";
 import { scriptedModel } from "../support/scripted-model.ts";

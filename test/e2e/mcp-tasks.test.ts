@@ -6,7 +6,7 @@ import { checkSession } from "../support/checker/check-session.ts";
 import { eventually } from "../support/eventually.ts";
 import { inContainer } from "../support/in-container.ts";
 import { startKillableSession } from "../support/killable-session.ts";
-import { mcpAskingProgram } from "../support/mcp-asking-program.ts";
+import { mcpAskingProgram } from "../support/mcp-programs.ts";
 import { startMcpServer, withServers } from "../support/mcp-server.ts";
 import { questionRows, untilWaiting } from "../support/questions.ts";
 import { scriptedModel } from "../support/scripted-model.ts";

@@ -10,7 +10,7 @@ import { endOrphans } from "../../activities/mcp/orphan-programs.ts";
 import { startAgent } from "../support/agent-harness.ts";
 import { eventually } from "../support/eventually.ts";
 import { startKillableSession } from "../support/killable-session.ts";
-import { mcpProgram } from "../support/mcp-program.ts";
+import { mcpProgram } from "../support/mcp-programs.ts";
 import { untilWaiting } from "../support/questions.ts";
 import { perFile } from "../support/per-file.ts";
 import { scriptedModel } from "../support/scripted-model.ts";

@@ -6,7 +6,7 @@ import { expect, test } from "vitest";
 import { z } from "zod";
 import { eventually } from "../support/eventually.ts";
 import { startKillableSession } from "../support/killable-session.ts";
-import { mcpProgram } from "../support/mcp-program.ts";
+import { mcpProgram } from "../support/mcp-programs.ts";
 import { startMcpServer, withServers } from "../support/mcp-server.ts";
 import { call, scriptedModel } from "../support/scripted-model.ts";
 import { callRows, resultTexts } from "../support/stored.ts";

@@ -4,33 +4,9 @@ import { buffer } from "node:stream/consumers";
 import { gunzipSync } from "node:zlib";
 import type { AddressInfo } from "node:net";
 import protobuf from "protobufjs";
+import { fixtureText } from "./fixture-text.ts";
 
-/** The part of opentelemetry/proto that tests read, with its field numbers. */
-const { root } = protobuf.parse(`
-  syntax = "proto3";
-  message Traces { repeated ResourceSpans resource_spans = 1; }
-  message ResourceSpans { Resource resource = 1; repeated ScopeSpans scope_spans = 2; }
-  message Resource { repeated KeyValue attributes = 1; }
-  message ScopeSpans { repeated Span spans = 2; }
-  message Span {
-    bytes trace_id = 1; bytes span_id = 2; bytes parent_span_id = 4; string name = 5;
-    fixed64 start_time_unix_nano = 7; fixed64 end_time_unix_nano = 8;
-    repeated KeyValue attributes = 9; repeated Event events = 11; repeated Link links = 13; Status status = 15;
-  }
-  message Event { fixed64 time_unix_nano = 1; string name = 2; repeated KeyValue attributes = 3; }
-  message Link { bytes trace_id = 1; bytes span_id = 2; }
-  message Status { string message = 2; int32 code = 3; }
-  message KeyValue { string key = 1; AnyValue value = 2; }
-  message AnyValue { oneof value { string string_value = 1; bool bool_value = 2; int64 int_value = 3; double double_value = 4; } }
-  message Metrics { repeated ResourceMetrics resource_metrics = 1; }
-  message ResourceMetrics { repeated ScopeMetrics scope_metrics = 2; }
-  message ScopeMetrics { repeated Metric metrics = 2; }
-  message Metric { string name = 1; string unit = 3; Sum sum = 7; Histogram histogram = 9; }
-  message Sum { repeated Point data_points = 1; }
-  message Histogram { repeated HistogramPoint data_points = 1; }
-  message Point { double as_double = 4; sfixed64 as_int = 6; repeated KeyValue attributes = 7; }
-  message HistogramPoint { fixed64 count = 4; double sum = 5; repeated KeyValue attributes = 9; }
-`);
+const { root } = protobuf.parse(fixtureText("otlp.proto"));
 
 export interface CollectedSpan {
   readonly name: string;

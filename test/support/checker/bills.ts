@@ -2,85 +2,76 @@
 import { forkedAt, metaOf, placeOf, type BillRow, type Evidence } from "./evidence.ts";
 import { countsOf, type Violation, violationOf } from "./violation.ts";
 
-export function checkBills(evidence: Evidence): Violation[] {
-  return [...answers(evidence), ...againstModel(evidence), ...total(evidence)];
+export function* checkBills(evidence: Evidence): Iterable<Violation> {
+  yield* answers(evidence);
+  yield* againstModel(evidence);
+  yield* total(evidence);
 }
 
 const violation = violationOf("I6");
 
 /** Each whole answer has one kept bill, with the usage stored in the answer. */
-function answers({ bills, messages }: Evidence): Violation[] {
+function* answers({ bills, messages }: Evidence): Iterable<Violation> {
   const kept = bills.filter((bill) => bill.status === "kept" && bill.purpose === "step");
-  const list: Violation[] = [];
   const own = forkedAt({ messages });
   const whole = messages.filter(
     (row) => row.slot === "assistant" && row.sequence > own && metaOf(row).finish !== "interrupted",
   );
   for (const row of whole) {
     const mine = kept.filter((bill) => bill.epoch === row.epoch && bill.step === row.step);
-    if (mine.length !== 1) list.push(violation(placeOf(row), "one kept bill", `${mine.length}`));
+    if (mine.length !== 1) yield violation(placeOf(row), "one kept bill", `${mine.length}`);
     const usage = metaOf(row).usage;
     if (usage && mine[0] && (mine[0].inputTokens !== usage.input || mine[0].outputTokens !== usage.output))
-      list.push(
-        violation(placeOf(row), `a bill of ${usage.input} in, ${usage.output} out`, figures(mine[0])),
-      );
+      yield violation(placeOf(row), `a bill of ${usage.input} in, ${usage.output} out`, figures(mine[0]));
   }
   if (kept.length > whole.length)
-    list.push(violation("model_calls", `${whole.length} kept bills of steps`, `${kept.length}`));
-  return list;
+    yield violation("model_calls", `${whole.length} kept bills of steps`, `${kept.length}`);
 }
 
 /** The kept bills are among the model's own, and the number of the others equals the number of wasted ones. */
-function againstModel({ bills, served, kills }: Evidence): Violation[] {
-  if (served === undefined) return [];
+function* againstModel({ bills, served, kills }: Evidence): Iterable<Violation> {
+  if (served === undefined) return;
   const paid = served.filter((entry) => entry.status === 200);
   const open = countsOf(
     paid.map(({ usage }) =>
       usage ? key(usage.input, usage.cached, usage.output, usage.reasoning) : key(null, null, null, null),
     ),
   );
-  const list: Violation[] = [];
-  for (const bill of bills.filter((each) => each.status === "kept")) {
+  for (const bill of bills.filter(({ status }) => status === "kept")) {
     const mine = key(bill.inputTokens, bill.cachedTokens, bill.outputTokens, bill.reasoningTokens);
     const left = open.get(mine) ?? 0;
-    if (left === 0)
-      list.push(violation(billPlace(bill), "an answer of the model with this bill", figures(bill)));
+    if (left === 0) yield violation(billPlace(bill), "an answer of the model with this bill", figures(bill));
     else open.set(mine, left - 1);
   }
   const rest = [...open.values()].reduce((sum, count) => sum + count, 0);
   const wasted = bills.filter((bill) => bill.status === "wasted").length;
   if (rest > wasted + kills)
-    list.push(
-      violation(
-        "model_calls",
-        `at most ${wasted} wasted and ${kills} lost with a worker`,
-        `${rest} answers of the model that were not kept`,
-      ),
+    yield violation(
+      "model_calls",
+      `at most ${wasted} wasted and ${kills} lost with a worker`,
+      `${rest} answers of the model that were not kept`,
     );
-  return list;
 }
 
 /** The cost in the session's end is the sum of its bills up to then. */
-function total({ bills, events }: Evidence): Violation[] {
+function* total({ bills, events }: Evidence): Iterable<Violation> {
   const ended = events.findLast((event) => event.type === "session:ended");
-  if (!ended) return [];
+  if (!ended) return;
   const { usage } = ended.data as { usage: { input: number; output: number; calls: number } };
   const before = bills.filter((bill) => bill.createdAt <= ended.at);
   const sum = (of: (bill: BillRow) => number | null) =>
     before.reduce((all, bill) => all + (of(bill) ?? 0), 0);
   const [input, output] = [sum((bill) => bill.inputTokens), sum((bill) => bill.outputTokens)];
-  if (usage.input === input && usage.output === output && usage.calls === before.length) return [];
-  return [
-    violation(
-      `event ${ended.seq} (session:ended)`,
-      `${input} in, ${output} out, ${before.length} calls`,
-      `${usage.input} in, ${usage.output} out, ${usage.calls} calls`,
-    ),
-  ];
+  if (usage.input === input && usage.output === output && usage.calls === before.length) return;
+  yield violation(
+    `event ${ended.seq} (session:ended)`,
+    `${input} in, ${output} out, ${before.length} calls`,
+    `${usage.input} in, ${usage.output} out, ${usage.calls} calls`,
+  );
 }
 
 function key(...usage: (number | null)[]): string {
-  return usage.map((each) => each ?? "-").join(" ");
+  return usage.map((tokens) => tokens ?? "-").join(" ");
 }
 
 function figures(bill: BillRow): string {

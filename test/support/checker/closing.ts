@@ -14,27 +14,22 @@ const STATUS: Readonly<Record<string, readonly string[]>> = {
 
 const violation = violationOf("I8");
 
-export function checkClosing(evidence: Evidence): Violation[] {
+export function* checkClosing(evidence: Evidence): Iterable<Violation> {
   const { session, sandboxes, runs, histories } = evidence;
   const status = lastStatus(evidence);
   const where = `session ${session.id}`;
-  if (status === undefined) return [violation(where, "a run in Temporal", "none")];
-  const list: Violation[] = [];
+  if (status === undefined) return yield violation(where, "a run in Temporal", "none");
   const expected = STATUS[status] ?? [];
   // A run that waits for its first worker has not claimed the session yet.
   const owner = runs.at(-1)?.runId;
   const begun = status !== "RUNNING" || owner === histories.at(-1)?.runId;
   if (begun && !expected.includes(session.status))
-    list.push(violation(where, `${expected.join(" or ")}, since the run is ${status}`, session.status));
-  if (isClosed(evidence) && session.endedAt === null)
-    list.push(violation(where, "the time of its end", "none"));
-  if (isClosed(evidence) && session.container !== null)
-    list.push(violation(where, "no container", session.container));
+    yield violation(where, `${expected.join(" or ")}, since the run is ${status}`, session.status);
   if (status === "RUNNING" && begun && session.endedAt !== null)
-    list.push(violation(where, "no end, since the run continues", session.endedAt.toISOString()));
-  if (isClosed(evidence)) {
-    for (const { kind, name } of sandboxes)
-      list.push(violationOf(kind === "container" ? "I8" : "I9")(`${kind} ${name}`, "gone", "still there"));
-  }
-  return list;
+    yield violation(where, "no end, since the run continues", session.endedAt.toISOString());
+  if (!isClosed(evidence)) return;
+  if (session.endedAt === null) yield violation(where, "the time of its end", "none");
+  if (session.container !== null) yield violation(where, "no container", session.container);
+  for (const { kind, name } of sandboxes)
+    yield violationOf(kind === "container" ? "I8" : "I9")(`${kind} ${name}`, "gone", "still there");
 }

@@ -16,26 +16,24 @@ interface MarkedCall {
   readonly finishedAt: Date | null;
 }
 
-export function checkMarks(evidence: Evidence): Violation[] {
+export function* checkMarks(evidence: Evidence): Iterable<Violation> {
   const { marks } = evidence;
-  if (marks === undefined) return [];
+  if (marks === undefined) return;
   const made = markedCalls(evidence);
-  const list: Violation[] = [];
   for (const [file, lines] of marks) {
     for (const [mark, count] of countsOf(lines)) {
       const calls = made.filter((call) => call.mark === mark && call.file === file);
       // A delegate begins with its parent's files, so marks of none of its own calls are its parent's.
       if (calls.length === 0 && evidence.session.parentId !== null) continue;
       if (count > calls.length)
-        list.push(violation(`${file}: ${mark}`, `at most ${calls.length} (its calls)`, `${count} lines`));
+        yield violation(`${file}: ${mark}`, `at most ${calls.length} (its calls)`, `${count} lines`);
     }
   }
   for (const call of made) {
     if (call.status !== "completed" || isForgotten(evidence, call)) continue;
     const count = (marks.get(call.file) ?? []).filter((line) => line === call.mark).length;
-    if (count === 0) list.push(violation(call.where, `its line ${call.mark} in ${call.file}`, "no line"));
+    if (count === 0) yield violation(call.where, `its line ${call.mark} in ${call.file}`, "no line");
   }
-  return list;
 }
 
 const violation = violationOf("I3");
@@ -46,7 +44,7 @@ function markedCalls({ messages, calls }: Evidence): MarkedCall[] {
     const parts = (row.content as AssistantPart[]).filter((part) => part.type === "tool-call");
     return parts.flatMap((part, index) => {
       const call = calls.find(
-        (each) => each.supersededEpoch === null && each.step === row.step && each.index === index,
+        (entry) => entry.supersededEpoch === null && entry.step === row.step && entry.index === index,
       );
       const where = `call ${row.step}.${index} (${part.toolName})`;
       const { status, finishedAt } = call ?? { status: "missing", finishedAt: null };

@@ -13,34 +13,30 @@ interface Asked {
   readonly request: ParsedRequest;
 }
 
-export function checkPrompts(evidence: Evidence): Violation[] {
+export function* checkPrompts(evidence: Evidence): Iterable<Violation> {
   const asked = (evidence.served ?? []).flatMap((entry, index): Asked[] =>
     entry.request === undefined || isSummaryRequest(entry.request)
       ? []
       : [{ number: index + 1, at: entry.receivedAt, request: entry.request }],
   );
   const changes = changesOf(evidence);
-  const list: Violation[] = [];
   for (const [index, next] of asked.entries()) {
     const before = asked[index - 1];
     if (before === undefined) continue;
     if (before.request.system !== next.request.system)
-      list.push(violation(next, `the system prompt of request ${before.number}`, "another one"));
+      yield violation(next, `the system prompt of request ${before.number}`, "another one");
     const place = firstDifference(before.request, next.request);
     if (place === undefined) continue;
     const explained = changes.some(
       (at) => at === undefined || (at >= before.at - SLACK_MS && at <= next.at + SLACK_MS),
     );
     if (!explained)
-      list.push(
-        violation(
-          next,
-          `the ${before.request.items.length} entries of request ${before.number} in front`,
-          `another entry ${place + 1}: ${excerpt(next.request.items[place])} for ${excerpt(before.request.items[place])}`,
-        ),
+      yield violation(
+        next,
+        `the ${before.request.items.length} entries of request ${before.number} in front`,
+        `another entry ${place + 1}: ${excerpt(next.request.items[place])} for ${excerpt(before.request.items[place])}`,
       );
   }
-  return list;
 }
 
 const violation = ({ number }: Asked, expected: string, found: string): Violation =>

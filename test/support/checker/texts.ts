@@ -5,32 +5,28 @@ import { type Violation, violationOf } from "./violation.ts";
 /** Source: requirement 2.1. */
 const MAX_PAYLOAD_BYTES = 64 * 1024;
 
-export function checkTexts(evidence: Evidence): Violation[] {
+export function* checkTexts(evidence: Evidence): Iterable<Violation> {
   const spellings = evidence.canaries.flatMap(spellingsOf);
-  const list: Violation[] = [];
-  const secret = (where: string, text: string) => {
+  function* secret(where: string, text: string): Iterable<Violation> {
     if (spellings.some((spelling) => text.includes(spelling)))
-      list.push(violation(where, "no secret", "one of the canaries"));
-  };
-  for (const [where, value] of stored(evidence)) {
-    secret(where, JSON.stringify(value));
-    const fault = faultIn(value);
-    if (fault !== undefined) list.push(violation(where, "well-formed text", fault));
+      yield violation(where, "no secret", "one of the canaries");
   }
-  for (const history of evidence.histories) {
-    secret(`history of run ${history.runId}`, history.text);
-    if (history.largestPayload > MAX_PAYLOAD_BYTES)
-      list.push(
-        violation(
-          `history of run ${history.runId}`,
-          `payloads up to ${MAX_PAYLOAD_BYTES} bytes`,
-          `${history.largestPayload}`,
-        ),
+  for (const [where, value] of stored(evidence)) {
+    yield* secret(where, JSON.stringify(value));
+    const fault = faultIn(value);
+    if (fault !== undefined) yield violation(where, "well-formed text", fault);
+  }
+  for (const { runId, text, largestPayload } of evidence.histories) {
+    yield* secret(`history of run ${runId}`, text);
+    if (largestPayload > MAX_PAYLOAD_BYTES)
+      yield violation(
+        `history of run ${runId}`,
+        `payloads up to ${MAX_PAYLOAD_BYTES} bytes`,
+        `${largestPayload}`,
       );
   }
   for (const [index, entry] of (evidence.served ?? []).entries())
-    if (entry.request) secret(`request ${index + 1}`, JSON.stringify(entry.request.raw));
-  return list;
+    if (entry.request) yield* secret(`request ${index + 1}`, JSON.stringify(entry.request.raw));
 }
 
 const violation = violationOf("I10");
@@ -63,9 +59,7 @@ function faultIn(value: unknown): string | undefined {
     return value.includes("\0") ? `a NUL in ${JSON.stringify(value.slice(0, 80))}` : undefined;
   }
   if (typeof value !== "object" || value === null || value instanceof Date) return undefined;
-  for (const each of Object.values(value)) {
-    const fault = faultIn(each);
-    if (fault !== undefined) return fault;
-  }
-  return undefined;
+  return Object.values(value)
+    .map(faultIn)
+    .find((fault) => fault !== undefined);
 }

@@ -2,6 +2,7 @@
 import {
   argumentsText,
   chunksOf,
+  deltasOf,
   type AnswerWriter,
   type Answering,
   type Closing,
@@ -28,89 +29,94 @@ interface ChatAnswering extends Answering {
 
 export function createChatWriter(answering: ChatAnswering): AnswerWriter {
   const { style } = answering;
-  const base = {
-    id: `chatcmpl-${answering.number}`,
-    created: Math.floor(Date.now() / 1_000),
-    model: answering.model,
-  };
+  const { number, model } = answering;
+  const base = { id: `chatcmpl-${number}`, created: Math.floor(Date.now() / 1_000), model };
+  const piece = { ...base, object: "chat.completion.chunk" };
   const includeUsage = answering.includeUsage || style.alwaysUsage;
   const said = { text: null as string | null, refusal: null as string | null, thoughts: "" };
   const calls: Json[] = [];
   let between = style.between;
 
-  const data = (fields: Json): string => event({ ...base, object: "chat.completion.chunk", ...fields });
+  const data = (fields: Json): string => event({ ...piece, ...fields });
   const chunk = (delta: Json, finish: string | null = null, more: Json = {}): string =>
     data({
       choices: [{ index: 0, delta, logprobs: null, finish_reason: finish, ...more }],
       ...(includeUsage && style.usage === "own-chunk" ? { usage: null } : {}),
     });
-  const frame = (delta: Json): Frame => {
+  const sent = (delta: Json): string => {
     const text = chunk({ ...style.everyDelta, ...delta }) + between;
     between = "";
-    return { text, delta: true };
+    return text;
   };
-  function* pieces(text: string, chunkChars: number, deltaOf: (piece: string) => Json): Iterable<Frame> {
-    for (const piece of chunksOf(text, chunkChars)) yield frame(deltaOf(piece));
-  }
+  const calling = (fields: Json): Frame => ({ text: sent({ tool_calls: [fields] }), delta: true });
 
-  function* call(one: Extract<ContentPart, { type: "call" }>, chunkChars: number): Iterable<Frame> {
+  function* call(part: Extract<ContentPart, { type: "call" }>, chunkChars: number): Iterable<Frame> {
+    const { name } = part;
     const index = calls.length;
-    const id = one.callId ?? style.callId(answering.number, index, one.name);
-    const whole = argumentsText(one.arguments);
-    const signed =
-      style.signature && index === 0
-        ? { extra_content: { google: { thought_signature: encryptReasoning(one.name, id) } } }
-        : {};
-    calls.push({ id, type: "function", function: { name: one.name, arguments: whole }, ...signed });
-    if (style.calls !== "pieces") {
-      const args = style.calls === "object" ? one.arguments : whole;
-      const place = style.calls === "no-index" ? {} : { index };
-      const called = { id, type: "function", function: { name: one.name, arguments: args }, ...signed };
-      yield frame({ tool_calls: [{ ...place, ...called }] });
-      return;
-    }
-    yield frame({
-      tool_calls: [{ index, id, type: "function", function: { name: one.name, arguments: "" }, ...signed }],
+    const id = part.callId ?? style.callId(number, index, name);
+    const whole = argumentsText(part.arguments);
+    const called = (args: unknown): Json => ({
+      id,
+      type: "function",
+      function: { name, arguments: args },
+      ...(style.signature && index === 0
+        ? { extra_content: { google: { thought_signature: encryptReasoning(name, id) } } }
+        : {}),
     });
-    const { name, ...later } = style.laterPieces;
-    for (const piece of chunksOf(whole, chunkChars)) {
-      const named = name === undefined ? {} : { name };
-      yield frame({ tool_calls: [{ index, ...later, function: { ...named, arguments: piece } }] });
-    }
+    calls.push(called(whole));
+    if (style.calls === "no-index") return yield calling(called(whole));
+    if (style.calls !== "pieces")
+      return yield calling({ index, ...called(style.calls === "object" ? part.arguments : whole) });
+    yield calling({ index, ...called("") });
+    const { name: again, ...later } = style.laterPieces;
+    const named = again === undefined ? {} : { name: again };
+    for (const args of chunksOf(whole, chunkChars))
+      yield calling({ index, ...later, function: { ...named, arguments: args } });
   }
 
-  function* part(one: ContentPart, chunkChars: number): Iterable<Frame> {
-    switch (one.type) {
+  function* part(part: ContentPart, chunkChars: number): Iterable<Frame> {
+    switch (part.type) {
       case "text":
-        said.text = (said.text ?? "") + one.text;
-        return yield* pieces(one.text, chunkChars, (content) => ({ content }));
+        said.text = (said.text ?? "") + part.text;
+        return yield* deltasOf(part.text, chunkChars, (content) => sent({ content }));
       case "refusal":
-        said.refusal = (said.refusal ?? "") + one.text;
-        return yield* pieces(one.text, chunkChars, (refusal) => ({ refusal }));
+        said.refusal = (said.refusal ?? "") + part.text;
+        return yield* deltasOf(part.text, chunkChars, (refusal) => sent({ refusal }));
       case "reasoning":
         if (style.reasoning === "none") return;
-        said.thoughts += one.text;
-        return yield* pieces(one.text, chunkChars, (piece) => thoughtOf(style, piece));
+        said.thoughts += part.text;
+        return yield* deltasOf(part.text, chunkChars, (thought) => sent(thoughtOf(style, thought)));
       case "call":
-        yield* call(one, chunkChars);
+        yield* call(part, chunkChars);
+    }
+  }
+
+  /** The last chunks, with the bill if the server sends it there. */
+  function ending(closing: Closing): string {
+    const finish = finishOf(closing);
+    const choices = [{ index: 0, delta: style.everyDelta, logprobs: null, finish_reason: finish }];
+    if (!includeUsage || closing.usage === undefined) return chunk({}, finish);
+    const usage = style.usageOf(usageOf(closing.usage));
+    switch (style.usage) {
+      case "own-chunk":
+        return chunk({}, finish) + data({ choices: [], usage });
+      case "with-finish":
+        return data({ choices, usage });
+      case "in-choice":
+        return chunk({}, finish, { usage });
+      case "x_groq":
+        return data({ choices, x_groq: { id: "req_1", usage } });
     }
   }
 
   const finishOf = (closing: Closing): string =>
     closing.finish === "tool-calls" ? style.finishOfCalls : FINISH[closing.finish];
-  const billOf = (closing: Closing): Json | undefined =>
-    includeUsage && closing.usage !== undefined ? style.usageOf(usageOf(closing.usage)) : undefined;
 
   return {
     begin: () => style.opening + chunk({ role: "assistant", content: "" }),
     part,
-    finish: (closing) =>
-      `${ending(style, { base, finish: finishOf(closing), bill: billOf(closing), chunk })}data: [DONE]\n\n`,
-    error: (code, message) =>
-      style.midStream(
-        { status: 502, message, code, param: null },
-        { ...base, object: "chat.completion.chunk" },
-      ),
+    finish: (closing) => `${ending(closing)}data: [DONE]\n\n`,
+    error: (code, message) => style.midStream({ status: 502, message, code, param: null }, piece),
     whole: (closing) => ({
       ...base,
       object: "chat.completion",
@@ -139,36 +145,6 @@ function thoughtOf(style: ChatStyle, text: string): Json {
     reasoning: text,
     reasoning_details: [{ type: "reasoning.text", text, format: "unknown", index: 0 }],
   };
-}
-
-/** The last chunks, with the bill if the server sends it there. */
-function ending(
-  style: ChatStyle,
-  {
-    base,
-    finish,
-    bill,
-    chunk,
-  }: {
-    readonly base: Json;
-    readonly finish: string;
-    readonly bill: Json | undefined;
-    readonly chunk: (delta: Json, finish: string, more?: Json) => string;
-  },
-): string {
-  const object = "chat.completion.chunk";
-  const choices = [{ index: 0, delta: style.everyDelta, logprobs: null, finish_reason: finish }];
-  if (bill === undefined) return chunk({}, finish);
-  switch (style.usage) {
-    case "own-chunk":
-      return chunk({}, finish) + event({ ...base, object, choices: [], usage: bill });
-    case "with-finish":
-      return event({ ...base, object, choices, usage: bill });
-    case "in-choice":
-      return chunk({}, finish, { usage: bill });
-    case "x_groq":
-      return event({ ...base, object, choices, x_groq: { id: "req_1", usage: bill } });
-  }
 }
 
 function usageOf(usage: WireUsage): Json {

@@ -1,6 +1,6 @@
 /** Reads the fields of a body, with the real service's errors. Pure. */
 import { inflateSync } from "node:zlib";
-import { invalid, invalidValue, missing, wrongType } from "./refusal.ts";
+import { invalid, invalidValue, wrongType } from "./refusal.ts";
 import type { WirePart } from "./wire.ts";
 
 export type Json = Record<string, unknown>;
@@ -85,19 +85,4 @@ export function media(type: "image" | "file", url: unknown, path: string): WireP
 
 export function plainText(parts: readonly WirePart[]): string {
   return parts.map((part) => (part.type === "text" ? part.text : "")).join("");
-}
-
-/** The parts of a message's content, each read by `partOf`. @throws Refusal */
-export function contentParts(
-  content: unknown,
-  path: string,
-  partOf: (part: Json, at: string) => WirePart,
-): WirePart[] {
-  if (typeof content === "string") return [{ type: "text", text: content }];
-  if (!Array.isArray(content)) throw missing(`${path}.content`, path);
-  return content.map((part: unknown, index) => {
-    const at = `${path}.content[${index}]`;
-    if (!isObject(part)) throw wrongType(at, "an object");
-    return partOf(part, at);
-  });
 }

@@ -2,8 +2,7 @@
 import { isObject, text, type Json } from "./fields.ts";
 import { parseGemini } from "./gemini/parse-gemini.ts";
 import { parseMessages } from "./messages/parse-messages.ts";
-import { parseChatItems } from "./parse-chat.ts";
-import { parseResponsesItems } from "./parse-responses.ts";
+import { parseChatItems, parseResponsesItems } from "./parse-openai.ts";
 import { invalid, notOneOf, wrongType } from "./refusal.ts";
 import type { Conversation, UncountedRequest, WireApi, WireTool } from "./wire.ts";
 

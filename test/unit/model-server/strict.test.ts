@@ -113,6 +113,11 @@ it.each<[string, Body, string]>([
     { input: [{ role: "assistant", content: [{ type: "input_text", text: "x" }] }] },
     "Supported values are: 'output_text', and 'refusal'.",
   ],
+  [
+    "a part of the other wire",
+    { input: [{ role: "user", content: [{ type: "text", text: "x" }] }] },
+    "Invalid value: 'text'. Supported values are: 'input_text', 'input_image'",
+  ],
   ["an image that is none", image("data:image/png;base64,AAAA"), "does not represent a valid image"],
   [
     "an image of another type",
@@ -165,6 +170,11 @@ it.each<[string, Body, string]>([
   ["effort for no reasoning", { model: "gpt-4o", reasoning_effort: "low" }, "reasoning_effort"],
   ["a tool choice without tools", { tool_choice: "auto" }, "only allowed when 'tools' are specified"],
   ["options without a stream", { stream_options: { include_usage: true } }, "when 'stream' is enabled"],
+  [
+    "a part of the other wire",
+    { messages: [{ role: "user", content: [{ type: "input_text", text: "x" }] }] },
+    "Invalid value: 'input_text'. Supported values are: 'text', 'image_url'",
+  ],
   ["an image that is none", chatImage("data:image/png;base64,AAAA"), "does not represent a valid image"],
   ["a detail of the other wire", chatImage(png, { detail: "original" }), "Invalid value: 'original'"],
 ])("the strict server refuses on the chat wire %s", async (_, more, message) => {
