@@ -10,14 +10,17 @@ test(`the README has at most ${MAX_README_LINES} lines`, () => {
   expect(textOf("README.md").split("\n").length).toBeLessThanOrEqual(MAX_README_LINES);
 });
 
-/** As Git hosts make them: lower case, no punctuation, dashes for spaces. */
+/** Of headings, as Git hosts make them: lower case, no punctuation, dashes for spaces; and former ones, kept as `<a id>`. */
 function anchorsOf(path: string): string[] {
-  return [...textOf(path).matchAll(/^#+ (.*)$/gm)].map((heading) =>
+  const text = textOf(path);
+  const ofHeadings = [...text.matchAll(/^#+ (.*)$/gm)].map((heading) =>
     (heading[1] ?? "")
       .toLowerCase()
       .replaceAll(/[^\w\s-]/g, "")
       .replaceAll(/\s/g, "-"),
   );
+  const former = [...text.matchAll(/^<a id="([^"]+)"><\/a>$/gm)].map(([, id = ""]) => id);
+  return [...ofHeadings, ...former];
 }
 
 test("links between documents lead to files and headings", () => {
