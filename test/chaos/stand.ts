@@ -1,16 +1,14 @@
 /** The soak's own services: a Postgres and a Temporal that may be stopped, a model, two workers. Docker is the machine's. */
-import { Client, Connection } from "@temporalio/client";
+import type { Client } from "@temporalio/client";
 import type Dockerode from "dockerode";
 import { connectDocker } from "../../activities/sandbox/docker/connect-docker.ts";
 import type { Services } from "../../client/connect/connection.ts";
-import { dataConverter } from "../../worker/connect/data-converter.ts";
-import { bringUp } from "../../client/setup/services.ts";
 import { CANARY } from "../support/canary.ts";
+import { clientServices } from "../support/client-services.ts";
 import type { Place } from "../support/checker/collect.ts";
+import { ownStand } from "../support/own-stand.ts";
 import { startOwnPostgres, type OwnPostgres } from "../support/own-postgres.ts";
 import { startOwnTemporal, type OwnTemporal } from "../support/own-temporal.ts";
-import { closable } from "../support/closers.ts";
-import { endServices, newTestHome, sweepOldRuns } from "../support/services.ts";
 import { startPostgresTemporal } from "../support/temporal-server/start.ts";
 import { ServiceMissing } from "../../worker/connect/service-missing.ts";
 import { startSharedModel, type SharedModel } from "../support/shared-model.ts";
@@ -32,8 +30,6 @@ export interface ChaosStand {
   close(): Promise<void>;
 }
 
-const TASK_QUEUE = "chaos";
-
 /** Its server as a company runs it, if it can be had. */
 async function startTemporal(say: (line: string) => void): Promise<OwnTemporal> {
   try {
@@ -46,57 +42,38 @@ async function startTemporal(say: (line: string) => void): Promise<OwnTemporal> 
 }
 
 /** @throws ServiceMissing */
-export async function bringUpChaos(say: (line: string) => void): Promise<ChaosStand> {
-  await sweepOldRuns();
-  const home = newTestHome();
-  return closable(
-    () => endServices(home),
-    async (add) => {
-      const { sandboxImage: image } = await bringUp({ home, ports: "free", say, need: ["docker", "image"] });
-      if (image === undefined) throw new Error("There is no sandbox image.");
-      say("starting a Postgres and a Temporal of its own");
-      const [postgres, temporal, model] = await Promise.all([
-        startOwnPostgres({ settings: ["max_connections=200"] }),
-        startTemporal(say),
-        // The window is what the sessions are configured for at most; smaller ones are theirs to keep.
-        startSharedModel(),
-      ]);
-      add(
-        () => postgres.close(),
-        () => temporal.close(),
-        () => model.close(),
-      );
-      const connection = await Connection.connect({ address: temporal.address });
-      add(() => connection.close());
-      const client = new Client({ connection, dataConverter });
-      const docker = connectDocker();
-      const workers = createWorkers({
-        DATABASE_URL: postgres.url,
-        DATABASE_CONNECTIONS: "20",
-        TEMPORAL_ADDRESS: temporal.address,
-        OPENAI_BASE_URL: model.baseUrl,
-        OPENAI_API_KEY: CANARY,
-        SANDBOX_IMAGE: image,
-        LONGHAUL_TASK_QUEUE: TASK_QUEUE,
-        LONGHAUL_REAP_MINUTES: "1",
-        LONGHAUL_SHUTDOWN_GRACE_MS: "3000",
-        LONGHAUL_LOG_LEVEL: "warn",
-      });
-      add(() => workers.close());
-      const place: Place = { database: { store: postgres.store }, client, docker };
-      const services: Services = {
-        store: postgres.store,
-        temporal: {
-          client: async () => client,
-          address: temporal.address,
-          namespace: client.options.namespace,
-        },
-        taskQueue: TASK_QUEUE,
-        uiUrl: () => undefined,
-        close: async () => undefined,
-      };
-      const stand = { postgres, temporal, model, workers, client, docker, image, place, services };
-      return { ...stand, taskQueue: TASK_QUEUE };
-    },
-  );
+export function bringUpChaos(say: (line: string) => void): Promise<ChaosStand> {
+  return ownStand(["docker", "image"], say, async ({ image, add, connect }) => {
+    say("starting a Postgres and a Temporal of its own");
+    const [postgres, temporal, model] = await Promise.all([
+      startOwnPostgres({ settings: ["max_connections=200"] }),
+      startTemporal(say),
+      // The window is what the sessions are configured for at most; smaller ones are theirs to keep.
+      startSharedModel(),
+    ]);
+    add(
+      () => postgres.close(),
+      () => temporal.close(),
+      () => model.close(),
+    );
+    const client = await connect(temporal.address);
+    const docker = connectDocker();
+    const taskQueue = "chaos";
+    const workers = createWorkers({
+      DATABASE_URL: postgres.url,
+      DATABASE_CONNECTIONS: "20",
+      TEMPORAL_ADDRESS: temporal.address,
+      OPENAI_BASE_URL: model.baseUrl,
+      OPENAI_API_KEY: CANARY,
+      SANDBOX_IMAGE: image,
+      LONGHAUL_TASK_QUEUE: taskQueue,
+      LONGHAUL_REAP_MINUTES: "1",
+      LONGHAUL_SHUTDOWN_GRACE_MS: "3000",
+      LONGHAUL_LOG_LEVEL: "warn",
+    });
+    add(() => workers.close());
+    const place: Place = { database: postgres, client, docker };
+    const services = clientServices({ database: postgres, client, taskQueue });
+    return { postgres, temporal, model, workers, client, docker, image, place, taskQueue, services };
+  });
 }

@@ -49,10 +49,7 @@ export function renderSummary(result: SoakResult): string {
       "rounds of compaction",
       sum((evidence) => evidence.rounds.filter((round) => round.status === "compacted").length),
     ],
-    [
-      "messages accepted",
-      sum((evidence) => new Set(evidence.histories.flatMap((run) => run.accepted.map(({ id }) => id))).size),
-    ],
+    ["messages accepted", sum((evidence) => new Set(evidence.histories.flatMap((run) => run.accepted)).size)],
     [
       "faults",
       `${[...result.faults.values()].reduce((all, count) => all + count, 0)} (${list(result.faults)})`,

@@ -1,12 +1,15 @@
-/** The services that the client's commands use, taken from a test's agent. */
+/** The services that the client's commands use, as a test's agent or a soak has them. */
 import type { Output } from "../../client/console/output.ts";
 import type { Services } from "../../client/connect/connection.ts";
 import { retrySession } from "../../client/sessions/retry-session.ts";
 import { sendGuidance } from "../../client/sessions/send-guidance.ts";
 import { requireSession } from "../../client/sessions/with-session.ts";
+import type { Store } from "../../activities/store/db.ts";
 import type { AgentHarness } from "./agent-harness.ts";
 
-export function clientServices(agent: AgentHarness): Services {
+export function clientServices(
+  agent: Pick<AgentHarness, "client" | "taskQueue"> & { readonly database: { readonly store: Store } },
+): Services {
   return {
     store: agent.database.store,
     temporal: {

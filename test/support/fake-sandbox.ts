@@ -20,12 +20,7 @@ export interface FakeSandbox extends Sandbox {
   dispose(): Promise<void>;
 }
 
-export interface FakeSandboxOptions {
-  readonly empty?: boolean;
-  readonly boot?: string;
-}
-
-export async function createFakeSandbox(options: FakeSandboxOptions = {}): Promise<FakeSandbox> {
+export async function createFakeSandbox(): Promise<FakeSandbox> {
   const root = await mkdtemp(path.join(tmpdir(), "longhaul-fake-sandbox-"));
   const processes = new Map<string, FakeProcess>();
   const started: SandboxCommand[] = [];
@@ -55,8 +50,8 @@ export async function createFakeSandbox(options: FakeSandboxOptions = {}): Promi
 
   return {
     container: "fake",
-    identity: { host: "fake", volume: root, container: "fake", boot: options.boot ?? "1" },
-    empty: options.empty === true,
+    identity: { host: "fake", volume: root, container: "fake", boot: "1" },
+    empty: false,
     network: { reach: "everything" },
     root,
     started,

@@ -94,8 +94,6 @@ export interface ScriptedModelOptions {
   readonly keepRequests?: boolean | undefined;
   /** The server to play, with its stream, refusals and errors; default: the wires as their owners document them. */
   readonly dialect?: DialectName | undefined;
-  /** Delay of the headers in ms: a local server that reads its prompt first. */
-  readonly prefillMs?: number | undefined;
   /** The server's tokenizer, for bills and the window. Default `countTokens`. */
   readonly countTokens?: ((text: string) => number) | undefined;
 }
@@ -142,7 +140,6 @@ export async function startScriptedModel(
     port: options.port,
     apiKey: options.apiKey,
     dialect: options.dialect,
-    prefillMs: options.prefillMs,
     onAbort: (served) => aborts.push(served),
     reply: (request) => {
       const index = count;

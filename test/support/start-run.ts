@@ -1,5 +1,7 @@
 /** Runs of a session that tests start directly, as a client of Temporal does. */
 import type { Client } from "@temporalio/client";
+import type Dockerode from "dockerode";
+import { removeSandbox } from "../../activities/sandbox/docker/docker-containers.ts";
 import type { codingAgent } from "../../workflows/index.ts";
 import { WORKFLOW_TYPE, type CodingAgentInput } from "../../workflows/messages.ts";
 
@@ -24,3 +26,12 @@ export const startRunFor = (
     signal: "guidance",
     signalArgs: [message],
   });
+
+/** Ends a session's run, whatever it does, and removes its sandbox. */
+export async function endSession(client: Client, docker: Dockerode, id: string): Promise<void> {
+  await client.workflow
+    .getHandle(id)
+    .terminate("It is over.")
+    .catch(() => undefined);
+  await removeSandbox(docker, id).catch(() => undefined);
+}

@@ -1,7 +1,7 @@
 /** A worker is killed in the middle of a model call while another stands by: until the step is asked again, and the next one. */
 import { randomBytes } from "node:crypto";
 import { connectDocker } from "../../../activities/sandbox/docker/connect-docker.ts";
-import { removeSandbox } from "../../../activities/sandbox/docker/docker-containers.ts";
+import { endSession } from "../../support/start-run.ts";
 import { busyWith, startWorkerProcess, type WorkerProcess } from "../../support/worker-process.ts";
 import { now } from "../stand/channel.ts";
 import type { Stand } from "../stand/stand.ts";
@@ -49,7 +49,6 @@ async function killOnce(
     await session.handle.result();
     return { again, next };
   } finally {
-    await session.handle.terminate("measured").catch(() => undefined);
-    await removeSandbox(connectDocker(), session.id);
+    await endSession(stand.client, connectDocker(), session.id);
   }
 }

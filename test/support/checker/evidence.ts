@@ -57,19 +57,14 @@ export interface RunHistory {
   readonly runId: string;
   /** Temporal's status: `RUNNING`, `COMPLETED`, `CONTINUED_AS_NEW` … */
   readonly status: string;
-  /** Guidance as it was accepted, in order. */
-  readonly accepted: readonly AcceptedGuidance[];
+  /** Ids of guidance as it was accepted, in order. */
+  readonly accepted: readonly string[];
   /** The history with its payloads readable. */
   readonly text: string;
   /** Bytes of the largest payload. */
   readonly largestPayload: number;
   /** Why the history does not replay on today's code; absent if it does. */
   readonly replayFailure: string | undefined;
-}
-
-export interface AcceptedGuidance {
-  readonly id: string;
-  readonly by: "signal" | "update" | "start";
 }
 
 export interface SandboxEvidence {

@@ -31,7 +31,7 @@ function acceptedIds(evidence: Evidence): { owed: Set<string>; order: string[] }
   for (const { accepted, status } of evidence.histories) {
     const isKept = status !== "TERMINATED" && status !== "TIMED_OUT" && status !== "RUNNING";
     const isFollowed = evidence.histories.at(-1)?.accepted !== accepted;
-    for (const { id } of accepted) {
+    for (const id of accepted) {
       order.add(id);
       if (isKept || isFollowed) owed.add(id);
     }

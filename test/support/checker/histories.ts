@@ -7,7 +7,7 @@ import { isEmptyMessage } from "../../../activities/contract/guidance-limits.ts"
 import { idOf, partsOf } from "../../../activities/contract/guidance-items.ts";
 import { quietRuntime } from "../quiet-runtime.ts";
 import { readableHistory } from "../stored.ts";
-import type { AcceptedGuidance, RunHistory } from "./evidence.ts";
+import type { RunHistory } from "./evidence.ts";
 import { workflowSinks } from "../../../worker/worker-options.ts";
 
 type History = Awaited<ReturnType<ReturnType<Client["workflow"]["getHandle"]>["fetchHistory"]>>;
@@ -66,32 +66,31 @@ async function replayOne(workflowId: string, history: History): Promise<string |
   }
 }
 
-/** People's messages with an id, in the order in which the run accepted them, without repeated ids. */
-function acceptedIn({ events }: History): AcceptedGuidance[] {
-  const list = (events ?? []).flatMap((event): AcceptedGuidance[] => {
+/** Ids of people's messages, in the order in which the run accepted them, without repeated ones. */
+function acceptedIn({ events }: History): string[] {
+  const ids = (events ?? []).flatMap((event) => {
     const signal = event.workflowExecutionSignaledEventAttributes;
     if (signal && (signal.signalName === "guidance" || signal.signalName === "interrupt"))
-      return messageOf(valueOf(signal.input?.payloads?.[0]), "signal");
+      return messageOf(valueOf(signal.input?.payloads?.[0]));
     const update = event.workflowExecutionUpdateAcceptedEventAttributes;
     const { input } = update?.acceptedRequest ?? {};
-    if (input?.name === "sendGuidance") return messageOf(valueOf(input.args?.payloads?.[0]), "update");
+    if (input?.name === "sendGuidance") return messageOf(valueOf(input.args?.payloads?.[0]));
     return startedWith(event);
   });
-  const seen = new Set<string>();
-  return list.filter(({ id }) => !seen.has(id) && seen.add(id));
+  return [...new Set(ids)];
 }
 
-function startedWith(event: HistoryEvent): AcceptedGuidance[] {
+function startedWith(event: HistoryEvent): string[] {
   const input = valueOf(event.workflowExecutionStartedEventAttributes?.input?.payloads?.[0]);
   if (typeof input !== "object" || input === null) return [];
   const { guidance = [] } = input as { guidance?: readonly { id: string }[] };
-  return guidance.map(({ id }) => ({ id, by: "start" }));
+  return guidance.map(({ id }) => id);
 }
 
-function messageOf(message: unknown, by: "signal" | "update"): AcceptedGuidance[] {
+function messageOf(message: unknown): string[] {
   const id = idOf(message);
   const parts = partsOf(message);
-  return id !== undefined && parts && !isEmptyMessage(parts) ? [{ id, by }] : [];
+  return id !== undefined && parts && !isEmptyMessage(parts) ? [id] : [];
 }
 
 function valueOf(payload: { data?: Uint8Array | null } | undefined): unknown {

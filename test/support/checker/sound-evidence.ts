@@ -272,10 +272,7 @@ export function soundEvidence(): Evidence {
       {
         runId: "run-1",
         status: "COMPLETED",
-        accepted: [
-          { id: "one", by: "signal" },
-          { id: "two", by: "update" },
-        ],
+        accepted: ["one", "two"],
         text: "{}",
         largestPayload: 2_000,
         replayFailure: undefined,

@@ -2,7 +2,6 @@
 import { ActivityCancellationDetails, ApplicationFailure } from "@temporalio/common";
 import type { ModelStepFacts } from "../../../activities/contract/activities.ts";
 import type { Guidance } from "../../../activities/contract/guidance.ts";
-import { readEvents } from "../../../activities/store/events.ts";
 import { switchModel } from "../../../activities/store/switch-model.ts";
 import { guidance, createDirectAgent, type DirectAgent } from "../direct-agent.ts";
 import { eventually } from "../eventually.ts";
@@ -25,249 +24,220 @@ import {
 } from "./session-script.ts";
 import { MAX_OUTPUT_TOKENS, TARGETS, targetAt, WINDOW_TOKENS } from "./targets.ts";
 
+/** A session that is played, with what came of its cases so far. */
+interface Game {
+  readonly database: TestDatabase;
+  readonly agent: DirectAgent;
+  readonly name: DialectName;
+  readonly outcome: Partial<Record<Case, string>>;
+  /** Whether the server's window is smaller than any prompt. */
+  isNarrow: boolean;
+}
+
 /** Plays it. Never throws for a fault of the product or the server: that is the outcome. */
 export async function playDialect(database: TestDatabase, name: DialectName): Promise<Outcome> {
-  const { model } = TARGETS[name];
+  const { model, thinks } = TARGETS[name];
   const queue = answersOfSession();
-  let isNarrow = false;
   const served: ServedModel = {
     get window() {
-      return isNarrow ? 1_000 : WINDOW_TOKENS;
+      return game.isNarrow ? 1_000 : WINDOW_TOKENS;
     },
     maxOutput: MAX_OUTPUT_TOKENS,
     input: ["text", "image"],
-    reasoning: TARGETS[name].thinks,
+    reasoning: thinks,
     signatures: true,
   };
-  const agent = await createDirectAgent(
-    database,
-    (request) => {
-      if (isSummaryRequest(request)) return goodSummary(request);
-      const reply = queue.shift();
-      if (reply === undefined) throw new Error("More was asked than the script has.");
-      return reply;
-    },
-    {
-      dialect: name,
-      served: { [model]: served },
-      targetAt: (baseUrl) => targetAt(name, baseUrl),
-    },
-  );
-  await agent.sandbox.files.write("dot.png", DOT_PNG);
-  const session = new DialectSession(database, agent, name, (narrow) => (isNarrow = narrow));
+  const script = (request: ParsedRequest) => {
+    if (isSummaryRequest(request)) return goodSummary(request);
+    const reply = queue.shift();
+    if (reply === undefined) throw new Error("More was asked than the script has.");
+    return reply;
+  };
+  const agent = await createDirectAgent(database, script, {
+    dialect: name,
+    served: { [model]: served },
+    targetAt: (baseUrl) => targetAt(name, baseUrl),
+  });
+  const game: Game = { database, agent, name, outcome: {}, isNarrow: false };
   try {
-    return await session.play();
+    await agent.sandbox.files.write("dot.png", DOT_PNG);
+    await agent.perform("openSession", { chain: agent.runId });
+    await takeSteps(game);
   } finally {
     await agent.close();
   }
+  const outcomes = CASES.map((name) => [name, game.outcome[name] ?? "not reached"]);
+  return Object.fromEntries(outcomes) as Record<Case, string>;
 }
 
-class DialectSession {
-  readonly #outcome: Partial<Record<Case, string>> = {};
-  readonly #database: TestDatabase;
-  readonly #agent: DirectAgent;
-  readonly #name: DialectName;
-  readonly #narrow: (narrow: boolean) => void;
-
-  constructor(
-    database: TestDatabase,
-    agent: DirectAgent,
-    name: DialectName,
-    narrow: (narrow: boolean) => void,
-  ) {
-    this.#database = database;
-    this.#agent = agent;
-    this.#name = name;
-    this.#narrow = narrow;
-  }
-
-  async play(): Promise<Outcome> {
-    await this.#agent.perform("openSession", { chain: this.#agent.runId });
-    for (let step = 1; step <= STEPS; step += 1) {
-      try {
-        await this.#take(step);
-      } catch (error) {
-        this.#fail(CASE_OF[step] ?? "tools", `step ${step}: ${wordsOf(error)}`);
-        break;
-      }
-    }
-    const outcome = CASES.map((one) => [one, this.#outcome[one] ?? "not reached"]);
-    return Object.fromEntries(outcome) as Record<Case, string>;
-  }
-
-  async #take(step: number): Promise<void> {
-    switch (step) {
-      case 3:
-        await this.#answered(step);
-        this.#check(
-          "image",
-          this.#requests().at(-1)?.items.some(hasImage) === true,
-          "the image was not sent",
-        );
-        return this.#checkReasoning();
-      case 4:
-        await this.#answered(step, [], 1);
-        return this.#checkLimit();
-      case 7:
-        await this.#answered(step, [], 1);
-        return this.#pass("cut");
-      case 5:
-      case 6:
-        return this.#answered(step, [], 1);
-      case 8:
-      case 10:
-        return this.#interrupted(step);
-      case 9:
-        return this.#answered(step, [guidance("Begin with the other one.")]);
-      case 11: {
-        await this.#answered(step);
-        const sent = JSON.stringify(this.#requests().at(-1)?.raw);
-        const isThere = sent.includes("[interrupted]") && sent.includes("Begin with the other one.");
-        return this.#check("interrupt", isThere, "what was said and interrupted was not sent");
-      }
-      case 13:
-        return this.#overflows(step);
-      case 16:
-        return this.#away();
-      case 17:
-        // Step 16 answers it too, while the other server is running.
-        return;
-      case 19:
-        await this.#answered(step);
-        return this.#pass("switch");
-      case STEPS:
-        await this.#answered(step);
-        return this.#pass("tools");
-      default:
-        return this.#answered(step);
-    }
-  }
-
-  /** A step with its calls. @throws Error if it did not end in an answer after exactly that many failures */
-  async #answered(step: number, said: readonly Guidance[] = [], failures = 0): Promise<void> {
-    const facts = await this.#ask(step, said, failures);
-    if (facts.kind !== "answered") throw new Error(`ended as ${facts.kind}`);
-    await Promise.all(facts.calls.map((_, index) => this.#agent.perform("runTool", { step, index })));
-  }
-
-  async #ask(step: number, said: readonly Guidance[], failures: number): Promise<ModelStepFacts> {
-    for (let attempt = 1; ; attempt += 1) {
-      try {
-        const facts = await this.#agent.perform("modelStep", { step, guidance: said }, { attempt });
-        if (attempt <= failures) throw new Error("a broken answer was taken for a whole one");
-        return facts;
-      } catch (error) {
-        if (attempt > failures || !(error instanceof ApplicationFailure) || error.nonRetryable) throw error;
-      }
-    }
-  }
-
-  async #interrupted(step: number): Promise<void> {
-    const environment = this.#agent.environment();
-    const running = this.#agent.perform("modelStep", { step, guidance: [] }, { environment });
-    await Promise.race([running, eventually("its first words", () => this.#saysSomething())]);
-    environment.cancel("CANCELLED", new ActivityCancellationDetails({ cancelRequested: true }));
-    const { kind } = await running;
-    if (kind !== "interrupted") throw new Error(`ended as ${kind}`);
-  }
-
-  async #saysSomething(): Promise<boolean> {
-    return (await this.#agent.events()).includes("llm:chunk");
-  }
-
-  async #overflows(step: number): Promise<void> {
-    if (DIALECTS[this.#name].truncates === true) {
-      await this.#answered(step);
-      this.#outcome.overflow = "–";
-      return;
-    }
-    this.#narrow(true);
-    const facts = await this.#ask(step, [], 0).finally(() => this.#narrow(false));
-    if (facts.kind !== "overflow") throw new Error(`ended as ${facts.kind}`);
-    const done = await this.#agent.compact({ step, round: 1, trigger: "overflow" });
-    if (done.kind !== "compacted") throw new Error(`the compaction ended as ${done.kind}`);
-    await this.#answered(step);
-    this.#pass("overflow");
-  }
-
-  /** Two steps on a server of another wire. */
-  async #away(): Promise<void> {
-    const here = targetAt(this.#name, this.#agent.model.baseUrl);
-    const name: DialectName = here.api === "responses" ? "anthropic" : "openai";
-    const there = await startScriptedModel(
-      scriptedModel()
-        .answers(...works(16))
-        .answers(...works(17)),
-      {
-        dialect: name,
-        models: {
-          [TARGETS[name].model]: {
-            window: WINDOW_TOKENS,
-            maxOutput: MAX_OUTPUT_TOKENS,
-            input: ["text", "image"],
-            reasoning: true,
-          },
-        },
-      },
-    );
-    const { store } = this.#database;
+async function takeSteps(game: Game): Promise<void> {
+  for (let step = 1; step <= STEPS; step += 1) {
     try {
-      await this.#switch(targetAt(name, there.baseUrl));
-      await this.#answered(16);
-      await this.#answered(17);
-    } finally {
-      await there.close();
-      await switchModel(store, this.#agent.id, here);
+      await (HAPPENINGS[step] ?? answered)(game, step);
+    } catch (error) {
+      return fail(game, CASE_OF[step] ?? "tools", `step ${step}: ${wordsOf(error)}`);
     }
   }
+}
 
-  async #switch(target: ReturnType<typeof targetAt>): Promise<void> {
-    if (!(await switchModel(this.#database.store, this.#agent.id, target)))
+type Happening = (game: Game, step: number) => Promise<void>;
+
+const failsOnce: Happening = (game, step) => answered(game, step, { failures: 1 });
+
+/** What happens at a step; at all others the model answers and its tools run. */
+const HAPPENINGS: Readonly<Record<number, Happening>> = {
+  async 3(game, step) {
+    await answered(game, step);
+    check(game, "image", requests(game).at(-1)?.items.some(hasImage) === true, "the image was not sent");
+    await checkReasoning(game);
+  },
+  async 4(game, step) {
+    await failsOnce(game, step);
+    await checkLimit(game);
+  },
+  5: failsOnce,
+  6: failsOnce,
+  async 7(game, step) {
+    await failsOnce(game, step);
+    pass(game, "cut");
+  },
+  8: interrupted,
+  9: (game, step) => answered(game, step, { said: [guidance("Begin with the other one.")] }),
+  10: interrupted,
+  async 11(game, step) {
+    await answered(game, step);
+    const sent = JSON.stringify(requests(game).at(-1)?.raw);
+    const isThere = sent.includes("[interrupted]") && sent.includes("Begin with the other one.");
+    check(game, "interrupt", isThere, "what was said and interrupted was not sent");
+  },
+  13: overflows,
+  16: away,
+  // Step 16 answers it too, while the other server is running.
+  17: async () => undefined,
+  async 19(game, step) {
+    await answered(game, step);
+    pass(game, "switch");
+  },
+  async [STEPS](game, step) {
+    await answered(game, step);
+    pass(game, "tools");
+  },
+};
+
+interface Asking {
+  readonly said?: readonly Guidance[];
+  /** How often the step fails before it is answered. */
+  readonly failures?: number;
+}
+
+/** A step with its calls. @throws Error if it did not end in an answer after exactly that many failures */
+async function answered(game: Game, step: number, asking: Asking = {}): Promise<void> {
+  const facts = await ask(game, step, asking);
+  if (facts.kind !== "answered") throw new Error(`ended as ${facts.kind}`);
+  await Promise.all(facts.calls.map((_, index) => game.agent.perform("runTool", { step, index })));
+}
+
+async function ask(
+  { agent }: Game,
+  step: number,
+  { said = [], failures = 0 }: Asking,
+): Promise<ModelStepFacts> {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      const facts = await agent.perform("modelStep", { step, guidance: said }, { attempt });
+      if (attempt <= failures) throw new Error("a broken answer was taken for a whole one");
+      return facts;
+    } catch (error) {
+      if (attempt > failures || !(error instanceof ApplicationFailure) || error.nonRetryable) throw error;
+    }
+  }
+}
+
+async function interrupted({ agent }: Game, step: number): Promise<void> {
+  const environment = agent.environment();
+  const running = agent.perform("modelStep", { step, guidance: [] }, { environment });
+  const saysSomething = async () => (await agent.events()).includes("llm:chunk");
+  await Promise.race([running, eventually("its first words", saysSomething)]);
+  environment.cancel("CANCELLED", new ActivityCancellationDetails({ cancelRequested: true }));
+  const { kind } = await running;
+  if (kind !== "interrupted") throw new Error(`ended as ${kind}`);
+}
+
+async function overflows(game: Game, step: number): Promise<void> {
+  if (DIALECTS[game.name].truncates === true) {
+    game.outcome.overflow = "–";
+    return answered(game, step);
+  }
+  game.isNarrow = true;
+  const facts = await ask(game, step, {}).finally(() => (game.isNarrow = false));
+  if (facts.kind !== "overflow") throw new Error(`ended as ${facts.kind}`);
+  const done = await game.agent.compact({ step, round: 1, trigger: "overflow" });
+  if (done.kind !== "compacted") throw new Error(`the compaction ended as ${done.kind}`);
+  await answered(game, step);
+  pass(game, "overflow");
+}
+
+/** Two steps on a server of another wire. */
+async function away(game: Game): Promise<void> {
+  const { store } = game.database;
+  const { id, model } = game.agent;
+  const here = targetAt(game.name, model.baseUrl);
+  const name: DialectName = here.api === "responses" ? "anthropic" : "openai";
+  const input = ["text", "image"] as const;
+  const served = { window: WINDOW_TOKENS, maxOutput: MAX_OUTPUT_TOKENS, input, reasoning: true };
+  const script = scriptedModel()
+    .answers(...works(16))
+    .answers(...works(17));
+  const there = await startScriptedModel(script, {
+    dialect: name,
+    models: { [TARGETS[name].model]: served },
+  });
+  try {
+    if (!(await switchModel(store, id, targetAt(name, there.baseUrl))))
       throw new Error("the model was not switched");
+    await answered(game, 16);
+    await answered(game, 17);
+  } finally {
+    await there.close();
+    await switchModel(store, id, here);
   }
+}
 
-  async #checkReasoning(): Promise<void> {
-    const { thoughts } = TARGETS[this.#name];
-    if (thoughts === "none") {
-      this.#outcome.reasoning = "–";
-      return;
-    }
-    const stored = JSON.stringify(
-      (await answersOf(this.#database.store, this.#agent.id)).map((row) => row.content),
-    );
-    this.#check("reasoning", stored.includes("Thought 2."), "thoughts were not kept");
-    const last = this.#requests().at(-1);
-    if (thoughts === "returned" && last !== undefined)
-      this.#check("reasoning", isReturned(last), "thoughts were not sent back");
+async function checkReasoning(game: Game): Promise<void> {
+  const { thoughts } = TARGETS[game.name];
+  if (thoughts === "none") {
+    game.outcome.reasoning = "–";
+    return;
   }
+  const answers = await answersOf(game.database.store, game.agent.id);
+  const stored = JSON.stringify(answers.map((row) => row.content));
+  check(game, "reasoning", stored.includes("Thought 2."), "thoughts were not kept");
+  const last = requests(game).at(-1);
+  if (thoughts === "returned" && last !== undefined)
+    check(game, "reasoning", isReturned(last), "thoughts were not sent back");
+}
 
-  async #checkLimit(): Promise<void> {
-    const events = await readEvents(this.#database.store.db, this.#agent.id, 0, 1_000);
-    const error = events.find(({ type }) => type === "llm:error")?.data as
-      | { readonly class?: string; readonly retryInMs?: number | null }
-      | undefined;
-    this.#check("429", error?.class === "rate-limit", `taken for ${error?.class}`);
-    if (TARGETS[this.#name].tellsWait)
-      this.#check("429", (error?.retryInMs ?? 0) >= WAIT_SECONDS * 1_000, `waits ${error?.retryInMs} ms`);
-  }
+async function checkLimit(game: Game): Promise<void> {
+  const [error] = await game.agent.dataOf("llm:error");
+  check(game, "429", error?.class === "rate-limit", `taken for ${error?.class}`);
+  if (TARGETS[game.name].tellsWait)
+    check(game, "429", (error?.retryInMs ?? 0) >= WAIT_SECONDS * 1_000, `waits ${error?.retryInMs} ms`);
+}
 
-  #requests(): readonly ParsedRequest[] {
-    return this.#agent.model.requests;
-  }
+const requests = ({ agent }: Game): readonly ParsedRequest[] => agent.model.requests;
 
-  #check(one: Case, holds: boolean, otherwise: string): void {
-    if (holds) this.#pass(one);
-    else this.#fail(one, otherwise);
-  }
+function check(game: Game, name: Case, holds: boolean, otherwise: string): void {
+  if (holds) pass(game, name);
+  else fail(game, name, otherwise);
+}
 
-  /** A pass does not replace a failure. */
-  #pass(one: Case): void {
-    this.#outcome[one] ??= "✓";
-  }
+/** A pass does not replace a failure. */
+function pass({ outcome }: Game, name: Case): void {
+  outcome[name] ??= "✓";
+}
 
-  #fail(one: Case, what: string): void {
-    if (this.#outcome[one] === undefined || this.#outcome[one] === "✓") this.#outcome[one] = what;
-  }
+function fail({ outcome }: Game, name: Case, what: string): void {
+  if (outcome[name] === undefined || outcome[name] === "✓") outcome[name] = what;
 }
 
 function hasImage(item: ParsedRequest["items"][number]): boolean {

@@ -93,7 +93,7 @@ async function serve(incoming: IncomingMessage, response: ServerResponse, servin
     const body = await readBody(incoming);
     const { request, measured, model } = accept(route, body, incoming, serving);
     entry.request = request;
-    const reply = withPrefill(await serving.options.reply(request), serving.options.prefillMs);
+    const reply = await serving.options.reply(request);
     const error = reply.error && errorOf(reply.error, request.api, dialect);
     const usage = error === undefined ? bill(request, measured, reply, serving.biller) : undefined;
     entry.status = error?.status ?? 200;
@@ -131,11 +131,6 @@ function accept(
   checkWindow(parsed, measured.tokens, model, dialect);
   const tokens = dialect.truncates === true ? Math.min(measured.tokens, model.window) : measured.tokens;
   return { request: { ...parsed, inputTokens: tokens }, measured: { ...measured, tokens }, model };
-}
-
-/** A local server reads the whole prompt before it answers. */
-function withPrefill(reply: Reply, prefillMs: number | undefined): Reply {
-  return prefillMs === undefined ? reply : { beforeHeaders: prefillMs, ...reply };
 }
 
 function bodyOf(fault: Fault, api: WireApi, dialect: Dialect): unknown {

@@ -136,8 +136,6 @@ export interface ModelServerOptions {
   readonly onAbort?: (served: ServedRequest) => void;
   /** The server to play; default: the four wires as their owners document them. */
   readonly dialect?: DialectName | undefined;
-  /** Sends nothing, not even headers, for this time: a local server that reads its prompt. */
-  readonly prefillMs?: number | undefined;
 }
 
 /** One request and its outcome. Times are `Date.now()`. */

@@ -220,7 +220,7 @@ describe("the offline checker accepts", () => {
   passes("a message that is kept as undelivered", ({ histories }) => ({
     histories: histories.map((each) => ({
       ...each,
-      accepted: [...each.accepted, { id: "late", by: "signal" as const }],
+      accepted: [...each.accepted, "late"],
     })),
     parked: [parked("late", null)],
   }));

@@ -68,7 +68,7 @@ const BREAKS: Breaks = {
     ["a command that never ran", () => ({ marks: new Map([["run.marks", ["m1-0"]]]) }), "no line"],
   ],
   I4: [
-    ["a message that was lost", history({ accepted: [{ id: "three", by: "signal" }] }), "neither"],
+    ["a message that was lost", history({ accepted: ["three"] }), "neither"],
     ["a message that came twice", row(5, { meta: { ids: ["one", "two", "one"] } }), "2 deliveries"],
     ["messages in another order", row(5, { meta: { ids: ["two", "one"] } }), "delivered after it"],
     ["a delivered message that still waits", () => ({ parked: [parked("one", null)] }), "waiting"],
