@@ -1,14 +1,14 @@
 /**
- * A server's tools as the protocol's client reads them. It refuses the whole list for one that is not as the protocol says, such as
- * a schema of alternatives without `type: object`. Also without schemas of results: the client refuses a result that does not
- * fit its own, and the model reads it anyway. Pure.
+ * A server's tools in the form that the protocol's client accepts: it refuses the whole list for one tool that the protocol does
+ * not allow, such as one with a schema of alternatives without `type: object`. The schemas of results are left out: the client
+ * would refuse a result that does not match, but the model can read it anyway. Pure.
  */
 import { isJsonObject, type JsonObject } from "../contract/json-object.ts";
 
 export function readableTools(tools: readonly unknown[]): JsonObject[] {
   return tools.filter(isJsonObject).flatMap((tool) => {
     const { name, title, description, inputSchema, annotations } = tool;
-    // It could not be called.
+    // A tool without a name could not be called.
     if (typeof name !== "string") return [];
     return [
       {

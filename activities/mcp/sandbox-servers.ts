@@ -12,7 +12,7 @@ import { SandboxTransport } from "./sandbox-transport.ts";
 const MAX_OUTPUT_BYTES = 256 << 20;
 const NEARLY_FULL_BYTES = MAX_OUTPUT_BYTES - (32 << 20);
 const STDERR_BYTES = 2_000;
-/** Of the older revisions: a greeting, and a program that knows who asks. */
+/** Before this revision a client greets a program first, which then knows its client. */
 const FIRST_MODERN_ERA = "2026";
 
 export interface SandboxServer {
@@ -22,11 +22,11 @@ export interface SandboxServer {
 }
 
 export interface Program {
-  /** Of its command. */
+  /** Id of its command. */
   readonly id: string;
-  /** Which program of which start of the sandbox. */
+  /** Identifies the program among all, also after a restart of the sandbox. */
   readonly key: string;
-  /** Bytes that it had printed when it was looked at. */
+  /** Bytes that it had printed by then. */
   readonly printed: number;
   /** It was started just now. */
   readonly isNew: boolean;
@@ -56,15 +56,15 @@ export async function runningProgram({ name, settings, sandbox }: SandboxServer)
   }
 }
 
-/** What greeting a program has brought; the same for every exchange with it. */
+/** What the greeting of a program returned; the same for every exchange with it. */
 type Greeting = { readonly kind: "legacy" } | { readonly kind: "modern"; readonly discover: DiscoverResult };
 
-/** By program. Only spares reading its first answers again. */
+/** By program. Saves reading its first answers again. */
 const greetings = new Map<string, Greeting>();
 const MAX_GREETINGS = 1_000;
 
 /**
- * Greets a program, once however often it is asked: a repeated greeting reads what was answered before.
+ * Greets a program. It is greeted only once: a repeated greeting reads the earlier answer.
  * @param era the revision that it is known to speak
  * @returns a client that can list its tools
  */
@@ -111,7 +111,7 @@ export async function greetNew(
   }
 }
 
-/** A client for one call, which the program knows by `prefix`. @returns it with the way to what the program's end was */
+/** A client for one call, which the program knows by `prefix`. @returns the client, and its transport, which knows how the program ended */
 export async function clientFor(
   server: SandboxServer,
   program: Program,

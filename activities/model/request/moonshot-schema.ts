@@ -6,9 +6,9 @@
 import { isJsonObject, type JsonObject } from "../../contract/json-object.ts";
 import { referenced } from "../../contract/json-pointer.ts";
 
-/** Of what schemas share with their alternatives, each of which repeats it; beyond it alternatives are left out. Source: ours. */
+/** Most that alternatives may repeat of what their schema shares with them; beyond it they are left out. Source: ours. */
 const MAX_REPEATED_CHARS = 20_000;
-/** In a type of two it compares values with the first first, and a number's then with nothing else: null comes first. */
+/** Of two types, it checks values against the first, and if that is a number's, against no other: so null comes first. */
 const SCALARS = ["null", "boolean", "integer", "number", "string"];
 const ANY = ["null", "boolean", "number", "string", "array", "object"];
 

@@ -1,6 +1,6 @@
 /**
- * What compatible servers send on the chat wire that the SDK would take for something else or for garbage, and what it
- * would drop: an error in the middle, and the reasoning's own form. Sources: docs/models.md, each row from public reports.
+ * Repairs what compatible servers send on the chat wire that the SDK would misread or refuse, and keeps what it would drop:
+ * an error in the middle, and the reasoning's own form. Sources: docs/models.md, each row from public reports.
  */
 import { isRecord, type Piece, type StreamEvent } from "../stream-events.ts";
 import { usageInChunk } from "../usage.ts";
@@ -18,7 +18,7 @@ export class ChatStream {
   #field: string | undefined;
   readonly #details: StreamEvent[] = [];
 
-  /** One chunk as the SDK reads it; undefined for one that says nothing. */
+  /** One chunk as the SDK reads it; undefined for one without content. */
   readonly repair = (chunk: StreamEvent): StreamEvent | undefined => {
     const choice = Array.isArray(chunk["choices"]) ? (chunk["choices"][0] as unknown) : undefined;
     const error = errorOf(chunk, choice);
@@ -30,7 +30,7 @@ export class ChatStream {
     return { ...rest, ...(usage === undefined ? {} : { usage }), choices: [{ ...choice, delta }] };
   };
 
-  /** A chunk that says a text and nothing else. */
+  /** A chunk that has a text and nothing else. */
   readonly piece = (chunk: StreamEvent): Piece | undefined => {
     const [choice, ...others] = Array.isArray(chunk["choices"]) ? (chunk["choices"] as unknown[]) : [];
     if (others.length > 0 || !isRecord(choice) || !isRecord(choice["delta"])) return undefined;
@@ -50,7 +50,7 @@ export class ChatStream {
     };
   }
 
-  /** A bill is passed on; a sign of life has done its work when its bytes came. */
+  /** A bill is passed on. A keep-alive is dropped: the watchdog has seen its bytes already. */
   #withoutChoice(chunk: StreamEvent): StreamEvent | undefined {
     const usage = usageInChunk(chunk);
     return usage === undefined ? undefined : { ...chunk, usage, choices: [] };
@@ -74,7 +74,7 @@ export class ChatStream {
     return { ...rest, ...(Array.isArray(calls) ? { tool_calls: calls.filter(isRecord).map(callOf) } : {}) };
   }
 
-  /** Pieces of one text become one part, as it has to go back. Source: OpenRouter's guide on reasoning tokens. */
+  /** Pieces of one text become one part, the form in which it must be sent back. Source: OpenRouter's guide on reasoning tokens. */
   #keep(part: StreamEvent): void {
     const last = this.#details.at(-1);
     const key = ["text", "summary"].find((name) => typeof part[name] === "string");
@@ -90,7 +90,7 @@ export class ChatStream {
   }
 }
 
-/** Said next to the choices, within one, or by its finish alone. */
+/** The error is next to the choices, within one, or only in its finish reason. */
 function errorOf(chunk: StreamEvent, choice: unknown): StreamEvent | undefined {
   const own = isRecord(choice) ? choice["error"] : undefined;
   const error = chunk["error"] ?? own;

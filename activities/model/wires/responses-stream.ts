@@ -1,14 +1,14 @@
-/** What servers other than OpenAI send on the Responses wire that the SDK would refuse or drop. Sources: docs/models.md. */
+/** Repairs what servers other than OpenAI send on the Responses wire, which the SDK would refuse or drop. Sources: docs/models.md. */
 import { isRecord, type Piece, type StreamEvent } from "../stream-events.ts";
 
-/** One event as the SDK reads it; undefined for one that says nothing to us. */
+/** One event as the SDK reads it; undefined for one that is not needed. */
 export function repairResponsesEvent(event: StreamEvent): StreamEvent | undefined {
   switch (event["type"]) {
     case undefined:
       return isRecord(event["error"]) ? event : undefined;
     case "response.output_text.annotation.added":
       return undefined;
-    // vLLM and LM Studio show what a model thinks in full, if OpenAI shows a summary.
+    // vLLM and LM Studio send a model's full reasoning where OpenAI sends a summary.
     case "response.reasoning_text.delta":
       return withId({ ...event, type: "response.reasoning_summary_text.delta", summary_index: 0 });
     case "response.completed":
@@ -21,7 +21,7 @@ export function repairResponsesEvent(event: StreamEvent): StreamEvent | undefine
   }
 }
 
-/** Texts, summaries and arguments come in deltas of their place. */
+/** Texts, summaries and arguments arrive in deltas, each for its place. */
 export function responsesPiece(event: StreamEvent): Piece | undefined {
   const { type, delta: text } = event;
   if (typeof type !== "string" || !type.endsWith(".delta") || typeof text !== "string") return undefined;
@@ -29,7 +29,7 @@ export function responsesPiece(event: StreamEvent): Piece | undefined {
   return { of: [type, ...place].join(" "), text, with: (delta) => ({ ...event, delta }) };
 }
 
-/** Items without an id are known by their place. */
+/** Gives items without an id one by their place. */
 function withId(event: StreamEvent): StreamEvent {
   const index = event["output_index"];
   const place = `item_${typeof index === "number" ? index : 0}`;
@@ -52,7 +52,7 @@ function itemOf(item: StreamEvent, place: string): StreamEvent {
     ...item,
     ...(typeof item["id"] === "string" ? {} : { id: place }),
     ...(isRecord(input) ? { arguments: JSON.stringify(input) } : {}),
-    // Annotations name files and places: nothing here reads them, and there are many kinds.
+    // Annotations are dropped: nothing here reads them, and there are many kinds.
     ...(Array.isArray(content) && item["type"] === "message"
       ? { content: content.map((part) => (isRecord(part) ? { ...part, annotations: [] } : part) as unknown) }
       : {}),
