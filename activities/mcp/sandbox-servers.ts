@@ -1,4 +1,5 @@
 /** Servers that are programs in the session's sandbox, under its supervisor: they outlive workers and end with the sandbox. */
+import { SandboxLost } from "../sandbox/sandbox-lost.ts";
 import type { Client, DiscoverResult } from "@modelcontextprotocol/client";
 import type { McpServer } from "../config/mcp-settings.ts";
 import { cutTail } from "../contract/cut-text.ts";
@@ -136,7 +137,7 @@ export async function clientFor(
 
 /** A failure with the program's last output. The sandbox's own failures are unchanged. */
 export async function withLastOutput(sandbox: Sandbox, command: string, error: unknown): Promise<unknown> {
-  if (error instanceof Error && error.name === "SandboxLost") return error;
+  if (error instanceof SandboxLost) return error;
   const state = await sandbox.state(command);
   const words = state === undefined ? "" : await lastWords(sandbox, state);
   return new McpFailure(`${reasonOf(error)}${words === "" ? "" : `; it last printed: ${words}`}`);

@@ -1,5 +1,6 @@
 /** Which tier of service answered: a provider may use another than was asked for, and bills that one. */
-import { isRecord, type Repair, type StreamEvent } from "./stream-events.ts";
+import { isJsonObject } from "../contract/json-object.ts";
+import type { Repair, StreamEvent } from "./stream-events.ts";
 
 export class ServedTier {
   #name: string | undefined;
@@ -24,9 +25,9 @@ export class ServedTier {
  */
 function tierIn(event: StreamEvent): string | undefined {
   const { response, message } = event;
-  const inMessage = isRecord(message) ? message["usage"] : undefined;
+  const inMessage = isJsonObject(message) ? message["usage"] : undefined;
   const [found] = [event, response, inMessage, event["usage"]]
-    .filter(isRecord)
+    .filter(isJsonObject)
     .flatMap(({ service_tier: tier }) => (typeof tier === "string" && tier !== "auto" ? [tier] : []));
   return found;
 }

@@ -1,6 +1,7 @@
 /** Server-sent events: each one's data can be repaired on its way, and pieces of a text can be combined. */
+import { isJsonObject, type JsonObject } from "../contract/json-object.ts";
 
-export type StreamEvent = Record<string, unknown>;
+export type StreamEvent = JsonObject;
 /** Returns what is passed on instead of an event; undefined: nothing. */
 export type Repair = (event: StreamEvent) => StreamEvent | undefined;
 
@@ -98,12 +99,8 @@ const dataOf = (event: StreamEvent) => `data: ${JSON.stringify(event)}\n\n`;
 function parsed(data: string): StreamEvent | undefined {
   try {
     const value: unknown = JSON.parse(data);
-    return isRecord(value) ? value : undefined;
+    return isJsonObject(value) ? value : undefined;
   } catch {
     return undefined;
   }
-}
-
-export function isRecord(value: unknown): value is StreamEvent {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -1,4 +1,5 @@
 /** Reads a provider's bill in each of its forms, and discards one that cannot be true. Pure. */
+import { objectOf } from "../contract/json-object.ts";
 import type { StepUsage } from "../contract/activities.ts";
 import type { ProviderEnd } from "./provider-model.ts";
 
@@ -42,8 +43,8 @@ interface Figures {
  * `cached_tokens` at the top level, OpenRouter's `cache_write_tokens`, Anthropic's fields as routers pass them on.
  */
 function figuresOf({ inputTokens, outputTokens, raw: own }: ReportedUsage): Figures {
-  const raw = fieldsOf(own);
-  const details = fieldsOf(raw["prompt_tokens_details"] ?? raw["input_tokens_details"]);
+  const raw = objectOf(own);
+  const details = objectOf(raw["prompt_tokens_details"] ?? raw["input_tokens_details"]);
   const hit = count(raw["prompt_cache_hit_tokens"]);
   const cached =
     firstAboveZero([inputTokens.cacheRead, raw["cached_tokens"], hit, raw["cache_read_input_tokens"]]) ?? 0;
@@ -75,24 +76,20 @@ function figuresOf({ inputTokens, outputTokens, raw: own }: ReportedUsage): Figu
  * it (`is_byok`) that is the router's share, and the provider's is in `cost_details`.
  */
 export function reportedCostUsd(reported: Pick<ReportedUsage, "raw">): number | undefined {
-  const raw = fieldsOf(reported.raw);
+  const raw = objectOf(reported.raw);
   const cost = count(raw["cost"]);
   if (cost === undefined) return undefined;
-  const upstream = count(fieldsOf(raw["cost_details"])["upstream_inference_cost"]) ?? 0;
+  const upstream = count(objectOf(raw["cost_details"])["upstream_inference_cost"]) ?? 0;
   return raw["is_byok"] === true ? cost + upstream : cost;
 }
 
 /** The bill in a chunk of a chat stream: at the top level, in the choice (Moonshot), or in Groq's own object. */
 export function usageInChunk(chunk: unknown): object | undefined {
-  const { usage, choices, x_groq: groq } = fieldsOf(chunk);
-  const inChoice = Array.isArray(choices) ? choices.map((choice) => fieldsOf(choice)["usage"]) : [];
-  return [usage, ...inChoice, fieldsOf(groq)["usage"]].find(
+  const { usage, choices, x_groq: groq } = objectOf(chunk);
+  const inChoice = Array.isArray(choices) ? choices.map((choice) => objectOf(choice)["usage"]) : [];
+  return [usage, ...inChoice, objectOf(groq)["usage"]].find(
     (bill): bill is object => typeof bill === "object" && bill !== null,
   );
-}
-
-function fieldsOf(value: unknown): Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {};
 }
 
 function count(value: unknown): number | undefined {
