@@ -5,13 +5,14 @@
  * attempt learns from its next heartbeat that it is no longer wanted, and its late writes are refused.
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import { type Client, WorkflowNotFoundError } from "@temporalio/client";
+import type { Client } from "@temporalio/client";
 import type { NativeConnection } from "@temporalio/worker";
 import type { Store } from "../activities/store/db.ts";
 import { activeSessionIds } from "../activities/store/sessions.ts";
 import type { LostWorker, WorkerLease } from "../activities/store/worker-lease.ts";
 import type { CodecKey } from "./connect/codec.ts";
 import { temporalClient } from "./connect/temporal-client.ts";
+import { isNotFound, whereFound } from "./connect/where-found.ts";
 import type { Logger } from "./logger.ts";
 import { reasonOf } from "../activities/contract/reason-of.ts";
 
@@ -118,14 +119,7 @@ async function freeSession(
   lost: LostWorker,
   workflowId: string,
 ): Promise<number> {
-  const described = await client.workflow
-    .getHandle(workflowId)
-    .describe()
-    .catch((error: unknown) => {
-      // The session is another namespace's, or its retention is over.
-      if (error instanceof WorkflowNotFoundError) return undefined;
-      throw error;
-    });
+  const described = await whereFound(client.workflow.getHandle(workflowId).describe());
   const running = (described?.raw.pendingActivities ?? []).filter(
     ({ lastWorkerIdentity, state }) => lastWorkerIdentity === lost.identity && RUNNING.has(Number(state)),
   );
@@ -153,9 +147,4 @@ async function freeSession(
     }),
   );
   return freed.reduce<number>((sum, count) => sum + count, 0);
-}
-
-/** By gRPC's status code. */
-function isNotFound(error: unknown): boolean {
-  return typeof error === "object" && error !== null && "code" in error && error.code === 5;
 }

@@ -2,7 +2,7 @@
  * At the start and at intervals, closes the sandboxes of sessions that are over, and ends the rows of those that no run
  * will end.
  */
-import { type Client, WorkflowNotFoundError } from "@temporalio/client";
+import type { Client } from "@temporalio/client";
 import type { NativeConnection } from "@temporalio/worker";
 import type { GitAccess } from "../activities/git/git-access.ts";
 import { removeUnusedRepositories } from "../activities/git/unused.ts";
@@ -27,6 +27,7 @@ import { removeDeleted, removeDeletedRelays } from "./clean-deleted.ts";
 import type { CodecKey } from "./connect/codec.ts";
 import { listedAsRunning } from "./connect/running-sessions.ts";
 import { temporalClient } from "./connect/temporal-client.ts";
+import { whereFound } from "./connect/where-found.ts";
 import type { Logger } from "./logger.ts";
 import { reasonOf } from "../activities/contract/reason-of.ts";
 
@@ -176,16 +177,13 @@ async function endedSession({ store, client }: RoundOptions, id: string): Promis
   const session = await findSession(store.db, id);
   if (session === undefined) return undefined;
   const isOpen = session.status === "active" || session.status === "waiting";
-  try {
-    const { status } = await client.workflow.getHandle(id).describe();
-    if (status.name === "RUNNING") return undefined;
-    if (!isOpen) return session;
-    // Its own finaliser never ran: without this the session would stay active forever.
-    const message = `The run ended in Temporal (${status.name.toLowerCase()}). The conversation is kept, and the files as they were last saved. A message continues the session.`;
-    const end = { status: status.name === "TERMINATED" ? "cancelled" : "failed", message } as const;
-    return (await endAbandoned(store.db, id, session.runId, end)) ? session : undefined;
-  } catch (error) {
-    if (!(error instanceof WorkflowNotFoundError)) throw error;
-    return isOpen ? undefined : session;
-  }
+  const found = await whereFound(client.workflow.getHandle(id).describe());
+  if (found === undefined) return isOpen ? undefined : session;
+  const { status } = found;
+  if (status.name === "RUNNING") return undefined;
+  if (!isOpen) return session;
+  // Its own finaliser never ran: without this the session would stay active forever.
+  const message = `The run ended in Temporal (${status.name.toLowerCase()}). The conversation is kept, and the files as they were last saved. A message continues the session.`;
+  const end = { status: status.name === "TERMINATED" ? "cancelled" : "failed", message } as const;
+  return (await endAbandoned(store.db, id, session.runId, end)) ? session : undefined;
 }

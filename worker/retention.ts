@@ -1,10 +1,11 @@
 /** Deletes what the operator's policy no longer keeps, a part of it in each round. */
-import { type Client, WorkflowNotFoundError } from "@temporalio/client";
+import type { Client } from "@temporalio/client";
 import type { OperatorPolicy } from "../activities/config/operator-policy.ts";
 import type { Store } from "../activities/store/db.ts";
 import { deleteFamily, readFamily } from "../activities/store/delete-session.ts";
 import { aloneOverWorkers, dropOldOutputs, endedLongAgo } from "../activities/store/retention.ts";
 import { forgetHistories } from "./connect/forget-histories.ts";
+import { whereFound } from "./connect/where-found.ts";
 import type { Logger } from "./logger.ts";
 
 /** Sessions per round: 7,200 a day with a round every 10 minutes, and no long transaction. Source: ours. */
@@ -47,10 +48,5 @@ async function deleteEnded({ store, client, logger }: RetentionOptions, id: stri
 }
 
 async function isRunning(client: Client, id: string): Promise<boolean> {
-  try {
-    return (await client.workflow.getHandle(id).describe()).status.name === "RUNNING";
-  } catch (error) {
-    if (error instanceof WorkflowNotFoundError) return false;
-    throw error;
-  }
+  return (await whereFound(client.workflow.getHandle(id).describe()))?.status.name === "RUNNING";
 }

@@ -1,4 +1,5 @@
 /** Facts that code reads from a transcript without a model: files changed, open items, errors. Pure. */
+import { objectOf } from "../contract/json-object.ts";
 import type { StoredMessage, ToolCallPart, ToolResultPart } from "../contract/message.ts";
 import { excerpt, type ChecklistItem, type FileEntry } from "./summary-document.ts";
 
@@ -42,7 +43,7 @@ export function filesIn(rows: readonly StoredMessage[]): FileEntry[] {
 }
 
 function changesOf(call: ToolCallPart): FileEntry[] {
-  const input = fieldsOf(call.input);
+  const input = objectOf(call.input);
   const path = pathOf(call);
   const entry = (action: string, description: string) => (path === "" ? [] : [{ path, action, description }]);
   switch (call.toolName) {
@@ -74,11 +75,11 @@ function patchedFiles(patch: string): FileEntry[] {
 /** Items of the newest `todo` call; undefined if there was none. */
 export function todoIn(rows: readonly StoredMessage[]): ChecklistItem[] | undefined {
   const call = callsIn(rows).findLast(({ call }) => call.toolName === "todo")?.call;
-  const items = fieldsOf(call?.input)["items"];
+  const items = objectOf(call?.input)["items"];
   if (!Array.isArray(items)) return undefined;
   return items.flatMap((item: unknown) => {
     if (typeof item === "string") return [{ text: item, done: false }];
-    const fields = fieldsOf(item);
+    const fields = objectOf(item);
     const text = ["text", "content", "title", "task"]
       .map((name) => fields[name])
       .find((value) => typeof value === "string");
@@ -102,7 +103,7 @@ export function errorsIn(rows: readonly StoredMessage[], limit: number): string[
 }
 
 function aboutOf(call: ToolCallPart): string {
-  const input = fieldsOf(call.input);
+  const input = objectOf(call.input);
   return wordsOf(input["command"] ?? input["path"] ?? input["pattern"]);
 }
 
@@ -118,16 +119,12 @@ export function textOf(row: StoredMessage): string {
     .join("\n");
 }
 
-function fieldsOf(value: unknown): Record<string, unknown> {
-  return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {};
-}
-
 function wordsOf(value: unknown): string {
   return typeof value === "string" ? value : "";
 }
 
 /** The path that a call names, relative to the workspace; empty if it names none. */
-export const pathOf = ({ input }: ToolCallPart): string => relative(wordsOf(fieldsOf(input)["path"]));
+export const pathOf = ({ input }: ToolCallPart): string => relative(wordsOf(objectOf(input)["path"]));
 
 function relative(path: string): string {
   return path.replace(/^\/workspace\//, "").replace(/^\.\//, "");

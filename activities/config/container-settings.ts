@@ -14,7 +14,7 @@ export const containerSchema = z.object({
 export type AttachedContainer = z.infer<typeof containerSchema>;
 
 /** The name of the working folder in the tools and their descriptions. */
-const WORKSPACE = "/workspace";
+export const WORKSPACE = "/workspace";
 
 /** A text about the workspace, adapted to a session that works elsewhere. */
 export const inFolder = (text: string, folder: string): string => text.replaceAll(WORKSPACE, folder);

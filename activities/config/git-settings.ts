@@ -93,6 +93,3 @@ export function repositoryAddress(text: string): RepositoryAddress | { readonly 
 /** The worker's variable with the token for one host only. */
 export const tokenVariable = (host: string): string =>
   `LONGHAUL_GIT_TOKEN_${host.replaceAll(/[^A-Za-z0-9]/g, "_").toUpperCase()}`;
-
-export const bytesOf = (size: string): number =>
-  Number.parseInt(size, 10) * (size.endsWith("g") ? 1024 ** 3 : 1024 ** 2);

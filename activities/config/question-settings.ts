@@ -7,7 +7,7 @@ export const QUESTION_MODES = ["ask", "default", "deny"] as const;
 export type QuestionMode = (typeof QUESTION_MODES)[number];
 
 export const questionsSchema = z.strictObject({
-  /** `default`: nobody is asked, and the model's own default is used; `deny`: the model cannot ask at all. */
+  /** `default`: no one is asked, and the model's own default is used; `deny`: the model cannot ask at all. */
   mode: z.enum(QUESTION_MODES).default("ask"),
   /** Time in ms after which a question that has a default is answered with it. Default: never. */
   defaultAfter: waitMs.optional(),

@@ -5,3 +5,5 @@ import { z } from "zod";
 export const sizeSchema = z.string().regex(/^\d{1,7}(m|g)$/, "a number with m or g, such as 2g");
 
 export const megabytes = (size: string): number => Number.parseInt(size) * (size.endsWith("g") ? 1_024 : 1);
+
+export const bytesOf = (size: string): number => megabytes(size) * 2 ** 20;

@@ -36,7 +36,7 @@ export function pruneGain(offer: PruneOffer, budget: Budget): number {
   const growth = growthOf(offer);
   const stepsBought = savedTokens / growth;
   const theirPrice = CACHED_PRICE * (usedTokens - savedTokens / 2);
-  return stepsBought * (averageStep(budget, growth) - theirPrice) - billedAnew(offer);
+  return stepsBought * (averageStep(budget, growth) - theirPrice) - billedAgain(offer);
 }
 
 /**
@@ -46,11 +46,11 @@ export function pruneGain(offer: PruneOffer, budget: Budget): number {
 export function pruneBatch(offer: PruneOffer, budget: Budget): number {
   return Math.max(
     budget.pruneMinimumTokens,
-    Math.sqrt((2 * billedAnew(offer) * growthOf(offer)) / CACHED_PRICE),
+    Math.sqrt((2 * billedAgain(offer) * growthOf(offer)) / CACHED_PRICE),
   );
 }
 
-function billedAnew({ behindTokens }: PruneOffer): number {
+function billedAgain({ behindTokens }: PruneOffer): number {
   return (1 - CACHED_PRICE) * behindTokens;
 }
 

@@ -49,7 +49,7 @@ export type AskedPerson =
   | {
       readonly kind: "asked";
       readonly question: QuestionFacts;
-      /** Nobody is asked: the question ends with this settlement at once. */
+      /** No one is asked: the question ends with this settlement at once. */
       readonly settled?: Settlement;
     }
   /** No question is needed: the call is allowed, or has ended. */

@@ -5,7 +5,7 @@ import type { ManifestEntry } from "../store/workspace-manifest.ts";
 export type FileState = { readonly hash: string; readonly mode: number | undefined } | undefined;
 
 export type Verdict =
-  /** The parent has it so already, also from an attempt whose answer was lost. */
+  /** The parent has the same file already, perhaps by an attempt whose answer was lost. */
   { readonly kind: "same" } | { readonly kind: "take" } | { readonly kind: "leave"; readonly reason: string };
 
 /** @param base as the delegate got it @param child as the delegate left it @param parent as the parent has it now */

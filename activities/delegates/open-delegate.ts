@@ -35,7 +35,7 @@ export function createOpenDelegate(deps: AgentDeps, sandboxes: SessionSandboxes,
       const known = await findDelegation(deps.store.db, row);
       const child = childIdOf(row);
       if (known?.childId === child) return { kind: "open", child, access: task.access };
-      // After a reset to before the start of an earlier one, which still runs in Temporal.
+      // Another delegate known for this call is from before a reset, and still runs in Temporal.
       const delegated = known === undefined ? await countDelegations(deps.store.db, session.id) : 0;
       const allowed =
         session.config.delegate && childConfig(session.config, session.config.delegate, task, delegated);

@@ -74,7 +74,7 @@ async function settleDelegate(
   if (await isAtWork(deps, delegate, input.closed)) return { kind: "running" };
   const delegation = await findDelegation(db, found);
   const open = (await openCalls(db, session.id)).filter((row) => row.step === step);
-  // Once the workflow knows that a delegate ended, it makes it wait for its turn itself. At a look it does not know yet.
+  // Once the workflow knows that a delegate has ended, it keeps the calls in order itself. While it polls, it does not know yet.
   const isLook = input.closed === undefined && delegation?.access === "write";
   if (isLook && (await isBehindOther(db, open, index))) return { kind: "running" };
   if (input.closed === "not-started") await endUnstarted(deps, child);

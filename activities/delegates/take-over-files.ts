@@ -35,15 +35,15 @@ async function takeOver(
   { path, base, child, bytes }: ChangedFile,
 ): Promise<string | undefined> {
   const found = await files.read(path, { maxBytes: 1 });
-  // A folder on its way may be missing, or be a file by now: the write says so.
+  // A folder above it may be missing, or be a file by now: the write reports that.
   if (!found.ok && found.reason !== "not-found") return found.message;
   const parent: FileState = found.ok ? { hash: found.hash, mode: found.mode } : undefined;
   const verdict = mergeFile(base, child, parent);
   if (verdict.kind === "same") return undefined;
   if (verdict.kind === "leave") return verdict.reason;
-  // The sandbox writes content; it takes one that is there already for a repeated write.
+  // The sandbox would take a write of the same content for a repeated one, and change nothing.
   if (parent !== undefined && parent.hash === child?.hash) return "only its permissions were changed";
-  // Another call may change it in this very moment: the sandbox compares once more.
+  // Another call may change it at this moment: the sandbox compares once more.
   const done =
     bytes === undefined
       ? await files.remove(path, parent === undefined ? {} : { ifHash: parent.hash })

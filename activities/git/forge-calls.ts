@@ -1,8 +1,8 @@
 /** Calls of a forge's API: its address, its answers, and which failures may pass. */
 import type { GitConfig } from "../config/git-settings.ts";
-import { shorten } from "../contract/cut-text.ts";
 import { innermostReason } from "../contract/reason-of.ts";
 import { gitFetch } from "./outgoing.ts";
+import { serverWords } from "./trouble.ts";
 
 /** The forge refused the request, or gave no usable answer. */
 export class ForgeRefusal extends Error {
@@ -28,7 +28,6 @@ export interface ForgePlace {
 }
 
 const TIMEOUT_MS = 30_000;
-const MAX_ANSWER_CHARS = 300;
 
 /** @returns undefined if the address is of no known forge. Pure. */
 export function forgeOf(url: string, forge: GitConfig["forge"]): ForgePlace | undefined {
@@ -98,9 +97,8 @@ export async function askForge(
 function wordsOf(text: string): string {
   try {
     const { message, errors, error } = JSON.parse(text) as Record<string, unknown>;
-    return shortened(JSON.stringify([message ?? error, errors].filter((part) => part !== undefined)));
+    return serverWords(JSON.stringify([message ?? error, errors].filter((part) => part !== undefined)));
   } catch {
-    return shortened(text);
+    return serverWords(text);
   }
 }
-const shortened = (text: string): string => shorten(text.replaceAll(/\p{Cc}+/gu, " "), MAX_ANSWER_CHARS);

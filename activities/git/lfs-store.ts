@@ -4,15 +4,14 @@
  */
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
-import { shorten } from "../contract/cut-text.ts";
 import { innermostReason } from "../contract/reason-of.ts";
 import { repositoryAddress } from "../config/git-settings.ts";
 import { isSameServer, type GitAccess } from "./git-access.ts";
 import type { LfsObject } from "./lfs-pointers.ts";
 import { refusedRemote } from "./named-remote.ts";
 import { gitFetch } from "./outgoing.ts";
-import { credentialFor, gitEnvironment, lastWords, runGit, sshCommand } from "./run-git.ts";
-import { CredentialUnavailable } from "./trouble.ts";
+import { credentialFor, gitEnvironment, lastWords, runGit, shellQuoted, sshCommand } from "./run-git.ts";
+import { CredentialUnavailable, serverWords } from "./trouble.ts";
 
 export type LfsOperation = "download" | "upload";
 
@@ -52,7 +51,6 @@ const SSH_MS = 30_000;
 /** Source: git-lfs asks for as many at once. */
 const OBJECTS_AT_ONCE = 100;
 const MAX_HOPS = 3;
-const MAX_WORDS_CHARS = 300;
 
 /**
  * The store of a repository: the one that `.lfsconfig` of the commit names, else the one that its address implies.
@@ -101,7 +99,7 @@ async function overSsh(
   const user = parsed?.username ? `${parsed.username}@` : "";
   const where = short === "" ? `${user}${parsed?.hostname ?? ""}` : short;
   const port = parsed?.port ? ["-p", parsed.port] : [];
-  const order = `git-lfs-authenticate '${(short === "" ? (parsed?.pathname ?? "") : path).replaceAll("'", `'\\''`)}' ${operation}`;
+  const order = `git-lfs-authenticate ${shellQuoted(short === "" ? (parsed?.pathname ?? "") : path)} ${operation}`;
   const script = `exec ${sshCommand(access)} "$@"`;
   const options = { env: gitEnvironment(access), signal, timeout: SSH_MS };
   try {
@@ -184,9 +182,11 @@ export async function send(
       continue;
     }
     const text = await response.text().catch(() => "");
-    const words = shorten(text.replaceAll(/\p{Cc}+/gu, " "), MAX_WORDS_CHARS);
     const why =
       status === 401 || status === 403 ? " (the worker's credential for it does not grant access)" : "";
-    throw new LfsFailed(`${origin} answered ${status}${why}: ${words}`, status === 429 || status >= 500);
+    throw new LfsFailed(
+      `${origin} answered ${status}${why}: ${serverWords(text)}`,
+      status === 429 || status >= 500,
+    );
   }
 }

@@ -5,11 +5,9 @@
 import { lookup } from "node:dns/promises";
 import { isIP } from "node:net";
 import { repositoryAddress, tokenVariable } from "../config/git-settings.ts";
-import { shorten } from "../contract/cut-text.ts";
 import { isPublicAddress } from "../config/special-addresses.ts";
 import { isSameServer, type GitAccess } from "./git-access.ts";
-
-const MAX_SHOWN_CHARS = 200;
+import { quoted } from "./trouble.ts";
 
 /**
  * Why the address is refused; undefined if it is accepted. A host in a private network is accepted if it is the repository's
@@ -22,14 +20,14 @@ export async function refusedRemote(
   url: string,
 ): Promise<string | undefined> {
   const [address, own] = [repositoryAddress(url), repositoryAddress(base)];
-  if ("wrong" in address) return `${shown(url)} is not an accepted address: ${address.wrong}`;
+  if ("wrong" in address) return `${quoted(url)} is not an accepted address: ${address.wrong}`;
   if ("wrong" in own) return own.wrong;
   if (address.kind === "file")
     return own.kind === "file"
       ? undefined
-      : `${shown(url)} is a folder, but the repository's own address is not`;
+      : `${quoted(url)} is a folder, but the repository's own address is not`;
   if (address.kind === "http" && new URL(url).protocol === "http:" && !base.startsWith("http:"))
-    return `${shown(url)} is not encrypted, but the repository's own address is`;
+    return `${quoted(url)} is not encrypted, but the repository's own address is`;
   const host = address.host ?? "";
   if (isSameServer(base, url) || host === own.host || access.limitedTo(base).hasToken(url)) return undefined;
   if (await isPublicHost(host)) return undefined;
@@ -43,5 +41,3 @@ async function isPublicHost(host: string): Promise<boolean> {
   const found = await lookup(host, { all: true }).catch(() => []);
   return found.every(({ address }) => isPublicAddress(address));
 }
-
-const shown = (url: string): string => JSON.stringify(shorten(url, MAX_SHOWN_CHARS));

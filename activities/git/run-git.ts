@@ -180,8 +180,10 @@ export function gitEnvironment(
   };
 }
 
+/** One word of a shell command. */
+export const shellQuoted = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`;
+
 export function sshCommand({ folder, sshKeyFile }: GitAccess): string {
-  const quoted = (text: string) => `'${text.replaceAll("'", `'\\''`)}'`;
-  const key = sshKeyFile === undefined ? "" : ` -i ${quoted(sshKeyFile)} -o IdentitiesOnly=yes`;
-  return `ssh -F /dev/null -o BatchMode=yes -o ConnectTimeout=10 -o StrictHostKeyChecking=accept-new -o UserKnownHostsFile=${quoted(`${folder}/known_hosts`)}${key}`;
+  const key = sshKeyFile === undefined ? "" : ` -i ${shellQuoted(sshKeyFile)} -o IdentitiesOnly=yes`;
+  return `ssh -F /dev/null -o BatchMode=yes -o ConnectTimeout=10 -o StrictHostKeyChecking=accept-new -o UserKnownHostsFile=${shellQuoted(`${folder}/known_hosts`)}${key}`;
 }

@@ -1,8 +1,8 @@
 /** Reads a commit's `.gitmodules` and resolves relative addresses. Refuses what could do harm. */
-import { shorten } from "../contract/cut-text.ts";
 import type { GitAccess } from "./git-access.ts";
 import { git, runGit } from "./run-git.ts";
 import type { StartPoint } from "./start-point.ts";
+import { quoted } from "./trouble.ts";
 
 /** A submodule that was fetched. */
 export interface Part {
@@ -12,8 +12,6 @@ export interface Part {
   readonly mirror: string;
   readonly start: StartPoint;
 }
-
-const MAX_SHOWN_CHARS = 200;
 
 export interface Submodule {
   /** Name of its repository below `.git/modules`. */
@@ -42,17 +40,17 @@ export async function submodulesIn(
   const listed = await git(access, ["config", "--blob", file, "--null", "--list"], { cwd: folder });
   const entries = readEntries(listed);
   const wrong = [...entries.keys()].find((name) => !isSafePath(name));
-  if (wrong !== undefined) return { refused: `.gitmodules has a submodule named ${shown(wrong)}` };
+  if (wrong !== undefined) return { refused: `.gitmodules has a submodule named ${quoted(wrong)}` };
   const links = await linksIn(access, folder, commit);
   const found: Submodule[] = [];
   for (const [name, { path, url: written, update }] of entries) {
     const linked = path === undefined ? undefined : links.get(path);
     if (path === undefined || linked === undefined || update === "none") continue;
-    if (!isSafePath(path)) return { refused: `the submodule ${shown(name)} has the path ${shown(path)}` };
+    if (!isSafePath(path)) return { refused: `the submodule ${quoted(name)} has the path ${quoted(path)}` };
     const resolved = written === undefined ? undefined : resolveUrl(url, written);
     if (resolved === undefined)
       return {
-        refused: `the submodule ${shown(name)} has no usable address (${shown(written ?? "")})`,
+        refused: `the submodule ${quoted(name)} has no usable address (${quoted(written ?? "")})`,
       };
     found.push({ name, path, url: resolved, commit: linked });
   }
@@ -124,5 +122,3 @@ export function resolveUrl(repository: string, url: string): string | undefined 
   const root = path.startsWith("/") ? "/" : "";
   return `${place}${root}${parts.join("/")}`;
 }
-
-const shown = (text: string): string => JSON.stringify(shorten(text, MAX_SHOWN_CHARS));

@@ -1,4 +1,15 @@
 /** Why a remote cannot be used, or work is not delivered, in words for people. */
+import { shorten } from "../contract/cut-text.ts";
+
+const MAX_QUOTED_CHARS = 200;
+const MAX_SERVER_CHARS = 300;
+
+/** A name or an address from a repository, on one line. */
+export const quoted = (text: string): string => JSON.stringify(shorten(text, MAX_QUOTED_CHARS));
+
+/** A server's answer on one line, without characters that control a terminal. */
+export const serverWords = (text: string): string =>
+  shorten(text.replaceAll(/\p{Cc}+/gu, " "), MAX_SERVER_CHARS);
 
 /** Why something is not done. `isPassing`: asking again may help. */
 export interface Refusal {

@@ -1,4 +1,4 @@
-/** A call to a server over HTTP, or to a program of the worker's own. */
+/** A call to a server over HTTP, or to one of the worker's own programs. */
 import type { Client } from "@modelcontextprotocol/client";
 import type { ToolContext, ToolResult } from "../tools/tool.ts";
 import { unknownEnd, withNotice } from "./call-outcome.ts";
@@ -11,8 +11,8 @@ import { isListDue, listTools } from "./protocol-client.ts";
 const SENT = "sent";
 
 /**
- * One that may have been sent by an attempt that was lost is not sent again, unless it is repeatable. A server of the older
- * revisions that has forgotten our session refuses the call, so that one is sent again in a new session.
+ * A call that a lost attempt may have sent is not sent again, unless it is repeatable. A server of the older revisions that has
+ * forgotten our session refuses the call, which is then sent again in a new session.
  */
 export async function callFromWorker(
   connections: Connections,

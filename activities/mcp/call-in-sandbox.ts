@@ -1,4 +1,5 @@
 /** A call to a server in the sandbox. */
+import { SandboxLost } from "../sandbox/sandbox-lost.ts";
 import { LeaveRunning } from "../tools/failure.ts";
 import type { ToolContext, ToolResult } from "../tools/tool.ts";
 import { failedCall, unknownEnd, withNotice } from "./call-outcome.ts";
@@ -80,4 +81,4 @@ function notSent(call: McpCall, error: unknown, signal: AbortSignal): ToolResult
   return failedCall(call, error, { isSent: false, isStopped: signal.aborted });
 }
 
-const isLost = (error: unknown): error is Error => error instanceof Error && error.name === "SandboxLost";
+const isLost = (error: unknown): error is SandboxLost => error instanceof SandboxLost;

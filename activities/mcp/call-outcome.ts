@@ -38,7 +38,7 @@ export function failedCall(
   return unknownEnd(call, reason);
 }
 
-/** Never silently a fresh one. */
+/** Adds a notice that the server's program is a new one. */
 export function withNotice(name: string, result: ToolResult): ToolResult {
   if (result.asks !== undefined) return result;
   const notice = `[The server ${name} was restarted for this call: what was in the memory of its earlier program is gone.]`;

@@ -27,9 +27,9 @@ export interface Asked {
 export interface CallState {
   /** Stored before anything is sent: `sent` over HTTP; in the sandbox, the program that receives the call. */
   readonly sent?: string;
-  /** Of the exchange that is sent next, or with `sent` was: 0, and one more with each answer. */
+  /** Number of the exchange that is sent next, or was sent if `sent` is set: 0, and one more with each answer. */
   readonly round: number;
-  /** Goes with that exchange, once it is answered. */
+  /** The server's questions: their answers go with that exchange. */
   readonly asked?: Asked;
   /** Number of questions so far; the next questions' ids continue from it. */
   readonly questions: number;
@@ -39,7 +39,7 @@ export interface CallState {
 
 const FRESH: CallState = { round: 0, questions: 0 };
 
-/** Calls without questions keep one word. */
+/** For a call without questions, one word is stored. */
 export function writeState(state: CallState): string {
   const { sent, asked, ...more } = state;
   if (sent !== undefined && asked === undefined && state.round === 0) return sent;

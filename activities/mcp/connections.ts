@@ -17,7 +17,7 @@ export interface Connections {
    * @param instead a connection that the server has forgotten
    */
   client(server: ServerOf, signal: AbortSignal, instead?: Client): Promise<Client>;
-  /** Whether one is open. */
+  /** Whether a connection is open. */
   has(server: ServerOf): boolean;
   close(): Promise<void>;
 }

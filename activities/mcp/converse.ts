@@ -12,9 +12,9 @@ import { toolResult } from "./results.ts";
 import { taskOf } from "./task-answers.ts";
 import { cancelTask, followTask, updateTask } from "./tasks.ts";
 
-/** Of one call. Source: the protocol's own library. */
+/** The most rounds of one call. Source: the protocol's own library. */
 const MAX_ROUNDS = 10;
-/** Of what a server wants back. Source: ours; it is stored with the call. */
+/** The most that a server may want back. Source: ours; it is stored with the call. */
 const MAX_ASKED_CHARS = 256_000;
 
 /** How to reach a server. */
@@ -22,8 +22,8 @@ export interface Line {
   /** What the ledger stores about the call's receiver; undefined if the call may be sent again anyway. */
   readonly mark: string | undefined;
   /**
-   * Does something with a client for one exchange. The same name means the same exchange, whose answer may be there already.
-   * @throws what the body throws, and what connecting does
+   * Runs `body` with a client for one exchange. The same name means the same exchange, whose answer may have arrived already.
+   * @throws what `body` throws, and what connecting does
    */
   exchange<T>(name: string, body: (client: Client) => Promise<T>): Promise<T>;
   /** Whether an error is passed on unchanged, and how it is reported otherwise. */
@@ -31,7 +31,7 @@ export interface Line {
   readonly isUnsent: (error: unknown) => boolean;
 }
 
-/** @throws LeaveRunning; what the line says is lost */
+/** @throws LeaveRunning; errors for which the line's `isLost` is true */
 export async function converse(call: McpCall, context: ToolContext, line: Line): Promise<ToolResult> {
   const { state, task } = call;
   const nextId = (place: number) => call.questionId(state.questions + place);
@@ -54,7 +54,7 @@ export async function converse(call: McpCall, context: ToolContext, line: Line):
   return { ...result, text: [...notes, result.text].join("\n") };
 }
 
-/** Those that are asked again, in the place of those that they replace. */
+/** The questions, of which those that are asked again replace the earlier ones. */
 const reworded = ({ questions }: Asked, again: Asked["questions"]) =>
   questions.map(
     (question) =>
@@ -153,7 +153,7 @@ async function follow(
   const { settings } = server;
   const done = [...(state.answered ?? []), ...Object.keys(responses ?? {})];
   try {
-    // Each attempt looks for itself.
+    // Each attempt polls under its own name.
     const end = await line.exchange(`${callKey}t${attempt}`, async (client) => {
       try {
         if (responses !== undefined) {

@@ -1,4 +1,5 @@
 /** MCP servers over HTTP, on the worker and in the sandbox, behind one interface. */
+import { SandboxLost } from "../sandbox/sandbox-lost.ts";
 import { isRemote } from "../config/mcp-settings.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
 import type { McpAccess } from "./access.ts";
@@ -24,7 +25,7 @@ export function createLoadedMcp(access: McpAccess, store: Pick<Store, "db"> | un
         return await listed(connections, server, sandbox, AbortSignal.any([signal, limit]));
       } catch (error) {
         signal.throwIfAborted();
-        if (error instanceof Error && error.name === "SandboxLost") throw error;
+        if (error instanceof SandboxLost) throw error;
         const late = `it did not list its tools within ${startTimeout / 1_000} s (startTimeout)`;
         throw new McpFailure(limit.aborted ? late : reasonOf(error));
       }

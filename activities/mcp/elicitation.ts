@@ -5,12 +5,12 @@ import { oneLine } from "../tools/paths.ts";
 import type { Asked, ServerQuestion } from "./call-state.ts";
 import { answerValue, fieldText, optionsOf, type FieldSchema } from "./form-fields.ts";
 
-/** Of a server's own words in a question. Source: ours, as of its descriptions. */
+/** The most of a server's own words in a question. Source: ours, as for its descriptions. */
 const MAX_MESSAGE_CHARS = 2_000;
 /** Longest address; a truncated one would be useless. Source: what browsers accept. */
 const MAX_URL_CHARS = 8_000;
 const MAX_ABOUT_CHARS = 60;
-/** Of one round. Source: ours; a longer form is for a page of its own. */
+/** The most questions of one round. Source: ours; a longer form belongs on a web page. */
 const MAX_QUESTIONS = 20;
 
 const ELICIT = "elicitation/create";

@@ -20,7 +20,7 @@ export interface ListedTools {
 
 export interface McpCall {
   readonly server: ServerOf;
-  /** The name in the session's catalogue. */
+  /** The protocol revision in the session's catalogue. */
   readonly era: string;
   readonly entry: McpToolEntry;
   readonly input: Record<string, unknown>;

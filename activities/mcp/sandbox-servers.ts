@@ -1,4 +1,5 @@
 /** Servers that are programs in the session's sandbox, under its supervisor: they outlive workers and end with the sandbox. */
+import { SandboxLost } from "../sandbox/sandbox-lost.ts";
 import type { Client, DiscoverResult } from "@modelcontextprotocol/client";
 import type { McpServer } from "../config/mcp-settings.ts";
 import { cutTail } from "../contract/cut-text.ts";
@@ -12,7 +13,7 @@ import { SandboxTransport } from "./sandbox-transport.ts";
 const MAX_OUTPUT_BYTES = 256 << 20;
 const NEARLY_FULL_BYTES = MAX_OUTPUT_BYTES - (32 << 20);
 const STDERR_BYTES = 2_000;
-/** Of the older revisions: a greeting, and a program that knows who asks. */
+/** Before this revision a client greets a program first, which then knows its client. */
 const FIRST_MODERN_ERA = "2026";
 
 export interface SandboxServer {
@@ -22,11 +23,11 @@ export interface SandboxServer {
 }
 
 export interface Program {
-  /** Of its command. */
+  /** Id of its command. */
   readonly id: string;
-  /** Which program of which start of the sandbox. */
+  /** Identifies the program among all, also after a restart of the sandbox. */
   readonly key: string;
-  /** Bytes that it had printed when it was looked at. */
+  /** Bytes that it had printed by then. */
   readonly printed: number;
   /** It was started just now. */
   readonly isNew: boolean;
@@ -56,15 +57,15 @@ export async function runningProgram({ name, settings, sandbox }: SandboxServer)
   }
 }
 
-/** What greeting a program has brought; the same for every exchange with it. */
+/** What the greeting of a program returned; the same for every exchange with it. */
 type Greeting = { readonly kind: "legacy" } | { readonly kind: "modern"; readonly discover: DiscoverResult };
 
-/** By program. Only spares reading its first answers again. */
+/** By program. Saves reading its first answers again. */
 const greetings = new Map<string, Greeting>();
 const MAX_GREETINGS = 1_000;
 
 /**
- * Greets a program, once however often it is asked: a repeated greeting reads what was answered before.
+ * Greets a program. It is greeted only once: a repeated greeting reads the earlier answer.
  * @param era the revision that it is known to speak
  * @returns a client that can list its tools
  */
@@ -111,7 +112,7 @@ export async function greetNew(
   }
 }
 
-/** A client for one call, which the program knows by `prefix`. @returns it with the way to what the program's end was */
+/** A client for one call, which the program knows by `prefix`. @returns the client, and its transport, which knows how the program ended */
 export async function clientFor(
   server: SandboxServer,
   program: Program,
@@ -136,7 +137,7 @@ export async function clientFor(
 
 /** A failure with the program's last output. The sandbox's own failures are unchanged. */
 export async function withLastOutput(sandbox: Sandbox, command: string, error: unknown): Promise<unknown> {
-  if (error instanceof Error && error.name === "SandboxLost") return error;
+  if (error instanceof SandboxLost) return error;
   const state = await sandbox.state(command);
   const words = state === undefined ? "" : await lastWords(sandbox, state);
   return new McpFailure(`${reasonOf(error)}${words === "" ? "" : `; it last printed: ${words}`}`);

@@ -1,6 +1,6 @@
 /**
  * The protocol over a program's standard input and output in the sandbox, for one exchange of many. Several exchanges, also of
- * several workers, share the program: each names its requests by its own prefix and hears the answers to those alone.
+ * several workers, share the program: each names its requests by its own prefix and receives only their answers.
  *
  * The same exchange may be made again after a worker's death: its requests have the same names, so the sandbox passes each on
  * once, and the answer is found in what the program has printed.
@@ -10,12 +10,12 @@ import type { Sandbox } from "../sandbox/sandbox.ts";
 import { McpFailure } from "./mcp-failure.ts";
 
 const READ_BYTES = 1 << 20;
-/** Of one message; a longer line is dropped. Source: ours, an image of 5 MB in base64 with room. */
+/** The most of one message; a longer line is dropped. Source: ours, an image of 5 MB in base64 with room. */
 const MAX_LINE_BYTES = 32 << 20;
 const NEWLINE = 0x0a;
 
 export interface Exchange {
-  /** Of the server's program. */
+  /** The command of the server's program. */
   readonly command: string;
   /** Unique in the session; the same for each attempt at the same exchange. */
   readonly prefix: string;
@@ -190,7 +190,7 @@ export class SandboxTransport implements Transport {
   }
 }
 
-/** Programs print other things too; those are not for us. */
+/** Programs print other things too, which are ignored. */
 function parsed(line: string): Record<string, unknown> | undefined {
   if (!line.trimStart().startsWith("{")) return undefined;
   try {

@@ -1,13 +1,13 @@
 /**
  * Answers that name a task instead of a result (SEP-2663). The protocol's client refuses kinds of results that it does not
- * know, so such an answer reaches it as a whole one, with the task among its metadata.
+ * know, so such an answer is passed to it as a complete one, with the task in its metadata.
  */
 import type { CallToolResult } from "@modelcontextprotocol/client";
 
 /** The extension's identifier; with it a client says that it follows tasks. */
 export const TASKS = "io.modelcontextprotocol/tasks";
 
-/** A task as far as we go by it. */
+/** What is read of a task. */
 export interface Task {
   readonly taskId: string;
   readonly status: string;

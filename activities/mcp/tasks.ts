@@ -34,13 +34,13 @@ export type TaskEnd =
 
 interface Follow {
   readonly settings: Pick<McpServer, "timeout" | "maxTimeout">;
-  /** Requests of it that are answered. */
+  /** Keys of its requests that are answered. */
   readonly answered: readonly string[];
   readonly signal: AbortSignal;
   readonly onProgress: (note: string) => void;
 }
 
-/** Looks until the task has ended or asks something. @throws the signal's reason */
+/** Polls until the task has ended or asks something. @throws the signal's reason */
 export async function followTask(
   client: Client,
   taskId: string,
@@ -107,7 +107,7 @@ function endOf(task: z.infer<typeof taskSchema>, answered: readonly string[]): T
   }
 }
 
-/** Hands over answers. The same ones twice are taken once: their keys are the task's own. */
+/** Sends answers. Sent twice they count once: their keys are the task's own. */
 export async function updateTask(
   client: Client,
   taskId: string,

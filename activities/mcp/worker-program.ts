@@ -1,4 +1,4 @@
-/** A program of the operator's on the worker, which speaks the protocol on its standard input and output. */
+/** One of the operator's programs on the worker, which speaks the protocol on its standard input and output. */
 import { spawn, type ChildProcess } from "node:child_process";
 import { tmpdir } from "node:os";
 import {

@@ -1,7 +1,7 @@
 /**
- * The model port on the providers' packages of AI SDK 7, on the wires of `wires/`. Only this folder imports them, each on its
- * first call. Their streams are read directly: the SDK's own loop around them (`streamText`: steps, tools that it runs,
- * output formats) costs a transform stream each, for all of some hundred pieces a step, and nothing of it is used here.
+ * Implements the model port with the providers' packages of AI SDK 7, by the wires of `wires/`. Only this folder imports them,
+ * each on its first call. Their streams are read directly: each part of the SDK's own loop around them (`streamText`: steps,
+ * tools that it runs, output formats) costs a transform stream for all of some hundred pieces a step, and none is used here.
  */
 import { AnswerReader } from "./answer-reader.ts";
 import { type Model, type ModelAnswer, type ModelDelta, type ModelRequest } from "./model.ts";
@@ -28,12 +28,12 @@ import type { Wire } from "./wires/wire.ts";
 export interface AiSdkOptions {
   /** Keys and addresses by the names of their variables, such as OPENAI_API_KEY. */
   readonly environment: Environment;
-  /** Takes secrets out of a text; applied to every error's message. */
+  /** Removes secrets from a text; applied to every error's message. */
   readonly mask: (text: string) => string;
 }
 
 export interface AiSdkModel extends Model {
-  /** Loads what every call needs ahead of the first, and the wire that most take. */
+  /** Loads, ahead of the first call, what every call needs and the wire that most calls use. */
   warm(): Promise<void>;
 }
 
@@ -82,7 +82,7 @@ async function askOnce(
     (silent) => call.abort(silent),
     () => onDelta({ type: "thinking" }),
   );
-  // A provider's package may be slow to notice an abort, or may end the stream normally; this promise does neither.
+  // A provider's package may be slow to notice an abort, or may end the stream normally; this promise rejects at once.
   const aborted = new Promise<never>((_, reject) => {
     call.signal.addEventListener("abort", () => reject(call.signal.reason as Error), { once: true });
   });

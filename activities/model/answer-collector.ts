@@ -156,12 +156,12 @@ function unfinished(entry: Called): AssistantPart {
   return { type: "tool-call", toolCallId: entry.toolCallId, toolName: entry.toolName, input: entry.written };
 }
 
-/** What a model wrote as arguments; text that is no JSON stays as it is, and so does what would change an object's kind. */
+/** A model's arguments, parsed. Text that is not JSON stays as it is, and so does JSON that would change an object's prototype. */
 function inputOf(written: string): unknown {
   if (written.trim() === "") return {};
   try {
     return JSON.parse(written, (key, value: unknown) => {
-      if (key === "__proto__") throw new SyntaxError("This key is not taken.");
+      if (key === "__proto__") throw new SyntaxError("This key is not accepted.");
       return value;
     });
   } catch {

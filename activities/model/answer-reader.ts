@@ -1,4 +1,4 @@
-/** Reads a provider's stream to its end and makes the answer of it. */
+/** Reads a provider's stream to its end and turns it into an answer. */
 import { AnswerCollector, finishOf } from "./answer-collector.ts";
 import { ModelError, type ModelAnswer, type ModelDelta, type ModelRequest } from "./model.ts";
 import { fullModelName } from "../config/providers.ts";
@@ -14,7 +14,7 @@ interface End {
 }
 
 export class AnswerReader {
-  /** By `performance.now()`; undefined until a piece of the answer has come. */
+  /** By `performance.now()`; undefined until a piece of the answer has arrived. */
   firstTokenAt: number | undefined;
   #end: End | undefined;
   readonly #collector: AnswerCollector;

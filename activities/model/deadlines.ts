@@ -11,8 +11,8 @@ export interface NamedDeadlines extends Deadlines {
 }
 
 /**
- * A server of this machine reads the whole request before it sends its first header, which may take minutes: it has the
- * time of a first token for that. A model that thinks may fall silent in mid-answer as long as before it.
+ * A server on this machine reads the whole request before it sends its first header, which may take minutes: it gets the
+ * time of a first token for that. A model that thinks may be silent in mid-answer for as long as before the answer.
  */
 export function deadlinesOf({ target, deadlines }: ModelRequest, { baseUrl }: Endpoint): NamedDeadlines {
   const { timeouts: own = {}, name } = target.provider ?? {};

@@ -1,4 +1,5 @@
 /** What is known of a provider's failure, read from any error without knowing its class. Pure. */
+import { isJsonObject, type JsonObject } from "../contract/json-object.ts";
 import { cutChars } from "../contract/cut-text.ts";
 
 export interface ErrorFacts {
@@ -22,8 +23,6 @@ export interface ErrorFacts {
   readonly retryDelay: string | undefined;
 }
 
-type Fields = Readonly<Record<string, unknown>>;
-
 /** Bodies are read up to here: more is a page, and its words come first. */
 const MAX_BODY_CHARS = 20_000;
 
@@ -40,7 +39,7 @@ export function readErrorFacts(error: unknown): ErrorFacts {
     typeof link["statusCode"] === "number" && link["statusCode"] !== 200 ? link["statusCode"] : undefined,
   );
   const headers = first(chain, (link) =>
-    isRecord(link["responseHeaders"]) ? (link["responseHeaders"] as Record<string, string>) : undefined,
+    isJsonObject(link["responseHeaders"]) ? (link["responseHeaders"] as Record<string, string>) : undefined,
   );
   const network = first(chain, networkCode);
   const body = first(chain, (link) =>
@@ -72,31 +71,31 @@ export function readErrorFacts(error: unknown): ErrorFacts {
   };
 }
 
-function networkCode(link: Fields): string | undefined {
+function networkCode(link: JsonObject): string | undefined {
   if (typeof link["code"] === "string" && NETWORK.test(link["code"])) return link["code"];
   return link["message"] === "terminated" ? "connection closed" : undefined;
 }
 
 /** The error and what caused it, outermost first; a cycle or an endless chain ends it. */
-function causes(error: unknown): Fields[] {
-  const chain: Fields[] = [];
+function causes(error: unknown): JsonObject[] {
+  const chain: JsonObject[] = [];
   for (
     let link = error;
-    isRecord(link) && !chain.includes(link) && chain.length < 8;
+    isJsonObject(link) && !chain.includes(link) && chain.length < 8;
     link = link["cause"] ?? link["lastError"]
   ) {
     chain.push(link);
-    if (Array.isArray(link["errors"])) chain.push(...link["errors"].filter(isRecord));
+    if (Array.isArray(link["errors"])) chain.push(...link["errors"].filter(isJsonObject));
   }
   return chain.length > 0 ? chain : [{ message: String(error) }];
 }
 
 /** The object that describes the error: `error`, `response.error` or the thing itself. Google may send it in an array. */
-function errorOf(value: unknown): Fields | undefined {
+function errorOf(value: unknown): JsonObject | undefined {
   const object: unknown = Array.isArray(value) ? value[0] : value;
-  if (!isRecord(object)) return undefined;
-  if (isRecord(object["error"])) return object["error"];
-  if (isRecord(object["response"]) && isRecord(object["response"]["error"]))
+  if (!isJsonObject(object)) return undefined;
+  if (isJsonObject(object["error"])) return object["error"];
+  if (isJsonObject(object["response"]) && isJsonObject(object["response"]["error"]))
     return object["response"]["error"];
   return object;
 }
@@ -112,31 +111,31 @@ function codeOf(value: unknown): string | undefined {
 }
 
 /** Routers give an HTTP status as the code of an error in mid-stream. Source: OpenRouter's errors documentation. */
-function statusOf(error: Fields | undefined): number | undefined {
+function statusOf(error: JsonObject | undefined): number | undefined {
   const code = Number(error?.["code"]);
   return Number.isInteger(code) && code >= 400 && code <= 599 ? code : undefined;
 }
 
 /** The message of the provider behind a router; the router's own message is "Provider returned error". */
-function upstreamText(error: Fields | undefined): string | undefined {
+function upstreamText(error: JsonObject | undefined): string | undefined {
   const metadata = error?.["metadata"];
-  const raw = isRecord(metadata) ? metadata["raw"] : undefined;
+  const raw = isJsonObject(metadata) ? metadata["raw"] : undefined;
   if (typeof raw === "string") return bodyText(raw, parsed(raw));
-  return isRecord(raw) ? bodyText(JSON.stringify(raw), raw) : undefined;
+  return isJsonObject(raw) ? bodyText(JSON.stringify(raw), raw) : undefined;
 }
 
 /** OpenRouter puts the headers of a limit into the body. */
-function metadataHeaders(error: Fields | undefined): Record<string, string> {
+function metadataHeaders(error: JsonObject | undefined): Record<string, string> {
   const metadata = error?.["metadata"];
-  const headers = isRecord(metadata) ? metadata["headers"] : undefined;
-  if (!isRecord(headers)) return {};
+  const headers = isJsonObject(metadata) ? metadata["headers"] : undefined;
+  if (!isJsonObject(headers)) return {};
   return Object.fromEntries(
     Object.entries(headers).map(([name, value]) => [name.toLowerCase(), String(value)]),
   );
 }
 
-function retryDelayOf(error: Fields | undefined): string | undefined {
-  const details = Array.isArray(error?.["details"]) ? error["details"].filter(isRecord) : [];
+function retryDelayOf(error: JsonObject | undefined): string | undefined {
+  const details = Array.isArray(error?.["details"]) ? error["details"].filter(isJsonObject) : [];
   return first(details, (detail) =>
     typeof detail["retryDelay"] === "string" ? detail["retryDelay"] : undefined,
   );
@@ -145,7 +144,7 @@ function retryDelayOf(error: Fields | undefined): string | undefined {
 /** The provider's own sentence, else the whole body. */
 function bodyText(body: string, value: unknown): string | undefined {
   const error = errorOf(value);
-  const message = error?.["message"] ?? (isRecord(value) ? value["error"] : undefined);
+  const message = error?.["message"] ?? (isJsonObject(value) ? value["error"] : undefined);
   if (typeof message === "string") return message;
   // A proxy's error page: its words without its markup.
   const plain = cutChars(body, MAX_BODY_CHARS)
@@ -163,18 +162,14 @@ function parsed(body: string | undefined): unknown {
   }
 }
 
-function messageOf(link: Fields): string | undefined {
+function messageOf(link: JsonObject): string | undefined {
   return typeof link["message"] === "string" && link["message"] !== "" ? link["message"] : undefined;
 }
 
-function first<T>(chain: readonly Fields[], get: (link: Fields) => T | undefined): T | undefined {
+function first<T>(chain: readonly JsonObject[], get: (link: JsonObject) => T | undefined): T | undefined {
   for (const link of chain) {
     const value = get(link);
     if (value !== undefined) return value;
   }
   return undefined;
-}
-
-function isRecord(value: unknown): value is Fields {
-  return typeof value === "object" && value !== null;
 }

@@ -11,8 +11,8 @@ export interface Gathering {
 }
 
 /**
- * Each event costs those who read behind this some 0.5 ms of a processor, by checks of its form and four streams: a long
- * answer in pieces of one token most of a step's. What is not a piece, such as an end or a call, is never held back.
+ * Each event costs its later readers some 0.5 ms of a processor, for checks of its form and four streams: with a long answer
+ * in pieces of one token, most of a step's time. Other events, such as an end or a call, are never held back.
  */
 export function gatheredBody(
   body: ReadableStream<Uint8Array>,
@@ -20,7 +20,7 @@ export function gatheredBody(
 ): ReadableStream<Uint8Array> {
   const reader = body.getReader();
   const events = reading && new HeldEvents(reading, gatherMs);
-  // One stream of our own, which is read as its reader asks: a transform stream is three times as much work.
+  // A stream that is read on demand: a transform stream is three times as much work.
   return new ReadableStream<Uint8Array>({
     async pull(controller) {
       try {
@@ -48,7 +48,7 @@ export function gatheredBody(
 
 type Controller = ReadableStreamDefaultController<Uint8Array>;
 
-/** The first piece after a pause is passed on at once, and those that follow it soon wait for the time to be up. */
+/** Passes the first piece after a pause on at once; pieces that follow it soon wait until the time is up. */
 class HeldEvents {
   readonly #events: RepairedEvents;
   readonly #gatherMs: () => number;

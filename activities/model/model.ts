@@ -28,7 +28,7 @@ export interface ModelRequest {
   readonly deadlines: Deadlines;
   /** Our estimate of the request, in tokens. */
   readonly estimatedTokens?: number;
-  /** How long a piece of the answer may be held back now, in ms, to come as one with those that follow; default not at all. */
+  /** How long a piece of the answer may be held back now, in ms, so that it is passed on with those that follow; default: not at all. */
   readonly gatherMs?: () => number;
 }
 
@@ -49,7 +49,7 @@ export interface ModelAnswer {
   readonly usage: StepUsage | undefined;
   /** The call's cost as a router reports it, in USD. */
   readonly costUsd?: number;
-  /** The tier of service that answered, if one was asked for and the provider says: that is what it bills. */
+  /** The tier of service that answered and is billed, if one was asked for and the provider reports it. */
   readonly tier?: string;
   /** A summary of the thoughts was requested, and the provider does not give one to this account. */
   readonly summaryRefused?: true;
@@ -72,7 +72,7 @@ export interface RefusedPart {
 }
 
 /**
- * Classes of provider failures, each with its own way on:
+ * Classes of provider failures, each handled in its own way:
  * `overflow` compact · `rate-limit`, `unavailable`, `silent` retry · `malformed`, `too-long` one more try ·
  * `rejected`, `credentials`, `quota`, `not-found` end, or the next model of `fallback` takes over.
  */

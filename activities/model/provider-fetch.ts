@@ -37,7 +37,7 @@ function addressOf(input: Parameters<Fetch>[0], { query }: Endpoint): string {
 
 function editRequest(init: RequestInit | undefined, { endpoint, body }: Exchange): RequestInit {
   const headers = new Headers(init?.headers);
-  // The SDKs insist on a key; a server that knows us by a header of its own rejects a made-up one.
+  // The SDKs require a key; a server that takes its credentials from another header rejects a made-up one.
   if (endpoint.apiKey === undefined && Object.keys(endpoint.headers).length > 0)
     for (const name of ["authorization", "x-api-key", "x-goog-api-key"]) headers.delete(name);
   for (const [name, value] of Object.entries(endpoint.headers)) headers.set(name, value);

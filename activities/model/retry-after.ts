@@ -1,6 +1,6 @@
-/** What a provider asks to be waited. Pure. */
+/** How long a provider asks to wait. Pure. */
 
-/** Longest wait that is honoured: beyond it an activity's own retry policy is the better judge. */
+/** Longest wait that is honoured: beyond it the activity's own retry policy decides. */
 export const MAX_RETRY_AFTER_MS = 600_000;
 
 export interface WaitFacts {
@@ -10,12 +10,12 @@ export interface WaitFacts {
   readonly text?: string;
   /** Of Google's RetryInfo, such as `12s`. */
   readonly retryDelay?: string | undefined;
-  /** Only then do texts and limits' resets count: other failures speak of waiting in passing. */
+  /** Texts and the limits' resets count only then: other failures mention waiting in passing. */
   readonly isRateLimit?: boolean;
 }
 
 /**
- * Milliseconds to wait, at most ten minutes; undefined if nothing says. The header made for it comes first, then
+ * Milliseconds to wait, at most ten minutes; undefined if the provider names none. The retry header comes first, then
  * Google's RetryInfo, then the sentence, then the limits' resets.
  */
 export function retryAfterMs(facts: WaitFacts, now: number): number | undefined {
@@ -43,8 +43,8 @@ function ofText(text: string): number | undefined {
 
 /**
  * OpenAI and Groq: `x-ratelimit-reset-tokens: 6m0s`; Anthropic: `anthropic-ratelimit-tokens-reset`, a date; OpenRouter:
- * `x-ratelimit-reset`, a time. The wait is that of the limits that are used up; if none says so, of the one that
- * comes back first.
+ * `x-ratelimit-reset`, a time. The wait is that of the limits that are used up; if none is known to be, of the limit that
+ * is reset first.
  */
 function ofResets(headers: Readonly<Record<string, string>>, now: number): number | undefined {
   const limits = Object.entries(headers).flatMap(([name, value]) => {

@@ -1,10 +1,11 @@
-/** Which tier of service answered: a provider may serve another than was asked for, and bills that. */
-import { isRecord, type Repair, type StreamEvent } from "./stream-events.ts";
+/** Which tier of service answered: a provider may use another than was asked for, and bills that one. */
+import { isJsonObject } from "../contract/json-object.ts";
+import type { Repair, StreamEvent } from "./stream-events.ts";
 
 export class ServedTier {
   #name: string | undefined;
 
-  /** As the provider calls it; undefined if it did not say. */
+  /** The provider's name for it; undefined if it reported none. */
   get name(): string | undefined {
     return this.#name;
   }
@@ -19,14 +20,14 @@ export class ServedTier {
 }
 
 /**
- * On Responses in the response's object, on chat in each chunk, on messages in the usage. What was asked for is repeated until
- * the answer is complete, so the last word counts. Sources: OpenAI's and Anthropic's references of `service_tier`.
+ * On Responses in the response's object, on chat in each chunk, on messages in the usage. Until the answer is complete, the
+ * requested tier is repeated, so the last one counts. Sources: OpenAI's and Anthropic's references of `service_tier`.
  */
 function tierIn(event: StreamEvent): string | undefined {
   const { response, message } = event;
-  const inMessage = isRecord(message) ? message["usage"] : undefined;
+  const inMessage = isJsonObject(message) ? message["usage"] : undefined;
   const [found] = [event, response, inMessage, event["usage"]]
-    .filter(isRecord)
+    .filter(isJsonObject)
     .flatMap(({ service_tier: tier }) => (typeof tier === "string" && tier !== "auto" ? [tier] : []));
   return found;
 }

@@ -1,15 +1,16 @@
-/** A stream of server-sent events, each of whose data is looked at on its way, and whose pieces may be gathered. */
+/** Server-sent events: each one's data can be repaired on its way, and pieces of a text can be combined. */
+import { isJsonObject, type JsonObject } from "../contract/json-object.ts";
 
-export type StreamEvent = Record<string, unknown>;
-/** What is passed on in an event's place; undefined: nothing. */
+export type StreamEvent = JsonObject;
+/** Returns what is passed on instead of an event; undefined: nothing. */
 export type Repair = (event: StreamEvent) => StreamEvent | undefined;
 
 /** An event that is a piece of a text, and nothing else. */
 export interface Piece {
-  /** Of the text: pieces of the same one that follow each other may come as one. */
+  /** Identifies the text: consecutive pieces of the same text may be combined. */
   readonly of: string;
   readonly text: string;
-  /** The event with another text in its place. */
+  /** The same event with another text. */
   with(text: string): StreamEvent;
 }
 export type FindPiece = (event: StreamEvent) => Piece | undefined;
@@ -21,15 +22,15 @@ export interface Reading {
 }
 
 /**
- * The text of such a stream, repaired. Of each event only its data is passed on, which is all that the SDKs read. Events whose data is no
- * JSON object, such as `[DONE]`, go through as they are.
+ * Repairs the text of such a stream. Only an event's data is passed on, which is all that the SDKs read. Events whose data is
+ * not a JSON object, such as `[DONE]`, are passed on as they are.
  */
 export class RepairedEvents {
   readonly #repair: Repair;
   readonly #piece: FindPiece;
   readonly #decoder = new TextDecoder();
   #rest = "";
-  /** Lines of the event that is not whole yet. */
+  /** Lines of the event that is not complete yet. */
   #lines: string[] = [];
   #held: { readonly last: Piece; text: string } | undefined;
 
@@ -38,14 +39,14 @@ export class RepairedEvents {
     this.#piece = piece;
   }
 
-  /** Pieces came that were not given out. */
+  /** Whether pieces are held back. */
   get isHolding(): boolean {
     return this.#held !== undefined;
   }
 
   /**
-   * @param hold pieces may wait for `release`, to be one with those that follow
-   * @returns the events that are whole by now; none if there is none
+   * @param hold pieces may wait for `release`, to be combined with those that follow
+   * @returns the events that are complete by now; empty if none is
    */
   take(bytes: Uint8Array, hold = false): string {
     const lines = (this.#rest + this.#decoder.decode(bytes, { stream: true })).split("\n");
@@ -98,12 +99,8 @@ const dataOf = (event: StreamEvent) => `data: ${JSON.stringify(event)}\n\n`;
 function parsed(data: string): StreamEvent | undefined {
   try {
     const value: unknown = JSON.parse(data);
-    return isRecord(value) ? value : undefined;
+    return isJsonObject(value) ? value : undefined;
   } catch {
     return undefined;
   }
-}
-
-export function isRecord(value: unknown): value is StreamEvent {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

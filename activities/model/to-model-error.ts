@@ -1,4 +1,4 @@
-/** Whatever the SDK or the network throws, as a ModelError with its class and words that help. Pure. */
+/** Turns whatever the SDK or the network throws into a ModelError, with its class and a message that helps. Pure. */
 import type { Api, Provider } from "../config/model-target.ts";
 import { shorten } from "../contract/cut-text.ts";
 import { classOfError, needsJinja } from "./error-class.ts";
@@ -14,18 +14,18 @@ export interface ErrorContext {
   /** Its name on the wire. */
   readonly modelName?: string | undefined;
   readonly api: Api;
-  /** Absent in sessions of before there were providers. */
+  /** Absent in sessions older than providers. */
   readonly provider?: Provider | undefined;
   /** Whether the request is, by our count, about as large as the model's window. */
   readonly nearWindow?: boolean | undefined;
-  /** Whether something of an answer was heard before. */
+  /** Whether a part of an answer had arrived before. */
   readonly heard?: boolean | undefined;
-  /** Takes secrets out of a text. */
+  /** Removes secrets from a text. */
   readonly mask: (text: string) => string;
   readonly now: number;
 }
 
-/** @param error anything; a ModelError is handed back as it is */
+/** @param error anything; a ModelError is returned as it is */
 export function toModelError(error: unknown, context: ErrorContext): ModelError {
   if (error instanceof ModelError) return error;
   const facts = readErrorFacts(error);
@@ -45,13 +45,13 @@ function wording(kind: ModelErrorClass, facts: ErrorFacts, context: ErrorContext
   const { provider, key, address } = settingsOf(context);
   const status = facts.status === undefined ? "" : ` (${facts.status})`;
   const said =
-    shorten(mask(facts.text).toWellFormed(), MAX_PROVIDER_CHARS) || (facts.network ?? "no text came with it");
+    shorten(mask(facts.text).toWellFormed(), MAX_PROVIDER_CHARS) || (facts.network ?? "no reason was given");
   // A sentence of ours follows.
   const clause = said.replace(/\.$/, "");
   const text: Record<ModelErrorClass, string> = {
     overflow: `The request does not fit the context window of ${model}${status}: ${said}`,
     "rate-limit": `${provider} limits the rate of requests${status}: ${said}`,
-    unavailable: `${provider} could not be reached or did not answer${status}: ${clause}. Check ${address} and the network if it stays so.`,
+    unavailable: `${provider} could not be reached or did not answer${status}: ${clause}. If this continues, check ${address} and the network.`,
     silent: said,
     "too-long": said,
     malformed: `${provider} sent an answer that cannot be read${status}: ${said}`,
@@ -60,7 +60,7 @@ function wording(kind: ModelErrorClass, facts: ErrorFacts, context: ErrorContext
     credentials: `${provider} refuses the credentials${status}: ${clause}. Set ${key} to a valid key for ${address} and resume.`,
     "not-found": `${provider} does not know what was asked for${status}: ${clause}. Check the model's name (${askedFor(context)}) and ${address}${
       api === "responses"
-        ? `; if the server speaks chat completions only, set models.${model}.api: chat in longhaul.yaml`
+        ? `; if the server supports only chat completions, set models.${model}.api: chat in longhaul.yaml`
         : ""
     }.`,
   };
@@ -76,7 +76,7 @@ function askedFor({ model, modelName = model, provider }: ErrorContext): string 
     : `asked for as ${modelName}; --model ${bare} asks for ${bare}`;
 }
 
-/** What a person sets to change who is asked, and with which key. */
+/** The settings that decide which server is asked, and with which key. */
 function settingsOf({ model, provider }: ErrorContext) {
   if (provider === undefined)
     return { provider: model.split("/")[0] ?? model, key: "OPENAI_API_KEY", address: "OPENAI_BASE_URL" };

@@ -1,4 +1,5 @@
-/** A provider's bill, read in each of its forms and believed only if it can be true. Pure. */
+/** Reads a provider's bill in each of its forms, and discards one that cannot be true. Pure. */
+import { objectOf } from "../contract/json-object.ts";
 import type { StepUsage } from "../contract/activities.ts";
 import type { ProviderEnd } from "./provider-model.ts";
 
@@ -39,11 +40,11 @@ interface Figures {
 
 /**
  * The SDK's figures, and if it has none those of forms that it does not know: DeepSeek's hits and misses, Moonshot's
- * `cached_tokens` on top, OpenRouter's `cache_write_tokens`, Anthropic's fields as routers pass them on.
+ * `cached_tokens` at the top level, OpenRouter's `cache_write_tokens`, Anthropic's fields as routers pass them on.
  */
 function figuresOf({ inputTokens, outputTokens, raw: own }: ReportedUsage): Figures {
-  const raw = fieldsOf(own);
-  const details = fieldsOf(raw["prompt_tokens_details"] ?? raw["input_tokens_details"]);
+  const raw = objectOf(own);
+  const details = objectOf(raw["prompt_tokens_details"] ?? raw["input_tokens_details"]);
   const hit = count(raw["prompt_cache_hit_tokens"]);
   const cached =
     firstAboveZero([inputTokens.cacheRead, raw["cached_tokens"], hit, raw["cache_read_input_tokens"]]) ?? 0;
@@ -58,7 +59,7 @@ function figuresOf({ inputTokens, outputTokens, raw: own }: ReportedUsage): Figu
   const stated =
     inputTokens.total || firstAboveZero([raw["prompt_tokens"], hitsAndMisses]) || inputTokens.total;
   const fresh = stated || count(raw["input_tokens"]);
-  // Anthropic counts input without its cache; so does who reports more from the cache than in all.
+  // Anthropic counts input without its cache; so does a server that reports more from the cache than in all.
   const isExclusive = fresh !== undefined && (!stated || cached > fresh);
   return {
     input: isExclusive ? fresh + cached + (cacheWrite ?? 0) : fresh,
@@ -71,28 +72,24 @@ function figuresOf({ inputTokens, outputTokens, raw: own }: ReportedUsage): Figu
 }
 
 /**
- * What a router says that the call cost, in USD: OpenRouter's `usage.cost`. With a key of one's own for the provider behind
+ * The call's cost in USD as a router reports it: OpenRouter's `usage.cost`. With the person's own key for the provider behind
  * it (`is_byok`) that is the router's share, and the provider's is in `cost_details`.
  */
 export function reportedCostUsd(reported: Pick<ReportedUsage, "raw">): number | undefined {
-  const raw = fieldsOf(reported.raw);
+  const raw = objectOf(reported.raw);
   const cost = count(raw["cost"]);
   if (cost === undefined) return undefined;
-  const upstream = count(fieldsOf(raw["cost_details"])["upstream_inference_cost"]) ?? 0;
+  const upstream = count(objectOf(raw["cost_details"])["upstream_inference_cost"]) ?? 0;
   return raw["is_byok"] === true ? cost + upstream : cost;
 }
 
-/** The bill in a chunk of a chat stream: on top, in the choice (Moonshot), or in Groq's own object. */
+/** The bill in a chunk of a chat stream: at the top level, in the choice (Moonshot), or in Groq's own object. */
 export function usageInChunk(chunk: unknown): object | undefined {
-  const { usage, choices, x_groq: groq } = fieldsOf(chunk);
-  const inChoice = Array.isArray(choices) ? choices.map((choice) => fieldsOf(choice)["usage"]) : [];
-  return [usage, ...inChoice, fieldsOf(groq)["usage"]].find(
+  const { usage, choices, x_groq: groq } = objectOf(chunk);
+  const inChoice = Array.isArray(choices) ? choices.map((choice) => objectOf(choice)["usage"]) : [];
+  return [usage, ...inChoice, objectOf(groq)["usage"]].find(
     (bill): bill is object => typeof bill === "object" && bill !== null,
   );
-}
-
-function fieldsOf(value: unknown): Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {};
 }
 
 function count(value: unknown): number | undefined {
@@ -112,5 +109,5 @@ function part(value: number | undefined, all: number): number {
   return isCount(value) ? Math.min(Math.round(value), all) : 0;
 }
 
-/** There are servers that estimate, and say 12.5; tokens are stored as integers. */
+/** Some servers estimate and report 12.5; tokens are stored as integers. */
 const whole = (value: number | undefined) => (isCount(value) ? Math.round(value) : undefined);

@@ -2,19 +2,23 @@
 import { ModelError } from "./model.ts";
 import type { NamedDeadlines } from "./deadlines.ts";
 
-/** After so long without a piece, bytes that carry none are reported. Source: ours, about when a person begins to wonder. */
+/** After this long without a piece, bytes that carry none are reported. Source: ours, about when a person begins to wonder. */
 const WONDER_MS = 5_000;
 
 export class Watchdog {
   readonly #deadlines: NamedDeadlines;
   readonly #onSilent: (error: ModelError) => void;
   readonly #onHidden: () => void;
-  #toldFrom = performance.now() + WONDER_MS;
+  #reportFrom = performance.now() + WONDER_MS;
   #timer: NodeJS.Timeout | undefined;
   readonly #end: NodeJS.Timeout;
   #phase: "connect" | "first" | "next" = "connect";
 
-  /** Starts at once. @param onSilent called at most once, with an error of class `silent` or `too-long` that says which deadline it was; onHidden once in each long stretch of bytes without a piece */
+  /**
+   * Starts at once.
+   * @param onSilent called at most once, with an error of class `silent` or `too-long` that names the deadline
+   * @param onHidden called once in each long stretch of bytes without a piece
+   */
   constructor(deadlines: NamedDeadlines, onSilent: (error: ModelError) => void, onHidden: () => void) {
     this.#deadlines = deadlines;
     this.#onSilent = onSilent;
@@ -28,16 +32,16 @@ export class Watchdog {
     this.#arm(deadlines.connectMs);
   }
 
-  /** The response's headers are here. */
+  /** The response's headers have arrived. */
   connected(): void {
     if (this.#phase !== "connect") return;
     this.#phase = "first";
     this.#arm(this.#deadlines.firstTokenMs);
   }
 
-  /** A piece of the answer is here. */
+  /** A piece of the answer has arrived. */
   heard(): void {
-    this.#toldFrom = performance.now() + WONDER_MS;
+    this.#reportFrom = performance.now() + WONDER_MS;
     // Thousands of pieces a second: one timer is refreshed, not replaced.
     if (this.#phase === "next") {
       this.#timer?.refresh();
@@ -47,11 +51,11 @@ export class Watchdog {
     this.#arm(this.#deadlines.silenceMs);
   }
 
-  /** Some bytes are here, which are not a piece of the answer: a comment, or an event that says that it continues. */
+  /** Bytes have arrived that are not a piece of the answer: a comment, or an event that says that it continues. */
   alive(): void {
     if (this.#phase !== "connect") this.#timer?.refresh();
-    if (performance.now() < this.#toldFrom) return;
-    this.#toldFrom = Infinity;
+    if (performance.now() < this.#reportFrom) return;
+    this.#reportFrom = Infinity;
     this.#onHidden();
   }
 

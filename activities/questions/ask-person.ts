@@ -71,7 +71,7 @@ async function ask(deps: AgentDeps, scope: ActivityScope, input: RunToolInput): 
     return { question, isTooMuch: isTooMuch >= settings.maxOpen, expiresInMs };
   });
   deps.notifier.wake(session.id);
-  // A run that was reset finds what people answered the line before it.
+  // After a reset, a run finds what people answered before it.
   if (asks.kind === "mcp" && asked.question.status !== "open") return { kind: "passed" };
   const settled = unattended(asked.question, settings, asked.isTooMuch);
   return {

@@ -6,7 +6,7 @@
  * events. Heartbeat: by timer. Retry class: remote, engine, database; what is refused is a result. Cancel: git is ended.
  */
 import { inScope } from "../runtime/activity-scope.ts";
-import { bytesOf } from "../config/git-settings.ts";
+import { bytesOf } from "../config/sizes.ts";
 import { fatal } from "../contract/failures.ts";
 import type { Publication, PublishInput } from "../contract/delivery.ts";
 import { accessOf } from "./fetch-repository.ts";

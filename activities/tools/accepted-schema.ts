@@ -3,7 +3,7 @@
  * refuse the whole request. The result only constrains less; the tool's owner checks the arguments. Source: OpenAI's,
  * Anthropic's and Google's errors in reports on MCP tools. Pure.
  */
-import { isJsonObject, type JsonObject } from "../contract/json-object.ts";
+import { isJsonObject, objectOf, type JsonObject } from "../contract/json-object.ts";
 import { referenced } from "../contract/json-pointer.ts";
 import { acceptedName } from "./accepted-name.ts";
 import { cleanSchema, different } from "./clean-schema.ts";
@@ -20,7 +20,7 @@ const MAX_PARTS = 200;
 export function acceptedSchema(given: JsonObject): AcceptedSchema {
   const whole = cleanSchema(given);
   const object = merged(whole, { root: whole, enclosing: new Set(), left: { parts: MAX_PARTS } });
-  const named = asMap(object["properties"]);
+  const named = objectOf(object["properties"]);
   const owners = new Map(Object.keys(named).map((name) => [keyOf(name), name]));
   const original = (args: Record<string, unknown>) =>
     Object.fromEntries(Object.entries(args).map(([name, value]) => [owners.get(name) ?? name, value]));
@@ -36,8 +36,6 @@ export function acceptedSchema(given: JsonObject): AcceptedSchema {
 
 /** Source: Anthropic's refusal, "Property keys should match pattern '^[a-zA-Z0-9_.-]{1,64}$'". */
 const keyOf = (name: string): string => acceptedName(name, /[^a-zA-Z0-9_.-]/g);
-
-const asMap = (value: unknown): JsonObject => (isJsonObject(value) ? value : {});
 
 interface Place {
   readonly root: JsonObject;
@@ -59,7 +57,7 @@ function merged(schema: JsonObject, place: Place): JsonObject {
   const alternatives = [of(anyOf), of(oneOf)];
   const properties = new Map<string, unknown[]>();
   for (const part of [rest, ...all, ...alternatives.flat()])
-    for (const [name, value] of Object.entries(asMap(part["properties"])))
+    for (const [name, value] of Object.entries(objectOf(part["properties"])))
       properties.set(name, [...(properties.get(name) ?? []), value]);
   const required = different([
     ...[rest, ...all].flatMap(requiredOf),

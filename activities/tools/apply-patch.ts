@@ -2,7 +2,13 @@ import { z } from "zod";
 import type { SandboxFiles, FileAnswer } from "../sandbox/sandbox.ts";
 import { failure, ToolFailure } from "./failure.ts";
 import { parsePatch, type PatchOperation } from "./patch-parse.ts";
-import { type FileState, type OperationState, planPatch, type PlannedFile, standOf } from "./patch-plan.ts";
+import {
+  type FileState,
+  type OperationState,
+  planPatch,
+  type PlannedFile,
+  operationState,
+} from "./patch-plan.ts";
 import { showName } from "./paths.ts";
 import { typedTool, type ToolContext, type ToolResult } from "./tool.ts";
 
@@ -125,13 +131,13 @@ async function earlierAttempt(
   files: SandboxFiles,
   operations: readonly PatchOperation[],
 ): Promise<ToolResult | undefined> {
-  const stands: OperationState[] = [];
-  for (const operation of operations) stands.push(await standOf(files, operation));
-  if (stands.every((stand) => stand === "to do")) return undefined;
+  const states: OperationState[] = [];
+  for (const operation of operations) states.push(await operationState(files, operation));
+  if (states.every((state) => state === "to do")) return undefined;
   const listed = operations
-    .map((operation, index) => `${showName(operation.path)}: ${stands[index]}`)
+    .map((operation, index) => `${showName(operation.path)}: ${states[index]}`)
     .join("\n");
-  if (stands.every((stand) => stand === "done")) {
+  if (states.every((state) => state === "done")) {
     return { text: `Applied by an attempt before a restart (checked):\n${listed}` };
   }
   return {

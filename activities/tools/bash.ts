@@ -29,7 +29,8 @@ const input = z.strictObject({
 /** Time between TERM and KILL: the requirements' 0.5 s from a cancel to the process's end leaves this much. */
 const GRACE_MS = 200;
 /** The sandbox ends a command at its timeout; if it has not done so this much later, we do. */
-const BOX_MARGIN_MS = 5_000;
+const SANDBOX_MARGIN_MS = 5_000;
+
 export const bash = typedTool({
   name: "bash",
   description:
@@ -113,7 +114,7 @@ async function endOf(
 ): Promise<CommandState | undefined> {
   const { signal } = context;
   const waiting = {
-    timeoutMs: timeoutMs + BOX_MARGIN_MS,
+    timeoutMs: timeoutMs + SANDBOX_MARGIN_MS,
     signal,
     onOutput: (bytes: number) => void reportProgress(sandbox, command.id, bytes, context),
   };

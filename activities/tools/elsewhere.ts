@@ -1,8 +1,7 @@
 /** Adapts the tools to a session whose workspace is a folder other than /workspace: they refer to that folder. Pure. */
 import path from "node:path/posix";
-import { inFolder } from "../config/container-settings.ts";
+import { inFolder, WORKSPACE } from "../config/container-settings.ts";
 import { toolSpec } from "./index.ts";
-import { WORKSPACE } from "./paths.ts";
 import type { Tool, ToolResult } from "./tool.ts";
 
 /** The same tool with `folder` in its texts, accepting paths inside it. */

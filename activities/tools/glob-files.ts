@@ -1,9 +1,10 @@
+import { WORKSPACE } from "../config/container-settings.ts";
 import { z } from "zod";
 import { inTime } from "../process/in-time.ts";
 import { runOnPath } from "./sandbox-program.ts";
 import { failure } from "./failure.ts";
 import { globToRegExp } from "./glob-pattern.ts";
-import { showName, WORKSPACE, workspacePath } from "./paths.ts";
+import { showName, workspacePath } from "./paths.ts";
 import { typedTool, type ToolContext, type ToolResult } from "./tool.ts";
 
 const input = z.strictObject({

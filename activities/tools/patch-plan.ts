@@ -172,7 +172,10 @@ function notFound(name: string, outcome: Extract<ChunksOutcome, { ok: false }>):
 export type OperationState = "to do" | "done" | "not clear";
 
 /** The state of one operation after an attempt whose outcome is unknown. */
-export async function standOf(files: SandboxFiles, operation: PatchOperation): Promise<OperationState> {
+export async function operationState(
+  files: SandboxFiles,
+  operation: PatchOperation,
+): Promise<OperationState> {
   const path = workspacePath(operation.path).relative;
   const read = async (file: string): Promise<string | undefined> => {
     const answer = await readTextFile(files, file);

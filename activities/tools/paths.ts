@@ -1,9 +1,8 @@
 /** Paths as the model writes them. Pure: links are resolved inside the sandbox, not here. */
 import path from "node:path/posix";
+import { WORKSPACE } from "../config/container-settings.ts";
 import { shorten } from "../contract/cut-text.ts";
 import { ToolFailure } from "./failure.ts";
-
-export const WORKSPACE = "/workspace";
 
 /** `given` as a path relative to the workspace (`.` for itself). @throws ToolFailure for a place outside it */
 export function workspacePath(given = "."): { readonly relative: string; readonly absolute: string } {

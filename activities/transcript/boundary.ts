@@ -15,7 +15,7 @@ export interface CutOptions {
   readonly newestUserTokens?: number;
   /** Messages after the task that stay at the beginning (middle removal). Default 0. */
   readonly headMessages?: number;
-  /** Even the newest calls go: only messages that no answer followed stay at the end. */
+  /** Even the newest calls are replaced: only messages that no answer followed stay at the end. */
   readonly withoutLive?: boolean;
 }
 
@@ -24,12 +24,12 @@ export interface Cut {
   readonly replaced: readonly StoredMessage[];
   /** Messages that stay verbatim, in view order. */
   readonly kept: readonly StoredMessage[];
-  /** The newest earlier summary: it is folded into the next. */
+  /** The newest earlier summary: the next one incorporates it. */
   readonly previous: StoredMessage | undefined;
 }
 
 /**
- * Cuts a view. A call and its results are one batch and never parted; the tail begins at a batch, holds at least the
+ * Cuts a view. A call and its results are one batch and never separated; the tail begins at a batch, holds at least the
  * live turn (what the model has not answered yet, with the calls it belongs to) and never reaches past a summary.
  * `replaced` is empty if there is nothing but kept messages and a summary.
  */

@@ -23,8 +23,8 @@ export interface Coalesced {
 }
 
 /**
- * One message from all that wait, oldest first: one as it is; two as `First:` and `Also:`; more as `[1]:`, `[2]:` ….
- * Parts keep their order; each message's label stands in front of its first part.
+ * All waiting messages as one, oldest first: a single one as it is; two as `First:` and `Also:`; more as `[1]:`, `[2]:` ….
+ * Parts keep their order; each message's label precedes its first part.
  * @returns undefined if nothing waits
  */
 export function coalesce(queue: readonly QueuedMessage[]): Coalesced | undefined {

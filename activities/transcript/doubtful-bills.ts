@@ -1,4 +1,4 @@
-/** Bills that cannot be those of the requests they are for, judged over several calls. Pure. */
+/** Detects bills that cannot belong to their requests, over several calls. Pure. */
 import { contradicts } from "../contract/tokens.ts";
 
 /** A request's input as it was estimated before it was sent, and as it was billed. */
@@ -15,8 +15,8 @@ const MIN_GROWTH_TOKENS = 1_000;
 const MIN_GROWTH_SHARE = 0.1;
 
 /**
- * Whether the newest bills contradict our count by far, each of them; or stay where they are while the conversation grows, as
- * those of a server that cuts requests to its own window without a word.
+ * Whether each of the newest bills contradicts our count by far, or they stay the same while the conversation grows, as from a
+ * server that silently cuts requests to its own window.
  * @param calls of one model, newest first
  */
 export function areDoubtful(calls: readonly JudgedCall[]): boolean {

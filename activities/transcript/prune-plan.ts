@@ -32,8 +32,8 @@ export function planPrune(
 }
 
 /**
- * Tokens of the results that a prune could hide, together with those that are protected: what `pruneDue` is asked
- * with. New results come on top of it, since each pushes an older one out of protection.
+ * Tokens of the results that a prune could hide, together with those that are protected: the input of `pruneDue`.
+ * New results are added to it, since each pushes an older one out of protection.
  */
 export function prunableTokens(rows: readonly StoredMessage[], protectTokens: number): number {
   const { savedTokens, roomTokens } = beyondProtected(rows, protectTokens);

@@ -5,7 +5,7 @@
 import { cutChars } from "../contract/cut-text.ts";
 import type { AssistantPart, Message, ToolCallPart, ToolResultPart, UserPart } from "../contract/message.ts";
 
-/** One thing that was put right; `toolCallId` as it stood before. */
+/** One repair; `toolCallId` is the id before it. */
 export interface Repair {
   readonly kind:
     | "missing-result"
@@ -36,7 +36,7 @@ type ToolMessage = Extract<Message, { role: "tool" }>;
  * The messages with exactly one result per call, in call order, directly after the assistant message that asked.
  * A result goes to the nearest unanswered call of its id before it, else to the next one after it. Calls without a
  * result get an `interrupted` one under the call's own id; orphans, duplicates and empty messages are dropped;
- * repeated call ids get a suffix. What is well-formed comes back as the same array.
+ * repeated call ids get a suffix. Well-formed messages are returned as the same array.
  */
 export function repair(messages: readonly Message[]): Repaired {
   if (faultOf(messages) === undefined) return { messages, repairs: [] };
@@ -113,7 +113,7 @@ function matchResults(messages: readonly Message[], repairs: Repair[]): Map<Tool
         early.set(result.toolCallId, [...list, { index, result }]);
         continue;
       }
-      // The newest message that still waits under this id is meant; within it, ids repeat in call order.
+      // The result belongs to the newest message with an open call of this id; within it, in call order.
       const newest = waiting.findIndex((call) => call.index === waiting.at(-1)?.index);
       const [call] = newest === -1 ? [] : waiting.splice(newest, 1);
       if (call === undefined) repairs.push({ kind: "duplicate-result", toolCallId: result.toolCallId });

@@ -13,7 +13,7 @@ export interface ShrinkPlan {
 
 /**
  * The largest first, and no more of them than it takes to save `excessTokens`; everything that can be hidden if that
- * is not enough. What a mark would save too little on stays as it is.
+ * is not enough. Rows that would save too little stay as they are.
  */
 export function planShrink(rows: readonly StoredMessage[], excessTokens: number): ShrinkPlan {
   const gains = rows

@@ -49,8 +49,8 @@ export interface ViewSize extends RequestSize {
 const MIN_GROWTH_STEPS = 5;
 
 /**
- * Size of the next request. Stands on the newest answer's bill, unless a compaction or another model came after it; what prune has
- * hidden since then is taken off.
+ * Size of the next request. Based on the newest answer's bill, unless a compaction or another model came after it; what prune
+ * has hidden since then is subtracted.
  */
 export function requestSize({ rows, prefixTokens, ratio, windowTokens, model }: SizeInput): RequestSize {
   const pureTokens = rows.reduce((sum, row) => sum + shownTokens(row), prefixTokens);

@@ -12,14 +12,14 @@ interface TruncateOptions {
   readonly wholeChars?: number;
 }
 
-/** Share of the room that the head gets. Failures stand at the end, so the tail gets more (Gemini keeps 20/80). */
+/** Share of the room that the head gets. Failures are at the end, so the tail gets more (Gemini keeps 20/80). */
 const HEAD_SHARE = 0.4;
 /** Room that the notice may take. */
 const NOTICE_CHARS = 240;
 
 /**
  * Head and tail of a text within the limit, with a notice between them that says what is missing and how to read it.
- * A text within the limit comes back as it is. The result is never longer than `maxChars`.
+ * A text within the limit is returned as it is. The result is never longer than `maxChars`.
  * Source: requirement 4.4, survey of coding agents.
  */
 export function truncateText(

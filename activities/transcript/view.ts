@@ -81,7 +81,7 @@ export function shownTokens(row: StoredMessage): number {
 function hiddenTokens(row: StoredMessage): number {
   if (row.role === "assistant") return row.tokens;
   if (row.role === "user") return estimateMessage(cutMessage(row));
-  // Placeholders differ in their handles' figures alone, and those are priced by how many there are.
+  // Placeholders differ only in their handles' digits, and only the number of digits changes the tokens.
   const { epoch = 1, step, slot } = row;
   const shape = (figures(epoch === 1 ? 0 : epoch) * 32 + figures(step)) * 32 + slot.length;
   const known = placeholders.get(shape);

@@ -2,7 +2,7 @@
  * How much a session's saves may take in Postgres (`limits.maxSaved`). From then on each save replaces the one before: the
  * newest files are always kept, but a reset can no longer restore some of the steps in between.
  */
-import { megabytes } from "../config/sizes.ts";
+import { bytesOf } from "../config/sizes.ts";
 import type { Checkpoint } from "../store/checkpoints.ts";
 import type { Queryable } from "../store/db.ts";
 import type { NewEvent } from "../store/event.ts";
@@ -26,7 +26,7 @@ export async function roomFor(
   found: { readonly latest: Checkpoint | undefined; readonly base: Checkpoint | undefined },
 ): Promise<Room> {
   const { latest, base } = found;
-  const maxBytes = megabytes(config.limits.maxSaved) * 2 ** 20;
+  const maxBytes = bytesOf(config.limits.maxSaved);
   const room = { base, replaced: undefined, savedBytes: await savedBytes(db, id), maxBytes };
   // A step that is saved again replaces its own row anyway.
   if (room.savedBytes < maxBytes || latest === undefined || latest !== base) return room;

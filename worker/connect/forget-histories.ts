@@ -1,6 +1,7 @@
 /** Deletes what Temporal holds of sessions that were deleted: their runs' histories. */
 import type { Client } from "@temporalio/client";
 import { reasonOf } from "../../activities/contract/reason-of.ts";
+import { isNotFound } from "./where-found.ts";
 
 export interface Forgotten {
   readonly deleted: number;
@@ -9,8 +10,6 @@ export interface Forgotten {
   readonly reason?: string;
 }
 
-/** gRPC's status code. */
-const NOT_FOUND = 5;
 /** Timeout of one request, in ms. */
 const ANSWER_MS = 10_000;
 
@@ -41,7 +40,7 @@ export async function forgetHistories(
       );
       deleted += 1;
     } catch (error) {
-      if ((error as { code?: unknown }).code === NOT_FOUND) continue;
+      if (isNotFound(error)) continue;
       reasons.push(reasonOf(error));
     }
   }

@@ -1,7 +1,8 @@
 /** A session's runs as Temporal knows them: which one is current, and which messages the ended ones received. */
-import { WorkflowNotFoundError, type Client, type WorkflowExecutionInfo } from "@temporalio/client";
+import type { Client, WorkflowExecutionInfo } from "@temporalio/client";
 import { acceptedGuidance } from "./accepted-guidance.ts";
 import { readHistory } from "./read-history.ts";
+import { whereFound } from "./where-found.ts";
 import { cleanDeep } from "../../activities/redaction/clean-deep.ts";
 import type { Guidance } from "../../activities/contract/guidance.ts";
 import type { SessionRuns, UnkeptRuns } from "../../activities/contract/session-runs.ts";
@@ -73,16 +74,6 @@ export function temporalRuns(client: Client, clean: (text: string) => string): S
       messages.push(...(cleanDeep(acceptedGuidance(history), clean) as Guidance[]));
     }
     return messages;
-  }
-}
-
-/** @returns undefined for a run that never began, or whose retention is over */
-async function whereFound<T>(answer: Promise<T>): Promise<T | undefined> {
-  try {
-    return await answer;
-  } catch (error) {
-    if (error instanceof WorkflowNotFoundError) return undefined;
-    throw error;
   }
 }
 

@@ -3,12 +3,12 @@
  * request. The result only constrains less. Source: Moonshot's own validator, walle, at the level of its service
  * ("lite"); public reports with its errors. Pure.
  */
-import { isJsonObject, type JsonObject } from "../../contract/json-object.ts";
+import { isJsonObject, objectOf, type JsonObject } from "../../contract/json-object.ts";
 import { referenced } from "../../contract/json-pointer.ts";
 
-/** Of what schemas share with their alternatives, each of which repeats it; beyond it alternatives are left out. Source: ours. */
+/** Most that alternatives may repeat of what their schema shares with them; beyond it they are left out. Source: ours. */
 const MAX_REPEATED_CHARS = 20_000;
-/** In a type of two it compares values with the first first, and a number's then with nothing else: null comes first. */
+/** Of two types, it checks values against the first, and if that is a number's, against no other: so null comes first. */
 const SCALARS = ["null", "boolean", "integer", "number", "string"];
 const ANY = ["null", "boolean", "number", "string", "array", "object"];
 
@@ -66,7 +66,7 @@ class Adaptation {
     switch (keyword) {
       case "properties": {
         // A property named `$ref` would be taken for a reference.
-        const properties = Object.entries(mapOf(value)).filter(([name]) => name !== "$ref");
+        const properties = Object.entries(objectOf(value)).filter(([name]) => name !== "$ref");
         return Object.fromEntries(properties.map(([name, property]) => [name, this.#adapted(property)]));
       }
       case "allOf":
@@ -92,7 +92,7 @@ class Adaptation {
     const about = { description, title, default: preset };
     this.#charsLeft -= JSON.stringify(shared).length * anyOf.length;
     if (this.#charsLeft < 0) return { ...shared, ...about };
-    return { ...about, anyOf: anyOf.map((branch) => both(shared, mapOf(branch))) };
+    return { ...about, anyOf: anyOf.map((branch) => both(shared, objectOf(branch))) };
   }
 }
 
@@ -105,11 +105,9 @@ const withoutSlashes = (schema: unknown): unknown =>
 function both(shared: JsonObject, { default: _preset, ...branch }: JsonObject): JsonObject {
   const all = { ...shared, ...branch };
   if (!("properties" in all)) return all;
-  const properties = { ...mapOf(shared["properties"]), ...mapOf(branch["properties"]) };
+  const properties = { ...objectOf(shared["properties"]), ...objectOf(branch["properties"]) };
   return { ...all, properties, required: [shared["required"] ?? [], branch["required"] ?? []].flat() };
 }
-
-const mapOf = (value: unknown): JsonObject => (isJsonObject(value) ? value : {});
 
 /** Required names that are not properties are refused, and by one report so is an object without a `required` list. */
 function withRequired({ required, ...rest }: JsonObject): JsonObject {

@@ -39,7 +39,7 @@ export function carriesData({ providerOptions }: Pick<ReasoningPart, "providerOp
   );
 }
 
-/** The parts of an answer that go back as they are, among its reasoning; another model's may go as text. */
+/** How each part of an answer's reasoning is sent back: as it is, as text (another model's), or not at all. */
 export function reasoningToSend(
   parts: readonly AssistantPart[],
   target: ReasoningTarget,
@@ -84,7 +84,7 @@ function isOfChat({ providerOptions = {} }: ReasoningPart): boolean {
   return !OTHER_WIRES.some((name) => providerOptions[name] !== undefined);
 }
 
-/** Rows of before origins were noted have one on the Responses wire alone, if the item's data tells. */
+/** A part without a noted origin is older than such notes: it counts as the model's own only on the Responses wire. */
 function isOwn(part: ReasoningPart, { model, api }: ReasoningTarget, { sendReasoning }: WireRules): boolean {
   const origin = originOf(part);
   return origin === undefined ? api === "responses" && sendReasoning === "native" : origin === model;

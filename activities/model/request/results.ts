@@ -29,7 +29,7 @@ function toFile(part: FilePart, detail: ImageDetail): SdkFile {
   };
 }
 
-/** One message with the results of a turn; if a result cannot hold its images, the user shows them after all of them. */
+/** One message with the results of a turn; if results cannot contain images, a user message after them shows the images. */
 export function toToolMessages(
   results: readonly ToolResultPart[],
   rules: WireRules,

@@ -1,4 +1,4 @@
-/** A chat request as its server wants it, if the SDK has no setting for that. Pure. */
+/** Adapts a chat request to its server where the SDK has no setting for it. Pure. */
 import type { ModelTarget } from "../../config/model-target.ts";
 import { cacheMark, markedTurns, type WireRules } from "../request/wire-rules.ts";
 
@@ -10,7 +10,7 @@ interface ChatMessage extends Body {
 
 export function toChatBody(body: Body, target: ModelTarget, rules: WireRules): Body {
   const { max_tokens: limit, messages, temperature, ...rest } = body;
-  // OpenAI's models that reason refuse one.
+  // OpenAI's models that reason refuse a temperature.
   const isCool = rules.maxTokensField === "max_completion_tokens";
   return {
     ...rest,
@@ -42,7 +42,7 @@ function withDetail(message: ChatMessage, detail: string): ChatMessage {
   return { ...message, content };
 }
 
-/** The last of a message's parts bears the mark. Source: OpenRouter's guide on prompt caching. */
+/** The last of a message's parts gets the mark. Source: OpenRouter's guide on prompt caching. */
 function marked(message: ChatMessage, target: ModelTarget): ChatMessage {
   const { content } = message;
   const parts =

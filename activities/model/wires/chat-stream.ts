@@ -1,8 +1,9 @@
 /**
- * What compatible servers send on the chat wire that the SDK would take for something else or for garbage, and what it
- * would drop: an error in the middle, and the reasoning's own form. Sources: docs/models.md, each row from public reports.
+ * Repairs what compatible servers send on the chat wire that the SDK would misread or refuse, and keeps what it would drop:
+ * an error in the middle, and the reasoning's own form. Sources: docs/models.md, each row from public reports.
  */
-import { isRecord, type Piece, type StreamEvent } from "../stream-events.ts";
+import { isJsonObject } from "../../contract/json-object.ts";
+import type { Piece, StreamEvent } from "../stream-events.ts";
 import { usageInChunk } from "../usage.ts";
 
 /** How a server names its reasoning, and its parts as they must be sent back. */
@@ -18,22 +19,22 @@ export class ChatStream {
   #field: string | undefined;
   readonly #details: StreamEvent[] = [];
 
-  /** One chunk as the SDK reads it; undefined for one that says nothing. */
+  /** One chunk as the SDK reads it; undefined for one without content. */
   readonly repair = (chunk: StreamEvent): StreamEvent | undefined => {
     const choice = Array.isArray(chunk["choices"]) ? (chunk["choices"][0] as unknown) : undefined;
     const error = errorOf(chunk, choice);
     if (error !== undefined) return { error };
-    if (!isRecord(choice)) return this.#withoutChoice(chunk);
+    if (!isJsonObject(choice)) return this.#withoutChoice(chunk);
     const { error: _, ...rest } = chunk;
-    const delta = isRecord(choice["delta"]) ? this.#delta(choice["delta"]) : choice["delta"];
+    const delta = isJsonObject(choice["delta"]) ? this.#delta(choice["delta"]) : choice["delta"];
     const usage = usageInChunk(chunk);
     return { ...rest, ...(usage === undefined ? {} : { usage }), choices: [{ ...choice, delta }] };
   };
 
-  /** A chunk that says a text and nothing else. */
+  /** A chunk that has a text and nothing else. */
   readonly piece = (chunk: StreamEvent): Piece | undefined => {
     const [choice, ...others] = Array.isArray(chunk["choices"]) ? (chunk["choices"] as unknown[]) : [];
-    if (others.length > 0 || !isRecord(choice) || !isRecord(choice["delta"])) return undefined;
+    if (others.length > 0 || !isJsonObject(choice) || !isJsonObject(choice["delta"])) return undefined;
     if (chunk["usage"] != null || chunk["error"] != null || choice["finish_reason"] != null) return undefined;
     const said = Object.entries(choice["delta"]).filter(([, value]) => value != null);
     const [field = "", text] = said[0] ?? [];
@@ -50,20 +51,21 @@ export class ChatStream {
     };
   }
 
-  /** A bill is passed on; a sign of life has done its work when its bytes came. */
+  /** A bill is passed on. A keep-alive is dropped: the watchdog has seen its bytes already. */
   #withoutChoice(chunk: StreamEvent): StreamEvent | undefined {
     const usage = usageInChunk(chunk);
     return usage === undefined ? undefined : { ...chunk, usage, choices: [] };
   }
 
   #delta(delta: StreamEvent): StreamEvent {
-    const { role: _, reasoning_details: details, tool_calls: calls, ...rest } = delta;
+    const { role: _, reasoning_details: details, tool_calls: calls, ...others } = delta;
+    const rest: Record<string, unknown> = { ...others };
     for (const field of FIELDS) {
       if (typeof rest[field] !== "string") delete rest[field];
       else if (rest[field] !== "") this.#field ??= field;
     }
     if (Array.isArray(details)) {
-      const parts = details.filter(isRecord);
+      const parts = details.filter(isJsonObject);
       for (const part of parts) this.#keep(part);
       const said = parts
         .map((part) => part["text"] ?? part["summary"])
@@ -71,10 +73,13 @@ export class ChatStream {
       if (FIELDS.every((field) => rest[field] === undefined) && said.length > 0)
         rest["reasoning"] = said.join("");
     }
-    return { ...rest, ...(Array.isArray(calls) ? { tool_calls: calls.filter(isRecord).map(callOf) } : {}) };
+    return {
+      ...rest,
+      ...(Array.isArray(calls) ? { tool_calls: calls.filter(isJsonObject).map(callOf) } : {}),
+    };
   }
 
-  /** Pieces of one text become one part, as it has to go back. Source: OpenRouter's guide on reasoning tokens. */
+  /** Pieces of one text become one part, the form in which it must be sent back. Source: OpenRouter's guide on reasoning tokens. */
   #keep(part: StreamEvent): void {
     const last = this.#details.at(-1);
     const key = ["text", "summary"].find((name) => typeof part[name] === "string");
@@ -90,24 +95,24 @@ export class ChatStream {
   }
 }
 
-/** Said next to the choices, within one, or by its finish alone. */
+/** The error is next to the choices, within one, or only in its finish reason. */
 function errorOf(chunk: StreamEvent, choice: unknown): StreamEvent | undefined {
-  const own = isRecord(choice) ? choice["error"] : undefined;
+  const own = isJsonObject(choice) ? choice["error"] : undefined;
   const error = chunk["error"] ?? own;
-  if (isRecord(error)) return { ...error, message: wordsOf(error) };
+  if (isJsonObject(error)) return { ...error, message: wordsOf(error) };
   if (typeof error === "string" && error !== "") return { message: error };
-  if (!isRecord(choice) || choice["finish_reason"] !== "error") return undefined;
+  if (!isJsonObject(choice) || choice["finish_reason"] !== "error") return undefined;
   return { message: "The provider ended its answer in the middle with the finish reason `error`." };
 }
 
 /** A router adds the provider's own words to its own. */
 function wordsOf(error: StreamEvent): string {
-  const raw = isRecord(error["metadata"]) ? textOf(error["metadata"]["raw"]) : "";
+  const raw = isJsonObject(error["metadata"]) ? textOf(error["metadata"]["raw"]) : "";
   return [textOf(error["message"]), raw].filter((text) => text !== "").join(": ") || JSON.stringify(error);
 }
 
 function callOf(call: StreamEvent): StreamEvent {
-  const written = isRecord(call["function"]) ? call["function"] : {};
+  const written = isJsonObject(call["function"]) ? call["function"] : {};
   const { arguments: input } = written;
   const isText = typeof input === "string" || input === null || input === undefined;
   return { ...call, function: isText ? written : { ...written, arguments: JSON.stringify(input) } };

@@ -1,6 +1,6 @@
 /**
- * Chat completions, from any server. One adapter for all: it tolerates what servers do with a stream that
- * OpenAI would not, and what OpenAI itself wants instead is two names in the rules.
+ * Chat completions, from any server. One adapter for all: it tolerates streams that differ from OpenAI's, and OpenAI itself
+ * differs only by two names in the rules.
  */
 import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
 import { cacheKeyOf } from "../request/cache-key.ts";

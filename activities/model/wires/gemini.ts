@@ -17,7 +17,7 @@ function settingsOf({ request, endpoint, fetch }: WireCall): WireSettings {
   return {
     model: provider(endpoint.modelId),
     providerOptions: options("google", {
-      // Models that do not think refuse to be asked for thoughts.
+      // Models that do not think refuse a request for thoughts.
       ...(isThinking(target) && summaryOf(target) !== null
         ? { thinkingConfig: { includeThoughts: true } }
         : {}),

@@ -1,5 +1,6 @@
 /** Which events of the messages wire are pieces of a text. Source: Anthropic's reference of streaming. */
-import { isRecord, type Piece, type StreamEvent } from "../stream-events.ts";
+import { isJsonObject } from "../../contract/json-object.ts";
+import type { Piece, StreamEvent } from "../stream-events.ts";
 
 /** By the kind of delta: the field with its text. */
 const TEXTS: Readonly<Record<string, string>> = {
@@ -10,7 +11,7 @@ const TEXTS: Readonly<Record<string, string>> = {
 
 export function messagesPiece(event: StreamEvent): Piece | undefined {
   const { type, index, delta } = event;
-  if (type !== "content_block_delta" || !isRecord(delta)) return undefined;
+  if (type !== "content_block_delta" || !isJsonObject(delta)) return undefined;
   const kind = String(delta["type"]);
   const field = TEXTS[kind];
   const text = field === undefined ? undefined : delta[field];

@@ -1,19 +1,20 @@
-/** What servers other than OpenAI send on the Responses wire that the SDK would refuse or drop. Sources: docs/models.md. */
-import { isRecord, type Piece, type StreamEvent } from "../stream-events.ts";
+/** Repairs what servers other than OpenAI send on the Responses wire, which the SDK would refuse or drop. Sources: docs/models.md. */
+import { isJsonObject } from "../../contract/json-object.ts";
+import type { Piece, StreamEvent } from "../stream-events.ts";
 
-/** One event as the SDK reads it; undefined for one that says nothing to us. */
+/** One event as the SDK reads it; undefined for one that is not needed. */
 export function repairResponsesEvent(event: StreamEvent): StreamEvent | undefined {
   switch (event["type"]) {
     case undefined:
-      return isRecord(event["error"]) ? event : undefined;
+      return isJsonObject(event["error"]) ? event : undefined;
     case "response.output_text.annotation.added":
       return undefined;
-    // vLLM and LM Studio show what a model thinks in full, if OpenAI shows a summary.
+    // vLLM and LM Studio send a model's full reasoning where OpenAI sends a summary.
     case "response.reasoning_text.delta":
       return withId({ ...event, type: "response.reasoning_summary_text.delta", summary_index: 0 });
     case "response.completed":
     case "response.incomplete":
-      return isRecord(event["response"])
+      return isJsonObject(event["response"])
         ? { ...event, response: { ...event["response"], ...outputOf(event["response"]) } }
         : event;
     default:
@@ -21,7 +22,7 @@ export function repairResponsesEvent(event: StreamEvent): StreamEvent | undefine
   }
 }
 
-/** Texts, summaries and arguments come in deltas of their place. */
+/** Texts, summaries and arguments arrive in deltas, each for its place. */
 export function responsesPiece(event: StreamEvent): Piece | undefined {
   const { type, delta: text } = event;
   if (typeof type !== "string" || !type.endsWith(".delta") || typeof text !== "string") return undefined;
@@ -29,11 +30,11 @@ export function responsesPiece(event: StreamEvent): Piece | undefined {
   return { of: [type, ...place].join(" "), text, with: (delta) => ({ ...event, delta }) };
 }
 
-/** Items without an id are known by their place. */
+/** Gives items without an id one by their place. */
 function withId(event: StreamEvent): StreamEvent {
   const index = event["output_index"];
   const place = `item_${typeof index === "number" ? index : 0}`;
-  if (isRecord(event["item"])) return { ...event, item: itemOf(event["item"], place) };
+  if (isJsonObject(event["item"])) return { ...event, item: itemOf(event["item"], place) };
   return "output_index" in event && typeof event["item_id"] !== "string"
     ? { ...event, item_id: place }
     : event;
@@ -42,7 +43,9 @@ function withId(event: StreamEvent): StreamEvent {
 function outputOf({ output }: StreamEvent): StreamEvent {
   if (!Array.isArray(output)) return {};
   return {
-    output: output.map((item, index) => (isRecord(item) ? itemOf(item, `item_${index}`) : item) as unknown),
+    output: output.map(
+      (item, index) => (isJsonObject(item) ? itemOf(item, `item_${index}`) : item) as unknown,
+    ),
   };
 }
 
@@ -51,10 +54,14 @@ function itemOf(item: StreamEvent, place: string): StreamEvent {
   return {
     ...item,
     ...(typeof item["id"] === "string" ? {} : { id: place }),
-    ...(isRecord(input) ? { arguments: JSON.stringify(input) } : {}),
-    // Annotations name files and places: nothing here reads them, and there are many kinds.
+    ...(isJsonObject(input) ? { arguments: JSON.stringify(input) } : {}),
+    // Annotations are dropped: nothing here reads them, and there are many kinds.
     ...(Array.isArray(content) && item["type"] === "message"
-      ? { content: content.map((part) => (isRecord(part) ? { ...part, annotations: [] } : part) as unknown) }
+      ? {
+          content: content.map(
+            (part) => (isJsonObject(part) ? { ...part, annotations: [] } : part) as unknown,
+          ),
+        }
       : {}),
   };
 }

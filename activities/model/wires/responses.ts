@@ -22,7 +22,7 @@ function settingsOf({ request, endpoint, rules, fetch }: WireCall): WireSettings
     providerOptions: options("openai", {
       store: false,
       strictJsonSchema: false,
-      // Sent to models that reason alone: those the package knows by name, and those of which the configuration says so.
+      // Sent only to models that reason: those the package knows by name, and those that the configuration marks.
       reasoningSummary: summaryOf(target),
       ...(isThinking(target) ? { forceReasoning: true } : {}),
       ...(target.verbosity === undefined ? {} : { textVerbosity: target.verbosity }),

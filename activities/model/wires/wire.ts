@@ -36,7 +36,7 @@ export function options(name: string, values: Record<string, unknown>): Provider
   return { [name]: values as Record<string, never> };
 }
 
-/** What is asked for of the reasoning, to be read by people. */
+/** The summary of the reasoning that is requested for people; null: none. */
 export function summaryOf({ reasoning }: ModelTarget): string | null {
   const summary = reasoning?.summary ?? "auto";
   return summary === "none" ? null : summary;

@@ -1,4 +1,5 @@
 /** Calls one of the operator's own tools, in the worker's process. */
+import { SandboxLost } from "../../sandbox/sandbox-lost.ts";
 import { randomBytes } from "node:crypto";
 import { z } from "zod";
 import { reasonOf } from "../../contract/reason-of.ts";
@@ -59,7 +60,7 @@ export async function callOwnTool(
       return failure(`${name} returned no answer: it must be a text, or {text, isError}.`);
     return checked.data;
   } catch (error) {
-    if (error instanceof Error && error.name === "SandboxLost") throw error;
+    if (error instanceof SandboxLost) throw error;
     if (signal.aborted) return stopped(tool, context);
     return failure(`${name} failed: ${reasonOf(error)}`);
   } finally {

@@ -157,6 +157,6 @@ describe("errors as services really send them [S15]", () => {
     expect(refused).toContain("Set GROQ_API_KEY to a valid key for providers.groq.baseUrl");
     expect(refused).not.toContain("OPENAI");
     const down = toModelError(withBody(502, "bad gateway"), { ...chat, provider }).message;
-    expect(down).toContain("Check providers.groq.baseUrl");
+    expect(down).toContain("check providers.groq.baseUrl");
   });
 });
