@@ -62,7 +62,7 @@ export class RepairedEvents {
     return held === undefined ? "" : dataOf(held.last.with(held.text));
   }
 
-  /** @returns what is left */
+  /** @returns the events that are left */
   end(): string {
     const rest = this.#rest + this.#decoder.decode();
     this.#rest = "";
