@@ -29,7 +29,7 @@ export interface WorkerParts {
 
 /**
  * Open polls of each kind. A task handed to a poll of a stopped or cut-off worker waits for a timeout: ten polls, the SDK's
- * own number, can swallow one task ten times. So there are few polls under low load, and more when the server asks for them.
+ * own number, can delay one task ten times. So there are few polls under low load, and more when the server asks for them.
  */
 const POLLERS = { type: "autoscaling", minimum: 1, initial: 2, maximum: 20 } as const;
 

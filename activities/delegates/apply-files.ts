@@ -43,7 +43,7 @@ async function applyFile(
   if (verdict.kind === "leave") return verdict.reason;
   // The sandbox would take a write of the same content for a repeated one, and change nothing.
   if (parent !== undefined && parent.hash === child?.hash) return "only its permissions were changed";
-  // Another call may change it at this moment: the sandbox compares once more.
+  // Another call may change it meanwhile: the sandbox compares once more.
   const done =
     bytes === undefined
       ? await files.remove(path, parent === undefined ? {} : { ifHash: parent.hash })
