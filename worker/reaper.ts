@@ -25,7 +25,7 @@ import type { OperatorPolicy } from "../activities/config/operator-policy.ts";
 import { retain } from "./retention.ts";
 import { removeDeleted, removeDeletedRelays } from "./clean-deleted.ts";
 import type { CodecKey } from "./connect/codec.ts";
-import { listedAsRunning } from "./connect/running-sessions.ts";
+import { listedAsRunning } from "./connect/list-runs.ts";
 import { temporalClient } from "./connect/temporal-client.ts";
 import { whereFound } from "./connect/where-found.ts";
 import type { Logger } from "./logger.ts";

@@ -1,7 +1,12 @@
 /** Which queues this process serves, and how. Pure. */
 import { randomInt } from "node:crypto";
 import { hostname } from "node:os";
-import type { InjectedSinks, NativeConnection, WorkerOptions } from "@temporalio/worker";
+import type {
+  ActivityInterceptorsFactory,
+  InjectedSinks,
+  NativeConnection,
+  WorkerOptions,
+} from "@temporalio/worker";
 import type { Sinks } from "@temporalio/workflow";
 import type { AgentActivities } from "../activities/contract/activities.ts";
 import { FIRST_LOOK_MS } from "../activities/runtime/heartbeats.ts";
@@ -9,7 +14,6 @@ import type { BatchActivities } from "../activities/contract/batch.ts";
 import type { WorkflowBundle } from "./bundle.ts";
 import type { WorkerConfig } from "./config.ts";
 import { dataConverterOf } from "./connect/data-converter.ts";
-import { activityInterceptors } from "./interceptors.ts";
 
 export interface WorkerParts {
   readonly config: WorkerConfig;
@@ -25,7 +29,7 @@ export interface WorkerParts {
 
 /**
  * Open polls of each kind. A task handed to a poll of a stopped or cut-off worker waits for a timeout: ten polls, the SDK's
- * own number, can swallow one task ten times. So there are few polls under low load, and more when the server asks for them.
+ * own number, can delay one task ten times. So there are few polls under low load, and more when the server asks for them.
  */
 const POLLERS = { type: "autoscaling", minimum: 1, initial: 2, maximum: 20 } as const;
 
@@ -33,6 +37,19 @@ const POLLERS = { type: "autoscaling", minimum: 1, initial: 2, maximum: 20 } as 
 const WORKFLOW_SLOTS = 40;
 /** Workflows kept in memory between two tasks; others are replayed. */
 const CACHED_WORKFLOWS = 500;
+
+/** Adds the session to every activity's log lines. The size limit is not here: the payload converter covers more (payload-guard.ts). */
+const activityInterceptors: ActivityInterceptorsFactory = (context) => ({
+  outbound: {
+    getLogAttributes: (input, next) =>
+      next({
+        ...input,
+        sessionId: context.info.workflowExecution?.workflowId,
+        activity: context.info.activityType,
+        attempt: context.info.attempt,
+      }),
+  },
+});
 
 /** Unique to this process, even if a container restarts with the same name and process id. Short, like `buildId`. */
 export function workerIdentity({ buildId }: Pick<WorkerConfig, "buildId">): string {
@@ -91,7 +108,7 @@ export function workerOptions(parts: WorkerParts): WorkerOptions[] {
           maxCachedWorkflows: CACHED_WORKFLOWS,
         }
       : {}),
-    // Eager dispatch ignores a queue's rate, so it only holds on a queue of its own.
+    // Eager dispatch ignores a queue's rate, so it only holds on a separate queue.
     ...(taskQueue === models && models !== workflows && modelCallsPerSecond !== undefined
       ? { maxTaskQueueActivitiesPerSecond: modelCallsPerSecond }
       : {}),

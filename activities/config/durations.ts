@@ -11,7 +11,7 @@ export const MAX_WAIT_MS = 365 * 86_400_000;
 
 const ms = z.number().int().positive();
 
-/** For times that a process waits with a timer of its own. */
+/** For times that a process waits with its own timer. */
 export const timerMs = ms.max(MAX_TIMER_MS, `at most ${MAX_TIMER_MS} ms, 24 days`);
 /** For times that a workflow waits. */
 export const waitMs = ms.max(MAX_WAIT_MS, `at most ${MAX_WAIT_MS} ms, a year`);

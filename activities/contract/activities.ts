@@ -107,7 +107,7 @@ export interface ModelStepInput {
   readonly hasFallback?: true;
   /** Why this step asks another model than the step before. */
   readonly switched?: "fallback" | "return";
-  /** The model that the run's policy was made for: if the session has another by now, the answer brings its policy. */
+  /** The model that the run's policy was made for: if the session has another since, the answer contains its policy. */
   readonly model?: string;
 }
 

@@ -66,7 +66,7 @@ export interface TakenItem {
 }
 
 /**
- * Why nothing more is started: everything was started, too many sessions failed alike, the money is spent, or a
+ * Why nothing more is started: everything was started, too many sessions failed in the same way, the money is spent, or a
  * person cancelled.
  */
 export type CloseReason = "done" | "failures" | "cost" | "cancelled";

@@ -26,7 +26,7 @@ export interface McpCatalogue {
   readonly found: readonly string[];
   /** Why the server has no tools. */
   readonly failed?: string;
-  /** The server lists different tools by now. They are loaded when the prompt changes anyway. */
+  /** The server now lists different tools. They are loaded when the prompt changes anyway. */
   readonly next?: {
     readonly digest: string;
     /** Number of compaction rounds when that was seen. */

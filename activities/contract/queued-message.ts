@@ -56,7 +56,7 @@ export function queuedMessage(
   };
 }
 
-/** Text stored as a file of its own. Other text files show only their names. */
+/** Text stored as a separate file. Other text files show only their names. */
 function isStoredText(part: UserPart): part is FilePart {
   return part.type === "file" && part.mediaType === "text/plain" && part.data.length < 100;
 }

@@ -71,7 +71,7 @@ export interface RunPolicy {
    * the sandbox. False once loaded. Absent in runs older than MCP servers.
    */
   readonly takesTools?: "worker" | "sandbox" | false;
-  /** The run's trace, if its worker exports traces. A reset run inherits it from the run before: `run` tells them apart. */
+  /** The run's trace, if its worker exports traces. A reset run inherits it from the run before: `run` distinguishes them. */
   readonly trace?: { readonly id: string; readonly run: string };
   /** The tenant that the session works for: the search attribute `AgentTenant`. */
   readonly tenant?: string;

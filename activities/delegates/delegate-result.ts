@@ -5,7 +5,7 @@ import type { Limit } from "../contract/limits.ts";
 import type { ToolOutcome } from "../contract/message.ts";
 import { truncateText } from "../transcript/truncate.ts";
 import type { ChangedFile } from "./changed-files.ts";
-import type { NotApplied } from "./take-over-files.ts";
+import type { NotApplied } from "./apply-files.ts";
 
 const MAX_NAMED = 100;
 

@@ -20,7 +20,7 @@ import {
   type ReturnedFiles,
 } from "./delegate-result.ts";
 import { storeDelegateResult } from "./store-result.ts";
-import { takeOverFiles } from "./take-over-files.ts";
+import { applyFiles } from "./apply-files.ts";
 import type { AgentDeps } from "../runtime/deps.ts";
 import { enterSession } from "../runtime/enter-session.ts";
 import { endedBefore, hasEnded } from "../step/ended-call.ts";
@@ -150,7 +150,7 @@ async function isAtWork(
   return (closed === undefined && !isOver) || sessionRuns.isRunning(id);
 }
 
-/** Whether the files of an earlier call must be taken over first. */
+/** Whether the files of an earlier call must be applied first. */
 async function isBehindOther(db: Queryable, open: readonly OpenCall[], index: number): Promise<boolean> {
   for (const row of open) {
     if (row.name !== DELEGATE || row.index >= index) continue;
@@ -220,17 +220,17 @@ async function takeFiles(
       log.warn("the workspace was not saved; the next save makes up for it", { step, reason: String(error) });
       throw error;
     });
-  const taken = await saves.around(session.id, { changes: true, save }, (saved) =>
+  const merged = await saves.around(session.id, { changes: true, save }, (saved) =>
     withoutLost(sandboxes, session.id, async () => {
       await saved;
       const { sandbox } = await sandboxes.open(session, step, scope.signal);
-      return takeOverFiles(sandbox, changes.files, scope.signal);
+      return applyFiles(sandbox, changes.files, scope.signal);
     }),
   );
-  const refused = new Set(taken.notApplied.map(({ path }) => path));
+  const refused = new Set(merged.notApplied.map(({ path }) => path));
   return {
-    applied: taken.applied,
-    notApplied: [...taken.notApplied, ...changes.left],
+    applied: merged.applied,
+    notApplied: [...merged.notApplied, ...changes.left],
     left: changes.files.filter(({ path }) => refused.has(path)),
   };
 }

@@ -144,7 +144,7 @@ export async function askBatch(
   return offers;
 }
 
-/** An action's own headers; on the store's own server also ours, unless the action brings an authorization. */
+/** An action's own headers; on the store's own server also ours, unless the action contains an authorization. */
 export function headersOf(store: LfsStore, { href, header = {} }: LfsAction): Record<string, string> {
   const letsIn = Object.keys(header).some((name) => name.toLowerCase() === "authorization");
   return { ...(!letsIn && isSameServer(store.endpoint, originOf(href)) ? store.headers : {}), ...header };

@@ -95,7 +95,7 @@ async function take(
   }
 }
 
-/** Under a reference of its own, so that commits that a reset abandons stay. */
+/** Under a separate reference, so that commits that a reset abandons stay. */
 async function keep({ access, folder }: Relay, commit: string): Promise<Received> {
   await git(access, ["update-ref", `refs/longhaul/commits/${commit}`, commit], { cwd: folder });
   return { commit };

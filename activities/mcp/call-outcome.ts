@@ -1,4 +1,5 @@
 /** Texts for calls without a result. */
+import { failure } from "../tools/failure.ts";
 import { oneLine } from "../tools/paths.ts";
 import type { ToolResult } from "../tools/tool.ts";
 import type { McpCall } from "./mcp.ts";
@@ -33,8 +34,8 @@ export function failedCall(
   const reason = isTimeout(error)
     ? `${name} did not respond for ${seconds(settings.timeout)}, or took longer than ${seconds(settings.maxTimeout)} (timeout and maxTimeout of this server)`
     : `${name}: ${reasonOf(error)}`;
-  if (!sent.isSent || isRefusal(error)) return { text: `The call failed. ${reason}.`, isError: true };
-  if (call.isRepeatable) return { text: `The call failed. ${reason}. It can be repeated.`, isError: true };
+  if (!sent.isSent || isRefusal(error)) return failure(`The call failed. ${reason}.`);
+  if (call.isRepeatable) return failure(`The call failed. ${reason}. It can be repeated.`);
   return unknownEnd(call, reason);
 }
 

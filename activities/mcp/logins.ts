@@ -46,7 +46,7 @@ const bindingOf = ({ server, principal }: CredentialId) => `${server} ${principa
 export function createLogins(store: Pick<Store, "db">, secret: string | undefined): Logins {
   async function read(db: Queryable, id: CredentialId) {
     const row = await readCredential(db, id);
-    if (row === undefined) throw new McpFailure(`it wants a login: longhaul mcp login ${id.server}`);
+    if (row === undefined) throw new McpFailure(`it requires a login: longhaul mcp login ${id.server}`);
     const access = JSON.parse(createSealer(secret).open(row.sealed, bindingOf(id))) as Access;
     return { access, isStale: row.isStale };
   }

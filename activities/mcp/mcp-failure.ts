@@ -19,10 +19,10 @@ const MAX_CHARS = 500;
 export function reasonOf(error: unknown): string {
   const cause = innermost(error);
   if (cause instanceof McpFailure) return cause.message;
-  if (error instanceof UnauthorizedError) return "it wants a login or another token (401)";
+  if (error instanceof UnauthorizedError) return "it requires a login or another token (401)";
   if (error instanceof SdkHttpError) {
     if (error.status === 401 || error.status === 403)
-      return `it wants a login or another token (${error.status})`;
+      return `it requires a login or another token (${error.status})`;
     return shorten(`it answered with HTTP status ${error.status}: ${error.message}`, MAX_CHARS);
   }
   if (error instanceof SdkError && error.code === SdkErrorCode.RequestTimeout)

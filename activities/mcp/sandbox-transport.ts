@@ -102,7 +102,7 @@ export class SandboxTransport implements Transport {
     await this.close();
   }
 
-  /** Reads on to the end of what is there; one reading at a time. */
+  /** Reads all output that is there; only one read runs at a time. */
   #read(): Promise<void> {
     this.#readAgain = true;
     this.#reading ??= this.#readOn()

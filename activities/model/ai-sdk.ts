@@ -148,7 +148,7 @@ function startStream(asking: Asking, signal: AbortSignal, watchdog: Watchdog, re
   return model.doStream(call);
 }
 
-/** The same field on every wire except Google's, which has a setting of its own. */
+/** The same field on every wire except Google's, which has its own setting. */
 function tierOf({ tier, api }: ModelTarget): Record<string, unknown> {
   return tier === undefined || api === "gemini" ? {} : { service_tier: tier };
 }

@@ -46,7 +46,7 @@ export class RepairedEvents {
 
   /**
    * @param hold pieces may wait for `release`, to be combined with those that follow
-   * @returns the events that are complete by now; empty if none is
+   * @returns the events that are now complete; empty if none is
    */
   take(bytes: Uint8Array, hold = false): string {
     const lines = (this.#rest + this.#decoder.decode(bytes, { stream: true })).split("\n");
@@ -62,7 +62,7 @@ export class RepairedEvents {
     return held === undefined ? "" : dataOf(held.last.with(held.text));
   }
 
-  /** @returns what is left */
+  /** @returns the events that are left */
   end(): string {
     const rest = this.#rest + this.#decoder.decode();
     this.#rest = "";

@@ -55,7 +55,7 @@ function figuresOf({ inputTokens, outputTokens, raw: own }: ReportedUsage): Figu
   ]);
   const misses = count(raw["prompt_cache_miss_tokens"]);
   const hitsAndMisses = misses === undefined ? undefined : misses + (hit ?? 0);
-  // The SDK says 0 if a field of its own wire is absent.
+  // The SDK says 0 if a field of the wire is absent.
   const stated =
     inputTokens.total || firstAboveZero([raw["prompt_tokens"], hitsAndMisses]) || inputTokens.total;
   const fresh = stated || count(raw["input_tokens"]);

@@ -97,7 +97,7 @@ async function asksNow(
   return names.length === 0 ? undefined : { ...PLAIN, kind: "egress", text: egressText(names) };
 }
 
-/** What the call's server wants to know, in its words. */
+/** What the call's server asks, in its own words. */
 function serverQuestion({ mcpState }: LedgerRow, id: string | undefined): Asks | undefined {
   const asked = readState(mcpState).asked?.questions.find((question) => question.id === id);
   if (asked === undefined) return undefined;

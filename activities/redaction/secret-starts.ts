@@ -92,7 +92,7 @@ function startsOfRule({ parts: [head], caseless }: TokenRule): (readonly [string
   );
 }
 
-/** A character of a spelling as it may stand in text: of a longer spelling in either case. */
+/** A character of a spelling as it may occur in text: of a longer spelling in either case. */
 function cases(spelling: string, at: number): readonly string[] {
   const char = spelling.charAt(at);
   return spelling.length === 1 ? [char] : [char.toLowerCase(), char.toUpperCase()];

@@ -1,4 +1,4 @@
-/** All tools, by name. To add one: a file of its own, a line here, a row in the snapshot test. */
+/** All tools, by name. To add one: a new file, a line here, a row in the snapshot test. */
 import { z } from "zod";
 import type { ToolSpec } from "../contract/tools.ts";
 import { applyPatch } from "./apply-patch.ts";

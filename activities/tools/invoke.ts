@@ -5,7 +5,7 @@ import { editDistance } from "../contract/nearest.ts";
 import type { FilePart, ToolOutcome } from "../contract/message.ts";
 import { truncateText } from "../transcript/truncate.ts";
 import { describeInput } from "./describe-input.ts";
-import { ToolFailure } from "./failure.ts";
+import { failure, ToolFailure } from "./failure.ts";
 import { findTool, type ToolRegistry } from "./index.ts";
 import { oneLine } from "./paths.ts";
 import type { ServerAsks, Tool, ToolContext, ToolResult } from "./tool.ts";
@@ -65,13 +65,13 @@ export async function invokeTool(
 
 async function run(registry: ToolRegistry, call: ToolCall, context: ToolContext): Promise<ToolResult> {
   const tool = findTool(registry, call.name);
-  if (tool === undefined) return { text: unknownTool(registry, call.name), isError: true };
+  if (tool === undefined) return failure(unknownTool(registry, call.name));
   const parsed = tool.input.safeParse(call.input);
-  if (!parsed.success) return { text: describeInput(tool, call.input, parsed.error), isError: true };
+  if (!parsed.success) return failure(describeInput(tool, call.input, parsed.error));
   try {
     return await tool.run(parsed.data, context);
   } catch (error) {
-    if (isToolsOwn(error)) return { text: ownFailure(tool, error), isError: true };
+    if (isToolsOwn(error)) return failure(ownFailure(tool, error));
     throw error;
   }
 }

@@ -19,7 +19,7 @@ export interface SizeInput {
   readonly model?: string | undefined;
 }
 
-/** What the size of the next request is made of, in tokens, if a bill stands behind it. */
+/** What the size of the next request is computed from, in tokens, if an answer was billed. */
 export interface SizeBasis {
   /** Input and output of the newest billed answer. */
   readonly lastInput: number;

@@ -31,7 +31,7 @@ test("a login is kept sealed, refreshed once by however many need it, and ends w
       await mcp.close();
     }
   };
-  await expect(list("before")).rejects.toThrow("it wants a login: longhaul mcp login rows");
+  await expect(list("before")).rejects.toThrow("it requires a login: longhaul mcp login rows");
 
   const target = { name: "rows", url: server.url, scopes: undefined };
   const browse = (address: string) => void fetch(address);
@@ -60,5 +60,5 @@ test("a login is kept sealed, refreshed once by however many need it, and ends w
   );
   expect(await logoutOfMcp(target, store)).toBe(true);
   expect(await logoutOfMcp(target, store)).toBe(false);
-  await expect(list("five")).rejects.toThrow("it wants a login");
+  await expect(list("five")).rejects.toThrow("it requires a login");
 });

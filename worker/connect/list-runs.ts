@@ -6,6 +6,8 @@ import { WORKFLOW_TYPE } from "../../workflows/messages.ts";
 const PAGE_SIZE = 1_000;
 /** temporal.api.enums.v1.WorkflowExecutionStatus */
 const RUNNING = 1;
+/** Timeout for all pages. Source: ours; 10,000 sessions are ten pages. */
+const LIST_MS = 30_000;
 
 export interface ListedRun {
   readonly workflowId: string;
@@ -35,4 +37,21 @@ export async function* listRuns(
       };
     nextPageToken = page.nextPageToken;
   } while (nextPageToken !== undefined && nextPageToken.length > 0);
+}
+
+/**
+ * Ids of the sessions that Temporal lists as running. The list lags behind by moments: one that has just begun may be missing,
+ * one that has just ended may be in it. Before acting on a session that is missing, ask for it by its id.
+ * @returns none if the server cannot list
+ */
+export async function listedAsRunning(client: Client): Promise<ReadonlySet<string>> {
+  const ids = new Set<string>();
+  try {
+    await client.withAbortSignal(AbortSignal.timeout(LIST_MS), async () => {
+      for await (const { workflowId } of listRuns(client, "running")) ids.add(workflowId);
+    });
+    return ids;
+  } catch {
+    return new Set();
+  }
 }

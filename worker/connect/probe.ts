@@ -72,7 +72,7 @@ export function temporalMissing(address: string, cause: unknown): ServiceMissing
     service: "Temporal",
     address,
     reason: innermostReason(cause),
-    fix: "Correct TEMPORAL_ADDRESS, or unset it and `npm start` brings up a server of its own.",
+    fix: "Correct TEMPORAL_ADDRESS, or unset it and `npm start` starts its own server.",
     cause,
   });
 }

@@ -12,7 +12,7 @@ const MAX_REPEATED_CHARS = 20_000;
 const SCALARS = ["null", "boolean", "integer", "number", "string"];
 const ANY = ["null", "boolean", "number", "string", "array", "object"];
 
-/** @param root without alternatives of its own, as in all tools' schemas */
+/** @param root without alternatives itself, as in all tools' schemas */
 export const toMoonshotSchema = (root: JsonObject): Record<string, unknown> => new Adaptation(root).whole();
 
 class Adaptation {

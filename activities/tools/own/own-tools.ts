@@ -4,6 +4,7 @@ import { z } from "zod";
 import type { McpCatalogue, McpToolEntry } from "../../contract/mcp.ts";
 import { reasonOf } from "../../contract/reason-of.ts";
 import { acceptedSchema } from "../accepted-schema.ts";
+import { failure } from "../failure.ts";
 import { findTool, toolRegistry } from "../index.ts";
 import { oneLine } from "../paths.ts";
 import { SEARCH_TOOLS } from "../search-tools.ts";
@@ -113,9 +114,9 @@ export function ownTool({ name, description, hints, ...entry }: McpToolEntry): T
     readOnly: hints?.readOnly === true,
     about: (given) => JSON.stringify(given),
     run: async (given, context) =>
-      context.own?.(name, original(given), context) ?? {
-        text: `This worker has no tool ${name} (LONGHAUL_TOOLS). The call was not made: go on without it, or say that it is missing.`,
-        isError: true,
-      },
+      context.own?.(name, original(given), context) ??
+      failure(
+        `This worker has no tool ${name} (LONGHAUL_TOOLS). The call was not made: go on without it, or say that it is missing.`,
+      ),
   });
 }

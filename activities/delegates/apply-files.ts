@@ -3,7 +3,7 @@ import type { Sandbox, SandboxFiles } from "../sandbox/sandbox.ts";
 import type { ChangedFile } from "./changed-files.ts";
 import { mergeFile, type FileState } from "./merge.ts";
 
-export interface Taken {
+export interface AppliedFiles {
   readonly applied: readonly string[];
   readonly notApplied: readonly NotApplied[];
 }
@@ -13,16 +13,16 @@ export interface NotApplied {
   readonly reason: string;
 }
 
-export async function takeOverFiles(
+export async function applyFiles(
   sandbox: Pick<Sandbox, "files">,
   changed: readonly ChangedFile[],
   signal: AbortSignal,
-): Promise<Taken> {
+): Promise<AppliedFiles> {
   const applied: string[] = [];
   const notApplied: NotApplied[] = [];
   for (const file of changed) {
     signal.throwIfAborted();
-    const reason = await takeOver(sandbox.files, file);
+    const reason = await applyFile(sandbox.files, file);
     if (reason === undefined) applied.push(file.path);
     else notApplied.push({ path: file.path, reason });
   }
@@ -30,7 +30,7 @@ export async function takeOverFiles(
 }
 
 /** @returns why it was not merged */
-async function takeOver(
+async function applyFile(
   files: SandboxFiles,
   { path, base, child, bytes }: ChangedFile,
 ): Promise<string | undefined> {
@@ -43,7 +43,7 @@ async function takeOver(
   if (verdict.kind === "leave") return verdict.reason;
   // The sandbox would take a write of the same content for a repeated one, and change nothing.
   if (parent !== undefined && parent.hash === child?.hash) return "only its permissions were changed";
-  // Another call may change it at this moment: the sandbox compares once more.
+  // Another call may change it meanwhile: the sandbox compares once more.
   const done =
     bytes === undefined
       ? await files.remove(path, parent === undefined ? {} : { ifHash: parent.hash })
