@@ -1,5 +1,6 @@
 /** Host names that a session's sandbox may reach beyond its configuration. */
-import { and, eq, isNull, sql } from "drizzle-orm";
+import { and, eq, sql } from "drizzle-orm";
+import { isLive } from "./live-line.ts";
 import type { Queryable, Store } from "./db.ts";
 import { appendEvents } from "./events.ts";
 import type { EventData } from "./event.ts";
@@ -11,7 +12,7 @@ export async function allowedDomains(db: Queryable, sessionId: string): Promise<
   const rows = await db
     .select({ domain: egressRules.domain })
     .from(egressRules)
-    .where(and(eq(egressRules.sessionId, sessionId), isNull(egressRules.supersededEpoch)))
+    .where(isLive(egressRules, sessionId))
     .orderBy(egressRules.id);
   return rows.map(({ domain }) => domain);
 }

@@ -6,6 +6,7 @@ import type { McpCatalogue } from "../contract/mcp.ts";
 import type { UserPart } from "../contract/message.ts";
 import { estimateMessage, type TokenRatio } from "../contract/tokens.ts";
 import type { SessionStatus } from "../contract/activities.ts";
+import { isLive } from "./live-line.ts";
 import type { Queryable, Store } from "./db.ts";
 import { isOrphan } from "./delegations.ts";
 import { loadCatalogues } from "./mcp.ts";
@@ -181,13 +182,7 @@ export async function lastStep(db: Queryable, sessionId: string): Promise<number
   const [row] = await db
     .select({ step: max(storedMessages.step) })
     .from(storedMessages)
-    .where(
-      and(
-        eq(storedMessages.sessionId, sessionId),
-        eq(storedMessages.slot, "assistant"),
-        isNull(storedMessages.supersededEpoch),
-      ),
-    );
+    .where(and(isLive(storedMessages, sessionId), eq(storedMessages.slot, "assistant")));
   return row?.step ?? 0;
 }
 
@@ -199,7 +194,7 @@ export async function lastUsedStep(db: Queryable, sessionId: string): Promise<nu
   const [row] = await db
     .select({ step: max(checkpoints.step) })
     .from(checkpoints)
-    .where(and(eq(checkpoints.sessionId, sessionId), isNull(checkpoints.supersededEpoch)));
+    .where(isLive(checkpoints, sessionId));
   return Math.max(await lastStep(db, sessionId), row?.step ?? 0);
 }
 
