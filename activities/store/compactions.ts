@@ -6,7 +6,8 @@ import type { Queryable, Store } from "./db.ts";
 import type { NewEvent } from "./event.ts";
 import { appendEvents } from "./events.ts";
 import { compactionEvents, storedMessages } from "./schema/index.ts";
-import { insertMessage, lockRun, takeSequences } from "./transcript.ts";
+import { insertMessage, takeSequences } from "./transcript.ts";
+import { lockRun } from "./session-locks.ts";
 
 export interface RoundRow {
   readonly sessionId: string;

@@ -223,19 +223,6 @@ export async function endSession(
   return done && { durationMs: Math.round(done.durationMs) };
 }
 
-/**
- * The epoch in force, locked until the transaction ends, so that no reset and no other caller can intervene.
- * @returns undefined if there is no such session
- */
-export async function lockEpoch(db: Queryable, id: string): Promise<number | undefined> {
-  const [row] = await db
-    .select({ epoch: sessions.epoch })
-    .from(sessions)
-    .where(eq(sessions.id, id))
-    .for("no key update");
-  return row?.epoch;
-}
-
 export async function setContainer(
   db: Queryable,
   id: string,
@@ -248,18 +235,6 @@ export async function setContainer(
 /** The session has no sandbox any more. */
 export async function clearContainer(db: Queryable, id: string): Promise<void> {
   await db.update(sessions).set({ container: null }).where(eq(sessions.id, id));
-}
-
-/** Runs exclusively for this session over all workers, under a lock that ends with the transaction. */
-export async function lockedSession<T>(
-  store: Pick<Store, "db">,
-  sessionId: string,
-  body: (tx: Queryable) => Promise<T>,
-): Promise<T> {
-  return store.db.transaction(async (tx) => {
-    await tx.execute(sql`select pg_advisory_xact_lock(hashtext('session'), hashtext(${sessionId}))`);
-    return body(tx);
-  });
 }
 
 /**

@@ -11,7 +11,7 @@ import { isLive } from "./live-line.ts";
 import { dropChunks } from "./events.ts";
 import type { Queryable } from "./db.ts";
 import { prepared } from "./prepared.ts";
-import { cursors, sessions, storedMessages } from "./schema/index.ts";
+import { cursors, storedMessages } from "./schema/index.ts";
 
 /** A file of instructions that a result contains. */
 export interface FolderNotes {
@@ -199,14 +199,4 @@ export async function hasMessage(
 /** The calls that an answer requests, in order. */
 export function callsOf(content: readonly AssistantPart[]): ToolCallPart[] {
   return content.filter((part) => part.type === "tool-call");
-}
-
-/** Locks the session for this transaction, if the run may write to it. */
-export async function lockRun(db: Queryable, sessionId: string, runId: string): Promise<boolean> {
-  const rows = await db
-    .select({ runId: sessions.runId })
-    .from(sessions)
-    .where(eq(sessions.id, sessionId))
-    .for("share");
-  return rows[0]?.runId === runId;
 }
