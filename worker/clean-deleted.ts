@@ -4,11 +4,12 @@ import { join } from "node:path";
 import type { SandboxHost } from "../activities/sandbox/sandbox-host.ts";
 import type { Store } from "../activities/store/db.ts";
 import { deletedHashes, findDeleted } from "../activities/store/delete-session.ts";
-import { findSession, lockedSession } from "../activities/store/sessions.ts";
+import { findSession } from "../activities/store/sessions.ts";
+import { withSandboxLock } from "../activities/store/session-locks.ts";
 
 /** Removes a sandbox, unsaved, whose session was deleted. @returns whether there was one */
 export async function removeDeleted(store: Store, host: SandboxHost, id: string): Promise<boolean> {
-  return lockedSession(store, id, async (tx) => {
+  return withSandboxLock(store, id, async (tx) => {
     // A session of the same id may have been started since.
     if ((await findDeleted(tx, id)) === undefined || (await findSession(tx, id)) !== undefined) return false;
     await host.remove(id);

@@ -18,9 +18,9 @@ import {
   endAbandoned,
   findSession,
   lastUsedStep,
-  lockedSession,
   type Session,
 } from "../activities/store/sessions.ts";
+import { withSandboxLock } from "../activities/store/session-locks.ts";
 import type { OperatorPolicy } from "../activities/config/operator-policy.ts";
 import { retain } from "./retention.ts";
 import { removeDeleted, removeDeletedRelays } from "./clean-deleted.ts";
@@ -129,7 +129,7 @@ async function reap(
 ): Promise<string | undefined> {
   const { host, store, notifier } = options;
   const isStray = (await host.volume(id)) !== volume;
-  if (isStray && (await lockedSession(store, id, (tx) => removeStray(tx, host, id))))
+  if (isStray && (await withSandboxLock(store, id, (tx) => removeStray(tx, host, id))))
     return "removed a sandbox of a session that has another one, or none yet";
   if (running.has(id)) return undefined;
   const session = await endedSession(options, id);

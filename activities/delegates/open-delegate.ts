@@ -19,7 +19,7 @@ import { endOrphans } from "../store/runs.ts";
 import { createSession, type Session } from "../store/sessions.ts";
 import { findAskedCall, noSuchCall } from "../store/asked-call.ts";
 import { callKey, claimCall, type LedgerRow } from "../store/tool-calls.ts";
-import { lockRun } from "../store/transcript.ts";
+import { lockRun } from "../store/session-locks.ts";
 import { aboutCall } from "../tools/invoke.ts";
 import { delegateInput, type DelegateInput } from "../tools/delegate.ts";
 import type { BackgroundSaves } from "../workspace/background-save.ts";

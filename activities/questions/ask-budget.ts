@@ -14,7 +14,7 @@ import { budgetAsked, openBudget, roomFor } from "../step/budget.ts";
 import { appendEvents } from "../store/events.ts";
 import { spentUsd } from "../store/model-calls.ts";
 import { questionsBefore } from "../store/questions.ts";
-import { holdRun } from "../store/runs.ts";
+import { lockRunAlone } from "../store/session-locks.ts";
 
 export function createAskBudget(deps: AgentDeps) {
   return (input: AskBudgetInput): Promise<AskedBudget> =>
@@ -33,7 +33,7 @@ async function askBudget(deps: AgentDeps, scope: ActivityScope, input: AskBudget
   const reached = { ...input, used, of };
   const most = roomFor(deps.policy, reached);
   const asked = await db.transaction(async (tx) => {
-    if (!(await holdRun(tx, session.id, scope.runId))) throw superseded("the question was not asked");
+    if (!(await lockRunAlone(tx, session.id, scope.runId))) throw superseded("the question was not asked");
     // An earlier run may have asked here, and ended without an answer: that question stays as it ended.
     const before = await questionsBefore(tx, {
       sessionId: session.id,

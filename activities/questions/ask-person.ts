@@ -25,7 +25,7 @@ import {
   type QuestionOption,
   type QuestionRow,
 } from "../store/questions.ts";
-import { holdRun } from "../store/runs.ts";
+import { lockRunAlone } from "../store/session-locks.ts";
 import type { Session } from "../store/sessions.ts";
 import { findAskedCall } from "../store/asked-call.ts";
 import type { LedgerRow } from "../store/tool-calls.ts";
@@ -53,7 +53,7 @@ async function ask(deps: AgentDeps, scope: ActivityScope, input: RunToolInput): 
   const settings = questionSettings(session.config.questions);
   const id = input.question ?? questionId(input);
   const asked = await db.transaction(async (tx) => {
-    if (!(await holdRun(tx, session.id, scope.runId))) throw superseded("the question was not asked");
+    if (!(await lockRunAlone(tx, session.id, scope.runId))) throw superseded("the question was not asked");
     const isTooMuch = (await openQuestions(tx, session.id)).filter((open) => open.id !== id).length;
     const { row: question, isNew } = await openQuestion(tx, {
       ...asks,

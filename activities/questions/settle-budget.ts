@@ -16,7 +16,7 @@ import { openBudget, roomFor } from "../step/budget.ts";
 import { closingOf, settledEvent } from "./settlement.ts";
 import { appendEvents } from "../store/events.ts";
 import { closeQuestion, setWaiting } from "../store/questions.ts";
-import { holdRun } from "../store/runs.ts";
+import { lockRunAlone } from "../store/session-locks.ts";
 import { setMaxCost } from "../store/session-limits.ts";
 
 export function createSettleBudget(deps: AgentDeps) {
@@ -37,7 +37,7 @@ async function settleBudget(
   const amount = asked === undefined ? undefined : Math.min(asked, roomFor(deps.policy, input));
   const of = amount === undefined || amount <= 0 ? undefined : raisedLimit(input, amount);
   await deps.store.db.transaction(async (tx) => {
-    if (!(await holdRun(tx, session.id, scope.runId))) throw superseded("the answer was dropped");
+    if (!(await lockRunAlone(tx, session.id, scope.runId))) throw superseded("the answer was dropped");
     const question = (await openBudget(tx, session, input))?.row;
     const key = { sessionId: session.id, epoch: session.epoch, id };
     if (question !== undefined && (await closeQuestion(tx, key, closingOf(question, settlement))))

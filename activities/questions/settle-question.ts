@@ -30,7 +30,7 @@ import {
   type QuestionRow,
 } from "../store/questions.ts";
 import { addNotice, markClosed, PARKED } from "../store/sandboxes.ts";
-import { holdRun } from "../store/runs.ts";
+import { lockRunAlone } from "../store/session-locks.ts";
 import type { Session } from "../store/sessions.ts";
 import { findAskedCall } from "../store/asked-call.ts";
 import { finishCall, type LedgerRow } from "../store/tool-calls.ts";
@@ -51,7 +51,7 @@ async function settle(
   const session = await enterSession(deps, scope, { step, phase: "tools" });
   const settlement = cleanDeep(given, deps.sanitizer.clean) as Settlement;
   const settled = await db.transaction(async (tx): Promise<SettledQuestion> => {
-    if (!(await holdRun(tx, session.id, scope.runId))) throw superseded("the answer was dropped");
+    if (!(await lockRunAlone(tx, session.id, scope.runId))) throw superseded("the answer was dropped");
     const { row, call } = await findAskedCall(tx, session.id, { step, index });
     const question = await findQuestion(tx, session.id, session.epoch, id);
     if (!question) throw fatal("NoSuchCall", `Session ${session.id} has no question ${id} in step ${step}.`);

@@ -12,15 +12,15 @@ import type { AgentDeps } from "../runtime/deps.ts";
 import { blobId, loadBlobs } from "../store/blobs.ts";
 import type { Queryable } from "../store/db.ts";
 import { announceQueued } from "../store/queued-events.ts";
-import { holdRun } from "../store/runs.ts";
-import { findSession } from "../store/sessions.ts";
+import { lockSession } from "../store/session-locks.ts";
 
 export function createAnnounceQueued(deps: AgentDeps) {
   return ({ step, messages }: AnnounceQueuedInput): Promise<void> =>
     inScope(deps, async ({ sessionId, runId }) => {
       await deps.store.db.transaction(async (tx) => {
-        if (!(await holdRun(tx, sessionId, runId))) return;
-        const epoch = (await findSession(tx, sessionId))?.epoch ?? 1;
+        const session = await lockSession(tx, sessionId);
+        if (session?.runId !== runId) return;
+        const { epoch } = session;
         await announceQueued(tx, { sessionId, epoch, step }, await cleaned(deps, tx, messages));
       });
       deps.notifier.wake(sessionId);

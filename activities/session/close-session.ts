@@ -24,7 +24,8 @@ import { loadBill, recordLostCalls, totalUsage } from "../store/model-calls.ts";
 import { deliveryOf, findRepository, listPublications, recordPublication } from "../store/repositories.ts";
 import { endSession, type Session } from "../store/sessions.ts";
 import { reportEnd, type ReportedEnd } from "../runtime/telemetry/report.ts";
-import { lastAnswer, lockRun } from "../store/transcript.ts";
+import { lastAnswer } from "../store/transcript.ts";
+import { lockRun } from "../store/session-locks.ts";
 
 const MAX_RESULT_CHARS = 2_000;
 

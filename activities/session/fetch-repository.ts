@@ -21,7 +21,7 @@ import { appendEvents } from "../store/events.ts";
 import { findRepository, saveRepository } from "../store/repositories.ts";
 import { markClosed, PARKED } from "../store/sandboxes.ts";
 import { setPrompt } from "../store/stored-prompt.ts";
-import { lockRun } from "../store/transcript.ts";
+import { lockRun } from "../store/session-locks.ts";
 import { saveFiles } from "../workspace/save-files.ts";
 import { withoutLost, type SessionSandboxes } from "../workspace/session-sandbox.ts";
 

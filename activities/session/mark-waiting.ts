@@ -8,7 +8,7 @@ import { inScope, type ActivityScope } from "../runtime/activity-scope.ts";
 import type { AgentDeps } from "../runtime/deps.ts";
 import { enterSession } from "../runtime/enter-session.ts";
 import { openQuestions, setWaiting } from "../store/questions.ts";
-import { holdRun } from "../store/runs.ts";
+import { lockRunAlone } from "../store/session-locks.ts";
 import type { Session } from "../store/sessions.ts";
 import { openBudget } from "../step/budget.ts";
 
@@ -41,7 +41,7 @@ export async function enterWaiting(
   );
   const { id } = session;
   await deps.store.db.transaction(async (tx) => {
-    if (!(await holdRun(tx, id, scope.runId))) return;
+    if (!(await lockRunAlone(tx, id, scope.runId))) return;
     if (budget !== undefined) await openBudget(tx, session, budget);
     if ((await openQuestions(tx, id)).length > 0) await setWaiting(tx, id, true);
   });

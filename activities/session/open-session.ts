@@ -35,7 +35,7 @@ import { countParked } from "../store/guidance.ts";
 import { reportContinued, reportStart } from "../runtime/telemetry/report.ts";
 import { traceOf } from "../store/traces.ts";
 import { loadView } from "../store/load-view.ts";
-import { lockRun } from "../store/transcript.ts";
+import { lockRun } from "../store/session-locks.ts";
 
 export function createOpenSession(deps: AgentDeps) {
   return (input: OpenSessionInput): Promise<OpenedSession> =>

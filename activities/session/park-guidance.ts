@@ -11,13 +11,13 @@ import type { Guidance } from "../contract/guidance.ts";
 import type { AgentDeps } from "../runtime/deps.ts";
 import { superseded } from "../contract/failures.ts";
 import { parkGuidance } from "../store/guidance.ts";
-import { holdIfNotSuperseded } from "../store/runs.ts";
+import { lockUnlessSuperseded } from "../store/runs.ts";
 
 export function createParkGuidance(deps: AgentDeps) {
   return ({ items }: { items: readonly Guidance[] }): Promise<void> =>
     inScope(deps, ({ sessionId, runId }) =>
       deps.store.db.transaction(async (tx) => {
-        if (!(await holdIfNotSuperseded(tx, sessionId, runId)))
+        if (!(await lockUnlessSuperseded(tx, sessionId, runId)))
           throw superseded("the messages wait for that one");
         await parkGuidance(tx, sessionId, cleanDeep(items, deps.sanitizer.clean) as Guidance[]);
       }),

@@ -9,7 +9,7 @@ import type { NewEvent } from "../store/event.ts";
 import { appendEvents } from "../store/events.ts";
 import { listPublications, recordPublication, type Repository } from "../store/repositories.ts";
 import type { Session } from "../store/sessions.ts";
-import { lockRun } from "../store/transcript.ts";
+import { lockRun } from "../store/session-locks.ts";
 
 /** Attempts before an unreachable remote is given up, some 15 s in total. */
 const ATTEMPTS = 5;

@@ -26,7 +26,8 @@ import {
   parkGuidance,
   stepSoFar,
 } from "../store/guidance.ts";
-import { hasMessage, insertMessage, lockRun, takeSequences, type MessageMeta } from "../store/transcript.ts";
+import { hasMessage, insertMessage, takeSequences, type MessageMeta } from "../store/transcript.ts";
+import { lockRun } from "../store/session-locks.ts";
 
 /** How many parked messages are read for one step: even of the shortest messages, no more fit. */
 const MAX_MESSAGES = 500;

@@ -12,7 +12,7 @@ import { appendEvents } from "../store/events.ts";
 import type { NewEvent } from "../store/event.ts";
 import type { Session } from "../store/sessions.ts";
 import { loadView } from "../store/load-view.ts";
-import { lockRun } from "../store/transcript.ts";
+import { lockRun } from "../store/session-locks.ts";
 import { reportRound } from "../runtime/telemetry/report.ts";
 import type { StrategyName } from "../contract/strategies.ts";
 import type { Compaction } from "../compaction/compaction.ts";

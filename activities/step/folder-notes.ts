@@ -6,7 +6,7 @@ import type { ToolCallPart } from "../contract/message.ts";
 import type { AgentDeps } from "../runtime/deps.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
 import type { NewEvent } from "../store/event.ts";
-import { loadedNotes, type FolderNotes } from "../store/folder-notes.ts";
+import { loadedNotes, type FolderNotes } from "../store/transcript.ts";
 import type { Session } from "../store/sessions.ts";
 import { touchedFile, touchedFolders } from "../tools/touched-folders.ts";
 

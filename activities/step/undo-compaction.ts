@@ -12,7 +12,7 @@ import { enterSession } from "../runtime/enter-session.ts";
 import { superseded } from "../contract/failures.ts";
 import { prefixOf } from "../context/request.ts";
 import { loadView } from "../store/load-view.ts";
-import { lockRun } from "../store/transcript.ts";
+import { lockRun } from "../store/session-locks.ts";
 import { undoAndTell } from "../store/undo-compaction.ts";
 
 export function createUndoCompaction(deps: AgentDeps) {

@@ -1,5 +1,6 @@
 /** The workspace's files after each step that changed them: a chain of packs that starts with a whole one. */
-import { and, desc, eq, isNull, lte, sql, type SQL } from "drizzle-orm";
+import { and, desc, eq, lte, sql, type SQL } from "drizzle-orm";
+import { isLive } from "./live-line.ts";
 import {
   readChain,
   type StoredBytes,
@@ -91,8 +92,7 @@ export async function latestCheckpoint(
   return newestOf(
     db,
     and(
-      eq(checkpoints.sessionId, sessionId),
-      isNull(checkpoints.supersededEpoch),
+      isLive(checkpoints, sessionId),
       options.atStep === undefined ? undefined : lte(checkpoints.step, options.atStep),
     ),
   );
@@ -145,7 +145,7 @@ export async function latestVersion(db: Queryable, sessionId: string): Promise<s
   const [row] = await db
     .select({ version: sql<string>`${checkpoints.id} || '/' || ${checkpoints}.xmin::text` })
     .from(checkpoints)
-    .where(and(eq(checkpoints.sessionId, sessionId), isNull(checkpoints.supersededEpoch)))
+    .where(isLive(checkpoints, sessionId))
     .orderBy(desc(checkpoints.step), desc(checkpoints.epoch))
     .limit(1);
   return row?.version;

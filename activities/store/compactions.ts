@@ -1,11 +1,13 @@
 /** Compaction rounds and prune marks. Rows are marked, never deleted (invariant 5). */
-import { and, desc, eq, inArray, isNull, max, ne, sql, type Placeholder, type SQL } from "drizzle-orm";
+import { and, desc, inArray, isNull, max, ne, sql, type Placeholder, type SQL } from "drizzle-orm";
 import { QueryBuilder } from "drizzle-orm/pg-core";
+import { isLive } from "./live-line.ts";
 import type { Queryable, Store } from "./db.ts";
 import type { NewEvent } from "./event.ts";
 import { appendEvents } from "./events.ts";
 import { compactionEvents, storedMessages } from "./schema/index.ts";
-import { insertMessage, lockRun, takeSequences } from "./transcript.ts";
+import { insertMessage, takeSequences } from "./transcript.ts";
+import { lockRun } from "./session-locks.ts";
 
 export interface RoundRow {
   readonly sessionId: string;
@@ -47,7 +49,7 @@ export function outOfView(sessionId: string | Placeholder | SQL) {
   return new QueryBuilder()
     .select({ sequences: sql<string>`coalesce(range_agg(part), '{}')`.as("sequences") })
     .from(sql`${compactionEvents}, unnest(${compactionEvents.replaced}) as part`)
-    .where(and(eq(compactionEvents.sessionId, sessionId), isNull(compactionEvents.supersededEpoch)));
+    .where(isLive(compactionEvents, sessionId));
 }
 
 const RECENT_ROUNDS = 10;
@@ -63,7 +65,7 @@ export async function recentRounds(db: Queryable, sessionId: string): Promise<Re
       attempts: compactionEvents.attempts,
     })
     .from(compactionEvents)
-    .where(and(eq(compactionEvents.sessionId, sessionId), isNull(compactionEvents.supersededEpoch)))
+    .where(isLive(compactionEvents, sessionId))
     .orderBy(desc(compactionEvents.id))
     .limit(RECENT_ROUNDS);
   return rows.map(({ attempts, ...row }) => ({
@@ -129,8 +131,7 @@ async function countInView(tx: Queryable, sessionId: string, sequences: string):
   return tx.$count(
     storedMessages,
     and(
-      eq(storedMessages.sessionId, sessionId),
-      isNull(storedMessages.supersededEpoch),
+      isLive(storedMessages, sessionId),
       sql`${sequence} <@ ${sequences}::int8multirange`,
       sql`not ${sequence} <@ (${outOfView(sessionId)})`,
     ),
@@ -162,13 +163,7 @@ export async function lastRound(db: Queryable, sessionId: string): Promise<numbe
   const [row] = await db
     .select({ round: max(compactionEvents.round) })
     .from(compactionEvents)
-    .where(
-      and(
-        eq(compactionEvents.sessionId, sessionId),
-        ne(compactionEvents.status, "failed"),
-        isNull(compactionEvents.supersededEpoch),
-      ),
-    );
+    .where(and(isLive(compactionEvents, sessionId), ne(compactionEvents.status, "failed")));
   return row?.round ?? 0;
 }
 
@@ -184,10 +179,9 @@ async function markPruned(
     .set({ prunedStep: step })
     .where(
       and(
-        eq(storedMessages.sessionId, sessionId),
+        isLive(storedMessages, sessionId),
         inArray(storedMessages.sequence, [...sequences]),
         isNull(storedMessages.prunedStep),
-        isNull(storedMessages.supersededEpoch),
       ),
     );
   return marked.rowCount ?? 0;

@@ -2,6 +2,7 @@
 import { eq, inArray, sql } from "drizzle-orm";
 import type { Database, Queryable } from "./db.ts";
 import * as schema from "./schema/index.ts";
+import { lockSandbox } from "./session-locks.ts";
 import { sessionTables } from "./session-tables.ts";
 
 /** A session with the run that had it when it was read. */
@@ -52,8 +53,7 @@ export async function deleteFamily(
   if (root === undefined) return { kind: "changed" };
   return db.transaction(async (tx): Promise<Deletion> => {
     // Opening and saving sandboxes takes the same lock, so no run can claim a session meanwhile.
-    for (const { id } of family)
-      await tx.execute(sql`select pg_advisory_xact_lock(hashtext('session'), hashtext(${id}))`);
+    for (const { id } of family) await lockSandbox(tx, id);
     const ids = family.map(({ id }) => id);
     await tx
       .select({ id: schema.sessions.id })

@@ -1,17 +1,19 @@
 /** Host names that a session's sandbox may reach beyond its configuration. */
-import { and, eq, isNull, sql } from "drizzle-orm";
+import { and, eq, sql } from "drizzle-orm";
+import { isLive } from "./live-line.ts";
 import type { Queryable, Store } from "./db.ts";
 import { appendEvents } from "./events.ts";
 import type { EventData } from "./event.ts";
 import { egressRules, events, questions } from "./schema/index.ts";
-import { lastStep, lockEpoch } from "./sessions.ts";
+import { lockSession } from "./session-locks.ts";
+import { lastStep } from "./sessions.ts";
 
 /** Patterns that were allowed on the live line. */
 export async function allowedDomains(db: Queryable, sessionId: string): Promise<string[]> {
   const rows = await db
     .select({ domain: egressRules.domain })
     .from(egressRules)
-    .where(and(eq(egressRules.sessionId, sessionId), isNull(egressRules.supersededEpoch)))
+    .where(isLive(egressRules, sessionId))
     .orderBy(egressRules.id);
   return rows.map(({ domain }) => domain);
 }
@@ -60,8 +62,9 @@ interface DomainRule {
 
 /** As `allowDomain`, in a transaction. */
 export async function addRule(tx: Queryable, { sessionId, domain, by }: DomainRule): Promise<void> {
-  const epoch = await lockEpoch(tx, sessionId);
-  if (epoch === undefined) throw new Error(`No session ${sessionId}.`);
+  const session = await lockSession(tx, sessionId);
+  if (session === undefined) throw new Error(`No session ${sessionId}.`);
+  const { epoch } = session;
   const step = await lastStep(tx, sessionId);
   await tx
     .insert(egressRules)

@@ -1,22 +1,11 @@
 /** The view of a session: the rows that the model sees, neither replaced by a round nor superseded. */
-import {
-  and,
-  eq,
-  getTableColumns,
-  gte,
-  inArray,
-  isNull,
-  lt,
-  ne,
-  type Placeholder,
-  sql,
-  type SQL,
-} from "drizzle-orm";
+import { and, eq, getTableColumns, gte, inArray, lt, ne, type Placeholder, sql, type SQL } from "drizzle-orm";
 import { unionAll } from "drizzle-orm/pg-core";
 import { MAX_HEAD_MESSAGES } from "../contract/strategies.ts";
 import type { StoredMessage } from "../contract/message.ts";
 import { outOfView } from "./compactions.ts";
 import type { Queryable } from "./db.ts";
+import { isLive } from "./live-line.ts";
 import { prepared } from "./prepared.ts";
 import { storedMessages } from "./schema/index.ts";
 import { toStoredMessage } from "./transcript.ts";
@@ -26,8 +15,8 @@ const HEAD_ROWS = MAX_HEAD_MESSAGES + 1;
 
 const {
   id: _id,
-  sessionId: session,
-  supersededEpoch,
+  sessionId: _session,
+  supersededEpoch: _epoch,
   createdAt: _at,
   ...columns
 } = getTableColumns(storedMessages);
@@ -75,7 +64,7 @@ export async function loadViewSizes(
  */
 function viewOf(db: Queryable, contents: SQL, sessionId: SQL | Placeholder) {
   // The system prompt is not part of the view.
-  const live = and(eq(session, sessionId), isNull(supersededEpoch), ne(role, "system"));
+  const live = and(isLive(storedMessages, sessionId), ne(role, "system"));
   const gone = db.$with("gone").as(outOfView(sessionId));
   const inView = and(live, sql`not ${sequence} <@ (select sequences from gone)`);
   const edge = db.$with("edge").as(

@@ -1,6 +1,7 @@
 /** Questions to people and how they ended. A row is marked, never deleted; the workflow decides which answer counts. */
 import { and, asc, eq, isNull, like, ne, sql } from "drizzle-orm";
 import type { QuestionKind } from "../contract/questions.ts";
+import { isLive } from "./live-line.ts";
 import type { Queryable } from "./db.ts";
 import type { NewEvent } from "./event.ts";
 import { permissionGrants, questions, sessions } from "./schema/index.ts";
@@ -32,7 +33,7 @@ export interface NewQuestion {
   readonly expiresInMs: number | undefined;
 }
 
-const one = (sessionId: string, epoch: number, id: string) =>
+const isQuestion = (sessionId: string, epoch: number, id: string) =>
   and(eq(questions.sessionId, sessionId), eq(questions.epoch, epoch), eq(questions.id, id));
 
 /** Stores a question, once. @returns its current row, and whether it is new */
@@ -62,7 +63,7 @@ export async function timeLeftMs(
   const [row] = await db
     .select({ leftMs: sql<number | null>`case when ${questions.expiresAt} is not null then ${leftMs} end` })
     .from(questions)
-    .where(one(sessionId, epoch, id));
+    .where(isQuestion(sessionId, epoch, id));
   return row?.leftMs ?? undefined;
 }
 
@@ -75,7 +76,7 @@ export async function findQuestion(
   const [row] = await db
     .select()
     .from(questions)
-    .where(one(sessionId, epoch, id));
+    .where(isQuestion(sessionId, epoch, id));
   return row;
 }
 
@@ -122,7 +123,7 @@ export async function closeQuestion(
       answeredBy: end.by ?? null,
       answeredAt: sql`now()`,
     })
-    .where(and(one(question.sessionId, question.epoch, question.id), eq(questions.status, "open")))
+    .where(and(isQuestion(question.sessionId, question.epoch, question.id), eq(questions.status, "open")))
     .returning({ id: questions.id });
   return rows.length > 0;
 }
@@ -193,7 +194,7 @@ export async function grantsOf(db: Queryable, sessionId: string): Promise<Grant[
   return db
     .select({ tool: permissionGrants.tool, match: permissionGrants.match })
     .from(permissionGrants)
-    .where(and(eq(permissionGrants.sessionId, sessionId), isNull(permissionGrants.supersededEpoch)));
+    .where(isLive(permissionGrants, sessionId));
 }
 
 export async function grant(

@@ -10,6 +10,7 @@ import { orphansOf } from "./delegations.ts";
 import { parkGuidance } from "./guidance.ts";
 import { runs, sessions } from "./schema/index.ts";
 import { endAbandoned } from "./sessions.ts";
+import { lockRun } from "./session-locks.ts";
 import { supersede, type Standpoint } from "./supersede.ts";
 
 export type { Standpoint };
@@ -156,15 +157,13 @@ async function take(
   return { epoch, wentBack: dropped };
 }
 
-/** Locks the session for this transaction. @returns false if the run had the session and another run has it now */
-export async function holdIfNotSuperseded(tx: Queryable, sessionId: string, runId: string): Promise<boolean> {
-  const [session] = await tx
-    .select({ runId: sessions.runId })
-    .from(sessions)
-    .where(eq(sessions.id, sessionId))
-    .for("share");
-  if (session?.runId === runId) return true;
-  return !(await isKnown(tx, { sessionId, runId }));
+/** Keeps other runs from claiming the session. @returns false if the run had the session and another run has it now */
+export async function lockUnlessSuperseded(
+  tx: Queryable,
+  sessionId: string,
+  runId: string,
+): Promise<boolean> {
+  return (await lockRun(tx, sessionId, runId)) || !(await isKnown(tx, { sessionId, runId }));
 }
 
 /** Whether the run ever had the session. */
@@ -199,14 +198,4 @@ export async function chainStart(
     .orderBy(runs.ordinal)
     .limit(1);
   return row?.step;
-}
-
-/** Locks the session for this transaction against all other writers, if the run may write. */
-export async function holdRun(db: Queryable, sessionId: string, runId: string): Promise<boolean> {
-  const [row] = await db
-    .select({ runId: sessions.runId })
-    .from(sessions)
-    .where(eq(sessions.id, sessionId))
-    .for("no key update");
-  return row?.runId === runId;
 }

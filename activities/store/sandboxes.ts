@@ -1,5 +1,6 @@
 /** A session's sandbox: its host, how far its files are saved, and the model's pending notice. */
 import { and, eq, gt, isNull, lt, max, or, sql } from "drizzle-orm";
+import { isLive } from "./live-line.ts";
 import type { Queryable } from "./db.ts";
 import { prepared } from "./prepared.ts";
 import { sandboxes, sessions, toolCalls } from "./schema/index.ts";
@@ -223,6 +224,6 @@ export async function lastChangingStep(db: Queryable, sessionId: string): Promis
     .select({ step: max(toolCalls.step) })
     .from(toolCalls)
     // Calls that only read are never claimed.
-    .where(and(eq(toolCalls.sessionId, sessionId), isNull(toolCalls.supersededEpoch), sql`fence > 0`));
+    .where(and(isLive(toolCalls, sessionId), sql`fence > 0`));
   return row?.step ?? undefined;
 }

@@ -6,6 +6,7 @@ import type { McpCatalogue } from "../contract/mcp.ts";
 import type { UserPart } from "../contract/message.ts";
 import { estimateMessage, type TokenRatio } from "../contract/tokens.ts";
 import type { SessionStatus } from "../contract/activities.ts";
+import { isLive } from "./live-line.ts";
 import type { Queryable, Store } from "./db.ts";
 import { isOrphan } from "./delegations.ts";
 import { loadCatalogues } from "./mcp.ts";
@@ -181,13 +182,7 @@ export async function lastStep(db: Queryable, sessionId: string): Promise<number
   const [row] = await db
     .select({ step: max(storedMessages.step) })
     .from(storedMessages)
-    .where(
-      and(
-        eq(storedMessages.sessionId, sessionId),
-        eq(storedMessages.slot, "assistant"),
-        isNull(storedMessages.supersededEpoch),
-      ),
-    );
+    .where(and(isLive(storedMessages, sessionId), eq(storedMessages.slot, "assistant")));
   return row?.step ?? 0;
 }
 
@@ -199,7 +194,7 @@ export async function lastUsedStep(db: Queryable, sessionId: string): Promise<nu
   const [row] = await db
     .select({ step: max(checkpoints.step) })
     .from(checkpoints)
-    .where(and(eq(checkpoints.sessionId, sessionId), isNull(checkpoints.supersededEpoch)));
+    .where(isLive(checkpoints, sessionId));
   return Math.max(await lastStep(db, sessionId), row?.step ?? 0);
 }
 
@@ -228,19 +223,6 @@ export async function endSession(
   return done && { durationMs: Math.round(done.durationMs) };
 }
 
-/**
- * The epoch in force, locked until the transaction ends, so that no reset and no other caller can intervene.
- * @returns undefined if there is no such session
- */
-export async function lockEpoch(db: Queryable, id: string): Promise<number | undefined> {
-  const [row] = await db
-    .select({ epoch: sessions.epoch })
-    .from(sessions)
-    .where(eq(sessions.id, id))
-    .for("no key update");
-  return row?.epoch;
-}
-
 export async function setContainer(
   db: Queryable,
   id: string,
@@ -253,18 +235,6 @@ export async function setContainer(
 /** The session has no sandbox any more. */
 export async function clearContainer(db: Queryable, id: string): Promise<void> {
   await db.update(sessions).set({ container: null }).where(eq(sessions.id, id));
-}
-
-/** Runs exclusively for this session over all workers, under a lock that ends with the transaction. */
-export async function lockedSession<T>(
-  store: Pick<Store, "db">,
-  sessionId: string,
-  body: (tx: Queryable) => Promise<T>,
-): Promise<T> {
-  return store.db.transaction(async (tx) => {
-    await tx.execute(sql`select pg_advisory_xact_lock(hashtext('session'), hashtext(${sessionId}))`);
-    return body(tx);
-  });
 }
 
 /**

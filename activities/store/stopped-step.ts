@@ -1,5 +1,6 @@
 /** What a stopped step leaves: the text so far and the calls that were cut off. Writes nothing. */
-import { and, desc, eq, gte, inArray, isNull, sql } from "drizzle-orm";
+import { and, desc, eq, gte, inArray, sql } from "drizzle-orm";
+import { isLive } from "./live-line.ts";
 import type { Queryable } from "./db.ts";
 import { storedMessages, toolCalls } from "./schema/index.ts";
 
@@ -28,8 +29,7 @@ export async function readKept(db: Queryable, sessionId: string, since: Date): P
     .from(storedMessages)
     .where(
       and(
-        eq(storedMessages.sessionId, sessionId),
-        isNull(storedMessages.supersededEpoch),
+        isLive(storedMessages, sessionId),
         eq(storedMessages.slot, "assistant"),
         gte(storedMessages.createdAt, since),
         sql`${storedMessages.meta}->>'finish' = 'interrupted'`,
@@ -43,8 +43,7 @@ export async function readKept(db: Queryable, sessionId: string, since: Date): P
     .from(toolCalls)
     .where(
       and(
-        eq(toolCalls.sessionId, sessionId),
-        isNull(toolCalls.supersededEpoch),
+        isLive(toolCalls, sessionId),
         gte(toolCalls.finishedAt, since),
         inArray(toolCalls.status, ["interrupted", "unknown"]),
       ),

@@ -1,6 +1,7 @@
 /** The ledger of tool calls: who may run a call, and how it ended. */
-import { and, asc, eq, getTableColumns, inArray, isNull, ne, type Placeholder, sql } from "drizzle-orm";
+import { and, asc, eq, getTableColumns, inArray, ne, type Placeholder, sql } from "drizzle-orm";
 import type { ToolOutcome } from "../contract/message.ts";
+import { isLive } from "./live-line.ts";
 import type { Queryable } from "./db.ts";
 import { prepared } from "./prepared.ts";
 import { sandboxes, storedMessages, toolCalls, toolOutputs } from "./schema/index.ts";
@@ -23,19 +24,14 @@ export function outputHandle(call: string) {
   );
 }
 
-const one = (sessionId: string | Placeholder, step: number | Placeholder, index: number | Placeholder) =>
-  and(
-    eq(toolCalls.sessionId, sessionId),
-    isNull(toolCalls.supersededEpoch),
-    eq(toolCalls.step, step),
-    eq(toolCalls.index, index),
-  );
+const isCall = (sessionId: string | Placeholder, step: number | Placeholder, index: number | Placeholder) =>
+  and(isLive(toolCalls, sessionId), eq(toolCalls.step, step), eq(toolCalls.index, index));
 
 const callQuery = prepared((db) =>
   db
     .select()
     .from(toolCalls)
-    .where(one(sql.placeholder("sessionId"), sql.placeholder("step"), sql.placeholder("index")))
+    .where(isCall(sql.placeholder("sessionId"), sql.placeholder("step"), sql.placeholder("index")))
     .prepare("find_call"),
 );
 
@@ -77,7 +73,7 @@ export async function claimCall(
         ...(before.status === "pending" ? { container: sandbox } : {}),
       })
       // Two attempts at once must not both find it pending.
-      .where(and(one(sessionId, step, index), eq(toolCalls.fence, before.fence)))
+      .where(and(isCall(sessionId, step, index), eq(toolCalls.fence, before.fence)))
       .returning({ fence: toolCalls.fence });
     if (row) return { before, fence: row.fence };
   }
@@ -100,7 +96,7 @@ export async function finishCall(
     })
     .where(
       and(
-        one(call.sessionId, call.step, call.index),
+        isCall(call.sessionId, call.step, call.index),
         eq(toolCalls.fence, fence),
         inArray(toolCalls.status, ["pending", "running"]),
       ),
@@ -120,13 +116,7 @@ export async function openCalls(db: Queryable, sessionId: string): Promise<OpenC
       runningMs: sql<number>`coalesce(round(1000 * extract(epoch from now() - ${toolCalls.startedAt})), 0)::float8`,
     })
     .from(toolCalls)
-    .where(
-      and(
-        eq(toolCalls.sessionId, sessionId),
-        isNull(toolCalls.supersededEpoch),
-        inArray(toolCalls.status, ["pending", "running"]),
-      ),
-    )
+    .where(and(isLive(toolCalls, sessionId), inArray(toolCalls.status, ["pending", "running"])))
     .orderBy(asc(toolCalls.sequence));
 }
 

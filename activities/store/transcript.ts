@@ -1,5 +1,5 @@
 /** The transcript: rows of the live line, and the one transaction in which a step's answer is stored. */
-import { and, desc, eq, isNull, type Placeholder, sql } from "drizzle-orm";
+import { and, desc, eq, isNotNull, sql } from "drizzle-orm";
 import type {
   AssistantPart,
   Message,
@@ -7,10 +7,11 @@ import type {
   StoredMessage,
   ToolCallPart,
 } from "../contract/message.ts";
+import { isLive } from "./live-line.ts";
 import { dropChunks } from "./events.ts";
 import type { Queryable } from "./db.ts";
 import { prepared } from "./prepared.ts";
-import { cursors, sessions, storedMessages } from "./schema/index.ts";
+import { cursors, storedMessages } from "./schema/index.ts";
 
 /** A file of instructions that a result contains. */
 export interface FolderNotes {
@@ -37,9 +38,6 @@ export interface MessageMeta {
   /** More messages waited than the step had room for. */
   readonly leftSome?: boolean;
 }
-
-const live = (sessionId: string | Placeholder) =>
-  and(eq(storedMessages.sessionId, sessionId), isNull(storedMessages.supersededEpoch));
 
 type MessageRow = Omit<
   typeof storedMessages.$inferSelect,
@@ -71,7 +69,7 @@ const answerQuery = prepared((db) =>
     .from(storedMessages)
     .where(
       and(
-        live(sql.placeholder("sessionId")),
+        isLive(storedMessages, sql.placeholder("sessionId")),
         eq(storedMessages.step, sql.placeholder("step")),
         eq(storedMessages.slot, "assistant"),
       ),
@@ -104,10 +102,21 @@ export async function lastAnswer(db: Queryable, sessionId: string): Promise<Stor
   const [row] = await db
     .select()
     .from(storedMessages)
-    .where(and(live(sessionId), eq(storedMessages.slot, "assistant")))
+    .where(and(isLive(storedMessages, sessionId), eq(storedMessages.slot, "assistant")))
     .orderBy(desc(storedMessages.sequence))
     .limit(1);
   return row && toStoredMessage(row);
+}
+
+/** The folders' instructions that results of the live line contain. */
+export async function loadedNotes(db: Queryable, sessionId: string): Promise<FolderNotes[]> {
+  const rows = await db
+    .select({ meta: storedMessages.meta })
+    .from(storedMessages)
+    .where(
+      and(isLive(storedMessages, sessionId), eq(storedMessages.role, "tool"), isNotNull(storedMessages.meta)),
+    );
+  return rows.flatMap(({ meta }) => (meta as MessageMeta).notes ?? []);
 }
 
 /** Reserves sequences. @returns the first of `count` */
@@ -190,14 +199,4 @@ export async function hasMessage(
 /** The calls that an answer requests, in order. */
 export function callsOf(content: readonly AssistantPart[]): ToolCallPart[] {
   return content.filter((part) => part.type === "tool-call");
-}
-
-/** Locks the session for this transaction, if the run may write to it. */
-export async function lockRun(db: Queryable, sessionId: string, runId: string): Promise<boolean> {
-  const rows = await db
-    .select({ runId: sessions.runId })
-    .from(sessions)
-    .where(eq(sessions.id, sessionId))
-    .for("share");
-  return rows[0]?.runId === runId;
 }

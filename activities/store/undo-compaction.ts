@@ -1,5 +1,6 @@
 /** Undoes the newest compaction round: its summary leaves the view, and the rows that it had replaced return. */
-import { and, count, desc, eq, gt, isNull, sql } from "drizzle-orm";
+import { and, count, desc, eq, gt, sql } from "drizzle-orm";
+import { isLive } from "./live-line.ts";
 import type { Queryable, Store } from "./db.ts";
 import { appendEvents } from "./events.ts";
 import { compactionEvents, sessions, storedMessages } from "./schema/index.ts";
@@ -26,7 +27,7 @@ async function undoRound(
   requestId: string,
 ): Promise<UndoneRound | undefined> {
   const reason = `undone by request ${requestId}`;
-  const mine = and(eq(compactionEvents.sessionId, sessionId), isNull(compactionEvents.supersededEpoch));
+  const mine = isLive(compactionEvents, sessionId);
   const [done] = await tx
     .select()
     .from(compactionEvents)
@@ -40,7 +41,7 @@ async function undoRound(
     .limit(1);
   if (newest === undefined) return undefined;
   const { round } = newest;
-  const live = and(eq(storedMessages.sessionId, sessionId), isNull(storedMessages.supersededEpoch));
+  const live = isLive(storedMessages, sessionId);
   const [summary] = await tx
     .select({ sequence: storedMessages.sequence })
     .from(storedMessages)

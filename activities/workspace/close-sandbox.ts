@@ -8,7 +8,8 @@ import { REBUILT_FOLDERS } from "../store/workspace-manifest.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
 import type { Queryable } from "../store/db.ts";
 import { appendEvents } from "../store/events.ts";
-import { clearContainer, lockedSession, type Session } from "../store/sessions.ts";
+import { clearContainer, type Session } from "../store/sessions.ts";
+import { withSandboxLock } from "../store/session-locks.ts";
 import { NOTHING_SAVED, saveFiles } from "./save-files.ts";
 import { inCharge, lossIn, withoutLost, type SessionSandboxes } from "./session-sandbox.ts";
 import type { WorkspaceDeps } from "../runtime/deps.ts";
@@ -60,11 +61,11 @@ async function saveAndRemove(
     const use = { step, by, savedVolume: sandbox?.identity.volume, notice };
     return {
       saved: facts,
-      isKnown: await lockedSession(store, id, (tx) => endUse(tx, deps, session, use)),
+      isKnown: await withSandboxLock(store, id, (tx) => endUse(tx, deps, session, use)),
     };
   });
   sandboxes.forget(id);
-  await lockedSession(store, id, async (tx) => {
+  await withSandboxLock(store, id, async (tx) => {
     const { container } = await inCharge(tx, session);
     try {
       await host.remove(id);

@@ -13,7 +13,8 @@ import { endOf, lastLine, program, runOwn } from "../sandbox/own-command.ts";
 import type { CommandState, Sandbox } from "../sandbox/sandbox.ts";
 import { REBUILT_FOLDERS } from "../store/workspace-manifest.ts";
 import { recordSandbox } from "../store/sandboxes.ts";
-import { lockedSession, setContainer, type Session } from "../store/sessions.ts";
+import { setContainer, type Session } from "../store/sessions.ts";
+import { withSandboxLock } from "../store/session-locks.ts";
 import { allowListed } from "./egress.ts";
 import { inCharge } from "./session-sandbox.ts";
 import type { WorkspaceDeps } from "../runtime/deps.ts";
@@ -129,7 +130,7 @@ export async function openKept(
   key: string,
   signal: AbortSignal,
 ): Promise<Sandbox | undefined> {
-  return lockedSession(deps.store, session.id, async (tx) => {
+  return withSandboxLock(deps.store, session.id, async (tx) => {
     await inCharge(tx, session);
     const sandbox = await deps.sandboxHost.setUps?.take(sandboxSpec(session.id, session.config), key, signal);
     if (sandbox === undefined) return undefined;

@@ -26,7 +26,8 @@ import {
 import type { Queryable } from "../store/db.ts";
 import type { NewEvent } from "../store/event.ts";
 import { appendEvents } from "../store/events.ts";
-import { lockEpoch, type Session } from "../store/sessions.ts";
+import { lockSession } from "../store/session-locks.ts";
+import type { Session } from "../store/sessions.ts";
 
 export const NOTHING_SAVED: WorkspaceFacts = { changed: 0, bytes: 0 };
 
@@ -101,10 +102,10 @@ interface Save {
 async function keep(tx: Queryable, given: Save): Promise<WorkspaceFacts | "changed meanwhile"> {
   const { sessionId, epoch, step, sandbox, latest, room, save } = given;
   // From here on saves are serialised, and no reset or other sandbox can intervene.
-  const live = await lockEpoch(tx, sessionId);
+  const live = await lockSession(tx, sessionId);
   const row = await findSandbox(tx, sessionId);
   const isOurs = row?.volume === sandbox.identity.volume;
-  if (live !== epoch || !isOurs) return NOTHING_SAVED;
+  if (live?.epoch !== epoch || !isOurs) return NOTHING_SAVED;
   if ((await latestVersion(tx, sessionId)) !== versionOf(latest)) return "changed meanwhile";
   const events: NewEvent[] = [];
   let facts = NOTHING_SAVED;

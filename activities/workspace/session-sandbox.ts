@@ -28,7 +28,8 @@ import type { Queryable } from "../store/db.ts";
 import type { NewEvent } from "../store/event.ts";
 import { appendEvents } from "../store/events.ts";
 import { findRepository } from "../store/repositories.ts";
-import { findSession, lockedSession, setContainer, type Session } from "../store/sessions.ts";
+import { findSession, setContainer, type Session } from "../store/sessions.ts";
+import { withSandboxLock } from "../store/session-locks.ts";
 
 interface OpenSandbox {
   readonly sandbox: Sandbox;
@@ -92,7 +93,7 @@ export function createSessionSandboxes(deps: WorkspaceDeps) {
      */
     find: async (session: Session): Promise<Sandbox | undefined> =>
       (await current(session)) ??
-      lockedSession(deps.store, session.id, async (tx) => {
+      withSandboxLock(deps.store, session.id, async (tx) => {
         const { config, restoreWorkspace } = await inCharge(tx, session);
         if (restoreWorkspace) return undefined;
         if (!(await hasFiles(await findSandbox(tx, session.id), deps.sandboxHost))) return undefined;
@@ -141,12 +142,12 @@ async function openLocked(
 ): Promise<OpenSandbox> {
   const { store, sandboxHost } = deps;
   try {
-    return await lockedSession(store, session.id, (tx) =>
+    return await withSandboxLock(store, session.id, (tx) =>
       openIn(tx, { deps, caller: session, step, signal }),
     );
   } catch (error) {
     // If this fails, the next opening, the run's end or the reaper removes it.
-    await lockedSession(store, session.id, (tx) => removeStray(tx, sandboxHost, session.id)).catch(
+    await withSandboxLock(store, session.id, (tx) => removeStray(tx, sandboxHost, session.id)).catch(
       () => undefined,
     );
     // The transaction rolled the notice back; a run that continues with the remaining files needs it.

@@ -13,7 +13,7 @@ import { appendEvents } from "../store/events.ts";
 import { addNotice } from "../store/sandboxes.ts";
 import { findSetUp, type KnownSetUp } from "../store/set-ups.ts";
 import type { Session } from "../store/sessions.ts";
-import { lockRun } from "../store/transcript.ts";
+import { lockRun } from "../store/session-locks.ts";
 import { outputOf } from "../sandbox/command-output.ts";
 import { cutTail, shorten } from "../contract/cut-text.ts";
 import { buildCommand } from "../config/build-settings.ts";

@@ -100,7 +100,7 @@ describe("summarize", () => {
       await database.store.db.update(sessions).set({ runId: "run-2" }).where(eq(sessions.id, one.id));
       return answer(summaryText());
     });
-    await expect(one.summarize()).rejects.toThrow(/newer run has taken over/);
+    await expect(one.summarize()).rejects.toThrow(/newer run has claimed/);
     expect((await one.all()).some((row) => row.isCompacted)).toBe(false);
   });
 

@@ -2,7 +2,7 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { lockedSession } from "../../activities/store/sessions.ts";
+import { withSandboxLock } from "../../activities/store/session-locks.ts";
 import { eventually } from "../support/eventually.ts";
 import {
   bash,
@@ -159,7 +159,7 @@ describe("a sandbox that would never be removed is not created", () => {
     const agent = await startOn(database, scriptedModel().says("Done."), engine);
     await agent.perform("openSession", { chain: "run-1" });
     const [locked, released] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
-    const held = lockedSession(database.store, agent.id, () => {
+    const held = withSandboxLock(database.store, agent.id, () => {
       locked.resolve();
       return released.promise;
     });
