@@ -108,7 +108,10 @@ const contextConfigSchema = z.strictObject({
        * only on a person's `compact`. Default: the strategy's. Source: requirements D0, D2 and D4.
        */
       trigger: z.union([z.number().min(0.05).max(0.95), z.enum(["overflow", "manual"])]).optional(),
-      /** The trigger for a session that is resumed after its provider's cache has expired. Default 0.4. */
+      /**
+       * The trigger for a session that is resumed after its provider's cache has expired. Default 0.25, or 0.4 in windows
+       * below 128,000 tokens.
+       */
       returnTrigger: z.number().min(0.05).max(0.95).optional(),
       keepMessages: z.number().int().min(2).optional(),
       /** Share of the messages that is kept, 0–1. */
