@@ -147,12 +147,15 @@ export async function happen(life: Life, what: Happening): Promise<void> {
       life.answer = [
         ...(thinks === "" ? [] : [thought(thinks)]),
         ...(says === "" ? [] : [text(says)]),
-        ...calls.map((one) =>
-          call(one.name, one.arguments, one.callId === undefined ? {} : { callId: one.callId }),
+        ...calls.map((sketch) =>
+          call(sketch.name, sketch.arguments, sketch.callId === undefined ? {} : { callId: sketch.callId }),
         ),
       ];
       const step = life.step + 1;
-      const facts = await agent.perform("modelStep", { step, guidance: said.map((each) => guidance(each)) });
+      const facts = await agent.perform("modelStep", {
+        step,
+        guidance: said.map((message) => guidance(message)),
+      });
       remember(life, step, said);
       if (facts.kind !== "answered") return;
       life.step = step;
@@ -226,11 +229,11 @@ export async function happen(life: Life, what: Happening): Promise<void> {
 }
 
 function remember(life: Life, step: number, said: readonly string[]): void {
-  for (const each of said) if (each.trim() !== "") life.lastSaid.push({ step, text: each });
+  for (const message of said) if (message.trim() !== "") life.lastSaid.push({ step, text: message });
 }
 
 function forget(life: Life, fromStep: number): void {
-  life.lastSaid = life.lastSaid.filter((each) => each.step < fromStep);
+  life.lastSaid = life.lastSaid.filter((message) => message.step < fromStep);
 }
 
 /** Indices of a step's calls on the live line. */

@@ -129,8 +129,8 @@ export function moonshotSchemas(request: Request): void {
 }
 
 function hasKey(value: unknown, key: string): boolean {
-  if (Array.isArray(value)) return value.some((one) => hasKey(one, key));
+  if (Array.isArray(value)) return value.some((entry) => hasKey(entry, key));
   return (
-    isObject(value) && (Object.hasOwn(value, key) || Object.values(value).some((one) => hasKey(one, key)))
+    isObject(value) && (Object.hasOwn(value, key) || Object.values(value).some((inner) => hasKey(inner, key)))
   );
 }

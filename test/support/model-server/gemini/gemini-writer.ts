@@ -43,29 +43,29 @@ export function createGeminiWriter(answering: GeminiAnswering): AnswerWriter {
   const data = (body: unknown): string => `data: ${JSON.stringify(body)}\r\n\r\n`;
   const chunk = (part: Json): string => data(response({ content: { role: "model", parts: [part] } }));
 
-  function* part(one: ContentPart, chunkChars: number): Iterable<Frame> {
-    switch (one.type) {
+  function* part(part: ContentPart, chunkChars: number): Iterable<Frame> {
+    switch (part.type) {
       case "text":
       case "refusal":
-        parts.push({ text: one.text });
-        yield* deltasOf(one.text, chunkChars, (text) => chunk({ text }));
+        parts.push({ text: part.text });
+        yield* deltasOf(part.text, chunkChars, (text) => chunk({ text }));
         return;
       case "reasoning":
         if (!answering.thoughts) return;
-        parts.push({ text: one.text, thought: true });
-        yield* deltasOf(one.text, chunkChars, (text) => chunk({ text, thought: true }));
+        parts.push({ text: part.text, thought: true });
+        yield* deltasOf(part.text, chunkChars, (text) => chunk({ text, thought: true }));
         return;
       case "call": {
-        const args = objectOf(one.arguments);
+        const args = objectOf(part.arguments);
         if (args === undefined) {
-          malformed = `Malformed function call: ${one.name}(${argumentsText(one.arguments)})`;
+          malformed = `Malformed function call: ${part.name}(${argumentsText(part.arguments)})`;
           return;
         }
         const signed = answering.signatures && calls === 0;
         calls += 1;
         const called = {
-          functionCall: { name: one.name, args, ...(one.callId === undefined ? {} : { id: one.callId }) },
-          ...(signed ? { thoughtSignature: encryptReasoning(one.name, `thought ${answering.number}`) } : {}),
+          functionCall: { name: part.name, args, ...(part.callId === undefined ? {} : { id: part.callId }) },
+          ...(signed ? { thoughtSignature: encryptReasoning(part.name, `thought ${answering.number}`) } : {}),
         };
         parts.push(called);
         yield { text: chunk(called), delta: true };
