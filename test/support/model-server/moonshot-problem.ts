@@ -110,7 +110,8 @@ function slashProblem(definitions: unknown): string | undefined {
     : undefined;
 }
 
-function hasKey(value: unknown, fits: (name: string) => boolean, alsoInLists = false): boolean {
+/** Whether an object in it has a key that `fits`. */
+export function hasKey(value: unknown, fits: (name: string) => boolean, alsoInLists = false): boolean {
   if (Array.isArray(value)) return alsoInLists && value.some((entry) => hasKey(entry, fits, true));
   if (!isObject(value)) return false;
   return Object.entries(value).some(([name, inner]) => fits(name) || hasKey(inner, fits, alsoInLists));

@@ -2,6 +2,7 @@
 import {
   argumentsText,
   deltasOf,
+  jsonIn,
   type AnswerWriter,
   type Answering,
   type Closing,
@@ -10,9 +11,8 @@ import {
 } from "../answer-writer.ts";
 import { encryptReasoning } from "../encrypted-reasoning.ts";
 import { geminiError } from "../error-body.ts";
+import { isObject, type Json } from "../fields.ts";
 import type { WireUsage } from "../wire.ts";
-
-type Json = Record<string, unknown>;
 
 const FINISH = {
   stop: "STOP",
@@ -56,8 +56,8 @@ export function createGeminiWriter(answering: GeminiAnswering): AnswerWriter {
         yield* deltasOf(part.text, chunkChars, (text) => chunk({ text, thought: true }));
         return;
       case "call": {
-        const args = objectOf(part.arguments);
-        if (args === undefined) {
+        const args = jsonIn(argumentsText(part.arguments));
+        if (!isObject(args)) {
           malformed = `Malformed function call: ${part.name}(${argumentsText(part.arguments)})`;
           return;
         }
@@ -103,13 +103,4 @@ function usageOf(usage: WireUsage): Json {
     totalTokenCount: usage.input + usage.output,
     ...(usage.cached > 0 ? { cachedContentTokenCount: usage.cached } : {}),
   };
-}
-
-function objectOf(value: unknown): Json | undefined {
-  try {
-    const read: unknown = typeof value === "string" ? JSON.parse(value) : (value ?? {});
-    return typeof read === "object" && read !== null && !Array.isArray(read) ? (read as Json) : undefined;
-  } catch {
-    return undefined;
-  }
 }

@@ -2,6 +2,7 @@
 import {
   argumentsText,
   chunksOf,
+  jsonIn,
   type AnswerWriter,
   type Answering,
   type Closing,
@@ -10,9 +11,8 @@ import {
 } from "../answer-writer.ts";
 import { encryptReasoning } from "../encrypted-reasoning.ts";
 import { messagesError } from "../error-body.ts";
+import type { Json } from "../fields.ts";
 import type { WireUsage } from "../wire.ts";
-
-type Json = Record<string, unknown>;
 
 const STOP = {
   stop: "end_turn",
@@ -72,10 +72,7 @@ export function createMessagesWriter(answering: MessagesAnswering): AnswerWriter
     switch (part.type) {
       case "text":
       case "refusal": {
-        const deltas = [...chunksOf(part.text, chunkChars)].map((piece) => ({
-          type: "text_delta",
-          text: piece,
-        }));
+        const deltas = [...chunksOf(part.text, chunkChars)].map((text) => ({ type: "text_delta", text }));
         yield* block({ type: "text", text: part.text }, { type: "text", text: "" }, deltas);
         return;
       }
@@ -97,7 +94,7 @@ export function createMessagesWriter(answering: MessagesAnswering): AnswerWriter
           type: "input_json_delta",
           partial_json: piece,
         }));
-        yield* block({ ...use, input: jsonOf(text) }, { ...use, input: {} }, deltas);
+        yield* block({ ...use, input: jsonIn(text) ?? {} }, { ...use, input: {} }, deltas);
       }
     }
   }
@@ -135,12 +132,4 @@ function usageOf(usage: WireUsage | undefined, marked: boolean, output: number):
     output_tokens: output,
     service_tier: "standard",
   };
-}
-
-function jsonOf(text: string): unknown {
-  try {
-    return JSON.parse(text || "{}");
-  } catch {
-    return {};
-  }
 }
