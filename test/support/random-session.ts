@@ -8,6 +8,7 @@ import { guidance, type DirectAgent } from "./direct-agent.ts";
 import { eventually } from "./eventually.ts";
 import { call, text, thought, type Turn } from "./scripted-model.ts";
 import { isSummaryRequest } from "./scripted-summaries.ts";
+import { callRows } from "./stored.ts";
 
 /** A call, and whether the worker lived long enough to run it. */
 interface RandomCall {
@@ -238,9 +239,7 @@ function forget(life: Life, fromStep: number): void {
 
 /** Indices of a step's calls on the live line. */
 async function callsOf({ agent }: Life, step: number): Promise<number[]> {
-  const { rows } = await agent.deps.store.pool.query<{ index: number }>(
-    "select index from tool_calls where session_id = $1 and step = $2 and superseded_epoch is null order by index",
-    [agent.id, step],
-  );
-  return rows.map((row) => row.index);
+  const rows = await callRows(agent.deps.store, agent.id);
+  const live = rows.filter((row) => row.step === step && row.supersededEpoch === null);
+  return live.map(({ index }) => index).toSorted((a, b) => a - b);
 }
