@@ -13,7 +13,7 @@ describe("a session of twenty steps", () => {
   it.concurrent.for(names)("goes well on %s", async (name, { expect }) => {
     const outcome = await playDialect(database, name);
     table.set(name, outcome);
-    for (const one of CASES) expect.soft(outcome[one], one).toMatch(/^[✓–]$/);
+    for (const caseName of CASES) expect.soft(outcome[caseName], caseName).toMatch(/^[✓–]$/);
   });
 });
 
@@ -21,9 +21,11 @@ afterAll(() => {
   const width = 18;
   const head = `${"server".padEnd(width)} ${CASES.join(" ")}`;
   const lines = [...table].map(([name, outcome]) => {
-    const marks = CASES.map((one) => markOf(outcome[one]).padEnd(one.length));
-    const failed = CASES.filter((one) => outcome[one].length > 1 && outcome[one] !== "not reached");
-    const why = failed.map((one) => `${one}: ${outcome[one]}`).join("; ");
+    const marks = CASES.map((caseName) => markOf(outcome[caseName]).padEnd(caseName.length));
+    const failed = CASES.filter(
+      (caseName) => outcome[caseName].length > 1 && outcome[caseName] !== "not reached",
+    );
+    const why = failed.map((caseName) => `${caseName}: ${outcome[caseName]}`).join("; ");
     return `${name.padEnd(width)} ${marks.join(" ")} ${why}`.trimEnd();
   });
   process.stdout.write(`\n${[head, ...lines].join("\n")}\n`);

@@ -102,7 +102,7 @@ describe.each(["responses", "chat"] as const)("on the %s wire", (api) => {
     expect(await unsupported()).toHaveLength(1);
     await agent.step(3);
     expect(await unsupported()).toHaveLength(1);
-    const [row] = (await transcriptOf(database.store, agent.id)).filter((each) => each.role === "tool");
+    const [row] = (await transcriptOf(database.store, agent.id)).filter((message) => message.role === "tool");
     expect(JSON.stringify(row?.content)).toContain("@blob:");
   });
 

@@ -22,10 +22,10 @@ beforeEach(async () => {
 });
 afterEach(() => dropDatabase(inject("databaseServer"), name));
 
-async function withStore<T>(work: (store: Store) => Promise<T>): Promise<T> {
+async function withStore<T>(use: (store: Store) => Promise<T>): Promise<T> {
   const store = openStore({ url, maxConnections: 3 });
   try {
-    return await work(store);
+    return await use(store);
   } finally {
     await store.close();
   }

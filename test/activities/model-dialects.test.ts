@@ -135,10 +135,10 @@ describe.each(Object.entries(SERVERS) as [DialectName, Row][])("%s", (dialect, r
       mediaType: "image/png",
       data: `data:image/png;base64,${DOT_PNG.toString("base64")}`,
     } as const;
-    const [one, two] = calls;
+    const [list, folder] = calls;
     messages.push(
-      toolResult(one?.toolCallId ?? "", "shown", { files: [file] }),
-      toolResult(two?.toolCallId ?? "", "/w"),
+      toolResult(list?.toolCallId ?? "", "shown", { files: [file] }),
+      toolResult(folder?.toolCallId ?? "", "/w"),
     );
     const second = await ask(messages);
     messages.push(stored(second), toolResult(callIn(second).toolCallId, "A"));

@@ -31,8 +31,8 @@ async function startProxy(port: number): Promise<{ readonly url: string; readonl
       upstream.pipe(socket).pipe(upstream);
     });
     for (const end of [upstream, socket])
-      end.on("error", () => [upstream, socket].forEach((one) => one.destroy()));
-    onTestFinished(() => [upstream, socket].forEach((one) => one.destroy()));
+      end.on("error", () => [upstream, socket].forEach((connection) => connection.destroy()));
+    onTestFinished(() => [upstream, socket].forEach((connection) => connection.destroy()));
   });
   return { url: `http://127.0.0.1:${await listen(proxy)}`, tunnels };
 }

@@ -51,8 +51,8 @@ async function startPooler(mode: "transaction" | "session", ...settings: string[
   return pooled.href;
 }
 
-const refusal = (work: Promise<unknown>) =>
-  work.then(
+const refusal = (asked: Promise<unknown>) =>
+  asked.then(
     () => "none",
     (error: unknown) => {
       expect(error).toBeInstanceOf(ServiceMissing);

@@ -92,7 +92,7 @@ async function begin(): Promise<Life> {
 /** What was said last: whole, or its beginning if its step brought more than such a window keeps. */
 function newestOf({ lastSaid }: Life): string {
   const last = lastSaid.at(-1);
-  const together = lastSaid.filter((each) => each.step === last?.step);
+  const together = lastSaid.filter((said) => said.step === last?.step);
   const chars = together.reduce((sum, { text }) => sum + text.length, 0);
   return (last?.text ?? "").slice(0, chars > KEPT_CHARS ? 200 : undefined);
 }
@@ -180,7 +180,7 @@ async function checkRounds(
     // A round that was undone holds nothing but its own summary.
     if (owner[0]?.status === "undone") expect(row.slot).toBe(`summary:${row.compactedRound}`);
   }
-  for (const round of rounds.filter((each) => each.status === "compacted"))
+  for (const round of rounds.filter((row) => row.status === "compacted"))
     expect(live.filter((row) => row.slot === `summary:${round.round}`)).toHaveLength(1);
   const summaries = live.filter((row) => row.kind === "summary" && !row.isCompacted);
   expect(summaries.length).toBeLessThanOrEqual(1);

@@ -176,34 +176,34 @@ it("a run that goes back to a call that was under way begins an epoch, in which 
 });
 
 it("a run that takes the session over back before a round reads the view without it; one in charge reads once", async () => {
-  const one = await compactingSession(database, work(30), summaryText());
-  const before = (await one.view()).map(({ sequence }) => sequence);
-  expect(await one.summarize()).toMatchObject({ kind: "compacted", round: 1 });
+  const session = await compactingSession(database, work(30), summaryText());
+  const before = (await session.view()).map(({ sequence }) => sequence);
+  expect(await session.summarize()).toMatchObject({ kind: "compacted", round: 1 });
   let reads = 0;
   const read = () => {
     reads += 1;
-    return loadView(database.store.db, one.id);
+    return loadView(database.store.db, session.id);
   };
-  const [round] = await one.rounds();
+  const [round] = await session.rounds();
   const at = { step: round?.step ?? 0, phase: "model", round: 0 } as const;
   const enter = (runId: string) =>
     enterReading(
       { store: database.store, sessionRuns: loneRun, announcements: silentAnnouncements },
-      { sessionId: one.id, runId },
+      { sessionId: session.id, runId },
       at,
       read,
     );
   const [, seen] = await enter("run-1");
   expect(reads).toBe(1);
   expect(seen.length).toBeLessThan(before.length);
-  const [session, again] = await enter("run-2");
+  const [entered, again] = await enter("run-2");
   expect(reads).toBe(3);
-  expect(session).toMatchObject({ runId: "run-2", epoch: 2 });
+  expect(entered).toMatchObject({ runId: "run-2", epoch: 2 });
   expect(again.filter(({ kind }) => kind !== "notice").map(({ sequence }) => sequence)).toEqual(before);
 });
 
 it("while Temporal is asked about other runs nothing waits for the session's row, and a run that was replaced meanwhile claims nothing", async () => {
-  const one = await compactingSession(database, work(3), summaryText());
+  const session = await compactingSession(database, work(3), summaryText());
   const { store } = database;
   const at = { step: 2, phase: "model" } as const;
   const [asking, answers] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
@@ -219,12 +219,12 @@ it("while Temporal is asked about other runs nothing waits for the session's row
     cancel: async () => undefined,
     unkept: async () => [],
   };
-  const late = takeOver({ store, sessionRuns }, { sessionId: one.id, runId: "run-2" }, at);
+  const late = takeOver({ store, sessionRuns }, { sessionId: session.id, runId: "run-2" }, at);
   await asking.promise;
   current = "run-3";
-  const taken = await takeOver({ store, sessionRuns }, { sessionId: one.id, runId: "run-3" }, at);
+  const taken = await takeOver({ store, sessionRuns }, { sessionId: session.id, runId: "run-3" }, at);
   expect(taken).toMatchObject({ wentBack: true });
   answers.resolve();
   expect(await late).toBe("superseded");
-  expect(await runInCharge(store.db, one.id)).toBe("run-3");
+  expect(await runInCharge(store.db, session.id)).toBe("run-3");
 });

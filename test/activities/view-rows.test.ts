@@ -16,13 +16,13 @@ const database = useDatabase();
 type CompactingSession = Awaited<ReturnType<typeof compactingSession>>;
 
 /** The sequences that the marks alone say are in view. */
-async function marked(one: CompactingSession): Promise<number[]> {
+async function marked(session: CompactingSession): Promise<number[]> {
   const rows = await database.store.db
     .select({ sequence: messages.sequence })
     .from(messages)
     .where(
       and(
-        eq(messages.sessionId, one.id),
+        eq(messages.sessionId, session.id),
         // Its prompt is not a message that is sent.
         ne(messages.role, "system"),
         eq(messages.isCompacted, false),
@@ -35,61 +35,63 @@ async function marked(one: CompactingSession): Promise<number[]> {
 
 async function withStrategy(strategy: StrategyName, options: object = {}): Promise<CompactingSession> {
   const steps = [...work(12), user("Use tabs."), ...work(14)];
-  const one = await compactingSession(database, steps, summaryText(), summaryText(), summaryText());
+  const session = await compactingSession(database, steps, summaryText(), summaryText(), summaryText());
   const { db } = database.store;
-  const [row] = await db.select().from(sessions).where(eq(sessions.id, one.id));
+  const [row] = await db.select().from(sessions).where(eq(sessions.id, session.id));
   const config = row?.config as { context: object };
   await db
     .update(sessions)
     .set({ config: { ...config, context: { ...config.context, strategy, options } } })
-    .where(eq(sessions.id, one.id));
-  return one;
+    .where(eq(sessions.id, session.id));
+  return session;
 }
 
 describe("the view", () => {
   it.each(strategyNames)("of %s holds what the marks say, in order, round after round", async (strategy) => {
-    const one = await withStrategy(strategy);
+    const session = await withStrategy(strategy);
     for (const round of [1, 2, 3]) {
-      expect(await one.summarize(round)).toMatchObject({ kind: "compacted" });
-      expect((await one.view()).map((row) => row.sequence)).toEqual(await marked(one));
-      await one.add([...work(8), user(`And mind pier ${round}.`), ...work(9)], 40 * round);
-      expect((await one.view()).map((row) => row.sequence)).toEqual(await marked(one));
+      expect(await session.summarize(round)).toMatchObject({ kind: "compacted" });
+      expect((await session.view()).map((row) => row.sequence)).toEqual(await marked(session));
+      await session.add([...work(8), user(`And mind pier ${round}.`), ...work(9)], 40 * round);
+      expect((await session.view()).map((row) => row.sequence)).toEqual(await marked(session));
     }
   });
 
   it("holds what the marks say if rounds are undone, and if results were pruned", async () => {
-    const one = await compactingSession(database, work(30), summaryText(), summaryText());
+    const session = await compactingSession(database, work(30), summaryText(), summaryText());
     const isAsMarked = async () =>
-      expect((await one.view()).map((row) => row.sequence)).toEqual(await marked(one));
-    await one.summarize(1);
-    await one.add(work(25), 40);
-    await one.summarize(2);
-    await one.undo("undo-2");
+      expect((await session.view()).map((row) => row.sequence)).toEqual(await marked(session));
+    await session.summarize(1);
+    await session.add(work(25), 40);
+    await session.summarize(2);
+    await session.undo("undo-2");
     await isAsMarked();
-    await one.undo("undo-1");
+    await session.undo("undo-1");
     await isAsMarked();
-    expect(await one.view()).toHaveLength((await one.all()).filter((row) => row.kind !== "summary").length);
-    await one.prune();
+    expect(await session.view()).toHaveLength(
+      (await session.all()).filter((row) => row.kind !== "summary").length,
+    );
+    await session.prune();
     await isAsMarked();
   });
 
   it("does not hide a row whose transaction began before a later row was read", async () => {
-    const one = await compactingSession(database, work(2));
+    const session = await compactingSession(database, work(2));
     const slow = await database.store.pool.connect();
     try {
       await slow.query("begin");
       await slow.query(
         `insert into stored_messages (session_id, sequence, position, epoch, step, slot, role, kind, content, token_count)
          values ($1, 50, 50, 1, 50, 'user', 'user', 'guidance', '[{"type":"text","text":"Slow."}]', 5)`,
-        [one.id],
+        [session.id],
       );
-      await one.add([user("Quick.")], 60);
-      expect((await one.view()).map(textOf)).toContain("Quick.");
+      await session.add([user("Quick.")], 60);
+      expect((await session.view()).map(textOf)).toContain("Quick.");
       await slow.query("commit");
     } finally {
       slow.release();
     }
-    expect((await one.view()).map(textOf)).toContain("Slow.");
+    expect((await session.view()).map(textOf)).toContain("Slow.");
   });
 
   it.each([
@@ -99,14 +101,14 @@ describe("the view", () => {
   ])(
     "holds the messages that middle removal is configured to leave at the beginning, in whole batches: of %i, %i",
     async (headMessages, whole) => {
-      const one = await withStrategy("middle-removal", { headMessages, keepMessages: 2 });
-      await one.add(work(30), 40);
-      const before = await one.all();
+      const session = await withStrategy("middle-removal", { headMessages, keepMessages: 2 });
+      await session.add(work(30), 40);
+      const before = await session.all();
       for (const round of [1, 2]) {
-        expect(await one.summarize(round)).toMatchObject({ kind: "compacted" });
-        await one.add(work(12), 100 * round);
-        const view = await one.view();
-        expect(view.map((row) => row.sequence)).toEqual(await marked(one));
+        expect(await session.summarize(round)).toMatchObject({ kind: "compacted" });
+        await session.add(work(12), 100 * round);
+        const view = await session.view();
+        expect(view.map((row) => row.sequence)).toEqual(await marked(session));
         const head = view.slice(
           0,
           view.findIndex((row) => row.kind === "summary"),
@@ -139,21 +141,21 @@ describe("the view", () => {
   });
 
   it("costs a round one row of its own and the summary: none of what it replaces is written, nor where it is undone", async () => {
-    const one = await compactingSession(database, work(60), summaryText());
+    const session = await compactingSession(database, work(60), summaryText());
     const versions = async () => {
       const { rows } = await database.store.pool.query<{ sequence: string; version: string }>(
         `select sequence, xmin::text as version from stored_messages where session_id = $1 order by sequence`,
-        [one.id],
+        [session.id],
       );
       return rows;
     };
     const before = await versions();
-    expect(await one.summarize()).toMatchObject({ kind: "compacted" });
+    expect(await session.summarize()).toMatchObject({ kind: "compacted" });
     expect((await versions()).slice(0, -1)).toEqual(before);
-    expect((await marked(one)).length).toBeLessThan(before.length / 2);
-    await one.undo("undo-1");
+    expect((await marked(session)).length).toBeLessThan(before.length / 2);
+    await session.undo("undo-1");
     expect((await versions()).slice(0, -1)).toEqual(before);
     // All but the prompt.
-    expect(await marked(one)).toHaveLength(before.length - 1);
+    expect(await marked(session)).toHaveLength(before.length - 1);
   });
 });

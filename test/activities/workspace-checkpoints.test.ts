@@ -39,8 +39,8 @@ async function save(step: number, epoch = 1): Promise<number | undefined> {
 async function files(atStep?: number): Promise<Record<string, string>> {
   const read = await readWorkspace(db, sessionId, atStep === undefined ? {} : { atStep });
   return Object.fromEntries(
-    (read ?? []).flatMap((each) =>
-      each.kind === "file" ? [[each.path, Buffer.from(each.bytes).toString()]] : [],
+    (read ?? []).flatMap((file) =>
+      file.kind === "file" ? [[file.path, Buffer.from(file.bytes).toString()]] : [],
     ),
   );
 }

@@ -31,12 +31,12 @@ test("clients of Temporal are made in one place, so that all encrypt and read al
 
 describe("the layers", () => {
   const imports = sources().flatMap((source) =>
-    importsOf(source).map((each) => ({ from: source.path, ...each })),
+    importsOf(source).map((imported) => ({ from: source.path, ...imported })),
   );
   const crossings = (from: RegExp, to: RegExp) =>
     imports
-      .filter((each) => from.test(each.from) && to.test(each.to) && !each.typeOnly)
-      .map((each) => `${each.from} → ${each.to}`);
+      .filter((edge) => from.test(edge.from) && to.test(edge.to) && !edge.typeOnly)
+      .map((edge) => `${edge.from} → ${edge.to}`);
 
   test("the workflow imports its own files and one folder", () => {
     const own = /^(workflows\/|activities\/contract\/|@temporalio\/(workflow|common)$)/;

@@ -29,5 +29,5 @@ test.each([
   "said.slice(-300)",
   "text.slice(at, at + limit)",
 ])("a cut such as %s is found", (cut) => {
-  expect(cut.match(BY_COUNT)?.filter((one) => !NO_TEXT.test(one))).toEqual([cut]);
+  expect(cut.match(BY_COUNT)?.filter((found) => !NO_TEXT.test(found))).toEqual([cut]);
 });

@@ -115,25 +115,20 @@ export const FAULT_ACTIONS: Readonly<Record<FaultKind, Fault>> = {
   },
 
   async retry({ stand, sessions, random }) {
-    // One that has ended, too: it continues from there.
-    const session = chosen(sessions, random, ["RUNNING", "COMPLETED"]);
-    if (!session) return undefined;
-    const last = await lastStep(stand.services.store.db, session.id);
-    if (last < 2) return undefined;
+    const found = await withSteps({ stand, sessions, random });
+    if (!found) return undefined;
+    const { session, row, last } = found;
     const fromStep = random.between(Math.max(1, last - 5), last);
-    const row = await requireSession(stand.services, session.id);
     const { epoch } = await retrySession(stand.services, row, { fromStep, dropMessages: false });
     session.status = "RUNNING";
     return `${session.id} from step ${fromStep}, epoch ${epoch}`;
   },
 
   async fork({ stand, sessions, random }) {
-    const session = chosen(sessions, random, ["RUNNING", "COMPLETED"]);
-    if (!session) return undefined;
-    const last = await lastStep(stand.services.store.db, session.id);
-    if (last < 2) return undefined;
+    const found = await withSteps({ stand, sessions, random });
+    if (!found) return undefined;
+    const { session, row, last } = found;
     const fromStep = random.between(2, last);
-    const row = await requireSession(stand.services, session.id);
     const id = `chaos-${randomBytes(5).toString("hex")}`;
     const forked = sessions.adopt(id, session);
     const message = random.chance(0.5) ? "go on as before" : undefined;
@@ -175,6 +170,14 @@ export const deploy: Fault = async ({ stand }) => {
   for (let place = 0; place < WORKERS; place += 1) ended.push(await stand.workers.replace(place));
   return `both workers replaced; the old ones ended within ${ended.join(" and ")} ms`;
 };
+
+/** A session that has taken steps. One that has ended, too: it continues from there. */
+async function withSteps({ stand, sessions, random }: FaultScene) {
+  const session = chosen(sessions, random, ["RUNNING", "COMPLETED"]);
+  if (!session) return undefined;
+  const last = await lastStep(stand.services.store.db, session.id);
+  return last < 2 ? undefined : { session, last, row: await requireSession(stand.services, session.id) };
+}
 
 function chosen(
   sessions: Sessions,

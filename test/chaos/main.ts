@@ -111,10 +111,10 @@ async function keepBreaking({ stand, sessions, options, faults, time }: Breaking
     const isDue = Date.now() >= deployAt;
     if (isDue) deployAt += options.deployMs;
     const kind = isDue ? "deploy" : random.pick(options.faults);
-    const act = kind === "deploy" ? deploy : FAULT_ACTIONS[kind];
+    const fault = kind === "deploy" ? deploy : FAULT_ACTIONS[kind];
     const metBy = meetings(sessions);
     try {
-      const done = await act({ stand, sessions, random });
+      const done = await fault({ stand, sessions, random });
       if (done === undefined) continue;
       say(`${kind}: ${done}`);
       faults.set(kind, (faults.get(kind) ?? 0) + 1);

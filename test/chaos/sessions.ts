@@ -83,10 +83,10 @@ function newSession(id: string, plan: SessionPlan): SoakSession {
 const TRIES = 60;
 
 /** For what is done while services come and go. An answer that it was done already counts as done. */
-export async function patiently<T>(work: () => Promise<T>): Promise<T | undefined> {
+export async function patiently<T>(attempt: () => Promise<T>): Promise<T | undefined> {
   for (let tries = 1; ; tries += 1) {
     try {
-      return await work();
+      return await attempt();
     } catch (error) {
       if (error instanceof Error && error.name === "WorkflowExecutionAlreadyStartedError") return undefined;
       if (tries === TRIES) throw error;

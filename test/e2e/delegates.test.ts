@@ -130,7 +130,7 @@ describe("a delegate", () => {
     );
     expect(await mostAtOnce(session.handle)).toBe(2);
     const texts = await resultTexts(agent.database.store, session.id);
-    expect(texts.slice(0, 6).map((each) => /Answer \d/.exec(each)?.[0])).toEqual(
+    expect(texts.slice(0, 6).map((text) => /Answer \d/.exec(text)?.[0])).toEqual(
       [0, 1, 2, 3, 4, 5].map((n) => `Answer ${n}`),
     );
     expect(texts[0]).toContain("Files applied (1): same.txt");
@@ -196,7 +196,7 @@ describe("a delegate", () => {
     await session.startWorker();
     await touch(agent.docker.getContainer(`longhaul-${child}`), "/workspace/go");
     expect(await session.handle.result()).toMatchObject({ status: "completed", result: "Done." });
-    expect((await resultTexts(agent.database.store, child)).map((each) => each.split("\n")[0])).toEqual([
+    expect((await resultTexts(agent.database.store, child)).map((result) => result.split("\n")[0])).toEqual([
       "went on",
     ]);
     const results = await resultTexts(agent.database.store, session.id);

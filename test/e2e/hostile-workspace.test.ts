@@ -64,16 +64,20 @@ it.each(Object.entries(HOSTILE))(
     );
     expect((await saveWorkspace(other, { manifest: restore.result, depth: 1 })).saved).toBeUndefined();
     await python(sandbox, TOOLS + (hostile.skipped?.removal ?? ""));
-    const [was, is] = await Promise.all([sandbox, other].map((each) => python(each, TOOLS + HASH)));
+    const [was, is] = await Promise.all([sandbox, other].map((place) => python(place, TOOLS + HASH)));
     expect(is).toBe(was);
     const worker = { save, again, restore };
     const all = { ...worker, ...(await client(session.id)) };
-    rows.push([name, String(was).split(" ", 1)[0] ?? "", ...Object.values(all).map((one) => one.text)]);
+    rows.push([
+      name,
+      String(was).split(" ", 1)[0] ?? "",
+      ...Object.values(all).map((measure) => measure.text),
+    ]);
     // Each of the 200,000 files is created on this machine, too.
-    for (const [what, one] of Object.entries(all)) expect(one.ms, what).toBeLessThan(240_000);
-    for (const [what, one] of Object.entries(worker)) {
-      expect(one.cpuMs, what).toBeLessThan(5_000);
-      expect(one.grownMb, what).toBeLessThan(400);
+    for (const [what, measure] of Object.entries(all)) expect(measure.ms, what).toBeLessThan(240_000);
+    for (const [what, measure] of Object.entries(worker)) {
+      expect(measure.cpuMs, what).toBeLessThan(5_000);
+      expect(measure.grownMb, what).toBeLessThan(400);
     }
   },
   400_000,
@@ -148,14 +152,14 @@ interface Measured<T> {
   readonly text: string;
 }
 
-async function measured<T>(work: () => Promise<T>): Promise<Measured<T>> {
+async function measured<T>(body: () => Promise<T>): Promise<Measured<T>> {
   const delay = monitorEventLoopDelay({ resolution: 5 });
   const rss = (): number => process.memoryUsage.rss() / 2 ** 20;
   const [beganMs, cpu, before] = [performance.now(), process.cpuUsage(), rss()];
   let most = before;
   const sampling = setInterval(() => (most = Math.max(most, rss())), 20);
   delay.enable();
-  const result = await work().finally(() => clearInterval(sampling));
+  const result = await body().finally(() => clearInterval(sampling));
   delay.disable();
   const { user, system } = process.cpuUsage(cpu);
   const [ms, cpuMs, grownMb] = [performance.now() - beganMs, (user + system) / 1_000, most - before];

@@ -37,7 +37,7 @@ it("tokens a minute never exceed the limit by more than one request, over two wo
   const size = 10_000;
   await secondWorker(agent);
   const sessions = [];
-  for (let each = 0; each < 8; each += 1)
+  for (let request = 0; request < 8; request += 1)
     sessions.push(
       await agent.start(scriptedModel().says("Done."), {
         task: words(size),
@@ -51,7 +51,7 @@ it("tokens a minute never exceed the limit by more than one request, over two wo
     byMinute.set(minute, (byMinute.get(minute) ?? 0) + (usage?.input ?? 0) + (usage?.output ?? 0));
   }
   const used = [...byMinute.values()];
-  expect(used.reduce((sum, each) => sum + each, 0)).toBeGreaterThan(8 * size);
+  expect(used.reduce((sum, tokens) => sum + tokens, 0)).toBeGreaterThan(8 * size);
   expect(byMinute.size).toBeGreaterThan(1);
   expect(Math.max(...used)).toBeLessThanOrEqual(tokensPerMinute + 2 * size);
   const waits = (await Promise.all(sessions.map((session) => session.events())))
@@ -63,7 +63,7 @@ it("tokens a minute never exceed the limit by more than one request, over two wo
   const { rows } = await agent.database.store.pool.query<{ tokens: string; requests: number }>(
     "select sum(tokens) as tokens, sum(requests)::int as requests from rate_windows",
   );
-  expect(rows[0]).toEqual({ tokens: String(used.reduce((sum, each) => sum + each, 0)), requests: 8 });
+  expect(rows[0]).toEqual({ tokens: String(used.reduce((sum, tokens) => sum + tokens, 0)), requests: 8 });
 });
 
 describe("requests at once", () => {
@@ -108,7 +108,8 @@ describe("requests at once", () => {
     const log = sessions.flatMap(({ model }) => model.log);
     for (const { receivedAt } of log)
       expect(
-        log.filter((one) => one.receivedAt <= receivedAt && (one.endedAt ?? Infinity) > receivedAt).length,
+        log.filter((served) => served.receivedAt <= receivedAt && (served.endedAt ?? Infinity) > receivedAt)
+          .length,
       ).toBeLessThanOrEqual(2);
   });
 

@@ -183,7 +183,7 @@ it("keeps no sandbox during a long wait: it is recreated with its files, and the
   });
   await session.until("sandbox:parked");
   const containers = await agent.docker.listContainers({ all: true });
-  expect(containers.some(({ Names }) => Names.some((each) => each.includes(session.id)))).toBe(false);
+  expect(containers.some(({ Names }) => Names.some((name) => name.includes(session.id)))).toBe(false);
   const { events } = await session.handle.fetchHistory();
   expect(events?.filter((event) => event.timerStartedEventAttributes)).toEqual([]);
   await session.handle.signal("answer", "The first.");

@@ -22,7 +22,7 @@ const ends: (() => Promise<void> | void)[] = [];
 afterAll(async () => {
   for (const end of ends) await end();
 });
-const end: AtEnd = (work) => void ends.push(work);
+const end: AtEnd = (undo) => void ends.push(undo);
 const remote = (files?: Readonly<Record<string, string>>) => makeRemote(files, { end });
 
 const start = (url: string, script: ModelScript, git: Partial<SessionGit> = {}) =>

@@ -46,11 +46,11 @@ async function startSessions(count: number): Promise<string[]> {
 }
 
 /** The statements that `work` sends outside transactions, and how many connections it takes for them. */
-async function statementsOf(work: () => Promise<unknown>) {
+async function statementsOf(body: () => Promise<unknown>) {
   const queries = vi.spyOn(store().pool, "query");
   const connects = vi.spyOn(store().pool, "connect");
   try {
-    await work();
+    await body();
     const asked = queries.mock.calls as unknown as [{ text: string }, unknown[]?][];
     return {
       texts: asked.map(([query, values]) => ({ text: query.text, values: values ?? [] })),

@@ -54,7 +54,7 @@ it("has a run as one trace, its requests and calls as siblings, with the bill's 
   const root = spans.find(isRun);
   expect(new Set(spans.map(({ traceId }) => traceId)).size).toBe(1);
   expect(root?.parentId).toBe("");
-  for (const span of spans.filter((each) => each !== root)) {
+  for (const span of spans.filter((span) => span !== root)) {
     expect(span.parentId).toBe(root?.spanId);
     expect(span.endNs > span.startNs && span.endNs <= (root?.endNs ?? 0n)).toBe(true);
   }

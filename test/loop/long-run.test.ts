@@ -81,7 +81,7 @@ it("a task of a thousand steps in a window of 32k tokens never overflows, keeps 
   // Each message is in the view or in exactly one round, and within the range that this round names.
   for (const row of rows) {
     expect(row.isCompacted).toBe(row.compactedRound !== null);
-    const round = rounds.find((each) => each.round === row.compactedRound);
+    const round = rounds.find((candidate) => candidate.round === row.compactedRound);
     if (round === undefined) continue;
     expect(row.sequence).toBeGreaterThanOrEqual(round.fromSequence ?? Infinity);
     expect(row.sequence).toBeLessThanOrEqual(round.toSequence ?? 0);

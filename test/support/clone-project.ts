@@ -9,7 +9,7 @@ const SOURCES = /^(activities|client|scripts|worker|workflows|docs)$|^(package(-
 /** For one test. @returns its folder */
 export function cloneProject(): string {
   const folder = emptyFolder();
-  for (const name of readdirSync(PROJECT).filter((each) => SOURCES.test(each)))
+  for (const name of readdirSync(PROJECT).filter((entry) => SOURCES.test(entry)))
     cpSync(join(PROJECT, name), join(folder, name), { recursive: true });
   symlinkSync(join(PROJECT, "node_modules"), join(folder, "node_modules"));
   return folder;

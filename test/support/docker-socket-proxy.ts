@@ -21,7 +21,7 @@ export interface SocketProxy {
 export function composedRules(): readonly string[] {
   const text = readFileSync(new URL("../../docker-compose.yml", import.meta.url), "utf8");
   const { services } = parse(text) as { services: Record<string, { command?: readonly string[] }> };
-  return (services["docker-proxy"]?.command ?? []).filter((each) => /^-allow[A-Z]+=/.test(each));
+  return (services["docker-proxy"]?.command ?? []).filter((argument) => /^-allow[A-Z]+=/.test(argument));
 }
 
 export async function startSocketProxy(rules: readonly string[]): Promise<SocketProxy> {

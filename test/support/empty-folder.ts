@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { onTestFinished } from "vitest";
 
 /** Registers what is done at the end: of the test, or of the file where it is `afterAll`. Concurrent tests have their own. */
-export type AtEnd = (work: () => Promise<void> | void) => void;
+export type AtEnd = (atEnd: () => Promise<void> | void) => void;
 
 /** A new folder, removed at the end. */
 export function emptyFolder(end: AtEnd = onTestFinished): string {

@@ -66,7 +66,7 @@ export function createFakeForge(token: string | FakeGitHubApp, branches: () => r
       forge.blindLookups -= 1;
       return [];
     }
-    return forge.requests.filter((each) => each.branch === branch && each.into === into);
+    return forge.requests.filter((request) => request.branch === branch && request.into === into);
   }
 
   function made(request: Omit<KeptRequest, "number">, taken: number): KeptRequest | Answer {
@@ -84,9 +84,9 @@ export function createFakeForge(token: string | FakeGitHubApp, branches: () => r
   }
 
   function github(method: string, path: string, query: URLSearchParams, fields: Fields): Answer {
-    const shown = (each: KeptRequest) => ({
-      ...each,
-      html_url: `https://forge.example/acme/app/pull/${each.number}`,
+    const shown = (kept: KeptRequest) => ({
+      ...kept,
+      html_url: `https://forge.example/acme/app/pull/${kept.number}`,
     });
     if (path === "/repos/acme/app/pulls" && method === "GET") {
       const [owner, branch] = (query.get("head") ?? "").split(":");
@@ -112,9 +112,9 @@ export function createFakeForge(token: string | FakeGitHubApp, branches: () => r
   }
 
   function gitlab(method: string, path: string, query: URLSearchParams, fields: Fields): Answer {
-    const shown = (each: KeptRequest) => ({
-      iid: each.number,
-      web_url: `https://forge.example/-/merge_requests/${each.number}`,
+    const shown = (kept: KeptRequest) => ({
+      iid: kept.number,
+      web_url: `https://forge.example/-/merge_requests/${kept.number}`,
     });
     const list = "/projects/acme%2Fapp/merge_requests";
     if (path === list && method === "GET")

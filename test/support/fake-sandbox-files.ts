@@ -26,8 +26,8 @@ export function createFakeFiles(root: string): SandboxFiles {
   });
   // One change at a time, as the sandbox's own file program ensures by its lock.
   let turn: Promise<unknown> = Promise.resolve();
-  const inTurn = async <T>(work: () => Promise<T>): Promise<T> => {
-    const mine = turn.then(work, work);
+  const inTurn = async <T>(change: () => Promise<T>): Promise<T> => {
+    const mine = turn.then(change, change);
     turn = mine.catch(() => {});
     return mine;
   };
@@ -128,7 +128,9 @@ export function createFakeFiles(root: string): SandboxFiles {
       if (!found.isDirectory()) return refuse("not-a-folder", name, "is not a folder");
       const names = (await readdir(place.at)).toSorted();
       const entries = await Promise.all(
-        names.slice(0, options.maxEntries ?? names.length).map((one) => entryOf(path.join(place.at, one))),
+        names
+          .slice(0, options.maxEntries ?? names.length)
+          .map((entry) => entryOf(path.join(place.at, entry))),
       );
       return { ok: true, entries, total: names.length };
     },

@@ -29,7 +29,7 @@ export async function createFakeSandbox(): Promise<FakeSandbox> {
     if (found === undefined) throw new Error(`no command ${id} in the fake sandbox`);
     return found;
   };
-  const states = (): CommandState[] => [...processes.values()].map((one) => one.state());
+  const states = (): CommandState[] => [...processes.values()].map((process) => process.state());
 
   const start: Sandbox["start"] = async (command) => {
     const earlier = processes.get(command.id);
@@ -40,10 +40,10 @@ export async function createFakeSandbox(): Promise<FakeSandbox> {
     return process.state();
   };
   const wait: Sandbox["wait"] = async (id, waiting = {}) => {
-    const one = find(id);
-    await one.ended(waiting.timeoutMs, waiting.signal);
+    const process = find(id);
+    await process.ended(waiting.timeoutMs, waiting.signal);
     waiting.signal?.throwIfAborted();
-    const state = one.state();
+    const state = process.state();
     waiting.onOutput?.(state.outBytes);
     return state;
   };
@@ -74,7 +74,7 @@ export async function createFakeSandbox(): Promise<FakeSandbox> {
     discard: () => Promise.resolve(),
     forget: (id) => void processes.delete(id),
     dispose: async () => {
-      await Promise.all([...processes.values()].map((one) => one.kill(0)));
+      await Promise.all([...processes.values()].map((process) => process.kill(0)));
       await rm(root, { recursive: true, force: true });
     },
   };

@@ -33,19 +33,17 @@ export const toolResult = (
 /** Of a request, with the model's settings added. */
 export type RequestParts = Partial<Omit<ModelRequest, "target"> & ModelTarget>;
 
-export function modelRequest(request: RequestParts = {}): ModelRequest {
-  const {
-    system,
-    messages,
-    tools,
-    noCalls,
-    maxOutputTokens,
-    cacheKey,
-    deadlines,
-    estimatedTokens,
-    ...target
-  } = request;
-  const given = { system, messages, tools, noCalls, maxOutputTokens, cacheKey, deadlines, estimatedTokens };
+export function modelRequest({
+  system = "You are a coding agent.",
+  messages = [user("Make it so.")],
+  tools = [bashTool],
+  maxOutputTokens = 1_000,
+  cacheKey = "session-1",
+  deadlines = { connectMs: 5_000, firstTokenMs: 5_000, silenceMs: 5_000, answerMs: 60_000 },
+  noCalls,
+  estimatedTokens,
+  ...target
+}: RequestParts = {}): ModelRequest {
   return {
     target: {
       model: target.api === "chat" ? "openai/gpt-4o" : "openai/o3",
@@ -55,15 +53,14 @@ export function modelRequest(request: RequestParts = {}): ModelRequest {
       input: ["text", "image", "pdf"],
       ...target,
     },
-    system: "You are a coding agent.",
-    messages: [user("Make it so.")],
-    tools: [bashTool],
-    maxOutputTokens: 1_000,
-    cacheKey: "session-1",
-    deadlines: { connectMs: 5_000, firstTokenMs: 5_000, silenceMs: 5_000, answerMs: 60_000 },
-    ...(Object.fromEntries(
-      Object.entries(given).filter(([, value]) => value !== undefined),
-    ) as Partial<ModelRequest>),
+    system,
+    messages,
+    tools,
+    maxOutputTokens,
+    cacheKey,
+    deadlines,
+    ...(noCalls === undefined ? {} : { noCalls }),
+    ...(estimatedTokens === undefined ? {} : { estimatedTokens }),
   };
 }
 

@@ -79,8 +79,8 @@ const decode = (type: string, body: Buffer): Decoded =>
 
 function spansIn(body: Buffer): CollectedSpan[] {
   const list = decode("Traces", body)["resourceSpans"] as Decoded[];
-  return list.flatMap((each) =>
-    (each["scopeSpans"] as Decoded[]).flatMap((scope) =>
+  return list.flatMap((resource) =>
+    (resource["scopeSpans"] as Decoded[]).flatMap((scope) =>
       (scope["spans"] as Decoded[]).map((span) => ({
         name: span["name"],
         traceId: hex(span["traceId"]),
@@ -102,8 +102,8 @@ function spansIn(body: Buffer): CollectedSpan[] {
 
 function metricsIn(body: Buffer): CollectedMetric[] {
   const list = decode("Metrics", body)["resourceMetrics"] as Decoded[];
-  return list.flatMap((each) =>
-    (each["scopeMetrics"] as Decoded[]).flatMap((scope) =>
+  return list.flatMap((resource) =>
+    (resource["scopeMetrics"] as Decoded[]).flatMap((scope) =>
       (scope["metrics"] as Decoded[]).flatMap(({ name, sum, histogram }) =>
         ((sum ?? histogram)?.dataPoints ?? []).map((point: Decoded) => ({
           name,

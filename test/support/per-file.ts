@@ -11,7 +11,7 @@ interface Keep {
   <T extends object>(make: Make<T>, end: End<T>): T;
 }
 
-const closed = (one: object) => (one as Closable).close();
+const closed = (resource: object) => (resource as Closable).close();
 
 /** Made before the first test of the file or `describe`, closed after the last. Its fields exist once the tests run. */
 export const perFile: Keep = <T extends object>(make: Make<T>, end: End<T> = closed): T =>

@@ -108,9 +108,9 @@ async function pauseAll(pid: number): Promise<() => void> {
   const { stdout } = await run("ps", ["-o", "pid=", "--ppid", String(pid)]).catch(() => ({ stdout: "" }));
   const all = [pid, ...stdout.split("\n").map(Number).filter(Boolean)];
   const send = (signal: NodeJS.Signals) => {
-    for (const each of all) {
+    for (const target of all) {
       try {
-        process.kill(each, signal);
+        process.kill(target, signal);
       } catch (error) {
         if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error;
       }

@@ -8,6 +8,7 @@ import { guidance, type DirectAgent } from "./direct-agent.ts";
 import { eventually } from "./eventually.ts";
 import { call, text, thought, type Turn } from "./scripted-model.ts";
 import { isSummaryRequest } from "./scripted-summaries.ts";
+import { callRows } from "./stored.ts";
 
 /** A call, and whether the worker lived long enough to run it. */
 interface RandomCall {
@@ -147,12 +148,15 @@ export async function happen(life: Life, what: Happening): Promise<void> {
       life.answer = [
         ...(thinks === "" ? [] : [thought(thinks)]),
         ...(says === "" ? [] : [text(says)]),
-        ...calls.map((one) =>
-          call(one.name, one.arguments, one.callId === undefined ? {} : { callId: one.callId }),
+        ...calls.map((sketch) =>
+          call(sketch.name, sketch.arguments, sketch.callId === undefined ? {} : { callId: sketch.callId }),
         ),
       ];
       const step = life.step + 1;
-      const facts = await agent.perform("modelStep", { step, guidance: said.map((each) => guidance(each)) });
+      const facts = await agent.perform("modelStep", {
+        step,
+        guidance: said.map((message) => guidance(message)),
+      });
       remember(life, step, said);
       if (facts.kind !== "answered") return;
       life.step = step;
@@ -226,18 +230,16 @@ export async function happen(life: Life, what: Happening): Promise<void> {
 }
 
 function remember(life: Life, step: number, said: readonly string[]): void {
-  for (const each of said) if (each.trim() !== "") life.lastSaid.push({ step, text: each });
+  for (const message of said) if (message.trim() !== "") life.lastSaid.push({ step, text: message });
 }
 
 function forget(life: Life, fromStep: number): void {
-  life.lastSaid = life.lastSaid.filter((each) => each.step < fromStep);
+  life.lastSaid = life.lastSaid.filter((message) => message.step < fromStep);
 }
 
 /** Indices of a step's calls on the live line. */
 async function callsOf({ agent }: Life, step: number): Promise<number[]> {
-  const { rows } = await agent.deps.store.pool.query<{ index: number }>(
-    "select index from tool_calls where session_id = $1 and step = $2 and superseded_epoch is null order by index",
-    [agent.id, step],
-  );
-  return rows.map((row) => row.index);
+  const rows = await callRows(agent.deps.store, agent.id);
+  const live = rows.filter((row) => row.step === step && row.supersededEpoch === null);
+  return live.map(({ index }) => index).toSorted((a, b) => a - b);
 }

@@ -74,10 +74,10 @@ export function makeRemote(
       }
     },
     commit: (branch, changed, links = {}) => {
-      const work = mkdtempSync(join(root, "work-"));
-      gitIn(work, "clone", "-q", folder, ".");
+      const clone = mkdtempSync(join(root, "work-"));
+      gitIn(clone, "clone", "-q", folder, ".");
       gitIn(
-        work,
+        clone,
         "checkout",
         "-q",
         "-B",
@@ -85,15 +85,15 @@ export function makeRemote(
         ...(remote.at(branch) === undefined ? [] : [`origin/${branch}`]),
       );
       for (const [path, text] of Object.entries(changed)) {
-        mkdirSync(dirname(join(work, path)), { recursive: true });
-        writeFileSync(join(work, path), text);
+        mkdirSync(dirname(join(clone, path)), { recursive: true });
+        writeFileSync(join(clone, path), text);
       }
-      gitIn(work, "add", "-A");
+      gitIn(clone, "add", "-A");
       for (const [path, commit] of Object.entries(links))
-        gitIn(work, "update-index", "--add", "--cacheinfo", `160000,${commit},${path}`);
-      gitIn(work, "commit", "-q", "-m", `Change ${Object.keys(changed).join(", ")}`);
-      gitIn(work, "push", "-q", "origin", branch);
-      return gitIn(work, "rev-parse", "HEAD");
+        gitIn(clone, "update-index", "--add", "--cacheinfo", `160000,${commit},${path}`);
+      gitIn(clone, "commit", "-q", "-m", `Change ${Object.keys(changed).join(", ")}`);
+      gitIn(clone, "push", "-q", "origin", branch);
+      return gitIn(clone, "rev-parse", "HEAD");
     },
   };
   remote.commit("main", files);

@@ -44,7 +44,7 @@ export const lastTask = (events: readonly HistoryEvent[]): TaskId =>
  */
 export async function resetToStep(client: Client, id: string, step: number, ofRun?: string): Promise<string> {
   const taskOf = (events: readonly HistoryEvent[]) => {
-    const asked = askedIn(events).find((each) => each.step === step);
+    const asked = askedIn(events).find((request) => request.step === step);
     if (!asked) throw new Error(`The run of ${id} has no model call of step ${step}.`);
     return asked.taskEventId;
   };

@@ -99,12 +99,12 @@ export async function dropDatabase(databaseUrl: string, name: string): Promise<v
   await onServer(databaseUrl, (client) => client.query(`drop database if exists ${name} with (force)`));
 }
 
-/** Runs `work` on its own connection. */
-export async function onServer<T>(databaseUrl: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
+/** Runs `use` on its own connection. */
+export async function onServer<T>(databaseUrl: string, use: (client: pg.Client) => Promise<T>): Promise<T> {
   const client = new pg.Client({ connectionString: databaseUrl });
   await client.connect();
   try {
-    return await work(client);
+    return await use(client);
   } finally {
     await client.end();
   }

@@ -27,11 +27,11 @@ export async function resultTexts(store: Pick<Store, "db">, sessionId: string): 
 }
 
 export function callRows({ db }: Pick<Store, "db">, sessionId: string, status?: string): Promise<CallRow[]> {
-  const mine = eq(toolCalls.sessionId, sessionId);
+  const isWanted = status === undefined ? undefined : eq(toolCalls.status, status);
   return db
     .select()
     .from(toolCalls)
-    .where(status === undefined ? mine : and(mine, eq(toolCalls.status, status)))
+    .where(and(eq(toolCalls.sessionId, sessionId), isWanted))
     .orderBy(asc(toolCalls.sequence));
 }
 

@@ -47,9 +47,9 @@ export function createTestSandboxes(egress?: DockerHostOptions["egress"]): TestS
           ? Promise.reject(Object.assign(new Error("no helper here"), { statusCode: 403 }))
           : create(options)) as Dockerode["createContainer"];
       const said: string[] = [];
-      const one = createDockerHost({ docker: engine, name: "lame", say: (line) => said.push(line) });
-      hosts.push(one);
-      return { host: one, said };
+      const lameHost = createDockerHost({ docker: engine, name: "lame", say: (line) => said.push(line) });
+      hosts.push(lameHost);
+      return { host: lameHost, said };
     },
     spec(changes = {}) {
       const sessionId = `test-${run}-${sessions.length}`;
@@ -72,7 +72,7 @@ export function createTestSandboxes(egress?: DockerHostOptions["egress"]): TestS
     },
     async dispose() {
       await Promise.all(sessions.map((session) => host.remove(session)));
-      await Promise.all(hosts.map((each) => each.close()));
+      await Promise.all(hosts.map((made) => made.close()));
     },
   };
 }

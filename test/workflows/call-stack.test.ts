@@ -17,6 +17,6 @@ it("names what the run waits for, in few lines a promise", async () => {
     ],
   });
   expect(stack).toMatch(/at interruptible \(.*workflows\/actions\.ts:\d+:\d+\)/);
-  const lines = stack.split("\n\n").map((each) => each.split("\n").length);
+  const lines = stack.split("\n\n").map((block) => block.split("\n").length);
   expect(Math.max(...lines)).toBeLessThanOrEqual(4);
 });

@@ -118,7 +118,7 @@ describe("a signal from elsewhere", () => {
       { text: " " },
     ];
     const { fake, value } = await afterSending(async (signal) => {
-      for (const one of nonsense) await signal("guidance", one);
+      for (const message of nonsense) await signal("guidance", message);
       await signal("guidance");
       await signal("compact", 7);
       await signal("nobody", { listens: true });

@@ -137,7 +137,7 @@ describe.skipIf(!isBuilt)(
           Array.from({ length: 6 }, () => "q1-1 answered"),
         );
         expect(settled).toContain("v2 q1-1 answered");
-        const done = (what: string) => asked.filter((each) => each.endsWith(what)).length;
+        const done = (what: string) => asked.filter((event) => event.endsWith(what)).length;
         expect([done("step 1"), done("call 0"), done("step 2")]).toEqual([6, 6, 6]);
       } finally {
         await close();

@@ -117,7 +117,7 @@ async function view(stand: Stand, stored: number, active: number) {
     build.push(built - loaded);
     size.push(performance.now() - built);
   }
-  const ms = load.map((each, at) => each + (build[at] ?? 0) + (size[at] ?? 0));
+  const ms = load.map((loadMs, at) => loadMs + (build[at] ?? 0) + (size[at] ?? 0));
   const note = `load ${median(load).toFixed(1)}, build ${median(build).toFixed(2)}, size ${median(size).toFixed(2)}; fastest ${Math.min(...ms).toFixed(1)}`;
   return { ms, note };
 }

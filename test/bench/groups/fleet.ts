@@ -23,9 +23,9 @@ export async function measureFleet(stand: Stand, scale: Scale): Promise<Figure[]
     yard.push(await together(stand.yardstick, steps, () => runYardstick(stand, steps)));
     ours.push(await together(stand.agent, steps, () => runAgent(stand, plan, { bulk: true })));
   }
-  const stepMs = ours.flatMap((one) => one.stepMs);
+  const stepMs = ours.flatMap((throughput) => throughput.stepMs);
   const p95 = quantile(stepMs, 0.95).toFixed(0);
-  const cpuMs = median(ours.map((one) => one.cpuMs)).toFixed(1);
+  const cpuMs = median(ours.map((throughput) => throughput.cpuMs)).toFixed(1);
   return [
     {
       name: `${SESSIONS} sessions at once: throughput`,
@@ -39,7 +39,7 @@ export async function measureFleet(stand: Stand, scale: Scale): Promise<Figure[]
   ];
 }
 
-const rate = (list: readonly Throughput[]) => median(list.map((one) => one.stepsPerSecond));
+const rate = (list: readonly Throughput[]) => median(list.map((throughput) => throughput.stepsPerSecond));
 
 async function together(
   meter: Pick<Stand["agent"], "usage">,
@@ -50,9 +50,9 @@ async function together(
   const ran = await Promise.all(Array.from({ length: SESSIONS }, run));
   const after = await meter.usage();
   return {
-    stepsPerSecond: steadyRate(ran.map((one) => one.starts)),
+    stepsPerSecond: steadyRate(ran.map((session) => session.starts)),
     cpuMs: (after.cpuMs - before.cpuMs) / SESSIONS / steps,
-    stepMs: ran.flatMap((one) => gaps(one.starts)),
+    stepMs: ran.flatMap((session) => gaps(session.starts)),
   };
 }
 

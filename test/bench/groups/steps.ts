@@ -7,7 +7,7 @@ import type { Stand } from "../stand/stand.ts";
 import { type Figure, type Goal, middleOf, ratioAtMost } from "../table.ts";
 import type { Scale } from "./group.ts";
 
-const one: Plan = { steps: 0, calls: 1, tool: "probe" };
+const onePlan: Plan = { steps: 0, calls: 1, tool: "probe" };
 /** The first steps share the machine with the container's creation. */
 const WARM_STEPS = 8;
 
@@ -26,13 +26,13 @@ export async function measureSteps(stand: Stand, scale: Scale): Promise<Figure[]
   const [probe, four, bash] = [sample(), sample(), sample()];
   // First steps are not typical.
   await yardstick(stand, WARM_STEPS, sample());
-  await agent(stand, { ...one, steps: WARM_STEPS }, sample());
+  await agent(stand, { ...onePlan, steps: WARM_STEPS }, sample());
   for (let round = 0; round < rounds; round += 1) {
     await yardstick(stand, steps, yard);
-    await agent(stand, { ...one, steps }, probe);
+    await agent(stand, { ...onePlan, steps }, probe);
     await yardstick(stand, steps, yard);
-    await agent(stand, { ...one, steps, tool: "bash", command: "true {key}" }, bash);
-    await agent(stand, { ...one, steps: Math.ceil(steps / 2), calls: 4 }, four);
+    await agent(stand, { ...onePlan, steps, tool: "bash", command: "true {key}" }, bash);
+    await agent(stand, { ...onePlan, steps: Math.ceil(steps / 2), calls: 4 }, four);
     stand.say(
       `round ${round + 1} of ${rounds}: two activities ${median(yard.ms).toFixed(1)} ms, a step ${median(probe.ms).toFixed(1)} ms`,
     );

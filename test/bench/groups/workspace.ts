@@ -72,8 +72,8 @@ async function ready(open: Open, times: number): Promise<Figure> {
 async function manyFiles(sandbox: Sandbox, folder: string): Promise<Figure[]> {
   for (let at = 0; at < FOLDERS; at += 1) {
     mkdirSync(join(folder, `f${at}`), { recursive: true });
-    for (let each = 0; each < FILES_EACH; each += 1)
-      writeFileSync(join(folder, `f${at}`, `${each}.ts`), `export const n${each} = ${at};\n`.repeat(40));
+    for (let file = 0; file < FILES_EACH; file += 1)
+      writeFileSync(join(folder, `f${at}`, `${file}.ts`), `export const n${file} = ${at};\n`.repeat(40));
   }
   const taken = await timed(async () => packWorkspace((await readFolder(folder)).files));
   const chain = () => chainOf(taken.result as StoredPack);
@@ -94,7 +94,7 @@ async function manyFiles(sandbox: Sandbox, folder: string): Promise<Figure[]> {
   });
   const inMib = (bytes: number) => (bytes / MIB).toFixed(1);
   const memory = all.map(({ moreMib }) => moreMib.toFixed(0)).join(", ");
-  const blockedMs = Math.max(...all.slice(1).map((each) => each.blockedMs));
+  const blockedMs = Math.max(...all.slice(1).map((timing) => timing.blockedMs));
   return [
     figure("read from a folder and packed", taken.ms, IN_MS, `${inMib(taken.result.pack.byteLength)} MiB`),
     figure("restored in a sandbox", restored.ms, RESTORE_MS),
@@ -122,7 +122,7 @@ interface Timed<T> {
   readonly blockedMs: number;
 }
 
-async function timed<T>(work: () => Promise<T>): Promise<Timed<T>> {
+async function timed<T>(body: () => Promise<T>): Promise<Timed<T>> {
   globalThis.gc?.();
   const before = process.memoryUsage().rss;
   let most = before;
@@ -132,7 +132,7 @@ async function timed<T>(work: () => Promise<T>): Promise<Timed<T>> {
   delay.enable();
   const began = performance.now();
   try {
-    const result = await work();
+    const result = await body();
     const ms = performance.now() - began;
     look();
     return { result, ms, moreMib: (most - before) / MIB, blockedMs: delay.max / 1e6 };

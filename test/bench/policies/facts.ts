@@ -32,7 +32,8 @@ export function factsOf(said: readonly string[], steps: readonly TrajectoryStep[
   ];
   const facts = new Map<string, Fact>();
   for (const [kind, words] of found)
-    for (const each of words) if (!facts.has(each)) facts.set(each, { kind, key: each, words: each });
+    for (const sentence of words)
+      if (!facts.has(sentence)) facts.set(sentence, { kind, key: sentence, words: sentence });
   return [...facts.values()];
 }
 

@@ -26,7 +26,7 @@ export function scriptedSummary(facts: readonly Fact[], seen: string, targetToke
   const rules = newestFirst.filter((fact) => fact.kind === "rule");
   const kept: Fact[] = [];
   let room = targetTokens * FACT_SHARE;
-  for (const fact of [...rules, ...newestFirst.filter((each) => each.kind !== "rule")]) {
+  for (const fact of [...rules, ...newestFirst.filter((candidate) => candidate.kind !== "rule")]) {
     room -= countTokens(`- ${fact.words}\n`);
     if (room < 0) break;
     kept.push(fact);

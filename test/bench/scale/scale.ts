@@ -48,7 +48,7 @@ export async function measureScale(
       say(
         all
           .slice(0, 2)
-          .map((one) => `${one.name} ${one.value?.toFixed(0)} ms`)
+          .map((figure) => `${figure.name} ${figure.value?.toFixed(0)} ms`)
           .join(", "),
       );
       return all;

@@ -53,7 +53,7 @@ export async function startProcess<V extends Verbs>(
     child.once("exit", (code) => {
       const error = new Error(`${file.pathname} ended with ${code}`);
       reject(error);
-      for (const one of waiting.values()) one.reject(error);
+      for (const question of waiting.values()) question.reject(error);
     });
   });
   await ready;

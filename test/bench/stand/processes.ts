@@ -37,7 +37,7 @@ export function machineCpuMs(): number {
   const [, user, nice, system, , , irq, softirq] = (read("/proc/stat").split("\n")[0] ?? "")
     .split(/\s+/)
     .map(Number);
-  const ticks = [user, nice, system, irq, softirq].reduce<number>((sum, one) => sum + (one ?? 0), 0);
+  const ticks = [user, nice, system, irq, softirq].reduce<number>((sum, count) => sum + (count ?? 0), 0);
   return ticks * MS_PER_TICK;
 }
 

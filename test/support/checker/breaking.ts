@@ -11,17 +11,18 @@ export const rows =
   (change: (row: MessageRow) => MessageRow | MessageRow[]): Break =>
   ({ messages }) => ({ messages: messages.flatMap(change) });
 export const row = (sequence: number, change: Partial<MessageRow>): Break =>
-  rows((each) => (each.sequence === sequence ? { ...each, ...change } : each));
-export const without = (sequence: number): Break => rows((each) => (each.sequence === sequence ? [] : each));
+  rows((message) => (message.sequence === sequence ? { ...message, ...change } : message));
+export const without = (sequence: number): Break =>
+  rows((message) => (message.sequence === sequence ? [] : message));
 export const history =
   (change: Partial<Evidence["histories"][number]>): Break =>
-  ({ histories }) => ({ histories: histories.map((each) => ({ ...each, ...change })) });
+  ({ histories }) => ({ histories: histories.map((run) => ({ ...run, ...change })) });
 export const bills =
   (change: (bill: Evidence["bills"][number]) => Evidence["bills"][number][]): Break =>
   ({ bills: list }) => ({ bills: list.flatMap(change) });
 export const round =
   (change: Partial<Evidence["rounds"][number]>): Break =>
-  ({ rounds }) => ({ rounds: rounds.map((each) => ({ ...each, ...change })) });
+  ({ rounds }) => ({ rounds: rounds.map((compaction) => ({ ...compaction, ...change })) });
 export const resultText = (outcome: string, toolCallId = "a") => [
   { type: "tool-result", toolCallId, toolName: "bash", outcome, text: "ok" },
 ];
@@ -48,7 +49,7 @@ export function testBreaks(breaks: Breaks): void {
   it.each(cases)("finds by %s %s", (claim, _what, change, words) => {
     const sound = soundEvidence();
     const found = checkEvidence({ ...sound, ...change(sound) });
-    expect(found.map((each) => each.claim)).toContain(claim);
-    expect(describeViolations(found.filter((each) => each.claim === claim))).toContain(words);
+    expect(found.map((violation) => violation.claim)).toContain(claim);
+    expect(describeViolations(found.filter((violation) => violation.claim === claim))).toContain(words);
   });
 }

@@ -57,27 +57,22 @@ export async function collectEvidence(
     runRows.map((run) => run.runId),
   );
   const grace = isClosed({ histories }) ? (options.graceMs ?? GRACE_MS) : 0;
-  const rows = {
-    messages: db.select().from(messages).where(eq(messages.sessionId, id)).orderBy(asc(messages.sequence)),
-    calls: callRows({ db }, id),
-    rounds: roundsOf({ db }, id),
-    bills: billsOf({ db }, id),
-    parked: db.select().from(guidance).where(eq(guidance.sessionId, id)).orderBy(asc(guidance.ordinal)),
-    events: db.select().from(events).where(eq(events.sessionId, id)).orderBy(asc(events.seq)),
-    chunks: db.select().from(streamChunks).where(eq(streamChunks.sessionId, id)),
-  };
   const sandboxes = await sandboxesOf(place.docker, id, grace);
   return {
     session,
     cursor,
     runs: runRows,
-    messages: await rows.messages,
-    calls: await rows.calls,
-    rounds: await rows.rounds,
-    bills: await rows.bills,
-    parked: await rows.parked,
-    events: await rows.events,
-    chunks: await rows.chunks,
+    messages: await db
+      .select()
+      .from(messages)
+      .where(eq(messages.sessionId, id))
+      .orderBy(asc(messages.sequence)),
+    calls: await callRows({ db }, id),
+    rounds: await roundsOf({ db }, id),
+    bills: await billsOf({ db }, id),
+    parked: await db.select().from(guidance).where(eq(guidance.sessionId, id)).orderBy(asc(guidance.ordinal)),
+    events: await db.select().from(events).where(eq(events.sessionId, id)).orderBy(asc(events.seq)),
+    chunks: await db.select().from(streamChunks).where(eq(streamChunks.sessionId, id)),
     histories,
     served: options.served,
     sandboxes,

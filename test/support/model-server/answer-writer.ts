@@ -47,6 +47,15 @@ export function* deltasOf(text: string, chars: number, event: (piece: string) =>
   for (const piece of chunksOf(text, chars)) yield { text: event(piece), delta: true };
 }
 
+/** What a text stands for; undefined if it is not JSON. */
+export function jsonIn(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
 /** The arguments as text on the wire. */
 export function argumentsText(value: unknown): string {
   return typeof value === "string" ? value : JSON.stringify(value ?? {});

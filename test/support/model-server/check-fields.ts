@@ -33,8 +33,8 @@ export function checkFields(api: Api, raw: Json, known: KnownFields): void {
     if (isObject(value)) refuseUnknown(value, fields, known.parameters, `${name}.`);
   }
   const list = api === "responses" ? "input" : "messages";
-  each(raw[list], (item, index) => checkItem(api, item, `${list}[${index}]`, known));
-  each(raw["tools"], (tool, index) => {
+  forEachObject(raw[list], (item, index) => checkItem(api, item, `${list}[${index}]`, known));
+  forEachObject(raw["tools"], (tool, index) => {
     const inner = api === "chat" ? tool["function"] : tool;
     const path = `tools[${index}].${api === "chat" ? "function." : ""}`;
     if (api === "chat") refuseUnknown(tool, ["type", "function"], known.fields, `tools[${index}].`);
@@ -59,8 +59,10 @@ function checkItem(api: Api, item: Json, path: string, known: KnownFields): void
   refuseUnknown(item, fields, known.fields, `${path}.`);
   if (api === "responses" && known.fields !== "any") checkItemId(item["id"], kind, path);
   const content = kind === "function_call_output" ? item["output"] : item["content"];
-  each(content, (part, index) => checkPart(api, part, `${path}.content[${index}]`, { item, kind, known }));
-  each(item["tool_calls"], (call, index) => {
+  forEachObject(content, (part, index) =>
+    checkPart(api, part, `${path}.content[${index}]`, { item, kind, known }),
+  );
+  forEachObject(item["tool_calls"], (call, index) => {
     const at = `${path}.tool_calls[${index}].`;
     refuseUnknown(call, ["id", "type", "function"], known.fields, at);
     if (isObject(call["function"]))
@@ -116,9 +118,9 @@ function checkValue(raw: Json, path: string, values: readonly string[]): void {
 function checkInclude(include: unknown): void {
   if (!Array.isArray(include)) return;
   const { includes } = WIRE_FIELDS.responses;
-  include.forEach((one: unknown, index) => {
-    if (typeof one !== "string" || !includes.includes(one))
-      throw notOneOf(one, includes, `include[${index}]`);
+  include.forEach((field: unknown, index) => {
+    if (typeof field !== "string" || !includes.includes(field))
+      throw notOneOf(field, includes, `include[${index}]`);
   });
 }
 
@@ -134,7 +136,7 @@ function refuseUnknown(
   throw invalid(`Unknown parameter: '${path}${unknown}'.`, "unknown_parameter", `${path}${unknown}`);
 }
 
-function each(list: unknown, check: (entry: Json, index: number) => void): void {
+function forEachObject(list: unknown, check: (entry: Json, index: number) => void): void {
   if (!Array.isArray(list)) return;
   list.forEach((entry: unknown, index) => {
     if (isObject(entry)) check(entry, index);

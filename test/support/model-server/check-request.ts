@@ -76,7 +76,7 @@ function rootProblem(schema: unknown): string | undefined {
 /** A strict schema names every property as required and allows no others. */
 function strictProblem(schema: unknown, context: readonly string[]): string | undefined {
   if (!isObject(schema)) return undefined;
-  const at = `In context=(${context.map((one) => `'${one}'`).join(", ")})`;
+  const at = `In context=(${context.map((key) => `'${key}'`).join(", ")})`;
   const properties = isObject(schema["properties"]) ? schema["properties"] : {};
   if (schema["type"] === "object" && schema["additionalProperties"] !== false)
     return `${at}, 'additionalProperties' is required to be supplied and to be false.`;
@@ -84,8 +84,8 @@ function strictProblem(schema: unknown, context: readonly string[]): string | un
   const missing = Object.keys(properties).find((name) => !required.includes(name));
   if (missing !== undefined)
     return `${at}, 'required' is required to be supplied and to be an array including every key in properties. Missing '${missing}'.`;
-  for (const [name, one] of Object.entries(properties)) {
-    const problem = strictProblem(one, [...context, "properties", name]);
+  for (const [name, property] of Object.entries(properties)) {
+    const problem = strictProblem(property, [...context, "properties", name]);
     if (problem !== undefined) return problem;
   }
   return schema["items"] === undefined ? undefined : strictProblem(schema["items"], [...context, "items"]);
@@ -110,7 +110,7 @@ function checkResponsesItems(request: UncountedRequest): void {
         "invalid_encrypted_content",
         "input",
       );
-    const next = request.items.slice(index + 1).find((one) => one.type !== "reasoning");
+    const next = request.items.slice(index + 1).find((later) => later.type !== "reasoning");
     const follows = next?.type === "call" || (next?.type === "message" && next.role === "assistant");
     if (!follows)
       throw invalid(

@@ -36,10 +36,11 @@ const MAX_BODY_BYTES = 50 * 1024 * 1024;
  * @throws Error (EADDRINUSE) if the port is taken
  */
 export async function createModelServer(options: ModelServerOptions): Promise<ModelServer> {
+  const dialect = options.dialect === undefined ? OFFICIAL : DIALECTS[options.dialect];
   const log: ServedRequest[] = [];
   const biller = new Biller(options.countTokens);
   const server = createServer((request, response) => {
-    void serve(request, response, { options, biller, log });
+    void serve(request, response, { options, dialect, biller, log });
   });
   server.keepAliveTimeout = 60_000;
   await new Promise<void>((resolve, reject) => {
@@ -48,7 +49,7 @@ export async function createModelServer(options: ModelServerOptions): Promise<Mo
   });
   const { port } = server.address() as AddressInfo;
   return {
-    url: `http://127.0.0.1:${port}${dialectOf(options).basePath ?? "/v1"}`,
+    url: `http://127.0.0.1:${port}${dialect.basePath ?? "/v1"}`,
     port,
     log,
     close: () =>
@@ -61,18 +62,15 @@ export async function createModelServer(options: ModelServerOptions): Promise<Mo
 
 interface Serving {
   readonly options: ModelServerOptions;
+  readonly dialect: Dialect;
   readonly biller: Biller;
   readonly log: ServedRequest[];
 }
 
-function dialectOf({ dialect }: ModelServerOptions): Dialect {
-  return dialect === undefined ? OFFICIAL : DIALECTS[dialect];
-}
-
 async function serve(incoming: IncomingMessage, response: ServerResponse, serving: Serving): Promise<void> {
-  const dialect = dialectOf(serving.options);
+  const { options, dialect } = serving;
   const route = routeOf(incoming, dialect);
-  if (route === undefined) return serveOther(incoming, response, serving.options);
+  if (route === undefined) return serveOther(incoming, response, options);
 
   const connection = new AbortController();
   let dropped = false;
@@ -87,13 +85,13 @@ async function serve(incoming: IncomingMessage, response: ServerResponse, servin
     connection.abort();
     if (response.writableFinished || dropped) return;
     entry.abortedAt = entry.endedAt;
-    serving.options.onAbort?.(entry);
+    options.onAbort?.(entry);
   });
   try {
     const body = await readBody(incoming);
     const { request, measured, model } = accept(route, body, incoming, serving);
     entry.request = request;
-    const reply = await serving.options.reply(request);
+    const reply = await options.reply(request);
     const error = reply.error && errorOf(reply.error, request.api, dialect);
     const usage = error === undefined ? bill(request, measured, reply, serving.biller) : undefined;
     entry.status = error?.status ?? 200;
@@ -108,7 +106,11 @@ async function serve(incoming: IncomingMessage, response: ServerResponse, servin
       { stream: request.stream, signal: connection.signal, drop },
     );
   } catch (error) {
-    refuse(response, { entry, error, drop, bodyOf: (fault) => bodyOf(fault, route.api, dialect) });
+    const fault = faultOf(error);
+    entry.status = fault.status;
+    entry.refused = fault.message;
+    if (response.headersSent) drop();
+    else sendJson(response, fault.status, bodyOf(fault, route.api, dialect));
   }
 }
 
@@ -116,9 +118,8 @@ function accept(
   route: Route,
   body: Buffer,
   incoming: IncomingMessage,
-  { options, biller }: Serving,
+  { options, dialect, biller }: Serving,
 ): { request: ParsedRequest; measured: Measured; model: ServedModel } {
-  const dialect = dialectOf(options);
   checkKey(route.api, incoming.headers, dialect, options.apiKey);
   const parsed = {
     ...parseRequest(route, body, flatHeaders(incoming)),
@@ -171,20 +172,10 @@ function bill(
   return { input: measured.tokens, cached, output: output + reasoning, reasoning, ...reply.usage };
 }
 
-interface Refusing {
-  readonly entry: ServedRequest;
-  readonly error: unknown;
-  readonly drop: () => void;
-  readonly bodyOf: (fault: Fault) => unknown;
-}
-
-function refuse(response: ServerResponse, { entry, error, drop, bodyOf: inForm }: Refusing): void {
+function faultOf(error: unknown): Fault {
+  if (error instanceof Refusal) return error;
   const message = error instanceof Error ? error.message : String(error);
-  const fault = error instanceof Refusal ? error : { status: 500, message, code: null, param: null };
-  entry.status = fault.status;
-  entry.refused = message;
-  if (!response.headersSent) sendJson(response, fault.status, inForm(fault));
-  else drop();
+  return { status: 500, message, code: null, param: null };
 }
 
 function serveOther(incoming: IncomingMessage, response: ServerResponse, options: ModelServerOptions): void {

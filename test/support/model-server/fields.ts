@@ -66,7 +66,7 @@ export function media(type: "image" | "file", url: unknown, path: string): WireP
   const [, mediaType = "", base64 = ""] = match;
   const wanted = type === "image" ? "image" : "application/pdf";
   const isKnown =
-    type === "file" ? mediaType === wanted : IMAGE_SIGNATURES.some(([one]) => one === mediaType);
+    type === "file" ? mediaType === wanted : IMAGE_SIGNATURES.some(([known]) => known === mediaType);
   if (!isKnown) {
     throw invalidValue(
       `Invalid '${path}'. Expected a base64-encoded data URL with an ${wanted} MIME type, but got unsupported MIME type '${mediaType}'.`,

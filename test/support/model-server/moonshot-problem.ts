@@ -32,7 +32,7 @@ function problemOf(schema: unknown, path: readonly string[], root: Json): string
     ...under("properties", properties),
     ...(items === undefined ? [] : [["items", items] as const]),
     ...(isObject(additionalProperties) ? [["additionalProperties", additionalProperties] as const] : []),
-    ...(Array.isArray(anyOf) ? anyOf.map((one: unknown) => ["anyOf", one] as const) : []),
+    ...(Array.isArray(anyOf) ? anyOf.map((branch: unknown) => ["anyOf", branch] as const) : []),
   ];
   return parts
     .map(([where, part]) => problemOf(part, [...path, where], root))
@@ -40,7 +40,7 @@ function problemOf(schema: unknown, path: readonly string[], root: Json): string
 }
 
 const under = (keyword: string, map: unknown) =>
-  isObject(map) ? Object.entries(map).map(([name, one]) => [`${keyword}.${name}`, one] as const) : [];
+  isObject(map) ? Object.entries(map).map(([name, part]) => [`${keyword}.${name}`, part] as const) : [];
 
 function requiredProblem({ required, properties }: Json): string | undefined {
   if (required === undefined) return undefined;
@@ -56,7 +56,7 @@ function enumProblem({ enum: values, type }: Json): string | undefined {
   if (!Array.isArray(values)) return undefined;
   if (type === undefined) return "type is not defined";
   const types = [type].flat();
-  const [other, ...more] = types.filter((one) => one !== "null");
+  const [other, ...more] = types.filter((kind) => kind !== "null");
   if (more.length > 0 || (types.length > 1 && !SCALARS.includes(other)))
     return "when type is array and enum is specified, currently only 2 types are supported, one must be null, and the other can be string/integer/number/boolean";
   return values.map((value) => valueProblem(value, types)).find((problem) => problem !== undefined);
@@ -87,7 +87,9 @@ function refProblem({ $ref, ...beside }: Json, root: Json): string | undefined {
 function branchProblem({ anyOf, ...beside }: Json): string | undefined {
   if (!Array.isArray(anyOf)) return undefined;
   const inside = anyOf.filter(isObject).flatMap((branch) => Object.keys(branch));
-  const both = inside.filter((one) => Object.hasOwn(beside, one) && one !== "description" && one !== "title");
+  const both = inside.filter(
+    (keyword) => Object.hasOwn(beside, keyword) && keyword !== "description" && keyword !== "title",
+  );
   return both.length === 0
     ? undefined
     : `conflicting keywords found in anyOf with parent: keywords (${both.join(", ")}) are defined on the parent schema and inside anyOf`;
@@ -108,8 +110,9 @@ function slashProblem(definitions: unknown): string | undefined {
     : undefined;
 }
 
-function hasKey(value: unknown, fits: (name: string) => boolean, alsoInLists = false): boolean {
-  if (Array.isArray(value)) return alsoInLists && value.some((one) => hasKey(one, fits, true));
+/** Whether an object in it has a key that `fits`. */
+export function hasKey(value: unknown, fits: (name: string) => boolean, alsoInLists = false): boolean {
+  if (Array.isArray(value)) return alsoInLists && value.some((entry) => hasKey(entry, fits, true));
   if (!isObject(value)) return false;
-  return Object.entries(value).some(([name, one]) => fits(name) || hasKey(one, fits, alsoInLists));
+  return Object.entries(value).some(([name, inner]) => fits(name) || hasKey(inner, fits, alsoInLists));
 }

@@ -68,17 +68,17 @@ function isWellFormed(value: unknown): boolean {
   if (typeof value === "string") return value.isWellFormed();
   if (Array.isArray(value)) return value.every(isWellFormed);
   if (isObject(value))
-    return Object.entries(value).every(([key, one]) => key.isWellFormed() && isWellFormed(one));
+    return Object.entries(value).every(([key, field]) => key.isWellFormed() && isWellFormed(field));
   return true;
 }
 
 function parseTools(api: "responses" | "chat", raw: unknown): WireTool[] {
   if (raw === undefined || raw === null) return [];
   if (!Array.isArray(raw)) throw wrongType("tools", "an array");
-  return raw.map((one: unknown, index) => {
+  return raw.map((entry: unknown, index) => {
     const path = `tools[${index}]${api === "chat" ? ".function" : ""}`;
-    const tool = api === "chat" && isObject(one) ? one["function"] : one;
-    if (!isObject(one) || one["type"] !== "function" || !isObject(tool))
+    const tool = api === "chat" && isObject(entry) ? entry["function"] : entry;
+    if (!isObject(entry) || entry["type"] !== "function" || !isObject(tool))
       throw notOneOf(path, ["function"], path);
     return {
       name: text(tool["name"], `${path}.name`),

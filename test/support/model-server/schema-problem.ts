@@ -12,7 +12,7 @@ export function schemaProblem(
   needsItems: boolean,
   context: readonly string[] = [],
 ): string | undefined {
-  const at = `In context=(${context.map((one) => `'${one}'`).join(", ")})`;
+  const at = `In context=(${context.map((key) => `'${key}'`).join(", ")})`;
   if (typeof schema === "boolean") return undefined;
   if (!isObject(schema))
     return `${at}, ${JSON.stringify(schema) ?? "None"} is not of type 'object', 'boolean'.`;
@@ -50,7 +50,7 @@ function partsOf(schema: Json, context: readonly string[]): [unknown, string[]][
   return Object.entries(schema).flatMap(([keyword, value]): [unknown, string[]][] => {
     const inside = (isMany: boolean): [unknown, string[]][] =>
       isMany
-        ? Object.entries(value as object).map(([name, one]) => [one, [...context, keyword, name]])
+        ? Object.entries(value as object).map(([name, part]) => [part, [...context, keyword, name]])
         : [[isObject(value) ? undefined : value, [...context, keyword]]];
     if (MAPS.includes(keyword)) return inside(isObject(value));
     if (LISTS.includes(keyword)) return inside(Array.isArray(value));

@@ -33,5 +33,5 @@ export const WIRE_FIELDS = namesIn(
 
 function namesIn(value: unknown): unknown {
   if (typeof value === "string") return value.split(/\s+/);
-  return Object.fromEntries(Object.entries(value as object).map(([name, one]) => [name, namesIn(one)]));
+  return Object.fromEntries(Object.entries(value as object).map(([name, inner]) => [name, namesIn(inner)]));
 }

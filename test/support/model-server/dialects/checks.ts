@@ -1,7 +1,7 @@
 /** Checks of single servers, from which dialects are composed. Pure. */
 import { isOurEncryption } from "../encrypted-reasoning.ts";
 import { isObject, type Json } from "../fields.ts";
-import { moonshotProblem } from "../moonshot-problem.ts";
+import { hasKey, moonshotProblem } from "../moonshot-problem.ts";
 import { invalid, Refusal } from "../refusal.ts";
 import type { UncountedRequest as Request } from "../wire.ts";
 type Check = (request: Request) => void;
@@ -106,7 +106,7 @@ export function signedCalls(request: Request): void {
 export function schemaWithout(keywords: readonly string[]): Check {
   return (request) => {
     request.tools.forEach((tool, index) => {
-      const found = keywords.find((keyword) => hasKey(tool.schema, keyword));
+      const found = keywords.find((keyword) => hasKey(tool.schema, (name) => name === keyword, true));
       if (found === undefined) return;
       throw invalid(
         `Invalid JSON payload received. Unknown name "${found}" at 'tools[${index}].function_declarations[0].parameters': Cannot find field.`,
@@ -126,11 +126,4 @@ export function moonshotSchemas(request: Request): void {
       "invalid_request_error",
     );
   }
-}
-
-function hasKey(value: unknown, key: string): boolean {
-  if (Array.isArray(value)) return value.some((one) => hasKey(one, key));
-  return (
-    isObject(value) && (Object.hasOwn(value, key) || Object.values(value).some((one) => hasKey(one, key)))
-  );
 }

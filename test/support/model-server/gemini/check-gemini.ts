@@ -44,14 +44,15 @@ function checkTools(raw: Json): void {
   tools.filter(isObject).forEach((tool, index) => {
     const declarations = tool["functionDeclarations"];
     if (!Array.isArray(declarations)) return;
-    declarations.filter(isObject).forEach((one, place) => {
+    declarations.filter(isObject).forEach((declaration, place) => {
       const path = `tools[${index}].function_declarations[${place}]`;
-      known(one, FIELDS.declaration, path);
-      if (!TOOL_NAME.test(String(one["name"])))
+      known(declaration, FIELDS.declaration, path);
+      if (!TOOL_NAME.test(String(declaration["name"])))
         throw invalid(
           `* GenerateContentRequest.${path}.name: Invalid function name. Must start with a letter or an underscore.`,
         );
-      if (one["parameters"] !== undefined) checkSchema(one["parameters"], `${path}.parameters`);
+      if (declaration["parameters"] !== undefined)
+        checkSchema(declaration["parameters"], `${path}.parameters`);
     });
   });
 }
@@ -66,7 +67,9 @@ function checkSchema(schema: unknown, path: string): void {
     throw invalid(`Proto field is not repeating, cannot start list at '${path}.type'.`);
   const { properties, items } = schema;
   if (isObject(properties))
-    Object.values(properties).forEach((one, index) => checkSchema(one, `${path}.properties[${index}].value`));
+    Object.values(properties).forEach((property, index) =>
+      checkSchema(property, `${path}.properties[${index}].value`),
+    );
   if (items !== undefined) checkSchema(items, `${path}.items`);
   else if (schema["type"] === "array")
     throw invalid(`* GenerateContentRequest.${path}.items: missing field.`);

@@ -2,6 +2,7 @@
 import {
   argumentsText,
   deltasOf,
+  jsonIn,
   type AnswerWriter,
   type Answering,
   type Closing,
@@ -10,9 +11,8 @@ import {
 } from "../answer-writer.ts";
 import { encryptReasoning } from "../encrypted-reasoning.ts";
 import { geminiError } from "../error-body.ts";
+import { isObject, type Json } from "../fields.ts";
 import type { WireUsage } from "../wire.ts";
-
-type Json = Record<string, unknown>;
 
 const FINISH = {
   stop: "STOP",
@@ -43,29 +43,29 @@ export function createGeminiWriter(answering: GeminiAnswering): AnswerWriter {
   const data = (body: unknown): string => `data: ${JSON.stringify(body)}\r\n\r\n`;
   const chunk = (part: Json): string => data(response({ content: { role: "model", parts: [part] } }));
 
-  function* part(one: ContentPart, chunkChars: number): Iterable<Frame> {
-    switch (one.type) {
+  function* part(part: ContentPart, chunkChars: number): Iterable<Frame> {
+    switch (part.type) {
       case "text":
       case "refusal":
-        parts.push({ text: one.text });
-        yield* deltasOf(one.text, chunkChars, (text) => chunk({ text }));
+        parts.push({ text: part.text });
+        yield* deltasOf(part.text, chunkChars, (text) => chunk({ text }));
         return;
       case "reasoning":
         if (!answering.thoughts) return;
-        parts.push({ text: one.text, thought: true });
-        yield* deltasOf(one.text, chunkChars, (text) => chunk({ text, thought: true }));
+        parts.push({ text: part.text, thought: true });
+        yield* deltasOf(part.text, chunkChars, (text) => chunk({ text, thought: true }));
         return;
       case "call": {
-        const args = objectOf(one.arguments);
-        if (args === undefined) {
-          malformed = `Malformed function call: ${one.name}(${argumentsText(one.arguments)})`;
+        const args = jsonIn(argumentsText(part.arguments));
+        if (!isObject(args)) {
+          malformed = `Malformed function call: ${part.name}(${argumentsText(part.arguments)})`;
           return;
         }
         const signed = answering.signatures && calls === 0;
         calls += 1;
         const called = {
-          functionCall: { name: one.name, args, ...(one.callId === undefined ? {} : { id: one.callId }) },
-          ...(signed ? { thoughtSignature: encryptReasoning(one.name, `thought ${answering.number}`) } : {}),
+          functionCall: { name: part.name, args, ...(part.callId === undefined ? {} : { id: part.callId }) },
+          ...(signed ? { thoughtSignature: encryptReasoning(part.name, `thought ${answering.number}`) } : {}),
         };
         parts.push(called);
         yield { text: chunk(called), delta: true };
@@ -103,13 +103,4 @@ function usageOf(usage: WireUsage): Json {
     totalTokenCount: usage.input + usage.output,
     ...(usage.cached > 0 ? { cachedContentTokenCount: usage.cached } : {}),
   };
-}
-
-function objectOf(value: unknown): Json | undefined {
-  try {
-    const read: unknown = typeof value === "string" ? JSON.parse(value) : (value ?? {});
-    return typeof read === "object" && read !== null && !Array.isArray(read) ? (read as Json) : undefined;
-  } catch {
-    return undefined;
-  }
 }

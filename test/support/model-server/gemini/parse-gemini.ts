@@ -61,9 +61,9 @@ function itemOf(part: Json, { path, role, waiting }: Place): WireItem {
         `Invalid value at '${path}.function_response.response' (type.googleapis.com/google.protobuf.Struct)`,
       );
     const { id, name } = response;
-    const at = waiting.findIndex((one) => (typeof id === "string" ? one.id === id : one.name === name));
+    const at = waiting.findIndex((open) => (typeof id === "string" ? open.id === id : open.name === name));
     const [answered] = at === -1 ? [] : waiting.splice(at, 1);
-    const nested = partsOf(response).flatMap((one) => mediaOf(one, path));
+    const nested = partsOf(response).flatMap((inner) => mediaOf(inner, path));
     const text = JSON.stringify(response["response"]);
     return { type: "result", callId: answered?.id ?? "", parts: [{ type: "text", text }, ...nested] };
   }
@@ -98,10 +98,10 @@ function toolsOf(tools: unknown): WireTool[] {
   return tools.flatMap((tool: unknown) => {
     const declarations = isObject(tool) ? tool["functionDeclarations"] : undefined;
     if (!Array.isArray(declarations)) return [];
-    return declarations.filter(isObject).map((one) => ({
-      name: String(one["name"]),
-      description: typeof one["description"] === "string" ? one["description"] : "",
-      schema: one["parametersJsonSchema"] ?? one["parameters"],
+    return declarations.filter(isObject).map((declaration) => ({
+      name: String(declaration["name"]),
+      description: typeof declaration["description"] === "string" ? declaration["description"] : "",
+      schema: declaration["parametersJsonSchema"] ?? declaration["parameters"],
     }));
   });
 }

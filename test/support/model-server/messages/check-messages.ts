@@ -89,12 +89,12 @@ function checkInputSchema(schema: Json, at: string): void {
 }
 
 function countMarks(value: unknown): number {
-  if (Array.isArray(value)) return value.reduce((sum: number, one) => sum + countMarks(one), 0);
+  if (Array.isArray(value)) return value.reduce((sum: number, entry) => sum + countMarks(entry), 0);
   if (!isObject(value)) return 0;
   // A call's input and a tool's schema are the client's own.
-  return Object.entries(value).reduce((sum, [name, one]) => {
+  return Object.entries(value).reduce((sum, [name, field]) => {
     if (name === "input" || name === "input_schema") return sum;
-    return sum + (name === "cache_control" ? 1 : countMarks(one));
+    return sum + (name === "cache_control" ? 1 : countMarks(field));
   }, 0);
 }
 

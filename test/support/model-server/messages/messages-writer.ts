@@ -2,6 +2,7 @@
 import {
   argumentsText,
   chunksOf,
+  jsonIn,
   type AnswerWriter,
   type Answering,
   type Closing,
@@ -10,9 +11,8 @@ import {
 } from "../answer-writer.ts";
 import { encryptReasoning } from "../encrypted-reasoning.ts";
 import { messagesError } from "../error-body.ts";
+import type { Json } from "../fields.ts";
 import type { WireUsage } from "../wire.ts";
-
-type Json = Record<string, unknown>;
 
 const STOP = {
   stop: "end_turn",
@@ -68,36 +68,33 @@ export function createMessagesWriter(answering: MessagesAnswering): AnswerWriter
     yield* block({ type: "thinking", thinking: shown, signature }, empty, deltas);
   }
 
-  function* part(one: ContentPart, chunkChars: number): Iterable<Frame> {
-    switch (one.type) {
+  function* part(part: ContentPart, chunkChars: number): Iterable<Frame> {
+    switch (part.type) {
       case "text":
       case "refusal": {
-        const deltas = [...chunksOf(one.text, chunkChars)].map((piece) => ({
-          type: "text_delta",
-          text: piece,
-        }));
-        yield* block({ type: "text", text: one.text }, { type: "text", text: "" }, deltas);
+        const deltas = [...chunksOf(part.text, chunkChars)].map((text) => ({ type: "text_delta", text }));
+        yield* block({ type: "text", text: part.text }, { type: "text", text: "" }, deltas);
         return;
       }
       case "reasoning":
         if (!answering.thinking) return;
-        if (one.encrypted !== false && one.text === "") {
+        if (part.encrypted !== false && part.text === "") {
           const redacted = { type: "redacted_thinking", data: encryptReasoning("redacted", id) };
           yield* block(redacted, redacted, []);
-        } else yield* thinking(one.text, chunkChars);
+        } else yield* thinking(part.text, chunkChars);
         return;
       case "call": {
-        const text = argumentsText(one.arguments);
+        const text = argumentsText(part.arguments);
         const use = {
           type: "tool_use",
-          id: one.callId ?? `toolu_${answering.number}_${content.length}`,
-          name: one.name,
+          id: part.callId ?? `toolu_${answering.number}_${content.length}`,
+          name: part.name,
         };
         const deltas = ["", ...chunksOf(text, chunkChars)].map((piece) => ({
           type: "input_json_delta",
           partial_json: piece,
         }));
-        yield* block({ ...use, input: jsonOf(text) }, { ...use, input: {} }, deltas);
+        yield* block({ ...use, input: jsonIn(text) ?? {} }, { ...use, input: {} }, deltas);
       }
     }
   }
@@ -135,12 +132,4 @@ function usageOf(usage: WireUsage | undefined, marked: boolean, output: number):
     output_tokens: output,
     service_tier: "standard",
   };
-}
-
-function jsonOf(text: string): unknown {
-  try {
-    return JSON.parse(text || "{}");
-  } catch {
-    return {};
-  }
 }
