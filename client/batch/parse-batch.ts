@@ -6,6 +6,7 @@ import { prioritySchema, tenantSchema } from "../../activities/config/precedence
 import { cutChars } from "../../activities/contract/cut-text.ts";
 import { usageError } from "../console/errors.ts";
 import { plural } from "../console/format.ts";
+import { namedIssueText } from "../console/issue-text.ts";
 
 /** A session's id consists of the batch's name, a dash, the item's id and the attempt: at most 64 characters. */
 const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,23}$/;
@@ -98,10 +99,10 @@ function parseLine(
   return { reason: result.error.issues.map(reasonOf).join("; ") };
 }
 
-function reasonOf({ path, message, ...issue }: z.core.$ZodIssue): string {
-  if (issue.code === "unrecognized_keys")
-    return `unknown ${plural(issue.keys.length, "key")} ${issue.keys.join(", ")}: known are ${Object.keys(lineSchema.shape).join(", ")}`;
-  return path.length === 0 ? message : `${path.join(".")}: ${message}`;
+function reasonOf(issue: z.core.$ZodIssue): string {
+  if (issue.code !== "unrecognized_keys") return namedIssueText(issue);
+  const keys = issue.keys.length === 1 ? "key" : "keys";
+  return `unknown ${keys} ${issue.keys.join(", ")}: the known keys are ${Object.keys(lineSchema.shape).join(", ")}`;
 }
 
 /** An item without an id is named after its content, so that lines can be moved and inserted. */

@@ -1,9 +1,10 @@
 /** `longhaul forward ID PORT`: a port of this machine that leads to a server in a session's sandbox. */
 import { once } from "node:events";
 import type { Command } from "commander";
-import { type ExitCode, exitCodes, notPossible } from "../console/errors.ts";
+import { type ExitCode, exitCodes } from "../console/errors.ts";
 import { oneLine } from "../console/format.ts";
 import type { Output } from "../console/output.ts";
+import { cannotListen } from "../serve/local-server.ts";
 import { portNumber } from "../sessions/flag-values.ts";
 import { SESSION, withSession } from "../sessions/with-session.ts";
 
@@ -19,12 +20,9 @@ export function forwardCommand(command: Command, output: Output) {
       const say = (reason: string) =>
         output.note(`! port ${port} of ${row.id} did not answer: ${oneLine(reason, 200)}\n`);
       const open = (localPort: number) => forwardPort(container, { port, localPort }, say);
-      const forward = await open(flags.port ?? port).catch((error: NodeJS.ErrnoException) => {
+      const forward = await open(flags.port ?? port).catch((error: unknown) => {
         if (flags.port === undefined) return open(0);
-        throw notPossible(
-          `Port ${flags.port} of this machine cannot be opened (${error.code}).`,
-          "Choose another --port.",
-        );
+        throw cannotListen(error, `Port ${flags.port} of this machine`, "--port");
       });
       output.result(`127.0.0.1:${forward.localPort}\n`);
       output.note(`leads to port ${port} in the sandbox of ${row.id}; Ctrl-C ends it\n`);

@@ -11,6 +11,7 @@ import {
   type RunFlags,
 } from "../sessions/run-options.ts";
 import type { FollowEnd } from "../watch/follow.ts";
+import { ClientError } from "../console/errors.ts";
 import { present } from "../console/format.ts";
 
 export function runCommand(command: Command, output: Output) {
@@ -54,6 +55,11 @@ function announce(id: string, attached: boolean, services: Services, output: Out
   output.note(`${lines.join("\n")}\n`);
 }
 
+function asRefusal(error: unknown): ClientError {
+  if (error instanceof ClientError) return error;
+  throw error;
+}
+
 /** Where the files are, as the very last line; before it, how to continue. */
 async function closingLines(
   id: string,
@@ -70,7 +76,9 @@ async function closingLines(
   );
   const folder = resolve(join(".longhaul", "workspaces", id));
   const { pullNotes, pullWorkspace } = await import("../workspace/pull-workspace.ts");
-  const pulled = await pullWorkspace(services.store, id, folder, { ours: true });
+  const pulled = await pullWorkspace(services.store, id, folder, { ours: true }).catch(asRefusal);
+  // The exit code reports the task's outcome, so this is only a line.
+  if (pulled instanceof ClientError) return present(...lines, pulled.message, pulled.fix);
   if (pulled === undefined) return [...lines, `No files were saved (${end.status}).`];
   lines.push(...pullNotes(pulled, folder, `longhaul pull ${id} ${id} --git`));
   return [...lines, `Files (${pulled.files}) are in ${folder}`];

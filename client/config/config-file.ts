@@ -6,6 +6,7 @@ import type { z } from "zod";
 import { agentConfigSchema } from "../../activities/config/agent-config.ts";
 import { nearest } from "../../activities/contract/nearest.ts";
 import { usageError, unreadable } from "../console/errors.ts";
+import { issueText } from "../console/issue-text.ts";
 import { isGroup, withoutAliases, type Group } from "./config-aliases.ts";
 
 /** The file's own settings, without defaults, to merge over the defaults. */
@@ -66,12 +67,12 @@ function describe(
 ): string[] {
   if (issue.code !== "unrecognized_keys") {
     const name = issue.path.map(String).join(".") || "the file";
-    return [`${at(offsetOf(document, issue.path))}: ${name}: ${inPlainWords(issue.message)}`];
+    return [`${at(offsetOf(document, issue.path))}: ${name}: ${issueText(issue)}`];
   }
   const known = knownKeys(issue.path);
   return issue.keys.map((key) => {
     const meant = nearest(key, known);
-    const hint = meant === undefined ? `known are ${known.join(", ")}` : `did you mean ${meant}?`;
+    const hint = meant === undefined ? `the known keys are ${known.join(", ")}` : `did you mean ${meant}?`;
     const name = [...issue.path.map(String), key].join(".");
     return `${at(keyOffset(document, issue.path, key))}: unknown key ${name}: ${hint}`;
   });
@@ -117,25 +118,6 @@ function definitionOf(schema: unknown): Record<string, unknown> | undefined {
 /** Removes the position that the parser appends: we add our own. */
 const withoutPlace = (text: string) => (text.split("\n")[0] ?? "").replace(/ at line \d+, column \d+:?$/, "");
 const count = (number: number) => (number === 1 ? "a mistake" : `${number} mistakes`);
-
-const KINDS: Readonly<Record<string, string>> = {
-  string: "text",
-  number: "a number",
-  int: "a whole number",
-  boolean: "true or false",
-  array: "a list",
-  object: "a group of settings",
-  record: "a group of settings",
-  null: "nothing",
-};
-
-function inPlainWords(message: string): string {
-  const [, wanted = "", given = ""] = /^Invalid input: expected (\w+), received (\w+)$/.exec(message) ?? [];
-  const kind = KINDS[wanted] ?? wanted;
-  if (given === "undefined") return `is missing: expected ${kind}`;
-  if (given !== "") return `expected ${kind}, not ${KINDS[given] ?? given}`;
-  return message.replace(/^Invalid (input|option): /, "");
-}
 
 /** The file's text. @throws ClientError (usage) if it cannot be read */
 export function readConfig(path: string): string {

@@ -20,6 +20,7 @@ import { setting, type Environment } from "./environment.ts";
 import { withSharedSkills } from "./shared-skills.ts";
 import { type SandboxFlags, withSandboxFlags } from "./sandbox-flags.ts";
 import { ClientError, missing, usageError } from "../console/errors.ts";
+import { issueText } from "../console/issue-text.ts";
 import { withMachine } from "../registries/session-registries.ts";
 import { given } from "../console/given.ts";
 
@@ -237,7 +238,8 @@ function overlaid(file: ConfigFile, flags: ConfigFlags, environment: Environment
   if (parsed.success) return parsed.data;
   const [issue] = parsed.error.issues;
   const name = issue?.path.join(".") ?? "";
-  throw usageError(`The value of ${name} that ${sourceOf(name, flags)} sets is not valid: ${issue?.message}`);
+  const why = issue === undefined ? "" : issueText(issue);
+  throw usageError(`The value of ${name} that ${sourceOf(name, flags)} sets is not valid: ${why}`);
 }
 
 function sourceOf(name: string, { fromDevcontainer }: ConfigFlags): string {

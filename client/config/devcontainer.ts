@@ -5,6 +5,7 @@ import { z } from "zod";
 import { buildSettingsSchema, type ImageBuild } from "../../activities/config/build-settings.ts";
 import { usageError, unreadable } from "../console/errors.ts";
 import { present } from "../console/format.ts";
+import { namedIssueText } from "../console/issue-text.ts";
 
 /** Possible paths, in order of precedence. Source: containers.dev, the specification. */
 export const PLACES = [".devcontainer/devcontainer.json", ".devcontainer.json"];
@@ -148,7 +149,7 @@ function parsed(text: string, path: string): Given {
   const result = devcontainerSchema.safeParse(value);
   if (result.success) return result.data;
   const [issue] = result.error.issues;
-  throw usageError(`${path}: ${issue?.path.join(".") ?? ""}: ${issue?.message ?? "not as expected"}.`);
+  throw usageError(`${path}: ${issue === undefined ? "not as expected" : namedIssueText(issue)}.`);
 }
 
 /** Removes comments, and commas before a closing bracket; strings are unchanged. */

@@ -11,7 +11,7 @@ import { findServices, settingOf, type LocalServices } from "../setup/services.t
 import { codecKeysOf } from "../../worker/connect/codec.ts";
 import { temporalConnection } from "../../worker/connect/temporal-connection.ts";
 import { usageError } from "../console/errors.ts";
-import { innermostReason } from "../../activities/contract/reason-of.ts";
+import { plainReason } from "./plain-reason.ts";
 
 const CONNECT_MS = 3_000;
 
@@ -54,7 +54,7 @@ export async function openServices(services: LocalServices = findServices()): Pr
       new ServiceMissing({
         service: "Postgres",
         address: withoutPassword(services.databaseUrl),
-        reason: innermostReason(error),
+        reason: plainReason(error),
         fix: fixOf("DATABASE_URL"),
         cause: error,
       })
@@ -114,7 +114,7 @@ function lazyTemporal(address: string): Temporal & { close(): Promise<void> } {
       throw new ServiceMissing({
         service: "Temporal",
         address,
-        reason: innermostReason(error),
+        reason: plainReason(error),
         fix: fixOf("TEMPORAL_ADDRESS"),
         cause: error,
       });

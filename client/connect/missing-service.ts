@@ -2,6 +2,7 @@
 import { isConnectionLost } from "../../activities/store/lost-connection.ts";
 import { ServiceMissing } from "../../worker/connect/service-missing.ts";
 import { missing, notPossible, type ClientError } from "../console/errors.ts";
+import { plainReason } from "./plain-reason.ts";
 
 const NETWORK_CODES = new Set([
   "ECONNREFUSED",
@@ -40,26 +41,26 @@ export function missingServiceOf(error: unknown): ClientError | undefined {
     // Compared by name: loading Temporal's client for its class would take a third of each start, even of `--help`.
     if (inner.name === "NamespaceNotFoundError" || isNamespaceMissing(inner as { code?: unknown }))
       return missing(
-        `Temporal does not have the namespace that was asked for: ${inner.message}`,
-        "A server that is starting has it in a few seconds: try again. Otherwise correct TEMPORAL_NAMESPACE.",
+        `Temporal does not have the namespace that this client uses: ${inner.message}`,
+        "If the server is starting, try again in a few seconds. Otherwise correct TEMPORAL_NAMESPACE.",
         error,
       );
     const code = (inner as { code?: unknown }).code;
     if (code === NOT_ALLOWED)
       return notPossible(
         `Your role in Postgres may not do that: ${inner.message}.`,
-        "It is for the operator: deleting, purging, logins of MCP servers, other people's sessions, and tables of another version, which a worker of that version makes.",
+        "Only the operator may delete, purge, log in to MCP servers, or see other people's sessions. If a table of another version is missing, a worker of that version creates it.",
       );
     if ((typeof code === "string" && NETWORK_CODES.has(code)) || isConnectionLost(inner)) {
       return missing(
-        `A connection was lost: ${inner.message}`,
+        `A connection was lost: ${plainReason(inner)}`,
         "`longhaul doctor` shows what is missing; the task itself continues.",
         error,
       );
     }
     if (typeof code === "number" && GRPC_CODES.has(code)) {
       return missing(
-        `Temporal does not answer: ${inner.message}`,
+        `Temporal does not answer: ${plainReason(inner)}`,
         "Check TEMPORAL_ADDRESS; `longhaul doctor` shows what is missing.",
         error,
       );

@@ -41,15 +41,38 @@ export function usageError(message: string, fix?: string): ClientError {
 
 const READ_TROUBLES: Readonly<Record<string, string>> = {
   ENOENT: "does not exist",
+  ENOTDIR: "does not exist: a part of its path is a file",
   EACCES: "cannot be read: you have no permission",
   EISDIR: "is a folder, and a file is needed",
 };
 
+const WRITE_TROUBLES: Readonly<Record<string, string>> = {
+  ENOENT: "its folder does not exist",
+  ENOTDIR: "a part of its path is a file",
+  EEXIST: "a file is in the place of the folder",
+  EISDIR: "it is a folder",
+  EACCES: "you have no permission",
+  EPERM: "you have no permission",
+  ENOSPC: "the disk is full",
+  EDQUOT: "your quota of disk space is used up",
+  EROFS: "the disk is read-only",
+  ENAMETOOLONG: "its name is too long",
+};
+
 /** A file or folder that a person named. @param error what reading it threw */
 export function unreadable(what: string, error: unknown): ClientError {
-  const code = error instanceof Error && "code" in error ? String(error.code) : String(error);
+  const code = codeOf(error);
   return usageError(`${what} ${READ_TROUBLES[code] ?? `cannot be read (${code})`}.`);
 }
+
+/** A file or folder that cannot be written. @param error what writing it threw */
+export function unwritable(path: string, error: unknown, fix: string): ClientError {
+  const code = codeOf(error);
+  return notPossible(`${path} cannot be written: ${WRITE_TROUBLES[code] ?? code}.`, fix);
+}
+
+const codeOf = (error: unknown): string =>
+  error instanceof Error && "code" in error ? String(error.code) : String(error);
 
 /** The named session does not exist. */
 export class NoSuchSession extends ClientError {}

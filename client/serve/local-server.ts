@@ -7,10 +7,18 @@ const TOKEN_BYTES = 24;
 
 export const newToken = () => randomBytes(TOKEN_BYTES).toString("base64url");
 
+const LISTEN_TROUBLES: Readonly<Record<string, string>> = {
+  EADDRINUSE: "another program uses it",
+  EADDRNOTAVAIL: "this machine has no such address",
+  ENOTFOUND: "there is no such address",
+  EACCES: "you have no permission, which ports below 1024 may require",
+};
+
 /** The error of a server that cannot listen at `place`. */
 export function cannotListen(error: unknown, place: string, flags: string) {
-  const { code, message } = error as NodeJS.ErrnoException;
-  return notPossible(`${place} cannot be opened (${code ?? message}).`, `Choose another ${flags}.`);
+  const { code = "", message } = error as NodeJS.ErrnoException;
+  const why = LISTEN_TROUBLES[code] ?? (code || message);
+  return notPossible(`${place} cannot be opened: ${why}.`, `Choose another ${flags}.`);
 }
 
 export async function untilStopped(served: { close(): Promise<void> }): Promise<ExitCode> {

@@ -2,6 +2,7 @@
 import { InvalidArgumentError } from "commander";
 import type { z } from "zod";
 import { branchName } from "../../activities/config/git-settings.ts";
+import { issueText } from "../console/issue-text.ts";
 
 /** Maximum of an integer column in Postgres. */
 const MAX_INTEGER = 2 ** 31 - 1;
@@ -21,9 +22,11 @@ export function checked<T>(
   return (text) => {
     const result = schema.safeParse(read(text));
     if (result.success) return result.data;
-    throw new InvalidArgumentError(result.error.issues.map(({ message }) => message).join("; "));
+    throw new InvalidArgumentError(sentence(result.error.issues.map(issueText).join("; ")));
   };
 }
+
+const sentence = (text: string) => `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
 
 export function positiveAmount(text: string): number {
   const value = Number(text);

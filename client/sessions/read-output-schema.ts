@@ -2,7 +2,7 @@
 import { readFile } from "node:fs/promises";
 import { schemaTrouble, type OutputSchema } from "../../activities/config/output-schema.ts";
 import { reasonOf } from "../../activities/contract/reason-of.ts";
-import { usageError } from "../console/errors.ts";
+import { unreadable, usageError } from "../console/errors.ts";
 
 /** @param given a file's name, or the schema itself. @throws ClientError (usage) */
 export async function readOutputSchema(
@@ -19,11 +19,14 @@ export async function readOutputSchema(
 }
 
 async function readSchemaFile(path: string): Promise<OutputSchema> {
+  const text = await readFile(path, "utf8").catch((error: unknown) => {
+    throw unreadable(`The output schema ${path}`, error);
+  });
   let schema: unknown;
   try {
-    schema = JSON.parse(await readFile(path, "utf8"));
+    schema = JSON.parse(text);
   } catch (error) {
-    throw usageError(`The output schema ${path} cannot be read: ${reasonOf(error)}.`);
+    throw usageError(`The output schema ${path} is not JSON: ${reasonOf(error)}.`);
   }
   if (typeof schema === "object" && schema !== null && !Array.isArray(schema)) return schema as OutputSchema;
   throw usageError(`The output schema ${path} is not a JSON object.`);

@@ -6,6 +6,7 @@ import { prioritySchema, tenantSchema } from "../../activities/config/precedence
 import { resolveConfig, type ConfigFlags, type ResolvedConfig } from "../config/config.ts";
 import { readDevcontainer, type Devcontainer } from "../config/devcontainer.ts";
 import { usageError } from "../console/errors.ts";
+import { namedIssueText } from "../console/issue-text.ts";
 import { NETWORKS, type SandboxFlags } from "../config/sandbox-flags.ts";
 import { readOutputSchema } from "./read-output-schema.ts";
 import { containerFor, inContainer, type ContainerFlags } from "./container-flags.ts";
@@ -156,10 +157,7 @@ function precedenceFlags({ priority, tenant }: RunFlags) {
   const result = z
     .object({ priority: prioritySchema.optional(), tenant: tenantSchema.optional() })
     .safeParse({ priority, tenant });
-  if (!result.success)
-    throw usageError(
-      result.error.issues.map(({ path, message }) => `${path.join(".")}: ${message}`).join("; "),
-    );
+  if (!result.success) throw usageError(`${result.error.issues.map(namedIssueText).join("; ")}.`);
   return given({ priority, tenant });
 }
 

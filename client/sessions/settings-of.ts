@@ -1,12 +1,13 @@
 import { runConfigSchema, type RunConfig } from "../../activities/config/agent-config.ts";
 import type { SessionRow } from "../../activities/store/reading.ts";
 import { notPossible } from "../console/errors.ts";
+import { namedIssueText } from "../console/issue-text.ts";
 
 /** A session's settings as its row has them. @throws ClientError (impossible) for some that this version does not take */
 export function settingsOf({ id, config }: Pick<SessionRow, "id" | "config">): RunConfig {
   const parsed = runConfigSchema.safeParse(config);
   if (parsed.success) return parsed.data;
-  const wrong = parsed.error.issues.map(({ path, message }) => `${path.join(".")}: ${message}`);
+  const wrong = parsed.error.issues.map(namedIssueText);
   throw notPossible(
     `The session ${id} has settings that this version does not take.\n${[...new Set(wrong)].join("\n")}`,
     "If a newer version stored them, update this one. Otherwise start the task again with other settings; `longhaul pull` has the session's files.",

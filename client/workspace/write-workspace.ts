@@ -13,7 +13,7 @@ import {
 } from "node:fs/promises";
 import { basename, dirname, join, resolve, sep } from "node:path";
 import type { WorkspaceFile } from "../../activities/store/workspace-pack.ts";
-import { notPossible } from "../console/errors.ts";
+import { ClientError, notPossible, unwritable } from "../console/errors.ts";
 import { isGitName, mayBeHead, withSafeRepositories } from "./safe-repositories.ts";
 
 export interface Written {
@@ -44,7 +44,7 @@ type Content = Exclude<WorkspaceFile, { kind: "folder" }>;
 /**
  * Writes files into a folder, which is created if it is missing.
  * @throws ClientError (impossible), before anything is written, when the folder holds other files or a link on a path,
- * or is part of a repository's own data
+ * or is part of a repository's own data; later, when the disk refuses a file
  */
 export async function writeWorkspace(
   all: readonly WorkspaceFile[],
@@ -52,6 +52,24 @@ export async function writeWorkspace(
   options: WriteOptions = {},
 ): Promise<Written> {
   const target = resolve(folder);
+  try {
+    return await writeInto(target, all, options);
+  } catch (error) {
+    const { code, path = target } = error as NodeJS.ErrnoException;
+    if (error instanceof ClientError || code === undefined) throw error;
+    throw unwritable(
+      path,
+      error,
+      "The session keeps all its files. Name another folder: longhaul pull ID DIR",
+    );
+  }
+}
+
+async function writeInto(
+  target: string,
+  all: readonly WorkspaceFile[],
+  options: WriteOptions,
+): Promise<Written> {
   const { files: named, skipped } = writable(all, target);
   const { files: safe, leftOut: unsafe } = options.git
     ? { files: named, leftOut: [] }
@@ -208,14 +226,14 @@ async function writeFiles(target: string, files: readonly WorkspaceFile[]): Prom
   const links = contents.filter((file) => file.kind === "link");
   const others = contents.filter((file) => file.kind === "file");
   for (let at = 0; at < others.length; at += AT_ONCE)
-    await Promise.all(others.slice(at, at + AT_ONCE).map((file) => writeOne(target, file)));
+    await Promise.all(others.slice(at, at + AT_ONCE).map((file) => writeContent(target, file)));
   // Links are written last, so that no path leads through one before.
-  for (const link of links) await writeOne(target, link);
+  for (const link of links) await writeContent(target, link);
   return contents.length;
 }
 
 /** Never through an existing link: it is removed first. */
-async function writeOne(target: string, file: Content): Promise<void> {
+async function writeContent(target: string, file: Content): Promise<void> {
   const path = join(target, file.path);
   const create = () =>
     file.kind === "link"

@@ -28,3 +28,11 @@ test("writes one HTML file that loads nothing, and prints its path; - is standar
   );
   expect((await longhaul(["report", id, "-"])).out).toMatch(/^<!doctype html>/i);
 });
+
+test("a file that cannot be written is said in words", async () => {
+  const id = await finished("say: Done.");
+  const { code, err } = await longhaul(["report", id, "/nowhere/report.html"]);
+  expect(code).toBe(5);
+  expect(err).toContain("/nowhere/report.html cannot be written: its folder does not exist.");
+  expect(err).not.toMatch(/ENOENT|stack/);
+});

@@ -13,6 +13,14 @@ test("shows the work on stderr, the final text alone on stdout, and writes the f
   expect(readFileSync(join(folder, "made.txt"), "utf8")).toBe("made\n");
 });
 
+test("ends with the task's outcome although the files cannot be written here, and says where they are", async () => {
+  const cwd = emptyFolder();
+  writeFileSync(join(cwd, ".longhaul"), "");
+  const { code, err } = await longhaul(["run", "run: echo made > made.txt\nsay: It is made."], { cwd });
+  expect(code).toBe(0);
+  expect(err).toMatch(/\.longhaul\S* cannot be written: .*file.*\nThe session keeps all its files/);
+});
+
 test("under an ended session's id it attaches, and ends with that outcome", async () => {
   const order = ["run", "--id", "run-twice", "refuse: not today"];
   expect((await longhaul(order)).code).toBe(1);

@@ -33,16 +33,18 @@ describe("parseConfigFile", () => {
       "longhaul.yaml:2:3: unknown key tools.edit_fil: did you mean edit_file?",
     );
     expect(mistakesOf("tools:\n  write_file:\n    timeout: 5000\n")).toContain(
-      "longhaul.yaml:3:5: unknown key tools.write_file.timeout: known are limits",
+      "longhaul.yaml:3:5: unknown key tools.write_file.timeout: the known keys are limits",
     );
     expect(mistakesOf("tools:\n  bash:\n    limits:\n      maxMatches: 5\n")).toContain(
-      "longhaul.yaml:4:7: unknown key tools.bash.limits.maxMatches: known are maxTimeout, maxChars",
+      "longhaul.yaml:4:7: unknown key tools.bash.limits.maxMatches: the known keys are maxTimeout, maxChars",
     );
     expect(mistakesOf("tools:\n  grep_content:\n    timeout: 5000\n")).toBe("none");
   });
 
   it("lists the known keys if none is near", () => {
-    expect(mistakesOf("limits:\n  zebra: 1\n")).toMatch(/unknown key limits\.zebra: known are maxSteps, /);
+    expect(mistakesOf("limits:\n  zebra: 1\n")).toMatch(
+      /unknown key limits\.zebra: the known keys are maxSteps, /,
+    );
   });
 
   it("reports what is missing and what was given, without the schema's wording", () => {

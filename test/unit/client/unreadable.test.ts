@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { readFileSync } from "node:fs";
-import { unreadable } from "../../../client/console/errors.ts";
+import { unreadable, unwritable } from "../../../client/console/errors.ts";
 
 const errorOf = (path: string): unknown => {
   try {
@@ -19,4 +19,13 @@ test("a file that cannot be read is said in words, a rare cause with its code", 
   );
   const rare = Object.assign(new Error("too many"), { code: "EMFILE" });
   expect(unreadable("a", rare)).toMatchObject({ message: "a cannot be read (EMFILE).", exitCode: 2 });
+});
+
+test("a file that cannot be written is said in words, with what to do", () => {
+  const full = Object.assign(new Error("write"), { code: "ENOSPC" });
+  expect(unwritable("/a/b", full, "Name another file.")).toMatchObject({
+    message: "/a/b cannot be written: the disk is full.",
+    fix: "Name another file.",
+    exitCode: 5,
+  });
 });
