@@ -42,7 +42,7 @@ it("keeps the newest files and the first steps' within the bound, tells the mode
   expect(await stepFile(1)).toEqual(["1\n"]);
   expect((await agent.events()).filter((type) => type === "sandbox:saves-full")).toHaveLength(1);
   const informed = agent.model.requests.map((request) =>
-    JSON.stringify(request.items).includes("all that a session may store"),
+    JSON.stringify(request.items).includes("which is the limit of a session"),
   );
   expect(informed).toEqual([false, false, true, true, true]);
 
