@@ -158,7 +158,7 @@ describe("the rehearsal model", () => {
       said("user", "The step limit is reached: say where things stand."),
     ];
     const reply = words(play()(request(items, { tools: [] })));
-    expect(reply).toMatch(/^I stop here, after 30 of/);
+    expect(reply).toMatch(/^I stopped after 30 of/);
     expect(reply).toContain("Still open: Storage in a JSON file");
   });
 });

@@ -30,8 +30,8 @@ export function summaryAt(step: number, script: readonly ScriptStep[]): string {
 export function wrapUpAt(step: number, script: readonly ScriptStep[]): string {
   const plan = planAt(step, script);
   return [
-    `I stop here, after ${step} of the rehearsal's ${script.length} steps.`,
-    plan.done.length === 0 ? "Nothing of the plan is finished." : `Finished: ${plan.done.join("; ")}.`,
+    `I stopped after ${step} of the rehearsal's ${script.length} steps.`,
+    plan.done.length === 0 ? "No part of the plan is finished." : `Finished: ${plan.done.join("; ")}.`,
     plan.open.length === 0 ? "Nothing is open." : `Still open: ${plan.open.join("; ")}.`,
     "This is the rehearsal model, which plays a written script; a message to this session lets it continue.",
   ].join("\n\n");

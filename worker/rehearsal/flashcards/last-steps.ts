@@ -26,22 +26,22 @@ const LOOK_AT_PAGE = [
 
 /** An installation that exits without an error where none is possible: the rehearsal also runs offline. */
 const installed = (command: string): string =>
-  `${command} > /tmp/install.log 2>&1 || { echo "No package registry answers in this sandbox, so this look is left out."; exit 0; }`;
+  `${command} > /tmp/install.log 2>&1 || { echo "No package registry is reachable from this sandbox, so this check is skipped."; exit 0; }`;
 
 const CHECK_CARDS =
   'import json, fastjsonschema; fastjsonschema.validate({"type": "object", "required": ["cards"]}, json.load(open("/tmp/demo.json"))); print("fastjsonschema finds the cards in the file")';
 
 export const LAST_STEPS: readonly ScriptStep[] = [
   {
-    text: "The command line begins with its arguments and with the review at the prompt.",
+    text: "The command line starts with argument parsing and the interactive review.",
     calls: [put("src/args.js"), put("src/review.js")],
     decision:
-      "Exit codes: 0 done, 1 failed, 2 wrongly called. RECALL_FILE and RECALL_TODAY set file and day.",
+      "Exit codes: 0 success, 1 failure, 2 wrong usage. RECALL_FILE and RECALL_TODAY set the file and the day.",
   },
-  { text: "The commands that work on cards.", calls: [put("src/commands.js")] },
-  { text: "The commands that touch files or open a port.", calls: [put("src/file-commands.js")] },
+  { text: "Next: the commands that work on cards.", calls: [put("src/commands.js")] },
+  { text: "Then the commands that touch files or open a port.", calls: [put("src/file-commands.js")] },
   {
-    text: "The frame around them: load, run, save when something changed, turn errors into words.",
+    text: "The frame around them: load, run, save if something changed, and turn errors into messages.",
     calls: [put("src/cli.js"), put("bin/recall.js")],
   },
   {
@@ -49,24 +49,24 @@ export const LAST_STEPS: readonly ScriptStep[] = [
     calls: [put("src/page.js")],
   },
   {
-    text: "And the small server over the same file, on this machine only.",
+    text: "And a small server for the same file, on this machine only.",
     calls: [putFlawed(ORIGIN_NOT_ASKED, NO_ORIGIN_CHECK)],
     decision: "The web page listens on 127.0.0.1 only and escapes every card.",
   },
-  { text: "Tests of the command line, from adding a card to exit codes.", calls: [put("test/cli.test.js")] },
-  { text: "I run the command line's tests.", calls: [test("cli")] },
+  { text: "Tests for the command line, from adding a card to exit codes.", calls: [put("test/cli.test.js")] },
+  { text: "Run the command-line tests.", calls: [test("cli")] },
   {
-    text: "Those pass. For the server I also test that another site cannot send answers to it.",
+    text: "Those pass. For the server, I'll also test that another site cannot send answers to it.",
     reasoning:
-      "A form on any web page could post to 127.0.0.1. The Origin header tells; without a check this test must fail.",
+      "A form on any web page could post to 127.0.0.1. The Origin header shows that; without a check this test must fail.",
     calls: [put("test/server.test.js")],
   },
   {
-    text: "I run the server's tests; the foreign page should still get through.",
+    text: "Run the server tests. The foreign page should still get through.",
     calls: [failing(test("server"))],
   },
   {
-    text: "As feared, a foreign form is taken. A patch in two places adds the check.",
+    text: "As expected, a foreign form is accepted. A patch in two places adds the check.",
     calls: [
       patch(
         "*** Update File: src/server.js",
@@ -83,18 +83,18 @@ export const LAST_STEPS: readonly ScriptStep[] = [
         " async function readBody(request) {",
       ),
     ],
-    resolved: "Other sites could post answers to the local server: it checks the Origin header.",
+    resolved: "Other sites could post answers to the local server: it now checks the Origin header.",
   },
-  { text: "The server's tests after the patch.", calls: [test("server")] },
+  { text: "Run the server tests after the patch.", calls: [test("server")] },
   {
-    text: "Good. I commit the two ways to use it.",
+    text: "Good. I'll commit both ways to use it.",
     calls: [
       todo(8),
       bash('git add -A && git commit -qm "Add the command line and the web page" && git log --oneline'),
     ],
   },
   {
-    text: "Now as a person would use it: I import the example and leave the page running in the background.",
+    text: "Now I'll use it as a person would: import the example and run the web page in the background.",
     calls: [
       {
         name: "bash",
@@ -108,16 +108,16 @@ export const LAST_STEPS: readonly ScriptStep[] = [
     ],
   },
   {
-    text: "Does the page answer, and what does it say?",
+    text: "Does the page respond, and what does it show?",
     calls: [{ name: "bash", input: { command: `node -e "${LOOK_AT_PAGE}"`, timeout_seconds: 20 } }],
   },
   {
-    text: "Five cards wait. What did the server itself say?",
+    text: "Five cards are due. What did the server print?",
     calls: [withProcess("bash_output"), bash("head -n 30 /tmp/demo.json")],
   },
-  { text: "The page has done its part; I end the server.", calls: [withProcess("kill_process")] },
+  { text: "The page works, so I'll stop the server.", calls: [withProcess("kill_process")] },
   {
-    text: "The same review now at the prompt, with answers from a pipe.",
+    text: "The same review at the prompt, with answers from a pipe.",
     calls: [
       bash(
         "export RECALL_FILE=/tmp/demo.json; printf '\\n3\\n\\n1\\n\\nu\\n\\n4\\nq\\n' | node bin/recall.js review && node bin/recall.js stats",
@@ -125,7 +125,7 @@ export const LAST_STEPS: readonly ScriptStep[] = [
     ],
   },
   {
-    text: "Cards from a text, by rules, and the queries.",
+    text: "Now rule-based cards from a text, and the queries.",
     calls: [
       bash(
         "export RECALL_FILE=/tmp/demo.json; node bin/recall.js generate examples/photosynthesis.txt --deck Biology --yes && " +
@@ -134,7 +134,7 @@ export const LAST_STEPS: readonly ScriptStep[] = [
     ],
   },
   {
-    text: "What happens when it is called wrongly, or its file is damaged?",
+    text: "What happens with wrong usage, or with a damaged file?",
     calls: [
       bash(
         "node bin/recall.js fly; echo \"exit $?\"; echo '{' > /tmp/broken.json; " +
@@ -143,7 +143,7 @@ export const LAST_STEPS: readonly ScriptStep[] = [
     ],
   },
   {
-    text: "Clear words and the right exit codes. I read the commands once more with fresh eyes, and look for left-overs.",
+    text: "Clear messages and the right exit codes. I'll review the commands once more and look for leftovers.",
     calls: [
       read("src/commands.js", 1, 60),
       grep("TODO|FIXME|console\\.log", "src"),
@@ -151,7 +151,7 @@ export const LAST_STEPS: readonly ScriptStep[] = [
     ],
   },
   {
-    text: "One thing to improve there: a card's line should say so when it is new.",
+    text: "One improvement: a card's line should say if the card is new.",
     calls: [
       edit(
         "src/commands.js",
@@ -165,14 +165,14 @@ export const LAST_STEPS: readonly ScriptStep[] = [
       ),
     ],
   },
-  { text: "The command line's tests have an opinion on that.", calls: [failing(test("cli"))] },
+  { text: "Do the command-line tests accept that?", calls: [failing(test("cli"))] },
   {
-    text: "They pin the line's form, which other programs may read. The tests are right: I take the change back.",
+    text: "They pin the line's format, which other programs may parse. The tests are right: I'll revert the change.",
     calls: [bash("git checkout -- src/commands.js && git status --short")],
-    resolved: "A nicer card line broke the pinned output format: taken back.",
+    resolved: "A nicer card line broke the pinned output format: reverted.",
   },
   {
-    text: "Two looks with other people's tools, if a package registry answers: one of npm over the sources, one of pip over the file of cards.",
+    text: "Two checks with other tools, if a package registry is reachable: one from npm for the sources, one from pip for the file of cards.",
     calls: [
       bash(
         `${installed("npm install --prefix /tmp/npm --no-audit --no-fund --fetch-retries 0 --fetch-timeout 10000 acorn@8")} && ` +
@@ -184,9 +184,12 @@ export const LAST_STEPS: readonly ScriptStep[] = [
       ),
     ],
   },
-  { text: "Now the papers: how to use it, how it schedules, where things are.", calls: [put("README.md")] },
   {
-    text: "I check that the README's table names files that exist.",
+    text: "Now the README: how to use it, how it schedules, and where things are.",
+    calls: [put("README.md")],
+  },
+  {
+    text: "Check that the files in the README's table exist.",
     calls: [
       bash("grep -o 'src/[a-z0-9-]*\\.js' README.md | sort -u | xargs ls -l"),
       { name: "glob_files", input: { pattern: "**/*.js" } },
@@ -194,7 +197,7 @@ export const LAST_STEPS: readonly ScriptStep[] = [
     ],
   },
   {
-    text: "The whole test run, as the README has it, and the size of it all.",
+    text: "Run all tests as the README says, and count the lines.",
     calls: [
       bash(
         'node --test > /tmp/test.log 2>&1; code=$?; tail -n 9 /tmp/test.log; echo "exit $code"; exit $code',
@@ -203,7 +206,7 @@ export const LAST_STEPS: readonly ScriptStep[] = [
     ],
   },
   {
-    text: "Everything passes. The last commit.",
+    text: "Everything passes. Time for the last commit.",
     calls: [
       todo(10),
       bash('git add -A && git commit -qm "Add the README" && git log --oneline && git status --short'),
@@ -217,7 +220,7 @@ export const CLOSING_TEXT = [
   "This was the **rehearsal model**: it played a written script, but every file, command and test run was real. Set",
   "OPENAI_API_KEY (and OPENAI_BASE_URL for another server) to have a real model work on a task of yours.",
   "",
-  "What there is: SM-2 scheduling checked against known values, decks, cards and a query language, review sessions with",
+  "It has SM-2 scheduling checked against known values, decks, cards and a query language, review sessions with",
   "undo, a JSON file with atomic writes, CSV import and export, statistics, a card generator behind an interface (by",
   "rules offline, or by a language model), a command line and a small web page.",
   "",

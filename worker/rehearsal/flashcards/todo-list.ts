@@ -10,7 +10,7 @@ export const PLAN: readonly string[] = [
   "CSV import and export, statistics",
   "Card generator behind an interface: rules and a language model",
   "Command line and a small web page",
-  "Try it out as a person would",
+  "Try it as a user would",
   "README, full test run, last commit",
 ];
 
