@@ -1,23 +1,23 @@
 import { defineConfig } from "vitest/config";
 import { ClosingLine } from "./test/support/closing-line.ts";
 
-/** One project per kind of test. Only `activities` and those after it need services; `vitest --project unit` runs with nothing there. */
+/** One project per kind of test. Only `activities` and the projects after it need services; `unit` needs nothing. */
 export default defineConfig({
   test: {
     pool: "forks",
-    // What `npx longhaul` starts with too: compiled packages are kept from one process to the next.
+    // As `npx longhaul` does: compiled packages are kept from one process to the next.
     execArgv: ["--import", new URL("scripts/quick-start.mjs", import.meta.url).href],
     // Four on two cores: the eight longest files need 0.3 to 0.6 of a processor each (measured 2026-11); for the rest of
     // their time they wait for a container, a worker or a timeout.
     maxWorkers: 4,
     reporters: ["default", new ClosingLine()],
     projects: [
-      // Most of them take milliseconds; a machine that is busy with ten times its load takes its time.
+      // Most of these tests take milliseconds, but much longer on a machine with ten times more work than it can do.
       project("unit", { testTimeout: 60_000 }),
       project("architecture", { testTimeout: 60_000 }),
       project("replay", { testTimeout: 60_000 }),
       project("activities", { testTimeout: 60_000, services: true }),
-      // They put another engine in place of Temporal's (`direct-loop.ts`), which must not reach the next file.
+      // These tests replace Temporal's engine with another one (`direct-loop.ts`), which must not affect the next file.
       project("loop", { testTimeout: 60_000, services: true, ownProcesses: true }),
       project("workflows", { testTimeout: 60_000, services: true }),
       project("commands", {
@@ -60,7 +60,7 @@ function project(name: string, options: ProjectOptions) {
       isolate: options.ownProcesses === true,
       ...(options.services === true
         ? {
-            // A second try tells a fault from a machine that is too busy; the closing report names every test that took one.
+            // A second try separates a fault from a machine that is too busy. The closing report names every test that needed one.
             retry: 1,
             globalSetup: ["./test/support/global-setup.ts", ...(options.globalSetup ?? [])],
           }

@@ -1,6 +1,6 @@
 /**
- * `npm run build:library`: `longhaul/client` as JavaScript with declarations, in dist/: Node does not strip types below
- * node_modules.
+ * `npm run build:library`: builds `longhaul/client` and `longhaul/tools` as JavaScript with declarations, in dist/, because
+ * Node does not strip types from files in node_modules.
  */
 import { spawnSync } from "node:child_process";
 import { cpSync, rmSync } from "node:fs";

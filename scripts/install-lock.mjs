@@ -1,12 +1,12 @@
-// One installation at a time: two `npm ci` in the same folder remove each other's files. Plain Node 20.3, as setup.mjs.
+// One installation at a time: two `npm ci` in the same folder remove each other's files. Runs on plain Node 20.3, like setup.mjs.
 import { appendFileSync, linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 
 /**
  * Calls `install` while no other process holds the lock `file`, and reports once if it has to wait for that.
- * `install` gets a function that adds the id of a process that it starts: while one of them lives, others wait, even if we
- * were killed. A lock whose processes have all ended is taken over.
+ * `install` gets a function that adds the id of a process that it starts to the lock. Others wait while one of these processes
+ * lives, even if we were killed. A lock whose processes have all ended is taken over.
  */
 export async function oneAtATime(file, say, install) {
   mkdirSync(dirname(file), { recursive: true, mode: 0o700 });

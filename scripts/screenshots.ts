@@ -127,7 +127,7 @@ async function startServices() {
   const workflow = new Client({ connection }).workflow.getHandle(SESSION);
   const end = () => workflow.terminate("its pictures are taken").catch(() => undefined);
   closers.add(() => connection.close(), end);
-  // Ends a session that an earlier attempt has left.
+  // An earlier attempt may have left a session.
   await end();
   const isSession = (status: string) =>
     eventually(
@@ -159,7 +159,7 @@ function startFlags(): string[] {
 
 async function takeTerminal(terminal: Page, environment: Environment): Promise<void> {
   const watched = await said(longhaul(environment, "watch", SESSION, "--exit-on-question"));
-  // As `npx longhaul` prints it, whatever the folder of this checkout.
+  // Shows hints as `npx longhaul` prints them, whatever the folder of this checkout.
   await showTerminal(terminal, watched.replaceAll(/node \S*longhaul\.mjs/g, "npx longhaul"));
   await terminal.locator("pre").screenshot({ path: imagePath("terminal-question") });
 }

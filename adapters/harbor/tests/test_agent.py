@@ -1,4 +1,4 @@
-"""The agent on Harbor's own base classes, with a program in longhaul's place, and a trajectory by Harbor's own validator."""
+"""Runs the agent on Harbor's base classes with a program in place of Longhaul, and checks a trajectory with Harbor's validator."""
 
 import asyncio
 import importlib.util
@@ -11,10 +11,10 @@ import tempfile
 import unittest
 
 HAS_HARBOR = importlib.util.find_spec("harbor") is not None
-# One that longhaul has written, to be judged by Harbor's validator too: the path of a file.
+# Path of a trajectory that Longhaul has written, which Harbor's validator then checks too.
 TRAJECTORY = os.environ.get("LONGHAUL_TRAJECTORY")
 
-# Plays `longhaul` and `docker`: records its arguments, and answers as they do.
+# Takes the place of `longhaul` and `docker`: records its arguments, and answers as they do.
 PROGRAM = """#!{python}
 import json, pathlib, sys, time
 words = sys.argv[1:]

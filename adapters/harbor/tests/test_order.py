@@ -1,4 +1,4 @@
-"""What is passed to longhaul and what to Harbor: without Harbor, without a network."""
+"""Tests what is passed to Longhaul and to Harbor. Needs neither Harbor nor a network."""
 
 import importlib.util
 import pathlib
@@ -6,7 +6,7 @@ import tempfile
 import unittest
 
 FOLDER = pathlib.Path(__file__).parent.parent / "longhaul_harbor"
-# Not through the package, which needs Harbor.
+# Not imported through the package, which needs Harbor.
 spec = importlib.util.spec_from_file_location("order", FOLDER / "order.py")
 order = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(order)
