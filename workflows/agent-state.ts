@@ -86,7 +86,7 @@ export interface AgentState {
   pushedAtMs: number;
   /** For people: what was delivered last. */
   delivered: string | undefined;
-  /** Something to tell the person in the Web UI: a malformed signal, a retry. */
+  /** Something that a person should see in the Web UI: a malformed signal, a retry. */
   remark: string | undefined;
 }
 

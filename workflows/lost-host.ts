@@ -12,14 +12,18 @@ interface Hosted {
 const MAX_MOVES = 3;
 
 /**
- * Performs an action on the host that has the sandbox. If that host is lost, `reopen` recreates the sandbox on another host, once
- * for all calls that wait for it, and the action runs there; the ledger says whether the call had begun.
+ * Performs `action` on the host that has the sandbox. If that host is lost, `reopen` recreates the sandbox on another host, once
+ * for all calls that wait for it, and `action` runs there; the ledger says whether the call had begun.
  */
-export async function onHost<T>(run: Hosted, reopen: () => Promise<void>, act: () => Promise<T>): Promise<T> {
+export async function onHost<T>(
+  run: Hosted,
+  reopen: () => Promise<void>,
+  action: () => Promise<T>,
+): Promise<T> {
   for (let moves = 0; ; moves += 1) {
     const lost = run.state.sandbox;
     try {
-      return await act();
+      return await action();
     } catch (error) {
       if (lost?.taskQueue === undefined || moves >= MAX_MOVES || !isHostLost(error)) throw error;
       if (run.state.sandbox === lost) {

@@ -17,7 +17,7 @@ import { closingOf, settledEvent } from "./settlement.ts";
 import { appendEvents } from "../store/events.ts";
 import { closeQuestion, setWaiting } from "../store/questions.ts";
 import { lockRunAlone } from "../store/session-locks.ts";
-import { setMaxCost } from "../store/session-limits.ts";
+import { setMaxCost } from "../store/session-settings.ts";
 
 export function createSettleBudget(deps: AgentDeps) {
   return (input: SettleBudgetInput): Promise<{ readonly of?: number }> =>

@@ -16,7 +16,7 @@ export interface ActivityScope {
   readonly sessionId: string;
   readonly runId: string;
   readonly attempt: number;
-  /** Earlier attempts that ended with their worker, as far as heartbeats tell. */
+  /** Earlier attempts that ended with their worker, as far as heartbeats show. */
   readonly lostAttempts: number;
   /** Earlier attempts that did nothing and were deferred to a later one. */
   readonly waits: number;

@@ -1,11 +1,11 @@
-/** What a pull request says, and to which forge. */
+/** Opens a pull request for a branch that was pushed: what it says, and to which forge it goes. */
 import { cutChars, shorten } from "../contract/cut-text.ts";
 import type { Publication } from "../contract/delivery.ts";
 import { lastAnswer } from "../store/transcript.ts";
 import { openPullRequest } from "../git/forge.ts";
 import { ForgeRefusal, forgeOf } from "../git/forge-calls.ts";
 import { accessOf } from "./fetch-repository.ts";
-import { pushedBefore, record, refuse, type Work } from "./publication.ts";
+import { pushedBefore, record, refuse, type Delivery } from "./publication.ts";
 import { lsRemote } from "../git/remote.ts";
 import { CredentialUnavailable, refusal, refusalOf } from "../git/trouble.ts";
 
@@ -14,20 +14,20 @@ const MAX_TITLE_CHARS = 72;
 /** GitHub takes 65,536 characters. */
 const MAX_BODY_CHARS = 60_000;
 
-export async function deliverPullRequest(work: Work): Promise<Publication> {
-  const { branch, input } = work;
-  const [pushed] = await pushedBefore(work);
+export async function deliverPullRequest(delivery: Delivery): Promise<Publication> {
+  const { branch, input } = delivery;
+  const [pushed] = await pushedBefore(delivery);
   if (pushed === undefined) return { outcome: "nothing", branch };
   const { commit } = pushed;
-  const opened = await open(work);
-  if ("refused" in opened) return refuse(work, { commit, kind: "pull-request", ...opened });
+  const opened = await open(delivery);
+  if ("refused" in opened) return refuse(delivery, { commit, kind: "pull-request", ...opened });
   const { url, number } = opened;
   const event = { type: "git:pull-request", step: input.step, data: opened } as const;
-  await record(work, { kind: "pull-request", commit, url, status: "done" }, event);
+  await record(delivery, { kind: "pull-request", commit, url, status: "done" }, event);
   return { outcome: "done", branch, commit, url, number };
 }
 
-async function open({ deps, scope, session, git, repository, branch, input }: Work) {
+async function open({ deps, scope, session, git, repository, branch, input }: Delivery) {
   const access = accessOf(deps);
   const { signal } = scope;
   const { url } = repository;

@@ -15,7 +15,7 @@ import { lockRun } from "../store/session-locks.ts";
 const ATTEMPTS = 5;
 const MAX_REASON_CHARS = 500;
 
-export interface Work {
+export interface Delivery {
   readonly deps: AgentDeps;
   readonly scope: ActivityScope;
   readonly session: Session;
@@ -26,14 +26,14 @@ export interface Work {
 }
 
 /** Pushes of the branch that were done, also in abandoned epochs, newest first. */
-export async function pushedBefore({ deps, session, branch }: Work) {
+export async function pushedBefore({ deps, session, branch }: Delivery) {
   const all = await listPublications(deps.store.db, session.id);
   return all.filter(({ kind, status, ref }) => kind === "push" && status === "done" && ref === branch);
 }
 
 /** @throws RepositoryUnavailable (retryable) as long as asking again may help */
 export async function refuse(
-  work: Work,
+  delivery: Delivery,
   given: {
     readonly commit: string;
     readonly kind?: "pull-request";
@@ -41,19 +41,19 @@ export async function refuse(
     readonly isPassing?: boolean;
   },
 ): Promise<Publication> {
-  const { branch, deps, input, scope } = work;
+  const { branch, deps, input, scope } = delivery;
   const { commit, kind = "push", refused, isPassing = false } = given;
   if (isPassing && scope.attempt < ATTEMPTS)
     throw retryable("RepositoryUnavailable", `${refused.replace(/\.$/, "")}. It is tried again.`);
   const reason = shorten(deps.sanitizer.clean(refused), MAX_REASON_CHARS);
   const event = { type: "git:refused", step: input.step, data: { branch, reason } } as const;
-  await record(work, { kind, commit, status: "refused", reason }, event);
+  await record(delivery, { kind, commit, status: "refused", reason }, event);
   return { outcome: "refused", branch, reason };
 }
 
 /** The row and its event, once: a second attempt finds the row. */
 export async function record(
-  { deps, scope, session, branch, input }: Work,
+  { deps, scope, session, branch, input }: Delivery,
   row: Pick<Parameters<typeof recordPublication>[1], "kind" | "commit" | "url" | "status" | "reason">,
   event: NewEvent,
 ): Promise<void> {

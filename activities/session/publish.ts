@@ -11,7 +11,7 @@ import { fatal } from "../contract/failures.ts";
 import type { Publication, PublishInput } from "../contract/delivery.ts";
 import { accessOf } from "./fetch-repository.ts";
 import { deliverPullRequest } from "./deliver-pull-request.ts";
-import { pushedBefore, record, refuse, type Work } from "./publication.ts";
+import { pushedBefore, record, refuse, type Delivery } from "./publication.ts";
 import { pushLfs } from "../git/lfs-push.ts";
 import { LfsFailed } from "../git/lfs-store.ts";
 import { updateMirror } from "../git/mirror.ts";
@@ -45,22 +45,22 @@ export function createPublish(deps: AgentDeps, sandboxes: SessionSandboxes) {
       const branch = input.branch ?? repository.branch;
       // A planning session cannot change files.
       if (session.config.plan === true) return { outcome: "nothing", branch };
-      const work = { deps, scope, session, git, repository, branch, input };
-      return input.kind === "push" ? push(work, sandboxes) : deliverPullRequest(work);
+      const delivery = { deps, scope, session, git, repository, branch, input };
+      return input.kind === "push" ? push(delivery, sandboxes) : deliverPullRequest(delivery);
     });
 }
 
-async function push(work: Work, sandboxes: SessionSandboxes): Promise<Publication> {
-  const { deps, scope, session, git, repository, branch, input } = work;
+async function push(delivery: Delivery, sandboxes: SessionSandboxes): Promise<Publication> {
+  const { deps, scope, session, git, repository, branch, input } = delivery;
   const { url, baseCommit: base } = repository;
   return withoutLost(sandboxes, session.id, async () => {
     const { sandbox } = await sandboxes.open(session, input.step + 1, scope.signal);
     const rest = input.end === true ? { message: COMMIT_MESSAGE, author: git.author } : undefined;
     const prepared = await prepareWork(sandbox, { base, commit: rest, lfs: git.lfs });
-    if ("trouble" in prepared) return refuse(work, { commit: "", refused: prepared.trouble });
-    await reportLeftOut(work, prepared);
+    if ("trouble" in prepared) return refuse(delivery, { commit: "", refused: prepared.trouble });
+    await reportLeftOut(delivery, prepared);
     const { head } = prepared;
-    const pushed = await pushedBefore(work);
+    const pushed = await pushedBefore(delivery);
     if (prepared.ahead === 0 && pushed.length === 0) return { outcome: "nothing", branch };
     if (pushed[0]?.commit === head && pushed[0].epoch === session.epoch && input.end !== true)
       return { outcome: "nothing", branch };
@@ -80,10 +80,10 @@ async function push(work: Work, sandboxes: SessionSandboxes): Promise<Publicatio
       maxBytes: bytesOf(git.maxBundle),
       signal: scope.signal,
     });
-    if ("refused" in received) return refuse(work, { commit: head, refused: received.refused });
+    if ("refused" in received) return refuse(delivery, { commit: head, refused: received.refused });
     const { commit } = received;
-    const further = await deliverFurther(work, { relay, sandbox, mirror, commit });
-    if (further !== undefined) return refuse(work, { commit, ...further });
+    const further = await deliverFurther(delivery, { relay, sandbox, mirror, commit });
+    if (further !== undefined) return refuse(delivery, { commit, ...further });
     const result = await pushCommit(relay, {
       url,
       branch,
@@ -92,7 +92,7 @@ async function push(work: Work, sandboxes: SessionSandboxes): Promise<Publicatio
       abandoned: pushed.filter(({ epoch }) => epoch < session.epoch).map((row) => row.commit),
       signal: scope.signal,
     });
-    if ("refused" in result) return refuse(work, { commit, ...result });
+    if ("refused" in result) return refuse(delivery, { commit, ...result });
     const commits = await commitsSince(relay, base, commit);
     const forced = result.forced ? { forced: true as const } : {};
     const event = {
@@ -100,7 +100,7 @@ async function push(work: Work, sandboxes: SessionSandboxes): Promise<Publicatio
       step: input.step,
       data: { branch, commit, commits, ...forced },
     } as const;
-    await record(work, { kind: "push", commit, status: "done" }, event);
+    await record(delivery, { kind: "push", commit, status: "done" }, event);
     return { outcome: "done", branch, commit, commits };
   });
 }
@@ -111,7 +111,7 @@ async function push(work: Work, sandboxes: SessionSandboxes): Promise<Publicatio
  * @returns why the commits cannot be pushed; undefined if they can
  */
 async function deliverFurther(
-  { scope, git, repository }: Work,
+  { scope, git, repository }: Delivery,
   from: {
     readonly relay: Relay;
     readonly sandbox: CommandSandbox;
@@ -136,7 +136,7 @@ async function deliverFurther(
 
 /** Records files that are in no commit. Only at the end: while the agent works, it may still commit them. */
 async function reportLeftOut(
-  { deps, session, input }: Work,
+  { deps, session, input }: Delivery,
   { leftOut, leftOutCount }: Prepared,
 ): Promise<void> {
   if (leftOutCount === 0) return;

@@ -53,56 +53,75 @@ export async function deliverGuidance(
 ): Promise<number> {
   const isSaid = input.guidance.length > 0 || input.parked === true || session.hasWaiting;
   if (!isSaid && !input.note && !session.sandboxNotice) return 0;
-  const { id: sessionId, epoch } = session;
-  const { step } = input;
+  const { id: sessionId, epoch, config: viewer } = session;
+  const place: StepPlace = { sessionId, epoch, step: input.step, viewer };
   return deps.store.db.transaction(async (tx) => {
     if (!(await lockRun(tx, sessionId, scope.runId))) throw superseded("its messages wait for that one");
-    const add = (row: AddedMessage) =>
-      addMessage(tx, { sessionId, epoch, step, viewer: session.config }, row);
-    const notice = session.sandboxNotice ? await takeNotice(tx, sessionId) : undefined;
-    if (notice !== undefined) {
-      const content = [{ type: "text" as const, text: deps.sanitizer.clean(notice) }];
-      // The slot contains the sequence, so that a second notice in one step is another row.
-      await add({ slot: (sequence) => `notice:${sequence}`, kind: "notice", content });
-    }
-    const { taken, left, wait } = isSaid
-      ? await takeWaiting(tx, deps.sanitizer, { sessionId, epoch }, { input, roomTokens })
-      : NOTHING_TAKEN;
-    await announceQueued(tx, { sessionId, epoch, step }, queuedOf([...taken.items, ...left]));
-    const merged = coalesce(taken.items);
-    if (merged) {
-      const { ids, firstQueuedAt, lastQueuedAt, parts } = merged;
-      const by = merged.by === undefined ? {} : { by: [...merged.by] };
-      const meta = { ids, firstQueuedAt, lastQueuedAt, ...by, ...(wait > 0 ? { leftSome: true } : {}) };
-      const { sequence, isNew } = await add({
-        slot: () => taken.slot,
-        kind: "guidance",
-        content: parts,
-        meta,
-      });
-      // Another attempt, which was thought dead, has delivered them meanwhile.
-      if (!isNew) return wait;
-      await keepDelivered(tx, sessionId, taken.originals, sequence);
-      const text = parts
-        .map((part) => (part.type === "text" ? part.text : `[${part.filename ?? part.mediaType}]`))
-        .join("\n");
-      const data = {
-        count: ids.length,
-        ids: [...ids],
-        coalesced: merged.coalesced,
-        text: cutChars(text, 2_000),
-        firstQueuedAt,
-        lastQueuedAt,
-        ...by,
-      };
-      await appendEvents(tx, sessionId, epoch, [{ type: "message:dequeued", step, data }]);
-    }
-    if (input.note && !(await hasMessage(tx, { sessionId, epoch }, input.step, input.note.kind))) {
-      const { kind, text } = input.note;
-      await add({ slot: () => kind, kind, content: [{ type: "text", text }] });
-    }
+    if (session.sandboxNotice) await addSandboxNotice(tx, deps.sanitizer, place);
+    const wait = isSaid ? await addGuidance(tx, deps.sanitizer, place, { input, roomTokens }) : 0;
+    if (input.note) await addNote(tx, place, input.note);
     return wait;
   });
+}
+
+interface StepPlace {
+  readonly sessionId: string;
+  readonly epoch: number;
+  readonly step: number;
+  readonly viewer: Viewer;
+}
+
+async function addSandboxNotice(tx: Queryable, sanitizer: Sanitizer, place: StepPlace): Promise<void> {
+  const notice = await takeNotice(tx, place.sessionId);
+  if (notice === undefined) return;
+  const content = [{ type: "text" as const, text: sanitizer.clean(notice) }];
+  // The slot contains the sequence, so that a second notice in one step is another row.
+  await addMessage(tx, place, { slot: (sequence) => `notice:${sequence}`, kind: "notice", content });
+}
+
+/** Stores the waiting messages that this step has room for. @returns how many wait for the next step */
+async function addGuidance(
+  tx: Queryable,
+  sanitizer: Sanitizer,
+  place: StepPlace,
+  request: GuidanceRequest,
+): Promise<number> {
+  const { sessionId, epoch, step } = place;
+  const { taken, left, wait } = await takeWaiting(tx, sanitizer, { sessionId, epoch }, request);
+  await announceQueued(tx, { sessionId, epoch, step }, queuedOf([...taken.items, ...left]));
+  const merged = coalesce(taken.items);
+  if (!merged) return wait;
+  const { ids, firstQueuedAt, lastQueuedAt, parts } = merged;
+  const by = merged.by === undefined ? {} : { by: [...merged.by] };
+  const meta = { ids, firstQueuedAt, lastQueuedAt, ...by, ...(wait > 0 ? { leftSome: true } : {}) };
+  const message = { slot: () => taken.slot, kind: "guidance", content: parts, meta } as const;
+  const { sequence, isNew } = await addMessage(tx, place, message);
+  // Another attempt, which was thought dead, has delivered them meanwhile.
+  if (!isNew) return wait;
+  await keepDelivered(tx, sessionId, taken.originals, sequence);
+  const text = parts
+    .map((part) => (part.type === "text" ? part.text : `[${part.filename ?? part.mediaType}]`))
+    .join("\n");
+  const data = {
+    count: ids.length,
+    ids: [...ids],
+    coalesced: merged.coalesced,
+    text: cutChars(text, 2_000),
+    firstQueuedAt,
+    lastQueuedAt,
+    ...by,
+  };
+  await appendEvents(tx, sessionId, epoch, [{ type: "message:dequeued", step, data }]);
+  return wait;
+}
+
+async function addNote(
+  tx: Queryable,
+  place: StepPlace,
+  { kind, text }: NonNullable<ModelStepInput["note"]>,
+): Promise<void> {
+  if (await hasMessage(tx, place, place.step, kind)) return;
+  await addMessage(tx, place, { slot: () => kind, kind, content: [{ type: "text", text }] });
 }
 
 interface Taken {
@@ -117,8 +136,6 @@ interface Taken {
   readonly left: readonly Guidance[];
   readonly wait: number;
 }
-
-const NOTHING_TAKEN: Taken = { taken: { items: [], originals: [], slot: "user" }, left: [], wait: 0 };
 
 /** Chooses the waiting messages that this step delivers: none that the transcript has, and no more than there is room for. */
 async function takeWaiting(
@@ -221,12 +238,7 @@ interface AddedMessage {
 /** @returns the message's sequence, and whether it was stored only now */
 async function addMessage(
   tx: Queryable,
-  {
-    sessionId,
-    epoch,
-    step,
-    viewer,
-  }: { readonly sessionId: string; readonly epoch: number; readonly step: number; readonly viewer: Viewer },
+  { sessionId, epoch, step, viewer }: StepPlace,
   { slot, kind, content, meta }: AddedMessage,
 ): Promise<{ sequence: number; isNew: boolean }> {
   const message = { role: "user", content } as const;

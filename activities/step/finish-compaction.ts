@@ -61,7 +61,7 @@ export async function finishCompaction(
         await appendEvents(tx, sessionId, session.epoch, [compressed(compaction, outcome)]);
       });
       deps.notifier.wake(sessionId);
-      tell(compaction, outcome);
+      report(compaction, outcome);
       return { kind: "failed", reason: outcome.reason, context };
     }
     case "compacted":
@@ -85,7 +85,7 @@ async function storeCompacted(compaction: CompactionContext, outcome: Compacted)
   ]);
   if (stored === "superseded") throw superseded("the summary was dropped");
   deps.notifier.wake(session.id);
-  tell(compaction, outcome);
+  report(compaction, outcome);
   // The new view is known here; it has to be read only if another attempt stored the round.
   const view =
     stored === "there"
@@ -107,7 +107,7 @@ async function storeHidden(
   return count;
 }
 
-function tell(compaction: CompactionContext, outcome: Ended): void {
+function report(compaction: CompactionContext, outcome: Ended): void {
   const { step, round, trigger, strategy, tokensBefore, tokensAfter } = rowOf(compaction, outcome);
   const status = outcome.kind;
   reportRound(compaction, { step, round, trigger, strategy, status, tokensBefore, tokensAfter });

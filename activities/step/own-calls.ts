@@ -1,7 +1,7 @@
 /** The operator's own tools: how a session gets them, and how its calls reach them. */
 import type { AgentDeps } from "../runtime/deps.ts";
 import { keepCatalogue, loadCatalogues } from "../store/mcp.ts";
-import { noteOwnTools } from "../store/session-limits.ts";
+import { noteOwnTools } from "../store/session-settings.ts";
 import type { Session } from "../store/sessions.ts";
 import type { LedgerRow } from "../store/tool-calls.ts";
 import { callOwnTool } from "../tools/own/call-own-tool.ts";

@@ -4,7 +4,8 @@ import type { RunPolicy } from "../contract/run-policy.ts";
 import type { AgentDeps } from "../runtime/deps.ts";
 import type { NewEvent } from "../store/event.ts";
 import { recordLostCalls, spentUsd } from "../store/model-calls.ts";
-import { findSession, type Session } from "../store/sessions.ts";
+import type { Session } from "../store/sessions.ts";
+import { loadConfig } from "../store/stored-config.ts";
 import type { StepContext } from "./step-context.ts";
 
 interface Spent {
@@ -23,8 +24,8 @@ export async function spentWith({ deps, session }: StepContext, costUsd: number)
 export async function withLost({ deps, session, scope }: StepContext, spent: Spent): Promise<number> {
   if (scope.attempt === 1) return spent.after;
   // Read the stored configuration: `session.config` may have a fallback model here.
-  const own = await findSession(deps.store.db, session.id);
-  await recordLostCalls(deps.store.db, session.id, lostRates(own?.config ?? session.config));
+  const own = await loadConfig(deps.store.db, session.id);
+  await recordLostCalls(deps.store.db, session.id, lostRates(own ?? session.config));
   return spentUsd(deps.store.db, session.id);
 }
 
@@ -34,7 +35,7 @@ export async function raisedLimit(
   { id, parentId, config }: Session,
 ): Promise<Pick<RunPolicy, "maxCostUsd">> {
   if (parentId === undefined || config.limits.maxCostUsd === undefined) return {};
-  const { maxCostUsd } = (await findSession(store.db, id))?.config.limits ?? config.limits;
+  const { maxCostUsd } = ((await loadConfig(store.db, id)) ?? config).limits;
   return maxCostUsd === undefined ? {} : { maxCostUsd };
 }
 

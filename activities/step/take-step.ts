@@ -11,7 +11,7 @@ import type { ActivityScope } from "../runtime/activity-scope.ts";
 import { interruptOpenCalls } from "../runtime/interrupt-open-calls.ts";
 import { loadView } from "../store/load-view.ts";
 import type { Session } from "../store/sessions.ts";
-import { announceSwitch } from "../store/switch-model.ts";
+import { announceSwitch } from "../store/session-settings.ts";
 import { callsOf } from "../store/transcript.ts";
 import { lockRun } from "../store/session-locks.ts";
 import { viewSize } from "../transcript/size.ts";

@@ -13,7 +13,7 @@ import { superseded } from "../contract/failures.ts";
 import { prefixOf } from "../context/request.ts";
 import { loadView } from "../store/load-view.ts";
 import { lockRun } from "../store/session-locks.ts";
-import { undoAndTell } from "../store/undo-compaction.ts";
+import { undoAndAnnounce } from "../store/undo-compaction.ts";
 
 export function createUndoCompaction(deps: AgentDeps) {
   return (input: UndoCompactionInput): Promise<UndoneFacts> =>
@@ -31,7 +31,7 @@ async function undoCompaction(
     if (!(await lockRun(tx, session.id, scope.runId))) {
       throw superseded("no compaction was undone");
     }
-    return undoAndTell(tx, { id: session.id, epoch: session.epoch, step }, requestId);
+    return undoAndAnnounce(tx, { id: session.id, epoch: session.epoch, step }, requestId);
   });
   deps.notifier.wake(session.id);
   const rows = await loadView(db, session.id);

@@ -15,14 +15,14 @@ export interface Announcements {
   wake(sessionIds: readonly string[]): Promise<void>;
   /** Calls back when a watch of the session begins. @returns a function that ends the subscription */
   readonly onWatched: (sessionId: string, begun: () => void) => () => void;
-  /** Tells all workers that activities of the session must stop, this one first. Never fails. */
+  /** Announces to all workers that activities of the session must stop, to this one first. Never fails. */
   readonly stop: (sessionId: string) => void;
   /** Calls back on a stop. @returns a function that ends the subscription */
   onStop(sessionId: string, stopped: () => void): () => void;
   close(): void;
 }
 
-/** Listens on a connection of its own, and on another one if that is lost. */
+/** Listens on a separate connection, and on a new one if that is lost. */
 export function hearAnnouncements(store: Store): Announcements {
   return new HeardAnnouncements(store);
 }

@@ -73,10 +73,10 @@ async function databaseOf(client: pg.PoolClient): Promise<string> {
   return rows[0]?.name ?? "";
 }
 
-async function onConnection<T>(store: Store, work: (client: pg.PoolClient) => Promise<T>): Promise<T> {
+async function onConnection<T>(store: Store, body: (client: pg.PoolClient) => Promise<T>): Promise<T> {
   const client = await store.pool.connect();
   try {
-    return await work(client);
+    return await body(client);
   } finally {
     client.release();
   }

@@ -1,4 +1,4 @@
-/** Distinguishes Postgres' errors, with or without a code, from all others, and tells whether a retry may succeed. */
+/** Distinguishes Postgres' errors, with or without a code, from all others, and says whether a retry may succeed. */
 import pg from "pg";
 import { isConnectionLost } from "./lost-connection.ts";
 

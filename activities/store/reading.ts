@@ -18,7 +18,7 @@ import {
   tokenRatios,
   toolCalls,
 } from "./schema/index.ts";
-import { promptColumns } from "./stored-prompt.ts";
+import { isPromptOfSession, promptColumns } from "./stored-prompt.ts";
 
 export interface SessionRow {
   readonly id: string;
@@ -282,14 +282,11 @@ export async function loadSettings(db: Queryable, ids: readonly string[]): Promi
       id: sessions.id,
       config: sessions.config,
       ...promptColumns,
-      ratio: tokenRatios.ratio,
-      samples: tokenRatios.samples,
+      tokenRatio: { ratio: tokenRatios.ratio, samples: tokenRatios.samples },
     })
     .from(sessions)
+    .leftJoin(storedMessages, isPromptOfSession)
     .leftJoin(tokenRatios, eq(tokenRatios.model, sql`${sessions.config}->>'model'`))
     .where(inArray(sessions.id, [...ids]));
-  return rows.map(({ ratio, samples, ...row }) => ({
-    ...row,
-    tokenRatio: ratio === null || samples === null ? undefined : { ratio, samples },
-  }));
+  return rows.map((row) => ({ ...row, tokenRatio: row.tokenRatio ?? undefined }));
 }

@@ -38,12 +38,12 @@ export async function dropOldOutputs(db: Database, days: number, limit: number):
   return rows.length;
 }
 
-/** Runs the work unless another worker is doing it at this moment. */
-export async function aloneOverWorkers(db: Database, work: () => Promise<void>): Promise<void> {
+/** Runs `body` unless another worker is running it at this moment. */
+export async function aloneOverWorkers(db: Database, body: () => Promise<void>): Promise<void> {
   await db.transaction(async (tx) => {
     const { rows } = await tx.execute<{ locked: boolean }>(
       sql`select pg_try_advisory_xact_lock(hashtext('longhaul'), hashtext('retention')) as locked`,
     );
-    if (rows[0]?.locked === true) await work();
+    if (rows[0]?.locked === true) await body();
   });
 }

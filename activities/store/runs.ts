@@ -1,5 +1,5 @@
 /** Which run may write to a session. */
-import { and, desc, eq, max, sql } from "drizzle-orm";
+import { and, desc, eq, sql } from "drizzle-orm";
 import { cutChars } from "../contract/cut-text.ts";
 import type { Guidance } from "../contract/guidance.ts";
 import type { SessionRuns } from "../contract/session-runs.ts";
@@ -51,10 +51,8 @@ export async function takeOver(
   at: Standpoint,
 ): Promise<Taken | "superseded"> {
   for (let tries = 0; tries < MAX_TRIES; tries += 1) {
-    // The order matters: another activity of the same run may take the session over between the two queries.
-    const known = await isKnown(store.db, run);
-    const inCharge = await runInCharge(store.db, run.sessionId);
-    if (known && inCharge !== run.runId) return "superseded";
+    const { isKnown, inCharge } = await standingOf(store.db, run);
+    if (isKnown && inCharge !== run.runId) return "superseded";
     // Done before the row is locked: histories may be long, and Temporal unreachable.
     const [isCurrent, unkept] =
       inCharge === run.runId
@@ -90,6 +88,21 @@ export async function endOrphans(
     await endAbandoned(store.db, id, undefined, end);
 }
 
+/** The run in charge, and whether the given run ever was. One statement: the run's other activities may claim it meanwhile. */
+async function standingOf(
+  db: Queryable,
+  { sessionId, runId }: Takeover,
+): Promise<{ readonly inCharge: string | undefined; readonly isKnown: boolean }> {
+  const [row] = await db
+    .select({
+      inCharge: sessions.runId,
+      isKnown: sql<boolean>`exists (select 1 from runs where session_id = ${sessionId} and run_id = ${runId})`,
+    })
+    .from(sessions)
+    .where(eq(sessions.id, sessionId));
+  return { inCharge: row?.inCharge ?? undefined, isKnown: row?.isKnown ?? false };
+}
+
 /** Temporal's answer, valid as long as the session still has the run that was asked about. */
 interface Asked {
   readonly inCharge: string | undefined;
@@ -115,21 +128,17 @@ async function take(
     .where(eq(sessions.id, run.sessionId))
     .for("update");
   if (!session || session.runId === run.runId) return { epoch: session?.epoch ?? 1, wentBack: false };
-  if (await isKnown(tx, run)) return "superseded";
+  if (await wasInCharge(tx, run)) return "superseded";
   if (asked.inCharge !== (session.runId ?? undefined)) return "changed meanwhile";
   if (!asked.isCurrent) return "superseded";
   const next = session.epoch + 1;
   const dropped = await supersede(tx, run.sessionId, next, at);
   await parkGuidance(tx, run.sessionId, asked.unkept);
   const epoch = dropped ? next : session.epoch;
-  const [last] = await tx
-    .select({ ordinal: max(runs.ordinal) })
-    .from(runs)
-    .where(eq(runs.sessionId, run.sessionId));
   await tx.insert(runs).values({
     sessionId: run.sessionId,
     runId: run.runId,
-    ordinal: (last?.ordinal ?? 0) + 1,
+    ordinal: sql`(select coalesce(max(ordinal), 0) + 1 from runs where session_id = ${run.sessionId})`,
     epoch,
     chain: run.chain ?? run.runId,
     startStep: at.step - 1,
@@ -163,11 +172,11 @@ export async function lockUnlessSuperseded(
   sessionId: string,
   runId: string,
 ): Promise<boolean> {
-  return (await lockRun(tx, sessionId, runId)) || !(await isKnown(tx, { sessionId, runId }));
+  return (await lockRun(tx, sessionId, runId)) || !(await wasInCharge(tx, { sessionId, runId }));
 }
 
 /** Whether the run ever had the session. */
-async function isKnown(db: Queryable, { sessionId, runId }: Takeover): Promise<boolean> {
+async function wasInCharge(db: Queryable, { sessionId, runId }: Takeover): Promise<boolean> {
   const found = await db
     .select({ runId: runs.runId })
     .from(runs)

@@ -1,5 +1,5 @@
 /** Sessions and the runs that may write to them. */
-import { and, eq, getTableColumns, isNull, max, sql } from "drizzle-orm";
+import { and, eq, isNull, max, sql } from "drizzle-orm";
 import type { RunConfig } from "../config/agent-config.ts";
 import type { Skill } from "../config/skills.ts";
 import type { McpCatalogue } from "../contract/mcp.ts";
@@ -12,7 +12,7 @@ import { isOrphan } from "./delegations.ts";
 import { loadCatalogues } from "./mcp.ts";
 import { prepared } from "./prepared.ts";
 import { configOf, configText } from "./stored-config.ts";
-import { promptColumns, promptOf, promptRow, SYSTEM_SEQUENCE } from "./stored-prompt.ts";
+import { isPromptOfSession, promptColumns, promptOf, promptRow, SYSTEM_SEQUENCE } from "./stored-prompt.ts";
 import { checkpoints, cursors, sandboxes, sessions, storedMessages, tokenRatios } from "./schema/index.ts";
 
 export interface NewSession {
@@ -56,7 +56,6 @@ export interface Session {
   readonly sandboxNotice: boolean;
   /** People's messages wait for the next step. */
   readonly hasWaiting: boolean;
-  readonly createdAt: Date;
   /** Who started it, if the client reported it. */
   readonly owner: string | undefined;
   /** The session that delegated its task. */
@@ -114,26 +113,32 @@ function parentColumns(parent: NewSession["parent"]) {
   return { parentId, parentCall, parentEpoch, access, depth: 1 };
 }
 
-const { instructions: _notes, config: _config, ...columns } = getTableColumns(sessions);
-
 /** Every activity begins with this query: building and planning it each time took longer than running it. */
 const sessionQuery = prepared((db) =>
   db
     .select({
-      row: columns,
+      id: sessions.id,
+      status: sql<SessionStatus>`${sessions.status}`,
+      task: sessions.task,
       config: configText,
       ...promptColumns,
-      ratio: tokenRatios.ratio,
-      samples: tokenRatios.samples,
-      queue: sandboxes.taskQueue,
-      isOrphan,
-      hasNotice: sql<boolean>`${sandboxes.notice} is not null`,
-      isApproved: sql<boolean>`exists (select 1 from questions as q
-        where q.session_id = ${sessions.id} and q.kind = 'plan' and q.status = 'answered')`,
+      epoch: sessions.epoch,
+      runId: sessions.runId,
+      container: sessions.container,
+      restoreWorkspace: sessions.restoreWorkspace,
+      sandboxQueue: sandboxes.taskQueue,
+      sandboxNotice: sql<boolean>`${sandboxes.notice} is not null`,
       hasWaiting: sql<boolean>`exists (select 1 from guidance as g
         where g.session_id = ${sessions.id} and g.delivered_sequence is null and not g.dropped)`,
+      owner: sessions.owner,
+      parentId: sessions.parentId,
+      isOrphan,
+      tokenRatio: { ratio: tokenRatios.ratio, samples: tokenRatios.samples },
+      isPlanApproved: sql<boolean>`exists (select 1 from questions as q
+        where q.session_id = ${sessions.id} and q.kind = 'plan' and q.status = 'answered')`,
     })
     .from(sessions)
+    .leftJoin(storedMessages, isPromptOfSession)
     .leftJoin(sandboxes, eq(sandboxes.sessionId, sessions.id))
     .leftJoin(tokenRatios, sql`${tokenRatios.model} = ${sessions.config}->>'model'`)
     .where(eq(sessions.id, sql.placeholder("id")))
@@ -143,28 +148,20 @@ const sessionQuery = prepared((db) =>
 export async function findSession(db: Queryable, id: string): Promise<Session | undefined> {
   const [found] = await sessionQuery(db).execute({ id });
   if (!found) return undefined;
-  const { row, ratio, samples, queue, hasNotice, hasWaiting, isApproved } = found;
-  const stored = configOf(row.id, found.config);
+  const { config: text, prompt, instructions, isPlanApproved, ...row } = found;
+  const stored = configOf(id, text);
   // Plan mode lasts until a person approves the plan; a reset to before that withdraws the approval.
-  const config = { ...stored, ...(stored.plan === true && isApproved ? { plan: false } : {}) };
+  const config = stored.plan === true && isPlanApproved ? { ...stored, plan: false } : stored;
   return {
-    id: row.id,
-    status: row.status as SessionStatus,
-    task: row.task,
+    ...row,
     config,
-    system: promptOf(found, config),
-    epoch: row.epoch,
+    system: promptOf({ prompt, instructions }, config),
     runId: row.runId ?? undefined,
     container: row.container ?? undefined,
-    restoreWorkspace: row.restoreWorkspace,
-    sandboxQueue: queue ?? undefined,
-    sandboxNotice: hasNotice,
-    hasWaiting,
-    createdAt: row.createdAt,
+    sandboxQueue: row.sandboxQueue ?? undefined,
     owner: row.owner ?? undefined,
     parentId: row.parentId ?? undefined,
-    isOrphan: found.isOrphan,
-    tokenRatio: ratio === null || samples === null ? undefined : { ratio, samples },
+    tokenRatio: row.tokenRatio ?? undefined,
     ...(config.mcpServers === undefined && config.ownTools !== true
       ? {}
       : { catalogues: await loadCatalogues(db, id) }),
@@ -191,11 +188,12 @@ export async function lastStep(db: Queryable, sessionId: string): Promise<number
  * interrupted before the model said anything has no answer, and may have a checkpoint.
  */
 export async function lastUsedStep(db: Queryable, sessionId: string): Promise<number> {
-  const [row] = await db
-    .select({ step: max(checkpoints.step) })
-    .from(checkpoints)
-    .where(isLive(checkpoints, sessionId));
-  return Math.max(await lastStep(db, sessionId), row?.step ?? 0);
+  const { rows } = await db.execute<{ step: number }>(sql`
+    select greatest(0,
+      (select max(step) from stored_messages
+        where session_id = ${sessionId} and slot = 'assistant' and superseded_epoch is null),
+      (select max(step) from checkpoints where session_id = ${sessionId} and superseded_epoch is null)) as step`);
+  return rows[0]?.step ?? 0;
 }
 
 /** Stores how a session ended, once: a second writer changes nothing. */

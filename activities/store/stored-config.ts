@@ -1,13 +1,20 @@
 /** A session's settings as its row stores them. */
-import { sql } from "drizzle-orm";
+import { eq, sql } from "drizzle-orm";
 import { runConfigSchema, type RunConfig } from "../config/agent-config.ts";
 import { cleanText } from "../contract/clean-text.ts";
 import { retryable } from "../contract/failures.ts";
 import { cleanDeep } from "../redaction/clean-deep.ts";
+import type { Queryable } from "./db.ts";
 import { sessions } from "./schema/index.ts";
 
 /** The settings as `configOf` takes them. */
 export const configText = sql<string>`${sessions.config}::text`;
+
+/** The settings as its row has them now; undefined if there is no such session. */
+export async function loadConfig(db: Queryable, id: string): Promise<RunConfig | undefined> {
+  const [row] = await db.select({ config: configText }).from(sessions).where(eq(sessions.id, id));
+  return row && configOf(id, row.config);
+}
 
 /**
  * Checked settings by their text: each activity reads its session's, and checking them every time took 1 to 2 ms (measured).

@@ -9,14 +9,16 @@ import { sessions, storedMessages } from "./schema/index.ts";
 
 /** In sessions from before prompts were stored, this sequence holds the task. */
 export const SYSTEM_SEQUENCE = 1;
-const { instructions } = sessions;
-/** The stored prompt's text; null if there is none. */
-const storedPrompt = sql<string | null>`(select content->0->>'text' from stored_messages as m
-  where m.session_id = ${sessions.id} and m.sequence = ${SYSTEM_SEQUENCE} and m.role = 'system')`;
+/** Joins `storedMessages` to a query of sessions for `promptColumns`. */
+export const isPromptOfSession = and(
+  eq(storedMessages.sessionId, sessions.id),
+  eq(storedMessages.sequence, SYSTEM_SEQUENCE),
+  eq(storedMessages.role, "system"),
+);
 /** The sources of a prompt, in the order in which `promptOf` uses them: the stored one, else the settings to compose it again. */
 export const promptColumns = {
-  prompt: storedPrompt,
-  instructions: sql<string | null>`case when ${storedPrompt} is null then ${instructions} end`,
+  prompt: sql<string | null>`${storedMessages.content}->0->>'text'`,
+  instructions: sql<string | null>`case when ${storedMessages.id} is null then ${sessions.instructions} end`,
 };
 
 /** The prompt that a session runs with; a session from before prompts were stored uses this version's prompt. */

@@ -79,7 +79,7 @@ export async function tracedRun(
   return row && { startedAt: row.startedAt, previous: rows[place - 1]?.runId };
 }
 
-const TOLD = ["question:asked", "question:answered", "session:ended"] as const;
+const TRACED = ["question:asked", "question:answered", "session:ended"] as const;
 
 /** Events that a run's span needs: questions, and the run's end. */
 export async function tracedEvents(
@@ -90,6 +90,6 @@ export async function tracedEvents(
   return db
     .select({ type: events.type, at: events.at, id: sql<string | null>`${events.data}->>'id'` })
     .from(events)
-    .where(and(eq(events.sessionId, sessionId), inArray(events.type, [...TOLD]), gte(events.at, from)))
+    .where(and(eq(events.sessionId, sessionId), inArray(events.type, [...TRACED]), gte(events.at, from)))
     .orderBy(asc(events.seq));
 }

@@ -77,7 +77,7 @@ async function undoRound(
 }
 
 /** Undoes the newest compaction and announces it to watchers. To be called inside a transaction that has locked the session. */
-export async function undoAndTell(
+export async function undoAndAnnounce(
   tx: Queryable,
   at: { readonly id: string; readonly epoch: number; readonly step: number },
   requestId: string,
@@ -107,11 +107,11 @@ export async function undoAndTell(
 /** For a session that is not running, so that there is no other writer: the row's lock delays a resume meanwhile. */
 export async function undoWhileEnded(
   { db }: Pick<Store, "db">,
-  at: Parameters<typeof undoAndTell>[1],
+  at: Parameters<typeof undoAndAnnounce>[1],
   requestId: string,
 ): Promise<UndoneRound | undefined> {
   return db.transaction(async (tx) => {
     await tx.select({ id: sessions.id }).from(sessions).where(eq(sessions.id, at.id)).for("update");
-    return undoAndTell(tx, at, requestId);
+    return undoAndAnnounce(tx, at, requestId);
   });
 }

@@ -15,7 +15,7 @@ const CONNECT_TIMEOUT_MS = 5_000;
  * this worker's own lost connection: a standby that was promoted may have been up for weeks.
  */
 const SETTLING_MS = 10_000;
-/** Advisory locks of the workers that free a frozen one's work: one at a time. */
+/** Advisory locks of the workers that free a frozen worker's tasks: one at a time. */
 const FREEING_CLASS = LOCK_CLASS + 1;
 /**
  * A machine that is cut off closes no connection: Postgres probes after 5 s of silence, and frees the lease some 6 s later
@@ -34,11 +34,11 @@ export interface WorkerLease {
   /** Workers without their lease now, or frozen, apart from this one; none while Postgres is away or has just come back. */
   missing(): Promise<readonly LostWorker[]>;
   /**
-   * Runs the clean-up for a lost worker, in one worker at a time. Afterwards the lost worker is marked as ended, which the next
+   * Runs `cleanUp` for a lost worker, in one worker at a time. Afterwards the lost worker is marked as ended, which the next
    * caller finds.
    * @returns false if it has its lease again, or another worker is doing this
    */
-  settle(lost: LostWorker, work: () => Promise<void>): Promise<boolean>;
+  settle(lost: LostWorker, cleanUp: () => Promise<void>): Promise<boolean>;
   /** Records that this worker ends by itself. */
   close(): Promise<void>;
 }
@@ -90,7 +90,7 @@ class HeldLease implements WorkerLease {
     return performance.now() < this.#settledAt ? [] : rows;
   }
 
-  async settle(lost: LostWorker, work: () => Promise<void>): Promise<boolean> {
+  async settle(lost: LostWorker, cleanUp: () => Promise<void>): Promise<boolean> {
     const client = this.#client;
     if (client === undefined) return false;
     const lock = [lost.frozen ? FREEING_CLASS : LOCK_CLASS, lost.id];
@@ -102,7 +102,7 @@ class HeldLease implements WorkerLease {
     try {
       const open = await client.query("select 1 from workers where id = $1 and ended_at is null", [lost.id]);
       if (open.rowCount === 0) return false;
-      await work();
+      await cleanUp();
       if (!lost.frozen) await client.query(END, [lost.id]);
       return true;
     } finally {

@@ -1,6 +1,6 @@
 /** `longhaul say ID MESSAGE`: guides a session that runs; one that has ended resumes with it. */
 import type { Command } from "commander";
-import { switchModel } from "../../activities/store/switch-model.ts";
+import { switchModel } from "../../activities/store/session-settings.ts";
 import { usageError } from "../console/errors.ts";
 import type { Output } from "../console/output.ts";
 import { notShown, readAttachments } from "../sessions/images.ts";

@@ -51,18 +51,26 @@ it("two activities of a new run may enter at once: the second is not taken for o
   const run = { sessionId: agent.id, runId: "run-2" };
   const at = { step: 1, phase: "model" } as const;
   const enter = (db: typeof store.db) => takeOver({ store: { db }, sessionRuns }, run, at);
-  let selects = 0;
-  // The first activity is through between what the second one reads and what it reads next.
+  let operations = 0;
+  const claimBeforeSecond = async (db: typeof store.db) => {
+    operations += 1;
+    if (operations === 2) await enter(db);
+  };
+  // The first activity is through between what the second one reads and what it does next.
   const between = new Proxy(store.db, {
     get(db, key) {
       const value: unknown = Reflect.get(db, key, db);
       if (typeof value !== "function") return value;
+      if (key === "transaction")
+        return async (body: Parameters<typeof db.transaction>[0]) => {
+          await claimBeforeSecond(db);
+          return db.transaction(body);
+        };
       if (key !== "select") return value.bind(db);
       return (columns: { runId: typeof runs.runId }) => ({
         from: (table: typeof runs) => ({
           where: async (condition: SQL) => {
-            selects += 1;
-            if (selects === 2) await enter(db);
+            await claimBeforeSecond(db);
             return db.select(columns).from(table).where(condition);
           },
         }),
@@ -70,7 +78,7 @@ it("two activities of a new run may enter at once: the second is not taken for o
     },
   });
   expect(await enter(between)).toEqual({ epoch: 1, wentBack: false });
-  expect(selects).toBeGreaterThanOrEqual(2);
+  expect(operations).toBeGreaterThanOrEqual(2);
 });
 
 it("a run that never opened its session leaves it as it is, whatever it is closed with", async () => {

@@ -1,6 +1,6 @@
 /** What a session and its delegates may cost together. */
 import { expect, it } from "vitest";
-import { setMaxCost } from "../../activities/store/session-limits.ts";
+import { setMaxCost } from "../../activities/store/session-settings.ts";
 import { useAgent } from "../support/agent-harness.ts";
 import { bySession } from "../support/by-session.ts";
 import { sessionRow, say } from "../support/client-services.ts";

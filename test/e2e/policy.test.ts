@@ -1,7 +1,7 @@
 /** The operator's policy against sessions' requests. */
 import { expect, it } from "vitest";
 import { createSession, findSession } from "../../activities/store/sessions.ts";
-import { switchModel } from "../../activities/store/switch-model.ts";
+import { switchModel } from "../../activities/store/session-settings.ts";
 import { carry, createState } from "../../workflows/agent-state.ts";
 import { WORKFLOW_TYPE } from "../../workflows/messages.ts";
 import { runConfig, useAgent } from "../support/agent-harness.ts";

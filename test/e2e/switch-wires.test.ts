@@ -1,7 +1,7 @@
 /** One session over all four wires: each gets a valid request, and each model its own reasoning back. */
 import { expect, it } from "vitest";
 import type { ModelTarget } from "../../activities/config/model-target.ts";
-import { switchModel } from "../../activities/store/switch-model.ts";
+import { switchModel } from "../../activities/store/session-settings.ts";
 import { useAgent, runConfig } from "../support/agent-harness.ts";
 import type { ReplyPart } from "../support/model-server/wire.ts";
 import { call, scriptedModel, text, thought } from "../support/scripted-model.ts";

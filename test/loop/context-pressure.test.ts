@@ -3,7 +3,7 @@ import { eq } from "drizzle-orm";
 import { describe, expect, it } from "vitest";
 import { resolveModel } from "../../activities/config/models.ts";
 import { guidance as parkedRows, sessions } from "../../activities/store/schema/index.ts";
-import { switchModel } from "../../activities/store/switch-model.ts";
+import { switchModel } from "../../activities/store/session-settings.ts";
 import type { ParsedRequest, Reply } from "../support/model-server/wire.ts";
 import { directConfig, guidance, startDirectAgent, type DirectAgent } from "../support/direct-agent.ts";
 import { playLoop } from "../support/direct-loop.ts";

@@ -183,7 +183,7 @@ function send(telemetry: Telemetry, span: Span, texts: Texts, { clean }: Sanitiz
   telemetry.span(telemetry.withContent ? withTexts(span, texts, clean) : span);
 }
 
-function beside({ deps: { telemetry } }: Reporter, work: (telemetry: Telemetry) => Promise<void>): void {
+function beside({ deps: { telemetry } }: Reporter, report: (telemetry: Telemetry) => Promise<void>): void {
   if (telemetry === undefined) return;
-  work(telemetry).catch((error: unknown) => log.debug("a span was not made", { reason: reasonOf(error) }));
+  report(telemetry).catch((error: unknown) => log.debug("a span was not made", { reason: reasonOf(error) }));
 }

@@ -1,4 +1,4 @@
-/** Sessions that are started for many tasks or at fixed times. Part of schema.ts. */
+/** Sessions that are started for many tasks or at fixed times. */
 import { sql } from "drizzle-orm";
 import { check, doublePrecision, index, integer, json, pgTable, primaryKey, text } from "drizzle-orm/pg-core";
 import { at, bytea } from "./columns.ts";

@@ -1,4 +1,4 @@
-/** People who connect to the database with a role of their own. Part of schema.ts. */
+/** People who connect to the database with a role of their own. */
 import { pgTable, text } from "drizzle-orm/pg-core";
 
 /** Postgres roles that each see one person's sessions. */

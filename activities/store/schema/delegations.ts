@@ -1,4 +1,4 @@
-/** Tasks that sessions delegated to other sessions. Part of schema.ts. */
+/** Tasks that sessions delegated to other sessions. */
 import { sql } from "drizzle-orm";
 import { bigint, check, index, integer, json, pgTable, primaryKey, text } from "drizzle-orm/pg-core";
 

@@ -1,4 +1,4 @@
-/** The record that is kept of a deleted session. Part of schema.ts. */
+/** The record that is kept of a deleted session. */
 import { pgTable, text } from "drizzle-orm/pg-core";
 import { at } from "./columns.ts";
 

@@ -1,4 +1,4 @@
-/** Hosts that a session's sandbox may reach by name beyond its configuration. Part of schema.ts. */
+/** Hosts that a session's sandbox may reach by name beyond its configuration. */
 import { bigserial, integer, pgTable, text, unique } from "drizzle-orm/pg-core";
 import { at } from "./columns.ts";
 

@@ -1,4 +1,4 @@
-/** Tools and credentials of MCP servers. Part of schema.ts. */
+/** Tools and credentials of MCP servers. */
 import { integer, json, pgTable, primaryKey, text } from "drizzle-orm/pg-core";
 import { at, bytea } from "./columns.ts";
 

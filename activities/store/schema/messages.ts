@@ -1,4 +1,4 @@
-/** The transcript and its rounds. Part of schema.ts. */
+/** The transcript and its rounds. */
 import { and, eq, getTableColumns, isNull, sql } from "drizzle-orm";
 import {
   bigint,

@@ -1,4 +1,4 @@
-/** Questions of sessions to people. Part of schema.ts. */
+/** Questions of sessions to people. */
 import { sql } from "drizzle-orm";
 import { bigserial, check, index, integer, json, pgTable, primaryKey, text } from "drizzle-orm/pg-core";
 import { at } from "./columns.ts";

@@ -1,4 +1,4 @@
-/** Requests to models, limited over all workers. Part of schema.ts. */
+/** Requests to models, limited over all workers. */
 import { bigint, bigserial, index, integer, pgTable, primaryKey, text } from "drizzle-orm/pg-core";
 import { at } from "./columns.ts";
 

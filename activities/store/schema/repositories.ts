@@ -1,4 +1,4 @@
-/** The repository that a session's files came from, and what was delivered of its work. Part of schema.ts. */
+/** The repository that a session's files came from, and what was delivered of its work. */
 import { bigserial, integer, pgTable, text, unique } from "drizzle-orm/pg-core";
 import { at } from "./columns.ts";
 

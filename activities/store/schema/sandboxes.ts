@@ -1,4 +1,4 @@
-/** Where a session's sandbox is, and what remains to be reported about it. Part of schema.ts. */
+/** Where a session's sandbox is, and what remains to be reported about it. */
 import { integer, json, pgTable, text } from "drizzle-orm/pg-core";
 
 /** A file that no checkpoint holds, and why. */

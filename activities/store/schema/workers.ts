@@ -1,4 +1,4 @@
-/** The worker processes. Part of schema.ts. */
+/** The worker processes. */
 import { pgTable, serial, text } from "drizzle-orm/pg-core";
 import { at } from "./columns.ts";
 

@@ -2,7 +2,7 @@
 import { ActivityCancellationDetails, ApplicationFailure } from "@temporalio/common";
 import type { ModelStepFacts } from "../../../activities/contract/activities.ts";
 import type { Guidance } from "../../../activities/contract/guidance.ts";
-import { switchModel } from "../../../activities/store/switch-model.ts";
+import { switchModel } from "../../../activities/store/session-settings.ts";
 import { guidance, createDirectAgent, type DirectAgent } from "../direct-agent.ts";
 import { eventually } from "../eventually.ts";
 import { DOT_PNG } from "../images.ts";

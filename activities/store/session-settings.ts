@@ -1,21 +1,22 @@
-/** Another model for a session: from the next request on. */
-import { and, eq, sql } from "drizzle-orm";
+/** The settings of a session that change while it runs: its model, its cost limit, the operator's own tools. */
+import { and, eq, sql, type SQL } from "drizzle-orm";
 import { runConfigSchema, type RunConfig } from "../config/agent-config.ts";
-import type { ModelTarget } from "../config/model-target.ts";
 import { besidesModel, modelOf } from "../config/asked-model.ts";
-import type { Store } from "./db.ts";
-import { appendEvents } from "./events.ts";
+import type { ModelTarget } from "../config/model-target.ts";
+import type { Queryable, Store } from "./db.ts";
 import type { EventData } from "./event.ts";
+import { appendEvents } from "./events.ts";
 import { events, sessions } from "./schema/index.ts";
 import { lastStep, type Session } from "./sessions.ts";
+import { configOf, configText } from "./stored-config.ts";
 
 /** The parts of a run's configuration that depend on its model. */
 export type ModelSettings = ModelTarget & Pick<RunConfig, "summariser" | "fallback">;
 
 /**
- * Gives a session another model, with its window, wire and prices; all other settings stay. Watchers see an
- * event. A run in progress uses the new model from its next step on, and compacts first if its window is
- * smaller. @returns false if the session has these settings already, or does not exist
+ * Gives a session another model, with its window, wire and prices; all other settings stay. Watchers see an event. A run in
+ * progress uses the new model from its next step on, and compacts first if its window is smaller.
+ * @returns false if the session has these settings already, or does not exist
  */
 export function switchModel(
   store: Pick<Store, "db">,
@@ -63,4 +64,32 @@ export async function announceSwitch(
     );
   if (announced.some((event) => (event.data as typeof data).to === data.to)) return;
   await appendEvents(db, id, epoch, [{ type, step, data }]);
+}
+
+/**
+ * Raises the cost limit of a session and its delegates, in USD: each checks the limit in its own row. Never lowers a limit.
+ */
+export const setMaxCost = (tx: Queryable, id: string, usd: number): Promise<void> =>
+  change(tx, sql`${sessions.id} = ${id} or ${sessions.parentId} = ${id}`, (config) => {
+    const maxCostUsd = Math.max(config.limits.maxCostUsd ?? 0, usd);
+    return { ...config, limits: { ...config.limits, maxCostUsd } };
+  });
+
+/** Records that a session has the operator's own tools. */
+export const noteOwnTools = (tx: Queryable, id: string): Promise<void> =>
+  change(tx, eq(sessions.id, id), (config) => ({ ...config, ownTools: true }));
+
+async function change(tx: Queryable, which: SQL, to: (config: RunConfig) => RunConfig): Promise<void> {
+  const rows = await tx
+    .select({ id: sessions.id, config: configText })
+    .from(sessions)
+    .where(which)
+    .orderBy(sessions.id)
+    .for("update");
+  for (const { id, config } of rows) {
+    await tx
+      .update(sessions)
+      .set({ config: to(configOf(id, config)), updatedAt: sql`now()` })
+      .where(eq(sessions.id, id));
+  }
 }
