@@ -1,4 +1,4 @@
-/** What workers know of those who watch, and what they tell each other. */
+/** What workers know about watchers, and what they announce to each other. */
 import { randomUUID } from "node:crypto";
 import { expect, it, onTestFinished } from "vitest";
 import { hearAnnouncements, type Announcements } from "../../activities/store/announcements.ts";

@@ -1,4 +1,4 @@
-/** What the end of a session tells. */
+/** What the end of a session reports. */
 import { ActivityCancellationDetails } from "@temporalio/common";
 import { expect, it } from "vitest";
 import { readFigures } from "../../activities/store/reading.ts";

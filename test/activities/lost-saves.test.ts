@@ -1,4 +1,4 @@
-/** Saves in parallel with the next step that end their worker, of which no activity tells: they are counted before they begin; and one that fails. */
+/** Saves in parallel with the next step that end their worker, which no activity reports: they are counted before they begin; and one that fails. */
 import { MockActivityEnvironment } from "@temporalio/testing";
 import { DefaultLogger, type LogEntry } from "@temporalio/worker";
 import { expect, it, onTestFinished } from "vitest";

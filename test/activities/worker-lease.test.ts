@@ -47,7 +47,7 @@ const backends = async () => {
   return rows.map(({ pid }) => pid);
 };
 const identities = async (lease: WorkerLease) => (await lease.missing()).map(({ identity }) => identity);
-/** Of a server that is up for long: one that a test has just started tells nothing for as long as leases settle. */
+/** On a server that has been up for long: one that has just started reports none as missing until leases settle. */
 const untilMissing = (lease: WorkerLease, identity: string) =>
   eventually(`${identity} is missing`, async () => (await identities(lease)).includes(identity), 20_000);
 

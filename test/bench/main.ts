@@ -74,7 +74,7 @@ async function main(): Promise<number> {
   await measure(pure, (group) => group(options, say), taken, options);
   if (chosen.length > 0) await onStand(chosen, options, taken);
   if (pure.some(([name]) => name === "policies")) taken.notes.push(policyNote(options));
-  tell(taken, options);
+  report(taken, options);
   return taken.failures.length === 0 ? 0 : 1;
 }
 
@@ -85,9 +85,9 @@ async function onStand(
 ): Promise<void> {
   say("bringing up Temporal, Postgres, Docker, the model and two workers on free ports");
   const coming = bringUpStand(say);
-  // Tells what was measured so far. Also while it is being brought up: what is there by then is ended.
+  // Reports what was measured so far. A stand that is still being brought up is ended as well.
   const stop = onSignal(async () => {
-    tell(taken, options);
+    report(taken, options);
     await coming.then(
       (stand) => stand.close(),
       () => undefined,
@@ -144,7 +144,7 @@ async function measure<Measure>(
   }
 }
 
-function tell({ figures, failures, notes }: Taken, { json }: BenchOptions): void {
+function report({ figures, failures, notes }: Taken, { json }: BenchOptions): void {
   const seconds = ((Date.now() - began) / 1_000).toFixed(0);
   const load = loadavg().map((value) => value.toFixed(1));
   const machine = `Node ${process.version}, ${cpus().length} cores, load ${load.join(" ")}, ${seconds} s.`;

@@ -128,7 +128,7 @@ async function keepBreaking({ stand, sessions, options, faults, time }: Breaking
   }
 }
 
-/** @returns a function that tells the sessions which ran at any time since: one may begin and end within a fault of a minute */
+/** @returns a function that lists the sessions which ran at any time since: one may begin and end within a fault of a minute */
 function meetings(sessions: Sessions): () => SoakSession[] {
   const known = sessions.all.length;
   const before = new Set(sessions.running());

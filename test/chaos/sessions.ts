@@ -27,7 +27,7 @@ export interface Sessions {
   start(): Promise<void>;
   /** Takes a fork in: the model answers it by the other's plan. Called before the fork is made. */
   adopt(id: string, from: SoakSession): SoakSession;
-  /** Asks Temporal how each is, and takes up what was cancelled. */
+  /** Asks Temporal for the status of each, and resumes those that were cancelled. */
   look(): Promise<void>;
   /** The next message's id of a session. */
   nextMessage(session: SoakSession): { readonly id: string; readonly text: string };

@@ -12,6 +12,7 @@ import { join } from "node:path";
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import { promisify } from "node:util";
 import { afterAll, expect, it } from "vitest";
+import { parse } from "yaml";
 import type { Sandbox } from "../../activities/sandbox/sandbox.ts";
 import { restoreWorkspace } from "../../activities/workspace/workspace.ts";
 import { checkpointChain, latestCheckpoint, readWorkspace } from "../../activities/store/checkpoints.ts";
@@ -19,11 +20,25 @@ import { gather } from "../../client/report/report-sources.ts";
 import { reportPage } from "../../client/report/report-page.ts";
 import { diffWorkspaces } from "../../client/workspace/workspace-diff.ts";
 import { writeWorkspace } from "../../client/workspace/write-workspace.ts";
-import { HASH, HOSTILE, MARKER, TOOLS } from "../support/hostile-workspaces.ts";
+import { fixtureText } from "../support/fixture-text.ts";
 import { useTestSandboxes } from "../support/test-sandboxes.ts";
 import { saveWorkspace } from "../support/save-workspace.ts";
 import { newSessionIn, saveOf } from "../support/session-in-sandbox.ts";
 import { useDatabase } from "../support/test-database.ts";
+
+interface Hostile {
+  readonly fill: string;
+  readonly skipped?: { readonly named: string; readonly removal: string };
+  readonly beside?: string;
+}
+
+/** Created by programs that a repository names. */
+const MARKER = join(tmpdir(), `longhaul-was-run-${process.pid}`);
+const HOSTILE = parse(fixtureText("hostile-workspaces.yaml").replaceAll("{{MARKER}}", MARKER)) as Readonly<
+  Record<string, Hostile>
+>;
+const TOOLS = fixtureText("programs/hostile-tools.py");
+const HASH = fixtureText("programs/hostile-hash.py");
 
 const sandboxes = useTestSandboxes();
 const database = useDatabase(3);

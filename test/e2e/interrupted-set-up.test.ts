@@ -41,7 +41,7 @@ async function interrupt(
     out += text;
     for (const line of out.split("\n").slice(0, -1)) stop(shapeOf(line));
   });
-  // One that an earlier round left says nothing of this one, which may not even hear signals yet.
+  // One that an earlier round left says nothing of this one, which may not even receive signals yet.
   const looking = setInterval(() => {
     const coming = readState(home).services["next-worker"];
     if (coming !== undefined && coming.pid !== left?.pid) stop("(a worker comes up)");

@@ -1,6 +1,8 @@
 /** Calls that an MCP server runs as tasks. */
+import type { CallToolResult, McpServer } from "@modelcontextprotocol/server";
 import type Dockerode from "dockerode";
 import { expect, test } from "vitest";
+import { z } from "zod";
 import { useAgent } from "../support/agent-harness.ts";
 import { checkSession } from "../support/checker/check-session.ts";
 import { eventually } from "../support/eventually.ts";
@@ -11,9 +13,21 @@ import { startMcpServer, withServers } from "../support/mcp-server.ts";
 import { questionRows, untilWaiting } from "../support/questions.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
 import { callRows, resultTexts } from "../support/stored.ts";
-import { addTasks, createTasks, done } from "../support/task-server.ts";
 
 const agent = useAgent();
+
+/** What a server of tasks was asked; and the state that a fetch returns, by task, if it is not working. */
+const createTasks = () => ({
+  begun: 0,
+  /** Ids that were fetched, in order, and those that were cancelled. */
+  looked: [] as string[],
+  cancelled: [] as string[],
+  updates: [] as unknown[],
+  states: new Map<string, { readonly status: string } & Readonly<Record<string, unknown>>>(),
+});
+
+/** The result of a finished task. */
+const done = (text: string): CallToolResult => ({ content: [{ type: "text", text }] });
 
 const ASKS = {
   status: "input_required",
@@ -145,3 +159,37 @@ test("an answer that was sent to a program in the sandbox, and its task, are fou
 
 const marks = async (sandbox: Dockerode.Container) =>
   (await inContainer(sandbox, "cat /workspace/calls.log")).trim().split("\n").length;
+
+const WORKING = { status: "working", statusMessage: "half done" };
+const EXTENSION = "io.modelcontextprotocol/tasks";
+
+/**
+ * Adds a tool that runs as a task (SEP-2663), which any client can fetch by its id, and the methods for its tasks. It refuses
+ * clients that do not declare support for tasks.
+ */
+function addTasks(server: McpServer, tasks: ReturnType<typeof createTasks>): void {
+  const times = { createdAt: "2026-11-23T09:00:00Z", lastUpdatedAt: "2026-11-23T09:00:00Z", ttlMs: null };
+  server.registerTool("work", { description: "Works for long." }, ({ mcpReq }) => {
+    if (!JSON.stringify(mcpReq.envelope).includes(EXTENSION))
+      throw new Error("the client does not follow tasks");
+    if (mcpReq.inputResponses !== undefined) throw new Error("a task is not continued by a call");
+    tasks.begun += 1;
+    const task = { resultType: "task", taskId: `task-${tasks.begun}`, status: "working", pollIntervalMs: 50 };
+    return { ...task, ...times } as unknown as CallToolResult;
+  });
+  const named = { params: z.looseObject({ taskId: z.string() }) };
+  server.server.setRequestHandler("tasks/get", named, ({ taskId }) => {
+    tasks.looked.push(taskId);
+    return { taskId, ...times, pollIntervalMs: 50, ...(tasks.states.get(taskId) ?? WORKING) };
+  });
+  server.server.setRequestHandler("tasks/cancel", named, ({ taskId }) => {
+    tasks.cancelled.push(taskId);
+    return {};
+  });
+  server.server.setRequestHandler("tasks/update", named, ({ taskId }, { mcpReq }) => {
+    const { inputResponses } = mcpReq;
+    tasks.updates.push(inputResponses);
+    tasks.states.set(taskId, { status: "completed", result: done(JSON.stringify(inputResponses)) });
+    return {};
+  });
+}

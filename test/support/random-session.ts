@@ -10,7 +10,7 @@ import { call, text, thought, type Turn } from "./scripted-model.ts";
 import { isSummaryRequest } from "./scripted-summaries.ts";
 import { callRows } from "./stored.ts";
 
-/** A call, and whether the worker lived long enough to run it. */
+/** A call, and whether the worker crashed before it ran it. */
 interface RandomCall {
   readonly name: "read_file" | "view_image" | "write_file" | "todo" | "nonsense";
   readonly arguments: unknown;

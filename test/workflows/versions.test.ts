@@ -1,5 +1,5 @@
 /**
- * Pinned sessions and a version that takes over, on a server that tells runs of it (1.32 does; 1.29, the development server of the
+ * Pinned sessions and a version that takes over, on a server that notifies runs of it (1.32 does; 1.29, the development server of the
  * other tests, does not). Its server is built once, by `npm run bench -- --only scale` or `npm run chaos`; without it this is left out.
  */
 import { randomUUID } from "node:crypto";

@@ -64,7 +64,7 @@ export async function measureRuns(stand: Stand, scale: Scale): Promise<Figure[]>
   ];
 }
 
-/** So that one can tell growth from a machine that was busy for a while. */
+/** They distinguish growth from a machine that was busy for a while. */
 function tenths(between: readonly number[]): string[] {
   const size = Math.ceil(between.length / 10);
   return Array.from({ length: 10 }, (_, at) =>

@@ -31,7 +31,7 @@ export async function spentUntilNow(
   };
 }
 
-/** Of a whole server. A connection that rests tells what it did after 10 s. */
+/** Of a whole server. A connection at rest reports what it did after 10 s. */
 async function databaseWork(url: string): Promise<{ readonly commits: number; readonly walBytes: number }> {
   const { rows } = await onServer(url, (client) =>
     client.query<{ commits: string; wal: string }>(

@@ -70,7 +70,14 @@ export async function measureLevel(
     starting.catch(() => undefined);
     const atWork = await ramp(stand, level, say);
     await starting;
-    return { ...level, atWork, ...(await measureWindow(stand, workers, { level, windowMs, before, say })) };
+    const measured = await measureWindow(stand, workers, windowMs, say);
+    return {
+      ...level,
+      atWork,
+      ...measured,
+      workerBytes: (residentOf(workers) - before.worker) / level.sessions,
+      machineBytes: (before.machine - availableBytes()) / level.sessions,
+    };
   } finally {
     say("ending its sessions");
     await Promise.all(workers.map((worker) => endWithin(worker, END_MS)));
@@ -98,18 +105,12 @@ async function ramp(stand: ScaleStand, { sessions }: Level, say: (line: string) 
   }
 }
 
-interface Window {
-  readonly level: Level;
-  readonly windowMs: number;
-  readonly before: { readonly machine: number; readonly worker: number };
-  readonly say: (line: string) => void;
-}
-
 async function measureWindow(
   stand: ScaleStand,
   workers: readonly WorkerProcess[],
-  { level, windowMs, before, say }: Window,
-): Promise<Omit<Measured, keyof Level | "atWork">> {
+  windowMs: number,
+  say: (line: string) => void,
+): Promise<Omit<Measured, keyof Level | "atWork" | "workerBytes" | "machineBytes">> {
   await stand.model.ask.pauses();
   const from = await spentUntilNow(stand, workers);
   const began = performance.now();
@@ -130,8 +131,6 @@ async function measureWindow(
     seconds: (performance.now() - began) / 1_000,
     spent: perUnit(from, to),
     resident,
-    workerBytes: (residentOf(workers) - before.worker) / level.sessions,
-    machineBytes: (before.machine - availableBytes()) / level.sessions,
   };
 }
 

@@ -15,7 +15,7 @@ const spans: Span[] = [];
 let transactions = 0;
 const inTransaction = new WeakSet<object>();
 
-/** Runs `body` and notes how long it took, whatever came of it. */
+/** Runs `body` and notes how long it took, whatever its outcome. */
 export async function timed<T>(kind: Span["kind"], name: string, body: () => Promise<T>): Promise<T> {
   const began = now();
   try {
