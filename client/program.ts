@@ -8,7 +8,8 @@ import { commandList } from "./command-list.ts";
 const EXIT_CODES = `
 Exit codes: 0 completed · 1 failed · 2 wrong usage or configuration, nothing started · 3 stopped by a limit ·
   4 a service or credential is missing · 5 no such session, or not possible in its state · 6 cancelled ·
-  8 completed, but not delivered · 130 this client was interrupted, the task runs on
+  7 it waits for a person (--exit-on-question) · 8 completed, but not delivered ·
+  130 this client was interrupted, the task continues
 Settings: a flag beats the environment, which beats longhaul.yaml.`;
 
 /**
@@ -27,7 +28,7 @@ export async function createProgram(
     .addHelpText("after", EXIT_CODES);
   for (const { name, aliases = [], usage, about, load } of commandList) {
     // A task's words may be names of commands too: loading one command more than needed does no harm.
-    const isAsked = [name, ...aliases].some((each) => argv.includes(each));
+    const isAsked = [name, ...aliases].some((title) => argv.includes(title));
     const command = program
       .command(isAsked ? name : usage)
       .aliases(aliases)
