@@ -28,7 +28,7 @@ export async function createProgram(
     .addHelpText("after", EXIT_CODES);
   for (const { name, aliases = [], usage, about, load } of commandList) {
     // A task's words may be names of commands too: loading one command more than needed does no harm.
-    const isAsked = [name, ...aliases].some((each) => argv.includes(each));
+    const isAsked = [name, ...aliases].some((title) => argv.includes(title));
     const command = program
       .command(isAsked ? name : usage)
       .aliases(aliases)

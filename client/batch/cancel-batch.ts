@@ -37,7 +37,7 @@ export async function cancelBatch(services: Services, name: string): Promise<Bat
   if (!(await until(isOver, MAX_WAIT_MS, POLL_MS)))
     throw missing(
       `${name} was asked to cancel, and not all of its sessions have ended within ${MAX_WAIT_MS / 1_000} s.`,
-      `The request is kept. Is a worker there? longhaul batch status ${name}`,
+      `The request is kept. Check that a worker runs (longhaul doctor), then: longhaul batch status ${name}`,
     );
   return readBatch(services, name);
 }

@@ -46,7 +46,8 @@ export async function prepareBatch(
     }
   }
   refuseMistakes(path, refused);
-  if (config === undefined) throw usageError(`${path} has no tasks.`, 'A line is such as {"task": "…"}');
+  if (config === undefined)
+    throw usageError(`${path} has no tasks.`, 'Write one task a line, such as {"task": "…"}');
   return { items: prepared, config };
 }
 

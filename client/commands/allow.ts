@@ -23,13 +23,13 @@ export function allowCommand(command: Command, output: Output) {
           network === "none"
             ? `The sandbox of ${id} has no network (sandbox.network: none).`
             : `The sandbox of ${id} reaches every public name already (sandbox.network: bridge).`,
-          "Names are listed for sessions that are started with --network listed.",
+          "A list of names applies only to sessions that were started with --network listed.",
         );
       }
       await allowDomain(store, { sessionId: id, domain, by: user ?? "person" });
       await wakeWatchers(store, id);
       output.note(
-        `${domain} is allowed for ${id}: from its next command on, and within a second in one that runs.\n`,
+        `${domain} is allowed for ${id}: for its next command, and within a second for a command that is running.\n`,
       );
     });
   };

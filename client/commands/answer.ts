@@ -5,6 +5,7 @@ import { usageError } from "../console/errors.ts";
 import type { Output } from "../console/output.ts";
 import { positiveInteger } from "../sessions/flag-values.ts";
 import { cleanAnswer, sendAnswer } from "../sessions/send-answer.ts";
+import { untakenNote } from "../sessions/sent-notes.ts";
 import { processStdin, readMessage } from "../sessions/task-input.ts";
 import { SESSION, withWorkingSession } from "../sessions/with-session.ts";
 
@@ -22,11 +23,11 @@ export function answerCommand(command: Command, output: Output) {
   command
     .argument("<id>", SESSION)
     .argument("[answer...]", "the question's id if several are open, then the answer; - reads it from stdin")
-    .option("--option <n>", "the option of that number, from 1", positiveInteger)
+    .option("--option <n>", "the option with this number, counted from 1", positiveInteger)
     .option("--allow", "let the call run, once")
     .option("--allow-always", "let it run, and others like it in this session")
     .option("--deny", "do not let it run; words after it are shown to the model")
-    .option("--decline", "answer with nothing")
+    .option("--decline", "decline to answer")
     .option("--by <name>", "who answers", nameOf)
     .option("--json", "one JSON document");
   return async (reference: string, given: readonly string[], flags: AnswerFlags) => {
@@ -40,10 +41,7 @@ export function answerCommand(command: Command, output: Output) {
       if (flags.json === true) output.json({ id, ...answered });
       else if (answered.acknowledged)
         output.note(`${answered.question} of ${answered.session} is answered.\n`);
-      else
-        output.note(
-          `No worker has taken the answer to ${answered.question} yet; Temporal keeps it until one does (longhaul worker).\n`,
-        );
+      else output.note(`${untakenNote(`the answer to ${answered.question}`)}\n`);
     });
   };
 }
@@ -65,7 +63,7 @@ function answerOf(flags: AnswerFlags, question: string | undefined, text: string
   if (choices + (hasWords ? 1 : 0) !== 1)
     throw usageError(
       choices === 0 ? "No answer was given." : "There is more than one answer.",
-      "One of: TEXT, --option N, --allow, --allow-always, --deny [TEXT], --decline.",
+      "Give one of: TEXT, --option N, --allow, --allow-always, --deny [TEXT], --decline.",
     );
   return cleanAnswer({ question, text, option: flags.option, action, by: flags.by });
 }

@@ -60,7 +60,7 @@ async function listAll({ json }: BatchFlags, output: Output): Promise<ExitCode> 
   const batches = await withServices(readBatches);
   if (json === true) output.json(batches, 2);
   else if (batches.length === 0) output.note("There are no batches. Start one: longhaul batch FILE\n");
-  else output.result(`${batches.map((each) => summaryText(each, output.style)).join("\n")}\n`);
+  else output.result(`${batches.map((batch) => summaryText(batch, output.style)).join("\n")}\n`);
   return exitCodes.completed;
 }
 
@@ -92,10 +92,9 @@ async function runBatch(file: string, flags: BatchFlags, output: Output): Promis
     const order = { name, items, concurrency, stopAfter, maxCostUsd: maxCost };
     const { attached, begun, completed } = await startBatch(services, order);
     const done = completed === 0 ? "" : `, ${completed} completed before`;
-    const what = attached
-      ? "attached, with the limits that it has, to"
-      : `${plural(begun, "session")} to start in`;
-    output.note(`${what} batch ${output.style("bold", name)}${done}\n`);
+    const what = attached ? "attached to" : `${plural(begun, "session")} to start in`;
+    const limits = attached ? "; it keeps its limits" : "";
+    output.note(`${what} batch ${output.style("bold", name)}${done}${limits}\n`);
     return finish(services, name, flags.json === true, output);
   });
 }

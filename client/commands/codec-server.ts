@@ -16,7 +16,7 @@ export function codecServerCommand(command: Command, output: Output) {
     if (keys.length === 0)
       throw usageError(
         "LONGHAUL_CODEC_KEYS is not set.",
-        "Give it the keys of the workers: id:base64,id:base64",
+        "Set it to the keys of the workers: id:base64,id:base64",
       );
     const token = settingOf("LONGHAUL_CODEC_TOKEN") ?? newToken();
     const { serveCodec } = await import("../serve/codec-server.ts");
@@ -27,7 +27,7 @@ export function codecServerCommand(command: Command, output: Output) {
     });
     output.result(`${served.url}/${token}\n`);
     output.note(
-      `Enter it as codec server in the Web UI (the glasses, top right), for pages of ${[...origins].join(" and ") || "no origin: pass --origin"}. Ctrl-C ends it.\n`,
+      `Enter it as the codec server in the Web UI (the glasses, top right). It answers pages of ${[...origins].join(" and ") || "no origin: pass --origin"}. Ctrl-C ends it.\n`,
     );
     return untilStopped(served);
   };

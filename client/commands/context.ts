@@ -62,15 +62,15 @@ export function contextText(report: ContextReport, style: Style): string {
     "",
     `  ${basisLine(report)}`,
     `  in view: ${plural(messages.inView, "message")}, ${plural(messages.summaries, "summary", "summaries")}, ${plural(messages.pruned, "result")} hidden by prune`,
-    `  compaction from ${tokens(budget.triggerTokens)} ${bar(report.used, budget.triggerTokens)} ${percent(report.used, budget.triggerTokens)} of the way; keeps ≤ ${budget.tailMessages} messages, ≤ ${tokens(budget.tailTokens)} tokens`,
-    `  prune protects the newest ${tokens(budget.pruneProtectTokens)} and acts from ${tokens(budget.pruneMinimumTokens)} saved; ${tokens(report.prunable)} of tool results in view`,
+    `  compaction starts at ${tokens(budget.triggerTokens)}: ${bar(report.used, budget.triggerTokens)} ${percent(report.used, budget.triggerTokens)} of that; keeps ≤ ${budget.tailMessages} messages, ≤ ${tokens(budget.tailTokens)} tokens`,
+    `  prune protects the newest ${tokens(budget.pruneProtectTokens)} and acts when it frees ${tokens(budget.pruneMinimumTokens)} or more; ${tokens(report.prunable)} of tool results are in view`,
     ...estimateLines(report),
   ].join("\n");
 }
 
 function basisLine({ basis, used, ratio }: ContextReport): string {
   if (basis === null) {
-    return `basis: ${used} (estimated) from the text in view, calibration factor ${ratio.toFixed(3)}: no usable bill covers this view`;
+    return `basis: ${used} (estimated) from the text in view, calibration factor ${ratio.toFixed(3)}: the provider's counts do not cover this view`;
   }
   const { lastInput, lastOutput, lastReasoning, newSince } = basis;
   const reasoning = lastReasoning > 0 ? ` (${lastReasoning} of it reasoning)` : "";

@@ -18,7 +18,7 @@ export function databaseCommand(command: Command, output: Output) {
     .argument("<name>", "whose sessions: the name in LONGHAUL_USER")
     .option("--revoke", "remove the role; the sessions stay");
   return async (what: string, name: string, flags: DatabaseFlags): Promise<void> => {
-    if (what !== "client") throw usageError("Say `database client NAME`.");
+    if (what !== "client") throw usageError("Write it as: longhaul database client NAME");
     if (personName(name) !== name) throw usageError("The name must be one clean line.");
     const url = operatorDatabaseUrl();
     if (!fitsRole(clientRole(new URL(url).pathname.slice(1), name)))

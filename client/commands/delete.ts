@@ -43,7 +43,7 @@ async function isMeant(question: string): Promise<boolean> {
 function deletedLines(id: string, { ids, histories }: Deleted): string[] {
   const family = ids.length === 1 ? "" : ` with ${plural(ids.length - 1, "delegate")}`;
   return present(
-    `${id} is deleted${family}. If its sandbox is left, its worker's next clean-up removes it.`,
+    `${id} is deleted${family}. If its sandbox still exists, the worker's next clean-up removes it.`,
     histories.left > 0 &&
       `Temporal did not delete ${plural(histories.left, "history", "histories")} of it (${oneLine(histories.reason ?? "", 200)}); it keeps them until its own retention ends.`,
   );

@@ -18,7 +18,7 @@ export function exportCommand(command: Command, output: Output) {
         .choices(["own", "atif"])
         .default("own"),
     )
-    .option("--json", "one JSON document, as it is without the flag");
+    .option("--json", "changes nothing: the output is always one JSON document");
   return (reference: string, { format }: { readonly format: "own" | "atif" }) =>
     withSession(reference, async (services, row) => {
       const whole = await readWhole(services.store.db, row.id);

@@ -6,6 +6,7 @@ import { interruptMessage, interruptSession } from "../sessions/interrupt-sessio
 import { processStdin, readMessage } from "../sessions/task-input.ts";
 import { SESSION, withWorkingSession } from "../sessions/with-session.ts";
 import { describeKept } from "../sessions/describe-kept.ts";
+import { untakenNote } from "../sessions/sent-notes.ts";
 
 export function interruptCommand(command: Command, output: Output) {
   command
@@ -22,10 +23,7 @@ export function interruptCommand(command: Command, output: Output) {
       if (flags.json === true) output.json({ id, ...interrupted });
       else if (interrupted.acknowledged)
         output.note(`${id} is interrupted and continues with its queue. ${describeKept(interrupted)}\n`);
-      else
-        output.note(
-          "No worker has taken the interrupt yet; Temporal keeps it until one does (longhaul worker).\n",
-        );
+      else output.note(`${untakenNote("the interrupt")}\n`);
     });
   };
 }

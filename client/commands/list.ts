@@ -21,7 +21,7 @@ export function listCommand(command: Command, output: Output) {
   command
     .option("--limit <n>", "show at most this many", positiveInteger, 50)
     .addOption(new Option("--status <status>", "show only sessions with this status").choices(statuses))
-    .option("--all", "delegates too, and with LONGHAUL_USER everybody's sessions")
+    .option("--all", "also delegates, and other people's sessions if LONGHAUL_USER is set")
     .addOption(new Option("--parent <id>", "only the delegates of this session").conflicts("all"))
     .option("--json", "one JSON document");
   return (flags: ListFlags) =>

@@ -27,7 +27,7 @@ export function mcpCommand(command: Command, output: Output) {
       return showFindings(await listMcpServers(given.settings, given.environment), output, flags, false);
     }
     if (server === undefined || !["test", "login", "logout"].includes(what))
-      throw usageError("Say `mcp list`, `mcp test NAME`, `mcp login NAME` or `mcp logout NAME`.");
+      throw usageError("Write `mcp list`, `mcp test NAME`, `mcp login NAME` or `mcp logout NAME`.");
     const names = Object.keys(given.settings.mcpServers);
     const found = given.settings.mcpServers[server];
     if (found === undefined)
@@ -80,7 +80,7 @@ async function logout(target: LoginTarget, output: Output): Promise<ExitCode> {
   const was = await withServices(({ store }) => logoutOfMcp(target, store));
   output.note(
     was
-      ? `Logged out of ${target.name}: its tokens are gone from here.\n`
+      ? `Logged out of ${target.name}: its tokens were deleted here.\n`
       : `There was no login to ${target.name}.\n`,
   );
   return exitCodes.completed;
@@ -95,7 +95,10 @@ function showFindings(
   const { clean } = clientSanitizer();
   if (flags.json === true) output.json(findings, 2);
   else if (findings.length === 0) output.note("The configuration names no MCP server.\n");
-  else output.result(`${clean(findings.map((each) => mcpText(each, output.style, isWhole)).join("\n"))}\n`);
+  else
+    output.result(
+      `${clean(findings.map((finding) => mcpText(finding, output.style, isWhole)).join("\n"))}\n`,
+    );
   return findings.every(({ failed }) => failed === null) ? exitCodes.completed : exitCodes.missing;
 }
 
@@ -116,7 +119,7 @@ export function mcpText(
   const lines = tools.map((tool) => {
     const marks = [
       tool.readOnly ? "may be repeated" : "",
-      tool.destructive ? "calls itself destructive" : "",
+      tool.destructive ? "described as destructive" : "",
     ];
     return `  ${tool.name.padEnd(width)}  ${tokens(tool.tokens).padStart(5)}  ${marks.filter((mark) => mark !== "").join(", ")}`.trimEnd();
   });

@@ -116,7 +116,7 @@ export function modelsText(rows: readonly ModelRow[], style: Style, dated: strin
     ...lines.map((line, index) => (rows[index]?.usable ? line : style("dim", line))),
     style(
       "dim",
-      `${rows.some(({ usable }) => usable) ? "✓ its key is there. " : ""}Prices in USD per million tokens, as of ${dated}; some cost more in long requests.`,
+      `${rows.some(({ usable }) => usable) ? "✓ its key is set. " : ""}Prices in USD per million tokens, as of ${dated}; some cost more in long requests.`,
     ),
   ].join("\n");
 }

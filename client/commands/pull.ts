@@ -21,7 +21,7 @@ export function pullCommand(command: Command, output: Output) {
     .option("--force", "overwrite existing files that differ")
     .option(
       "--git",
-      "write Git configuration and hooks as the agent left them: Git may run programs they name",
+      "write Git configuration and hooks as the agent left them: Git may run programs that they name",
     )
     .option("--json", "one JSON document");
   return (reference: string, dir: string, flags: PullFlags) =>

@@ -51,14 +51,16 @@ async function readSecret(): Promise<string> {
 
 function purgedLines(id: string, { rows, files, saves }: Purged): string[] {
   return present(
-    `It was in ${plural(rows, "row")} of ${id}, and was removed from them.`,
+    rows === 0
+      ? `No row of ${id} contained the text.`
+      : `The text was removed from ${plural(rows, "row")} of ${id}.`,
     files > 0 &&
-      `${plural(files, "image or document", "images or documents")} of its messages still hold it.`,
+      `${plural(files, "image or document", "images or documents")} of its messages still ${files === 1 ? "contains" : "contain"} the text.`,
     ...saves.map(
       (save) =>
-        `Saved files of ${save.id} still hold it, after step ${save.steps.join(", ")}: delete the session to remove them.`,
+        `Saved files of ${save.id} still contain it, after step ${save.steps.join(", ")}: delete the session to remove them.`,
     ),
-    `Not searched: Temporal's histories (messages of people, first lines of calls, last words), forks, logs, backups. longhaul delete ${id} removes the histories too.`,
-    "It may have been seen already: replace the key or password as well.",
+    `Not searched: Temporal's histories (people's messages, first lines of calls, final answers), forks, logs, backups. longhaul delete ${id} removes the histories too.`,
+    "Someone may have seen it already: replace the key or password as well.",
   );
 }

@@ -5,7 +5,7 @@ import { listQuestions, type ListedQuestion } from "../../activities/store/quest
 import { ago, oneLine, present } from "../console/format.ts";
 import type { Output, Style } from "../console/output.ts";
 import { unlessTableMissing } from "../lookup/unless-table-missing.ts";
-import { commands } from "../render/question-lines.ts";
+import { commands, defaultLine, optionLines } from "../render/question-lines.ts";
 import { requireSession, SESSION, withServices } from "../sessions/with-session.ts";
 
 interface QuestionsFlags {
@@ -31,6 +31,9 @@ export function questionsCommand(command: Command, output: Output) {
     });
 }
 
+/** Characters of an option's description, and of a default. */
+const DETAIL_CHARS = 200;
+
 function questionText(question: ListedQuestion, style: Style, now: Date): string {
   const { session, id, kind, status, text, options } = question;
   const isOpen = status === "open";
@@ -41,17 +44,15 @@ function questionText(question: ListedQuestion, style: Style, now: Date): string
     !isOpen && status,
   ).join(" · ");
   const by = question.by === null ? "" : ` (${question.by})`;
-  const until = question.expiresAt === null ? "" : `, taken at ${question.expiresAt}`;
   const asks = { id, isAsk: wantsWords(kind), hasOptions: options !== null, isPlan: kind === "plan" };
   return present(
     head,
     ...text.split("\n").map((line) => `  ${line}`),
-    ...(options ?? []).map(
-      ({ label, description }, place) =>
-        `  ${place + 1} ${label}${description === undefined ? "" : ` – ${oneLine(description, 200)}`}`,
-    ),
+    ...optionLines(options, style, DETAIL_CHARS),
     !isOpen && question.answer !== null && `  → ${oneLine(question.answer, 400)}${by}`,
-    isOpen && question.default !== null && `  default: ${oneLine(question.default, 200)}${until}`,
+    isOpen &&
+      question.default !== null &&
+      defaultLine(question.default, question.expiresAt, style, DETAIL_CHARS),
     ...(isOpen ? commands(session, asks) : []).map((line) => `  ${style("cyan", line)}`),
   ).join("\n");
 }

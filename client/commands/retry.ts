@@ -28,7 +28,7 @@ export function retryCommand(command: Command, output: Output) {
       const afterSeq = (await readFigures(services.store.db, [id])).get(id)?.lastSeq ?? 0;
       const { step, fromRun, runId, epoch } = await retrySession(services, row, { fromStep, dropMessages });
       output.note(
-        `${id} is back before step ${step}; what came after is kept, marked (run ${fromRun} → ${runId}).\n`,
+        `${id} went back to before step ${step}. Later steps are kept, marked as superseded (run ${fromRun} → ${runId}).\n`,
       );
       if (!detach) return watchSession({ services, sessionId: id, afterSeq, json, output });
       if (json) output.json({ id, fromStep: step, runId, resetRunId: fromRun, epoch });

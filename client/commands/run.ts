@@ -1,6 +1,7 @@
 /** `longhaul run TASK`: set-up if needed, starts the session, watches it, and pulls its files at the end. */
 import { join, resolve } from "node:path";
 import type { Command } from "commander";
+import { isSetupOff } from "../config/config.ts";
 import type { Services } from "../connect/connection.ts";
 import type { Output } from "../console/output.ts";
 import {
@@ -29,6 +30,7 @@ export function runCommand(command: Command, output: Output) {
       import("../watch/watch-session.ts"),
     ]);
     const say = (line: string) => output.note(`${output.style("dim", line)}\n`);
+    const isSetUpHere = flags.setup && !isSetupOff();
     return withPreparedServices({ ...flags, image: config.run.sandbox.image }, say, async (services) => {
       const { id, attached } = await startSession(services, { ...start, acceptEnded: true });
       announce(id, attached, services, output);
@@ -39,7 +41,7 @@ export function runCommand(command: Command, output: Output) {
         json: flags.json === true,
         exitOnQuestion: flags.exitOnQuestion === true,
         output,
-        closing: (end) => closingLines(id, end, services, config.rehearsal),
+        closing: (end) => closingLines(id, end, services, { rehearsal: config.rehearsal, isSetUpHere }),
       });
     });
   };
@@ -65,13 +67,13 @@ async function closingLines(
   id: string,
   end: FollowEnd,
   services: Services,
-  rehearsal: boolean,
+  { rehearsal, isSetUpHere }: { readonly rehearsal: boolean; readonly isSetUpHere: boolean },
 ): Promise<string[]> {
   const ui = services.uiUrl(id);
   const lines = present(
     rehearsal && "This was a rehearsal: set OPENAI_API_KEY to have a model do your own task.",
     `Go on with it:           longhaul say ${id} "go on"`,
-    `End services and worker: longhaul down`,
+    isSetUpHere && `End services and worker: longhaul down`,
     ui !== undefined && `Web UI:                  ${ui}`,
   );
   const folder = resolve(join(".longhaul", "workspaces", id));

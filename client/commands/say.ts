@@ -25,7 +25,7 @@ export function sayCommand(command: Command, output: Output) {
     .argument("<id>", SESSION)
     .argument("<message...>", "what to say; - reads it from stdin")
     .option("--image <file>", "image or PDF to show; may be repeated", collect)
-    .option("--id <id>", "the message's own id: the same one is delivered once")
+    .option("--id <id>", "your own id for the message: one with the same id is delivered once")
     .option("--model <provider/model>", "continue with another model, from the next step")
     .option("--config <file>", "where that model is described (default: LONGHAUL_CONFIG or ./longhaul.yaml)")
     .option("--json", "one JSON document");
@@ -33,7 +33,7 @@ export function sayCommand(command: Command, output: Output) {
     const attachments = await readAttachments(flags.image ?? []);
     const text = await readMessage(words, processStdin());
     if (flags.id !== undefined && !isMessageId(flags.id)) {
-      throw usageError("--id has 1 to 128 letters, digits, dots, colons, dashes and underscores.");
+      throw usageError("--id must have 1 to 128 letters, digits, dots, colons, dashes and underscores.");
     }
     // Wrong usage is found before anything is sent.
     const model = flags.model === undefined ? undefined : (await resolveAsking(flags)).run;
@@ -50,7 +50,7 @@ export function sayCommand(command: Command, output: Output) {
       const sent = await sendGuidance(services, row, { id: flags.id, text, attachments });
       if (flags.json === true) output.json({ id: sessionId, ...sent });
       else if (sent.queued) output.result(`queued, position ${sent.position}\n`);
-      else output.result("already sent: a message with this id counts once\n");
+      else output.result("already sent: a message with the same id is delivered once\n");
       for (const line of sentNotes(sessionId, sent)) output.note(`${line}\n`);
     });
   };

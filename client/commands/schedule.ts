@@ -23,7 +23,7 @@ export function scheduleCommand(command: Command, output: Output) {
     .argument("[name]", "the schedule")
     .argument("[task...]", "with create: what to do each time")
     .option("--cron <times>", 'when, such as "0 6 * * 1-5": minute, hour, day, month, day of the week')
-    .option("--time-zone <zone>", "of the times, such as Europe/Berlin (default: UTC)")
+    .option("--time-zone <zone>", "time zone of the times, such as Europe/Berlin (default: UTC)")
     .addOption(
       new Option(
         "--overlap <policy>",
@@ -36,7 +36,7 @@ export function scheduleCommand(command: Command, output: Output) {
     .option("--json", "one JSON document");
   return async (what: string, name: string | undefined, words: readonly string[], flags: ScheduleFlags) => {
     if (!VERBS.includes(what))
-      throw usageError(`Unknown action ${what} of a schedule; there are: ${VERBS.join(", ")}.`);
+      throw usageError(`There is no action ${what} of a schedule. Use one of: ${VERBS.join(", ")}.`);
     if (what === "list") return list(flags, output);
     if (name === undefined || !NAME.test(name))
       throw usageError(
@@ -56,7 +56,7 @@ async function create(
 ): Promise<ExitCode> {
   const { cron, timeZone, overlap } = flags;
   if (cron === undefined)
-    throw usageError("A schedule needs its times.", 'Add them, such as --cron "0 6 * * 1-5".');
+    throw usageError("A schedule needs times.", 'Add them, such as --cron "0 6 * * 1-5".');
   // No one may be there to answer.
   const given = { ...flags, questions: flags.questions ?? ("deny" as const) };
   const { start, config } = await prepareStart(words, given, output.note);
@@ -83,7 +83,7 @@ async function list({ json }: ScheduleFlags, output: Output): Promise<ExitCode> 
     output.note(
       'There are no schedules. Create one: longhaul schedule create NAME --cron "0 6 * * 1-5" -- TASK\n',
     );
-  else output.result(`${documents.map((each) => scheduleText(each, output.style)).join("\n")}\n`);
+  else output.result(`${documents.map((document) => scheduleText(document, output.style)).join("\n")}\n`);
   return exitCodes.completed;
 }
 
@@ -116,7 +116,10 @@ async function change(what: string, name: string, output: Output): Promise<ExitC
       if (triggered.kind === "started") {
         output.result(`${triggered.id}\n`);
         output.note(`Watch it: longhaul watch ${triggered.id}\n`);
-      } else output.note(`A start of ${name} was requested: it begins when its rules allow it.\n`);
+      } else
+        output.note(
+          `A start of ${name} was requested: the session begins when the schedule's rules allow it.\n`,
+        );
     } else {
       await pauseSchedule(services, name, what === "pause");
       output.note(`The schedule ${name} is ${what === "pause" ? "paused" : "active"}.\n`);

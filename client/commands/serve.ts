@@ -41,7 +41,7 @@ export function serveCommand(command: Command, output: Output) {
       });
       output.result(`${served.url}/#${token}\n`);
       output.note(
-        "Open it, or use the API with the part after # as bearer token; Ctrl-C ends the server; sessions continue.\n",
+        "Open it in a browser, or use the API with the part after # as the bearer token. Ctrl-C ends the server; sessions continue.\n",
       );
       return untilStopped(served);
     });

@@ -2,7 +2,17 @@
 import type { Command } from "commander";
 import { doubtText } from "../console/doubt-text.ts";
 import type { Output, Style } from "../console/output.ts";
-import { bar, dollars, duration, oneLine, percent, plural, tokens, present } from "../console/format.ts";
+import {
+  bar,
+  dollars,
+  duration,
+  oneLine,
+  percent,
+  plural,
+  tokens,
+  present,
+  usageText,
+} from "../console/format.ts";
 import { readStatus } from "../sessions/session-status.ts";
 import type { SessionStatusDocument } from "../sessions/status-document.ts";
 import { SESSION, withSession } from "../sessions/with-session.ts";
@@ -51,7 +61,7 @@ export function statusText(
     ["model", document.model ?? "–"],
     [
       "used",
-      `${tokens(usage.input)} tokens in (${percent(usage.cached, usage.input)} cached), ${tokens(usage.output)} out, ${plural(usage.calls, "call")}${document.costUsd === null ? "" : `, ${dollars(document.costUsd)}${estimatedPart(document.costEstimatedUsd)}`}`,
+      `${usageText(usage)}, ${plural(usage.calls, "call")}${document.costUsd === null ? "" : `, ${dollars(document.costUsd)}${estimatedPart(document.costEstimatedUsd)}`}`,
     ],
     document.usageDoubtful && ["counts", doubtText()],
     ...gitRows(document),

@@ -35,7 +35,7 @@ export function undoCompactionCommand(command: Command, output: Output) {
       const { round, restored, tokensBefore, tokensAfter } = undone;
       say({ undone: true, round, restored, tokensBefore, tokensAfter });
       output.note(
-        `Round ${round} of ${id} is undone: ${plural(restored, "message")} in view again, ${tokens(tokensAfter)} → ${tokens(tokensBefore)} tokens. The summary is kept, marked.\n`,
+        `Round ${round} of ${id} is undone: ${plural(restored, "message")} in view again, ${tokens(tokensAfter)} → ${tokens(tokensBefore)} tokens. The summary is kept, marked as undone.\n`,
       );
     });
 }

@@ -17,13 +17,13 @@ export function unsayCommand(command: Command, output: Output) {
       const message = findMessage(queue, named);
       if (message === undefined) {
         throw notPossible(
-          `No message "${named}" waits for ${row.id}: the agent has it already, or there was none.`,
+          `No message "${named}" waits for ${row.id}: the agent has read it already, or it never existed.`,
           `See what waits: longhaul queue ${row.id}`,
         );
       }
       await withdrawMessage(services, row, message.id);
       if (flags.json === true) output.json({ id: row.id, message: message.id, withdrawn: true });
-      else output.note(`Taken back: ${message.id}. The agent does not read it.\n`);
+      else output.note(`Taken back: ${message.id}. The agent will not read it.\n`);
     });
 }
 

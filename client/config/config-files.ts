@@ -52,7 +52,7 @@ function refuseWidening(name: string, text: string, file: ConfigFile, own: Confi
   if (widening.length === 0) return;
   const found = widening.map((path) => `${placeOf(name, text, path)}: ${path.join(".")}`);
   throw usageError(
-    `${name} of the current folder may not set what gives a session more rights: it may have come with a repository.\n${found.join("\n")}`,
+    `${name} in the current folder may not give a session more rights, because it may have come with a repository. It sets:\n${found.join("\n")}`,
     `If the file is yours, name it: --config ./${name}`,
   );
 }

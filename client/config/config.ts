@@ -134,9 +134,9 @@ export function describeSettings(
       if (pick(file) !== undefined) return "file";
       return pick(own.settings) === undefined ? "default" : "own file";
     };
-    const read = [path, own.path].filter((each) => each !== undefined).join(", over ");
+    const read = [path, own.path].filter((file) => file !== undefined).join(", which overrides ");
     return {
-      check: { name, ok: true, found: read === "" ? `no ${CONFIG_NAME}: defaults` : read },
+      check: { name, ok: true, found: read === "" ? `no ${CONFIG_NAME}: defaults are used` : read },
       sandbox: settings.sandbox,
       run,
       choice: {

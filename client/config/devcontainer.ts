@@ -121,7 +121,7 @@ function buildOf(given: Given, path: string, folder: string) {
     const text = replaced(value);
     if (/\$\{[^}]*\}/.test(text))
       notes.push(
-        `build.args.${name} is left out: ${text} cannot be known here. Set sandbox.build in a file of your own.`,
+        `build.args.${name} is left out: the value of ${text} is not known here. Set sandbox.build in a file of your own.`,
       );
     else args[name] = text;
   }
@@ -188,7 +188,7 @@ function environmentOf({ containerEnv, remoteEnv }: Given) {
     const text = replaced(value);
     // A sandbox gets no variables of the person's machine, and the container's variables are unknown here.
     if (/\$\{[^}]*\}/.test(text))
-      notes.push(`${name} is left out: ${text} cannot be known here. Set it in sandbox.env.`);
+      notes.push(`${name} is left out: the value of ${text} is not known here. Set it in sandbox.env.`);
     else if (!/^(?!LONGHAUL_)[A-Za-z_]\w*$/.test(name))
       notes.push(`${name} is left out: not a valid variable name.`);
     else env[name] = text;

@@ -9,7 +9,7 @@ import type { Services } from "./connection.ts";
 export async function warnWithoutWorker(services: Services, output: Pick<Output, "note">): Promise<void> {
   if (await isServed(services)) return;
   output.note(
-    `No worker serves the queue ${services.taskQueue}: it waits until one runs. Start one: longhaul up --detach\n`,
+    `No worker serves the task queue ${services.taskQueue}, so the work waits until one runs. Start one: longhaul up --detach\n`,
   );
 }
 

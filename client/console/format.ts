@@ -44,6 +44,17 @@ export function percent(part: number, whole: number): string {
   return `${Math.round((100 * part) / whole)} %`;
 }
 
+/** `12k tokens in (80 % cached), 3k out`; without tokens in, there is no cached share. */
+export function usageText(usage: {
+  readonly input: number;
+  readonly cached: number;
+  readonly output: number;
+}): string {
+  const { input, cached, output } = usage;
+  const share = input > 0 ? ` (${percent(cached, input)} cached)` : "";
+  return `${tokens(input)} tokens in${share}, ${tokens(output)} out`;
+}
+
 /** A bar of `width` cells; at least one is filled if the part is not zero. */
 export function bar(part: number, whole: number, width = 10): string {
   const share = whole > 0 ? Math.min(1, Math.max(0, part / whole)) : 0;
@@ -56,8 +67,8 @@ export function contextText(used: number, window: number): string {
   return `context ${bar(used, window)} ${percent(used, window)} of ${tokens(window)}`;
 }
 
-export function plural(count: number, one: string, many = `${one}s`): string {
-  return `${count} ${count === 1 ? one : many}`;
+export function plural(count: number, singular: string, many = `${singular}s`): string {
+  return `${count} ${count === 1 ? singular : many}`;
 }
 
 /** The parts without `false`, `null` and `undefined`. */

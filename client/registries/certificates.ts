@@ -39,7 +39,7 @@ export function extraCertificates(environment: Environment): string | undefined 
 
 function without(certificates: readonly string[], known: readonly string[]): string[] {
   const contents = new Set(known.map(bare));
-  return certificates.filter((each) => !contents.has(bare(each)));
+  return certificates.filter((certificate) => !contents.has(bare(certificate)));
 }
 
 /** The distinct certificates of a PEM text, without comments and keys; undefined if there are none. */
@@ -49,7 +49,9 @@ const certificatesIn = (text: string): string[] =>
   text.match(/-----BEGIN CERTIFICATE-----[A-Za-z0-9+/=\s]+-----END CERTIFICATE-----/g) ?? [];
 
 function joined(certificates: readonly string[]): string | undefined {
-  const byContent = new Map(certificates.map((each) => [bare(each), each.replaceAll("\r", "")]));
+  const byContent = new Map(
+    certificates.map((certificate) => [bare(certificate), certificate.replaceAll("\r", "")]),
+  );
   return byContent.size === 0 ? undefined : `${[...byContent.values()].join("\n")}\n`;
 }
 

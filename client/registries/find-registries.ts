@@ -33,7 +33,9 @@ const READERS: Readonly<Record<Ecosystem, (machine: PersonsMachine) => readonly 
 export function findRegistries(machine: PersonsMachine): FoundRegistries {
   const named = Object.entries(READERS).map(([name, read]) => [name, read(machine)] as const);
   return withoutCredentials(
-    Object.fromEntries(named.map(([name, found]) => [name, found.filter((each) => each !== undefined)])),
+    Object.fromEntries(
+      named.map(([name, found]) => [name, found.filter((address) => address !== undefined)]),
+    ),
   );
 }
 
@@ -119,7 +121,7 @@ function mavenMirror({ home, read }: PersonsMachine): (string | undefined)[] {
     url: /<url>\s*(.*?)\s*<\/url>/.exec(mirror)?.[1],
   }));
   return [
-    mirrors.find(({ of }) => of.split(",").some((each) => /^(central|\*|external:\*)$/.test(each)))?.url,
+    mirrors.find(({ of }) => of.split(",").some((name) => /^(central|\*|external:\*)$/.test(name)))?.url,
   ];
 }
 

@@ -73,8 +73,8 @@ export function forProject(config: RunConfig, project: string): RunConfig {
 }
 
 const TOO_LARGE =
-  `The certificate authorities of this machine that are not public take more than ${MAX_CERTIFICATES_BYTES / 1024} KB: the sandbox ` +
-  "does not get them. Name a file of those that it needs: sandbox.caCerts";
+  `This machine's own certificate authorities take more than ${MAX_CERTIFICATES_BYTES / 1024} KB, so the sandbox gets none of them. ` +
+  "Put those that it needs into a file, and name it in sandbox.caCerts.";
 
 function certificatesOf(path: string): string {
   let text: string;

@@ -1,6 +1,6 @@
 /** Single events as lines. Pure. */
 import type { EventData, SessionEvent } from "../../activities/store/event.ts";
-import { dollars, duration, oneLine, percent, plural, tokens, present } from "../console/format.ts";
+import { dollars, duration, oneLine, plural, tokens, present, usageText } from "../console/format.ts";
 import type { Style } from "../console/output.ts";
 
 export function startLine(
@@ -60,9 +60,9 @@ export function sandboxLine(
     return `${made}\n${style("dim", `  sandbox.allow opens addresses outside the public internet, such as ${opened}`)}`;
   }
   if (gaps !== undefined)
-    return `${made}\n${style("yellow", `! it is not isolated as configured: ${oneLine(gaps.join("; "), 200)}`)}`;
+    return `${made}\n${style("yellow", `! the sandbox is not isolated as configured: ${oneLine(gaps.join("; "), 200)}`)}`;
   if (network?.why === undefined) return made;
-  return `${made}\n${style("yellow", `! it can reach private addresses: ${oneLine(network.why, 200)}`)}`;
+  return `${made}\n${style("yellow", `! the sandbox can reach private addresses: ${oneLine(network.why, 200)}`)}`;
 }
 
 export function refusedLine({ host, port, reason, count, allow }: EventData["egress:denied"]): string {
@@ -79,7 +79,7 @@ const endings: Record<string, { readonly text: string; readonly look: "green" | 
 };
 const LIMITS = {
   cost: { text: "■ stopped: cost limit reached (limits.maxCostUsd)", look: "yellow" },
-  deadline: { text: "■ stopped: the deadline has come (limits.deadline)", look: "yellow" },
+  deadline: { text: "■ stopped: the deadline has passed (limits.deadline)", look: "yellow" },
 } as const;
 
 export function endLines(data: EventData["session:ended"], style: Style): string[] {
@@ -91,7 +91,7 @@ export function endLines(data: EventData["session:ended"], style: Style): string
   const facts = present(
     plural(data.steps, "step"),
     data.rounds > 0 && plural(data.rounds, "compaction round"),
-    `${tokens(usage.input)} tokens in (${percent(usage.cached, usage.input)} cached), ${tokens(usage.output)} out`,
+    usageText(usage),
     data.costUsd !== null && dollars(data.costUsd),
     duration(data.durationMs),
   );
@@ -152,7 +152,10 @@ const MAX_LINES = 10;
 
 export const setupLines = {
   started: ({ commands }: EventData["setup:started"], style: Style): string =>
-    style("dim", `setting up: ${commands.map((each) => oneLine(each, MAX_COMMAND_COLUMNS)).join(" · ")}`),
+    style(
+      "dim",
+      `setting up: ${commands.map((command) => oneLine(command, MAX_COMMAND_COLUMNS)).join(" · ")}`,
+    ),
 
   built: ({ kept, durationMs }: EventData["setup:built"], style: Style): string =>
     style(

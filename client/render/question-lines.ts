@@ -17,11 +17,8 @@ export function askedLines(
     "",
     style("bold", `? ${title} ${id}`),
     ...text.split("\n").map((line) => `  ${line}`),
-    ...(options ?? []).map(
-      ({ label, description }, place) =>
-        `  ${style("bold", String(place + 1))} ${label}${description === undefined ? "" : style("dim", ` – ${oneLine(description, columns)}`)}`,
-    ),
-    fallback !== null && style("dim", `  default: ${oneLine(fallback, columns)}${untilText(expiresAt)}`),
+    ...optionLines(options, style, columns),
+    fallback !== null && defaultLine(fallback, expiresAt, style, columns),
     ...commands(session, { id, isAsk, hasOptions: options !== null, isPlan: kind === "plan" }).map(
       (line) => `  ${style("cyan", line)}`,
     ),
@@ -36,7 +33,18 @@ const TITLES: Readonly<Record<string, string>> = {
   budget: "limit reached:",
 };
 
-const untilText = (expiresAt: string | null) => (expiresAt === null ? "" : `, taken at ${expiresAt}`);
+type Options = EventData["question:asked"]["options"];
+
+export const optionLines = (options: Options, style: Style, columns: number): string[] =>
+  (options ?? []).map(
+    ({ label, description }, place) =>
+      `  ${style("bold", String(place + 1))} ${label}${description === undefined ? "" : style("dim", ` – ${oneLine(description, columns)}`)}`,
+  );
+
+export function defaultLine(text: string, expiresAt: string | null, style: Style, columns: number): string {
+  const until = expiresAt === null ? "" : `, used if there is no answer by ${expiresAt}`;
+  return style("dim", `  default: ${oneLine(text, columns)}${until}`);
+}
 
 export function commands(
   session: string,

@@ -34,7 +34,7 @@ const THROTTLED = {
   tokensPerMinute: "tokens a minute",
   concurrent: "requests at once",
 } as const;
-const WHY_SWITCHED = { fallback: "it failed; this one steps in", return: "the session's own again" } as const;
+const WHY_SWITCHED = { fallback: "the first one failed", return: "the session's own model again" } as const;
 
 export interface RendererOptions {
   readonly write: (text: string) => void;
@@ -129,7 +129,7 @@ export class Renderer {
 
   #retried(event: SessionEvent): void {
     this.#attemptShown = event.attempt;
-    const dropped = this.#words.reset() ? "; what it said so far is dropped" : "";
+    const dropped = this.#words.reset() ? "; its text so far is dropped" : "";
     this.note(this.#style("yellow", `↻ step ${event.step} again, attempt ${event.attempt}${dropped}`));
   }
 
@@ -162,7 +162,7 @@ export class Renderer {
     "step:started": (event, data) => this.#stepLine(event, data),
     "llm:thinking": (event, { hidden }) => {
       if (this.#isRetry(event)) this.#retried(event);
-      if (hidden) this.note(this.#style("dim", "thinking: nothing to show yet, and the provider is alive"));
+      if (hidden) this.note(this.#style("dim", "thinking: the provider is at work, but shows nothing yet"));
     },
     "llm:chunk": (event, data) => {
       if (event.step === this.#stepShown && event.attempt < this.#attemptShown) return;
@@ -183,7 +183,7 @@ export class Renderer {
       for (const text of resultLines(data, about, this.#style, this.#columns)) this.note(text);
     },
     "instructions:loaded": (_event, { path }) =>
-      this.note(this.#style("dim", `  ${oneLine(path, 200)} is shown`)),
+      this.note(this.#style("dim", `  instructions ${oneLine(path, 200)}`)),
     "skill:opened": (_event, { name }) => this.note(this.#style("dim", `  skill ${oneLine(name, 80)}`)),
     "mcp:connected": (_event, { server, tools }) =>
       this.note(this.#style("dim", `  ${oneLine(server, 40)}: ${plural(tools, "tool")}`)),
@@ -199,7 +199,10 @@ export class Renderer {
     },
     "llm:throttled": (_event, { limit, waitMs }) =>
       this.#aside(
-        this.#style("yellow", `… waits for the model: ${THROTTLED[limit]}; tried in ${duration(waitMs)}`),
+        this.#style(
+          "yellow",
+          `… waits for the model: limit of ${THROTTLED[limit]} reached; next try in ${duration(waitMs)}`,
+        ),
       ),
     "llm:switched": (_event, { from, to, reason }) => {
       const why = reason === undefined || reason === "person" ? "" : ` (${WHY_SWITCHED[reason]})`;
@@ -236,7 +239,7 @@ export class Renderer {
     "sandbox:saved": () => undefined,
     "sandbox:left-out": (_event, data) => {
       const names = data.files.map(({ path }) => oneLine(path, 80)).join(", ");
-      this.#warn(`! not saved as they are now (too large, too many or not readable): ${names}`);
+      this.#warn(`! not saved in their present state (too large, too many or not readable): ${names}`);
     },
     "sandbox:saves-full": (_event, { maxBytes }) =>
       this.#warn(

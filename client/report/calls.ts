@@ -45,7 +45,7 @@ export interface CallSources {
 export function callsOfStep(step: TrajectoryStep, sources: CallSources): ShownCall[] {
   return (step.tool_calls ?? []).map((call) => {
     const id = call.tool_call_id;
-    const result = step.observation?.results.find((each) => each.source_call_id === id);
+    const result = step.observation?.results.find((entry) => entry.source_call_id === id);
     const facts = sources.facts.get(id);
     const known = result?.extra["outcome"];
     const outcome = typeof known === "string" ? known : "no result";

@@ -42,5 +42,5 @@ function markupOf(value: Value): string {
   if (value instanceof Html) return value.text;
   if (typeof value === "string") return escapeHtml(value);
   if (typeof value === "number") return String(value);
-  return value.map((each) => each.text).join("\n");
+  return value.map((part) => part.text).join("\n");
 }

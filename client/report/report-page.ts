@@ -92,8 +92,9 @@ export function reportPage(data: ReportData): string {
         <h2 id="context">Context</h2>
         ${contextPlot(data.costs, data.rounds, data.windowTokens, data.triggerTokens)}
         <p class="faint">
-          Tokens of each request; the filled part came from the provider's cache. Dashed: where compaction
-          starts (${tokens(data.triggerTokens)} of ${tokens(data.windowTokens)}). Upright: compaction rounds.
+          Tokens of each request; the filled part came from the provider's cache. Dashed line: where
+          compaction starts (${tokens(data.triggerTokens)} of ${tokens(data.windowTokens)}). Vertical lines:
+          compaction rounds.
         </p>
         ${roundsPart(data.rounds)} ${costsPart(data.costs)}
         <h2 id="changes">Changes</h2>
@@ -120,7 +121,7 @@ function figures({ session, usage, ...data }: ReportData) {
     ["tokens out", tokens(usage.output)],
     ["model calls", String(usage.calls)],
     ["cost", usage.costUsd === null ? "price unknown" : dollars(usage.costUsd)],
-    usage.estimatedUsd > 0 && ["of it estimated", dollars(usage.estimatedUsd)],
+    usage.estimatedUsd > 0 && ["estimated part", dollars(usage.estimatedUsd)],
     data.traceId !== null && ["trace", data.traceId],
     data.usageDoubtful && ["token counts", doubtText()],
   );

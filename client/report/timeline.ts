@@ -1,11 +1,9 @@
 /** The conversation and the calls, step by step. Pure. */
 import { dollars, stamp, tokens, present } from "../console/format.ts";
-import type { TrajectoryStep } from "../sessions/trajectory.ts";
+import { WHO, type TrajectoryStep } from "../sessions/trajectory.ts";
 import { bounded, callPart, type Picture, type ShownCall } from "./calls.ts";
 import { html, type Html } from "./html.ts";
 import { markdownHtml } from "./markdown-html.ts";
-
-const WHO = { user: "you", agent: "agent", system: "note" } as const;
 
 export interface TimelineStep {
   readonly step: TrajectoryStep;
@@ -16,7 +14,7 @@ export interface TimelineStep {
 /** @param failures all failed calls of the session, in order */
 export function timeline(steps: readonly TimelineStep[], failures: readonly ShownCall[]): Html {
   const after = new Map(failures.map((call, at) => [call.id, failures[at + 1]]));
-  return html`${steps.map((each) => stepPart(each, after))}`;
+  return html`${steps.map((step) => stepPart(step, after))}`;
 }
 
 function stepPart(

@@ -60,9 +60,11 @@ const nameOf = (host: string) => {
 /** Names of this server; if it listens on all interfaces, this machine's addresses. */
 function hostsOf(host: string, port: number): Set<string> {
   const own = isAny(host)
-    ? Object.values(networkInterfaces()).flatMap((each) => (each ?? []).map(({ address }) => address))
+    ? Object.values(networkInterfaces()).flatMap((addresses) =>
+        (addresses ?? []).map(({ address }) => address),
+      )
     : [host];
-  const names = ["127.0.0.1", "localhost", "[::1]", ...own.map((each) => nameOf(each).toLowerCase())];
+  const names = ["127.0.0.1", "localhost", "[::1]", ...own.map((address) => nameOf(address).toLowerCase())];
   // A browser omits the default port.
   return new Set(names.flatMap((name) => [`${name}:${port}`, ...(port === 80 ? [name] : [])]));
 }

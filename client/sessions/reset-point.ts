@@ -49,7 +49,7 @@ export async function findResetPoint(
     const asked = askedIn(history.events ?? [], runId);
     const newest = asked.at(-1)?.step;
     // A step may be requested several times, such as after an interrupt: the first request is its beginning.
-    const point = asked.find((each) => each.step === (step ?? newest));
+    const point = asked.find((request) => request.step === (step ?? newest));
     if (point) return { kind: "found", point };
   }
   return { kind: gone ? "gone" : "never" };

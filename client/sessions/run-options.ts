@@ -69,7 +69,7 @@ export function withSettingFlags(command: Command): Command {
   return withGitFlags(command)
     .option("--model <provider/model>", "model to ask, such as openai/gpt-6.1-sol")
     .option("--max-steps <n>", "stop after this many steps", positiveInteger)
-    .option("--deadline <when>", "end within a time such as 90m or 8h, or by an ISO time", (text) =>
+    .option("--deadline <when>", "end within a time such as 90m or 8h, or at an ISO time", (text) =>
       parseDeadline(text, Date.now()),
     )
     .option(
@@ -79,7 +79,7 @@ export function withSettingFlags(command: Command): Command {
     )
     .option(
       "--tenant <name>",
-      "whom it works for: tenants take turns when there are too few workers",
+      "whom the session works for: tenants take turns when there are too few workers",
       checked(tenantSchema),
     )
     .option("--output-schema <file>", "JSON Schema: the last answer is JSON that fits it, alone on stdout")
@@ -93,7 +93,7 @@ export function withSettingFlags(command: Command): Command {
     .addOption(
       new Option(
         "--network <network>",
-        "what the sandbox reaches: bridge (the internet), listed names, none",
+        "what the sandbox can reach: bridge (the internet), listed (only listed names), none",
       ).choices(NETWORKS),
     )
     .option(

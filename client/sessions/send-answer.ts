@@ -94,20 +94,22 @@ function chosen(
   all: readonly ListedQuestion[],
   question: string | undefined,
 ): ListedQuestion {
-  const named = open.filter((each) => question === undefined || each.id === question);
+  const named = open.filter((candidate) => question === undefined || candidate.id === question);
   // Delegates number their steps separately, so ids may coincide: then this session's own question is meant.
   const [only] =
     named.length > 1 && question !== undefined ? named.filter(({ session }) => session === id) : named;
   if (only !== undefined && (named.length === 1 || question !== undefined)) return only;
   if (named.length > 1)
     throw notPossible(
-      `${named.length} questions of ${id} are open: ${named.map((each) => nameOf(each, id)).join(", ")}.`,
+      `${named.length} questions of ${id} are open: ${named.map((candidate) => nameOf(candidate, id)).join(", ")}.`,
       // Delegates number their steps separately, so the hint names the session that asked.
       `Say which one: longhaul answer ${named[0]?.session ?? id} ${named[0]?.id ?? "QUESTION"} …`,
     );
-  const before = all.findLast((each) => question === undefined || each.id === question);
+  const before = all.findLast((candidate) => question === undefined || candidate.id === question);
   if (before === undefined)
-    throw notPossible(question === undefined ? `${id} asks nothing.` : `${id} has no question ${question}.`);
+    throw notPossible(
+      question === undefined ? `${id} has not asked anything.` : `${id} has no question ${question}.`,
+    );
   const how = before.answer === null ? before.status : `${before.status}: ${before.answer}`;
   const by = before.by === null ? "" : ` by ${before.by}`;
   throw notPossible(

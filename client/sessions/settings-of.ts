@@ -9,7 +9,7 @@ export function settingsOf({ id, config }: Pick<SessionRow, "id" | "config">): R
   if (parsed.success) return parsed.data;
   const wrong = parsed.error.issues.map(namedIssueText);
   throw notPossible(
-    `The session ${id} has settings that this version does not take.\n${[...new Set(wrong)].join("\n")}`,
-    "If a newer version stored them, update this one. Otherwise start the task again with other settings; `longhaul pull` has the session's files.",
+    `The session ${id} has settings that this version does not accept.\n${[...new Set(wrong)].join("\n")}`,
+    "If a newer version stored them, update this one. Otherwise start the task again with other settings; `longhaul pull` copies the session's files.",
   );
 }

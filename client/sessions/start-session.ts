@@ -104,13 +104,13 @@ async function storedParts(services: Services, start: Start): Promise<Omit<NewSe
 }
 
 /** A new database has no tables yet: the worker or we create them, whichever is first. */
-async function withTables<T>(services: Services, work: () => Promise<T>): Promise<T> {
+async function withTables<T>(services: Services, query: () => Promise<T>): Promise<T> {
   try {
-    return await work();
+    return await query();
   } catch (error) {
     if (!isMissingTable(error)) throw error;
     await migrateStore(services.store);
-    return work();
+    return query();
   }
 }
 

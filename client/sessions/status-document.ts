@@ -225,7 +225,8 @@ export function gitStatus(
   const wanted = knownConfig(config).repository;
   const url = repository?.url ?? wanted?.url;
   if (url === undefined) return null;
-  const done = (kind: string) => publications.find((each) => each.kind === kind && each.status === "done");
+  const done = (kind: string) =>
+    publications.find((publication) => publication.kind === kind && publication.status === "done");
   return {
     url,
     base: repository?.baseCommit ?? null,

@@ -46,6 +46,9 @@ export interface TrajectoryStep {
   readonly metrics?: Record<string, number>;
 }
 
+/** Who a step's source is to a reader. */
+export const WHO = { user: "you", agent: "agent", system: "note" } as const;
+
 /** @param version of the agent that made the run */
 export function trajectoryDocument(row: SessionRow, whole: Whole, version: string) {
   const config = row.config as Config;

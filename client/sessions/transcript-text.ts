@@ -1,7 +1,7 @@
 /** A conversation as people read it in a terminal or a pager. Pure. */
 import { firstString, harmless, plural, stamp, present } from "../console/format.ts";
 import type { Style } from "../console/output.ts";
-import type { TrajectoryStep } from "./trajectory.ts";
+import { WHO, type TrajectoryStep } from "./trajectory.ts";
 
 /** Last lines of a result that show its outcome; `--full` has all of them. */
 const RESULT_LINES = 8;
@@ -17,8 +17,6 @@ export interface TranscriptOptions {
 export function transcriptText(steps: readonly TrajectoryStep[], options: TranscriptOptions): string {
   return steps.map((step) => messageText(step, options)).join("\n");
 }
-
-const WHO = { user: "you", agent: "agent", system: "note" } as const;
 
 function messageText(step: TrajectoryStep, options: TranscriptOptions): string {
   const { kind, step: number, compactedRound, by } = step.extra;
@@ -43,7 +41,7 @@ function callLines(
   call: NonNullable<TrajectoryStep["tool_calls"]>[number],
   { full, style }: TranscriptOptions,
 ): string[] {
-  const result = step.observation?.results.find((each) => each.source_call_id === call.tool_call_id);
+  const result = step.observation?.results.find((entry) => entry.source_call_id === call.tool_call_id);
   const outcome = typeof result?.extra["outcome"] === "string" ? result.extra["outcome"] : "no result yet";
   const about = harmless(firstString(call.arguments)).trim().split("\n");
   const head = `${style("cyan", "▸")} ${style("bold", call.function_name)} ${about.join("\n    ")}`;

@@ -109,8 +109,8 @@ async function workerCheck(home: string, services: LocalServices): Promise<Check
       name: "Worker",
       ok: true,
       warning: true,
-      found: `${found}; started before ${describeDifference(difference)} changed, or from a shell with others`,
-      fix: "The next `longhaul run`, `say` or `up --detach` from this shell renews it; its current work is finished first.",
+      found: `${found}; it was started before ${describeDifference(difference)} changed, or from a shell with other settings`,
+      fix: "The next `longhaul run`, `say` or `up --detach` from this shell replaces it; its current work is finished first.",
     };
   }
   return {

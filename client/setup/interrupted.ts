@@ -8,7 +8,7 @@ const EXIT_CODES = { SIGINT: 130, SIGTERM: 143 } as const;
 /** Runs set-up work. If a signal arrives meanwhile, prints what stays up and ends this process. */
 export async function reportingWhatStays<T>(
   { home = projectHome, say }: { readonly home?: string; readonly say: Say },
-  work: () => Promise<T>,
+  action: () => Promise<T>,
 ): Promise<T> {
   let interrupted = false;
   const onSignal = (signal: keyof typeof EXIT_CODES) => {
@@ -20,7 +20,7 @@ export async function reportingWhatStays<T>(
   };
   process.once("SIGINT", onSignal).once("SIGTERM", onSignal);
   try {
-    return await work();
+    return await action();
   } catch (error) {
     // A failure now is a consequence of the signal, whose exit code counts.
     if (interrupted) await new Promise(() => undefined);
@@ -36,5 +36,5 @@ async function whatStays(home: string): Promise<string> {
     if (await isAlive(service)) names.push(`${name.replace("next-", "")} (process ${service.pid})`);
   return names.length === 0
     ? "Interrupted: nothing that longhaul started is running."
-    : `Interrupted. What is up stays up for the next start: ${names.join(", ")}. End it with: longhaul down`;
+    : `Interrupted. These keep running for the next start: ${names.join(", ")}. End them with: longhaul down`;
 }

@@ -50,10 +50,10 @@ export async function lackingKeys(needed: KeysNeeded): Promise<KeyMissing | unde
       })),
     ].filter(({ names }) => names.length > 0);
     if (lacks.length === 0) return undefined;
-    const names = [...new Set(lacks.flatMap((each) => each.names))];
+    const names = [...new Set(lacks.flatMap((lack) => lack.names))];
     const ids = [...new Set(lacks.map(({ id }) => id))];
     return new KeyMissing({
-      service: "A worker of this shell",
+      service: "A worker started from this shell",
       address: withoutPassword(services.databaseUrl),
       problem: `would lack ${names.join(" and ")}, which ${listNames(ids)} ${ids.length === 1 ? "needs" : "need"}; none was started`,
       fix: `Set ${names.join(" and ")} in this shell and repeat the command, or start a worker without: longhaul up --detach`,

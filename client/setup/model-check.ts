@@ -33,7 +33,7 @@ export function modelFinding(
     address === undefined ? target.model : `${target.model}, asked at ${withoutPassword(address)}`;
   const lacks = missingVariables(provider, environment);
   if (lacks.length === 0) return { name, ok: true, found: `${asked}; ${keyText(provider, environment)}` };
-  if (isKeyElsewhere) return { name, ok: true, found: `${asked}; its workers have the key` };
+  if (isKeyElsewhere) return { name, ok: true, found: `${asked}; the workers have the key` };
   const names = lacks.join(" and ");
   return {
     name,
@@ -110,7 +110,7 @@ export function serverFinding(
       name,
       ok: true,
       warning: true,
-      found: `${address} lists no models: not there, or it has no /models`,
+      found: `${address} lists no models: no server answers there, or it has no /models`,
     };
   const served = servedAs(models, modelName, provider?.name);
   const count = `${models.length} ${models.length === 1 ? "model" : "models"} at ${address}`;
@@ -119,7 +119,7 @@ export function serverFinding(
     if (alike !== undefined) {
       // With OPENAI_BASE_URL the model's name is sent unchanged.
       const prefix = provider === undefined || provider.name === "openai" ? "" : `${provider.name}/`;
-      const fix = `It knows that as ${alike.id}: --model ${prefix}${alike.id}.`;
+      const fix = `The server calls it ${alike.id}: --model ${prefix}${alike.id}.`;
       return { name, ok: true, warning: true, found: `${count}, ${modelName} is not among them`, fix };
     }
     const some = models.slice(0, 3).map(({ id }) => id);
@@ -128,14 +128,14 @@ export function serverFinding(
     return { name, ok: true, warning: true, found: `${count}, ${modelName} is not among them`, ...fix };
   }
   if (served.window === undefined)
-    return { name, ok: true, found: `${count}; it does not say the window of ${modelName}` };
+    return { name, ok: true, found: `${count}; it does not report the window of ${modelName}` };
   const found = `${count}; ${modelName} has a window of ${served.window} tokens`;
   if (served.window >= contextWindow) return { name, ok: true, found };
   return {
     name,
     ok: true,
     warning: true,
-    found: `${found}, and ${contextWindow} are assumed`,
+    found: `${found}, but ${contextWindow} are assumed`,
     fix: `Set models.${model}.contextWindow: ${served.window}, or start the server with a larger one.`,
   };
 }

@@ -114,11 +114,11 @@ export function servedAs(
 function modelsOf(list: unknown): ServedModel[] | undefined {
   const { data } = fieldsOf(list);
   if (!Array.isArray(data)) return undefined;
-  return data.map(fieldsOf).flatMap((one) => {
-    if (typeof one["id"] !== "string") return [];
+  return data.map(fieldsOf).flatMap((entry) => {
+    if (typeof entry["id"] !== "string") return [];
     const window =
-      count(one["max_model_len"]) ?? count(one["context_length"]) ?? count(one["context_window"]);
-    return [{ id: one["id"], ...(window === undefined ? {} : { window }) }];
+      count(entry["max_model_len"]) ?? count(entry["context_length"]) ?? count(entry["context_window"]);
+    return [{ id: entry["id"], ...(window === undefined ? {} : { window }) }];
   });
 }
 
@@ -126,7 +126,7 @@ function modelsOf(list: unknown): ServedModel[] | undefined {
 function mostOf(id: string, studio: unknown): Pick<ServedModel, "most"> {
   const { data } = fieldsOf(studio);
   const most = Array.isArray(data)
-    ? count(data.map(fieldsOf).find((one) => one["id"] === id)?.["max_context_length"])
+    ? count(data.map(fieldsOf).find((entry) => entry["id"] === id)?.["max_context_length"])
     : undefined;
   return most === undefined ? {} : { most };
 }
@@ -137,7 +137,7 @@ function windowOf(
   { props, loaded, studio }: Readonly<Record<"props" | "loaded" | "studio", unknown>>,
 ): number | undefined {
   const named = (list: unknown, key: string) =>
-    Array.isArray(list) ? list.map(fieldsOf).find((one) => one[key] === id) : undefined;
+    Array.isArray(list) ? list.map(fieldsOf).find((entry) => entry[key] === id) : undefined;
   const ollama = named(fieldsOf(loaded)["models"], "name");
   const lmstudio = named(fieldsOf(studio)["data"], "id");
   return (

@@ -15,8 +15,8 @@ export interface Shell {
 /** `longhaul` if it is installed, `npx longhaul` in the project's folder, else `node` with the script's whole path. */
 export function ownCommand({ folder, path, project }: Shell): string {
   const script = join(project, "scripts", "longhaul.mjs");
-  const folders = path.split(delimiter).filter((each) => each !== "" && !isOfNpm(each));
-  if (folders.some((each) => isProgram(join(each, "longhaul"), script))) return "longhaul";
+  const folders = path.split(delimiter).filter((entry) => entry !== "" && !isOfNpm(entry));
+  if (folders.some((entry) => isProgram(join(entry, "longhaul"), script))) return "longhaul";
   if (folder === project || folder.startsWith(project + sep)) return "npx longhaul";
   return `node ${shellWord(script)}`;
 }

@@ -79,9 +79,9 @@ export function ownPostgresUrl(home: string, user: User = "worker"): string | un
   const port = Number(readState(home).services.postgres?.address.split(":")[1] ?? POSTGRES_PORT);
   // A server set up by an earlier version has no role for the worker until its next start.
   const users: readonly User[] = user === "worker" ? ["worker", "superuser"] : ["superuser"];
-  for (const each of users)
-    if (existsSync(secretFile(home, each)))
-      return urlOf(port, each, readFileSync(secretFile(home, each), "utf8"));
+  for (const role of users)
+    if (existsSync(secretFile(home, role)))
+      return urlOf(port, role, readFileSync(secretFile(home, role), "utf8"));
   return undefined;
 }
 

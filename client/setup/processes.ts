@@ -16,14 +16,14 @@ export function run(
   args: readonly string[],
   options: ExecFileOptions = {},
 ): Promise<{ stdout: string; stderr: string }> {
-  const work = execute(command, [...args], {
+  const running = execute(command, [...args], {
     env: childEnvironment("service"),
     ...options,
     encoding: "utf8",
   });
-  const { child } = work;
+  const { child } = running;
   programs.add(child);
-  return work.finally(() => programs.delete(child));
+  return running.finally(() => programs.delete(child));
 }
 
 /** Child processes whose end is awaited. */

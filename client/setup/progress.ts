@@ -5,13 +5,13 @@ export type Say = (line: string) => void;
  * Runs something that may be slow: announces what it does and why, the elapsed time every 10 s, and the end.
  * Lines, never a spinner: they read the same in a terminal and in a build's log.
  */
-export async function slowly<T>(say: Say, what: string, work: () => Promise<T>): Promise<T> {
+export async function slowly<T>(say: Say, what: string, action: () => Promise<T>): Promise<T> {
   say(`${what} …`);
   const began = Date.now();
   const seconds = () => Math.round((Date.now() - began) / 1_000);
   const timer = setInterval(() => say(`  still working after ${seconds()} s: ${what}`), 10_000);
   try {
-    const result = await work();
+    const result = await action();
     if (seconds() >= 2) say(`  done in ${seconds()} s`);
     return result;
   } finally {

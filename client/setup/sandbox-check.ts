@@ -78,7 +78,7 @@ export function networkFinding(
     const found = `bridge: the internet and what sandbox.allow opens, such as ${reachable.join(", ")} (${measured})`;
     return { ok: true, found };
   }
-  const open = `bridge: everything, private addresses and the host too (${why ?? "reason unknown"})`;
+  const open = `bridge: everything, including private addresses and the host (${why ?? "reason unknown"})`;
   return guard === "best-effort"
     ? {
         ok: true,
@@ -118,13 +118,13 @@ export const checkRunc = (): Promise<Finding> =>
 /** @param runc undefined if the engine has another runtime, or does not report it */
 export function runcFinding(runc: Runc | undefined): Finding {
   if (runc === undefined)
-    return { ok: true, warning: true, found: "another runtime than runc: its version was not checked" };
+    return { ok: true, warning: true, found: "a runtime other than runc: its version was not checked" };
   const { version, open } = runc;
   if (open.length === 0) return { ok: true, found: `runc ${version}` };
   return {
     ok: true,
     warning: true,
-    found: `runc ${version}, by its version without the fixes of ${open.join(", ")}`,
-    fix: "update runc (1.2.8, 1.3.3 or newer has them all); a worker on a server starts with it only with LONGHAUL_OLD_RUNC=warn",
+    found: `runc ${version}, a version without the fixes of ${open.join(", ")}`,
+    fix: "update runc (1.2.8, 1.3.3 and newer have all fixes); on a server, a worker starts with this version only if LONGHAUL_OLD_RUNC=warn is set",
   };
 }

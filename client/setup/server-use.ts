@@ -4,13 +4,12 @@ import { type ListedRun, listRuns } from "../../worker/connect/list-runs.ts";
 import { temporalClient } from "../../worker/connect/temporal-client.ts";
 import { askTemporal } from "./ask-temporal.ts";
 import { pollersOf } from "./task-queue.ts";
-import { present } from "../console/format.ts";
+import { listNames, present } from "../console/format.ts";
 
 /** Time to connect. Source: ours, on a busy machine. */
 const CONNECT_MS = 10_000;
 /** How many runs are checked, newest first, for queues of other installations. */
 const LOOKED_AT = 500;
-const NAMED = 5;
 
 export interface ServerUse {
   /** Sessions of this installation whose runs are open. */
@@ -59,10 +58,8 @@ export function describeUse(
   { running, others }: ServerUse,
   { shared, all }: { readonly shared: boolean; readonly all: boolean },
 ): string[] {
-  const named = running.slice(0, NAMED).join(", ");
-  const more = running.length > NAMED ? ` and ${running.length - NAMED} more` : "";
   const queues = others.map((other) => `${other.queue} (${useOf(other)})`).join(", ");
-  const open = `Not finished: ${named}${more}. Nothing is lost; \`longhaul up --detach\` or any command continues it.`;
+  const open = `Not finished: ${listNames(running)}. Nothing is lost; \`longhaul up --detach\` or any command continues it.`;
   const temporal = all
     ? `Temporal also ends for another installation, because of --all: ${queues}.`
     : `Temporal stays up: another installation uses it, ${queues}. End it anyway: longhaul down --all`;

@@ -125,7 +125,7 @@ export async function bringDown(options: {
   return locked(home, options.say, async () => {
     const ended: string[] = [];
     const order: readonly ServiceName[] = ["next-worker", "worker", "rehearsal", "temporal", "postgres"];
-    for (const name of order.filter((each) => options.keep?.includes(each) !== true)) {
+    for (const name of order.filter((candidate) => options.keep?.includes(candidate) !== true)) {
       const service = readState(home).services[name];
       if (service === undefined) continue;
       // SIGINT is Postgres' fast shutdown: it does not wait for its clients.
@@ -152,14 +152,14 @@ async function postgres(setUp: SetUp): Promise<void> {
 /** The images for sandboxes and for setting up their firewall. @returns the default sandbox image */
 async function ensureImages({ say, image }: BringUpOptions, dockerHost: string | undefined): Promise<string> {
   const tag = imageNamed(settingOf("SANDBOX_IMAGE"));
-  for (const each of new Set([image ?? tag, settingOf("LONGHAUL_GUARD_IMAGE") ?? DEFAULT_IMAGE])) {
-    if (await dockerHasImage(each, dockerHost)) continue;
+  for (const wanted of new Set([image ?? tag, settingOf("LONGHAUL_GUARD_IMAGE") ?? DEFAULT_IMAGE])) {
+    if (await dockerHasImage(wanted, dockerHost)) continue;
     // Loaded on demand: a start with all services running does not need the engine's client.
     const [{ connectDocker }, { ensureSandboxImage }] = await Promise.all([
       import("../../activities/sandbox/docker/connect-docker.ts"),
       import("./sandbox-image.ts"),
     ]);
-    await ensureSandboxImage({ docker: connectDocker(), tag: each, say });
+    await ensureSandboxImage({ docker: connectDocker(), tag: wanted, say });
   }
   return tag;
 }
@@ -173,10 +173,10 @@ function usualUi(temporalAddress: string): string | undefined {
 
 /** Waits for all, so that nothing is left half-started, then throws the first failure. */
 async function allOrFirstFailure<T extends readonly unknown[]>(
-  work: T,
+  pending: T,
 ): Promise<{ -readonly [K in keyof T]: Awaited<T[K]> }> {
-  await Promise.allSettled(work);
-  return Promise.all(work);
+  await Promise.allSettled(pending);
+  return Promise.all(pending);
 }
 
 /** An environment variable; an empty one counts as not set. */

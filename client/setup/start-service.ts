@@ -45,8 +45,8 @@ export async function startService(start: ServiceStart): Promise<ProcessMark> {
   const log = logOf(home, name);
   const entryOf = (mark: ProcessMark): RunningService => ({ ...mark, address, log, ...start.facts });
   // Recorded before it runs: an interrupted set-up can still end it.
-  const mark = await launch({ ...start, log }, (one) =>
-    remember(home, start.comesUpAs ?? name, entryOf(one)),
+  const mark = await launch({ ...start, log }, (started) =>
+    remember(home, start.comesUpAs ?? name, entryOf(started)),
   );
   const failed = (what: string) =>
     new ServiceMissing({

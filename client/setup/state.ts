@@ -77,8 +77,8 @@ export function rememberFound(home: string, name: FoundName, address: string | u
   writeState(home, { ...state, found: address === undefined ? others : { ...others, [name]: address } });
 }
 
-/** Runs `work` while no other process sets up or ends services of this home. A dead holder's lock is claimed. */
-export async function locked<T>(home: string, say: Say, work: () => Promise<T>): Promise<T> {
+/** Runs `action` while no other process sets up or ends services of this home. A dead holder's lock is claimed. */
+export async function locked<T>(home: string, say: Say, action: () => Promise<T>): Promise<T> {
   mkdirSync(home, { recursive: true, mode: PRIVATE_FOLDER });
   const file = join(home, "lock");
   const mine = JSON.stringify({ pid: process.pid, born: (await birthOf(process.pid)) ?? "" });
@@ -99,7 +99,7 @@ export async function locked<T>(home: string, say: Say, work: () => Promise<T>):
     }
   }
   try {
-    return await work();
+    return await action();
   } finally {
     rmSync(file, { force: true });
   }

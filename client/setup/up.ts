@@ -100,7 +100,7 @@ export async function down(options: LocalOptions & { readonly all: boolean }): P
   const use = Object.keys(ours).length === 0 ? undefined : await serverUse(services);
   const shared = ours.temporal !== undefined && use !== undefined && use.others.length > 0;
   if (ours.temporal !== undefined && use === undefined)
-    say("Temporal does not answer, so which tasks are not finished is not known. Nothing of them is lost.");
+    say("Temporal does not answer, so unfinished tasks cannot be listed. None of them is lost.");
   for (const line of use === undefined ? [] : describeUse(use, { shared, all: options.all })) say(line);
   const { ended } = await bringDown({ home, say, keep: shared && !options.all ? ["temporal"] : [] });
   say(

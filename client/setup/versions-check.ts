@@ -35,7 +35,7 @@ export async function versionsFinding(address: string, deployment: string): Prom
     const isUnknown = (error as { readonly code?: unknown }).code === GRPC_NOT_FOUND;
     const why = isUnknown
       ? "no worker of it has connected yet"
-      : `Temporal does not say (${reasonOf(error)})`;
+      : `Temporal did not report it (${reasonOf(error)})`;
     return { ok: true, warning: true, found: `${deployment}: ${why}` };
   }
 }

@@ -180,7 +180,7 @@ const FAILED = new Map([
   ["TIMED_OUT", "The run exceeded its time limit in Temporal."],
   ["FAILED", "The run failed before it could write its outcome: see the Web UI."],
   ["COMPLETED", "The run completed without writing its outcome."],
-  ["GONE", "Temporal has no such run (any more); the session can be resumed."],
+  ["GONE", "Temporal no longer has the run; the session can be resumed."],
 ]);
 
 /** The outcome of a closed run that could not store it. */

@@ -65,7 +65,7 @@ export class WatchedChildren {
     const write = (text: string) => {
       const lines = `${line}${text}`.split("\n");
       line = lines.pop() ?? "";
-      for (const whole of lines.filter((each) => each.trim() !== "")) this.#show.note(`${name}${whole}`);
+      for (const whole of lines.filter((text) => text.trim() !== "")) this.#show.note(`${name}${whole}`);
     };
     const { style, columns } = output;
     const renderer = new Renderer({ write, style, columns, answer: new PlainAnswer(write, undefined) });

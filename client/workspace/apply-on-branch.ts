@@ -26,7 +26,7 @@ export async function applyOnBranch(
   const place = await git(folder, ["rev-parse", "--show-toplevel", "--show-prefix"]);
   if (place.code !== 0)
     throw notPossible(
-      `${folder} is no Git checkout: ${words(place)}`,
+      `${folder} is not a Git checkout: ${words(place)}`,
       "Go to your checkout, or copy the files instead: longhaul pull ID DIR",
     );
   const [top = folder, prefix = ""] = place.out.split("\n");
@@ -46,8 +46,8 @@ export async function applyOnBranch(
   const checked = await git(top, [...apply, "--check"], patch);
   if (checked.code !== 0)
     throw notPossible(
-      `The change does not fit what is checked out, or would touch what is not committed; nothing was changed.\n${words(checked)}`,
-      "Check out what the session started from, with nothing uncommitted in these files.",
+      `The change does not apply to what is checked out, or would touch uncommitted changes: nothing was changed.\n${words(checked)}`,
+      "Check out the commit that the session started from, without uncommitted changes in these files.",
     );
   await must(top, ["checkout", "--quiet", "-b", branch]);
   const applied = await git(top, apply, patch);

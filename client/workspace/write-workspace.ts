@@ -213,7 +213,7 @@ async function refuseOverwriting(target: string, files: readonly WorkspaceFile[]
       Buffer.from(file.bytes).equals(await readFile(path).catch(() => Buffer.of()));
     if (!same) {
       throw notPossible(
-        `${path} is there already and differs: nothing was written.`,
+        `${path} already exists and differs: nothing was written.`,
         "Name an empty folder, or add --force to overwrite it.",
       );
     }

@@ -68,7 +68,7 @@ test("starts a batch from a file, lists it, and cancels one; runs and deletes a 
     completed: 0,
   });
   expect(await client.batches.start(file, options)).toMatchObject({ attached: true });
-  const running = (await client.batches.list()).find((each) => each.name === name);
+  const running = (await client.batches.list()).find((batch) => batch.name === name);
   expect(running).toMatchObject({ status: "running", total: 2, completed: 0, concurrency: 1 });
   await untilStatus(`${name}-a`, ({ step }) => step === 1);
   expect((await client.batches.cancel(name)).status).toBe("cancelled");
@@ -84,7 +84,7 @@ test("starts a batch from a file, lists it, and cancels one; runs and deletes a 
   const made = await longhaul(["schedule", "create", name, "--cron", "0 6 1 1 *", "--", "say: Done."]);
   expect(made.code, made.err).toBe(0);
   await client.schedules.pause(name);
-  const ofName = async () => (await client.schedules.list()).find((each) => each.name === name);
+  const ofName = async () => (await client.schedules.list()).find((schedule) => schedule.name === name);
   expect(await ofName()).toMatchObject({ state: "paused", last: null });
   await client.schedules.resume(name);
   const ran = await client.schedules.run(name);

@@ -9,7 +9,7 @@ test("models lists the usable models, filtered, as a table and as JSON; ✓ is e
   const table = await longhaul(["models", "gpt-6.1-sol"]);
   expect(table).toMatchObject({ code: 0, err: "" });
   expect(table.out).toMatch(/^✓ +openai\/gpt-6\.1-sol +1\.1M /m);
-  expect(table.out).toContain("✓ its key is there.");
+  expect(table.out).toContain("✓ its key is set.");
   // A compatible server would answer for every provider without its own key.
   const environment = { OPENAI_BASE_URL: "" };
   const others = await longhaul(["models", "anthropic/claude-opus-5", "--json"], { environment });

@@ -6,7 +6,7 @@ test("goes back to before a step, conversation and files, and continues from the
   const { code, out, err } = await longhaul(["retry", id, "--from-step", "2"]);
   expect({ code, out }).toEqual({ code: 0, out: "Done.\n" });
   expect(err).toContain("before step 2");
-  const status = await untilStatus(id, (each) => each.status === "completed");
+  const status = await untilStatus(id, (session) => session.status === "completed");
   expect(status.epoch).toBe(2);
   const { out: patch } = await longhaul(["diff", id]);
   expect(patch.match(/^\+(one|two)$/gm)).toEqual(["+one", "+two"]);

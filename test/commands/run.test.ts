@@ -9,6 +9,8 @@ test("shows the work on stderr, the final text alone on stdout, and writes the f
   const { code, out, err } = await longhaul(["run", "run: echo made > made.txt\nsay: It is made."], { cwd });
   expect({ code, out }).toEqual({ code: 0, out: "It is made.\n" });
   expect(err).toContain("echo made > made.txt");
+  // The services were not started by this command.
+  expect(err).not.toContain("longhaul down");
   const folder = /Files \(1\) are in (.*)$/m.exec(err)?.[1] ?? "";
   expect(readFileSync(join(folder, "made.txt"), "utf8")).toBe("made\n");
 });

@@ -46,9 +46,9 @@ test("resumes an ended session", async () => {
   const id = await finished("say: First.");
   const { code, err } = await longhaul(["say", id, "say: Second."]);
   expect(code).toBe(0);
-  expect((await untilStatus(id, (each) => each.status === "completed" && each.step === 2)).result).toBe(
-    "Second.",
-  );
+  expect(
+    (await untilStatus(id, (session) => session.status === "completed" && session.step === 2)).result,
+  ).toBe("Second.");
   // The hint works literally, also outside the project's folder.
   const hint = /Watch it: (.*)$/m.exec(err)?.[1] ?? "";
   const { stdout } = await promisify(execFile)("bash", ["-c", hint], {
@@ -61,7 +61,7 @@ test("resumes an ended session", async () => {
 test("resume continues an ended session without a message, and refers to say for a running one", async () => {
   const id = await finished("say: First.");
   expect((await longhaul(["resume", id.slice(0, -1)])).code).toBe(0);
-  await untilStatus(id, (each) => each.status === "completed" && each.step === 2);
+  await untilStatus(id, (session) => session.status === "completed" && session.step === 2);
   const running = await begin("run: sleep 100\nsay: Not heard.");
   const refused = await longhaul(["resume", running]);
   expect(refused).toMatchObject({ code: 5, out: "" });

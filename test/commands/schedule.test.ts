@@ -11,7 +11,7 @@ import {
 
 const schedule = (...words: string[]) => longhaul(["schedule", ...words]);
 const listed = async (name: string) =>
-  (await inThisProcess(readSchedules)).find((each) => each.name === name);
+  (await inThisProcess(readSchedules)).find((schedule) => schedule.name === name);
 
 test("a schedule starts sessions by its rules, and can be paused, resumed and deleted [B5]", async () => {
   const name = `nightly-${randomBytes(3).toString("hex")}`;

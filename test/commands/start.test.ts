@@ -36,7 +36,7 @@ test("a session that Temporal's Web UI starts with a task is like any other", as
     taskQueue: queue,
     args: [{ task: "run: echo hello\nsay: From the Web UI." }],
   });
-  const status = await untilStatus("from-web-ui", (each) => each.status === "completed");
+  const status = await untilStatus("from-web-ui", (session) => session.status === "completed");
   expect(status).toMatchObject({ result: "From the Web UI.", step: 2 });
   expect((await longhaul(["list", "--json"])).out).toContain('"from-web-ui"');
 });

@@ -116,7 +116,8 @@ test("running services serve the next command; with another key doctor says so a
 
   await leaveOpen(folder, "left-open");
   const keyless = { ...setUp, OPENAI_API_KEY: "", OPENAI_BASE_URL: "" };
-  const warning = "A worker of this shell would lack OPENAI_API_KEY, which left-open needs; none was started";
+  const warning =
+    "A worker started from this shell would lack OPENAI_API_KEY, which left-open needs; none was started";
   const another = await start(folder, ["start", "--model", "ollama/any", "another task"], keyless).ended;
   expect(another).toEqual({ code: 4, err: expect.stringContaining(warning) });
   expect(stateOf(folder).worker).toBeUndefined();

@@ -84,7 +84,7 @@ test("reports a missing worker at once", async () => {
   const running = starting(["watch", id], { environment });
   await eventually(
     "it says so",
-    () => running.err().includes("No worker serves the queue unserved-"),
+    () => running.err().includes("No worker serves the task queue unserved-"),
     60_000,
   );
   running.kill("SIGINT");

@@ -57,7 +57,13 @@ function questionPart({ session, id, kind, text, options, default: fallback, exp
   const from = session === open.id ? "" : ` · ${session}`;
   part.append(make("div", "faint", `${KINDS[kind] ?? kind} ${id}${from}`), make("div", "words", text));
   if (fallback)
-    part.append(make("p", "note", `default: ${fallback}${expiresAt ? `, taken at ${expiresAt}` : ""}`));
+    part.append(
+      make(
+        "p",
+        "note",
+        `default: ${fallback}${expiresAt ? `, used if there is no answer by ${expiresAt}` : ""}`,
+      ),
+    );
   const send = (button, answer) =>
     act(button, () => request("POST", at(session, "/answers"), { question: id, ...answer }));
   const choices = make("div", "choices");

@@ -20,7 +20,7 @@ async function listMany() {
   const parts = [
     ...(batches.length === 0
       ? []
-      : [make("h3", "", "Batches"), ...batches.flatMap((each) => batchParts(each, items))]),
+      : [make("h3", "", "Batches"), ...batches.flatMap((batch) => batchParts(batch, items))]),
     ...(schedules.length === 0 ? [] : [make("h3", "", "Schedules"), ...schedules.flatMap(scheduleParts)]),
   ];
   renew("many", "many", parts);
@@ -61,7 +61,7 @@ function scheduleParts({ name, state, cron, timeZone, next, last, running, task 
 }
 
 /** A line that unfolds and folds its content. */
-function folding(key, line, within) {
+function folding(key, line, content) {
   const isOpen = key === unfolded;
   const button = listButton(["many", key], line, () => {
     unfolded = isOpen ? undefined : key;
@@ -70,7 +70,7 @@ function folding(key, line, within) {
   });
   button.setAttribute("aria-expanded", String(isOpen));
   if (!isOpen) return [button];
-  return [button, ...within(), ...(refusal === undefined ? [] : [make("p", "note within bad", refusal)])];
+  return [button, ...content(), ...(refusal === undefined ? [] : [make("p", "note within bad", refusal)])];
 }
 
 function sessionButton(session, line) {

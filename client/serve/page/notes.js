@@ -4,13 +4,20 @@
 const fileNames = (files) => files.map(({ path }) => path).join(", ");
 const seconds = (ms) => `${(ms / 1000).toFixed(1)} s`;
 
+const LIMITS = {
+  requestsPerMinute: "requests a minute",
+  tokensPerMinute: "tokens a minute",
+  concurrent: "requests at once",
+};
+const numbered = (amount, name) => `${amount} ${name}${amount === 1 ? "" : "s"}`;
+
 /** By event type: the line and its style, from the event's data; undefined for an event without a line. */
 const NOTES = {
   "llm:error": ({ class: kind, message, final }) => [
     `${kind}: ${message}${final ? "" : " – tried again"}`,
     final ? "bad" : "warn",
   ],
-  "llm:throttled": ({ limit }) => [`waits for the model: its ${limit} is used up`, "warn"],
+  "llm:throttled": ({ limit }) => [`waits for the model: limit of ${LIMITS[limit] ?? limit} reached`, "warn"],
   "llm:switched": ({ from, to }) => [`model: ${from} → ${to}`],
   "llm:unsupported-input": ({ message }) => [message, "warn"],
   "limit:near": ({ used, max }) => [
@@ -22,10 +29,10 @@ const NOTES = {
     const sizes = `${count(tokensBefore)} → ${count(tokensAfter)} tokens`;
     if (status === "undone") return [`⇡ round ${round} undone: ${sizes}`];
     if (status !== "compacted") return [`⇣ not compacted: ${reason ?? status}`, "warn"];
-    return [`⇣ compacted: ${sizes}, ${messages} messages`];
+    return [`⇣ compacted: ${sizes}, ${numbered(messages, "message")}`];
   },
   "context:pruned": ({ prunedCount, savedTokens }) => [
-    `✂ ${prunedCount} old tool results left out, ${count(savedTokens)} tokens saved`,
+    `✂ ${numbered(prunedCount, "old tool result")} hidden, ${count(savedTokens)} tokens freed`,
   ],
   "message:withdrawn": () => ["✉ a message was taken back"],
   "sandbox:created": ({ gaps, network }) => {
@@ -34,8 +41,11 @@ const NOTES = {
     return [`the sandbox can reach private addresses: ${network.why}`, "warn"];
   },
   "sandbox:lost": ({ message }) => [`sandbox lost: ${message}`, "warn"],
-  "sandbox:left-out": ({ files }) => [`not saved as they are now: ${fileNames(files)}`, "warn"],
-  "sandbox:saves-full": () => ["saved files take all that the session may store", "warn"],
+  "sandbox:left-out": ({ files }) => [`not saved in their present state: ${fileNames(files)}`, "warn"],
+  "sandbox:saves-full": () => [
+    "saved files take all the space that the session may use: from now on only the newest are kept",
+    "warn",
+  ],
   "sandbox:parked": () => ["the sandbox is saved and removed until the answer comes"],
   "sandbox:not-closed": ({ message }) => [message, "warn"],
   "setup:started": ({ commands }) => [`sets up: ${commands.join("; ")}`],
@@ -60,18 +70,18 @@ const NOTES = {
   "question:withdrawn": ({ reason }) => [`→ the question was withdrawn (${reason})`],
   "delegate:started": ({ childId, about }) => [`⇢ ${childId} works on: ${about}`],
   "delegate:ended": ({ childId, status, applied }) => [
-    `⇠ ${childId} is ${status}${applied.length === 0 ? "" : `; ${applied.length} ${applied.length === 1 ? "file" : "files"} applied`}`,
+    `⇠ ${childId} is ${status}${applied.length === 0 ? "" : `; ${numbered(applied.length, "file")} applied`}`,
   ],
   "git:fetched": ({ url, ref, branch }) => [`cloned ${url} at ${ref}, on ${branch}`],
-  "git:pushed": ({ commits, branch }) => [`pushed ${commits} commits to ${branch}`],
+  "git:pushed": ({ commits, branch }) => [`pushed ${numbered(commits, "commit")} to ${branch}`],
   "git:refused": ({ branch, reason }) => [`not pushed to ${branch}: ${reason}`, "warn"],
   "git:pull-request": ({ url }) => [`pull request: ${url}`],
   "git:left-out": ({ files }) => [`not in the last commit: ${fileNames(files)}`, "warn"],
-  "mcp:connected": ({ server, tools }) => [`${server}: ${tools} ${tools === 1 ? "tool" : "tools"}`],
+  "mcp:connected": ({ server, tools }) => [`${server}: ${numbered(tools, "tool")}`],
   "mcp:login-needed": ({ command }) => [`→ ${command}`, "warn"],
   "mcp:changed": ({ server }) => [`${server} changed its tools`],
   "mcp:failed": ({ server, message }) => [`MCP server ${server}: ${message}`, "warn"],
   "person:acted": ({ by, action }) => [`▸ ${by}: ${action}`],
-  "instructions:loaded": ({ path }) => [`${path} is shown`],
+  "instructions:loaded": ({ path }) => [`instructions ${path}`],
   "skill:opened": ({ name }) => [`skill ${name}`],
 };

@@ -196,16 +196,20 @@ function take(event) {
 }
 
 async function showTab(name) {
-  for (const each of ["log", "diff"]) {
-    $(each).hidden = each !== name;
-    $(`show-${each}`).setAttribute("aria-selected", String(each === name));
+  for (const tab of ["log", "diff"]) {
+    $(tab).hidden = tab !== name;
+    $(`show-${tab}`).setAttribute("aria-selected", String(tab === name));
   }
   if (name !== "diff") return;
   $("diff").replaceChildren(make("p", "note", "…"));
   try {
     const { changed, patch } = await request("GET", at(open.id, "/diff"));
     $("diff").replaceChildren(
-      make("p", "note", changed === 0 ? "Nothing has changed." : `${changed} files, as last saved`),
+      make(
+        "p",
+        "note",
+        changed === 0 ? "Nothing has changed." : `${numbered(changed, "file")}, as last saved`,
+      ),
       ...patch
         .split(/^(?=diff --git )/m)
         .filter(Boolean)

@@ -157,7 +157,7 @@ class Log {
     if (summaryRefused) this.note("the provider does not show this account what the model thinks", "warn");
     if (refusedTools)
       this.note(
-        `the provider refuses requests with ${firstNames(refusedTools)}: the model goes without`,
+        `the provider refuses requests with ${firstNames(refusedTools)}: the model continues without these tools`,
         "warn",
       );
   }
@@ -207,7 +207,7 @@ class Log {
     facts.textContent = ` ${isGood ? "" : `${outcome} · `}${(durationMs / 1000).toFixed(1)} s${exit}`;
     part.append(make("pre", "", text ?? excerpt));
     if (truncated || handle)
-      part.append(make("p", "note", `cut here${handle ? `; all of it: ${handle}` : ""}`));
+      part.append(make("p", "note", `cut here${handle ? `; the whole output: ${handle}` : ""}`));
     this.add();
   }
 }

@@ -60,7 +60,7 @@ export function parsePackages(listed: string): ImagePackage[] {
     }
   });
   if (found.length === 0) throw new Error("The image lists no packages: it is not a sandbox image.");
-  return [...new Map(found.map((each) => [each.purl, each])).values()].toSorted((one, other) =>
+  return [...new Map(found.map((entry) => [entry.purl, entry])).values()].toSorted((one, other) =>
     one.purl < other.purl ? -1 : 1,
   );
 }
@@ -78,6 +78,6 @@ export function imageBill(
     metadata: {
       component: { type: "container", "bom-ref": image.id, name: image.name, version: image.id },
     },
-    components: packages.map((each) => ({ type: "library", "bom-ref": each.purl, ...each })),
+    components: packages.map((entry) => ({ type: "library", "bom-ref": entry.purl, ...entry })),
   };
 }

@@ -229,9 +229,9 @@ describe("the person's own file", () => {
   });
 });
 
-function thrownBy(work: () => unknown): ClientError {
+function thrownBy(action: () => unknown): ClientError {
   try {
-    work();
+    action();
   } catch (error) {
     if (error instanceof ClientError) return error;
     throw error;

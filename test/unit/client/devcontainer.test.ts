@@ -43,7 +43,7 @@ test("variables of the person's machine are left out, and the omission is report
   expect(notes).toEqual([
     "devcontainer.json: left out, because a sandbox has no such setting: mounts.",
     expect.stringMatching(/^devcontainer.json: features are left out: .* Install what they provide/),
-    "devcontainer.json: TOKEN is left out: ${localEnv:GITHUB_TOKEN} cannot be known here. Set it in sandbox.env.",
+    "devcontainer.json: TOKEN is left out: the value of ${localEnv:GITHUB_TOKEN} is not known here. Set it in sandbox.env.",
     "devcontainer.json: LONGHAUL_X is left out: not a valid variable name.",
     "The project listens on port 3000: longhaul forward ID 3000",
     "The project listens on port db:5432: longhaul forward ID 5432",

@@ -68,7 +68,7 @@ describe("what doctor says of the model that a session would ask", () => {
     });
     expect(found(chosen, { LONGHAUL_NO_SETUP: "1" })).toMatchObject({
       ok: true,
-      found: "acme/large, asked at http://x/v1; its workers have the key",
+      found: "acme/large, asked at http://x/v1; the workers have the key",
     });
     expect(found({ model: "ollama/qwen3" })).toMatchObject({
       ok: true,

@@ -42,6 +42,6 @@ it("shows prices as the providers' lists do", () => {
 it("explains the mark if it is used", () => {
   const legend = (rows: ReturnType<typeof rowsOf>) =>
     modelsText(rows, plain, "2026-11-22").split("\n").at(-1);
-  expect(legend(rowsOf({ OPENAI_API_KEY: "k" }))).toMatch(/^✓ its key is there/);
+  expect(legend(rowsOf({ OPENAI_API_KEY: "k" }))).toMatch(/^✓ its key is set/);
   expect(legend(rowsOf({}).filter(({ usable }) => !usable))).toMatch(/^Prices in USD/);
 });

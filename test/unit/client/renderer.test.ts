@@ -73,14 +73,14 @@ describe("Renderer", () => {
     event("llm:thinking", 1, { model: "openai/o3" });
     expect(text()).toBe("");
     event("llm:thinking", 1, { model: "openai/o3", hidden: true });
-    expect(text()).toContain("thinking: nothing to show yet, and the provider is alive");
+    expect(text()).toContain("thinking: the provider is at work, but shows nothing yet");
     event("llm:response", 1, { ...response("Well.", 0.02), usageDoubtful: true });
     expect(text()).toMatch(/! The server counts 10 tokens, .* npx longhaul doctor shows the server's window/);
     event("llm:response", 2, { ...response("Well.", 0.02), summaryRefused: true });
     expect(text()).toMatch(/! The provider does not show this account what the model thinks/);
     event("llm:response", 3, { ...response("Well.", 0.02), refusedTools: ["a__one", "a__two"] });
     expect(text()).toContain(
-      "! The provider refuses requests with a__one, a__two, for a schema among them or their number.",
+      "! The provider refuses requests with these tools, because of a schema or because there are too many: a__one, a__two. The model continues without them.",
     );
   });
 
@@ -93,7 +93,7 @@ describe("Renderer", () => {
       workspace: "empty",
       network: { reach: "everything", why: "no rights" },
     });
-    expect(text()).toContain("! it can reach private addresses: no rights");
+    expect(text()).toContain("! the sandbox can reach private addresses: no rights");
   });
 
   it("shows a run: steps with context use, text, tools with outcome and time, cost, compactions and the end", () => {
@@ -170,7 +170,7 @@ describe("Renderer", () => {
     event("llm:chunk", 1, { chunkType: "text", text: "A whole thought." }, 2);
     event("llm:response", 1, response("A whole thought."), 2);
     expect(text()).toBe(
-      "\nstep 1  context █░░░░░░░░░ 0 % of 10k\nHalf a th\n↻ step 1 again, attempt 2; what it said so far is dropped\nA whole thought.\n",
+      "\nstep 1  context █░░░░░░░░░ 0 % of 10k\nHalf a th\n↻ step 1 again, attempt 2; its text so far is dropped\nA whole thought.\n",
     );
   });
 

@@ -71,10 +71,10 @@ describe("the report", () => {
 
   it("folds reasoning, and marks estimated costs and implausible token counts", () => {
     expect(page).toMatch(/<details>\s*<summary>reasoning<\/summary>/);
-    expect(page).not.toContain("of it estimated");
+    expect(page).not.toContain("estimated part");
     const usage = { calls: 2, input: 10, cached: 0, output: 1, costUsd: 0.5, estimatedUsd: 0.2 };
     const doubtful = reportPage({ ...DATA, usage, usageDoubtful: true });
-    expect(doubtful).toMatch(/of it estimated<\/dt>\s*<dd>\$0\.20/);
+    expect(doubtful).toMatch(/estimated part<\/dt>\s*<dd>\$0\.20/);
     expect(doubtful).toContain("token counts contradict");
   });
 

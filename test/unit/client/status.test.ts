@@ -1,5 +1,6 @@
 import { expect, it } from "vitest";
 import { statusText } from "../../../client/commands/status.ts";
+import { usageText } from "../../../client/console/format.ts";
 import { describeKept } from "../../../client/sessions/describe-kept.ts";
 import type { SessionStatusDocument } from "../../../client/sessions/status-document.ts";
 
@@ -78,4 +79,9 @@ it("a stop's outcome is one sentence", () => {
   expect(describeKept({ ...nothing, kept: "tools in progress", step: 2, tools })).toBe(
     "Kept: the output so far of bash (step 2).",
   );
+});
+
+it("shows tokens without a cached share while there are none", () => {
+  expect(usageText({ input: 2_000, cached: 1_000, output: 50 })).toBe("2k tokens in (50 % cached), 50 out");
+  expect(usageText({ input: 0, cached: 0, output: 0 })).toBe("0 tokens in, 0 out");
 });

@@ -146,10 +146,12 @@ describe("doctor's line about it", () => {
     const behind = { ...run, provider: { name: "openai", baseUrlEnv: "OPENAI_BASE_URL" } };
     const fixOf = (modelName: string, id: string, more: object = {}) =>
       serverFinding({ ...behind, ...more, modelName }, "http://x/v1", [{ id: "other" }, { id }]).fix;
-    expect(fixOf("openai/gpt-4o", "gpt-4o")).toBe("It knows that as gpt-4o: --model gpt-4o.");
-    expect(fixOf("gpt-4o", "openai/gpt-4o")).toBe("It knows that as openai/gpt-4o: --model openai/gpt-4o.");
+    expect(fixOf("openai/gpt-4o", "gpt-4o")).toBe("The server calls it gpt-4o: --model gpt-4o.");
+    expect(fixOf("gpt-4o", "openai/gpt-4o")).toBe(
+      "The server calls it openai/gpt-4o: --model openai/gpt-4o.",
+    );
     const vllm = { provider: { name: "vllm", baseUrl: "http://x/v1" } };
-    expect(fixOf("m", "team/m", vllm)).toBe("It knows that as team/m: --model vllm/team/m.");
+    expect(fixOf("m", "team/m", vllm)).toBe("The server calls it team/m: --model vllm/team/m.");
     expect(fixOf("gpt-4o", "my-gpt-4o")).toBe("It has other, my-gpt-4o.");
   });
 
