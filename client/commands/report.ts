@@ -2,6 +2,7 @@
 import { writeFile } from "node:fs/promises";
 import { resolve } from "node:path";
 import type { Command } from "commander";
+import { unwritable } from "../console/errors.ts";
 import type { Output } from "../console/output.ts";
 import { reportPage } from "../report/report-page.ts";
 import { gather } from "../report/report-sources.ts";
@@ -16,7 +17,9 @@ export function reportCommand(command: Command, output: Output) {
       const page = reportPage(await gather(services, id));
       if (file === "-") return output.result(page);
       const path = resolve(file ?? `${id}.html`);
-      await writeFile(path, page);
+      await writeFile(path, page).catch((error: unknown) => {
+        throw unwritable(path, error);
+      });
       output.result(`${path}\n`);
     });
 }

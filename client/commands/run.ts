@@ -2,6 +2,7 @@
 import { join, resolve } from "node:path";
 import type { Command } from "commander";
 import type { Services } from "../connect/connection.ts";
+import { ClientError } from "../console/errors.ts";
 import type { Output } from "../console/output.ts";
 import {
   EXIT_ON_QUESTION,
@@ -70,7 +71,14 @@ async function closingLines(
   );
   const folder = resolve(join(".longhaul", "workspaces", id));
   const { pullNotes, pullWorkspace } = await import("../workspace/pull-workspace.ts");
-  const pulled = await pullWorkspace(services.store, id, folder, { ours: true });
+  let pulled;
+  try {
+    pulled = await pullWorkspace(services.store, id, folder, { ours: true });
+  } catch (error) {
+    // The exit code reports the task's outcome, and its files can be pulled elsewhere.
+    if (!(error instanceof ClientError)) throw error;
+    return [...lines, `! ${error.message}`, `Its files: longhaul pull ${id} DIR`];
+  }
   if (pulled === undefined) return [...lines, `No files were saved (${end.status}).`];
   lines.push(...pullNotes(pulled, folder, `longhaul pull ${id} ${id} --git`));
   return [...lines, `Files (${pulled.files}) are in ${folder}`];

@@ -51,6 +51,33 @@ export function unreadable(what: string, error: unknown): ClientError {
   return usageError(`${what} ${READ_TROUBLES[code] ?? `cannot be read (${code})`}.`);
 }
 
+const WRITE_TROUBLES: Readonly<Record<string, string>> = {
+  ENOENT: "its folder does not exist",
+  ENOTDIR: "a part of its path is not a folder",
+  EEXIST: "a file is in its place",
+  EISDIR: "it is a folder",
+  EACCES: "you have no permission",
+  EPERM: "you have no permission",
+  EROFS: "its file system is read-only",
+  ENOSPC: "no space is left on its file system",
+  EDQUOT: "your disk quota is used up",
+};
+
+/**
+ * A file or folder that a person named cannot be written.
+ * @param error what writing it threw
+ * @returns the error itself if it did not come from the file system
+ */
+export function unwritable(what: string, error: unknown): unknown {
+  if (!(error instanceof Error) || !("syscall" in error) || !("code" in error)) return error;
+  const code = String(error.code);
+  return new ClientError(
+    exitCodes.impossible,
+    `${what} cannot be written: ${WRITE_TROUBLES[code] ?? code}.`,
+    { cause: error },
+  );
+}
+
 /** The named session does not exist. */
 export class NoSuchSession extends ClientError {}
 
