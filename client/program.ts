@@ -8,7 +8,7 @@ import { commandList } from "./command-list.ts";
 const EXIT_CODES = `
 Exit codes: 0 completed · 1 failed · 2 wrong usage or configuration, nothing started · 3 stopped by a limit ·
   4 a service or credential is missing · 5 no such session, or not possible in its state · 6 cancelled ·
-  8 completed, but not delivered · 130 this client was interrupted, the task runs on
+  7 the session waits for a person · 8 completed, but not delivered · 130 this client was interrupted, the task runs on
 Settings: a flag beats the environment, which beats longhaul.yaml.`;
 
 /**
