@@ -2,8 +2,8 @@
 import { inspect } from "node:util";
 import { CommanderError } from "commander";
 import { isVerbose } from "./config/config.ts";
-import { ClientError, exitCodes, type ExitCode } from "./console/errors.ts";
-import { endQuietlyWhenClosed, processOutput } from "./console/output.ts";
+import { ClientError, exitCodes, usageError, type ExitCode } from "./console/errors.ts";
+import { endWithoutReader, processOutput } from "./console/output.ts";
 import { hintWriter } from "./console/hints.ts";
 import { commandList } from "./command-list.ts";
 import { createProgram } from "./program.ts";
@@ -16,7 +16,7 @@ const output = processOutput(hintWriter(verbs, ownCommand(ownShell())));
 
 function explain(error: unknown, verbose: boolean): ExitCode {
   if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.completed : exitCodes.usage;
-  const known = error instanceof ClientError ? error : missingServiceOf(error);
+  const known = error instanceof ClientError ? error : (removedFolder(error) ?? missingServiceOf(error));
   const title = output.style("red", "longhaul:");
   if (known !== undefined) {
     output.note(`${title} ${known.message}\n${known.fix === undefined ? "" : `${known.fix}\n`}`);
@@ -30,6 +30,12 @@ function explain(error: unknown, verbose: boolean): ExitCode {
   return known?.exitCode ?? exitCodes.failed;
 }
 
+/** Node's error for a process whose current folder was removed. */
+function removedFolder(error: unknown): ClientError | undefined {
+  const isRemoved = error instanceof Error && "syscall" in error && error.syscall === "uv_cwd";
+  return isRemoved ? usageError("The current folder was removed.", "Go to another folder first.") : undefined;
+}
+
 async function main(argv: readonly string[]): Promise<ExitCode> {
   let code: ExitCode = exitCodes.completed;
   try {
@@ -41,7 +47,7 @@ async function main(argv: readonly string[]): Promise<ExitCode> {
   }
 }
 
-endQuietlyWhenClosed();
+endWithoutReader();
 const code = await main(process.argv);
 // The pipes' buffers must be flushed; a slow connection must not delay the exit.
 await Promise.all(

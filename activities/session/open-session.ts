@@ -58,7 +58,7 @@ async function openSession(
   if (input.keepsCalls !== true) await endOpenCalls(deps, scope, session);
   if (session.catalogues !== undefined && !isContinued) await retryFailed(db, session.id);
   const prefix = prefixOf(session, deps.tools);
-  const policy = await policyOf(deps, scope, session, prefix, isContinued);
+  const policy = await policyOf(deps, scope, session, { prefix, isContinued });
   const [cold, rows, round, parked, costUsd] = await Promise.all([
     policy.budget.returnTokens !== undefined &&
       at.phase === "resume" &&
@@ -111,8 +111,7 @@ async function policyOf(
   deps: AgentDeps,
   scope: ActivityScope,
   session: Session,
-  prefix: Prefix,
-  isContinued: boolean,
+  { prefix, isContinued }: { readonly prefix: Prefix; readonly isContinued: boolean },
 ): Promise<RunPolicy> {
   const takesTools = toolsToTake(session, !isContinued);
   return runPolicyOf(session.config, prefix.tokens, {

@@ -3,6 +3,7 @@ import { join, resolve } from "node:path";
 import type { Command } from "commander";
 import { isSetupOff } from "../config/config.ts";
 import type { Services } from "../connect/connection.ts";
+import { ClientError } from "../console/errors.ts";
 import type { Output } from "../console/output.ts";
 import {
   EXIT_ON_QUESTION,
@@ -12,7 +13,6 @@ import {
   type RunFlags,
 } from "../sessions/run-options.ts";
 import type { FollowEnd } from "../watch/follow.ts";
-import { ClientError } from "../console/errors.ts";
 import { present } from "../console/format.ts";
 
 export function runCommand(command: Command, output: Output) {
@@ -80,7 +80,8 @@ async function closingLines(
   const { pullNotes, pullWorkspace } = await import("../workspace/pull-workspace.ts");
   const pulled = await pullWorkspace(services.store, id, folder, { ours: true }).catch(asRefusal);
   // The exit code reports the task's outcome, so this is only a line.
-  if (pulled instanceof ClientError) return present(...lines, pulled.message, pulled.fix);
+  if (pulled instanceof ClientError)
+    return [...lines, `! ${pulled.message}`, `Its files: longhaul pull ${id} DIR`];
   if (pulled === undefined) return [...lines, `No files were saved (${end.status}).`];
   lines.push(...pullNotes(pulled, folder, `longhaul pull ${id} ${id} --git`));
   return [...lines, `Files (${pulled.files}) are in ${folder}`];

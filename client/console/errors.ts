@@ -46,33 +46,39 @@ const READ_TROUBLES: Readonly<Record<string, string>> = {
   EISDIR: "is a folder, and a file is needed",
 };
 
-const WRITE_TROUBLES: Readonly<Record<string, string>> = {
-  ENOENT: "its folder does not exist",
-  ENOTDIR: "a part of its path is a file",
-  EEXIST: "a file is in the place of the folder",
-  EISDIR: "it is a folder",
-  EACCES: "you have no permission",
-  EPERM: "you have no permission",
-  ENOSPC: "the disk is full",
-  EDQUOT: "your quota of disk space is used up",
-  EROFS: "the disk is read-only",
-  ENAMETOOLONG: "its name is too long",
-};
-
 /** A file or folder that a person named. @param error what reading it threw */
 export function unreadable(what: string, error: unknown): ClientError {
-  const code = codeOf(error);
+  const code = error instanceof Error && "code" in error ? String(error.code) : String(error);
   return usageError(`${what} ${READ_TROUBLES[code] ?? `cannot be read (${code})`}.`);
 }
 
-/** A file or folder that cannot be written. @param error what writing it threw */
-export function unwritable(path: string, error: unknown, fix: string): ClientError {
-  const code = codeOf(error);
-  return notPossible(`${path} cannot be written: ${WRITE_TROUBLES[code] ?? code}.`, fix);
-}
+const WRITE_TROUBLES: Readonly<Record<string, string>> = {
+  ENOENT: "its folder does not exist",
+  ENOTDIR: "a part of its path is not a folder",
+  EEXIST: "a file is in its place",
+  EISDIR: "it is a folder",
+  EACCES: "you have no permission",
+  EPERM: "you have no permission",
+  EROFS: "its file system is read-only",
+  ENOSPC: "no space is left on its file system",
+  EDQUOT: "your disk quota is used up",
+  ENAMETOOLONG: "its name is too long",
+};
 
-const codeOf = (error: unknown): string =>
-  error instanceof Error && "code" in error ? String(error.code) : String(error);
+/**
+ * A file or folder that a person named cannot be written.
+ * @param error what writing it threw
+ * @returns the error itself if it did not come from the file system
+ */
+export function unwritable(what: string, error: unknown, fix?: string): unknown {
+  if (!(error instanceof Error) || !("syscall" in error) || !("code" in error)) return error;
+  const code = String(error.code);
+  return new ClientError(
+    exitCodes.impossible,
+    `${what} cannot be written: ${WRITE_TROUBLES[code] ?? code}.`,
+    { fix, cause: error },
+  );
+}
 
 /** The named session does not exist. */
 export class NoSuchSession extends ClientError {}

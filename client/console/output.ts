@@ -1,5 +1,6 @@
 /** Where the client writes: results to stdout, everything else to stderr. A closed reader ends it quietly. */
 import { styleText } from "node:util";
+import { exitCodes, unwritable } from "./errors.ts";
 import { harmlessJson, steered } from "./format.ts";
 
 export type Look = "bold" | "dim" | "red" | "green" | "yellow" | "cyan" | "magenta" | "italic";
@@ -57,12 +58,18 @@ export function processOutput(hints: (text: string) => string) {
   };
 }
 
-/** `head` and `less` may close the pipe early. Then no one reads the remaining output, which is not an error. */
-export function endQuietlyWhenClosed(): void {
-  for (const stream of [process.stdout, process.stderr]) {
+/**
+ * `head` and `less` may close the pipe early. Then no one reads the remaining output, which is not an error. A file that
+ * cannot take the output, such as on a full disk, is one.
+ */
+export function endWithoutReader(): void {
+  const { stdout, stderr } = process;
+  for (const stream of [stdout, stderr]) {
     stream.on("error", (error: NodeJS.ErrnoException) => {
       if (error.code === "EPIPE" || error.code === "ERR_STREAM_DESTROYED") process.exit(0);
-      throw error;
+      const { message } = unwritable("Standard output", error) as Error;
+      if (stream === stdout) stderr.write(`longhaul: ${message}\n`);
+      process.exit(exitCodes.impossible);
     });
   }
 }

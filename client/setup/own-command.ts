@@ -24,10 +24,19 @@ export function ownCommand({ folder, path, project }: Shell): string {
 /** The shell that started this process. npm changes to the project's folder and sets INIT_CWD to the caller's. */
 export function ownShell(): Shell {
   return {
-    folder: process.env["INIT_CWD"] || process.cwd(),
+    folder: process.env["INIT_CWD"] || currentFolder(),
     path: process.env["PATH"] ?? "",
     project: projectFolder,
   };
+}
+
+/** The current folder may have been removed: only commands that need it fail then. */
+function currentFolder(): string {
+  try {
+    return process.cwd();
+  } catch {
+    return "";
+  }
 }
 
 /** A command that works in every folder, for shell settings. */

@@ -7,13 +7,14 @@ import {
   readFile,
   rename,
   rm,
+  stat,
   symlink,
   utimes,
   writeFile,
 } from "node:fs/promises";
 import { basename, dirname, join, resolve, sep } from "node:path";
 import type { WorkspaceFile } from "../../activities/store/workspace-pack.ts";
-import { ClientError, notPossible, unwritable } from "../console/errors.ts";
+import { notPossible, unwritable } from "../console/errors.ts";
 import { isGitName, mayBeHead, withSafeRepositories } from "./safe-repositories.ts";
 
 export interface Written {
@@ -44,7 +45,7 @@ type Content = Exclude<WorkspaceFile, { kind: "folder" }>;
 /**
  * Writes files into a folder, which is created if it is missing.
  * @throws ClientError (impossible), before anything is written, when the folder holds other files or a link on a path,
- * or is part of a repository's own data; later, when the disk refuses a file
+ * or is part of a repository's own data; also if a file or folder cannot be written
  */
 export async function writeWorkspace(
   all: readonly WorkspaceFile[],
@@ -55,13 +56,8 @@ export async function writeWorkspace(
   try {
     return await writeInto(target, all, options);
   } catch (error) {
-    const { code, path = target } = error as NodeJS.ErrnoException;
-    if (error instanceof ClientError || code === undefined) throw error;
-    throw unwritable(
-      path,
-      error,
-      "The session keeps all its files. Name another folder: longhaul pull ID DIR",
-    );
+    const fix = "The session keeps all its files. Name another folder: longhaul pull ID DIR";
+    throw unwritable(target, error, fix);
   }
 }
 
@@ -87,7 +83,7 @@ async function writeInto(
   });
   if (!isNew) await refuseLinks(target, folders);
   if (!isNew && !options.force) await refuseOverwriting(target, files);
-  await mkdir(target, { recursive: true });
+  await createFolder(target);
   return { files: await writeFiles(target, files), skipped, unsafe, untouched: [...untouched] };
 }
 
@@ -122,12 +118,30 @@ export function staysInside(path: string, target: string): boolean {
 /** The new content replaces the old one only once it is complete. */
 async function replaceFolder(target: string, files: readonly WorkspaceFile[]): Promise<number> {
   const fresh = `${target}.new-${process.pid}`;
-  await rm(fresh, { recursive: true, force: true });
-  await mkdir(fresh, { recursive: true, mode: 0o700 });
-  const count = await writeFiles(fresh, files);
-  await rm(target, { recursive: true, force: true });
-  await rename(fresh, target);
-  return count;
+  try {
+    await rm(fresh, { recursive: true, force: true });
+    await createFolder(dirname(fresh));
+    await mkdir(fresh, { mode: 0o700 });
+    const count = await writeFiles(fresh, files);
+    await rm(target, { recursive: true, force: true });
+    await rename(fresh, target);
+    return count;
+  } catch (error) {
+    await rm(fresh, { recursive: true, force: true }).catch(() => undefined);
+    throw error;
+  }
+}
+
+/** Like `mkdir` with `recursive`, which never ends where an existing folder, such as `/proc`, answers with ENOENT. */
+async function createFolder(path: string): Promise<void> {
+  const parent = dirname(path);
+  if (parent !== path && !(await exists(parent))) await createFolder(parent);
+  try {
+    await mkdir(path);
+  } catch (error) {
+    const isThere = (await stat(path).catch(() => undefined))?.isDirectory() === true;
+    if (!isThere) throw error;
+  }
 }
 
 /** Git would run hooks that are written next to a `HEAD` of the person's own repository. */

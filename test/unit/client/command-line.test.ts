@@ -1,4 +1,4 @@
-import { spawn } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
@@ -112,6 +112,24 @@ describe("the command line", { timeout: 60_000 }, () => {
       expect(outcome.err).toContain("DATABASE_URL");
       expect(outcome.err).not.toMatch(/hunter2|\n\s+at /);
     }
+  });
+
+  it("explains a removed current folder and a full standard output, without a stack", async () => {
+    const [program, ...words] = [process.execPath, ...clientArgs(["--help"])].map((word) => `'${word}'`);
+    const script = (line: string) => spawnSync("bash", ["-c", line], { encoding: "utf8", cwd: folder });
+    const full = script(`${program} ${words.join(" ")} > /dev/full`);
+    expect(full.status).toBe(5);
+    expect(full.stderr).toBe(
+      "longhaul: Standard output cannot be written: no space is left on its file system.\n",
+    );
+    const removed = script(`mkdir gone && cd gone && rmdir ../gone && ${program} ${words.join(" ")}`);
+    expect(removed.status).toBe(0);
+    const started = script(
+      `mkdir gone && cd gone && rmdir ../gone && ${program} ${words.slice(0, -1).join(" ")} start task`,
+    );
+    expect(started.stderr).toContain("The current folder was removed.");
+    expect(started.stderr).not.toMatch(/\n\s+at /);
+    expect(started.status).toBe(2);
   });
 
   it("exits with 4 if a named model's key is missing", async () => {

@@ -239,3 +239,21 @@ it("replaces our own folder whole, which only its owner may enter", async () => 
   expect(readdirSync(target)).toEqual(["new"]);
   expect(lstatSync(target).mode & 0o777).toBe(0o700);
 });
+
+describe("a target that cannot be written", () => {
+  it.each(["file", "file/below"])("is refused with its reason: %s", async (name) => {
+    writeFileSync(join(scratch, "file"), "");
+    for (const ours of [false, true]) {
+      await expect(writeWorkspace([file("a")], join(scratch, name), { ours })).rejects.toMatchObject({
+        exitCode: 5,
+        message: expect.stringContaining("cannot be written"),
+      });
+      if (name === "file") break;
+    }
+    expect(readdirSync(scratch)).toEqual(["file"]);
+  });
+
+  it("is refused and not tried forever if an existing folder answers that there is none", async () => {
+    await expect(writeWorkspace([file("a")], "/proc/longhaul/new")).rejects.toMatchObject({ exitCode: 5 });
+  });
+});
