@@ -6,7 +6,6 @@ const WORDS: Readonly<Record<string, string>> = {
   ECONNRESET: "the other side closed the connection",
   EPIPE: "the other side closed the connection",
   ENOTFOUND: "there is no host of this name",
-  EAI_AGAIN: "the host's name could not be looked up",
   ETIMEDOUT: "there was no answer in time",
   EHOSTUNREACH: "the host cannot be reached",
   ENETUNREACH: "the network cannot be reached",

@@ -131,7 +131,7 @@ export const routes: readonly Route[] = [
   ),
   post(session("/interrupt"), interrupt, ({ client, body }, id) => client.interrupt(id, body.text)),
   post(session("/cancel"), nothing, ({ client }, id) => client.cancel(id)),
-  // A batch is started from a file and a schedule from its settings, where these are: by the command or the library.
+  // A batch needs a file and a schedule needs settings, which are on the machine of the command or the library.
   get(/^\/v1\/batches$/, ({ client }) => client.batches.list()),
   get(batch(), ({ client }, name) => client.batches.get(name)),
   post(batch("/cancel"), nothing, ({ client }, name) => client.batches.cancel(name)),

@@ -9,7 +9,7 @@ export function describeKept({ kept, step, text, tools }: Kept): string {
     case "partial text":
       return `Kept: what the model had said in step ${step} ("${oneLine(text ?? "", EXCERPT_CHARS)}").`;
     case "tools in progress":
-      return `Kept: the output so far of ${tools.map(({ name }) => name).join(", ")} (step ${step}).`;
+      return `Kept: the output so far of ${[...new Set(tools.map(({ name }) => name))].join(", ")} (step ${step}).`;
     case "nothing":
       return "Nothing was in progress.";
   }

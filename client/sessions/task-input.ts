@@ -60,7 +60,7 @@ export async function readMessage(words: readonly string[], stdin: Stdin): Promi
 /** Text that Postgres and every model accept: well-formed, without NUL, not empty, bounded. */
 function checked(text: string): string {
   const clean = cleanText(text);
-  if (clean.trim() === "") throw usageError("The text is empty: nothing was sent.");
+  if (clean.trim() === "") throw usageError("The text is empty: nothing was done.");
   if (clean.length > MAX_TEXT_CHARS) {
     throw usageError(
       `The text has ${clean.length} characters; at most ${MAX_TEXT_CHARS} go into one message.`,

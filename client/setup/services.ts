@@ -58,7 +58,7 @@ export async function bringUp(options: BringUpOptions): Promise<LocalServices> {
       await ensureDocker({ home, say, dockerHost, mayInstall });
       return need.includes("image") ? ensureImages(options, dockerHost) : undefined;
     };
-    // Each writes its own entry of the state, synchronously: they do not overwrite each other's.
+    // Each of these writes its own entry of the state synchronously, so they do not overwrite each other's.
     const [, temporal, image] = await allOrFirstFailure([
       need.includes("postgres") ? postgres(setUp) : undefined,
       need.includes("temporal") ? ensureTemporal(setUp) : undefined,

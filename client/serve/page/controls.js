@@ -1,4 +1,4 @@
-// What one session is and waits for: state, figures, queue, questions.
+// The state, figures, queue and questions of one session.
 
 function showStatus({ status, step, maxSteps, costUsd, model, queue, context }) {
   $("state").textContent = status;
@@ -19,7 +19,7 @@ function showStatus({ status, step, maxSteps, costUsd, model, queue, context }) 
 function queued({ id, text }) {
   const item = make("li");
   const takeBack = (button) =>
-    act(button, () => request("DELETE", at(open.id, `/messages/${encodeURIComponent(id)}`)));
+    perform(button, () => request("DELETE", at(open.id, `/messages/${encodeURIComponent(id)}`)));
   item.append(make("span", "", `✉ ${text}`), makeButton("", "Take back", takeBack));
   return item;
 }
@@ -48,7 +48,7 @@ const KINDS = {
   plan: "Plan to approve",
   egress: "Network access to approve",
 };
-/** Kinds that words or an option answer; the others are allowed or denied. */
+/** Kinds that are answered with text or an option; the others are allowed or denied. */
 const ANSWERED = ["ask", "mcp", "budget"];
 
 function questionPart({ session, id, kind, text, options, default: fallback, expiresAt }) {
@@ -65,12 +65,12 @@ function questionPart({ session, id, kind, text, options, default: fallback, exp
       ),
     );
   const send = (button, answer) =>
-    act(button, () => request("POST", at(session, "/answers"), { question: id, ...answer }));
+    perform(button, () => request("POST", at(session, "/answers"), { question: id, ...answer }));
   const choices = make("div", "choices");
   const choice = (label, answer, look = "") =>
     choices.append(makeButton(look, label, (button) => send(button, answer)));
   (options ?? []).forEach(({ label, description }, place) => {
-    // The first one of a limit's question is to continue, the other one to stop.
+    // The first option of a limit's question is to continue, the other is to stop.
     const look = kind === "budget" && place > 0 ? "danger" : "main";
     choice(description ? `${label} – ${description}` : label, { option: place + 1 }, look);
   });
@@ -81,7 +81,7 @@ function questionPart({ session, id, kind, text, options, default: fallback, exp
     choice("Deny", { action: "deny" }, "danger");
   }
   part.append(choices);
-  // A question with options accepts only one of them, except a limit's, which also accepts an amount.
+  // A question with options accepts only those, except for a limit's question, which also accepts an amount.
   if (options?.length > 0 && kind !== "budget") return part;
   const form = make("form");
   const words = make("input");

@@ -1,4 +1,4 @@
-// Batches and schedules, below the sessions: how they stand, what can be done with them, and the sessions that they started.
+// Batches and schedules, below the sessions: their state, their buttons, and the sessions that they started.
 const MANY_MS = 15000;
 /** The unfolded entry: `batch NAME` or `schedule NAME`. */
 let unfolded;
@@ -30,10 +30,10 @@ function batchParts({ name, status, total, completed, failed, waits, costUsd }, 
   const cost = costUsd > 0 ? ` · ${dollars(costUsd)}` : "";
   const about = `${completed} of ${total} completed${failed ? `, ${failed} failed` : ""}${waits ? `, ${waits} wait` : ""}${cost}`;
   const path = `batches/${encodeURIComponent(name)}`;
-  const question = `Cancel the batch ${name}, with its sessions that run?`;
+  const question = `Cancel the batch ${name}, with its running sessions?`;
   return folding(`batch ${name}`, { name, status, about }, () => [
     ...items.map(itemPart),
-    ...(status === "running" ? [actions(deed("Cancel batch", `${path}/cancel`, question))] : []),
+    ...(status === "running" ? [actions(requestButton("Cancel batch", `${path}/cancel`, question))] : []),
   ]);
 }
 
@@ -54,8 +54,10 @@ function scheduleParts({ name, state, cron, timeZone, next, last, running, task 
       ? []
       : [sessionButton(session, { name: session, status: isRunning ? "running" : "last", about: "" })]),
     actions(
-      deed("Run now", `${path}/run`),
-      state === "paused" ? deed("Resume", `${path}/resume`) : deed("Pause", `${path}/pause`),
+      requestButton("Run now", `${path}/run`),
+      state === "paused"
+        ? requestButton("Resume", `${path}/resume`)
+        : requestButton("Pause", `${path}/pause`),
     ),
   ]);
 }
@@ -85,8 +87,8 @@ function actions(...buttons) {
   return row;
 }
 
-/** A button that asks the server for something. @param question asked before that */
-function deed(label, path, question) {
+/** A button that sends a request. @param question asked first, for confirmation */
+function requestButton(label, path, question) {
   const button = makeButton(question ? "danger" : "", label, async () => {
     if (question && !confirm(question)) return;
     button.disabled = true;

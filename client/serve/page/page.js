@@ -4,10 +4,10 @@ const STATUS_MS = 4000;
 const RETRY_MS = 1500;
 /** A GET that takes longer counts as lost, such as when a laptop slept; it is tried again. */
 const ANSWER_MS = 60_000;
-/** Of a long session only the newest events are shown. */
+/** In a long session, only the newest events are shown. */
 const MAX_EVENTS = 4000;
 
-// The token is in no request's address: the fragment stays in the browser.
+// The token is never part of a request's address, because the fragment stays in the browser.
 const fragment = location.hash.slice(1);
 if (fragment) {
   sessionStorage.setItem("token", fragment);
@@ -25,6 +25,9 @@ async function request(method, path, body) {
     sent.body = JSON.stringify(body);
   }
   const response = await fetch(`/v1/${path}`, sent);
+  // The server's own words are for programs that send a header.
+  if (response.status === 401)
+    throw new Error("This page has no valid token: open the address that longhaul serve printed last.");
   const json = await response.json();
   if (!response.ok) throw new Error([json.error.message, json.error.fix].filter(Boolean).join(" "));
   return json;
@@ -34,23 +37,23 @@ const at = (id, rest = "") => `sessions/${encodeURIComponent(id)}${rest}`;
 const isUnanswered = (error) => error instanceof TypeError || error.name === "TimeoutError";
 const hasEnded = (status) => status !== "active" && status !== "waiting";
 
-function tell(error) {
+function showProblem(error) {
   for (const place of [$("problem"), $("refused")]) {
     place.textContent = error?.message ?? "";
     place.hidden = error === undefined;
   }
 }
 
-/** Does what a button asks for; it cannot be pressed again meanwhile. */
-async function act(button, what) {
+/** Performs a button's action; the button cannot be pressed again meanwhile. */
+async function perform(button, action) {
   button.disabled = true;
-  tell();
+  showProblem();
   try {
-    await what();
+    await action();
     await refresh();
     return true;
   } catch (error) {
-    tell(error);
+    showProblem(error);
     return false;
   } finally {
     button.disabled = false;
@@ -98,7 +101,7 @@ function openSession(id) {
   for (const name of ["state", "figures"]) $(name).textContent = "";
   log.clear();
   void showTab("log");
-  tell();
+  showProblem();
   showQuestions([]);
   showContext(0, 0);
   void refresh().then((status) => followSession(open, Math.max(0, (status?.lastSeq ?? 0) - MAX_EVENTS)));
@@ -115,7 +118,7 @@ function closeSession() {
   $("connection").textContent = "";
 }
 
-/** Status, queue and questions as they are now. */
+/** Reads the current status, queue and questions, and shows them. */
 async function refresh() {
   const of = open;
   if (!of) return undefined;
@@ -130,17 +133,17 @@ async function refresh() {
     showQuestions(hasEnded(status.status) ? [] : questions);
     return status;
   } catch (error) {
-    tell(isUnanswered(error) ? new Error("The server does not answer.") : error);
+    showProblem(isUnanswered(error) ? new Error("The server does not answer.") : error);
     return undefined;
   }
 }
 
-/** Events as they arrive, each once; after a lost connection, from the last one on. */
+/** Shows events as they arrive, each once. After a lost connection, continues behind the last one. */
 async function followSession(of, from) {
   if (!of) return;
   of.seq = Math.max(of.seq, from);
   of.isFollowed = true;
-  if (from > 0) log.note("Earlier events are left out here; longhaul watch shows all.");
+  if (from > 0) log.note("Earlier events are left out here; longhaul watch shows all of them.");
   while (of === open) {
     try {
       const response = await fetch(`/v1/${at(of.id, "/events")}`, {
@@ -225,7 +228,7 @@ function showAttached() {
   $("attached").textContent = length === 0 ? "Attach" : `${length} attached`;
 }
 
-/** Its data in base64, as the API takes it. */
+/** A file with its data in base64, as the API expects it. */
 function readFile(file) {
   return new Promise((resolve, reject) => {
     const reader = new FileReader();
@@ -240,7 +243,7 @@ async function say() {
   const text = $("message").value.trim();
   if (!text) return;
   const of = open;
-  const isSent = await act($("send"), async () => {
+  const isSent = await perform($("send"), async () => {
     const files = await Promise.all([...$("files").files].map(readFile));
     await request("POST", at(of.id, "/messages"), files.length === 0 ? { text } : { text, files });
   });
@@ -263,7 +266,7 @@ $("message").addEventListener("keydown", (event) => {
   void say();
 });
 $("interrupt").addEventListener("click", ({ currentTarget }) => {
-  void act(currentTarget, async () => {
+  void perform(currentTarget, async () => {
     const text = $("message").value.trim();
     await request("POST", at(open.id, "/interrupt"), text ? { text } : {});
     $("message").value = "";
@@ -271,16 +274,16 @@ $("interrupt").addEventListener("click", ({ currentTarget }) => {
 });
 $("cancel").addEventListener("click", ({ currentTarget }) => {
   if (!confirm(`End the run of ${open.id}? Its files are kept.`)) return;
-  void act(currentTarget, () => request("POST", at(open.id, "/cancel"), {}));
+  void perform(currentTarget, () => request("POST", at(open.id, "/cancel"), {}));
 });
 $("back").addEventListener("click", closeSession);
 for (const name of ["log", "diff"]) $(`show-${name}`).addEventListener("click", () => void showTab(name));
 
-/** Each time after the last one has ended: requests to a slow server do not pile up. */
-async function every(ms, what) {
+/** Repeats an action; each time after the previous one has ended, so that requests to a slow server do not pile up. */
+async function every(ms, action) {
   for (;;) {
     await new Promise((done) => setTimeout(done, ms));
-    if (!document.hidden) await what().catch(tell);
+    if (!document.hidden) await action().catch(showProblem);
   }
 }
 

@@ -1,8 +1,8 @@
-// A new session: its task, and a repository if it works on one.
+// The form for a new session: its task, and optionally a repository.
 
 function showStart() {
   closeSession();
-  tell();
+  showProblem();
   document.body.classList.add("open");
   $("empty").hidden = true;
   $("start").hidden = false;
@@ -14,7 +14,7 @@ $("start").addEventListener("submit", (event) => {
   event.preventDefault();
   const [task, repo] = [$("task").value.trim(), $("repo").value.trim()];
   if (!task) return;
-  void act($("begin"), async () => {
+  void perform($("begin"), async () => {
     const { id } = await request("POST", "sessions", repo ? { task, repo } : { task });
     $("start").reset();
     openSession(id);

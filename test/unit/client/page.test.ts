@@ -46,3 +46,26 @@ test("a new sandbox is a line only if it is not as it was asked for", () => {
   expect(line({ network: { reach: "open", why: "no rules" } })).toContain("private addresses: no rules");
   expect(line({ gaps: ["no quota"] })).toContain("not isolated as configured: no quota");
 });
+
+test("a count of one is singular, and a rate limit has a name for people", () => {
+  const [, script = ""] = /<script>([^]*?)<\/script>/.exec(readPage().html) ?? [];
+  const [notes = ""] = /const LIMITS = \{\n[^]*?\nconst NOTES = \{\n[^]*?\n\};/.exec(script) ?? [];
+  const line = (type: string, data: object) =>
+    runInNewContext(`${notes} NOTES["${type}"](${JSON.stringify(data)})[0]`) as unknown;
+  expect(line("git:pushed", { commits: 1, branch: "b" })).toBe("pushed 1 commit to b");
+  expect(line("git:pushed", { commits: 2, branch: "b" })).toBe("pushed 2 commits to b");
+  expect(line("llm:throttled", { limit: "requestsPerMinute" })).toContain("limit of requests a minute");
+});
+
+test("without a valid token the page says which address to open", async () => {
+  const [, script = ""] = /<script>([^]*?)<\/script>/.exec(readPage().html) ?? [];
+  const [request = ""] = /async function request[^]*?\n\}/.exec(script) ?? [];
+  const context = {
+    fetch: () => Promise.resolve({ status: 401, ok: false }),
+    token: "",
+    AbortSignal,
+    ANSWER_MS: 1,
+  };
+  const asked = runInNewContext(`${request} request("GET", "sessions")`, context) as Promise<unknown>;
+  await expect(asked).rejects.toThrow("open the address that longhaul serve printed last");
+});

@@ -22,9 +22,9 @@ test("a file that cannot be read is said in words, a rare cause with its code", 
 });
 
 test("a file that cannot be written is said in words, with what to do", () => {
-  const full = Object.assign(new Error("write"), { code: "ENOSPC" });
+  const full = Object.assign(new Error("write"), { code: "ENOSPC", syscall: "write" });
   expect(unwritable("/a/b", full, "Name another file.")).toMatchObject({
-    message: "/a/b cannot be written: the disk is full.",
+    message: "/a/b cannot be written: no space is left on its file system.",
     fix: "Name another file.",
     exitCode: 5,
   });
