@@ -100,7 +100,7 @@ function parseLine(
 
 function reasonOf({ path, message, ...issue }: z.core.$ZodIssue): string {
   if (issue.code === "unrecognized_keys")
-    return `unknown ${plural(issue.keys.length, "key")} ${issue.keys.join(", ")}: known are ${Object.keys(lineSchema.shape).join(", ")}`;
+    return `unknown ${issue.keys.length === 1 ? "key" : "keys"} ${issue.keys.join(", ")}: known are ${Object.keys(lineSchema.shape).join(", ")}`;
   return path.length === 0 ? message : `${path.join(".")}: ${message}`;
 }
 
