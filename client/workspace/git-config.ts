@@ -41,8 +41,9 @@ const RULES: Readonly<Record<string, Rule>> = {
   "core.eol": matching(/^(lf|crlf|native)$/i),
   "extensions.objectformat": matching(/^sha(1|256)$/),
   "extensions.refstorage": matching(/^(files|reftable)$/),
-  // Set in each sandbox, so that pack files can be saved.
+  // Set in each checkout: pack files can be saved, and an old commit's LFS file stays a pointer.
   "pack.packsizelimit": matching(/^\d{1,9}[kmg]?$/i),
+  "lfs.skipdownloaderrors": flag,
   "user.name": onOneLine,
   "user.email": onOneLine,
   "remote.*.url": safeRemoteUrl,

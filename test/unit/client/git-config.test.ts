@@ -50,6 +50,11 @@ describe("safeGitConfig", () => {
     expect(safe.leftOut.join()).not.toContain("secret");
   });
 
+  it("keeps every setting that a session's checkout makes itself", () => {
+    const text = '[pack]\n\tpackSizeLimit = "48m"\n[lfs]\n\tskipdownloaderrors = "true"\n';
+    expect(safeGitConfig(text)).toEqual({ text: text.toLowerCase(), leftOut: [] });
+  });
+
   it("writes no line that a value or a name contains", () => {
     const { text } = safeGitConfig(
       '[user]\nname = "a\\n[core]\\nfsmonitor = x"\n[remote "a\\"]\nx"]\nurl = https://b/\n[branch "c\\\\"]\nremote = d\n',
