@@ -13,9 +13,10 @@ import { enterSession } from "../runtime/enter-session.ts";
 import { fatal } from "../contract/failures.ts";
 import { holdToPolicy } from "../runtime/hold-to-policy.ts";
 import { interruptOpenCalls } from "../runtime/interrupt-open-calls.ts";
-import { prefixOf, prefixShares } from "../context/request.ts";
+import { prefixOf, prefixShares, type Prefix } from "../context/request.ts";
 import { cacheSeconds } from "../config/asked-model.ts";
 import type { RunConfig } from "../config/agent-config.ts";
+import type { RunPolicy } from "../contract/run-policy.ts";
 import { branchOf } from "../config/git-settings.ts";
 import { runPolicyOf } from "../config/run-policy.ts";
 import { isSpent } from "../step/budget.ts";
@@ -26,7 +27,8 @@ import { lastRound } from "../store/compactions.ts";
 import { retryFailed } from "../store/mcp.ts";
 import { appendEvents } from "../store/events.ts";
 import type { Queryable } from "../store/db.ts";
-import { chainStart, runInCharge, takeOver, type Standpoint } from "../store/runs.ts";
+import { chainStart, runInCharge, takeOver } from "../store/runs.ts";
+import type { Standpoint } from "../store/supersede.ts";
 import { findSchedule } from "../store/schedules.ts";
 import { createSession, lastUsedStep, type Session } from "../store/sessions.ts";
 import { isCold, spentUsd } from "../store/model-calls.ts";
@@ -48,34 +50,16 @@ async function openSession(
   input: OpenSessionInput,
 ): Promise<OpenedSession> {
   const { db } = deps.store;
-  if (input.task !== undefined) await prepare(deps, scope.sessionId, input.task);
-  if (input.schedule !== undefined) await prepareScheduled(deps, scope.sessionId, input.schedule);
+  await prepareRow(deps, scope.sessionId, input);
   const at = await standpointOf(db, scope.sessionId, input);
-  const goesOn = at.phase === "resume" && input.continuedStep === undefined;
+  const isContinued = input.continuedStep !== undefined;
+  const { entered, wentBack } = await claim(deps, scope, input, at);
   const step = at.step - 1;
-  const taken = await takeOver(
-    deps,
-    { sessionId: scope.sessionId, runId: scope.runId, chain: input.chain },
-    at,
-  );
-  const wentBack = taken !== "superseded" && taken.wentBack;
-  const entered = await enterSession(deps, scope, at);
-  // What continues in a fresh history was allowed when it began.
-  if (input.continuedFrom === undefined) await holdToPolicy(deps, entered, input.precedence);
   const session = await takeOwnTools(deps, entered, step === 0);
   if (input.keepsCalls !== true) await endOpenCalls(deps, scope, session);
-  if (session.catalogues !== undefined && input.continuedStep === undefined)
-    await retryFailed(db, session.id);
-  const takesTools = toolsToTake(session, input.continuedStep === undefined);
+  if (session.catalogues !== undefined && !isContinued) await retryFailed(db, session.id);
   const prefix = prefixOf(session, deps.tools);
-  const policy = runPolicyOf(session.config, prefix.tokens, {
-    prefix: prefixShares(prefix, session.tokenRatio?.ratio),
-    ...(await gitOf(db, session)),
-    ...delegatesOf(deps, session),
-    ...(takesTools === undefined ? {} : { takesTools }),
-    ...(await traceFor(deps, scope, session)),
-    ...workerFacts(deps),
-  });
+  const policy = await policyOf(deps, scope, session, { prefix, isContinued });
   const [cold, rows, round, parked, costUsd] = await Promise.all([
     policy.budget.returnTokens !== undefined &&
       at.phase === "resume" &&
@@ -85,10 +69,12 @@ async function openSession(
     countParked(db, session.id),
     policy.maxCostUsd === undefined ? undefined : spentUsd(db, session.id),
   ]);
-  if (input.continuedStep === undefined && scope.attempt === 1 && !wentBack)
+  if (!isContinued && scope.attempt === 1 && !wentBack)
     await announceStart(deps, scope, session, { step, model: policy.model });
   if (input.continuedFrom !== undefined)
     reportContinued({ deps, scope, session }, input.continuedFrom, { model: policy.model, steps: step });
+  // A run that was continued as new or reset still makes its last step at the limit.
+  const mayBeSpent = at.phase === "resume" && !isContinued;
   return {
     policy,
     epoch: session.epoch,
@@ -97,11 +83,46 @@ async function openSession(
     round,
     ...(cold ? { cold } : {}),
     ...(costUsd === undefined || policy.asksAtLimit !== true ? {} : { costUsd }),
-    // A run that was continued as new or reset still makes its last step at the limit.
-    ...(costUsd !== undefined && goesOn && isSpent(deps.policy, policy, costUsd) ? { isSpent: true } : {}),
+    ...(costUsd !== undefined && mayBeSpent && isSpent(deps.policy, policy, costUsd)
+      ? { isSpent: true }
+      : {}),
     ...(parked > 0 ? { parked: true } : {}),
     ...sandboxOf(session),
   };
+}
+
+/** Creates the session's row if no client did. */
+async function prepareRow(deps: AgentDeps, id: string, { task, schedule }: OpenSessionInput): Promise<void> {
+  if (task !== undefined) await prepareFromTask(deps, id, task);
+  if (schedule !== undefined) await prepareScheduled(deps, id, schedule);
+}
+
+/** Makes this run the one that may write, and holds it to the operator's policy. */
+async function claim(deps: AgentDeps, scope: ActivityScope, input: OpenSessionInput, at: Standpoint) {
+  const { sessionId, runId } = scope;
+  const taken = await takeOver(deps, { sessionId, runId, chain: input.chain }, at);
+  const entered = await enterSession(deps, scope, at);
+  // What continues in a fresh history was allowed when it began.
+  if (input.continuedFrom === undefined) await holdToPolicy(deps, entered, input.precedence);
+  return { entered, wentBack: taken !== "superseded" && taken.wentBack };
+}
+
+/** The figures of the run: from the session's settings, its rows, and this worker. */
+async function policyOf(
+  deps: AgentDeps,
+  scope: ActivityScope,
+  session: Session,
+  { prefix, isContinued }: { readonly prefix: Prefix; readonly isContinued: boolean },
+): Promise<RunPolicy> {
+  const takesTools = toolsToTake(session, !isContinued);
+  return runPolicyOf(session.config, prefix.tokens, {
+    prefix: prefixShares(prefix, session.tokenRatio?.ratio),
+    ...(await gitOf(deps.store.db, session)),
+    ...delegatesOf(deps, session),
+    ...(takesTools === undefined ? {} : { takesTools }),
+    ...(await traceFor(deps, scope, session)),
+    ...workerFacts(deps),
+  });
 }
 
 /**
@@ -121,7 +142,7 @@ async function standpointOf(db: Queryable, id: string, input: OpenSessionInput):
   return { step: last + 1, phase: "resume" };
 }
 
-/** Of a run before, which did not end them. */
+/** Ends the calls that an earlier run left open. */
 async function endOpenCalls(deps: AgentDeps, { runId }: ActivityScope, session: Session): Promise<void> {
   const stopped = await deps.store.db.transaction(async (tx) =>
     (await lockRun(tx, session.id, runId)) ? interruptOpenCalls(tx, session.id, session.epoch) : [],
@@ -130,7 +151,7 @@ async function endOpenCalls(deps: AgentDeps, { runId }: ActivityScope, session: 
 }
 
 /** Creates the row of a session that was started from the Web UI or Temporal's CLI, with nothing but a task. */
-async function prepare(deps: AgentDeps, id: string, task: string): Promise<void> {
+async function prepareFromTask(deps: AgentDeps, id: string, task: string): Promise<void> {
   if (!deps.defaultConfig) {
     throw fatal(
       "BadConfiguration",
@@ -140,7 +161,7 @@ async function prepare(deps: AgentDeps, id: string, task: string): Promise<void>
   await createSession(deps.store, { id, task: deps.sanitizer.clean(task), config: deps.defaultConfig });
 }
 
-/** A session that a schedule started; one that was made before does not need it any more. */
+/** Creates the row of a session that a schedule started. A session that exists already does not need the schedule any more. */
 async function prepareScheduled({ store }: AgentDeps, id: string, name: string): Promise<void> {
   const schedule = await findSchedule(store.db, name);
   if (schedule === undefined) return;
