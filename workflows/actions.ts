@@ -12,6 +12,7 @@ import { pruneDue } from "../activities/contract/prune-due.ts";
 import { mismatchNote } from "../activities/contract/output-mismatch.ts";
 import { LOOP_WARNING_TEXT } from "../activities/contract/stuck.ts";
 import type {
+  AgentActivities,
   ModelStepFacts,
   ModelStepInput,
   SandboxFacts,
@@ -29,7 +30,7 @@ import { WRAP_UP_TEXT, type CompactionPlan } from "./loop-policy.ts";
 import { wasStopped } from "./outcome.ts";
 import { currentDetails } from "./presentation.ts";
 import { createAsking, unanswered, type Asking } from "./asking.ts";
-import { activityOptions, perform } from "./proxies.ts";
+import { activityOptions, perform, type Bound } from "./proxies.ts";
 import { announceStop } from "./stops.ts";
 import { createUnannounced, type Unannounced } from "./unannounced.ts";
 
@@ -211,16 +212,26 @@ export async function openSandbox(run: Run): Promise<void> {
   }
 }
 
+/** As `perform`, on the host that has the sandbox. If that host is lost, the sandbox is opened on another one. */
+export function performOnHost<Name extends Bound>(
+  run: Run,
+  name: Name,
+  summary: string,
+  ...args: Parameters<AgentActivities[Name]>
+): Promise<Awaited<ReturnType<AgentActivities[Name]>>> {
+  return onHost(
+    run,
+    () => openSandbox(run),
+    () => perform(name, optionsOf(run), summary, ...args),
+  );
+}
+
 /** Before the session continues in a fresh history: nothing is pending, and its files are saved. */
 export async function saveAndPark(run: Run): Promise<void> {
   await run.opening;
   const { step } = run.state;
   const summary = `save the workspace of step ${step}`;
-  await onHost(
-    run,
-    () => openSandbox(run),
-    () => perform("saveWorkspace", optionsOf(run), summary, { step }),
-  );
+  await performOnHost(run, "saveWorkspace", summary, { step });
   run.unannounced.isOver = true;
   await condition(() => !run.unannounced.isBusy);
   await parkOverflow(run);

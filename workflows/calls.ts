@@ -7,7 +7,7 @@ import {
   interruptible,
   keepsInterrupt,
   openSandbox,
-  optionsOf,
+  performOnHost,
   showDetails,
   type Run,
 } from "./actions.ts";
@@ -15,11 +15,9 @@ import { applyToolResult } from "./agent-state.ts";
 import { delegate } from "./delegates.ts";
 import { askedModel } from "./fallback.ts";
 import { callGroups } from "./loop-policy.ts";
-import { onHost } from "./lost-host.ts";
 import { titled } from "./presentation.ts";
-import { perform } from "./proxies.ts";
 import type { WaitingCall } from "./asking.ts";
-import { askAbout, askForServer, restWhileWaiting } from "./questions.ts";
+import { askAbout, askForServer, restingDuring } from "./questions.ts";
 
 /**
  * Performs all calls of a step, in parallel where allowed; returns when each has its result.
@@ -83,16 +81,7 @@ export async function runTools(run: Run, left: WaitingCall[]): Promise<boolean> 
 async function withRests<T>(run: Run, calls: readonly WaitingCall[], perform: () => Promise<T>): Promise<T> {
   const mayAsk = run.policy?.asksForDomains === true || run.policy?.serversAsk === true;
   if (!mayAsk && !calls.some(({ call }) => asksPerson(call))) return perform();
-  let isOver = false;
-  const rests = restWhileWaiting(run, () => isOver);
-  rests.catch(() => undefined);
-  try {
-    return await perform();
-  } finally {
-    isOver = true;
-    // Its failure is ignored: the calls themselves report what stopped them.
-    await rests.catch(() => undefined);
-  }
+  return restingDuring(run, perform);
 }
 
 const asksPerson = ({ by, needsApproval }: CallFacts) => by === "person" || needsApproval === true;
@@ -133,9 +122,5 @@ async function performCall(run: Run, waiting: WaitingCall, input: RunToolInput):
 function runTool(run: Run, call: CallFacts, input: RunToolInput): Promise<ToolFacts> {
   if (call.by === "delegate") return delegate(run, call, input);
   const summary = titled(`step ${input.step} · ${call.name}`, call);
-  return onHost(
-    run,
-    () => openSandbox(run),
-    () => perform("runTool", optionsOf(run), summary, input),
-  );
+  return performOnHost(run, "runTool", summary, input);
 }

@@ -12,12 +12,11 @@ import {
 import { WorkflowExecutionAlreadyStartedError } from "@temporalio/common";
 import type { CallFacts, RunToolInput, ToolFacts } from "../activities/contract/activities.ts";
 import type { DelegateEnd, SettleDelegateInput } from "../activities/contract/delegates.ts";
-import { openSandbox, optionsOf, type Run } from "./actions.ts";
+import { performOnHost, type Run } from "./actions.ts";
 import type { Turn } from "./delegate-slots.ts";
-import { onHost } from "./lost-host.ts";
 import { WORKFLOW_TYPE } from "./messages.ts";
 import { titled } from "./presentation.ts";
-import { boundedSummary, perform } from "./proxies.ts";
+import { boundedSummary } from "./proxies.ts";
 
 /** Poll interval for a delegate that must stop, in ms: Temporal may have lost its end (temporalio/temporal#10639). */
 const STOPPING_LOOK_MS = 5_000;
@@ -29,7 +28,7 @@ export async function delegate(run: Run, call: CallFacts, input: RunToolInput): 
   try {
     await run.delegates.enter(maxConcurrent);
     try {
-      return await work(run, call, input, { turn, lookMs });
+      return await runDelegate(run, call, input, { turn, lookMs });
     } finally {
       run.delegates.leave();
     }
@@ -38,7 +37,7 @@ export async function delegate(run: Run, call: CallFacts, input: RunToolInput): 
   }
 }
 
-async function work(
+async function runDelegate(
   run: Run,
   call: CallFacts,
   input: RunToolInput,
@@ -48,11 +47,7 @@ async function work(
   const { step, index } = input;
   // From here on the delegate is followed to its end: a claimed call is not left without a result.
   const opened = await CancellationScope.nonCancellable(() =>
-    onHost(
-      run,
-      () => openSandbox(run),
-      () => perform("openDelegate", optionsOf(run), summary, { step, index }),
-    ),
+    performOnHost(run, "openDelegate", summary, { step, index }),
   );
   if (opened.kind === "settled") return opened.facts;
   if (opened.access === "read") turn.end();
@@ -60,11 +55,7 @@ async function work(
     // If two delegates changed the same file, the earlier call's version is merged.
     if (more.closed !== undefined) await turn.before;
     return CancellationScope.nonCancellable(() =>
-      onHost(
-        run,
-        () => openSandbox(run),
-        () => perform("settleDelegate", optionsOf(run), summary, { ...input, child: opened.child, ...more }),
-      ),
+      performOnHost(run, "settleDelegate", summary, { ...input, child: opened.child, ...more }),
     );
   };
   let closing = await start(opened.child, call);

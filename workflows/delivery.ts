@@ -1,9 +1,7 @@
 /** A session's repository: cloned before the first step, delivered while it works and at its end. */
-import type { DeliveryOrder, Publication } from "../activities/contract/delivery.ts";
-import { openSandbox, optionsOf, showDetails, type Run } from "./actions.ts";
-import { onHost } from "./lost-host.ts";
+import type { DeliveryOrder, Publication, PublishInput } from "../activities/contract/delivery.ts";
+import { openSandbox, performOnHost, showDetails, type Run } from "./actions.ts";
 import { messageOf, wasStopped, type Outcome } from "./outcome.ts";
-import { perform } from "./proxies.ts";
 
 /** The shortest time between two pushes of a working session. Source: ours: a branch that is a minute behind loses little. */
 const PUSH_EVERY_MS = 60_000;
@@ -14,11 +12,7 @@ export async function fetchRepository(run: Run): Promise<void> {
   const step = run.state.step + 1;
   run.opening ??= openSandbox(run);
   await run.opening;
-  await onHost(
-    run,
-    () => openSandbox(run),
-    () => perform("fetchRepository", optionsOf(run), "clone the repository", { step }),
-  );
+  await performOnHost(run, "fetchRepository", "clone the repository", { step });
 }
 
 /** Pushes the commits so far, at most once a minute. A failure is retried with the next push. */
@@ -71,29 +65,14 @@ function orderOf({ policy }: Run, { status }: Outcome): DeliveryOrder | undefine
 
 async function publish(
   run: Run,
-  { summary, ...what }: { readonly summary: string } & Omit<Parameters<typeof input>[1], "step">,
+  { summary, ...what }: { readonly summary: string } & Omit<PublishInput, "step">,
 ): Promise<Publication> {
   const line = `${summary} ${what.branch ?? run.policy?.git?.branch ?? ""}`;
-  const published = await onHost(
-    run,
-    () => openSandbox(run),
-    () => perform("publish", optionsOf(run), line, input(run, what)),
-  );
+  const published = await performOnHost(run, "publish", line, { step: run.state.step, ...what });
   run.state.delivered = wordsOf(published) ?? run.state.delivered;
   showDetails(run);
   return published;
 }
-
-const input = (
-  run: Run,
-  what: {
-    readonly kind: "push" | "pull-request";
-    readonly end?: true;
-    readonly branch?: string;
-    readonly draft?: boolean;
-    readonly title?: string;
-  },
-) => ({ step: run.state.step, ...what });
 
 function wordsOf({ outcome, branch, commit, url, reason }: Publication): string | undefined {
   if (outcome === "nothing") return undefined;

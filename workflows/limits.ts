@@ -4,7 +4,7 @@ import type { RunPolicy } from "../activities/contract/run-policy.ts";
 import { lasted, type OpenQuestion } from "./asking.ts";
 import { limitReached } from "./loop-policy.ts";
 import { perform } from "./proxies.ts";
-import { answerTo, restWhileWaiting } from "./questions.ts";
+import { answerTo, restingDuring } from "./questions.ts";
 import { optionsOf, showDetails, type Run } from "./actions.ts";
 
 /** The limit that a person must be asked about now, if any. */
@@ -41,23 +41,11 @@ export async function mayGoOn(run: Run, limit: BudgetLimit, first: RunPolicy): P
   const { question, used, of } = asked;
   const budget = { ...input, used, of, id: question.id };
   const open: OpenQuestion = { ...question, budget, askedAtMs: Date.now(), settlement: undefined };
-  const settlement = await restingUntil(run, () => answerTo(run, open));
+  asking.busy = 1;
+  const settlement = await restingDuring(run, () => answerTo(run, open));
   const summary = `step ${step} · ${settlement.how} after ${lasted(Date.now() - open.askedAtMs)}`;
   const settled = await perform("settleBudget", optionsOf(run), summary, { ...budget, settlement });
   return settled.of === undefined ? false : raise(run, limit, settled.of);
-}
-
-async function restingUntil<T>(run: Run, answer: () => Promise<T>): Promise<T> {
-  let isOver = false;
-  run.asking.busy = 1;
-  const rests = restWhileWaiting(run, () => isOver);
-  rests.catch(() => undefined);
-  try {
-    return await answer();
-  } finally {
-    isOver = true;
-    await rests.catch(() => undefined);
-  }
 }
 
 /** A raised cost limit belongs to the session and is in its row; raised steps belong to this run and are carried. */

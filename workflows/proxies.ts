@@ -143,7 +143,7 @@ export const batchActivities = proxyActivities<BatchActivities>({
   retry: retry(BATCH_ATTEMPTS),
 });
 
-type Bound = Exclude<keyof AgentActivities, "openSession">;
+export type Bound = Exclude<keyof AgentActivities, "openSession">;
 /** The proxy's method for options at the call's site, typed for one activity. */
 type Perform<Name extends Bound> = {
   executeWithOptions(

@@ -160,8 +160,21 @@ export async function answerTo(run: Run, question: OpenQuestion, isNew = true): 
   }
 }
 
-/** In parallel with the calls of a step: sets the status to waiting whenever only questions are left. */
-export async function restWhileWaiting(run: Run, isOver: () => boolean): Promise<void> {
+/** Runs `body`. The session counts as waiting whenever only questions are left to do. */
+export async function restingDuring<T>(run: Run, body: () => Promise<T>): Promise<T> {
+  let isOver = false;
+  const rests = restWhileWaiting(run, () => isOver);
+  rests.catch(() => undefined);
+  try {
+    return await body();
+  } finally {
+    isOver = true;
+    // Its failure is ignored: `body` itself reports what stopped it.
+    await rests.catch(() => undefined);
+  }
+}
+
+async function restWhileWaiting(run: Run, isOver: () => boolean): Promise<void> {
   const { asking } = run;
   const isIdle = () => asking.busy === 0 && unanswered(asking).length > 0;
   for (;;) {

@@ -1,7 +1,5 @@
 /** The set-up of a session's project, before its first step and after each new start. */
-import { enterPhase, openSandbox, optionsOf, type Run } from "./actions.ts";
-import { onHost } from "./lost-host.ts";
-import { perform } from "./proxies.ts";
+import { enterPhase, openSandbox, performOnHost, type Run } from "./actions.ts";
 
 /** Runs the commands of `sandbox.setup` if that was not done yet; a failure ends the run. */
 export async function setUpSandbox(run: Run): Promise<void> {
@@ -10,9 +8,5 @@ export async function setUpSandbox(run: Run): Promise<void> {
   enterPhase(run, "setting up");
   run.opening ??= openSandbox(run);
   await run.opening;
-  await onHost(
-    run,
-    () => openSandbox(run),
-    () => perform("setUpSandbox", optionsOf(run), "set up the project", { step }),
-  );
+  await performOnHost(run, "setUpSandbox", "set up the project", { step });
 }

@@ -3,7 +3,8 @@ import type { ActivityScope } from "./activity-scope.ts";
 import type { CloseSandboxInput } from "../contract/activities.ts";
 import type { AgentDeps } from "./deps.ts";
 import { fatal, superseded } from "../contract/failures.ts";
-import { runInCharge, takeOver, type Standpoint } from "../store/runs.ts";
+import { runInCharge, takeOver } from "../store/runs.ts";
+import type { Standpoint } from "../store/supersede.ts";
 import { findSession, lastStep, type Session } from "../store/sessions.ts";
 
 interface Entered {

@@ -2,8 +2,7 @@
 import type { Precedence } from "../contract/precedence.ts";
 import { fatal } from "../contract/failures.ts";
 import { modelRefusal, policyRefusal } from "../config/operator-policy.ts";
-import { othersOfOwner } from "../store/owners.ts";
-import type { Session } from "../store/sessions.ts";
+import { othersOfOwner, type Session } from "../store/sessions.ts";
 import type { AgentDeps } from "./deps.ts";
 
 /**

@@ -24,8 +24,8 @@ interface Waiting {
 }
 
 /**
- * As `enterSession`; lists show the session as one that waits, and its question about a limit is open. The first activity of a run
- * says so, also after a reset.
+ * As `enterSession`. Afterwards lists show the session as waiting, and its question about a limit is open: also if the run was
+ * reset and this is its first activity.
  */
 export async function enterWaiting(
   deps: AgentDeps,

@@ -27,7 +27,8 @@ import { lastRound } from "../store/compactions.ts";
 import { retryFailed } from "../store/mcp.ts";
 import { appendEvents } from "../store/events.ts";
 import type { Queryable } from "../store/db.ts";
-import { chainStart, runInCharge, takeOver, type Standpoint } from "../store/runs.ts";
+import { chainStart, runInCharge, takeOver } from "../store/runs.ts";
+import type { Standpoint } from "../store/supersede.ts";
 import { findSchedule } from "../store/schedules.ts";
 import { createSession, lastUsedStep, type Session } from "../store/sessions.ts";
 import { isCold, spentUsd } from "../store/model-calls.ts";
@@ -141,7 +142,7 @@ async function standpointOf(db: Queryable, id: string, input: OpenSessionInput):
   return { step: last + 1, phase: "resume" };
 }
 
-/** Of a run before, which did not end them. */
+/** Ends the calls that an earlier run left open. */
 async function endOpenCalls(deps: AgentDeps, { runId }: ActivityScope, session: Session): Promise<void> {
   const stopped = await deps.store.db.transaction(async (tx) =>
     (await lockRun(tx, session.id, runId)) ? interruptOpenCalls(tx, session.id, session.epoch) : [],
@@ -160,7 +161,7 @@ async function prepareFromTask(deps: AgentDeps, id: string, task: string): Promi
   await createSession(deps.store, { id, task: deps.sanitizer.clean(task), config: deps.defaultConfig });
 }
 
-/** A session that a schedule started; one that was made before does not need it any more. */
+/** Creates the row of a session that a schedule started. A session that exists already does not need the schedule any more. */
 async function prepareScheduled({ store }: AgentDeps, id: string, name: string): Promise<void> {
   const schedule = await findSchedule(store.db, name);
   if (schedule === undefined) return;

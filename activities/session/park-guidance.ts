@@ -1,7 +1,7 @@
 /**
  * Messages that are too many for the workflow to carry, or that its run will not read, wait in Postgres, in order. A run
- * that never opened its session keeps them too; one that another has taken over from writes nothing, its messages are
- * read in its history.
+ * that never opened its session keeps them too. A run whose session another run has claimed writes nothing: its messages are
+ * read from its history.
  *
  * Idempotency key: (session, client id). Side effects: rows. Retry class: Postgres. Cancel: none needed, it is short.
  */

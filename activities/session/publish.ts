@@ -66,7 +66,7 @@ async function push(delivery: Delivery, sandboxes: SessionSandboxes): Promise<Pu
       return { outcome: "nothing", branch };
 
     const access = accessOf(deps);
-    // Without the mirror the commits are taken in full: the push itself will say what is wrong with the remote.
+    // Without the mirror the commits are taken in full: the push itself reports what is wrong with the remote.
     const mirror = await updateMirror(access, url, { wants: base, signal: scope.signal }).catch(
       (error: unknown) => {
         if (error instanceof GitFailed) return "/nonexistent";

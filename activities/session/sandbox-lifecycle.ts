@@ -26,7 +26,7 @@ import { abortable } from "../sandbox/shared-work.ts";
 
 const CLOSE_ATTEMPTS = 5;
 
-/** @param ready the same sandboxes, each set up before it is given */
+/** @param ready the same sandboxes, each set up before it is returned */
 export function createSandboxLifecycle(
   deps: AgentDeps,
   sandboxes: SessionSandboxes,
@@ -69,7 +69,7 @@ export function createSandboxLifecycle(
     parkSandbox: (input: { step: number; afterMs: number; budget?: OpenBudget }): Promise<WorkspaceFacts> =>
       inScope(deps, async (scope) => {
         const session = await enterWaiting(deps, scope, input);
-        // The server keeps the time until the second attempt: no slot and no timer of the run's own waits for it.
+        // Temporal's server keeps the time until the second attempt, so no slot and no timer is used meanwhile.
         if (scope.attempt === 1) throw notYet(input.afterMs);
         if (scope.signal.aborted) return scope.stopped();
         await saves.settled(session.id);

@@ -89,7 +89,7 @@ async function begin({ store, sanitizer }: AgentDeps, batch: Batch, item: NextIt
   if (start !== null) {
     const config = await withinBudget(store.db, batch, start.config);
     const workspace = await itemFiles(store.db, batch.id, itemId);
-    // The batch's row says whose it is: that is held to the role that wrote it.
+    // Taken from the batch's row: there Postgres checks the owner against the role that wrote it.
     const owner = batch.owner ?? undefined;
     await createSession(store, {
       ...start,

@@ -107,8 +107,10 @@ async function copyDecisions(tx: Transaction, { from, to, beforeStep }: Fork): P
     from questions where session_id = ${from} and kind = 'plan' and status = 'answered' and step < ${beforeStep}`);
 }
 
-/** Copies the newest checkpoint of the copied steps and the initial one, with all they build on. A delegate's checkpoints build
- * on those of its parent, which are shared. */
+/**
+ * Copies the newest checkpoint of the copied steps and the initial one, with all they build on. A delegate's checkpoints build
+ * on those of its parent, which are shared.
+ */
 async function copyFiles(tx: Transaction, { from, to, beforeStep }: Fork): Promise<void> {
   await tx.execute(sql`
     with recursive live as (

@@ -6,7 +6,8 @@ import type { Queryable } from "./db.ts";
 import { guidance, storedMessages } from "./schema/index.ts";
 import type { MessageMeta } from "./transcript.ts";
 
-const waits = (sessionId: string) =>
+/** Condition for the messages that no run has delivered and no one has withdrawn. */
+export const isParked = (sessionId: string) =>
   and(eq(guidance.sessionId, sessionId), isNull(guidance.deliveredSequence), eq(guidance.dropped, false));
 
 /** Keeps messages until a run delivers them. Idempotent by client id: a delivered or dropped message stays so. */
@@ -35,7 +36,7 @@ export async function parkedGuidance(db: Queryable, sessionId: string, limit: nu
   const rows = await db
     .select()
     .from(guidance)
-    .where(waits(sessionId))
+    .where(isParked(sessionId))
     .orderBy(asc(guidance.ordinal))
     .limit(limit);
   return rows.map(({ id, parts, queuedAt, saidBy }) => ({
@@ -47,7 +48,7 @@ export async function parkedGuidance(db: Queryable, sessionId: string, limit: nu
 }
 
 export async function countParked(db: Queryable, sessionId: string): Promise<number> {
-  return db.$count(guidance, waits(sessionId));
+  return db.$count(guidance, isParked(sessionId));
 }
 
 /** Withdraws a parked message, unless a step already has it. @returns false if it is not parked */
@@ -55,7 +56,7 @@ export async function dropParked(db: Queryable, sessionId: string, id: string): 
   const { rowCount } = await db
     .update(guidance)
     .set({ dropped: true })
-    .where(and(waits(sessionId), eq(guidance.id, id)));
+    .where(and(isParked(sessionId), eq(guidance.id, id)));
   return (rowCount ?? 0) > 0;
 }
 

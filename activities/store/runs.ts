@@ -13,8 +13,6 @@ import { endAbandoned } from "./sessions.ts";
 import { lockRun } from "./session-locks.ts";
 import { supersede, type Standpoint } from "./supersede.ts";
 
-export type { Standpoint };
-
 const TASK_CHARS = 120;
 /** A run that claims while Temporal is being asked is rare: one retry is enough. */
 const MAX_TRIES = 5;

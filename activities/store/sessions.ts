@@ -1,5 +1,5 @@
 /** Sessions and the runs that may write to them. */
-import { and, eq, isNull, max, sql } from "drizzle-orm";
+import { and, eq, isNotNull, isNull, max, ne, or, sql } from "drizzle-orm";
 import type { RunConfig } from "../config/agent-config.ts";
 import type { Skill } from "../config/skills.ts";
 import type { McpCatalogue } from "../contract/mcp.ts";
@@ -174,6 +174,26 @@ export async function activeSessionIds(db: Queryable): Promise<string[]> {
   return rows.map(({ id }) => id);
 }
 
+/**
+ * Other sessions of the same owner that run or wait, delegates not counted. If two begin at the same time, the later one counts
+ * the earlier.
+ */
+export function othersOfOwner(db: Queryable, { id, owner }: Pick<Session, "id" | "owner">): Promise<number> {
+  return db.$count(
+    sessions,
+    and(
+      owner === undefined ? isNull(sessions.owner) : eq(sessions.owner, owner),
+      isNull(sessions.endedAt),
+      isNull(sessions.parentId),
+      ne(sessions.id, id),
+      or(
+        isNotNull(sessions.runId),
+        sql`(${sessions.createdAt}, ${sessions.id}) < (select created_at, id from sessions as mine where mine.id = ${id})`,
+      ),
+    ),
+  );
+}
+
 /** The last finished step of the live line: the highest with an answer. */
 export async function lastStep(db: Queryable, sessionId: string): Promise<number> {
   const [row] = await db
@@ -196,6 +216,8 @@ export async function lastUsedStep(db: Queryable, sessionId: string): Promise<nu
   return rows[0]?.step ?? 0;
 }
 
+const ENDED_NOW = { endedAt: sql`now()`, updatedAt: sql`now()`, container: null };
+
 /** Stores how a session ended, once: a second writer changes nothing. */
 export async function endSession(
   db: Queryable,
@@ -209,9 +231,7 @@ export async function endSession(
       status: end.status,
       result: end.result,
       error: end.error ?? null,
-      endedAt: sql`now()`,
-      updatedAt: sql`now()`,
-      container: null,
+      ...ENDED_NOW,
     })
     .where(and(eq(sessions.id, id), eq(sessions.runId, runId), isNull(sessions.endedAt)))
     // Both times are from the database's clock: a worker's clock may have jumped.
@@ -251,9 +271,7 @@ export async function endAbandoned(
     .set({
       status: end.status,
       error: { type: "RunEnded", message: end.message },
-      endedAt: sql`now()`,
-      updatedAt: sql`now()`,
-      container: null,
+      ...ENDED_NOW,
     })
     .where(
       and(

@@ -1,7 +1,8 @@
 /** People's messages that no step has delivered yet, as far as the rows show. Writes nothing. */
-import { and, asc, eq, inArray, isNull } from "drizzle-orm";
+import { and, asc, eq, inArray } from "drizzle-orm";
 import type { Database } from "./db.ts";
 import type { EventData, EventType } from "./event.ts";
+import { isParked } from "./guidance.ts";
 import { events, guidance } from "./schema/index.ts";
 
 export interface WaitingMessage {
@@ -48,9 +49,7 @@ export async function readParked(db: Database, sessionId: string): Promise<Waiti
   const rows = await db
     .select({ id: guidance.id, parts: guidance.parts, queuedAt: guidance.queuedAt })
     .from(guidance)
-    .where(
-      and(eq(guidance.sessionId, sessionId), isNull(guidance.deliveredSequence), eq(guidance.dropped, false)),
-    )
+    .where(isParked(sessionId))
     .orderBy(asc(guidance.ordinal));
   return rows.map(({ id, parts, queuedAt }) => ({ id, text: textOf(parts), queuedAt }));
 }
