@@ -10,6 +10,7 @@ import { providerVariables } from "../activities/config/providers.ts";
 import { DEFAULT_IMAGE, imageNamed } from "../activities/config/default-image.ts";
 import type { OperatorPolicy } from "../activities/config/operator-policy.ts";
 import { readPolicy } from "./read-policy.ts";
+import { WrongSettings } from "./wrong-settings.ts";
 import { codecKeysOf, type CodecKey } from "./connect/codec.ts";
 import { ServiceMissing } from "./connect/service-missing.ts";
 import type { TelemetrySettings } from "./telemetry/settings.ts";
@@ -212,7 +213,7 @@ function parsed(environment: Environment): z.infer<typeof schema> {
   const result = schema.safeParse(environment);
   if (!result.success) {
     const wrong = result.error.issues.map((issue) => `${issue.path.join(".")}: ${issue.message}`);
-    throw new Error(`The worker's environment is wrong; nothing was started.\n${wrong.join("\n")}`);
+    throw new WrongSettings(`The worker's environment is wrong; nothing was started.\n${wrong.join("\n")}`);
   }
   return result.data;
 }
@@ -230,12 +231,12 @@ function checkGitHubApp(environment: Environment): void {
   });
 }
 
-/** @throws Error if workers of two versions would be indistinguishable */
+/** @throws WrongSettings if workers of two versions would be indistinguishable */
 function versioningOf(e: z.infer<typeof schema>): WorkerConfig["versioning"] {
   const { LONGHAUL_VERSIONING: behavior, LONGHAUL_DEPLOYMENT: deployment, LONGHAUL_BUILD_ID: build } = e;
   if (behavior === "off") return undefined;
   if (deployment === undefined || build === undefined)
-    throw new Error(
+    throw new WrongSettings(
       `The worker's environment is wrong; nothing was started.\nLONGHAUL_VERSIONING=${behavior} needs LONGHAUL_DEPLOYMENT, the name that all versions share, and LONGHAUL_BUILD_ID, that of this one.`,
     );
   return { deployment, behavior };

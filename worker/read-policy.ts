@@ -2,11 +2,12 @@
 import { readFileSync } from "node:fs";
 import { parse } from "yaml";
 import { operatorPolicySchema, type OperatorPolicy } from "../activities/config/operator-policy.ts";
+import { WrongSettings } from "./wrong-settings.ts";
 
-/** @throws Error that names each wrong key: a worker without its policy does not start */
+/** @throws WrongSettings that names each wrong key: a worker without its policy does not start */
 export function readPolicy(path: string): OperatorPolicy {
   const wrong = (why: string) =>
-    new Error(`LONGHAUL_POLICY=${path} cannot be used; nothing was started.\n${why}`);
+    new WrongSettings(`LONGHAUL_POLICY=${path} cannot be used; nothing was started.\n${why}`);
   let content: unknown;
   try {
     content = parse(readFileSync(path, "utf8"));

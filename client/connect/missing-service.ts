@@ -1,7 +1,8 @@
 /** Distinguishes errors of services that became unavailable from all other errors. */
 import { isConnectionLost } from "../../activities/store/lost-connection.ts";
 import { ServiceMissing } from "../../worker/connect/service-missing.ts";
-import { missing, notPossible, type ClientError } from "../console/errors.ts";
+import { WrongSettings } from "../../worker/wrong-settings.ts";
+import { missing, notPossible, usageError, type ClientError } from "../console/errors.ts";
 import { plainReason } from "./plain-reason.ts";
 
 const NETWORK_CODES = new Set([
@@ -33,9 +34,10 @@ export function isNamespaceMissing(status: { readonly code?: unknown; readonly d
   return status.code === GRPC_NOT_FOUND && /^namespace\b.*\bnot found/i.test(String(status.details));
 }
 
-/** The error in the client's words, or undefined if neither a service nor a right is missing. */
+/** The error in the client's words, or undefined if no service or right is missing and the worker's settings are valid. */
 export function missingServiceOf(error: unknown): ClientError | undefined {
   for (let inner = error; inner instanceof Error; inner = inner.cause) {
+    if (inner instanceof WrongSettings) return usageError(inner.message);
     if (inner instanceof ServiceMissing)
       return missing(inner.message, "`longhaul doctor` shows what is found and what is missing.", error);
     // Compared by name: loading Temporal's client for its class would take a third of each start, even of `--help`.

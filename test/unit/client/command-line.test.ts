@@ -132,6 +132,17 @@ describe("the command line", { timeout: 60_000 }, () => {
     expect(started.status).toBe(2);
   });
 
+  it("exits with 2 if a worker's settings are wrong, with the reason", async () => {
+    const [policy, environment] = await Promise.all([
+      longhaul(["worker"], { LONGHAUL_POLICY: join(folder, "none.yaml") }),
+      longhaul(["worker"], { LONGHAUL_HEARTBEAT_MS: "often" }),
+    ]);
+    expect(policy).toMatchObject({ code: 2, out: "" });
+    expect(policy.err).toContain("no such file");
+    expect(environment).toMatchObject({ code: 2, out: "" });
+    expect(environment.err).toContain("LONGHAUL_HEARTBEAT_MS");
+  });
+
   it("exits with 4 if a named model's key is missing", async () => {
     const outcome = await longhaul(["start", "--model", "openai/gpt-5.4", "task"], { LONGHAUL_NO_SETUP: "" });
     expect(outcome).toMatchObject({ code: 4, out: "" });
