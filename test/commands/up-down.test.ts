@@ -144,8 +144,8 @@ test("down lists unfinished tasks, and keeps a Temporal that another installatio
     mine: client,
     theirs: temporalClient({ connection: client.connection, namespace: "default" }, [key]),
   };
-  for (const [id, each] of Object.entries(clients)) {
-    const handle = await each.workflow.start("codingAgent", {
+  for (const [id, client] of Object.entries(clients)) {
+    const handle = await client.workflow.start("codingAgent", {
       workflowId: `${id}-${pid}`,
       taskQueue: `${id}-${pid}`,
       memo: { name: id },

@@ -9,7 +9,7 @@ export const yardstickActivities = {
     const id = Context.current().info.workflowExecution?.workflowId ?? "";
     starts.set(id, [...(starts.get(id) ?? []), now()]);
   },
-  act: async (_step: number): Promise<void> => {},
+  perform: async (_step: number): Promise<void> => {},
 };
 export type YardstickActivities = typeof yardstickActivities;
 

@@ -8,7 +8,7 @@ import {
 } from "@temporalio/workflow";
 import type { YardstickActivities } from "./activities.ts";
 
-const { think, act } = proxyActivities<YardstickActivities>({
+const { think, perform } = proxyActivities<YardstickActivities>({
   cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
   heartbeatTimeout: 30_000,
   startToCloseTimeout: 600_000,
@@ -19,7 +19,7 @@ const { think, act } = proxyActivities<YardstickActivities>({
 export async function twoActivities(steps: number): Promise<void> {
   for (let step = 1; step <= steps; step += 1) {
     await think(step);
-    await act(step);
+    await perform(step);
   }
 }
 

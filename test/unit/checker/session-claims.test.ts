@@ -22,10 +22,10 @@ import { messageRow, servedEntry, soundEvidence } from "../../support/checker/so
 const events =
   (change: (event: Evidence["events"][number]) => object[]): Break =>
   ({ events: all }) => ({ events: all.flatMap(change) as Evidence["events"] });
-const withoutEvent = (seq: number) => events((each) => (each.seq === seq ? [] : [each]));
+const withoutEvent = (seq: number) => events((event) => (event.seq === seq ? [] : [event]));
 const watched =
   (change: (events: Evidence["events"]) => readonly object[]): Break =>
-  ({ events: all }) => ({ watched: change(all).map((each) => ({ ...each, at: "" })) as never });
+  ({ events: all }) => ({ watched: change(all).map((event) => ({ ...event, at: "" })) as never });
 const session =
   (change: Partial<Evidence["session"]>): Break =>
   ({ session: given }) => ({ session: { ...given, ...change } });
@@ -52,10 +52,10 @@ const BREAKS: Breaks = {
     ],
     [
       "a total that is not the sum",
-      events((each) =>
-        each.type === "session:ended"
-          ? [{ ...each, data: { usage: { input: 1, output: 1, calls: 3 } } }]
-          : [each],
+      events((event) =>
+        event.type === "session:ended"
+          ? [{ ...event, data: { usage: { input: 1, output: 1, calls: 3 } } }]
+          : [event],
       ),
       "1 in, 1 out",
     ],
@@ -68,13 +68,13 @@ const BREAKS: Breaks = {
     ["rows of no round", row(5, { isCompacted: true, compactedRound: 7 }), "its round is not in force"],
     [
       "a row that two rounds replaced",
-      rows((each) => (each.sequence === 3 ? [each, each] : [each])),
+      rows((row) => (row.sequence === 3 ? [row, row] : [row])),
       "one round that replaced it",
     ],
     ["another summary than the round's", round({ summaryContent: "something else" }), "another text"],
     [
       "a round that replaced nothing",
-      rows((each) => ({ ...each, isCompacted: false, compactedRound: null })),
+      rows((row) => ({ ...row, isCompacted: false, compactedRound: null })),
       "messages that it replaced",
     ],
   ],
@@ -106,15 +106,15 @@ const BREAKS: Breaks = {
   I11: [
     [
       "a field that the events' schema does not know",
-      events((each) =>
-        each.seq === 2 ? [{ ...each, data: { ...(each.data as object), secretField: 1 } }] : [each],
+      events((event) =>
+        event.seq === 2 ? [{ ...event, data: { ...(event.data as object), secretField: 1 } }] : [event],
       ),
       "llm:tool-result by its schema",
     ],
     ["an answer that watchers did not hear of", withoutEvent(5), "one llm:response"],
     [
       "a result with two events",
-      events((each) => (each.seq === 2 ? [each, { ...each, seq: 0 }] : [each])),
+      events((event) => (event.seq === 2 ? [event, { ...event, seq: 0 }] : [event])),
       "one llm:tool-result",
     ],
     [
@@ -143,7 +143,7 @@ const BREAKS: Breaks = {
     ],
     [
       "an event that was changed",
-      watched((all) => all.map((each) => ({ ...each, data: { other: true } }))),
+      watched((all) => all.map((event) => ({ ...event, data: { other: true } }))),
       "as it is stored",
     ],
     [
@@ -179,8 +179,8 @@ describe("the offline checker accepts", () => {
   }));
   passes("a call whose outcome is unknown and that left no line", ({ calls, messages }) => ({
     calls: calls.map((call) => (call.callId === "a" ? { ...call, status: "unknown" } : call)),
-    messages: messages.map((each) =>
-      each.sequence === 3 ? { ...each, content: resultText("unknown") } : each,
+    messages: messages.map((message) =>
+      message.sequence === 3 ? { ...message, content: resultText("unknown") } : message,
     ),
     marks: new Map([["run.marks", ["m1-1"]]]),
   }));
@@ -215,12 +215,12 @@ describe("the offline checker accepts", () => {
     bills: [],
     served: [],
     events: [],
-    histories: sound.histories.map((each) => ({ ...each, accepted: [] })),
+    histories: sound.histories.map((history) => ({ ...history, accepted: [] })),
   }));
   passes("a message that is kept as undelivered", ({ histories }) => ({
-    histories: histories.map((each) => ({
-      ...each,
-      accepted: [...each.accepted, "late"],
+    histories: histories.map((history) => ({
+      ...history,
+      accepted: [...history.accepted, "late"],
     })),
     parked: [parked("late", null)],
   }));

@@ -15,11 +15,7 @@ import { messageRow, servedEntry } from "../../support/checker/sound-evidence.ts
 const BREAKS: Breaks = {
   I1: [
     ["an unused sequence", ({ cursor }) => ({ cursor: { ...cursor, messageSequence: 9 } }), "a hole"],
-    [
-      "one sequence twice",
-      rows((each) => (each.sequence === 8 ? [each, { ...each, step: 4 }] : each)),
-      "2 rows",
-    ],
+    ["one sequence twice", rows((row) => (row.sequence === 8 ? [row, { ...row, step: 4 }] : row)), "2 rows"],
     ["two answers of one step", row(8, { step: 2 }), "one live row of step 2, assistant"],
     ["a step back", row(8, { step: 1, slot: "extra" }), "step 1"],
     ["a step that is missing", row(8, { step: 5 }), "an answer of step 3"],
@@ -31,7 +27,7 @@ const BREAKS: Breaks = {
     ["a call without a result", without(4), "results of [a]"],
     [
       "results in another order",
-      rows((each) => (each.sequence === 3 ? { ...each, content: resultText("completed", "b") } : each)),
+      rows((row) => (row.sequence === 3 ? { ...row, content: resultText("completed", "b") } : row)),
       "results of [b, b]",
     ],
     ["another result than the ledger's", row(3, { content: resultText("error") }), "says completed"],
@@ -43,13 +39,13 @@ const BREAKS: Breaks = {
     ["a call without a ledger row", ({ calls }) => ({ calls: calls.slice(1) }), "a ledger row of call 0 (a)"],
     [
       "an orphan result",
-      rows((each) =>
-        each.sequence === 8
+      rows((row) =>
+        row.sequence === 8
           ? {
               ...messageRow({ sequence: 8, step: 3, slot: "tool:0", role: "tool" }),
               content: resultText("completed", "z"),
             }
-          : each,
+          : row,
       ),
       "a ledger row that set its sequence aside",
     ],

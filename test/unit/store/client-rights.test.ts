@@ -10,12 +10,14 @@ test("each table declares a client's rights, and those of a session hide other p
   const closed = ["blobs", "mcp_credentials", "workers", "rate_windows", "open_requests"];
   for (const name of sessionTables()
     .map(getTableName)
-    .filter((each) => !closed.includes(each)))
+    .filter((table) => !closed.includes(table)))
     expect(rights.get(name), name).toMatchObject({
       rows: expect.stringContaining(`${name}.session_id`) as string,
     });
   for (const name of closed) expect(rights.get(name)).toBe("none");
-  const deletes = [...rights].filter(([, each]) => each !== "none" && each.grants.includes("delete"));
+  const deletes = [...rights].filter(
+    ([, allowed]) => allowed !== "none" && allowed.grants.includes("delete"),
+  );
   expect(deletes.map(([name]) => name)).toEqual(["schedules"]);
 });
 

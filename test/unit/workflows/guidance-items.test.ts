@@ -78,7 +78,7 @@ describe("a person's message", () => {
     const long = `a${"🎈".repeat(200)}`;
     const [file] = partsOf({ parts: [{ type: "file", data: "x", mediaType: long, filename: long }] }) ?? [];
     const names = [idOf({ id: long }), ...Object.values(file ?? {})] as string[];
-    for (const name of names.filter((each) => each.startsWith("a"))) {
+    for (const name of names.filter((other) => other.startsWith("a"))) {
       expect(name.isWellFormed()).toBe(true);
       expect(name).toHaveLength(199);
     }
@@ -115,7 +115,7 @@ describe("a person's message", () => {
       fc.property(fc.array(text, { minLength: 1, maxLength: 4 }), (texts) => {
         const items = itemsOf(
           "id",
-          texts.map((each) => ({ type: "text", text: each })),
+          texts.map((part) => ({ type: "text", text: part })),
           AT,
         );
         expect(words(items)).toBe(texts.join(""));
