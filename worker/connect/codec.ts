@@ -4,6 +4,7 @@
  */
 import { createCipheriv, createDecipheriv, randomBytes } from "node:crypto";
 import { ApplicationFailure, type Payload, type PayloadCodec } from "@temporalio/common";
+import { WrongSettings } from "../wrong-settings.ts";
 
 export interface CodecKey {
   /** Stored with each payload, unencrypted. */
@@ -20,7 +21,7 @@ const [KEY_BYTES, IV_BYTES, TAG_BYTES, LENGTH_BYTES] = [32, 12, 16, 4];
 
 /**
  * `id:base64,id:base64`, 32 bytes each. An empty or absent value means no keys.
- * @throws Error that says what is wrong, without a key
+ * @throws WrongSettings that says what is wrong, without a key
  */
 export function codecKeysOf(setting: string | undefined): CodecKey[] {
   const keys = (setting ?? "").split(",").flatMap((entry) => {
@@ -29,12 +30,13 @@ export function codecKeysOf(setting: string | undefined): CodecKey[] {
     const [, id = "", base64 = ""] = /^([\w.-]{1,64}):([\w+/=-]+)$/.exec(text) ?? [];
     const key = Buffer.from(base64, "base64");
     if (id === "" || key.length !== KEY_BYTES)
-      throw new Error(
+      throw new WrongSettings(
         `${VARIABLE} must be id:base64,id:base64 with 32 bytes each; ${id === "" ? "an entry" : `the entry "${id}"`} is not of that form. To make a key: openssl rand -base64 32`,
       );
     return [{ id, key }];
   });
-  if (new Set(keys.map(({ id }) => id)).size < keys.length) throw new Error(`${VARIABLE} has an id twice.`);
+  if (new Set(keys.map(({ id }) => id)).size < keys.length)
+    throw new WrongSettings(`${VARIABLE} has an id twice.`);
   return keys;
 }
 
