@@ -25,7 +25,7 @@ it("accepts a valid answer after one more try, and ends after two invalid ones",
   const ended = await session.until("session:ended");
   expect(ended.data).toMatchObject({ text: '{"files":1}', output: { files: 1 } });
   const [first, , again] = session.model.requests;
-  expect(first?.system).toContain("valid by the JSON Schema below");
+  expect(first?.system).toContain("matches the JSON Schema below");
   expect(JSON.stringify(first?.items)).not.toContain("not what was asked for");
   expect(JSON.stringify(again?.items)).toContain(
     "Your last answer is not what was asked for: it is not JSON",
