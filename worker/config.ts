@@ -10,7 +10,7 @@ import { providerVariables } from "../activities/config/providers.ts";
 import { DEFAULT_IMAGE, imageNamed } from "../activities/config/default-image.ts";
 import type { OperatorPolicy } from "../activities/config/operator-policy.ts";
 import { readPolicy } from "./read-policy.ts";
-import { WrongSettings } from "./wrong-settings.ts";
+import { WrongSettings } from "./connect/wrong-settings.ts";
 import { codecKeysOf, type CodecKey } from "./connect/codec.ts";
 import { ServiceMissing } from "./connect/service-missing.ts";
 import type { TelemetrySettings } from "./telemetry/settings.ts";

@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import { parse } from "yaml";
 import { operatorPolicySchema, type OperatorPolicy } from "../activities/config/operator-policy.ts";
-import { WrongSettings } from "./wrong-settings.ts";
+import { WrongSettings } from "./connect/wrong-settings.ts";
 
 /** @throws WrongSettings that names each wrong key: a worker without its policy does not start */
 export function readPolicy(path: string): OperatorPolicy {

@@ -1,7 +1,7 @@
 /** Distinguishes errors of services that became unavailable from all other errors. */
 import { isConnectionLost } from "../../activities/store/lost-connection.ts";
 import { ServiceMissing } from "../../worker/connect/service-missing.ts";
-import { WrongSettings } from "../../worker/wrong-settings.ts";
+import { WrongSettings } from "../../worker/connect/wrong-settings.ts";
 import { missing, notPossible, usageError, type ClientError } from "../console/errors.ts";
 import { plainReason } from "./plain-reason.ts";
 

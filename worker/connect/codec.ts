@@ -4,7 +4,7 @@
  */
 import { createCipheriv, createDecipheriv, randomBytes } from "node:crypto";
 import { ApplicationFailure, type Payload, type PayloadCodec } from "@temporalio/common";
-import { WrongSettings } from "../wrong-settings.ts";
+import { WrongSettings } from "./wrong-settings.ts";
 
 export interface CodecKey {
   /** Stored with each payload, unencrypted. */
