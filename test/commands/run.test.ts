@@ -20,7 +20,9 @@ test("ends with the task's outcome although the files cannot be written here, an
   writeFileSync(join(cwd, ".longhaul"), "");
   const { code, err } = await longhaul(["run", "run: echo made > made.txt\nsay: It is made."], { cwd });
   expect(code).toBe(0);
-  expect(err).toMatch(/\.longhaul\S* cannot be written: a part of its path is not a folder\.\nIts files: .* pull \S+ DIR/);
+  expect(err).toMatch(
+    /\.longhaul\S* cannot be written: a part of its path is not a folder\.\nIts files: .* pull \S+ DIR/,
+  );
 });
 
 test("under an ended session's id it attaches, and ends with that outcome", async () => {
