@@ -2,6 +2,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { endWithin, type WorkerProcess } from "../../support/worker-process.ts";
 import { availableBytes, perUnit, residentBytes } from "../stand/processes.ts";
+import { collectGarbage } from "./collect-garbage.ts";
 import { type Spent, spentUntilNow } from "./counters.ts";
 import type { Pause } from "./pacing-model-process.ts";
 import type { ScaleStand } from "./stand.ts";
@@ -22,20 +23,22 @@ export interface Measured extends Level {
   readonly streamedMs: readonly number[];
   readonly seconds: number;
   readonly spent: Spent;
-  /** What the workers held, from time to time. */
-  readonly resident: readonly { readonly atSeconds: number; readonly bytes: number }[];
+  /** What the workers held right after a collection of their garbage, from time to time; only in a soak. */
+  readonly held: readonly { readonly atSeconds: number; readonly bytes: number }[];
   /** Of a worker's memory and of the whole machine's, what each session took, in bytes. */
   readonly workerBytes: number;
   readonly machineBytes: number;
 }
 
 const PROGRESS_MS = 10_000;
+/** Of a soak: each collection stops the worker for a tenth of a second. */
+const COLLECT_EVERY_MS = 120_000;
 const END_MS = 20_000;
 /** For all to be at work, plus a share for each: containers are made one after another. */
 const RAMP_MS = 60_000;
 const RAMP_EACH_MS = 2_500;
-/** What the machine gives to a session: its sandbox for the most part. Source: measured with 50 (46 to 62 MB, 2026-11). */
-const SESSION_BYTES = 60 * 1_024 * 1_024;
+/** What the machine gives to a session: its sandbox for the most part. Source: measured with 200 (14 to 29 MB, 2026-11). */
+const SESSION_BYTES = 35 * 1_024 * 1_024;
 
 /** @throws Error that says so, instead of a machine that ends processes at random */
 function requireMemory({ sessions }: Level): void {
@@ -46,14 +49,20 @@ function requireMemory({ sessions }: Level): void {
     );
 }
 
+export interface Window {
+  /** How long is measured. */
+  readonly ms: number;
+  /** Whether the memory that the workers need is looked at, too. */
+  readonly isSoak: boolean;
+}
+
 /**
- * @param windowMs how long is measured
  * @throws Error if there is too little memory for so many, or fewer than nine in ten sessions come to work in time
  */
 export async function measureLevel(
   stand: ScaleStand,
   level: Level,
-  windowMs: number,
+  window: Window,
   say: (line: string) => void,
 ): Promise<Measured> {
   requireMemory(level);
@@ -70,7 +79,7 @@ export async function measureLevel(
     starting.catch(() => undefined);
     const atWork = await ramp(stand, level, say);
     await starting;
-    const measured = await measureWindow(stand, workers, windowMs, say);
+    const measured = await measureWindow(stand, workers, window, say);
     return {
       ...level,
       atWork,
@@ -108,18 +117,23 @@ async function ramp(stand: ScaleStand, { sessions }: Level, say: (line: string) 
 async function measureWindow(
   stand: ScaleStand,
   workers: readonly WorkerProcess[],
-  windowMs: number,
+  { ms: windowMs, isSoak }: Window,
   say: (line: string) => void,
 ): Promise<Omit<Measured, keyof Level | "atWork" | "workerBytes" | "machineBytes">> {
   await stand.model.ask.pauses();
   const from = await spentUntilNow(stand, workers);
   const began = performance.now();
   const ended: Pause[] = [];
-  const resident: Measured["resident"][number][] = [];
+  const held: Measured["held"][number][] = [];
+  let collectedMs = -Infinity;
   for (let left = windowMs; left > 0; left = windowMs - (performance.now() - began)) {
     await sleep(Math.min(left, PROGRESS_MS));
     ended.push(...(await stand.model.ask.pauses()).ended);
-    resident.push({ atSeconds: (performance.now() - began) / 1_000, bytes: residentOf(workers) });
+    if (isSoak && performance.now() - collectedMs >= COLLECT_EVERY_MS) {
+      collectedMs = performance.now();
+      await Promise.all(workers.map(collectGarbage));
+      held.push({ atSeconds: (performance.now() - began) / 1_000, bytes: residentOf(workers) });
+    }
     say(`${ended.length} steps, ${await stand.model.ask.streaming()} answers on their way`);
   }
   const { now, open } = await stand.model.ask.pauses();
@@ -130,7 +144,7 @@ async function measureWindow(
     streamedMs: ended.map((pause) => pause.streamedMs),
     seconds: (performance.now() - began) / 1_000,
     spent: perUnit(from, to),
-    resident,
+    held,
   };
 }
 

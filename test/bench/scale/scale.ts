@@ -24,12 +24,13 @@ export async function measureScale(
   say: (line: string) => void,
 ): Promise<Figure[]> {
   say("bringing up Postgres, Temporal with its state in another, Docker and the model");
-  const stand = await bringUpScale(say);
+  const isSoak = minutes !== undefined;
+  const stand = await bringUpScale(say, { isSoak });
   const stop = onSignal(() => stand.close());
   const figures: Figure[] = [];
   try {
     const usual = quick ? QUICK_SESSIONS : SESSIONS;
-    for (const workers of minutes === undefined ? WORKERS : [1])
+    for (const workers of isSoak ? [1] : WORKERS)
       for (const count of sessions ?? usual) figures.push(...(await take({ workers, sessions: count })));
   } finally {
     stop();
@@ -43,8 +44,9 @@ export async function measureScale(
     say(name);
     try {
       const usualMs = quick ? QUICK_WINDOW_MS : WINDOW_MS;
-      const measured = await measureLevel(stand, level, minutes ? minutes * 60_000 : usualMs, say);
-      const all = [...figuresOf(measured), ...(minutes ? [growthOf(measured)] : [])];
+      const ms = minutes === undefined ? usualMs : minutes * 60_000;
+      const measured = await measureLevel(stand, level, { ms, isSoak }, say);
+      const all = [...figuresOf(measured), ...(isSoak ? [growthOf(measured)] : [])];
       say(
         all
           .slice(0, 2)
@@ -109,14 +111,15 @@ function figuresOf(measured: Measured): Figure[] {
 }
 
 /**
- * Whether the worker's memory grows, after the first tenth of the time. A line through a saw's teeth says little by itself:
- * garbage is collected rarely, and histories grow until their runs continue as new. Hence the highest and lowest of both halves, too.
+ * Whether the worker's memory grows, after the first tenth of the time: what is resident right after a collection, since V8
+ * leaves garbage for as long as there is room. Histories grow until their runs continue as new: hence the highest and lowest of
+ * both halves, too.
  */
 function growthOf(measured: Measured): Figure {
-  const settled = measured.resident.slice(Math.floor(measured.resident.length / 10));
+  const settled = measured.held.slice(Math.ceil(measured.held.length / 10));
   const perSecond = slope(settled.map(({ atSeconds, bytes }) => ({ x: atSeconds, y: bytes / MB })));
   const middle = Math.floor(settled.length / 2);
-  const range = (part: Measured["resident"]) => {
+  const range = (part: Measured["held"]) => {
     const held = part.map(({ bytes }) => bytes / MB);
     return `${Math.min(...held).toFixed(0)} to ${Math.max(...held).toFixed(0)} MB`;
   };

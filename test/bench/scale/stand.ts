@@ -10,6 +10,7 @@ import { startWorkerProcess, type WorkerProcess } from "../../support/worker-pro
 import { type RemoteProcess, startProcess } from "../stand/channel.ts";
 import { lanes } from "../stand/lanes.ts";
 import { runConfig } from "../stand/stand.ts";
+import { INSPECTED } from "./collect-garbage.ts";
 import type { PacingModelVerbs } from "./pacing-model-process.ts";
 
 export interface ScaleStand {
@@ -32,7 +33,10 @@ const ACTIVITY_SLOTS = 1_000;
 const AT_ONCE = 8;
 
 /** @throws ServiceMissing */
-export function bringUpScale(say: (line: string) => void): Promise<ScaleStand> {
+export function bringUpScale(
+  say: (line: string) => void,
+  { isSoak }: { readonly isSoak: boolean },
+): Promise<ScaleStand> {
   return ownStand(["docker", "image"], say, async ({ image, add, connect }) => {
     // Durable: what a commit costs is part of what is measured.
     const settings = ["max_connections=200", "fsync=on", "full_page_writes=on"];
@@ -55,6 +59,7 @@ export function bringUpScale(say: (line: string) => void): Promise<ScaleStand> {
       LONGHAUL_ACTIVITY_SLOTS: String(ACTIVITY_SLOTS),
       LONGHAUL_LOG_LEVEL: "warn",
       LONGHAUL_SHUTDOWN_GRACE_MS: "500",
+      ...(isSoak ? INSPECTED : {}),
     };
     const workers = new Set<WorkerProcess>();
     const sessions = new Set<string>();
