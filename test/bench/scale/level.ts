@@ -31,7 +31,7 @@ export interface Measured extends Level {
 }
 
 const PROGRESS_MS = 10_000;
-/** Of a soak: each collection stops the worker for a tenth of a second. */
+/** How often a soak collects: each collection stops the worker for a moment. */
 const COLLECT_EVERY_MS = 120_000;
 const END_MS = 20_000;
 /** For all to be at work, plus a share for each: containers are made one after another. */
