@@ -11,7 +11,7 @@ import { findServices, settingOf, type LocalServices } from "../setup/services.t
 import { codecKeysOf } from "../../worker/connect/codec.ts";
 import { temporalConnection } from "../../worker/connect/temporal-connection.ts";
 import { usageError } from "../console/errors.ts";
-import { plainReason } from "./plain-reason.ts";
+import { plainReason } from "../../worker/connect/plain-reason.ts";
 
 const CONNECT_MS = 3_000;
 

@@ -3,7 +3,7 @@ import { isConnectionLost } from "../../activities/store/lost-connection.ts";
 import { ServiceMissing } from "../../worker/connect/service-missing.ts";
 import { WrongSettings } from "../../worker/connect/wrong-settings.ts";
 import { missing, notPossible, usageError, type ClientError } from "../console/errors.ts";
-import { plainReason } from "./plain-reason.ts";
+import { plainReason } from "../../worker/connect/plain-reason.ts";
 
 const NETWORK_CODES = new Set([
   "ECONNREFUSED",

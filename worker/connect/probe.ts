@@ -7,7 +7,7 @@ import { temporalConnection } from "./temporal-connection.ts";
 import { refusePooler } from "./probe-pooler.ts";
 import { ServiceMissing } from "./service-missing.ts";
 import { withTimeout } from "./with-timeout.ts";
-import { innermostReason } from "../../activities/contract/reason-of.ts";
+import { plainReason } from "./plain-reason.ts";
 
 /** Exit code 4 comes within 10 s [U7], and a busy machine's engine may take more than 4 s (measured 2026-11). */
 const PROBE_MS = 7_000;
@@ -33,7 +33,7 @@ export async function probePostgres(url: string, timeoutMs = PROBE_MS): Promise<
     throw new ServiceMissing({
       service: "Postgres",
       address: withoutPassword(url),
-      reason: innermostReason(error),
+      reason: plainReason(error),
       fix: "Correct DATABASE_URL, or unset it and `npm start` brings up its own.",
       cause: error,
     });
@@ -71,7 +71,7 @@ export function temporalMissing(address: string, cause: unknown): ServiceMissing
   return new ServiceMissing({
     service: "Temporal",
     address,
-    reason: innermostReason(cause),
+    reason: plainReason(cause),
     fix: "Correct TEMPORAL_ADDRESS, or unset it and `npm start` starts its own server.",
     cause,
   });
@@ -99,7 +99,7 @@ export function dockerMissing(address: string, cause: unknown): ServiceMissing {
     });
   }
   const fix = "Start Docker, or set DOCKER_HOST to a running engine.";
-  return new ServiceMissing({ ...common, reason: innermostReason(cause), fix });
+  return new ServiceMissing({ ...common, reason: plainReason(cause), fix });
 }
 
 /** Whether there is a socket, but this user may not open it. */
