@@ -4,7 +4,7 @@ import type { Client } from "@temporalio/client";
 import type { RunConfig } from "../../../activities/config/agent-config.ts";
 import { migrateStore, openStore, type Store } from "../../../activities/store/db.ts";
 import { createSession } from "../../../activities/store/sessions.ts";
-import { ensurePostgres } from "../../../client/setup/postgres.ts";
+import { ensurePostgres, ownPostgresUrl } from "../../../client/setup/postgres.ts";
 import { readState } from "../../../client/setup/state.ts";
 import { ownStand } from "../../support/own-stand.ts";
 import { configOf } from "../../support/run-config.ts";
@@ -25,6 +25,8 @@ export interface Stand {
   readonly image: string;
   /** Of Temporal's server. */
   readonly temporalPid: number;
+  /** Of Postgres, to create databases. */
+  readonly superuserUrl: string;
   /** The environment of a separate worker, without its queue. */
   readonly environment: Readonly<Record<string, string>>;
   readonly say: (line: string) => void;
@@ -85,6 +87,7 @@ export function bringUpStand(say: (line: string) => void): Promise<Stand> {
       yardstick: yardstick.ask,
       image,
       temporalPid: readState(home).services.temporal?.pid ?? 0,
+      superuserUrl: ownPostgresUrl(home, "superuser") ?? databaseUrl,
       environment,
       say,
       async start(plan, { bulk, queue, config } = {}) {
