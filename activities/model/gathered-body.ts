@@ -1,4 +1,5 @@
 /** A response's body with its events repaired and its pieces combined when no reader needs them at once. */
+import type { Readable } from "node:stream";
 import { RepairedEvents, type Reading } from "./stream-events.ts";
 
 export interface Gathering {
@@ -15,33 +16,31 @@ export interface Gathering {
  * in pieces of one token, most of a step's time. Other events, such as an end or a call, are never held back.
  */
 export function gatheredBody(
-  body: ReadableStream<Uint8Array>,
+  body: Readable,
   { reading, gatherMs, onBytes }: Gathering,
 ): ReadableStream<Uint8Array> {
-  const reader = body.getReader();
   const events = reading && new HeldEvents(reading, gatherMs);
-  // A stream that is read on demand: a transform stream is three times as much work.
   return new ReadableStream<Uint8Array>({
-    async pull(controller) {
-      try {
-        for (;;) {
-          const { done, value } = await reader.read();
-          if (done) {
-            events?.end(controller);
-            return controller.close();
-          }
-          onBytes();
-          if (events === undefined) return controller.enqueue(value);
-          if (events.take(controller, value)) return;
-        }
-      } catch (error) {
+    start(controller) {
+      body.on("data", (bytes: Uint8Array) => {
+        onBytes();
+        if (events === undefined) controller.enqueue(bytes);
+        else events.take(controller, bytes);
+        if ((controller.desiredSize ?? 0) <= 0) body.pause();
+      });
+      body.on("end", () => {
+        events?.end(controller);
+        controller.close();
+      });
+      body.on("error", (error) => {
         events?.drop();
-        throw error;
-      }
+        controller.error(error);
+      });
     },
-    cancel(reason) {
+    pull: () => void body.resume(),
+    cancel(reason: unknown) {
       events?.drop();
-      return reader.cancel(reason);
+      body.destroy(reason instanceof Error ? reason : undefined);
     },
   });
 }
@@ -62,13 +61,12 @@ class HeldEvents {
     this.#gatherMs = gatherMs;
   }
 
-  /** @returns whether something was passed on */
-  take(controller: Controller, bytes: Uint8Array): boolean {
+  take(controller: Controller, bytes: Uint8Array): void {
     const leftMs = this.#holdsUntil - performance.now();
     const text = this.#events.take(bytes, leftMs > 0);
     if (text === "" && this.#events.isHolding)
       this.#timer ??= setTimeout(() => this.#send(controller, this.#events.release()), leftMs);
-    return text !== "" && this.#send(controller, text + this.#events.release());
+    if (text !== "") this.#send(controller, text + this.#events.release());
   }
 
   end(controller: Controller): void {
@@ -79,12 +77,11 @@ class HeldEvents {
     clearTimeout(this.#timer);
   }
 
-  #send(controller: Controller, text: string): boolean {
+  #send(controller: Controller, text: string): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
-    if (text === "") return false;
+    if (text === "") return;
     this.#holdsUntil = performance.now() + this.#gatherMs();
     controller.enqueue(this.#encoder.encode(text));
-    return true;
   }
 }

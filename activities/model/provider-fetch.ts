@@ -1,5 +1,10 @@
 /** Sends requests to a provider, and adapts each request and response on the wire. */
-import { createOutgoing, type Fetch } from "../process/outgoing-fetch.ts";
+import {
+  createOutgoing,
+  type Fetch,
+  type OutgoingRequest,
+  type OutgoingResponse,
+} from "../process/outgoing-fetch.ts";
 import type { Endpoint } from "./endpoint.ts";
 import { gatheredBody, type Gathering } from "./gathered-body.ts";
 
@@ -19,10 +24,10 @@ export interface Network {
 }
 
 export async function createNetwork(): Promise<Network> {
-  const { fetch } = await createOutgoing();
+  const { request } = await createOutgoing();
   return {
     fetchFor: (exchange) => async (input, init) => {
-      const response = await fetch(addressOf(input, exchange.endpoint), editRequest(init, exchange));
+      const response = await request(addressOf(input, exchange.endpoint), editRequest(init, exchange));
       exchange.onHeaders();
       return watched(response, exchange);
     },
@@ -35,14 +40,19 @@ function addressOf(input: Parameters<Fetch>[0], { query }: Endpoint): string {
   return url.toString();
 }
 
-function editRequest(init: RequestInit | undefined, { endpoint, body }: Exchange): RequestInit {
+function editRequest(init: RequestInit | undefined, { endpoint, body }: Exchange): OutgoingRequest {
   const headers = new Headers(init?.headers);
   // The SDKs require a key; a server that takes its credentials from another header rejects a made-up one.
   if (endpoint.apiKey === undefined && Object.keys(endpoint.headers).length > 0)
     for (const name of ["authorization", "x-api-key", "x-goog-api-key"]) headers.delete(name);
   for (const [name, value] of Object.entries(endpoint.headers)) headers.set(name, value);
-  const sent = { ...init, headers };
-  return typeof init?.body === "string" ? { ...sent, body: wellFormed(withFields(init.body, body)) } : sent;
+  const { method = "GET", body: json, signal = null } = init ?? {};
+  return {
+    method,
+    headers,
+    body: typeof json === "string" ? wellFormed(withFields(json, body)) : null,
+    signal,
+  };
 }
 
 function withFields(json: string, fields: Body): string {
@@ -59,9 +69,11 @@ function wellFormed(json: string): string {
   return json.replace(/\\(?:\\|ud[89a-f][0-9a-f]{2})/gi, (found) => (found === "\\\\" ? found : "\\ufffd"));
 }
 
-function watched(response: Response, exchange: Exchange): Response {
-  if (response.body === null) return response;
-  const body = gatheredBody(response.body, response.ok ? exchange : { ...exchange, reading: undefined });
-  const { status, statusText, headers } = response;
-  return new Response(body, { status, statusText, headers: new Headers([...headers]) });
+/** Statuses without a body, for which a Response takes none. */
+const BODYLESS: ReadonlySet<number> = new Set([204, 205, 304]);
+
+function watched({ body, ...head }: OutgoingResponse, exchange: Exchange): Response {
+  const isOk = head.status >= 200 && head.status < 300;
+  const stream = gatheredBody(body, isOk ? exchange : { ...exchange, reading: undefined });
+  return new Response(BODYLESS.has(head.status) ? null : stream, head);
 }

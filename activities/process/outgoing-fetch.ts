@@ -2,20 +2,54 @@
  * How the worker reaches models' providers and MCP servers: undici's fetch, because Node's does not let us remove its time limits or
  * set the proxy that HTTP_PROXY, HTTPS_PROXY and NO_PROXY name. Node itself reads the certificates of NODE_EXTRA_CA_CERTS.
  */
+import type { Readable } from "node:stream";
+import { decodedBody } from "./decoded-body.ts";
 import { loadPart } from "./load-part.ts";
 
 export type Fetch = typeof globalThis.fetch;
 
+export interface OutgoingRequest {
+  readonly method: string;
+  readonly headers: Headers;
+  readonly body: string | null;
+  readonly signal: AbortSignal | null;
+}
+
+/** A response whose body is still on its way. */
+export interface OutgoingResponse {
+  readonly status: number;
+  readonly statusText: string;
+  readonly headers: Headers;
+  readonly body: Readable;
+}
+
 export interface Outgoing {
   readonly fetch: Fetch;
+  /**
+   * Like fetch, for a body in many small pieces: each costs half as much processor time without the streams that fetch puts
+   * around it (measured 2026-11: 36 instead of 74 ms for 400 pieces in 10 s). It asks for an uncompressed body.
+   *
+   * @throws TypeError "fetch failed" with its cause, as fetch does; the signal's reason if it is aborted
+   */
+  readonly request: (url: string, request: OutgoingRequest) => Promise<OutgoingResponse>;
   readonly close: () => Promise<void>;
 }
 
+/** As fetch. Source: its standard, "HTTP-redirect fetch". */
+const MAX_REDIRECTS = 20;
+
 /** Reads the environment's proxies once. Its idle connections keep no process alive. */
 export async function createOutgoing(): Promise<Outgoing> {
-  const { Agent, EnvHttpProxyAgent, fetch } = await loadPart(import("undici"));
+  const { Agent, EnvHttpProxyAgent, fetch, interceptors, request } = await loadPart(import("undici"));
   const limits = { headersTimeout: 0, bodyTimeout: 0, connectTimeout: 0 };
   const [direct, proxied] = [new Agent(limits), new EnvHttpProxyAgent(limits)];
+  const redirected = interceptors.redirect({
+    maxRedirections: MAX_REDIRECTS,
+    throwOnMaxRedirect: true,
+    // Beside those that fetch removes, such as `authorization`.
+    stripHeadersOnCrossOriginRedirect: ["x-api-key", "x-goog-api-key"],
+  });
+  const following = { direct: direct.compose(redirected), proxied: proxied.compose(redirected) };
   // The same interface as Node's own, whose types are those of an older undici.
   const send = fetch as unknown as (url: string, init: object) => Promise<Response>;
   return {
@@ -23,8 +57,30 @@ export async function createOutgoing(): Promise<Outgoing> {
       const url = input instanceof Request ? input.url : String(input);
       return send(url, { ...init, dispatcher: isLoopback(url) ? direct : proxied });
     },
+    request: async (url, { headers, ...sent }) => {
+      const dispatcher = isLoopback(url) ? following.direct : following.proxied;
+      const asked = { accept: "*/*", "accept-encoding": "identity", ...Object.fromEntries(headers) };
+      const answered = await request(url, { ...sent, headers: asked, dispatcher }).catch((cause: unknown) => {
+        throw sent.signal?.aborted === true ? cause : new TypeError("fetch failed", { cause });
+      });
+      const received = headersOf(answered.headers);
+      const { statusCode: status, statusText } = answered;
+      return {
+        status,
+        statusText,
+        headers: received,
+        body: decodedBody(answered.body, received.get("content-encoding")),
+      };
+    },
     close: async () => void (await Promise.all([direct.destroy(), proxied.destroy()])),
   };
+}
+
+function headersOf(fields: Readonly<Record<string, string | string[] | undefined>>): Headers {
+  const headers = new Headers();
+  for (const [name, values] of Object.entries(fields))
+    for (const value of [values ?? []].flat()) headers.append(name, value);
+  return headers;
 }
 
 /** Whether a URL is on this machine: no proxy is used, and its server may read the whole input before it sends a header. */

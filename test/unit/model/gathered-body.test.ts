@@ -1,4 +1,5 @@
 /** A provider's stream on its way to the SDK: repaired, with its pieces gathered while no one waits for them. */
+import { PassThrough, Readable } from "node:stream";
 import { describe, expect, it } from "vitest";
 import { gatheredBody } from "../../../activities/model/gathered-body.ts";
 import { RepairedEvents, type Reading, type StreamEvent } from "../../../activities/model/stream-events.ts";
@@ -24,16 +25,12 @@ const said = (delta: string, item = "msg_1") => ({
 
 /** The output of a stream that gets these texts, each after the one before it was read. */
 async function through(texts: readonly string[], reading: Reading | undefined, gatherMs: number) {
-  const left = texts.map(bytes);
-  const source = new ReadableStream<Uint8Array>({
-    pull(controller) {
-      const next = left.shift();
-      if (next === undefined) controller.close();
-      else controller.enqueue(next);
-    },
-  });
   const out: string[] = [];
-  const body = gatheredBody(source, { reading, gatherMs: () => gatherMs, onBytes: () => undefined });
+  const body = gatheredBody(Readable.from(texts.map(bytes)), {
+    reading,
+    gatherMs: () => gatherMs,
+    onBytes: () => undefined,
+  });
   for await (const piece of body) out.push(new TextDecoder().decode(piece));
   return out;
 }
@@ -66,14 +63,13 @@ describe("the pieces of a stream", () => {
   });
 
   it("that wait are passed on when their time is up", async () => {
-    let send: ReadableStreamDefaultController<Uint8Array> | undefined;
-    const source = new ReadableStream<Uint8Array>({ start: (controller) => void (send = controller) });
+    const source = new PassThrough();
     const reader = gatheredBody(source, {
       reading,
       gatherMs: () => 30,
       onBytes: () => undefined,
     }).getReader();
-    for (const delta of ["a", "b", "c"]) send?.enqueue(bytes(line(said(delta))));
+    for (const delta of ["a", "b", "c"]) source.write(bytes(line(said(delta))));
     const read = async () => dataOf(new TextDecoder().decode((await reader.read()).value));
     expect(await read()).toEqual([said("a")]);
     // Nothing more comes, and no end.
