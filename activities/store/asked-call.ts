@@ -1,9 +1,13 @@
 /** One call of a step: what the model asked for, and its row in the ledger. */
+import { and, eq, getTableColumns, sql } from "drizzle-orm";
 import { fatal } from "../contract/failures.ts";
-import type { ToolCallPart } from "../contract/message.ts";
+import type { AssistantPart, ToolCallPart } from "../contract/message.ts";
 import type { Queryable } from "./db.ts";
-import { findCall, type LedgerRow } from "./tool-calls.ts";
-import { requestedCalls } from "./transcript.ts";
+import { isLive } from "./live-line.ts";
+import { prepared } from "./prepared.ts";
+import { storedMessages, toolCalls } from "./schema/index.ts";
+import { isCall, type LedgerRow } from "./tool-calls.ts";
+import { callsOf } from "./transcript.ts";
 
 export interface AskedCall {
   readonly row: LedgerRow;
@@ -20,17 +24,32 @@ interface CallPlace {
 export const noSuchCall = (sessionId: string, { step, index }: CallPlace) =>
   fatal("NoSuchCall", `Step ${step} of session ${sessionId} has no call ${index}.`);
 
+/** The ledger's row and the answer that asked for it, in one statement: each costs a process of Postgres that is woken. */
+const askedQuery = prepared((db) =>
+  db
+    .select({ row: getTableColumns(toolCalls), answer: storedMessages.content })
+    .from(toolCalls)
+    .innerJoin(
+      storedMessages,
+      and(
+        isLive(storedMessages, sql`${toolCalls.sessionId}`),
+        eq(storedMessages.step, toolCalls.step),
+        eq(storedMessages.slot, "assistant"),
+      ),
+    )
+    .where(isCall(sql.placeholder("sessionId"), sql.placeholder("step"), sql.placeholder("index")))
+    .prepare("find_asked_call"),
+);
+
 /** @throws NoSuchCall (fatal) if the live line has no such call */
 export async function findAskedCall(
   db: Queryable,
   sessionId: string,
   { step, index }: CallPlace,
 ): Promise<AskedCall> {
-  const [row, calls] = await Promise.all([
-    findCall(db, sessionId, step, index),
-    requestedCalls(db, sessionId, step),
-  ]);
+  const [found] = await askedQuery(db).execute({ sessionId, step, index });
+  const calls = found === undefined ? [] : callsOf(found.answer as AssistantPart[]);
   const call = calls[index];
-  if (!row || !call) throw noSuchCall(sessionId, { step, index });
-  return { row, call, calls };
+  if (!found || !call) throw noSuchCall(sessionId, { step, index });
+  return { row: found.row, call, calls };
 }

@@ -24,8 +24,12 @@ export function outputHandle(call: string) {
   );
 }
 
-const isCall = (sessionId: string | Placeholder, step: number | Placeholder, index: number | Placeholder) =>
-  and(isLive(toolCalls, sessionId), eq(toolCalls.step, step), eq(toolCalls.index, index));
+/** Condition for a call's row of the live line. */
+export const isCall = (
+  sessionId: string | Placeholder,
+  step: number | Placeholder,
+  index: number | Placeholder,
+) => and(isLive(toolCalls, sessionId), eq(toolCalls.step, step), eq(toolCalls.index, index));
 
 const callQuery = prepared((db) =>
   db

@@ -87,16 +87,6 @@ export async function findAnswer(
   return row && { ...toStoredMessage(row), finish: ((row.meta ?? {}) as MessageMeta).finish ?? "stop" };
 }
 
-/** The calls that a step's answer requests, in order; none if the answer is not stored. */
-export async function requestedCalls(
-  db: Queryable,
-  sessionId: string,
-  step: number,
-): Promise<readonly ToolCallPart[]> {
-  const answer = await findAnswer(db, sessionId, step);
-  return answer?.role === "assistant" ? callsOf(answer.content) : [];
-}
-
 /** The newest answer of the live line. */
 export async function lastAnswer(db: Queryable, sessionId: string): Promise<StoredMessage | undefined> {
   const [row] = await db
