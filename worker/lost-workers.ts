@@ -101,9 +101,25 @@ export function watchForLostWorkers(options: LostWorkersOptions): () => Promise<
   };
 }
 
-/** @returns how many activities were given back */
+/**
+ * Asks first about the sessions that the worker noted itself, which has nearly all of its calls; then about all others: with
+ * thousands of sessions that takes seconds.
+ * @returns how many activities were given back
+ */
 async function freeWork(client: Client, options: LostWorkersOptions, lost: LostWorker): Promise<number> {
-  const ids = await activeSessionIds(options.store.db);
+  const freed = await freeSessions(client, options, lost, lost.sessions);
+  const noted = new Set(lost.sessions);
+  const others = (await activeSessionIds(options.store.db)).filter((id) => !noted.has(id));
+  return freed + (await freeSessions(client, options, lost, others));
+}
+
+async function freeSessions(
+  client: Client,
+  options: LostWorkersOptions,
+  lost: LostWorker,
+  sessionIds: readonly string[],
+): Promise<number> {
+  const ids = [...sessionIds];
   let freed = 0;
   const next = async (): Promise<void> => {
     for (let id = ids.pop(); id !== undefined; id = ids.pop())

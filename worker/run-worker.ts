@@ -66,6 +66,7 @@ export async function runWorker(config: WorkerConfig): Promise<void> {
     identity,
     namespace,
     frozenMs: config.heartbeatTimeoutMs,
+    sessionsAtWork: () => deps.announcements.sessionsAtWork(),
   });
   const stopWatching = watchForLostWorkers({ ...temporal, lease, store, identity });
   const outdated = new AbortController();

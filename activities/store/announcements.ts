@@ -19,6 +19,8 @@ export interface Announcements {
   readonly stop: (sessionId: string) => void;
   /** Calls back on a stop. @returns a function that ends the subscription */
   onStop(sessionId: string, stopped: () => void): () => void;
+  /** Sessions of which this process runs an activity now: those with a subscription to stops. */
+  sessionsAtWork(): readonly string[];
   close(): void;
 }
 
@@ -68,6 +70,10 @@ class HeardAnnouncements implements Announcements {
 
   onStop(sessionId: string, stopped: () => void): () => void {
     return this.#stops.add(sessionId, stopped);
+  }
+
+  sessionsAtWork(): readonly string[] {
+    return this.#stops.keys();
   }
 
   close(): void {
@@ -140,6 +146,10 @@ class Callbacks<Key> {
       set.delete(own);
       if (set.size === 0 && this.#all.get(key) === set) this.#all.delete(key);
     };
+  }
+
+  keys(): readonly Key[] {
+    return [...this.#all.keys()];
   }
 
   call(key: Key): void {

@@ -28,10 +28,15 @@ export interface LostWorker {
   readonly identity: string;
   /** The worker has its lease, but has been silent for longer than the heartbeat timeout. It may come back. */
   readonly frozen: boolean;
+  /** Those whose calls it ran when it last checked for lost workers itself. It may have more calls by now, or fewer. */
+  readonly sessions: readonly string[];
 }
 
 export interface WorkerLease {
-  /** Workers without their lease now, or frozen, apart from this one; none while Postgres is away or has just come back. */
+  /**
+   * Records what this worker has at work.
+   * @returns workers without their lease now, or frozen, apart from this one; none while Postgres is away or has just come back
+   */
   missing(): Promise<readonly LostWorker[]>;
   /**
    * Runs `cleanUp` for a lost worker, in one worker at a time. Afterwards the lost worker is marked as ended, which the next
@@ -49,6 +54,8 @@ export interface LeaseOptions {
   readonly namespace: string;
   /** How long a worker may be silent before it counts as frozen, in ms: no shorter than the heartbeat timeout. */
   readonly frozenMs: number;
+  /** Whose calls this worker runs now. */
+  readonly sessionsAtWork: () => readonly string[];
   /** Default 10 s. */
   readonly settlingMs?: number;
 }
@@ -84,8 +91,8 @@ class HeldLease implements WorkerLease {
   async missing(): Promise<readonly LostWorker[]> {
     if (this.#client === undefined) return [];
     this.#speaking?.refresh();
-    const { namespace, frozenMs } = this.#options;
-    const values = [this.#id, namespace, LOCK_CLASS, frozenMs, this.#settlingMs];
+    const { namespace, frozenMs, sessionsAtWork } = this.#options;
+    const values = [this.#id, namespace, LOCK_CLASS, frozenMs, this.#settlingMs, sessionsAtWork()];
     const { rows } = await this.#client.query<LostWorker>(MISSING, values);
     return performance.now() < this.#settledAt ? [] : rows;
   }
@@ -167,12 +174,14 @@ class HeldLease implements WorkerLease {
   }
 }
 
-const END = "update workers set ended_at = now() where id = $1";
+const END = "update workers set ended_at = now(), sessions = '{}' where id = $1";
 
 const HOLD_AGAIN = `select pg_try_advisory_lock($2, $1)
   and exists (select 1 from workers where id = $1 and ended_at is null) as held`;
 
-const MISSING = `select w.id, w.identity, lease.pid is not null as frozen from workers w
+/** One statement, so that the record costs no commit of its own. */
+const MISSING = `with own as (update workers set sessions = $6 where id = $1 and sessions <> $6)
+  select w.id, w.identity, lease.pid is not null as frozen, w.sessions from workers w
   left join pg_locks lease on lease.locktype = 'advisory' and lease.granted and lease.objsubid = 2
     and lease.database = (select oid from pg_database where datname = current_database())
     and lease.classid = $3 and lease.objid = w.id

@@ -68,6 +68,16 @@ it("a session is watched from when someone listens until the last of them is gon
   alone();
 });
 
+it("the sessions at work are those with a subscription to stops", async () => {
+  const announcements = await hearing();
+  const [end, endToo] = ["a", "a"].map((id) => announcements.onStop(id, () => undefined));
+  announcements.onStop("b", () => undefined);
+  end?.();
+  expect(announcements.sessionsAtWork()).toEqual(["a", "b"]);
+  endToo?.();
+  expect(announcements.sessionsAtWork()).toEqual(["b"]);
+});
+
 it("any session may be watched until those that are watched have been read", async () => {
   const reads = Promise.withResolvers<undefined>();
   let isReading = false;

@@ -14,12 +14,16 @@ const database = perTest(
 const SETTLING_MS = 1_500;
 const FROZEN_MS = 1_500;
 
-async function hold(identity: string): Promise<WorkerLease> {
+async function hold(
+  identity: string,
+  sessionsAtWork: () => readonly string[] = () => [],
+): Promise<WorkerLease> {
   const lease = await holdLease({
     url: database.url,
     identity,
     namespace: "default",
     frozenMs: FROZEN_MS,
+    sessionsAtWork,
     settlingMs: SETTLING_MS,
   });
   onTestFinished(() => lease.close());
@@ -84,4 +88,34 @@ it("a worker that holds its lease and says nothing is frozen; it is not ended, a
   expect(done).toBe(true);
   // It may wake up: it still counts as a worker.
   expect(await identities(lease)).toEqual(["frozen"]);
+});
+
+it("a worker notes the sessions it works for at each check; whoever finds it lost sees them", async () => {
+  let atWork = ["one", "two"];
+  const worker = await hold("at work", () => atWork);
+  const lease = await hold("survivor");
+  const noted = async () => {
+    const { rows } = await database.store.pool.query<{ sessions: string[]; version: string }>(
+      "select sessions, xmin::text as version from workers where identity = 'at work'",
+    );
+    return rows[0];
+  };
+  await worker.missing();
+  const first = await noted();
+  expect(first?.sessions).toEqual(["one", "two"]);
+  await worker.missing();
+  // Nothing has changed, so nothing is written.
+  expect(await noted()).toEqual(first);
+  atWork = ["three"];
+  await worker.missing();
+  expect((await noted())?.sessions).toEqual(["three"]);
+
+  await worker.close();
+  expect((await noted())?.sessions).toEqual([]);
+
+  const silent = await holdSilently("silent");
+  await database.store.pool.query("update workers set sessions = '{four}' where identity = 'silent'");
+  await silent.end();
+  await untilMissing(lease, "silent");
+  expect(await lease.missing()).toMatchObject([{ identity: "silent", sessions: ["four"] }]);
 });

@@ -24,6 +24,7 @@ export const silentAnnouncements: Announcements = {
   onWatched: () => () => undefined,
   stop: () => undefined,
   onStop: () => () => undefined,
+  sessionsAtWork: () => [],
   close: () => undefined,
 };
 

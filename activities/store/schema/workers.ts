@@ -1,4 +1,5 @@
 /** The worker processes. */
+import { sql } from "drizzle-orm";
 import { pgTable, serial, text } from "drizzle-orm/pg-core";
 import { at } from "./columns.ts";
 
@@ -14,4 +15,9 @@ export const workers = pgTable("workers", {
   startedAt: at("started_at").notNull().defaultNow(),
   /** Set by the worker itself, or by another that found it lost and gave its work to others. */
   endedAt: at("ended_at"),
+  /** Those whose calls it runs, as of its newest check for lost workers: they are given to others first. */
+  sessions: text()
+    .array()
+    .notNull()
+    .default(sql`'{}'`),
 });
