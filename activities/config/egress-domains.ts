@@ -1,4 +1,7 @@
 /** The domains that `sandbox.network: listed` allows: patterns, groups, and what is wrong with one. Pure. */
+import { isIP } from "node:net";
+import { containedIn, toPrefix } from "./ip-prefix.ts";
+import { isPublicAddress } from "./special-addresses.ts";
 
 /** Hosts that package managers contact by default. */
 const PACKAGES = [
@@ -82,6 +85,12 @@ export function domainProblem(text: string): string | undefined {
   if (pattern !== name && labels.length < 2)
     return `${pattern} would let a whole top-level domain through: name the hosts, or *.name below it`;
   return undefined;
+}
+
+/** Why the proxy refuses a domain even if it is listed; undefined if it does not. @param allow the session's `sandbox.allow` */
+export function closedAddress(domain: string, allow: readonly string[]): string | undefined {
+  if (isIP(domain) === 0 || isPublicAddress(domain) || containedIn(allow.map(toPrefix))(domain)) return undefined;
+  return `${domain} is not on the public internet, and sandbox.allow does not open it`;
 }
 
 /** The form that the proxy compares: lower case, without a trailing dot. */

@@ -1,6 +1,6 @@
 /** `longhaul allow ID DOMAIN`: one more name for a session's sandbox with `network: listed`. */
 import type { Command } from "commander";
-import { domainProblem } from "../../activities/config/egress-domains.ts";
+import { closedAddress, domainProblem } from "../../activities/config/egress-domains.ts";
 import { allowDomain } from "../../activities/store/egress.ts";
 import { wakeWatchers } from "../../activities/store/watching.ts";
 import { notPossible, usageError } from "../console/errors.ts";
@@ -17,13 +17,20 @@ export function allowCommand(command: Command, output: Output) {
     if (problem !== undefined) throw usageError(`${domain} cannot be allowed: ${problem}.`);
     return withSession(reference, async ({ store, user }, row) => {
       const { id } = row;
-      const { network } = settingsOf(row).sandbox;
+      const { network, allow } = settingsOf(row).sandbox;
       if (network !== "listed") {
         throw notPossible(
           network === "none"
             ? `The sandbox of ${id} has no network (sandbox.network: none).`
             : `The sandbox of ${id} reaches every public name already (sandbox.network: bridge).`,
           "A list of names applies only to sessions that were started with --network listed.",
+        );
+      }
+      const closed = closedAddress(domain, allow);
+      if (closed !== undefined) {
+        throw notPossible(
+          `${domain} cannot be allowed: ${closed} for this session.`,
+          "Add the address to sandbox.allow in your settings file, and start a new session.",
         );
       }
       await allowDomain(store, { sessionId: id, domain, by: user ?? "person" });

@@ -1,5 +1,5 @@
 /** The sandbox flags of `run` and `start`, merged over the files. Pure. */
-import { domainProblem } from "../../activities/config/egress-domains.ts";
+import { closedAddress, domainProblem } from "../../activities/config/egress-domains.ts";
 import { setupSettingsSchema } from "../../activities/config/setup-settings.ts";
 import type { ConfigFile } from "./config-file.ts";
 import type { Devcontainer } from "./devcontainer.ts";
@@ -38,7 +38,7 @@ export function withSandboxFlags(
   { network, allowDomain = [], fromDevcontainer }: SandboxFlags,
 ): ConfigFile["sandbox"] {
   for (const domain of allowDomain) {
-    const problem = domainProblem(domain);
+    const problem = domainProblem(domain) ?? closedAddress(domain, file?.allow ?? []);
     if (problem !== undefined) throw usageError(`--allow-domain ${domain}: ${problem}.`);
   }
   const sandbox = { ...withContainer(file, fromDevcontainer), ...(network === undefined ? {} : { network }) };

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { domainProblem, expandDomains } from "../../activities/config/egress-domains.ts";
+import { closedAddress, domainProblem, expandDomains } from "../../activities/config/egress-domains.ts";
 
 test.each([
   "good.example",
@@ -34,3 +34,15 @@ test("groups are replaced by their names, and each name is listed once", () => {
   expect(all).toContain("*.example.com");
   expect(all.filter((name) => domainProblem(name) !== undefined)).toEqual([]);
 });
+
+test.each([
+  ["10.1.2.3", [], false],
+  ["10.1.2.3", ["10.1.0.0/16"], true],
+  ["10.1.2.3", ["10.1.2.4"], false],
+  ["169.254.169.254", [], false],
+  ["8.8.8.8", [], true],
+  ["intranet.example", [], true],
+  ["group:git", [], true],
+])("%s with sandbox.allow %j: can be reached if it is listed: %s", (domain, allow, isOpen) =>
+  expect(closedAddress(domain, allow) === undefined).toBe(isOpen),
+);
