@@ -57,7 +57,7 @@ const schema = z.object({
   LONGHAUL_CODEC_KEYS: text,
   LONGHAUL_OTEL_CONTENT: optional(z.enum(["none", "full"]).default("none")),
   OTEL_SDK_DISABLED: text,
-  OTEL_EXPORTER_OTLP_ENDPOINT: text,
+  OTEL_EXPORTER_OTLP_ENDPOINT: optional(z.url({ protocol: /^https?$/ }).optional()),
   OTEL_EXPORTER_OTLP_PROTOCOL: optional(z.literal("http/protobuf").optional()),
   OTEL_TRACES_EXPORTER: optional(z.enum(["otlp", "none"]).default("otlp")),
   OTEL_METRICS_EXPORTER: optional(z.enum(["otlp", "none"]).default("otlp")),
@@ -149,7 +149,6 @@ type Environment = Readonly<Record<string, string | undefined>>;
 export function readWorkerConfig(environment: Environment = process.env): WorkerConfig {
   const e = parsed(environment);
   checkGitHubApp(environment);
-  const workflows = e.LONGHAUL_TASK_QUEUE;
   return {
     databaseUrl: e.DATABASE_URL,
     databaseConnections: e.DATABASE_CONNECTIONS,
@@ -169,13 +168,7 @@ export function readWorkerConfig(environment: Environment = process.env): Worker
     oldRunc: e.LONGHAUL_OLD_RUNC,
     buildId: e.LONGHAUL_BUILD_ID ?? "local",
     versioning: versioningOf(e),
-    queues: {
-      workflows,
-      models: e.LONGHAUL_MODELS_QUEUE ?? workflows,
-      sandbox: e.LONGHAUL_SANDBOX_QUEUE ?? workflows,
-      admin: e.LONGHAUL_ADMIN_QUEUE ?? workflows,
-      modelCallsPerSecond: e.LONGHAUL_MODEL_CALLS_PER_SECOND,
-    },
+    queues: queuesOf(e),
     hostTimeoutMs: e.LONGHAUL_HOST_TIMEOUT_SECONDS * 1_000,
     activitySlots: e.LONGHAUL_ACTIVITY_SLOTS,
     // One heartbeat may be late or lost without a timeout.
@@ -229,6 +222,23 @@ function checkGitHubApp(environment: Environment): void {
     problem: `cannot be used: ${problem}`,
     fix,
   });
+}
+
+/** @throws WrongSettings for a rate that would not be kept: eager activities ignore a queue's rate */
+function queuesOf(e: z.infer<typeof schema>): TaskQueues {
+  const workflows = e.LONGHAUL_TASK_QUEUE;
+  const models = e.LONGHAUL_MODELS_QUEUE ?? workflows;
+  if (e.LONGHAUL_MODEL_CALLS_PER_SECOND !== undefined && models === workflows)
+    throw new WrongSettings(
+      "The worker's environment is wrong; nothing was started.\nLONGHAUL_MODEL_CALLS_PER_SECOND needs LONGHAUL_MODELS_QUEUE, a queue for model calls alone.",
+    );
+  return {
+    workflows,
+    models,
+    sandbox: e.LONGHAUL_SANDBOX_QUEUE ?? workflows,
+    admin: e.LONGHAUL_ADMIN_QUEUE ?? workflows,
+    modelCallsPerSecond: e.LONGHAUL_MODEL_CALLS_PER_SECOND,
+  };
 }
 
 /** @throws WrongSettings if workers of two versions would be indistinguishable */

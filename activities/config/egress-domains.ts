@@ -89,7 +89,8 @@ export function domainProblem(text: string): string | undefined {
 
 /** Why the proxy refuses a domain even if it is listed; undefined if it does not. @param allow the session's `sandbox.allow` */
 export function closedAddress(domain: string, allow: readonly string[]): string | undefined {
-  if (isIP(domain) === 0 || isPublicAddress(domain) || containedIn(allow.map(toPrefix))(domain)) return undefined;
+  if (isIP(domain) === 0 || isPublicAddress(domain) || containedIn(allow.map(toPrefix))(domain))
+    return undefined;
   return `${domain} is not on the public internet, and sandbox.allow does not open it`;
 }
 

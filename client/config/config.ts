@@ -188,18 +188,19 @@ export function serveTokens(environment: Environment = process.env): ReadonlyMap
   const pairs = (setting(environment, "LONGHAUL_SERVE_TOKENS") ?? "")
     .split(",")
     .filter((pair) => pair.trim());
-  return new Map(
-    pairs.map((pair) => {
-      const [, name = "", token = ""] = /^\s*([^=]+)=(\S+)\s*$/.exec(pair) ?? [];
-      const user = personName(name);
-      if (user === undefined || token.length < MIN_TOKEN_CHARS)
-        throw usageError(
-          "LONGHAUL_SERVE_TOKENS is not a list of names and tokens.",
-          `Write it as alice=TOKEN,bob=TOKEN, with at least ${MIN_TOKEN_CHARS} characters in each token.`,
-        );
-      return [token, user];
-    }),
-  );
+  const users = new Map<string, string>();
+  for (const pair of pairs) {
+    const [, name = "", token = ""] = /^\s*([^=]+)=(\S+)\s*$/.exec(pair) ?? [];
+    const user = personName(name);
+    // A token of two people would make one of them the other.
+    if (user === undefined || token.length < MIN_TOKEN_CHARS || users.has(token))
+      throw usageError(
+        "LONGHAUL_SERVE_TOKENS is not a list of names and tokens.",
+        `Write it as alice=TOKEN,bob=TOKEN, with at least ${MIN_TOKEN_CHARS} characters in each token, and no token twice.`,
+      );
+    users.set(token, user);
+  }
+  return users;
 }
 
 /** Whether errors are printed with their stack and details. */

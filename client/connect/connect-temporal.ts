@@ -6,7 +6,7 @@ import {
   type GrpcRetryOptions,
 } from "@temporalio/client";
 import type { TemporalConnection } from "../../worker/connect/temporal-connection.ts";
-import { isNamespaceMissing } from "./missing-service.ts";
+import { isNamespaceMissing } from "../../worker/connect/namespace-missing.ts";
 
 /** A starting server answers before its namespaces exist; exit code 4 must be reported within 10 s. */
 const NAMESPACE_TRIES = 2;

@@ -1,5 +1,6 @@
 /** Distinguishes errors of services that became unavailable from all other errors. */
 import { isConnectionLost } from "../../activities/store/lost-connection.ts";
+import { isNamespaceMissing } from "../../worker/connect/namespace-missing.ts";
 import { ServiceMissing } from "../../worker/connect/service-missing.ts";
 import { WrongSettings } from "../../worker/connect/wrong-settings.ts";
 import { missing, notPossible, usageError, type ClientError } from "../console/errors.ts";
@@ -25,14 +26,6 @@ const NETWORK_CODES = new Set([
 const NOT_ALLOWED = "42501";
 /** gRPC's UNAVAILABLE and UNAUTHENTICATED. */
 const GRPC_CODES = new Set([14, 16]);
-
-/** gRPC's NOT_FOUND, used for many kinds of objects. */
-const GRPC_NOT_FOUND = 5;
-
-/** Whether Temporal reports that it has no such namespace, as a starting server does. */
-export function isNamespaceMissing(status: { readonly code?: unknown; readonly details?: unknown }): boolean {
-  return status.code === GRPC_NOT_FOUND && /^namespace\b.*\bnot found/i.test(String(status.details));
-}
 
 /** The error in the client's words, or undefined if no service or right is missing and the worker's settings are valid. */
 export function missingServiceOf(error: unknown): ClientError | undefined {

@@ -4,7 +4,7 @@ import { isSetupOff } from "../config/config.ts";
 import { ServiceMissing } from "../../worker/connect/service-missing.ts";
 import { openServices, type Services } from "../connect/connection.ts";
 import { noSuchSession } from "../console/errors.ts";
-import { checkAddresses } from "../setup/services.ts";
+import { checkSettings } from "../setup/services.ts";
 import { findByReference } from "../lookup/find-by-reference.ts";
 import { unlessTableMissing } from "../lookup/unless-table-missing.ts";
 
@@ -22,7 +22,7 @@ export async function withServices<T>(
   use: (services: Services) => Promise<T>,
   open: () => Promise<Services> = openOrBringBack,
 ): Promise<T> {
-  checkAddresses();
+  checkSettings();
   const services = await open();
   try {
     return await use(services);

@@ -196,11 +196,20 @@ function withEnvironment(services: Omit<LocalServices, "environment">): LocalSer
   return { ...services, environment };
 }
 
-/** Only ids and codes are sent to Temporal: people's texts are in Postgres alone. */
-export const idsOnly = (): boolean => settingOf("LONGHAUL_HISTORY") === "ids";
+/**
+ * Only ids and codes are sent to Temporal: people's texts are in Postgres alone.
+ * @throws ClientError (usage) for another value than `ids` and `full`: a typo must not send texts
+ */
+export function idsOnly(): boolean {
+  const history = settingOf("LONGHAUL_HISTORY") ?? "full";
+  if (history !== "ids" && history !== "full")
+    throw usageError(`LONGHAUL_HISTORY=${history} is neither ids nor full.`, "Nothing was sent.");
+  return history === "ids";
+}
 
 /** The value is not printed: it may contain a password. @throws ClientError (usage) */
-export function checkAddresses(): void {
+export function checkSettings(): void {
+  idsOnly();
   const url = settingOf("DATABASE_URL");
   if (url === undefined || /^(?:postgres(?:ql)?|socket):|^\//.test(url)) return;
   throw usageError(

@@ -4,8 +4,9 @@ import { loadClientConfigProfile } from "@temporalio/envconfig";
 import { probeTemporal } from "../../worker/connect/probe.ts";
 import { freePort } from "./processes.ts";
 import { succeeds } from "../../worker/connect/until.ts";
+import { lacksNamespace } from "../../worker/connect/namespace-missing.ts";
 import { answersWhileAlive, startService } from "./start-service.ts";
-import { readState, rememberFound, type SetUp } from "./state.ts";
+import { readState, remember, rememberFound, type SetUp } from "./state.ts";
 import { cacheFolder, temporalBinary } from "./temporal-binary.ts";
 import { SEARCH_ATTRIBUTES } from "../../worker/search-attributes.ts";
 
@@ -51,11 +52,16 @@ export async function ensureTemporal(setUp: SetUp): Promise<TemporalPlace> {
     return { address: configured, uiUrl: undefined };
   }
   const ours = readState(home).services.temporal;
-  if (ours !== undefined && (await answersWhileAlive(ours, () => probe(ours.address)))) {
+  if (ours !== undefined && (await answersWhileAlive(ours, () => answersAt(ours.address)))) {
+    // A server without the namespace is not replaced by another: its sessions would be out of reach.
+    await probe(ours.address);
     return { address: ours.address, uiUrl: ours.uiUrl };
   }
   const standard = `127.0.0.1:${TEMPORAL_PORT}`;
-  if (ports === "fixed" && (await succeeds(probe(standard)))) {
+  if (ports === "fixed" && (await succeeds(answersAt(standard)))) {
+    await probe(standard);
+    // Ours has ended; its address would be preferred.
+    remember(home, "temporal", undefined);
     if (readState(home).found.temporal !== standard)
       say(`Using the Temporal server that runs at ${standard}.`);
     rememberFound(home, "temporal", standard);
@@ -99,3 +105,9 @@ async function start({ home, ports, say }: SetUp, binary: string): Promise<Tempo
 }
 
 const probe = (address: string) => probeTemporal(address, 1_500);
+
+/** Also returns if the server lacks the namespace, as one does that is starting. @throws ServiceMissing if none answers */
+const answersAt = (address: string) =>
+  probe(address).catch((error: unknown) => {
+    if (!lacksNamespace(error)) throw error;
+  });

@@ -2,7 +2,7 @@
 import { readFileSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import pg from "pg";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
 import { migrateStore, openStore } from "../../activities/store/db.ts";
 import { ownPostgresUrl } from "../../client/setup/postgres.ts";
 import { probeDocker, probePostgres, probeTemporal } from "../../worker/connect/probe.ts";
@@ -136,3 +136,16 @@ test.each([
     expect(Date.now() - began).toBeLessThan(5_000);
   },
 );
+
+test("a server without the namespace is not replaced by another, which would hide its sessions", async () => {
+  const { temporalAddress } = await bringUp({ ...options(), need: ["temporal"] });
+  const before = readState(home).services.temporal;
+  vi.stubEnv("TEMPORAL_NAMESPACE", "mistyped");
+  onTestFinished(() => void vi.unstubAllEnvs());
+  const failure = await bringUp({ ...options(), need: ["temporal"] }).catch((error: unknown) => error);
+  expect(failure).toBeInstanceOf(ServiceMissing);
+  expect(String(failure)).toMatch(/mistyped[^]*TEMPORAL_NAMESPACE/);
+  expect(readState(home).services.temporal).toEqual(before);
+  vi.unstubAllEnvs();
+  expect((await bringUp({ ...options(), need: ["temporal"] })).temporalAddress).toBe(temporalAddress);
+});

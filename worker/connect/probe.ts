@@ -6,6 +6,7 @@ import pg from "pg";
 import { temporalConnection } from "./temporal-connection.ts";
 import { refusePooler } from "./probe-pooler.ts";
 import { ServiceMissing } from "./service-missing.ts";
+import { lacksNamespace } from "./namespace-missing.ts";
 import { withTimeout } from "./with-timeout.ts";
 import { plainReason } from "./plain-reason.ts";
 
@@ -72,7 +73,9 @@ export function temporalMissing(address: string, cause: unknown): ServiceMissing
     service: "Temporal",
     address,
     reason: plainReason(cause),
-    fix: "Correct TEMPORAL_ADDRESS, or unset it and `npm start` starts its own server.",
+    fix: lacksNamespace(cause)
+      ? "Correct TEMPORAL_NAMESPACE, or create the namespace on that server."
+      : "Correct TEMPORAL_ADDRESS, or unset it and `npm start` starts its own server.",
     cause,
   });
 }

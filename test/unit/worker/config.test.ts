@@ -80,3 +80,19 @@ test("a session's provider is given keys of models alone, not the worker's other
     expect(providerConfigSchema.safeParse({ keyEnv: name }).success, name).toBe(false);
   expect(providerConfigSchema.safeParse({ headersEnv: { "x-key": "DATABASE_URL" } }).success).toBe(false);
 });
+
+test.each([
+  [{ LONGHAUL_MODEL_CALLS_PER_SECOND: "5" }, /LONGHAUL_MODELS_QUEUE/],
+  [{ LONGHAUL_MODEL_CALLS_PER_SECOND: "5", LONGHAUL_MODELS_QUEUE: "longhaul" }, /LONGHAUL_MODELS_QUEUE/],
+  [{ OTEL_EXPORTER_OTLP_ENDPOINT: "notaurl" }, /OTEL_EXPORTER_OTLP_ENDPOINT/],
+])("%j would have no effect, so the worker does not start", (settings, text) => {
+  expect(() => readWorkerConfig({ DATABASE_URL, ...settings })).toThrow(text);
+});
+
+test("a rate holds on a queue of the models alone", () => {
+  const settings = { LONGHAUL_MODEL_CALLS_PER_SECOND: "0.5", LONGHAUL_MODELS_QUEUE: "models" };
+  expect(readWorkerConfig({ DATABASE_URL, ...settings }).queues).toMatchObject({
+    models: "models",
+    modelCallsPerSecond: 0.5,
+  });
+});

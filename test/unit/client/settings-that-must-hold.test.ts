@@ -1,0 +1,31 @@
+/** Settings of the client that protect something: a typo must not switch them off. */
+import { expect, it, onTestFinished, vi } from "vitest";
+import { serveTokens } from "../../../client/config/config.ts";
+import { checkSettings, idsOnly } from "../../../client/setup/services.ts";
+
+it.each(["id", "IDS", "none"])("LONGHAUL_HISTORY=%s is refused before anything is sent", (value) => {
+  vi.stubEnv("LONGHAUL_HISTORY", value);
+  onTestFinished(() => void vi.unstubAllEnvs());
+  expect(() => checkSettings()).toThrow(value);
+  expect(() => idsOnly()).toThrow(value);
+});
+
+it.each([
+  ["ids", true],
+  ["full", false],
+  ["", false],
+])("LONGHAUL_HISTORY=%s: ids alone: %s", (value, expected) => {
+  vi.stubEnv("LONGHAUL_HISTORY", value);
+  onTestFinished(() => void vi.unstubAllEnvs());
+  expect(idsOnly()).toBe(expected);
+});
+
+it("a token of two people is refused: one would act as the other", () => {
+  const [a, b] = ["a".repeat(16), "b".repeat(16)];
+  const tokensOf = (text: string) => [...serveTokens({ LONGHAUL_SERVE_TOKENS: text })];
+  expect(tokensOf(`alice=${a},bob=${b}`)).toEqual([
+    [a, "alice"],
+    [b, "bob"],
+  ]);
+  expect(() => tokensOf(`alice=${a},bob=${a}`)).toThrow(/no token twice|names and tokens/);
+});
