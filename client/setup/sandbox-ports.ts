@@ -1,4 +1,5 @@
 /** Finds the session's sandbox on this machine's Docker engine, for `ports` and `forward`. */
+import { hostname } from "node:os";
 import { connectDocker } from "../../activities/sandbox/docker/connect-docker.ts";
 import { runningSandbox } from "../../activities/sandbox/docker/sandbox-ports.ts";
 import type { Store } from "../../activities/store/db.ts";
@@ -22,7 +23,7 @@ export async function sandboxHere({ db }: Pick<Store, "db">, sessionId: string) 
   const host = (await findSandbox(db, sessionId))?.host;
   throw notPossible(
     `${sessionId} has no running sandbox on this Docker engine.`,
-    host === undefined || host === ""
+    host === undefined || host === "" || host === hostname()
       ? `A sandbox lives while the session runs: longhaul status ${sessionId}`
       : `It is on ${host}: run this there, or set DOCKER_HOST to its engine.`,
   );
