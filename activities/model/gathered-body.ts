@@ -20,18 +20,29 @@ export function gatheredBody(
   { reading, gatherMs, onBytes }: Gathering,
 ): ReadableStream<Uint8Array> {
   const events = reading && new HeldEvents(reading, gatherMs);
+  /** An error in a listener would end the process: it ends the body. */
+  const orEnd = (step: () => void) => {
+    try {
+      step();
+    } catch (error) {
+      body.destroy(error instanceof Error ? error : new Error(String(error)));
+    }
+  };
   return new ReadableStream<Uint8Array>({
     start(controller) {
-      body.on("data", (bytes: Uint8Array) => {
+      const pass = (bytes: Uint8Array) => {
         onBytes();
         if (events === undefined) controller.enqueue(bytes);
         else events.take(controller, bytes);
         if ((controller.desiredSize ?? 0) <= 0) body.pause();
-      });
-      body.on("end", () => {
-        events?.end(controller);
-        controller.close();
-      });
+      };
+      body.on("data", (bytes: Uint8Array) => orEnd(() => pass(bytes)));
+      body.on("end", () =>
+        orEnd(() => {
+          events?.end(controller);
+          controller.close();
+        }),
+      );
       body.on("error", (error) => {
         events?.drop();
         controller.error(error);

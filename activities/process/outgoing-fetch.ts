@@ -1,5 +1,5 @@
 /**
- * How the worker reaches models' providers and MCP servers: undici's fetch, because Node's does not let us remove its time limits or
+ * How the worker reaches models' providers and MCP servers: undici, because Node's fetch does not let us remove its time limits or
  * set the proxy that HTTP_PROXY, HTTPS_PROXY and NO_PROXY name. Node itself reads the certificates of NODE_EXTRA_CA_CERTS.
  */
 import type { Readable } from "node:stream";

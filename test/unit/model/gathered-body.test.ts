@@ -106,6 +106,16 @@ describe("a stream's other events", () => {
     expect(dataOf(out.join(""))).toEqual([{ a: 1, repaired: true }]);
   });
 
+  it.each([
+    ["in the middle", ['data: {"a":1}\n\n', "data: more"]],
+    ["at the end", ['data: {"a":1}']],
+  ])("end the stream with the error of their repair, %s", async (_where, texts) => {
+    const repair = () => {
+      throw new Error("not repaired");
+    };
+    await expect(through(texts, { repair }, 0)).rejects.toThrow("not repaired");
+  });
+
   it("are not parsed if pieces are not gathered", async () => {
     expect((await through(["no ", "events"], undefined, 60_000)).join("")).toBe("no events");
   });
