@@ -207,7 +207,7 @@ export function idsOnly(): boolean {
   return history === "ids";
 }
 
-/** The value is not printed: it may contain a password. @throws ClientError (usage) */
+/** Before anything is sent. An address is not printed: it may contain a password. @throws ClientError (usage) */
 export function checkSettings(): void {
   idsOnly();
   const url = settingOf("DATABASE_URL");

@@ -3,10 +3,9 @@ import { join } from "node:path";
 import { loadClientConfigProfile } from "@temporalio/envconfig";
 import { probeTemporal } from "../../worker/connect/probe.ts";
 import { freePort } from "./processes.ts";
-import { succeeds } from "../../worker/connect/until.ts";
 import { lacksNamespace } from "../../worker/connect/namespace-missing.ts";
 import { answersWhileAlive, startService } from "./start-service.ts";
-import { readState, remember, rememberFound, type SetUp } from "./state.ts";
+import { readState, remember, rememberFound, type RunningService, type SetUp } from "./state.ts";
 import { cacheFolder, temporalBinary } from "./temporal-binary.ts";
 import { SEARCH_ATTRIBUTES } from "../../worker/search-attributes.ts";
 
@@ -52,14 +51,11 @@ export async function ensureTemporal(setUp: SetUp): Promise<TemporalPlace> {
     return { address: configured, uiUrl: undefined };
   }
   const ours = readState(home).services.temporal;
-  if (ours !== undefined && (await answersWhileAlive(ours, () => answersAt(ours.address)))) {
-    // A server without the namespace is not replaced by another: its sessions would be out of reach.
-    await probe(ours.address);
+  if (ours !== undefined && (await ownAnswers(ours))) {
     return { address: ours.address, uiUrl: ours.uiUrl };
   }
   const standard = `127.0.0.1:${TEMPORAL_PORT}`;
-  if (ports === "fixed" && (await succeeds(answersAt(standard)))) {
-    await probe(standard);
+  if (ports === "fixed" && (await answers(standard))) {
     // Ours has ended; its address would be preferred.
     remember(home, "temporal", undefined);
     if (readState(home).found.temporal !== standard)
@@ -104,10 +100,31 @@ async function start({ home, ports, say }: SetUp, binary: string): Promise<Tempo
   return { address, uiUrl };
 }
 
+/** Source: ours, a guess: an interrupted set-up may leave a server that is only starting. */
+const STARTING_MS = 3_000;
+
 const probe = (address: string) => probeTemporal(address, 1_500);
 
-/** Also returns if the server lacks the namespace, as one does that is starting. @throws ServiceMissing if none answers */
-const answersAt = (address: string) =>
-  probe(address).catch((error: unknown) => {
-    if (!lacksNamespace(error)) throw error;
-  });
+/** @throws ServiceMissing if a server lacks the namespace: it is not replaced by another, which would hide its sessions */
+const answers = (address: string): Promise<boolean> =>
+  probe(address).then(
+    () => true,
+    (error: unknown) => {
+      if (lacksNamespace(error)) throw error;
+      return false;
+    },
+  );
+
+/** The same for our own, which may be starting: it gets its namespace a moment after it answers. */
+async function ownAnswers(ours: RunningService): Promise<boolean> {
+  const began = performance.now();
+  const found: { error?: Error } = {};
+  const answered = await answersWhileAlive(ours, () =>
+    probe(ours.address).catch((error: unknown) => {
+      if (!lacksNamespace(error) || performance.now() - began < STARTING_MS) throw error;
+      found.error = error;
+    }),
+  );
+  if (found.error !== undefined) throw found.error;
+  return answered;
+}

@@ -9,7 +9,7 @@ export function isNamespaceMissing(status: { readonly code?: unknown; readonly d
 }
 
 /** Whether an error or one of its causes says so. */
-export function lacksNamespace(error: unknown): boolean {
+export function lacksNamespace(error: unknown): error is Error {
   for (let inner = error; inner instanceof Error; inner = inner.cause)
     if (isNamespaceMissing(inner as { code?: unknown })) return true;
   return false;
