@@ -5,7 +5,7 @@ import type { Store } from "../activities/store/db.ts";
 import { deleteFamily, readFamily } from "../activities/store/delete-session.ts";
 import { aloneOverWorkers, dropOldOutputs, endedLongAgo } from "../activities/store/retention.ts";
 import { forgetHistories } from "./connect/forget-histories.ts";
-import { whereFound } from "./connect/where-found.ts";
+import { describedRun } from "./connect/described-run.ts";
 import type { Logger } from "./logger.ts";
 
 /** Sessions per round: 7,200 a day with a round every 10 minutes, and no long transaction. Source: ours. */
@@ -48,5 +48,5 @@ async function deleteEnded({ store, client, logger }: RetentionOptions, id: stri
 }
 
 async function isRunning(client: Client, id: string): Promise<boolean> {
-  return (await whereFound(client.workflow.getHandle(id).describe()))?.status.name === "RUNNING";
+  return (await describedRun(client, id))?.status === "RUNNING";
 }

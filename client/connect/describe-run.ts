@@ -1,9 +1,11 @@
 /** Temporal's description of a session's run. */
-import type { WorkflowExecutionDescription } from "@temporalio/client";
+import type { Client } from "@temporalio/client";
 import { defaultPayloadConverter, WorkflowNotFoundError, type Payload } from "@temporalio/common";
 import { parseProgress } from "../../activities/contract/call-progress.ts";
 import { oneLine } from "../console/format.ts";
 import type { Temporal } from "./connection.ts";
+import { describedRun, type DescribedRun } from "../../worker/connect/described-run.ts";
+import { decode } from "../../worker/connect/read-history.ts";
 import { withTimeout } from "../../worker/connect/with-timeout.ts";
 import { given } from "../console/given.ts";
 
@@ -32,15 +34,16 @@ export async function describeRun(
 ): Promise<RunDescription | undefined> {
   try {
     const client = await temporal.client();
-    const description = await withTimeout(client.workflow.getHandle(sessionId, run).describe(), DESCRIBE_MS);
+    const described = await withTimeout(describedRun(client, sessionId, run), DESCRIBE_MS);
+    if (described === undefined) return { status: "GONE", runId: undefined };
     return {
-      status: description.status.name,
-      runId: description.runId,
-      output: outputOf(description),
-      ...given({ trouble: troubleOf(description), build: buildOf(description) }),
+      status: described.status,
+      runId: described.runId,
+      output: await outputOf(client, sessionId, described),
+      ...given({ trouble: troubleOf(described), build: buildOf(described) }),
     };
-  } catch (error) {
-    return error instanceof WorkflowNotFoundError ? { status: "GONE", runId: undefined } : undefined;
+  } catch {
+    return undefined;
   }
 }
 
@@ -48,7 +51,7 @@ export async function describeRun(
 const PINNED = 1;
 
 /** An operator's override takes precedence over the run's own workers. */
-function buildOf({ raw }: WorkflowExecutionDescription): string | undefined {
+function buildOf({ raw }: DescribedRun): string | undefined {
   const { behavior, deploymentVersion, versioningOverride } = raw.workflowExecutionInfo?.versioningInfo ?? {};
   if (versioningOverride?.autoUpgrade === true) return undefined;
   const version =
@@ -66,9 +69,15 @@ export async function unlessGone<T>(request: () => Promise<T>): Promise<T | unde
   }
 }
 
-function outputOf({ raw }: WorkflowExecutionDescription): Map<string, string> {
-  const notes = (raw.pendingActivities ?? []).flatMap(({ heartbeatDetails }) =>
-    (heartbeatDetails?.payloads ?? []).slice(0, 1).map(noteOf),
+async function outputOf(
+  client: Client,
+  sessionId: string,
+  { raw }: DescribedRun,
+): Promise<Map<string, string>> {
+  const notes = await Promise.all(
+    (raw.pendingActivities ?? []).flatMap(({ heartbeatDetails }) =>
+      (heartbeatDetails?.payloads ?? []).slice(0, 1).map((payload) => noteOf(client, sessionId, payload)),
+    ),
   );
   return new Map(
     notes.flatMap((note) => {
@@ -78,10 +87,14 @@ function outputOf({ raw }: WorkflowExecutionDescription): Map<string, string> {
   );
 }
 
-/** The attempt's output note; from the second attempt on, it is nested in the heartbeat's details. */
-function noteOf(payload: Payload): string | undefined {
+/**
+ * The attempt's output note; from the second attempt on, it is nested in the heartbeat's details.
+ * @returns undefined also for one that is encrypted with a key that we lack
+ */
+async function noteOf(client: Client, sessionId: string, payload: Payload): Promise<string | undefined> {
   try {
-    const details = defaultPayloadConverter.fromPayload<string | { readonly note?: unknown } | null>(payload);
+    const [plain = payload] = await decode(client, sessionId, [payload]);
+    const details = defaultPayloadConverter.fromPayload<string | { readonly note?: unknown } | null>(plain);
     const note = typeof details === "object" ? details?.note : details;
     return typeof note === "string" ? note : undefined;
   } catch {
@@ -90,7 +103,7 @@ function noteOf(payload: Payload): string | undefined {
 }
 
 /** Reads retries from Temporal: our own rows may lack them, if writing rows is what fails. */
-function troubleOf({ raw }: WorkflowExecutionDescription): string | undefined {
+function troubleOf({ raw }: DescribedRun): string | undefined {
   const failing = raw.pendingActivities?.find(
     ({ attempt, lastFailure }) =>
       (attempt ?? 1) > 1 && lastFailure && lastFailure.applicationFailureInfo?.type !== "NotYetDue",

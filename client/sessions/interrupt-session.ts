@@ -37,7 +37,7 @@ export function interruptMessage(text: string, reference: string): string {
   return clientSanitizer().clean(text);
 }
 
-/** @throws ClientError (impossible) if the session does not run */
+/** @throws ClientError (impossible) if the session does not run, (missing) as `requireKey` */
 export async function interruptSession(
   services: Services,
   row: SessionRow,

@@ -9,6 +9,7 @@ import { withTimeout } from "../../worker/connect/with-timeout.ts";
 import { answerQuestionUpdate, answerSignal } from "../../workflows/messages.ts";
 import type { Services } from "../connect/connection.ts";
 import { unlessGone } from "../connect/describe-run.ts";
+import { requireKey } from "../connect/required-key.ts";
 import { clientSanitizer } from "../config/config.ts";
 import { notPossible, usageError } from "../console/errors.ts";
 import { given } from "../console/given.ts";
@@ -44,7 +45,7 @@ export function cleanAnswer({ question, text, option, action, by }: Given): Answ
   });
 }
 
-/** @throws ClientError (impossible) if the question is not open, or does not accept the answer */
+/** @throws ClientError (impossible) if the question is not open, or does not accept the answer, (missing) as `requireKey` */
 export async function sendAnswer(services: Services, id: string, said: AnswerMessage): Promise<Answered> {
   const named = { ...senderOf({ by: services.user }), ...said };
   const { db } = services.store;
@@ -60,6 +61,7 @@ export async function sendAnswer(services: Services, id: string, said: AnswerMes
   if (!answer.ok) throw notPossible(`The answer was not accepted: ${answer.reason}.`);
 
   const { session, id: question } = asked;
+  await requireKey(services.temporal, session);
   const message = { ...named, question };
   const client = await services.temporal.client();
   const handle = client.workflow.getHandle(session);

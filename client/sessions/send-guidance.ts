@@ -20,6 +20,7 @@ import {
 } from "../../workflows/messages.ts";
 import { clientSanitizer } from "../config/config.ts";
 import type { Services } from "../connect/connection.ts";
+import { requireKey } from "../connect/required-key.ts";
 import { withTimeout } from "../../worker/connect/with-timeout.ts";
 import { notPossible } from "../console/errors.ts";
 import { cleanAttachment, type Attachment } from "./images.ts";
@@ -56,11 +57,11 @@ export interface NewMessage {
 /** Whether it is a valid message id. */
 export const isMessageId = (id: string) => /^[\w.:-]{1,128}$/.test(id);
 
-/** @throws ClientError (impossible) if the queue is full or the session refuses it */
+/** @throws ClientError (impossible) if the queue is full or the session refuses it, (missing) as `requireKey` */
 export async function sendGuidance(services: Services, row: SessionRow, given: NewMessage): Promise<Sent> {
   const message = cleaned(given);
   const { db } = services.store;
-  const waiting = await readWaiting(db, row.id);
+  const [waiting] = await Promise.all([readWaiting(db, row.id), requireKey(services.temporal, row.id)]);
   // An ended session is resumed by this message, and then delivers waiting ones.
   if (row.endedAt === null && waiting.length >= MAX_WAITING) throw queueFull(row.id);
   const client = await services.temporal.client();

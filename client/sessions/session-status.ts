@@ -11,6 +11,7 @@ import { withTimeout } from "../../worker/connect/with-timeout.ts";
 import { statusQuery, type SessionView } from "../../workflows/messages.ts";
 import type { Services } from "../connect/connection.ts";
 import { describeRun } from "../connect/describe-run.ts";
+import { isKeyMissing } from "../connect/required-key.ts";
 import { findByReference } from "../lookup/find-by-reference.ts";
 import { unlessTableMissing } from "../lookup/unless-table-missing.ts";
 import { hasEnded } from "./start-session.ts";
@@ -65,7 +66,8 @@ export async function readStatus(services: Services, row: SessionRow): Promise<S
     questions: questions.map(questionStatus),
     children,
   };
-  if (view === undefined) return { ...document, queue: waiting };
+  if (view === undefined || view === "encrypted")
+    return { ...document, queue: waiting, live: view !== undefined };
   return {
     ...document,
     step: Math.max(document.step, view.step),
@@ -96,11 +98,13 @@ async function readChildren(db: Services["store"]["db"], parent: string): Promis
   });
 }
 
-async function askWorkflow(services: Services, id: string): Promise<SessionView | undefined> {
+/** Its own answer, or that it answered in a way that this process has no key for. */
+async function askWorkflow(services: Services, id: string): Promise<SessionView | "encrypted" | undefined> {
   try {
     const client = await services.temporal.client();
     return await withTimeout(client.workflow.getHandle(id).query(statusQuery), QUERY_MS);
-  } catch {
+  } catch (error) {
+    if (isKeyMissing(error)) return "encrypted";
     // No worker, or one that is busy replaying: Postgres is nearly as current.
     return undefined;
   }

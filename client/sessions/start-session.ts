@@ -13,7 +13,7 @@ import { createSession, type NewSession } from "../../activities/store/sessions.
 import { WORKFLOW_TYPE, type CodingAgentInput } from "../../workflows/messages.ts";
 import { clientSanitizer } from "../config/config.ts";
 import type { Services } from "../connect/connection.ts";
-import { unlessGone } from "../connect/describe-run.ts";
+import { describedRun } from "../../worker/connect/described-run.ts";
 import { idsOnly } from "../setup/services.ts";
 import { notPossible } from "../console/errors.ts";
 import { cleanAttachment, type Attachment } from "./images.ts";
@@ -145,8 +145,8 @@ export const hasEnded = (row: Pick<SessionRow, "status">) =>
 
 async function isClosed(client: Client, id: string): Promise<boolean> {
   // If the client ended after storing the session but before starting its workflow, the workflow is started now.
-  const run = await unlessGone(() => client.workflow.getHandle(id).describe());
-  return run !== undefined && run.status.name !== "RUNNING";
+  const run = await describedRun(client, id);
+  return run !== undefined && run.status !== "RUNNING";
 }
 
 async function startWorkflow(client: Client, taskQueue: string, id: string, start: Start): Promise<void> {

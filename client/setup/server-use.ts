@@ -38,7 +38,7 @@ async function useOfServer(connection: Connection, namespace: string, ownQueue: 
   const client = temporalClient({ connection, namespace });
   const runs: ListedRun[] = [];
   for await (const run of listRuns(client, "all")) if (runs.push(run) === LOOKED_AT) break;
-  const open = (queue: string) => runs.filter((run) => run.taskQueue === queue && run.isRunning);
+  const open = (queue: string) => runs.filter((run) => run.taskQueue === queue && run.status === "RUNNING");
   const queues = [...new Set(runs.map((run) => run.taskQueue))].filter((name) => name !== ownQueue);
   // In parallel, so that requests without an answer take the time limit only once.
   const uses = await Promise.all(

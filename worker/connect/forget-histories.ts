@@ -1,6 +1,7 @@
 /** Deletes what Temporal holds of sessions that were deleted: their runs' histories. */
 import type { Client } from "@temporalio/client";
 import { reasonOf } from "../../activities/contract/reason-of.ts";
+import { listRuns } from "./list-runs.ts";
 import { isNotFound } from "./where-found.ts";
 
 export interface Forgotten {
@@ -24,8 +25,7 @@ export async function forgetHistories(
   const reasons: string[] = [];
   try {
     for (const id of ids)
-      for await (const { runId } of client.workflow.list({ query: `WorkflowId = "${id}"` }))
-        all.set(runId, { id, runId });
+      for await (const { runId } of listRuns(client, { workflowId: id })) all.set(runId, { id, runId });
   } catch (error) {
     reasons.push(reasonOf(error));
   }

@@ -1,26 +1,30 @@
 /** Sessions' runs as Temporal lists them, without decoding what they carry: it may be encrypted with keys that we lack. */
 import type { Client } from "@temporalio/client";
 import { WORKFLOW_TYPE } from "../../workflows/messages.ts";
+import { millisecondsOf, statusName, type RunStatus } from "./described-run.ts";
 
 /** The server's own limit. */
 const PAGE_SIZE = 1_000;
-/** temporal.api.enums.v1.WorkflowExecutionStatus */
-const RUNNING = 1;
 /** Timeout for all pages. Source: ours; 10,000 sessions are ten pages. */
 const LIST_MS = 30_000;
 
 export interface ListedRun {
   readonly workflowId: string;
+  readonly runId: string;
   readonly taskQueue: string;
-  readonly isRunning: boolean;
+  readonly status: RunStatus;
+  readonly startedMs: number;
 }
 
-/** Newest first. The list may lag behind by a moment. */
+/**
+ * Newest first. The list may lag behind by a moment.
+ * @param which of the sessions; or every run of one workflow, whatever its type
+ */
 export async function* listRuns(
   { workflowService, options: { namespace } }: Client,
-  which: "running" | "all",
+  which: "running" | "all" | { readonly workflowId: string },
 ): AsyncGenerator<ListedRun> {
-  const query = `WorkflowType = '${WORKFLOW_TYPE}'${which === "all" ? "" : " and ExecutionStatus = 'Running'"}`;
+  const query = queryOf(which);
   let nextPageToken: Uint8Array | undefined;
   do {
     const page = await workflowService.listWorkflowExecutions({
@@ -29,14 +33,21 @@ export async function* listRuns(
       pageSize: PAGE_SIZE,
       ...(nextPageToken && { nextPageToken }),
     });
-    for (const { execution, taskQueue, status } of page.executions)
+    for (const { execution, taskQueue, status, startTime } of page.executions)
       yield {
         workflowId: execution?.workflowId ?? "",
+        runId: execution?.runId ?? "",
         taskQueue: taskQueue ?? "",
-        isRunning: Number(status) === RUNNING,
+        status: statusName(status),
+        startedMs: millisecondsOf(startTime),
       };
     nextPageToken = page.nextPageToken;
   } while (nextPageToken !== undefined && nextPageToken.length > 0);
+}
+
+function queryOf(which: "running" | "all" | { readonly workflowId: string }): string {
+  if (typeof which === "object") return `WorkflowId = '${which.workflowId.replaceAll(/['\\]/g, "\\$&")}'`;
+  return `WorkflowType = '${WORKFLOW_TYPE}'${which === "all" ? "" : " and ExecutionStatus = 'Running'"}`;
 }
 
 /**

@@ -1,5 +1,6 @@
 /** A run's history in readable form: the server returns its stored payloads, which may be encrypted. */
 import type { Client } from "@temporalio/client";
+import type { Payload } from "@temporalio/common";
 import { createCodec } from "./codec.ts";
 
 export type History = Awaited<ReturnType<ReturnType<Client["workflow"]["getHandle"]>["fetchHistory"]>>;
@@ -10,8 +11,6 @@ export type History = Awaited<ReturnType<ReturnType<Client["workflow"]["getHandl
  */
 export async function readHistory(client: Client, workflowId: string, runId: string): Promise<History> {
   const history = await client.workflow.getHandle(workflowId, runId).fetchHistory();
-  const [codec = createCodec([])] = client.workflow.options.loadedDataConverter.payloadCodecs;
-  const context = { type: "workflow", namespace: client.options.namespace, workflowId } as const;
   for (const event of history.events ?? []) {
     const update =
       event.workflowExecutionUpdateAdmittedEventAttributes?.request?.input ??
@@ -22,7 +21,13 @@ export async function readHistory(client: Client, workflowId: string, runId: str
       event.activityTaskScheduledEventAttributes?.input,
       update?.args,
     ])
-      if (list?.payloads) list.payloads = await codec.decode(list.payloads, context);
+      if (list?.payloads) list.payloads = await decode(client, workflowId, list.payloads);
   }
   return history;
+}
+
+/** With the client's keys. @throws CodecKeyMissing if a key is */
+export function decode(client: Client, workflowId: string, payloads: Payload[]): Promise<Payload[]> {
+  const [codec = createCodec([])] = client.workflow.options.loadedDataConverter.payloadCodecs;
+  return codec.decode(payloads, { type: "workflow", namespace: client.options.namespace, workflowId });
 }

@@ -1,6 +1,8 @@
 /** A session's runs as Temporal knows them: which one is current, and which messages the ended ones received. */
-import type { Client, WorkflowExecutionInfo } from "@temporalio/client";
+import type { Client } from "@temporalio/client";
 import { acceptedGuidance } from "./accepted-guidance.ts";
+import { describedRun, type RunStatus } from "./described-run.ts";
+import { listRuns } from "./list-runs.ts";
 import { readHistory } from "./read-history.ts";
 import { whereFound } from "./where-found.ts";
 import { cleanDeep } from "../../activities/redaction/clean-deep.ts";
@@ -25,25 +27,17 @@ interface OtherRun extends KnownRun {
 export function temporalRuns(client: Client, clean: (text: string) => string): SessionRuns {
   const bounded = <T>(ask: () => Promise<T>): Promise<T> =>
     client.withAbortSignal(AbortSignal.timeout(ANSWER_MS), ask);
-  const describe = (sessionId: string, runId?: string) =>
-    whereFound(client.workflow.getHandle(sessionId, runId).describe());
   const known = async (sessionId: string, runId: string): Promise<KnownRun | undefined> => {
-    const found = await describe(sessionId, runId);
-    return (
-      found && {
-        runId,
-        isKept: isKept(found),
-        startedMs: found.startTime.getTime(),
-      }
-    );
+    const found = await describedRun(client, sessionId, runId);
+    return found && { runId, isKept: isKept(found.status), startedMs: found.startedMs };
   };
   return {
     async isCurrent(sessionId, runId) {
-      const found = await bounded(() => describe(sessionId));
-      return found?.runId === runId && found.status.name === "RUNNING";
+      const found = await bounded(() => describedRun(client, sessionId));
+      return found?.runId === runId && found.status === "RUNNING";
     },
     async isRunning(sessionId) {
-      return (await bounded(() => describe(sessionId)))?.status.name === "RUNNING";
+      return (await bounded(() => describedRun(client, sessionId)))?.status === "RUNNING";
     },
     async cancel(sessionId) {
       await bounded(() => whereFound(client.workflow.getHandle(sessionId).cancel()));
@@ -81,16 +75,14 @@ export function temporalRuns(client: Client, clean: (text: string) => string): S
 async function runsOf(client: Client, sessionId: string, known: string | undefined): Promise<OtherRun[]> {
   const found = new Map<string, OtherRun>();
   if (known !== undefined) found.set(known, { runId: known, isRunning: true, isKept: true, startedMs: 0 });
-  const query = `WorkflowId = '${sessionId.replaceAll(/['\\]/g, "\\$&")}'`;
-  for await (const run of client.workflow.list({ query })) {
-    const { runId, startTime, status } = run;
-    const isRunning = runId === known || status.name === "RUNNING";
-    found.set(runId, { runId, isRunning, isKept: isKept(run), startedMs: startTime.getTime() });
+  for await (const { runId, startedMs, status } of listRuns(client, { workflowId: sessionId })) {
+    const isRunning = runId === known || status === "RUNNING";
+    found.set(runId, { runId, isRunning, isKept: isKept(status), startedMs });
   }
   return [...found.values()];
 }
 
 /** Whether a run stored its undelivered messages: one that ended by itself did; one that failed may have had no Postgres. */
-function isKept({ status }: Pick<WorkflowExecutionInfo, "status">): boolean {
-  return !["TERMINATED", "TIMED_OUT", "FAILED"].includes(status.name);
+function isKept(status: RunStatus): boolean {
+  return !["TERMINATED", "TIMED_OUT", "FAILED"].includes(status);
 }
