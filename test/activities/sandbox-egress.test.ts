@@ -143,6 +143,22 @@ test("a name with one private address among others is refused, and no connection
   expect(await curl(`https://both.test:${port(secure)}/`)).toBe(said);
 });
 
+test("a private registry is open at its port, and its host at no other", async () => {
+  const registry = `${gateway}:${port(plain)}`;
+  const settings = { env: {}, files: {}, registries: [registry] };
+  const other = await sandboxes.host.open(sandboxes.spec({ network: "listed", settings }));
+  await other.egress?.allow(["good.test", gateway]);
+  const status = "curl -sk -m 10 -o /dev/null -w '%{http_connect} %{http_code}'";
+  const { out } = await bash(
+    other,
+    `${status} http://${registry}/; echo; ${status} http://good.test:${port(plain)}/; echo; ${status} https://good.test:${port(secure)}/`,
+  );
+  expect(out.split("\n")).toEqual(["000 200", "000 200", "403 000"]);
+  expect(await other.egress?.refused()).toMatchObject([
+    { host: "good.test", port: port(secure), reason: "blocked-private-address" },
+  ]);
+});
+
 test("a name is looked up once, and the connection goes to an address that was checked [E2]", async () => {
   const program = `${egressProxySource.replace("asyncio.run(main())", "")}
 import types

@@ -47,8 +47,8 @@ export class EgressProxy {
     return {
       allow: async (domains) => {
         // Sent each time: a restarted proxy has no rules.
-        const { sets } = await this.addresses(spec);
-        await this.#request("set", { session, id: spec.sessionId, token, domains, ...sets });
+        const { sets, registries } = await this.addresses(spec);
+        await this.#request("set", { session, id: spec.sessionId, token, domains, ...sets, registries });
       },
       refused: async () => {
         const { denials } = await this.#request("denials", { session, everything: false });

@@ -46,6 +46,8 @@ export interface Endpoint {
 export interface NetworkRules {
   /** Prefixes as text, IPv4 in its NAT64 form too. Evaluated in the order of network.nft. */
   readonly sets: Readonly<Record<"named" | "protected" | "allowed" | "special", readonly string[]>>;
+  /** The registries that are open whatever their address is. */
+  readonly registries: readonly Endpoint[];
   /** For `nft -f`. */
   readonly ruleset: string;
   /** Probed from inside the sandbox and from its namespace. */
@@ -72,8 +74,10 @@ export function networkRules({ host, subnets, allow, registries = [] }: NetworkS
     ...[...METADATA, ...SPECIAL].map(toPrefix).map(firstAddress),
     ...hostPrefixes.slice(0, MAX_HOST_PROBES).map(({ address }) => address),
   ]);
+  const reachable = registries.filter(isOutside);
   return {
-    ruleset: rulesetOf(sets, registries.filter(isOutside)),
+    ruleset: rulesetOf(sets, reachable),
+    registries: reachable,
     sets: {
       named: texts(sets.named),
       protected: texts(sets.protected),

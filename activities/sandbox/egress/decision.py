@@ -21,13 +21,17 @@ class Refused(Exception):
 
 
 class Rules:
-    """The rules of one session. `named`: allowed single addresses, `protected`: the host and metadata services, `allowed`:
-    allowed ranges, `special`: addresses outside the public internet. Evaluated in the order of network.nft."""
+    """The rules of one session. `registries`: allowed ports of single addresses, `named`: allowed single addresses, `protected`:
+    the host and metadata services, `allowed`: allowed ranges, `special`: addresses outside the public internet. Evaluated in
+    the order of network.nft."""
 
     def __init__(self, order):
         self.exact = {name for name in order["domains"] if not name.startswith("*.")}
         self.below = tuple(name[1:] for name in order["domains"] if name.startswith("*."))
         self.sets = {name: [ipaddress.ip_network(network) for network in order[name]] for name in SETS}
+        # A worker of an earlier version sends none.
+        endpoints = order.get("registries", [])
+        self.registries = {(unmapped(endpoint["address"]), endpoint["port"]) for endpoint in endpoints}
 
     def check_name(self, text):
         """@returns the name in the form that is looked up and compared @raises Refused"""
@@ -42,16 +46,18 @@ class Rules:
             raise Refused("blocked-by-allowlist", f"{name} is not among the names that this sandbox may ask for")
         return name
 
-    def check_addresses(self, name, addresses):
+    def check_addresses(self, name, port, addresses):
         """One forbidden address refuses the name: its owner chooses which address is tried first. @raises Refused"""
         for address in map(unmapped, addresses):
-            if not self.is_open(address):
+            if not self.is_open(address, port):
                 raise Refused("blocked-private-address", f"{name} resolves to {address}, which is not of the public internet")
 
-    def is_open(self, address):
+    def is_open(self, address, port):
         # Loopback is the proxy itself: always refused.
         if address.is_loopback:
             return False
+        if (address, port) in self.registries:
+            return True
         if self.contains("named", address):
             return True
         if self.contains("protected", address):

@@ -124,7 +124,7 @@ class Proxy:
         async with asyncio.timeout(CONNECT_SECONDS):
             found = await loop.getaddrinfo(name, port, type=socket.SOCK_STREAM)
         addresses = list(dict.fromkeys(info[4][0] for info in found))
-        session.rules.check_addresses(name, addresses)
+        session.rules.check_addresses(name, port, addresses)
         trouble = None
         for address in addresses:
             try:
