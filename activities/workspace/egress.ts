@@ -3,7 +3,7 @@
  * records refused requests.
  */
 import { log } from "@temporalio/activity";
-import { expandDomains } from "../config/egress-domains.ts";
+import { closedAddress, expandDomains } from "../config/egress-domains.ts";
 import { listedRegistries } from "../config/registry-settings.ts";
 import type { RefusedRequests, Sandbox } from "../sandbox/sandbox.ts";
 import { allowedDomains } from "../store/egress.ts";
@@ -31,6 +31,9 @@ export async function allowListed(db: Queryable, session: Session, sandbox: Sand
 export function watchEgress(deps: Pick<WorkspaceDeps, "store" | "notifier">, session: Session, step: number) {
   const { db } = deps.store;
   const seen: RefusedRequests[] = [];
+  // A name that resolves to a private address is refused by that address, and only once it is listed.
+  const canBeAllowed = ({ host, reason }: RefusedRequests) =>
+    reason === BY_LIST && closedAddress(host, session.config.sandbox.allow) === undefined;
   let watched: Sandbox | undefined;
   let timer: NodeJS.Timeout | undefined;
   let looking: Promise<void> = Promise.resolve();
@@ -45,7 +48,7 @@ export function watchEgress(deps: Pick<WorkspaceDeps, "store" | "notifier">, ses
         db,
         session.id,
         session.epoch,
-        refused.map((requests) => denied(session.id, step, requests)),
+        refused.map((requests) => denied(session.id, step, requests, canBeAllowed(requests))),
       );
       deps.notifier.wake(session.id);
     } catch (error) {
@@ -72,11 +75,11 @@ export function watchEgress(deps: Pick<WorkspaceDeps, "store" | "notifier">, ses
       clearInterval(timer);
       await looking;
       await look(watched);
-      return seen.length === 0 ? undefined : noteFor(session.id, seen);
+      return seen.length === 0 ? undefined : noteFor(session.id, seen, seen.some(canBeAllowed));
     },
     /** Whether a person could have allowed what was refused. */
     get asks(): boolean {
-      return seen.some(({ reason }) => reason === BY_LIST);
+      return seen.some(canBeAllowed);
     },
     stop(): void {
       clearInterval(timer);
@@ -84,18 +87,21 @@ export function watchEgress(deps: Pick<WorkspaceDeps, "store" | "notifier">, ses
   };
 }
 
-function denied(sessionId: string, step: number, { host, port, reason, count }: RefusedRequests): NewEvent {
-  const allow = reason === BY_LIST ? { allow: `longhaul allow ${sessionId} ${host}` } : {};
+function denied(
+  sessionId: string,
+  step: number,
+  { host, port, reason, count }: RefusedRequests,
+  canBeAllowed: boolean,
+): NewEvent {
+  const allow = canBeAllowed ? { allow: `longhaul allow ${sessionId} ${host}` } : {};
   return { type: "egress:denied", step, data: { host, port, reason, count, ...allow } };
 }
 
 const BY_LIST = "blocked-by-allowlist";
 
-function noteFor(sessionId: string, seen: readonly RefusedRequests[]): string {
+function noteFor(sessionId: string, seen: readonly RefusedRequests[], canBeAllowed: boolean): string {
   const named = [...new Set(seen.map(({ host, port, reason }) => `${host}:${port} (${reason})`))];
   const more = named.length > MAX_NAMED ? ` and ${named.length - MAX_NAMED} more` : "";
-  const fix = seen.some(({ reason }) => reason === BY_LIST)
-    ? ` Only a person can allow a name: longhaul allow ${sessionId} NAME.`
-    : "";
+  const fix = canBeAllowed ? ` Only a person can allow a name: longhaul allow ${sessionId} NAME.` : "";
   return `[The sandbox's network refused ${named.slice(0, MAX_NAMED).join(", ")}${more}.${fix}]`;
 }

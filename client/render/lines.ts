@@ -67,7 +67,9 @@ export function sandboxLine(
 
 export function refusedLine({ host, port, reason, count, allow }: EventData["egress:denied"]): string {
   const times = count > 1 ? `, ${count} times` : "";
-  const fix = allow === undefined ? "" : `; to allow it: ${oneLine(allow, 400)}`;
+  const byAddress =
+    reason === "blocked-private-address" ? "; sandbox.allow opens such an address, in a new session" : "";
+  const fix = allow === undefined ? byAddress : `; to allow it: ${oneLine(allow, 400)}`;
   return `! network: ${oneLine(host, 253)}:${port} was refused (${oneLine(reason, 60)}${times})${fix}`;
 }
 

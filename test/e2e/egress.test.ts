@@ -1,17 +1,27 @@
 /** A session whose sandbox reaches only listed names: refusals are reported, names allowed while it runs, and revoked. */
+import { randomBytes } from "node:crypto";
 import { afterAll, expect, it } from "vitest";
+import { connectDocker } from "../../activities/sandbox/docker/connect-docker.ts";
+import { createDockerHost } from "../../activities/sandbox/docker/docker.ts";
 import { allowDomain } from "../../activities/store/egress.ts";
-import { useAgent } from "../support/agent-harness.ts";
+import { startAgent } from "../support/agent-harness.ts";
+import { perFile } from "../support/per-file.ts";
 import { resetToStep } from "../support/reset-run.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
 import { untilWaiting } from "../support/questions.ts";
 import { resultTexts } from "../support/stored.ts";
 
-const agent = useAgent();
+/** Names without a server: once allowed, they are refused because their address is not of the public internet. */
+const [NAME, OTHER] = ["closed.test", "other.test"];
+const egress = {
+  name: `longhaul-egress-test-${randomBytes(4).toString("hex")}`,
+  hosts: [`${NAME}:192.0.2.1`, `${OTHER}:192.0.2.2`],
+};
+const agent = perFile(() =>
+  startAgent({ sandboxHost: createDockerHost({ docker: connectDocker(), name: "test", egress }) }),
+);
 afterAll(() => agent.deps.sandboxHost.removeUnused());
 
-/** An address without a server: once allowed, it is refused because it is not of the public internet. */
-const NAME = "192.0.2.1";
 const ask = `curl -s -o /dev/null -D - http://${NAME}/ | grep -o 'blocked-[a-z-]*'`;
 
 it("refuses a name, allows it after a person's approval, and no longer after a reset to before that [E6]", async () => {
@@ -48,7 +58,6 @@ it("refuses a name, allows it after a person's approval, and no longer after a r
 });
 
 it("asks a person once about names that are not listed, and allows approved ones", async () => {
-  const OTHER = "192.0.2.2";
   const script = scriptedModel()
     .calls("bash", { command: ask })
     .calls("bash", { command: `${ask}; ${ask.replaceAll(NAME, OTHER)}` })
@@ -77,4 +86,19 @@ it("asks a person once about names that are not listed, and allows approved ones
   expect(await session.dataOf("question:asked")).toHaveLength(2);
   expect((await session.dataOf("egress:allowed"))[0]).toEqual({ domain: NAME, by: "Ada" });
   expect(JSON.stringify(session.model.requests[1])).toContain(`${NAME} may be reached from now on`);
+});
+
+it("offers nobody to allow an address that allowing does not open, and asks no one", async () => {
+  const script = scriptedModel().calls("bash", { command: "curl -s http://192.0.2.3/" }).says("Refused.");
+  const session = await agent.start(script, {
+    config: { sandbox: { network: "listed", domains: ["good.test"], askForDomains: true } },
+  });
+  expect(await session.result()).toMatchObject({ result: "Refused." });
+  expect(await session.dataOf("egress:denied")).toEqual([
+    { host: "192.0.2.3", port: 80, reason: "blocked-by-allowlist", count: 1 },
+  ]);
+  expect(await session.dataOf("question:asked")).toEqual([]);
+  const [result = ""] = await resultTexts(agent.database.store, session.id);
+  expect(result).toContain("The person's configuration can allow the address: sandbox.allow");
+  expect(result).not.toContain("longhaul allow");
 });

@@ -104,7 +104,7 @@ class Proxy:
         except Refused as refused:
             shown = "(invalid name)" if refused.reason == "invalid-name" else literal_or_normal(name)
             session.deny(shown, port, refused.reason)
-            return await answer(writer, 403, refused.reason, help_text(session, shown, refused))
+            return await answer(writer, 403, refused.reason, help_text(session, shown, port, refused))
         except (OSError, TimeoutError) as error:
             return await answer(writer, 502, "unreachable", f"{name}:{port} cannot be reached: {error}")
         try:
@@ -223,11 +223,13 @@ async def forward(head, path, name, port, sandbox, upstream):
         back.cancel()
 
 
-def help_text(session, host, refused):
-    fix = {
-        "blocked-by-allowlist": f"A person can allow it: longhaul allow {session.id} {host}",
-        "blocked-private-address": "The person's configuration can allow the address: sandbox.allow",
-    }.get(refused.reason, "")
+def help_text(session, host, port, refused):
+    by_list = f"A person can allow it: longhaul allow {session.id} {host}"
+    by_address = "The person's configuration can allow the address: sandbox.allow"
+    address = literal(host)
+    if address and not session.rules.is_open(address, port):
+        by_list = by_address
+    fix = {"blocked-by-allowlist": by_list, "blocked-private-address": by_address}.get(refused.reason, "")
     return f"Refused by the sandbox's network: {refused}. {fix}".strip()
 
 
