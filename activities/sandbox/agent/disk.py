@@ -16,8 +16,10 @@ TICK_SECONDS = 0.25
 # Counting takes at most 1/REST_SHARE of a processor's time.
 REST_SHARE = 20
 # On a busy host others may free as much space as we take, so that it does not shrink. Files are therefore counted at least this
-# often; the second figure applies when the disk is nearly full.
+# often. The second figure applies once the tools' processes have ended: a count takes 12 ms of processor time, 6 % of two
+# processors in 200 sandboxes whose commands are short (2026-11). The third one applies when the disk is nearly full.
 RECOUNT_SECONDS = 20
+RECOUNT_ENDED_SECONDS = 60
 RECOUNT_SHORT_SECONDS = 1
 # Files are counted once free space has shrunk by 1/NOTABLE_PART of the limit.
 NOTABLE_PART = 16
@@ -103,7 +105,10 @@ class Disk:
         self.look()
         now = time.monotonic()
         shrunk = loss(self.room_when_counted, self.room)
-        recount = RECOUNT_SHORT_SECONDS if self.free < self.floor else RECOUNT_SECONDS
+        alive = bool(self.supervisor.running) or any(tool_processes())
+        recount = RECOUNT_SECONDS if alive else RECOUNT_ENDED_SECONDS
+        if self.free < self.floor:
+            recount = RECOUNT_SHORT_SECONDS
         since = now - self.counted_at
         over = self.seen + self.supervisor.trim_outputs() > self.limit
         if self.counting:
@@ -112,7 +117,6 @@ class Disk:
         elif since > self.count_seconds * REST_SHARE:
             if over or shrunk > self.limit // NOTABLE_PART or since > recount:
                 self.count()
-        alive = bool(self.supervisor.running) or any(tool_processes())
         if not alive and not self.counting:
             self.settle()
         self.ticking = alive or self.counting
