@@ -67,6 +67,11 @@ export function contextText(used: number, window: number): string {
   return `context ${bar(used, window)} ${percent(used, window)} of ${tokens(window)}`;
 }
 
+/** `A, B and C`. */
+export function inWords(names: readonly string[]): string {
+  return names.length < 2 ? names.join("") : `${names.slice(0, -1).join(", ")} and ${names.at(-1)}`;
+}
+
 export function plural(count: number, singular: string, many = `${singular}s`): string {
   return `${count} ${count === 1 ? singular : many}`;
 }

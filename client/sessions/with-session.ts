@@ -45,19 +45,19 @@ async function openOrBringBack(): Promise<Services> {
 /**
  * For requests that a worker must handle: a missing one, or one with other settings than this shell, is started first.
  * @param reference of the session, if its model will be asked
- * @throws KeyMissing if the worker would lack a key that the session needs
+ * @throws SettingMissing if the worker would lack a key that the session needs, or a protection
  */
 async function openWithWorker(reference?: string): Promise<Services> {
   if (isSetupOff()) return openServices();
-  const [{ lacksWorker, prepare }, { KeyMissing }] = await Promise.all([
+  const [{ lacksWorker, prepare }, { SettingMissing }] = await Promise.all([
     import("../setup/up.ts"),
-    import("../setup/keys-needed.ts"),
+    import("../setup/protections.ts"),
   ]);
   if (!(await lacksWorker())) return openOrBringBack();
   try {
     return await openServices(await prepare({ say, ...(reference === undefined ? {} : { reference }) }));
   } catch (error) {
-    if (!(error instanceof ServiceMissing) || (reference !== undefined && error instanceof KeyMissing))
+    if (!(error instanceof ServiceMissing) || (reference !== undefined && error instanceof SettingMissing))
       throw error;
     // Temporal accepts a cancel even while Docker is down.
     say(`No worker could be started: ${error.message}`);

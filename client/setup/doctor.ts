@@ -16,11 +16,12 @@ import { describeDifference, isDifferent } from "./fingerprint.ts";
 import { modelFinding } from "./model-check.ts";
 import { findOnPath } from "./processes.ts";
 import { ServiceMissing } from "../../worker/connect/service-missing.ts";
+import { lostProtections, protectionMissing } from "./protections.ts";
 import { checkRunc, checkSandbox, type Finding } from "./sandbox-check.ts";
 import { findServices, type LocalServices, projectHome, settingOf } from "./services.ts";
 import { cacheFolder } from "./temporal-binary.ts";
 import { configuredTemporal } from "./temporal.ts";
-import { runningWorker } from "./worker-process.ts";
+import { environmentOf, runningWorker } from "./worker-process.ts";
 
 interface Check extends Finding {
   readonly name: string;
@@ -105,12 +106,16 @@ async function workerCheck(home: string, services: LocalServices): Promise<Check
     const { worker, difference } = running;
     const found = `process ${worker.pid}, log ${worker.log}`;
     if (!isDifferent(difference)) return { name: "Worker", ok: true, found };
+    const lost = lostProtections(worker, environmentOf(services));
     return {
       name: "Worker",
       ok: true,
       warning: true,
       found: `${found}; it was started before ${describeDifference(difference)} changed, or from a shell with other settings`,
-      fix: "The next `longhaul run`, `say` or `up --detach` from this shell replaces it; its current work is finished first.",
+      fix:
+        lost.length > 0
+          ? protectionMissing(lost).fix
+          : "The next `longhaul run`, `say` or `up --detach` from this shell replaces it; its current work is finished first.",
     };
   }
   return {

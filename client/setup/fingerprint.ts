@@ -3,13 +3,13 @@ import { createHash } from "node:crypto";
 import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { imageNamed } from "../../activities/config/default-image.ts";
+import { inWords } from "../console/format.ts";
 import { WORKER_SETTINGS } from "./environment.ts";
+import { HASH_CHARS, hashOf } from "./protections.ts";
 import { projectFolder } from "./services.ts";
 import type { Environment } from "../config/environment.ts";
 
 const SOURCES = ["activities", "workflows", "worker", "package-lock.json"];
-/** Enough to distinguish two values, too little to recover one. */
-const HASH_CHARS = 12;
 
 export interface WorkerOrigin {
   readonly code: string;
@@ -29,7 +29,7 @@ export function workerOrigin(environment: Environment): WorkerOrigin {
     // An empty variable counts as unset, as everywhere.
     .filter((name) => WORKER_SETTINGS.test(name) && settled[name])
     .sort()
-    .map((name) => [name, hashOf(`${name}=${settled[name] ?? ""}`)] as const);
+    .map((name) => [name, hashOf(name, settled[name] ?? "")] as const);
   return { code: code.digest("hex").slice(0, HASH_CHARS), settings: Object.fromEntries(settings) };
 }
 
@@ -56,11 +56,8 @@ export function isDifferent({ code, changed, lacking }: OriginDifference): boole
 
 /** Such as `the code and OPENAI_API_KEY`. */
 export function describeDifference({ code, changed, lacking }: OriginDifference): string {
-  const names = [...(code ? ["the code"] : []), ...changed, ...lacking];
-  return names.length < 2 ? names.join("") : `${names.slice(0, -1).join(", ")} and ${names.at(-1)}`;
+  return inWords([...(code ? ["the code"] : []), ...changed, ...lacking]);
 }
-
-const hashOf = (text: string) => createHash("sha256").update(text).digest("hex").slice(0, HASH_CHARS);
 
 function addFile(hash: ReturnType<typeof createHash>, path: string): void {
   const found = statSync(path);

@@ -5,17 +5,14 @@ import { type Environment, missingVariables } from "../../activities/config/prov
 import { openStore, type Store } from "../../activities/store/db.ts";
 import { listSessions, type SessionRow } from "../../activities/store/reading.ts";
 import { withoutPassword } from "../../worker/connect/probe.ts";
-import { ServiceMissing } from "../../worker/connect/service-missing.ts";
-import { listNames } from "../console/format.ts";
+import { inWords, listNames } from "../console/format.ts";
 import { findByReference } from "../lookup/find-by-reference.ts";
 import { unlessTableMissing } from "../lookup/unless-table-missing.ts";
+import { SettingMissing } from "./protections.ts";
 import type { LocalServices } from "./services.ts";
 
 /** How many sessions are checked, newest first. */
 const LOOKED_AT = 500;
-
-/** No worker was started, because one started from this shell would lack a key. */
-export class KeyMissing extends ServiceMissing {}
 
 export interface KeysNeeded {
   readonly services: LocalServices;
@@ -32,7 +29,7 @@ export interface KeysNeeded {
  * session, all of them do.
  * @returns undefined if nothing is lacking
  */
-export async function lackingKeys(needed: KeysNeeded): Promise<KeyMissing | undefined> {
+export async function lackingKeys(needed: KeysNeeded): Promise<SettingMissing | undefined> {
   const { services, environment, had, reference } = needed;
   const lost = had.filter((name) => !environment[name]);
   if (lost.length === 0 && reference === undefined) return undefined;
@@ -52,11 +49,11 @@ export async function lackingKeys(needed: KeysNeeded): Promise<KeyMissing | unde
     if (lacks.length === 0) return undefined;
     const names = [...new Set(lacks.flatMap((lack) => lack.names))];
     const ids = [...new Set(lacks.map(({ id }) => id))];
-    return new KeyMissing({
+    return new SettingMissing({
       service: "A worker started from this shell",
       address: withoutPassword(services.databaseUrl),
-      problem: `would lack ${names.join(" and ")}, which ${listNames(ids)} ${ids.length === 1 ? "needs" : "need"}; none was started`,
-      fix: `Set ${names.join(" and ")} in this shell and repeat the command, or start a worker without: longhaul up --detach`,
+      problem: `would lack ${inWords(names)}, which ${listNames(ids)} ${ids.length === 1 ? "needs" : "need"}; none was started`,
+      fix: `Set ${inWords(names)} in this shell and repeat the command, or start a worker without: longhaul up --detach`,
     });
   } finally {
     await store.close();

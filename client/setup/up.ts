@@ -35,7 +35,7 @@ export interface LocalOptions {
 
 /**
  * Starts everything a task needs, and leaves it running.
- * @throws ServiceMissing; KeyMissing if the worker would lack a key that an open session needs
+ * @throws ServiceMissing; SettingMissing if the worker would lack a key that an open session needs, or a protection
  */
 export function prepare(options: LocalOptions): Promise<LocalServices> {
   return reportingWhatStays(options, async () => {

@@ -14,6 +14,7 @@ import {
 } from "./fingerprint.ts";
 import { endProcess, isAlive, type ProcessMark } from "./processes.ts";
 import type { Say } from "./progress.ts";
+import { lostProtections, protectionMissing } from "./protections.ts";
 import { findServices, type LocalServices, projectHome, settingOf } from "./services.ts";
 import { startService } from "./start-service.ts";
 import { locked, readState, remember, type RunningService } from "./state.ts";
@@ -23,7 +24,10 @@ const QUICK_START = new URL("../../scripts/quick-start.mjs", import.meta.url).hr
 /** The worker's own grace period, its force time, and a margin. */
 const END_MS = 20_000;
 
-/** Ensures that a worker polls. @throws ServiceMissing if it ends at once or never polls */
+/**
+ * Ensures that a worker polls.
+ * @throws ServiceMissing if it ends at once or never polls, SettingMissing if it would lack a protection
+ */
 export async function ensureWorker(options: {
   readonly home?: string;
   readonly services: LocalServices;
@@ -32,6 +36,10 @@ export async function ensureWorker(options: {
   const home = options.home ?? projectHome;
   return locked(home, options.say, async () => {
     await endBrokenOff(home);
+    const environment = environmentOf(options.services);
+    // Also that of a worker that died: only `down` ends one on purpose.
+    const lost = lostProtections(readState(home).services.worker, environment);
+    if (lost.length > 0) throw protectionMissing(lost);
     const running = await runningWorker(home, options.services);
     if (running !== undefined) {
       const { difference } = running;
@@ -39,7 +47,7 @@ export async function ensureWorker(options: {
       options.say(`A new worker replaces the running one: ${describeDifference(difference)} changed.`);
     }
     // The new worker polls before the old one drains, so no task has to wait.
-    const fresh = await start(home, environmentOf(options.services));
+    const fresh = await start(home, environment);
     if (running !== undefined) void endProcess(running.worker, { graceMs: END_MS });
     options.say(`Worker started (process ${fresh.pid}, log in .longhaul/logs/worker.log).`);
   });
