@@ -10,6 +10,7 @@ import { ensurePostgres, ownPostgresUrl, POSTGRES_PORT } from "./postgres.ts";
 import { makePrivate } from "./private-folder.ts";
 import { endProcess } from "./processes.ts";
 import type { Say } from "./progress.ts";
+import { hashOf } from "./protections.ts";
 import { ensureRehearsal, wantsRehearsal } from "./rehearsal-service.ts";
 import { locked, readState, remember, rememberFound, type ServiceName, type SetUp } from "./state.ts";
 import { chooseQueue, DEFAULT_QUEUE } from "./task-queue.ts";
@@ -197,11 +198,14 @@ function withEnvironment(services: Omit<LocalServices, "environment">): LocalSer
 }
 
 /**
- * Only ids and codes are sent to Temporal: people's texts are in Postgres alone.
+ * Only ids and codes are sent to Temporal: people's texts are in Postgres alone. A shell that sets nothing does as the local
+ * worker does.
  * @throws ClientError (usage) for another value than `ids` and `full`: a typo must not send texts
  */
-export function idsOnly(): boolean {
-  const history = settingOf("LONGHAUL_HISTORY") ?? "full";
+export function idsOnly(home: string = projectHome): boolean {
+  const recorded = readState(home).services.worker?.settings?.["LONGHAUL_HISTORY"];
+  const usual = recorded === hashOf("LONGHAUL_HISTORY", "ids") ? "ids" : "full";
+  const history = settingOf("LONGHAUL_HISTORY") ?? usual;
   if (history !== "ids" && history !== "full")
     throw usageError(`LONGHAUL_HISTORY=${history} is neither ids nor full.`, "Nothing was sent.");
   return history === "ids";

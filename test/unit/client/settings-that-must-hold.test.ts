@@ -1,7 +1,10 @@
 /** Settings of the client that protect something: a typo must not switch them off. */
 import { expect, it, onTestFinished, vi } from "vitest";
 import { serveTokens } from "../../../client/config/config.ts";
+import { workerOrigin } from "../../../client/setup/fingerprint.ts";
 import { checkSettings, idsOnly } from "../../../client/setup/services.ts";
+import { remember } from "../../../client/setup/state.ts";
+import { emptyFolder } from "../../support/empty-folder.ts";
 
 it.each(["id", "IDS", "none"])("LONGHAUL_HISTORY=%s is refused before anything is sent", (value) => {
   vi.stubEnv("LONGHAUL_HISTORY", value);
@@ -17,7 +20,20 @@ it.each([
 ])("LONGHAUL_HISTORY=%s: ids alone: %s", (value, expected) => {
   vi.stubEnv("LONGHAUL_HISTORY", value);
   onTestFinished(() => void vi.unstubAllEnvs());
-  expect(idsOnly()).toBe(expected);
+  expect(idsOnly(emptyFolder())).toBe(expected);
+});
+
+it.each([
+  ["", "ids", true],
+  ["", "full", false],
+  ["full", "ids", false],
+])("LONGHAUL_HISTORY=%s beside a local worker with %s: ids alone: %s", (value, ofWorker, expected) => {
+  const home = emptyFolder();
+  const origin = workerOrigin({ LONGHAUL_HISTORY: ofWorker });
+  remember(home, "worker", { pid: 4_000_000, born: "1", address: "", log: "log", ...origin });
+  vi.stubEnv("LONGHAUL_HISTORY", value);
+  onTestFinished(() => void vi.unstubAllEnvs());
+  expect(idsOnly(home)).toBe(expected);
 });
 
 it("a token of two people is refused: one would act as the other", () => {
