@@ -22,6 +22,7 @@ import { findServices, type LocalServices, projectHome, settingOf } from "./serv
 import { cacheFolder } from "./temporal-binary.ts";
 import { configuredTemporal } from "./temporal.ts";
 import { environmentOf, runningWorker } from "./worker-process.ts";
+import { workerSettingsFinding } from "./worker-settings-check.ts";
 
 interface Check extends Finding {
   readonly name: string;
@@ -51,12 +52,13 @@ export async function diagnose(options: {
 }): Promise<Diagnosis> {
   const home = options.home ?? projectHome;
   const services = findServices(home);
-  const [postgres, temporal, docker, worker, versions] = await Promise.all([
+  const [postgres, temporal, docker, worker, versions, workerSettings] = await Promise.all([
     probed("Postgres", () => probePostgres(services.databaseUrl), "DATABASE_URL"),
     probed("Temporal", () => probeTemporal(services.temporalAddress), "TEMPORAL_ADDRESS"),
     probed("Docker", () => probeDocker(services.dockerHost), "DOCKER_HOST"),
     workerCheck(home, services),
     versionsCheck(services),
+    workerSettingsFinding(environmentOf(services)),
   ]);
   const sandbox = options.sandbox ?? agentConfigSchema.parse({}).sandbox;
   const sandboxes = docker.ok ? await sandboxChecks(services, sandbox) : [];
@@ -68,6 +70,7 @@ export async function diagnose(options: {
     ...sandboxes,
     ...(options.model === undefined ? [] : [modelFinding(options.model, process.env, services.rehearsalUrl)]),
     worker,
+    ...(workerSettings === undefined ? [] : [{ name: "worker settings", ...workerSettings }]),
     ...versions,
     temporalProgram(),
     gitProgram(),

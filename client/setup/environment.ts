@@ -12,11 +12,11 @@ const NETWORK =
 const NODE = /^NODE_(OPTIONS|ENV|NO_WARNINGS|TLS_REJECT_UNAUTHORIZED)$/;
 
 /**
- * Settings of the worker. A change to any of them starts a new worker, so the acting user and the users of `serve` are not
- * included. `PGSSLROOTCERT` and the like belong to the database client.
+ * Settings of the worker. A change to any of them starts a new worker, so settings of the client alone are not included.
+ * `PGSSLROOTCERT` and the like belong to the database client.
  */
 export const WORKER_SETTINGS =
-  /^(OPENAI_|LONGHAUL_(?!USER$|SERVE_)|TEMPORAL_|DOCKER_|DATABASE_|SANDBOX_IMAGE$|OTEL_|PG[A-Z]+$|AZURE_OPENAI_BASE_URL$|[A-Z][A-Z0-9_]*_API_(KEY|TOKEN)$)/;
+  /^(OPENAI_|LONGHAUL_(?!(USER|CONFIG|DEBUG|NO_SETUP|NO_INSTALL|CODEC_TOKEN)$|SERVE_)|TEMPORAL_|DOCKER_|DATABASE_|SANDBOX_IMAGE$|OTEL_|PG[A-Z]+$|AZURE_OPENAI_BASE_URL$|[A-Z][A-Z0-9_]*_API_(KEY|TOKEN)$)/;
 
 const ALLOWED: Readonly<Record<Purpose, readonly RegExp[]>> = {
   service: [ANY],

@@ -5,6 +5,7 @@ import { DEFAULT_MODEL } from "../../../activities/config/default-model.ts";
 import { doctorText } from "../../../client/commands/doctor.ts";
 import { describeSettings } from "../../../client/config/config.ts";
 import { modelFinding } from "../../../client/setup/model-check.ts";
+import { workerSettingsFinding } from "../../../client/setup/worker-settings-check.ts";
 import { emptyFolder } from "../../support/empty-folder.ts";
 
 it("doctor marks differently what works, what is missing, and what was not measured", () => {
@@ -80,5 +81,38 @@ describe("what doctor says of the model that a session would ask", () => {
       /asked at http:\/\/.*z\/v1; it needs/,
     );
     expect(found({}, { OPENAI_BASE_URL: "http://me:secret@z/v1" }).found).not.toContain("secret");
+  });
+});
+
+describe("what doctor says of the settings of a worker that this shell would start", () => {
+  const policy = (text: string) => {
+    const file = join(emptyFolder(), "policy.yaml");
+    writeFileSync(file, text);
+    return file;
+  };
+  const found = (environment: Record<string, string>) =>
+    workerSettingsFinding({ DATABASE_URL: "postgres://x", ...environment });
+
+  it("is a policy file that no worker could use", async () => {
+    const missing = join(emptyFolder(), "none.yaml");
+    expect(await found({ LONGHAUL_POLICY: missing })).toMatchObject({
+      ok: false,
+      found: expect.stringMatching(/^LONGHAUL_POLICY=.*none\.yaml cannot be used: ENOENT/) as string,
+    });
+    expect((await found({ LONGHAUL_POLICY: policy("network: [none]\n") }))?.found).toContain('"network"');
+  });
+
+  it("is any other value that no worker could use", async () => {
+    expect((await found({ LONGHAUL_LOG_LEVEL: "loud" }))?.found).toContain("LONGHAUL_LOG_LEVEL");
+    expect((await found({ LONGHAUL_CODEC_KEYS: "loud" }))?.found).not.toContain("nothing was started");
+  });
+
+  it("is the policy that is in force, and nothing if there is none", async () => {
+    const file = policy("networks: [none]\n");
+    expect(await found({ LONGHAUL_POLICY: file })).toMatchObject({
+      ok: true,
+      found: expect.stringContaining(file) as string,
+    });
+    expect(await found({})).toBeUndefined();
   });
 });

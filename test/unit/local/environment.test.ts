@@ -67,6 +67,12 @@ describe("the environment of child processes", () => {
     expect(childEnvironment("worker", set)).toEqual(set);
   });
 
+  it("has no setting of the client alone, with which a new worker would start", () => {
+    const names = ["USER", "CONFIG", "DEBUG", "NO_SETUP", "NO_INSTALL", "CODEC_TOKEN", "SERVE_TOKENS"];
+    const set = Object.fromEntries(names.map((name) => [`LONGHAUL_${name}`, "1"]));
+    expect(childEnvironment("worker", set)).toEqual({});
+  });
+
   it("is never our whole environment", () => {
     const whole = sources(/^worker\/local\/(?!rehearsal\/flashcards\/).*\.ts$/).filter(({ text }) =>
       /\.\.\.process\.env|env: process\.env/.test(text),

@@ -1,0 +1,23 @@
+/** Whether a worker would start with this shell's settings. It reads them, the policy file included, exactly as this does. */
+import { WrongSettings } from "../../worker/connect/wrong-settings.ts";
+import type { Environment } from "../config/environment.ts";
+import { oneLine } from "../console/format.ts";
+import type { Finding } from "./sandbox-check.ts";
+
+const MAX_CHARS = 400;
+
+/** @param environment the worker's @returns undefined if nothing is wrong, and no policy is set */
+export async function workerSettingsFinding(environment: Environment): Promise<Finding | undefined> {
+  const { readWorkerConfig } = await import("../../worker/config.ts");
+  // A GitHub App has its own check.
+  const others = Object.entries(environment).filter(([name]) => !name.startsWith("LONGHAUL_GITHUB_APP_"));
+  try {
+    const { policy } = readWorkerConfig(Object.fromEntries(others));
+    const file = environment["LONGHAUL_POLICY"];
+    return policy === undefined ? undefined : { ok: true, found: `the policy of ${file} can be used` };
+  } catch (error) {
+    if (!(error instanceof WrongSettings)) throw error;
+    const wrong = error.message.replace("; nothing was started.", ":");
+    return { ok: false, found: oneLine(wrong, MAX_CHARS), fix: "Correct it: no worker starts with it." };
+  }
+}
