@@ -62,11 +62,13 @@ export function rateOf(policy: OperatorPolicy | undefined, model: string): Model
   return Object.entries(policy?.rates ?? {}).find(([pattern]) => fitsPattern(pattern, model))?.[1];
 }
 
-interface Refusal {
+export interface PolicyRefusal {
   /** The rule's name in the file, such as `max.memory`. */
   readonly rule: string;
   /** What was requested, and what is allowed. */
   readonly why: string;
+  /** Only the session's own model is refused, which a person can change. */
+  readonly isOwnModel?: true;
 }
 
 /**
@@ -77,7 +79,7 @@ export function policyRefusal(
   policy: OperatorPolicy,
   config: RunConfig,
   begun: Precedence = {},
-): Refusal | undefined {
+): PolicyRefusal | undefined {
   const { sandbox, limits } = config;
   const { images, runtimes, networks, allow, max } = policy;
   const runtime = sandbox.runtime ?? "default";
@@ -104,29 +106,35 @@ export function policyRefusal(
   );
 }
 
+const OWN_MODEL = "its model";
+
 /** Applies the rule `models` to each model that a session may ask, its delegates' included. */
 export function modelRefusal(
   { models }: Pick<OperatorPolicy, "models">,
   { summariser, fallback = [], delegate, ...own }: RunConfig,
-): Refusal | undefined {
+): PolicyRefusal | undefined {
   if (models === undefined) return undefined;
-  const targets = [own, summariser, ...fallback, delegate?.target].filter((target) => target !== undefined);
-  for (const target of targets) {
+  const targets: readonly (readonly [string, AskedModel | undefined])[] = [
+    [OWN_MODEL, own],
+    ["the summary model", summariser],
+    ...fallback.map((target) => ["a fallback model", target] as const),
+    ["the delegates' model", delegate?.target],
+  ];
+  for (const [setting, target] of targets) {
+    if (target === undefined) continue;
     const named = ["model", "models"].find((field) => target.body?.[field] !== undefined);
     if (named !== undefined)
       return { rule: "models", why: `models.${target.model}.body.${named} would ask for another model` };
-    const refusal = outside({ rule: "models", setting: "a model" }, askedName(target), models, fitsPattern);
-    if (refusal !== undefined) return refusal;
+    const refusal = outside({ rule: "models", setting }, askedName(target), models, fitsPattern);
+    if (refusal !== undefined) return { ...refusal, ...(setting === OWN_MODEL ? { isOwnModel: true } : {}) };
   }
   return undefined;
 }
 
+type AskedModel = Pick<ModelTarget, "model" | "modelName" | "provider" | "body">;
+
 /** The host or provider that really gets the request: a provider's name proves nothing if a session sets its address. */
-function askedName({
-  model,
-  modelName,
-  provider,
-}: Pick<ModelTarget, "model" | "modelName" | "provider">): string {
+function askedName({ model, modelName, provider }: AskedModel): string {
   const full = fullModelName(model);
   if (provider === undefined) return full;
   const place =
@@ -136,7 +144,7 @@ function askedName({
   return `${place}/${modelName ?? full.slice(full.indexOf("/") + 1)}`;
 }
 
-function mcpRefusal({ mcp }: OperatorPolicy, { mcpServers = {} }: RunConfig): Refusal | undefined {
+function mcpRefusal({ mcp }: OperatorPolicy, { mcpServers = {} }: RunConfig): PolicyRefusal | undefined {
   for (const [name, { url }] of Object.entries(mcpServers)) {
     const asked = url === undefined ? name : new URL(url).host;
     const refusal = outside({ rule: "mcp", setting: `mcpServers.${name}` }, asked, mcp, fitsPattern);
@@ -148,7 +156,7 @@ function mcpRefusal({ mcp }: OperatorPolicy, { mcpServers = {} }: RunConfig): Re
 function precedenceRefusal(
   { tenants, max }: OperatorPolicy,
   { priority = USUAL_PRIORITY, tenant = "not set" }: Pick<RunConfig, "priority" | "tenant">,
-): Refusal | undefined {
+): PolicyRefusal | undefined {
   const refusal = outside({ rule: "tenants", setting: "tenant" }, tenant, tenants, fitsPattern);
   if (refusal !== undefined) return refusal;
   if (max.priority === undefined || priority >= max.priority) return undefined;
@@ -167,7 +175,7 @@ function outside(
   asked: string,
   allowed: readonly string[] | undefined,
   fits: (pattern: string, asked: string) => boolean = (name, text) => name === text,
-): Refusal | undefined {
+): PolicyRefusal | undefined {
   if (allowed === undefined || allowed.some((pattern) => fits(pattern, asked))) return undefined;
   return { rule, why: `${setting} is ${asked}, and may be: ${allowed.join(", ") || "nothing"}` };
 }
@@ -177,7 +185,7 @@ function above<Amount extends string | number>(
   { rule, setting }: Limited,
   asked: Amount,
   most: Amount | undefined,
-): Refusal | undefined {
+): PolicyRefusal | undefined {
   if (most === undefined || amountOf(asked) <= amountOf(most)) return undefined;
   return { rule, why: `${setting} is ${asked === Infinity ? "not set" : asked}, and may be ${most} at most` };
 }
@@ -187,7 +195,7 @@ const amountOf = (value: string | number) => (typeof value === "number" ? value 
 function addressRefusal(
   allowed: readonly string[] | undefined,
   sandbox: RunConfig["sandbox"],
-): Refusal | undefined {
+): PolicyRefusal | undefined {
   if (allowed === undefined) return undefined;
   const prefixes = allowed.filter(isPrefix).map(toPrefix);
   const opened = sandbox.allow.find((text) => {

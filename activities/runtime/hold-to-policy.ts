@@ -1,7 +1,7 @@
 /** Checks a session against the operator's policy: when a run opens it, and at each request to a model. */
 import type { Precedence } from "../contract/precedence.ts";
 import { fatal } from "../contract/failures.ts";
-import { modelRefusal, policyRefusal } from "../config/operator-policy.ts";
+import { modelRefusal, policyRefusal, type PolicyRefusal } from "../config/operator-policy.ts";
 import { othersOfOwner, type Session } from "../store/sessions.ts";
 import type { AgentDeps } from "./deps.ts";
 
@@ -17,11 +17,12 @@ export async function holdToPolicy(
 ): Promise<void> {
   if (policy === undefined || session.parentId !== undefined) return;
   const refusal = policyRefusal(policy, session.config, precedence);
-  if (refusal !== undefined) throw refused(refusal.rule, refusal.why);
+  if (refusal !== undefined) throw refused(session.id, refusal);
   const most = policy.max.sessionsPerUser;
   if (most === undefined || (await othersOfOwner(store.db, session)) < most) return;
   const who = session.owner ?? "people who are not named";
-  throw refused("max.sessionsPerUser", `${who} may have ${most} at once, and that many are running`);
+  const why = `${who} may have ${most} at once, and that many are running`;
+  throw refused(session.id, { rule: SESSIONS, why });
 }
 
 /**
@@ -31,14 +32,27 @@ export async function holdToPolicy(
  */
 export function holdToModels(
   { policy }: Pick<AgentDeps, "policy">,
-  { config }: Pick<Session, "config">,
+  { id, config }: Pick<Session, "id" | "config">,
 ): void {
   const refusal = policy && modelRefusal(policy, config);
-  if (refusal !== undefined) throw refused(refusal.rule, refusal.why);
+  if (refusal !== undefined) throw refused(id, refusal);
 }
 
-const refused = (rule: string, why: string) =>
-  fatal(
+const SESSIONS = "max.sessionsPerUser";
+
+function refused(id: string, refusal: PolicyRefusal) {
+  const { rule, why } = refusal;
+  return fatal(
     "PolicyRefused",
-    `The operator's policy refuses this session (${rule}): ${why}. Nothing was asked or run for it, and what there was is kept.`,
+    `The operator's policy refuses this session (${rule}): ${why}. Nothing more was asked or run, and what there was is kept. ${wayOn(id, refusal)}`,
   );
+}
+
+/** A session's settings stay, apart from its model. */
+function wayOn(id: string, { rule, isOwnModel }: PolicyRefusal): string {
+  const goOn = `longhaul say ${id} "go on"`;
+  if (rule === SESSIONS) return `When one of them has ended: ${goOn}`;
+  if (isOwnModel)
+    return `Go on with a model that is allowed: longhaul say ${id} "go on" --model PROVIDER/MODEL`;
+  return `Start the task again with a setting that is allowed. If the operator changes the rule instead: ${goOn}`;
+}

@@ -41,7 +41,8 @@ export function runCommand(command: Command, output: Output) {
         json: flags.json === true,
         exitOnQuestion: flags.exitOnQuestion === true,
         output,
-        closing: (end) => closingLines(id, end, services, { rehearsal: config.rehearsal, isSetUpHere }),
+        closing: (end, goOn) =>
+          closingLines(id, end, services, { rehearsal: config.rehearsal, isSetUpHere, goOn }),
       });
     });
   };
@@ -67,12 +68,13 @@ async function closingLines(
   id: string,
   end: FollowEnd,
   services: Services,
-  { rehearsal, isSetUpHere }: { readonly rehearsal: boolean; readonly isSetUpHere: boolean },
+  given: { readonly rehearsal: boolean; readonly isSetUpHere: boolean; readonly goOn: string | undefined },
 ): Promise<string[]> {
+  const { rehearsal, isSetUpHere, goOn } = given;
   const ui = services.uiUrl(id);
   const lines = present(
     rehearsal && "This was a rehearsal: set OPENAI_API_KEY to have a model do your own task.",
-    `Go on with it:           longhaul say ${id} "go on"`,
+    goOn !== undefined && `Go on with it:           ${goOn}`,
     isSetUpHere && `End services and worker: longhaul down`,
     ui !== undefined && `Web UI:                  ${ui}`,
   );

@@ -136,5 +136,6 @@ function hintOf(document: SessionStatusDocument): string {
 function errorRow(error: unknown): Row | false {
   if (typeof error !== "object" || error === null) return false;
   const { type, message } = error as { type?: string; message?: string };
-  return ["error", oneLine(`${type ?? "failed"}: ${message ?? ""}`, 400)];
+  // Whole, as it was stored: its end says what to do.
+  return ["error", oneLine(`${type ?? "failed"}: ${message ?? ""}`, 1_100)];
 }

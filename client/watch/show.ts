@@ -14,8 +14,11 @@ export interface Watch {
   readonly output: Output;
   /** Whether delegates are shown too. */
   readonly children?: boolean;
-  /** Lines to print after the outcome; default: how to get the files, and how to continue. */
-  readonly closing?: (end: FollowEnd) => Promise<readonly string[]>;
+  /**
+   * Lines to print after the outcome; default: how to get the files, and how to continue.
+   * @param goOn the command that resumes it, if that can help
+   */
+  readonly closing?: (end: FollowEnd, goOn: string | undefined) => Promise<readonly string[]>;
 }
 
 export interface Show {

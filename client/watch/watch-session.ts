@@ -10,6 +10,7 @@ import type { Output } from "../console/output.ts";
 import { WatchedChildren } from "./watched-children.ts";
 import { forPeople } from "./for-people.ts";
 import type { Show, Watch } from "./show.ts";
+import { present } from "../console/format.ts";
 import { unlessTableMissing } from "../lookup/unless-table-missing.ts";
 
 /** Resolves with the exit code of the outcome, or 130 when the person detached with Ctrl-C. */
@@ -91,11 +92,11 @@ async function showEnd(
 ): Promise<ExitCode> {
   show.end(end);
   show.close();
-  for (const line of (await closing?.(end)) ?? nextHints(sessionId)) output.note(`${line}\n`);
-  return exitCodeOf(end.status, {
-    delivery: await deliveryIn(services, sessionId),
-    failure: await failureIn(services, sessionId),
-  });
+  const failure = await failureIn(services, sessionId);
+  // What the policy refused cannot simply go on: its message says how.
+  const goOn = failure === "PolicyRefused" ? undefined : `longhaul say ${sessionId} "go on"`;
+  for (const line of (await closing?.(end, goOn)) ?? nextHints(sessionId, goOn)) output.note(`${line}\n`);
+  return exitCodeOf(end.status, { delivery: await deliveryIn(services, sessionId), failure });
 }
 
 /** Treats a missing table in a new database as no delivery. */
@@ -105,10 +106,8 @@ const deliveryIn = async ({ store }: Services, sessionId: string) =>
 const failureIn = async ({ store }: Services, sessionId: string) =>
   ((await findSession(store.db, sessionId))?.error as { readonly type?: string } | null | undefined)?.type;
 
-const nextHints = (id: string) => [
-  `Its files:     longhaul pull ${id} ${id}`,
-  `Go on with it: longhaul say ${id} "go on"`,
-];
+const nextHints = (id: string, goOn: string | undefined) =>
+  present(`Its files:     longhaul pull ${id} ${id}`, goOn !== undefined && `Go on with it: ${goOn}`);
 
 function detachedText(sessionId: string): string {
   return [

@@ -3,9 +3,10 @@ import { expect, it } from "vitest";
 import { createSession, findSession } from "../../activities/store/sessions.ts";
 import { switchModel } from "../../activities/store/session-settings.ts";
 import { carry, createState } from "../../workflows/agent-state.ts";
+import { watchSession } from "../../client/watch/watch-session.ts";
 import { WORKFLOW_TYPE } from "../../workflows/messages.ts";
 import { runConfig, useAgent } from "../support/agent-harness.ts";
-import { sessionRow, say } from "../support/client-services.ts";
+import { clientServices, quietOutput, sessionRow, say } from "../support/client-services.ts";
 import { call, scriptedModel } from "../support/scripted-model.ts";
 import { underPolicy } from "../support/operator-policy.ts";
 
@@ -23,8 +24,17 @@ it("a request beyond a rule is refused when its run opens, by the rule's name, a
   const wide = await agent.start(scriptedModel().says("Never."), { config: withSteps(11) });
   await expect(wide.result()).rejects.toThrow();
   expect(await refusalOf(wide.id)).toMatchObject({ status: "failed", type: "PolicyRefused" });
-  expect((await refusalOf(wide.id)).message).toContain("(max.steps): limits.maxSteps is 11");
+  const { message } = await refusalOf(wide.id);
+  expect(message).toContain("(max.steps): limits.maxSteps is 11");
+  expect(message).toContain("Start the task again");
   expect(wide.model.requests).toHaveLength(0);
+  // Whoever watches is not sent into the same refusal again.
+  const notes: string[] = [];
+  const output = { ...quietOutput([]), note: (line: string) => void notes.push(line) };
+  const watched = { services: clientServices(agent), sessionId: wide.id, afterSeq: 0, json: false, output };
+  expect(await watchSession(watched)).toBe(2);
+  expect(notes.join("")).toContain("Its files:");
+  expect(notes.join("")).not.toContain("Go on with it");
 
   // Also when it is resumed; its earlier text stays.
   await say(agent, wide.id, { id: "again", text: "Go on." });
@@ -37,7 +47,9 @@ it("a request beyond a rule is refused when its run opens, by the rule's name, a
   await createSession(agent.database.store, { id: "one-more", task: "Wait.", config: runConfig() });
   const second = await agent.start(scriptedModel().says("Never."), { config: withSteps(10) });
   await expect(second.result()).rejects.toThrow();
-  expect((await refusalOf(second.id)).message).toContain("(max.sessionsPerUser)");
+  const tooMany = (await refusalOf(second.id)).message;
+  expect(tooMany).toContain("(max.sessionsPerUser)");
+  expect(tooMany).toContain(`When one of them has ended: longhaul say ${second.id}`);
   expect(await findSession(db, "one-more")).toMatchObject({ status: "active" });
 });
 
@@ -93,7 +105,9 @@ it("a model that is not allowed is refused at the start, and before a running se
   await expect(running.result()).rejects.toThrow();
   expect((await sessionRow(agent, running.id)).error).toMatchObject({
     type: "PolicyRefused",
-    message: expect.stringContaining("(models): a model is openai/other") as string,
+    message: expect.stringMatching(
+      /\(models\): its model is openai\/other.* --model PROVIDER\/MODEL$/,
+    ) as string,
   });
   expect(running.model.requests).toHaveLength(1);
 });
