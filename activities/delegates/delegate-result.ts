@@ -1,6 +1,7 @@
 /** The result of a delegate as its parent's model reads it. Pure. */
 import type { SessionStatus } from "../contract/activities.ts";
 import type { DelegateEnd, SettleDelegateInput } from "../contract/delegates.ts";
+import { andMore, firstOf } from "../contract/first-of.ts";
 import type { Limit } from "../contract/limits.ts";
 import type { ToolOutcome } from "../contract/message.ts";
 import { truncateText } from "../transcript/truncate.ts";
@@ -95,15 +96,16 @@ function filesText({ applied, notApplied }: ReturnedFiles, handle: string | unde
   if (notApplied.length > 0) {
     const where = handle === undefined ? "" : `; the delegate's versions: read_output ${handle}`;
     lines.push(`Not applied (${notApplied.length})${where}`);
-    lines.push(...notApplied.slice(0, MAX_NAMED).map(({ path, reason }) => `- ${path}: ${reason}`));
-    if (notApplied.length > MAX_NAMED) lines.push(`- and ${notApplied.length - MAX_NAMED} more`);
+    const { shown, more } = firstOf(notApplied, MAX_NAMED);
+    lines.push(...shown.map(({ path, reason }) => `- ${path}: ${reason}`));
+    if (more > 0) lines.push(`- and ${more} more`);
   }
   return lines.join("\n");
 }
 
 function named(paths: readonly string[]): string {
-  const more = paths.length - MAX_NAMED;
-  return `${paths.slice(0, MAX_NAMED).join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
+  const { shown, more } = firstOf(paths, MAX_NAMED);
+  return `${shown.join(", ")}${andMore(more)}`;
 }
 
 function wholeFile({ path, bytes }: ChangedFile): string {

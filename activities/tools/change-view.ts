@@ -1,5 +1,6 @@
 import { structuredPatch } from "diff";
 import { cutChars } from "../contract/cut-text.ts";
+import { firstOf } from "../contract/first-of.ts";
 
 const CONTEXT_LINES = 2;
 const MAX_LINES = 60;
@@ -18,6 +19,6 @@ export function changeView(before: string, after: string): string {
     `@@ -${hunk.oldStart},${hunk.oldLines} +${hunk.newStart},${hunk.newLines} @@`,
     ...hunk.lines.map((line) => (line.length > MAX_LINE_CHARS ? `${cutChars(line, MAX_LINE_CHARS)}…` : line)),
   ]);
-  if (lines.length <= MAX_LINES) return lines.join("\n");
-  return [...lines.slice(0, MAX_LINES), `(${lines.length - MAX_LINES} more lines of the change)`].join("\n");
+  const { shown, more } = firstOf(lines, MAX_LINES);
+  return [...shown, ...(more > 0 ? [`(${more} more lines of the change)`] : [])].join("\n");
 }

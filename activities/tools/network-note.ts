@@ -1,4 +1,5 @@
 /** Reports to the model that the sandbox's firewall refused an address: to the program it looks like a server that is down. */
+import { firstOf } from "../contract/first-of.ts";
 import type { CommandState, Sandbox } from "../sandbox/sandbox.ts";
 
 /** What programs print when a connection fails. The firewall is queried only then, as that takes some 0.4 s. */
@@ -15,10 +16,11 @@ export async function networkNote(
   if (refused === undefined || !("durationMs" in state) || !SIGNS.test(output)) return undefined;
   const found = await refused(state.durationMs);
   if (found.length === 0) return undefined;
-  const named = found.slice(0, MAX_NAMED).map(({ address, port }) => `${address} port ${port}`);
-  const addresses = [...new Set(found.slice(0, MAX_NAMED).map(({ address }) => address))];
+  const { shown, more } = firstOf(found, MAX_NAMED);
+  const named = shown.map(({ address, port }) => `${address} port ${port}`);
+  const addresses = [...new Set(shown.map(({ address }) => address))];
   return (
-    `[the sandbox's firewall refused ${named.join(", ")}${found.length > MAX_NAMED ? " and others" : ""}: it is not on the ` +
+    `[the sandbox's firewall refused ${named.join(", ")}${more > 0 ? " and others" : ""}: it is not on the ` +
     `public internet, so another attempt will fail too. The user can allow it for a new session: sandbox.allow: [${addresses.join(", ")}]]`
   );
 }

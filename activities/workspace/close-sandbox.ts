@@ -1,5 +1,6 @@
 /** Closes a session's sandbox: saves its newest files, and only then removes it. */
 import { hasFiles } from "./stray-sandbox.ts";
+import { andMore, firstOf } from "../contract/first-of.ts";
 import type { WorkspaceFacts } from "../contract/activities.ts";
 import { retryable } from "../contract/failures.ts";
 import { addNotice, findSandbox, markClosed, PARKED, type SandboxRow } from "../store/sandboxes.ts";
@@ -131,10 +132,11 @@ async function endUse(
 /** The notice for the model, which may have left commands running. */
 async function parkedNotice(sandbox: Sandbox): Promise<string> {
   const running = (await sandbox.list()).filter(({ kind }) => kind === "running").map(({ id }) => id);
+  const { shown, more } = firstOf(running, MAX_NAMED);
   const commands =
     running.length === 0
       ? ""
-      : ` Background commands that were running: ${running.slice(0, MAX_NAMED).join(", ")}.`;
+      : ` Background commands that were running: ${shown.join(", ")}${andMore(more)}.`;
   return (
     "[While the session waited for a person, the sandbox was saved and removed, and is recreated from the save. " +
     `Gone are running processes, everything outside /workspace, and folders named ${REBUILT_FOLDERS.join(", ")}.${commands} Recreate what you need.]`

@@ -1,4 +1,5 @@
 /** What is lost when a session's sandbox is restarted or replaced, and the notice for the model. Pure. */
+import { andMore, firstOf } from "../contract/first-of.ts";
 import type { SandboxIdentity } from "../store/sandboxes.ts";
 
 /** The facts when a sandbox is opened for a session that had one before. */
@@ -97,13 +98,13 @@ function recreated(change: SandboxChange, where: string, savedStep: number, isUn
   return `[${lines.join(" ")}]`;
 }
 
-/** Paths with their sizes, at most ten. */
+/** Paths with their sizes, the first ones. */
 export function namesOf(files: readonly { readonly path: string; readonly bytes: number }[]): string {
-  const named = files
-    .slice(0, MAX_NAMED)
-    .map(({ path, bytes }) => `${JSON.stringify(path)}${bytes > 0 ? ` (${sizeOf(bytes)})` : ""}`);
-  const more = files.length - named.length;
-  return `${named.join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
+  const { shown, more } = firstOf(files, MAX_NAMED);
+  const named = shown.map(
+    ({ path, bytes }) => `${JSON.stringify(path)}${bytes > 0 ? ` (${sizeOf(bytes)})` : ""}`,
+  );
+  return `${named.join(", ")}${andMore(more)}`;
 }
 
 function sizeOf(bytes: number): string {

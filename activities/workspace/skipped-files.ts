@@ -19,7 +19,8 @@ export function skippedFilesNotice(files: readonly Skipped[], count: number): st
     const named = files.filter((file) => file.reason === reason);
     return named.length === 0 ? [] : [`${what}: ${namesOf(named)}. ${why}`];
   });
-  if (count > files.length) lines.push(`There are ${count - files.length} more.`);
+  const more = count - files.length;
+  if (more > 0) lines.push(`There ${more === 1 ? "is" : "are"} ${more} more.`);
   lines.push(
     "What is not saved exists only in the sandbox, until that is lost or the session ends: make sure that you can recreate it.",
   );

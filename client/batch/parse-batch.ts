@@ -4,6 +4,7 @@ import { basename } from "node:path";
 import { z } from "zod";
 import { prioritySchema, tenantSchema } from "../../activities/config/precedence.ts";
 import { cutChars } from "../../activities/contract/cut-text.ts";
+import { firstOf } from "../../activities/contract/first-of.ts";
 import { usageError } from "../console/errors.ts";
 import { plural } from "../console/format.ts";
 import { namedIssueText } from "../console/issue-text.ts";
@@ -114,12 +115,11 @@ function freeId(wanted: string, taken: ReadonlyMap<string, number>): string {
 /** @throws ClientError (usage) if there are mistakes */
 export function refuseMistakes(path: string, mistakes: readonly Mistake[]): void {
   if (mistakes.length === 0) return;
-  const shown = mistakes.slice(0, SHOWN_MISTAKES).map(({ line, reason }) => `${path}:${line}: ${reason}`);
-  const more = mistakes.length - shown.length;
+  const { shown, more } = firstOf(mistakes, SHOWN_MISTAKES);
   throw usageError(
     [
       `${plural(mistakes.length, "line")} of the batch cannot be started, so nothing was started.`,
-      ...shown,
+      ...shown.map(({ line, reason }) => `${path}:${line}: ${reason}`),
       ...(more > 0 ? [`and ${more} more`] : []),
     ].join("\n"),
   );

@@ -1,5 +1,7 @@
 /** Numbers, times and text as people read them. Pure. */
 
+import { andMore, firstOf } from "../../activities/contract/first-of.ts";
+
 /** Tokens: `812`, `3.4k`, `128k`, `1.2M`. */
 export function tokens(count: number): string {
   if (count < 1_000) return String(Math.round(count));
@@ -184,9 +186,8 @@ const MAX_NAMES = 5;
 
 /** The first names, and how many more there are. */
 export function listNames(names: readonly string[]): string {
-  const shown = names.slice(0, MAX_NAMES).map((name) => oneLine(name, 120));
-  const more = names.length - shown.length;
-  return `${shown.join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
+  const { shown, more } = firstOf(names, MAX_NAMES);
+  return `${shown.map((name) => oneLine(name, 120)).join(", ")}${andMore(more)}`;
 }
 
 /** Describes a tool call by its input: the command, the path …; else the whole input. */

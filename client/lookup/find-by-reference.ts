@@ -5,15 +5,15 @@ import { findDeleted } from "../../activities/store/delete-session.ts";
 import { findSession, idsWithPrefix, listSessions, type SessionRow } from "../../activities/store/reading.ts";
 import type { Store } from "../../activities/store/db.ts";
 import { noSuchSession, notPossible, type ClientError } from "../console/errors.ts";
-import { listNames, stamp } from "../console/format.ts";
+import { inWords, stamp } from "../console/format.ts";
 
 /** The session that was started last, in any state. */
 const LAST = "@last";
 
 /** How many of the newest ids are searched for a mistyped one. */
 const NEAR_AMONG = 1_000;
-/** One more than is listed, to know whether there are more. */
-const NAMED = 6;
+/** How many are listed; a single further one too. */
+const NAMED = 5;
 
 /**
  * An exact match wins over ids that only begin with the reference.
@@ -25,7 +25,7 @@ export async function findByReference(db: Store["db"], given: string): Promise<S
   if (reference === LAST) return newest(db);
   const exact = await findSession(db, reference);
   if (exact !== undefined) return exact;
-  const matches = reference === "" ? [] : await idsWithPrefix(db, reference, NAMED);
+  const matches = reference === "" ? [] : await idsWithPrefix(db, reference, NAMED + 2);
   const [only, other] = matches;
   if (only === undefined)
     throw (await deleted(db, reference)) ?? unknown(reference, await idsWithPrefix(db, "", NEAR_AMONG));
@@ -49,10 +49,10 @@ async function deleted(db: Store["db"], id: string): Promise<ClientError | undef
 }
 
 function ambiguous(reference: string, matches: readonly string[]): ClientError {
-  return notPossible(
-    `Several sessions begin with ${reference}: ${listNames(matches)}.`,
-    "Type more of the id.",
-  );
+  // How many more there are is not known.
+  const named =
+    matches.length > NAMED + 1 ? `${matches.slice(0, NAMED).join(", ")} and others` : inWords(matches);
+  return notPossible(`Several sessions begin with ${reference}: ${named}.`, "Type more of the id.");
 }
 
 function unknown(reference: string, ids: readonly string[]): ClientError {

@@ -4,6 +4,7 @@ import type { ModelFacts, ServedWindow } from "../../activities/config/models.ts
 import { type Environment, missingVariables } from "../../activities/config/providers.ts";
 import { withoutPassword } from "../../worker/connect/probe.ts";
 import type { ModelChoice } from "../config/config.ts";
+import { listNames } from "../console/format.ts";
 import type { Finding } from "./sandbox-check.ts";
 import { askOllama, askServer, servedAs, type ServedModel } from "./model-servers.ts";
 
@@ -122,9 +123,7 @@ export function serverFinding(
       const fix = `The server calls it ${alike.id}: --model ${prefix}${alike.id}.`;
       return { name, ok: true, warning: true, found: `${count}, ${modelName} is not among them`, fix };
     }
-    const some = models.slice(0, 3).map(({ id }) => id);
-    const fix =
-      some.length === 0 ? {} : { fix: `It has ${some.join(", ")}${models.length > 3 ? ", …" : ""}.` };
+    const fix = models.length === 0 ? {} : { fix: `It has ${listNames(models.map(({ id }) => id))}.` };
     return { name, ok: true, warning: true, found: `${count}, ${modelName} is not among them`, ...fix };
   }
   if (served.window === undefined)

@@ -37,8 +37,9 @@ export async function findLocalServers(
 /** The line that says how to use a found server. */
 export function serverNote({ provider, baseUrl, models }: ModelServer): string {
   const [first, ...others] = models;
-  const more = others.length === 0 ? "" : ` (and ${others.length} more)`;
-  return `A model server answers at ${new URL(baseUrl).host}. To use it: --model ${provider}/${first?.id ?? ""}${more}`;
+  const [second] = others;
+  const more = others.length > 1 ? ` (and ${others.length} more)` : second && ` (or ${second.id})`;
+  return `A model server answers at ${new URL(baseUrl).host}. To use it: --model ${provider}/${first?.id ?? ""}${more ?? ""}`;
 }
 
 interface AskOptions {

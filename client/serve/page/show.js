@@ -56,7 +56,7 @@ function patchPart(patch) {
   return part;
 }
 
-const firstNames = (names) => names.slice(0, 5).join(", ") + (names.length > 5 ? " …" : "");
+const firstNames = (names) => names.slice(0, 6).join(", ") + (names.length > 6 ? " …" : "");
 
 const marked = (text, mark) =>
   text

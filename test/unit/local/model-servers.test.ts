@@ -62,7 +62,7 @@ describe("what a model server reports about itself", () => {
       { provider: "vllm", baseUrl: "http://127.0.0.1:1/v1" },
     ];
     const notes = (await findLocalServers(servers)).map(serverNote);
-    expect(notes).toEqual([expect.stringContaining("--model ollama/qwen3:8b (and 1 more)")]);
+    expect(notes).toEqual([expect.stringContaining("--model ollama/qwen3:8b (or gemma)")]);
   });
 });
 
