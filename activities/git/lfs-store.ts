@@ -10,7 +10,8 @@ import { isSameServer, type GitAccess } from "./git-access.ts";
 import type { LfsObject } from "./lfs-pointers.ts";
 import { refusedRemote } from "./named-remote.ts";
 import { gitFetch } from "./outgoing.ts";
-import { credentialFor, gitEnvironment, lastWords, runGit, shellQuoted, sshCommand } from "./run-git.ts";
+import { gitReason } from "./git-reason.ts";
+import { credentialFor, gitEnvironment, runGit, shellQuoted, sshCommand } from "./run-git.ts";
 import { CredentialUnavailable, serverWords } from "./trouble.ts";
 
 export type LfsOperation = "download" | "upload";
@@ -110,7 +111,7 @@ async function overSsh(
   } catch (error) {
     signal.throwIfAborted();
     const { stderr = "", message } = error as { stderr?: string; message: string };
-    throw new LfsFailed(`its ssh server does not say where the store is: ${lastWords(stderr || message)}`);
+    throw new LfsFailed(`its ssh server does not say where the store is: ${gitReason(stderr || message)}`);
   }
 }
 

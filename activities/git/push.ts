@@ -2,7 +2,8 @@
 import { lsRemote, troubleOf } from "./remote.ts";
 import type { Relay } from "./relay.ts";
 import { hasCommit } from "./mirror.ts";
-import { lastWords, runGit } from "./run-git.ts";
+import { gitReason } from "./git-reason.ts";
+import { runGit } from "./run-git.ts";
 import { refusal, refusalOf, type Refusal } from "./trouble.ts";
 
 export interface Push {
@@ -63,9 +64,8 @@ export function readPorcelain(
 
 /** With the server's messages: its hook says more than git's `declined`. */
 function reasonOf(summary: string, err: string): string {
-  const remote = err.split("\n").filter((line) => line.startsWith("remote: ") && line.trim() !== "remote:");
-  const words = remote.length === 0 ? "" : `: ${lastWords(remote.map((line) => line.slice(8)).join("\n"))}`;
+  const words = /^remote: *\S/m.test(err) ? `: ${gitReason(err)}` : "";
   if (/non-fast-forward|fetch first|stale info/.test(summary))
-    return `the branch has commits that this session did not make, so nothing was pushed over them (${lastWords(summary)})`;
-  return `${lastWords(summary)}${words}`;
+    return `the branch has commits that this session did not make, so nothing was pushed over them (${gitReason(summary)})`;
+  return `${gitReason(summary)}${words}`;
 }

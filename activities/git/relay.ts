@@ -6,7 +6,8 @@ import { exists, folderOf, makeWhole } from "./folders.ts";
 import { inTurn } from "../sandbox/shared-work.ts";
 import type { GitAccess } from "./git-access.ts";
 import { hasCommit } from "./mirror.ts";
-import { git, lastWords, runGit } from "./run-git.ts";
+import { gitReason } from "./git-reason.ts";
+import { git, runGit } from "./run-git.ts";
 import type { CommandSandbox } from "../sandbox/own-command.ts";
 import { readBundle } from "./sandbox-git.ts";
 
@@ -87,7 +88,7 @@ async function take(
     if (fetched.code !== 0) {
       const lacks = /lacks these prerequisite|missing|shallow/i.test(fetched.err);
       const why = lacks ? "the relay cannot take the commits" : "the commits are not well-formed";
-      return { refused: `${why}: ${lastWords(fetched.err)}`, lacks };
+      return { refused: `${why}: ${gitReason(fetched.err)}`, lacks };
     }
     return keep(relay, await git(access, ["rev-parse", INCOMING], { cwd: folder }));
   } finally {

@@ -1,7 +1,8 @@
 /** What a remote has: its default branch, and where a name points. */
 import { repositoryAddress, tokenVariable } from "../config/git-settings.ts";
 import type { GitAccess } from "./git-access.ts";
-import { lastWords, runGit, type GitCall, type GitResult } from "./run-git.ts";
+import { gitReason } from "./git-reason.ts";
+import { runGit, type GitCall, type GitResult } from "./run-git.ts";
 import type { RemoteTrouble } from "./trouble.ts";
 
 /**
@@ -55,7 +56,7 @@ export function troubleOf(url: string, { err, trouble }: Pick<GitResult, "err" |
       message: address.wrong.replace(/\.$/, ""),
       fix: "Start the task again with another --repo.",
     };
-  const said = lastWords(err);
+  const said = gitReason(err);
   const token =
     "url" in address && address.kind === "ssh" ? "LONGHAUL_GIT_SSH_KEY_FILE" : "LONGHAUL_GIT_TOKEN";
   const variables =

@@ -3,9 +3,9 @@
  * reach it. A credential is sent only to its own host, and is in no file and no argument.
  */
 import { execFile, type ExecFileException } from "node:child_process";
-import { cutChars } from "../contract/cut-text.ts";
 import { repositoryAddress } from "../config/git-settings.ts";
 import type { GitAccess } from "./git-access.ts";
+import { gitReason } from "./git-reason.ts";
 import { CredentialUnavailable, type RemoteTrouble } from "./trouble.ts";
 
 export interface GitCall {
@@ -30,7 +30,6 @@ export interface GitResult {
 const MAX_OUTPUT_BYTES = 64 * 1024 * 1024;
 /** A first clone of a monorepo takes long; its progress is not followed. Source: ours. */
 const TIMEOUT_MS = 30 * 60_000;
-const MAX_ERROR_CHARS = 600;
 
 /** The configuration of every call of git. */
 const SETTINGS: readonly (readonly [string, string])[] = [
@@ -103,19 +102,9 @@ export class GitFailed extends Error {
   readonly result: GitResult;
 
   constructor(args: readonly string[], result: GitResult) {
-    super(`git ${args.find((arg) => !arg.startsWith("-")) ?? ""}: ${lastWords(result.err)}`);
+    super(`git ${args.find((arg) => !arg.startsWith("-")) ?? ""}: ${gitReason(result.err)}`);
     this.result = result;
   }
-}
-
-/** The last lines of git's error output on one line, without control characters: a server's text must not draw on a terminal. */
-export function lastWords(err: string): string {
-  const lines = err
-    .replaceAll(/[^\P{Cc}\n]/gu, " ")
-    .split("\n")
-    .map((line) => line.trim())
-    .filter((line) => line !== "" && !line.startsWith("hint:"));
-  return cutChars(lines.slice(-4).join("; "), MAX_ERROR_CHARS) || "no reason was given";
 }
 
 /** The credential that git gives one server. */

@@ -3,7 +3,7 @@ import { randomUUID } from "node:crypto";
 import { retryable } from "../contract/failures.ts";
 import { endOf, runFed, runOwn, wholeOutput, type CommandSandbox } from "../sandbox/own-command.ts";
 import type { CommandState, SandboxCommand } from "../sandbox/sandbox.ts";
-import { lastWords } from "./run-git.ts";
+import { gitReason } from "./git-reason.ts";
 
 /** Large repositories are unpacked and checked out at disk speed. Source: ours. */
 const TIMEOUT_MS = 20 * 60_000;
@@ -72,6 +72,6 @@ async function textOf(sandbox: CommandSandbox, what: string, state: CommandState
   if ("out" in end) return end.out;
   throw retryable(
     "SandboxUnavailable",
-    `Git in the sandbox could not ${what} (${end.how}): ${lastWords(end.words)}. Nothing is lost; it is tried again.`,
+    `Git in the sandbox could not ${what} (${end.how}): ${gitReason(end.words)}. Nothing is lost; it is tried again.`,
   );
 }

@@ -2,7 +2,7 @@
  * Checks, before anything starts, that a repository exists, grants access and has the requested references. Also reads its
  * devcontainer.json.
  */
-import { type SessionGit, repositoryAddress, tokenVariable } from "../../activities/config/git-settings.ts";
+import { type SessionGit, repositoryAddress } from "../../activities/config/git-settings.ts";
 import { gitAccessOf } from "../../activities/git/git-access.ts";
 import { peekFile } from "../../activities/git/peek.ts";
 import { lsRemote } from "../../activities/git/remote.ts";
@@ -25,16 +25,12 @@ export async function checkRepository(
   environment: Environment = process.env,
 ): Promise<void> {
   const access = gitAccessOf(environment);
-  const address = repositoryAddress(git.url);
-  const host = "url" in address ? address.host : undefined;
   const isElsewhere = flags.setup === false || isSetupOff(environment);
   if (isElsewhere && !access.hasToken(git.url)) return;
   const found = await lsRemote(access, git.url, ["refs/heads/*", "refs/tags/*"], { timeoutMs: CHECK_MS });
   if ("trouble" in found) {
     const { message, fix } = found.trouble;
-    const hint =
-      host === undefined || fix.includes(tokenVariable(host)) ? fix : `${fix} (${tokenVariable(host)})`;
-    throw missing(`${message}. Nothing was started.`, hint);
+    throw missing(`${message}. Nothing was started.`, fix);
   }
   if (found.refs.size === 0)
     throw usageError(`The repository ${git.url} is empty: there is nothing to start from.`);

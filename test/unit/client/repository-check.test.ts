@@ -39,6 +39,13 @@ describe("before anything starts", () => {
     await expect(check({ ...onMain, allowDefaultBranch: true }, right)).resolves.toBeUndefined();
   });
 
+  it("a server that does not answer is 4, and no token is proposed", async () => {
+    await expect(check({ url: "https://127.0.0.1:1/acme/app.git" }, right)).rejects.toMatchObject({
+      exitCode: 4,
+      fix: "Check the address and the network.",
+    });
+  });
+
   it("nothing is checked if only the workers have the credentials", async () => {
     await expect(check({}, {}, false)).resolves.toBeUndefined();
     await expect(check({}, { LONGHAUL_NO_SETUP: "1" })).resolves.toBeUndefined();
