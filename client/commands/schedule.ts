@@ -61,7 +61,7 @@ async function create(
   const given = { ...flags, questions: flags.questions ?? ("deny" as const) };
   const { start, config } = await prepareStart(words, given, output.note);
   if (config.rehearsal) output.note(`${REHEARSAL_NOTE}\n`);
-  const [{ withPreparedServices }, { makeSchedule }, { storedStart }] = await Promise.all([
+  const [{ withPreparedServices }, { makeSchedule, zoneOf }, { storedStart }] = await Promise.all([
     import("../sessions/with-session.ts"),
     import("../schedules/schedules.ts"),
     import("../sessions/start-session.ts"),
@@ -71,8 +71,18 @@ async function create(
     const { task, config: run } = await storedStart(services, start);
     await makeSchedule(services, { name, cron, timeZone, overlap, task, config: run });
   });
-  output.note(`The schedule ${name} was created. All of them: longhaul schedule list\n`);
+  const zone = zoneOf({ cron, timeZone });
+  say(`The schedule ${name} was created. Its times are in the zone ${zone}.`);
+  if (timeZone === undefined && zone === "UTC") say(anotherZone(name));
+  say("All schedules: longhaul schedule list");
   return exitCodes.completed;
+}
+
+/** A schedule cannot be changed. With this machine's zone, if that is not UTC. */
+function anotherZone(name: string): string {
+  const { timeZone } = new Intl.DateTimeFormat().resolvedOptions();
+  const zone = timeZone === "UTC" ? "Europe/Berlin" : timeZone;
+  return `For another zone, create it again with --time-zone ${zone}, after: longhaul schedule delete ${name}`;
 }
 
 async function list({ json }: ScheduleFlags, output: Output): Promise<ExitCode> {

@@ -6,6 +6,7 @@ import {
   type ScheduleDescription,
 } from "@temporalio/client";
 import type { RunConfig } from "../../activities/config/agent-config.ts";
+import { nearest } from "../../activities/contract/nearest.ts";
 import {
   createSchedule,
   findSchedule,
@@ -86,7 +87,7 @@ export async function makeSchedule(services: Services, order: ScheduleOrder): Pr
         ...(more.priority === undefined ? {} : { priority: more.priority }),
       },
       policies: { overlap: POLICIES[overlap], catchupWindow: CATCH_UP },
-      memo: { cron, timeZone: timeZone ?? "UTC" },
+      memo: { cron, timeZone: zoneOf(order) },
     });
   } catch (error) {
     await removeSchedule(db, name);
@@ -94,6 +95,10 @@ export async function makeSchedule(services: Services, order: ScheduleOrder): Pr
     throw refusal(error, order) ?? error;
   }
 }
+
+/** The zone of the times: an expression may name it too. */
+export const zoneOf = ({ cron, timeZone }: Pick<ScheduleOrder, "cron" | "timeZone">): string =>
+  /^(?:CRON_)?TZ=(\S+)/.exec(cron)?.[1] ?? timeZone ?? "UTC";
 
 function taken(name: string): ClientError {
   return notPossible(
@@ -105,9 +110,16 @@ function taken(name: string): ClientError {
 /** The SDK reports invalid times as a TypeError. */
 function refusal(error: unknown, { cron, timeZone }: ScheduleOrder): ClientError | undefined {
   if (!(error instanceof TypeError)) return undefined;
-  const zone = timeZone === undefined ? "" : ` in the time zone ${timeZone}`;
+  const zone = zoneOf({ cron, timeZone });
+  if (/unknown time zone/i.test(error.message)) {
+    const meant = nearest(zone, Intl.supportedValuesOf("timeZone"));
+    return usageError(
+      `Temporal does not know the time zone ${zone}.`,
+      meant === undefined ? "Its name has the form Europe/Berlin." : `Did you mean ${meant}?`,
+    );
+  }
   return usageError(
-    `Temporal does not accept the times ${JSON.stringify(cron)}${zone}: ${oneLine(error.message, 300)}`,
+    `Temporal does not accept the times ${JSON.stringify(cron)}: ${oneLine(error.message, 300)}`,
     'Five fields, such as --cron "0 6 * * 1-5": minute, hour, day, month, day of the week.',
   );
 }

@@ -20,6 +20,8 @@ test("a schedule starts sessions by its rules, and can be paused, resumed and de
   const as = { environment: { LONGHAUL_USER: "carol" } };
   const made = await longhaul(["schedule", "create", name, ...flags, "--", task], as);
   expect(made.code, made.err).toBe(0);
+  expect(made.err).toContain("Its times are in the zone Europe/Berlin.");
+  expect(made.err).not.toContain("--time-zone");
   onTestFinished(() => inThisProcess((services) => deleteSchedule(services, name)).catch(() => undefined));
   expect((await schedule("create", name, ...flags, "--", task)).code).toBe(5);
   expect(await listed(name)).toMatchObject({
@@ -57,6 +59,18 @@ test("a schedule starts sessions by its rules, and can be paused, resumed and de
   expect((await untilStatus(id, ({ status }) => status !== "active")).status).toBe("cancelled");
 }, 240_000);
 
+test("without a zone the times are in UTC, and it is said how to choose another", async () => {
+  const name = `utc-${randomBytes(3).toString("hex")}`;
+  onTestFinished(() => inThisProcess((services) => deleteSchedule(services, name)).catch(() => undefined));
+  const environment = { TZ: "America/Lima" };
+  const words = ["schedule", "create", name, "--cron", "0 6 1 1 *", "--", "say: Never."];
+  const { code, err } = await longhaul(words, { environment });
+  expect(code, err).toBe(0);
+  expect(err).toContain("Its times are in the zone UTC.");
+  expect(err).toContain("--time-zone America/Lima");
+  expect(await listed(name)).toMatchObject({ timeZone: "UTC" });
+});
+
 test("times that Temporal refuses are refused with 2, and leave nothing", async () => {
   const name = `bad-${randomBytes(3).toString("hex")}`;
   const bad = await schedule("create", name, "--cron", "61 25 * * *", "--", "say: Never.");
@@ -73,6 +87,7 @@ test("times that Temporal refuses are refused with 2, and leave nothing", async 
     "say: Never.",
   );
   expect(zone.code, zone.err).toBe(2);
+  expect(zone.err).toContain("does not know the time zone Mars/Base");
   expect((await schedule("create", name, "--", "say: Never.")).code).toBe(2);
   expect((await schedule("every", name)).code).toBe(2);
   expect(await listed(name)).toBeUndefined();
