@@ -15,7 +15,7 @@ export function applyCommand(command: Command, output: Output) {
   return (reference: string, flags: { readonly branch?: string }) =>
     withSession(reference, async (services, row) => {
       const { id } = row;
-      const { patch, changed } = await sessionDiff(services.store, id);
+      const { patch, changed } = await sessionDiff(services.store, row);
       if (changed === 0) {
         output.note(`${id} changed no file: nothing was applied.\n`);
         return;

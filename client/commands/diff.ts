@@ -11,8 +11,9 @@ export function diffCommand(command: Command, output: Output) {
     .argument("<id>", SESSION)
     .option("--json", "files with their added and removed lines, and the patch, as one JSON document");
   return (reference: string, flags: { readonly json?: boolean }) =>
-    withSession(reference, async ({ store }, { id }) => {
-      const { patch, changed } = await sessionDiff(store, id);
+    withSession(reference, async ({ store }, row) => {
+      const { id } = row;
+      const { patch, changed } = await sessionDiff(store, row);
       if (flags.json === true) {
         const files = patchFiles(patch).map(({ path, added, removed }) => ({ path, added, removed }));
         output.json({ id, changed, files, patch });

@@ -1,12 +1,11 @@
 /** `longhaul pull ID DIR`: a session's files, as last saved, in a folder. */
 import { resolve } from "node:path";
 import type { Command } from "commander";
-import { notPossible } from "../console/errors.ts";
 import { plural } from "../console/format.ts";
 import type { Output } from "../console/output.ts";
 import { recordAction } from "../sessions/record-action.ts";
 import { SESSION, withSession } from "../sessions/with-session.ts";
-import { pullNotes, pullWorkspace } from "../workspace/pull-workspace.ts";
+import { noFiles, pullNotes, pullWorkspace } from "../workspace/pull-workspace.ts";
 
 interface PullFlags {
   readonly force?: boolean;
@@ -28,7 +27,7 @@ export function pullCommand(command: Command, output: Output) {
     withSession(reference, async (services, row) => {
       const { id } = row;
       const pulled = await pullWorkspace(services.store, id, dir, flags);
-      if (pulled === undefined) throw notPossible(`No files of ${id} have been saved yet.`);
+      if (pulled === undefined) throw noFiles(row);
       await recordAction(services, row, "pull");
       for (const line of pullNotes(pulled, dir, `longhaul pull ${id} ${id} --git`)) output.note(`${line}\n`);
       const { files, skipped, unsafe, untouched } = pulled;

@@ -4,7 +4,7 @@ import { readWhole, type SessionRow } from "../../activities/store/reading.ts";
 import { listQuestions } from "../../activities/store/questions.ts";
 import { describeRun } from "../connect/describe-run.ts";
 import type { Services } from "../connect/connection.ts";
-import { notPossible, usageError } from "../console/errors.ts";
+import { usageError } from "../console/errors.ts";
 import { productVersion } from "../console/product-version.ts";
 import { cancelSession } from "../sessions/cancel-session.ts";
 import { interruptMessage, interruptSession } from "../sessions/interrupt-session.ts";
@@ -22,7 +22,7 @@ import { requireSession } from "../sessions/with-session.ts";
 import { withdrawMessage } from "../sessions/withdraw-message.ts";
 import { follow } from "../watch/follow.ts";
 import { SharedListener } from "../watch/shared-listener.ts";
-import { pullWorkspace, sessionDiff } from "../workspace/pull-workspace.ts";
+import { noFiles, pullWorkspace, sessionDiff } from "../workspace/pull-workspace.ts";
 import { batchesOver, schedulesOver } from "./batches.ts";
 import { attachmentOf, readAttachments, type Attachment } from "../sessions/images.ts";
 import type { ConnectOptions, Event, EventOptions, Longhaul, SayOptions, SessionEnd } from "./types.ts";
@@ -77,12 +77,12 @@ export function libraryOver(services: Services, options: LibraryOptions = {}): L
       const row = await session(reference);
       const { id } = row;
       const pulled = await pullWorkspace(store, id, folder, { force });
-      if (pulled === undefined) throw notPossible(`No files of ${id} have been saved yet.`);
+      if (pulled === undefined) throw noFiles(row);
       await recordAction(services, row, "pull");
       return { files: pulled.files, skipped: pulled.skipped, unsafe: pulled.unsafe };
     },
     diff: async (reference) => {
-      const { changed, patch } = await sessionDiff(store, (await session(reference)).id);
+      const { changed, patch } = await sessionDiff(store, await session(reference));
       return { changed, patch };
     },
     export: async (reference, format = "own") => exported(store, await session(reference), format),

@@ -8,7 +8,7 @@ import { html, type Html } from "./html.ts";
 const MAX_PATCH_CHARS = 400_000;
 
 export function changesPart(patch: string): Html {
-  if (patch === "") return html`<p class="faint">No file was changed, or none was saved yet.</p>`;
+  if (patch === "") return html`<p class="faint">No change to a file was saved.</p>`;
   const shown = cutChars(patch, MAX_PATCH_CHARS);
   const files = patchFiles(shown);
   const sum = (pick: (file: PatchFile) => number | null) =>

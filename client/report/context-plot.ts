@@ -24,7 +24,7 @@ export function contextPlot(
   windowTokens: number,
   triggerTokens: number,
 ): Html {
-  if (points.length === 0) return html`<p class="faint">No request was billed yet.</p>`;
+  if (points.length === 0) return html`<p class="faint">No request was billed.</p>`;
   const first = Math.min(...points.map((point) => point.step));
   const last = Math.max(first + 1, ...points.map((point) => point.step));
   const largest = Math.max(...points.map((point) => point.input));

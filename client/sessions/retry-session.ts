@@ -51,7 +51,7 @@ export async function retrySession(services: Services, row: SessionRow, retry: R
   if (found.kind === "gone") throw historyGone(row.id, retry.fromStep ?? last);
   if (found.kind === "never") {
     if (retry.fromStep !== undefined && last > 0) throw outOfRange(row.id, retry.fromStep, last);
-    throw notPossible(`${row.id} has not started a step yet: there is nothing to retry.`);
+    throw notPossible(`${row.id} has not started a step: there is nothing to retry.`);
   }
   const { point } = found;
   await recordAction(services, row, "retry");
@@ -89,7 +89,7 @@ export function requireStep(id: string, step: number, last: number): void {
 
 function outOfRange(id: string, step: number, last: number) {
   return usageError(
-    last === 0 ? `${id} has no finished step yet.` : `${id} has steps 1 to ${last}, but no step ${step}.`,
+    last === 0 ? `${id} has no finished step.` : `${id} has steps 1 to ${last}, but no step ${step}.`,
     `longhaul status ${id} shows its state.`,
   );
 }

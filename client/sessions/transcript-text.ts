@@ -42,7 +42,7 @@ function callLines(
   { full, style }: TranscriptOptions,
 ): string[] {
   const result = step.observation?.results.find((entry) => entry.source_call_id === call.tool_call_id);
-  const outcome = typeof result?.extra["outcome"] === "string" ? result.extra["outcome"] : "no result yet";
+  const outcome = typeof result?.extra["outcome"] === "string" ? result.extra["outcome"] : "no result";
   const about = harmless(firstString(call.arguments)).trim().split("\n");
   const head = `${style("cyan", "▸")} ${style("bold", call.function_name)} ${about.join("\n    ")}`;
   const body = harmless(result?.content ?? "")

@@ -2,7 +2,8 @@
 import { join } from "node:path";
 import { readWorkspace } from "../../activities/store/checkpoints.ts";
 import type { Store } from "../../activities/store/db.ts";
-import { notPossible } from "../console/errors.ts";
+import type { SessionRow } from "../../activities/store/reading.ts";
+import { notPossible, type ClientError } from "../console/errors.ts";
 import { listNames, present } from "../console/format.ts";
 import { diffWorkspaces } from "./workspace-diff.ts";
 import { writeWorkspace, type WriteOptions, type Written } from "./write-workspace.ts";
@@ -36,10 +37,26 @@ export function pullNotes(written: Written, folder: string, again: string): stri
   );
 }
 
+type Session = Pick<SessionRow, "id" | "status" | "endedAt">;
+
+/** Nothing was ever saved: of a session that is over, nothing is to be waited for. */
+export function noFiles({ id, status, endedAt }: Session): ClientError {
+  return endedAt === null
+    ? notPossible(
+        `No files of ${id} have been saved yet.`,
+        `They are saved as it works: longhaul watch ${id}`,
+      )
+    : notPossible(
+        `${id} ended (${status}) before any of its files was saved.`,
+        `See why: longhaul status ${id}`,
+      );
+}
+
 /** @throws ClientError (impossible) if nothing was ever saved */
-export async function sessionDiff(store: Store, id: string) {
+export async function sessionDiff(store: Store, session: Session) {
+  const { id } = session;
   const after = await readWorkspace(store.db, id);
-  if (after === undefined) throw notPossible(`No files of ${id} have been saved yet.`);
+  if (after === undefined) throw noFiles(session);
   const before = (await readWorkspace(store.db, id, { atStep: 0 })) ?? [];
   return diffWorkspaces(before, after, { binaries: "bytes" });
 }

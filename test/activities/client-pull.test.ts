@@ -4,7 +4,7 @@ import { beforeAll, beforeEach, expect, it } from "vitest";
 import { packWorkspace } from "../../activities/store/workspace-pack.ts";
 import { createSession } from "../../activities/store/sessions.ts";
 import { resolveConfig } from "../../client/config/config.ts";
-import { pullWorkspace } from "../../client/workspace/pull-workspace.ts";
+import { pullWorkspace, sessionDiff } from "../../client/workspace/pull-workspace.ts";
 import { useDatabase } from "../support/test-database.ts";
 import { emptyFolder } from "../support/empty-folder.ts";
 import { file } from "../support/workspace-file.ts";
@@ -38,4 +38,10 @@ it("writes the files, and leaves out links that lead out of the folder", async (
 
 it("says if nothing was ever saved", async () => {
   expect(await pullWorkspace(database.store, "no-such-session", folder)).toBeUndefined();
+  const diff = (status: "active" | "failed", endedAt: Date | null) =>
+    sessionDiff(database.store, { id: "empty", status, endedAt });
+  await expect(diff("active", null)).rejects.toThrow("No files of empty have been saved yet.");
+  await expect(diff("failed", new Date())).rejects.toThrow(
+    "empty ended (failed) before any of its files was saved.",
+  );
 });

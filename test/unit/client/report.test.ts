@@ -107,7 +107,7 @@ describe("the report", () => {
       patch: "",
       madeAt: AT,
     });
-    expect(empty).toContain("No request was billed yet.");
+    expect(empty).toContain("No request was billed.");
     expect(empty).not.toMatch(/undefined|NaN|Infinity/);
   });
 });
