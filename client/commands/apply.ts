@@ -6,6 +6,7 @@ import { parseBranch } from "../sessions/flag-values.ts";
 import { recordAction } from "../sessions/record-action.ts";
 import { SESSION, withSession } from "../sessions/with-session.ts";
 import { applyOnBranch } from "../workspace/apply-on-branch.ts";
+import { commitMessage } from "../workspace/commit-message.ts";
 import { sessionDiff } from "../workspace/pull-workspace.ts";
 
 export function applyCommand(command: Command, output: Output) {
@@ -21,7 +22,7 @@ export function applyCommand(command: Command, output: Output) {
         return;
       }
       const branch = flags.branch ?? `longhaul/${id}`;
-      const message = `${row.task.trim().split("\n", 1)[0] ?? ""}\n\nLonghaul-Session: ${id}\n`;
+      const message = commitMessage(row.task, id);
       const { committed } = await applyOnBranch(process.cwd(), { patch, branch, message });
       await recordAction(services, row, "apply");
       output.result(`${branch}\n`);

@@ -3,7 +3,8 @@
  * touch uncommitted changes, nothing is changed. No hook runs, because an agent wrote the change.
  */
 import { execFile } from "node:child_process";
-import { notPossible } from "../console/errors.ts";
+import { access, constants } from "node:fs/promises";
+import { notPossible, unwritable } from "../console/errors.ts";
 
 const MAX_OUTPUT_BYTES = 16 * 1024 * 1024;
 
@@ -23,13 +24,21 @@ export async function applyOnBranch(
   change: { readonly patch: string; readonly branch: string; readonly message: string },
 ): Promise<{ readonly committed: boolean }> {
   const { patch, branch, message } = change;
-  const place = await git(folder, ["rev-parse", "--show-toplevel", "--show-prefix"]);
+  const place = await git(folder, ["rev-parse", "--show-toplevel", "--absolute-git-dir", "--show-prefix"]);
   if (place.code !== 0)
     throw notPossible(
       `${folder} is not a Git checkout: ${words(place)}`,
       "Go to your checkout, or copy the files instead: longhaul pull ID DIR",
     );
-  const [top = folder, prefix = ""] = place.out.split("\n");
+  const [top = folder, gitFolder = folder, prefix = ""] = place.out.split("\n");
+  for (const target of [top, gitFolder])
+    await access(target, constants.W_OK).catch((error: unknown) => {
+      throw unwritable(
+        target,
+        error,
+        "Go to a checkout of your own, or copy the files instead: longhaul pull ID DIR",
+      );
+    });
   if ((await git(top, ["rev-parse", "--verify", "--quiet", `refs/heads/${branch}`])).code === 0)
     throw notPossible(
       `There is a branch ${branch} already: nothing was changed.`,

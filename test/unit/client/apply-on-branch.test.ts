@@ -1,6 +1,6 @@
 import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { applyOnBranch } from "../../../client/workspace/apply-on-branch.ts";
 import { gitIn } from "../../support/remotes.ts";
 import { emptyFolder } from "../../support/empty-folder.ts";
@@ -66,6 +66,12 @@ describe("a change on a new branch", () => {
     await expect(applyOnBranch(folder, change)).rejects.toMatchObject({ exitCode: 5 });
     expect([gitIn(folder, "status", "--porcelain"), branches()]).toEqual([before, had]);
     expect(gitIn(folder, "symbolic-ref", "--short", "HEAD")).toBe("main");
+  });
+
+  it.runIf(process.getuid?.() !== 0)("says of a checkout that cannot be written why", async () => {
+    chmodSync(join(folder, ".git"), 0o555);
+    onTestFinished(() => chmodSync(join(folder, ".git"), 0o755));
+    await expect(applyOnBranch(folder, change)).rejects.toThrow("cannot be written: you have no permission.");
   });
 
   it("cannot write into .git, or through a link out of the checkout", async () => {
