@@ -123,6 +123,8 @@ export const eventData = {
     container: text,
     workspace: text,
     network: measuredNetwork.optional(),
+    /** What `sandbox.allow` opens of the addresses that are otherwise closed. */
+    allow: list(text).optional(),
     /** The image's digest, or its id if no registry has it. */
     image: text.optional(),
     /** Isolation that does not hold, if the operator runs the sandbox anyway. */

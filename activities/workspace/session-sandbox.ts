@@ -211,7 +211,7 @@ async function openIn(tx: Queryable, { deps, caller, step, signal }: Opening): P
       const data = { container: sandbox.container, message: notice.slice(1, -1) };
       return { type: "sandbox:lost", step, data };
     }),
-    openedEvent(sandbox, step, isSame ? undefined : workspace),
+    openedEvent(sandbox, { step, allow: session.config.sandbox.allow }, isSame ? undefined : workspace),
   ]);
   deps.notifier.wake(id);
   return { sandbox, workspace };
@@ -256,13 +256,14 @@ async function lossNotices(
 /** @param workspace what its files are; undefined if the sandbox is the one that the session had */
 function openedEvent(
   sandbox: Sandbox,
-  step: number,
+  { step, allow }: { readonly step: number; readonly allow: readonly string[] },
   workspace: OpenSandbox["workspace"] | undefined,
 ): NewEvent {
   const { container, network, gaps = [] } = sandbox;
   if (workspace === undefined) return { type: "sandbox:adopted", step, data: { container, network } };
   const unenforced = gaps.length === 0 ? {} : { gaps };
-  const data = { container, workspace, network, ...imageOf(sandbox), ...unenforced };
+  const opened = allow.length > 0 && network.reach !== "none" ? { allow } : {};
+  const data = { container, workspace, network, ...opened, ...imageOf(sandbox), ...unenforced };
   return { type: "sandbox:created", step, data };
 }
 

@@ -1,6 +1,15 @@
 /** Single events as lines. Pure. */
 import type { EventData, SessionEvent } from "../../activities/store/event.ts";
-import { dollars, duration, oneLine, plural, tokens, present, usageText } from "../console/format.ts";
+import {
+  dollars,
+  duration,
+  listNames,
+  oneLine,
+  plural,
+  tokens,
+  present,
+  usageText,
+} from "../console/format.ts";
 import type { Style } from "../console/output.ts";
 
 export function startLine(
@@ -49,20 +58,28 @@ export function queuedLine(data: EventData["message:queued"], style: Style, colu
 }
 
 export function sandboxLine(
-  { workspace, network, gaps }: EventData["sandbox:created"],
+  { workspace, network, allow, gaps }: EventData["sandbox:created"],
   style: Style,
 ): string {
   const kept = workspace === "restored" ? ", files restored" : `, ${workspace}`;
   const files = workspace === "empty" ? "" : kept;
   const made = style("dim", `  sandbox created${files}`);
-  if (network?.reach === "allowed" && network.reachable !== undefined) {
-    const opened = oneLine(network.reachable.join(", "), 200);
-    return `${made}\n${style("dim", `  sandbox.allow opens addresses outside the public internet, such as ${opened}`)}`;
-  }
+  return present(
+    made,
+    allow !== undefined && style("dim", `  sandbox.allow opens ${listNames(allow)}`),
+    doubtLine(network, gaps, style),
+  ).join("\n");
+}
+
+function doubtLine(
+  network: EventData["sandbox:created"]["network"],
+  gaps: readonly string[] | undefined,
+  style: Style,
+): string | undefined {
   if (gaps !== undefined)
-    return `${made}\n${style("yellow", `! the sandbox is not isolated as configured: ${oneLine(gaps.join("; "), 200)}`)}`;
-  if (network?.why === undefined) return made;
-  return `${made}\n${style("yellow", `! the sandbox can reach private addresses: ${oneLine(network.why, 200)}`)}`;
+    return style("yellow", `! the sandbox is not isolated as configured: ${oneLine(gaps.join("; "), 200)}`);
+  if (network?.why === undefined) return undefined;
+  return style("yellow", `! the sandbox can reach private addresses: ${oneLine(network.why, 200)}`);
 }
 
 export function refusedLine({ host, port, reason, count, allow }: EventData["egress:denied"]): string {

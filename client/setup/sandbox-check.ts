@@ -1,6 +1,7 @@
 /** Checks for `doctor` how well the Docker engine isolates a sandbox. Starts one for a second, and removes it. */
 import { createDockerHost } from "../../activities/sandbox/docker/docker.ts";
 import { connectDocker } from "../../activities/sandbox/docker/connect-docker.ts";
+import { listNames } from "../console/format.ts";
 import type { AgentConfig } from "../../activities/config/agent-config.ts";
 import { type Sandbox } from "../../activities/sandbox/sandbox.ts";
 import { DEFAULT_IMAGE } from "../../activities/config/default-image.ts";
@@ -48,7 +49,7 @@ export async function checkSandbox(options: {
     });
     const { network, gaps = [] } = await withTimeout(opening, TIMEOUT_MS);
     return {
-      network: networkFinding(network, sandbox.guard),
+      network: networkFinding(network, sandbox),
       isolation: isolationFinding(
         gaps.filter((gap) => gap !== network.why),
         sandbox,
@@ -65,18 +66,15 @@ export async function checkSandbox(options: {
 }
 
 export function networkFinding(
-  { reach, why, tried, reachable = [] }: Sandbox["network"],
-  guard: "required" | "best-effort",
+  { reach, why, tried }: Sandbox["network"],
+  { guard, allow }: { readonly guard: "required" | "best-effort"; readonly allow: readonly string[] },
 ): Finding {
   const measured = `${tried ?? 0} addresses tried`;
   if (reach === "none") return { ok: true, found: "none: nothing outside the sandbox" };
-  if (reach === "internet") {
-    const found = `bridge: the internet; not the host, its networks or metadata services (${measured})`;
-    return { ok: true, found };
-  }
-  if (reach === "allowed") {
-    const found = `bridge: the internet and what sandbox.allow opens, such as ${reachable.join(", ")} (${measured})`;
-    return { ok: true, found };
+  if (reach !== "everything") {
+    const open = reach === "listed" ? "listed: only the allowed names" : "bridge: the internet";
+    const but = allow.length === 0 ? "; not" : `, and by sandbox.allow ${listNames(allow)}; nothing else of`;
+    return { ok: true, found: `${open}${but} the host, its networks or metadata services (${measured})` };
   }
   const open = `bridge: everything, including private addresses and the host (${why ?? "reason unknown"})`;
   return guard === "best-effort"

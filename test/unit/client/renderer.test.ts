@@ -96,6 +96,16 @@ describe("Renderer", () => {
     expect(text()).toContain("! the sandbox can reach private addresses: no rights");
   });
 
+  it("names what sandbox.allow opens, not the addresses that were tried, and gaps beside it", () => {
+    const { event, text } = recorder();
+    const network = { reach: "allowed", tried: 40, reachable: ["10.20.0.1", "10.99.99.99"] };
+    const sandbox = { container: "c", workspace: "empty", network, allow: ["10.0.0.0/8"] };
+    event("sandbox:created", 1, { ...sandbox, gaps: ["no seccomp"] });
+    expect(text()).toBe(
+      "  sandbox created\n  sandbox.allow opens 10.0.0.0/8\n! the sandbox is not isolated as configured: no seccomp\n",
+    );
+  });
+
   it("shows a run: steps with context use, text, tools with outcome and time, cost, compactions and the end", () => {
     const { event, text } = recorder();
     event("session:started", 0, { task: "Build it.", model: "openai/gpt-5", continued: false });

@@ -36,17 +36,36 @@ it("a runtime of an unknown version is not reported as all right", () => {
   });
 });
 
+it("names what sandbox.allow opens, and not the addresses that were tried", () => {
+  const allow = ["10.20.0.0/16", "192.168.1.5"];
+  for (const network of [
+    { reach: "allowed", reachable: ["10.20.0.1"], tried: 40 },
+    { reach: "internet" },
+  ] as const)
+    expect(networkFinding(network, { guard: "required", allow }).found).toContain(
+      "bridge: the internet, and by sandbox.allow 10.20.0.0/16, 192.168.1.5; nothing else of the host",
+    );
+});
+
 it("reports what a sandbox can reach, and fails if tasks would be refused for it", () => {
-  const shut = networkFinding({ reach: "internet", tried: 40 }, "required");
-  expect(shut).toEqual({ ok: true, found: expect.stringContaining("40 addresses tried") });
+  const required = { guard: "required", allow: [] } as const;
+  const shut = networkFinding({ reach: "internet", tried: 40 }, required);
+  expect(shut).toEqual({
+    ok: true,
+    found: "bridge: the internet; not the host, its networks or metadata services (40 addresses tried)",
+  });
   const open = { reach: "everything", why: "no rights" } as const;
-  expect(networkFinding(open, "required")).toMatchObject({
+  expect(networkFinding(open, required)).toMatchObject({
     ok: false,
     found: expect.stringContaining("no rights"),
     fix: expect.stringContaining("sandbox.guard: best-effort"),
   });
-  expect(networkFinding(open, "best-effort")).toMatchObject({ ok: true, warning: true });
-  expect(networkFinding({ reach: "allowed", reachable: ["10.0.0.1"] }, "required").found).toContain(
-    "10.0.0.1",
-  );
+  expect(networkFinding(open, { ...required, guard: "best-effort" })).toMatchObject({
+    ok: true,
+    warning: true,
+  });
+  expect(networkFinding({ reach: "listed", tried: 40 }, required)).toMatchObject({
+    ok: true,
+    found: expect.stringMatching(/^listed: only the allowed names; not the host/),
+  });
 });
