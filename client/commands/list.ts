@@ -28,16 +28,17 @@ export function listCommand(command: Command, output: Output) {
     withServices(async (services) => {
       const documents = await listDocuments(services, { ...flags, owner: services.user });
       if (flags.json === true) output.json(documents, 2);
-      else if (documents.length === 0) output.note(`${noSessions(flags)}\n`);
+      else if (documents.length === 0) output.note(`${noSessions(flags, services.user)}\n`);
       else output.result(`${listText(documents, output.style, output.columns, new Date())}\n`);
     });
 }
 
-function noSessions({ status, parent }: ListFlags): string {
+function noSessions({ status, parent, all }: ListFlags, user: string | undefined): string {
   if (parent !== undefined) return `${parent} has no delegates.`;
-  return status === undefined
-    ? 'There are no sessions. Start one: longhaul run "…"'
-    : `There are no sessions with status ${status}. All of them: longhaul list`;
+  if (status !== undefined) return `There are no sessions with status ${status}. All of them: longhaul list`;
+  return user === undefined || all === true
+    ? 'There are no sessions yet. Start one: longhaul run "…"'
+    : `${user} has no sessions. Start one: longhaul run "…"\nEverybody's: longhaul list --all`;
 }
 
 const HEAD = ["ID", "STATUS", "STEP", "CONTEXT", "COST", "STARTED", "TASK"];

@@ -5,10 +5,12 @@ import { findDeleted } from "../../activities/store/delete-session.ts";
 import { findSession, idsWithPrefix, listSessions, type SessionRow } from "../../activities/store/reading.ts";
 import type { Store } from "../../activities/store/db.ts";
 import { noSuchSession, notPossible, type ClientError } from "../console/errors.ts";
-import { inWords, stamp } from "../console/format.ts";
+import { listNames, stamp } from "../console/format.ts";
 
 /** The session that was started last, in any state. */
 const LAST = "@last";
+
+const START_ONE = 'Start one: longhaul run "…"';
 
 /** How many of the newest ids are searched for a mistyped one. */
 const NEAR_AMONG = 1_000;
@@ -28,7 +30,7 @@ export async function findByReference(db: Store["db"], given: string): Promise<S
   const matches = reference === "" ? [] : await idsWithPrefix(db, reference, NAMED + 2);
   const [only, other] = matches;
   if (only === undefined)
-    throw (await deleted(db, reference)) ?? unknown(reference, await idsWithPrefix(db, "", NEAR_AMONG));
+    throw (await deleted(db, reference)) ?? notFound(reference, await idsWithPrefix(db, "", NEAR_AMONG));
   if (other !== undefined) throw ambiguous(reference, matches);
   const row = await findSession(db, only);
   if (row === undefined) throw noSuchSession(reference);
@@ -37,7 +39,7 @@ export async function findByReference(db: Store["db"], given: string): Promise<S
 
 async function newest(db: Store["db"]): Promise<SessionRow> {
   const [row] = await listSessions(db, { limit: 1 });
-  if (row === undefined) throw notPossible("There are no sessions yet.", 'Start one: longhaul run "…"');
+  if (row === undefined) throw notFound(LAST, []);
   return row;
 }
 
@@ -51,11 +53,14 @@ async function deleted(db: Store["db"], id: string): Promise<ClientError | undef
 function ambiguous(reference: string, matches: readonly string[]): ClientError {
   // How many more there are is not known.
   const named =
-    matches.length > NAMED + 1 ? `${matches.slice(0, NAMED).join(", ")} and others` : inWords(matches);
+    matches.length > NAMED + 1 ? `${matches.slice(0, NAMED).join(", ")} and others` : listNames(matches);
   return notPossible(`Several sessions begin with ${reference}: ${named}.`, "Type more of the id.");
 }
 
-function unknown(reference: string, ids: readonly string[]): ClientError {
+/** @param ids those that there are, the newest of many */
+export function notFound(reference: string, ids: readonly string[]): ClientError {
+  if (ids.length === 0 && reference === LAST) return notPossible("There are no sessions yet.", START_ONE);
+  if (ids.length === 0) return noSuchSession(reference, `There are none yet. ${START_ONE}`);
   const meant = nearest(reference, ids);
   return meant === undefined ? noSuchSession(reference) : noSuchSession(reference, `Did you mean ${meant}?`);
 }

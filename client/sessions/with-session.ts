@@ -3,9 +3,8 @@ import type { SessionRow } from "../../activities/store/reading.ts";
 import { isSetupOff } from "../config/config.ts";
 import { ServiceMissing } from "../../worker/connect/service-missing.ts";
 import { openServices, type Services } from "../connect/connection.ts";
-import { noSuchSession } from "../console/errors.ts";
 import { checkSettings } from "../setup/services.ts";
-import { findByReference } from "../lookup/find-by-reference.ts";
+import { findByReference, notFound } from "../lookup/find-by-reference.ts";
 import { unlessTableMissing } from "../lookup/unless-table-missing.ts";
 
 /** Help text of the argument that names a session. */
@@ -116,6 +115,7 @@ export async function requireSession(
   reference: string,
 ): Promise<SessionRow> {
   const row = await unlessTableMissing(() => findByReference(services.store.db, reference));
-  if (row === undefined) throw noSuchSession(reference);
+  // A new database: no session was started.
+  if (row === undefined) throw notFound(reference, []);
   return row;
 }

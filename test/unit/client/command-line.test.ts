@@ -39,13 +39,21 @@ function longhaul(
 
 describe("the command line", { timeout: 60_000 }, () => {
   it("exits with 2 for wrong usage, suggests the right one, and starts nothing", async () => {
-    const [verb, steps, id, empty, none] = await Promise.all([
+    const [verb, steps, id, empty, none, which, bare] = await Promise.all([
       longhaul(["staus", "x"]),
       longhaul(["run", "--max-steps", "none", "task"]),
       longhaul(["start", "--id", "../x", "task"]),
       longhaul(["run", "-"], {}, "  \n"),
       longhaul(["start"]),
+      longhaul(["watch"]),
+      longhaul([]),
     ]);
+    expect(which).toMatchObject({ code: 2, out: "" });
+    expect(which.err).toMatch(/which session\? .*@last/);
+    expect(bare).toMatchObject({ code: 2, out: "" });
+    expect(bare.err.trimEnd().split("\n").slice(-5).join("\n")).toMatch(
+      /^Begin:[^]* run "Write [^]* run --help$/,
+    );
     expect(verb).toMatchObject({ code: 2, out: "" });
     expect(verb.err).toContain("Did you mean status?");
     expect(steps).toMatchObject({ code: 2, out: "" });
