@@ -5,15 +5,15 @@ import { z } from "zod";
 import { prioritySchema, tenantSchema } from "../../activities/config/precedence.ts";
 import { cutChars } from "../../activities/contract/cut-text.ts";
 import { firstOf } from "../../activities/contract/first-of.ts";
-import { usageError } from "../console/errors.ts";
-import { plural } from "../console/format.ts";
+import { ClientError, exitCodes, usageError, type ExitCode } from "../console/errors.ts";
+import { listNames, plural } from "../console/format.ts";
 import { namedIssueText } from "../console/issue-text.ts";
 
 /** A session's id consists of the batch's name, a dash, the item's id and the attempt: at most 64 characters. */
 const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,23}$/;
 const ITEM_ID = /^[A-Za-z0-9][A-Za-z0-9._-]{0,31}$/;
 const DIGEST_ID_CHARS = 8;
-/** How many mistakes are shown: in a file of another format, they are all the same. */
+/** How many different mistakes are shown. */
 const SHOWN_MISTAKES = 20;
 
 const text = z.string().trim().min(1, "is empty");
@@ -53,6 +53,8 @@ export interface BatchItem extends z.output<typeof lineSchema> {
 export interface Mistake {
   readonly line: number;
   readonly reason: string;
+  /** Default: usage. */
+  readonly exitCode?: ExitCode;
 }
 
 /** The items in a file's text, and the mistake in each bad line. Empty lines are skipped. */
@@ -112,16 +114,24 @@ function freeId(wanted: string, taken: ReadonlyMap<string, number>): string {
   for (let count = 2; ; count += 1) if (!taken.has(`${wanted}-${count}`)) return `${wanted}-${count}`;
 }
 
-/** @throws ClientError (usage) if there are mistakes */
-export function refuseMistakes(path: string, mistakes: readonly Mistake[]): void {
+/** @throws ClientError if there are mistakes: (missing) if all are of that kind, else (usage) */
+export function refuseMistakes(path: string, mistakes: readonly Mistake[], fix?: string): void {
   if (mistakes.length === 0) return;
-  const { shown, more } = firstOf(mistakes, SHOWN_MISTAKES);
-  throw usageError(
+  // One missing key, or a file of another format, makes every line wrong for the same reason.
+  const reasons = [...Map.groupBy(mistakes, ({ reason }) => reason)];
+  const { shown, more } = firstOf(reasons, SHOWN_MISTAKES);
+  const isMissing = mistakes.every(({ exitCode }) => exitCode === exitCodes.missing);
+  throw new ClientError(
+    isMissing ? exitCodes.missing : exitCodes.usage,
     [
       `${plural(mistakes.length, "line")} of the batch cannot be started, so nothing was started.`,
-      ...shown.map(({ line, reason }) => `${path}:${line}: ${reason}`),
+      ...shown.map(([reason, [first, ...others]]) => {
+        const also = listNames(others.map(({ line }) => `line ${line}`));
+        return `${path}:${first?.line}: ${reason}${also === "" ? "" : ` (also ${also})`}`;
+      }),
       ...(more > 0 ? [`and ${more} more`] : []),
     ].join("\n"),
+    { fix },
   );
 }
 

@@ -21,7 +21,11 @@ export interface PreparedBatch {
   readonly config: ResolvedConfig;
 }
 
-/** @throws ClientError (usage) that lists each bad line with its reason; (missing) for a credential */
+const MAX_REASON_CHARS = 400;
+/** After this time, the lines that follow a bad one are not checked: a server that does not answer costs 8 s for each. */
+const MAX_CHECK_MS = 10_000;
+
+/** @throws ClientError that lists each bad line with its reason: (missing) if only services or credentials are missing, else (usage) */
 export async function prepareBatch(
   path: string,
   flags: RunFlags,
@@ -33,6 +37,7 @@ export async function prepareBatch(
   const noteOnce = onceEach(note);
   const prepared: PreparedItem[] = [];
   const refused: Mistake[] = [];
+  const begun = performance.now();
   let config: ResolvedConfig | undefined;
   for (const item of items) {
     try {
@@ -40,9 +45,15 @@ export async function prepareBatch(
       config ??= ready.config;
       prepared.push({ ...item, start: ready.start });
     } catch (error) {
-      // A missing key affects all items.
-      if (!(error instanceof ClientError) || error.exitCode !== 2) throw error;
-      refused.push({ line: item.line, reason: oneLine(error.message, 300) });
+      if (!(error instanceof ClientError)) throw error;
+      const { message, fix = "", exitCode } = error;
+      refused.push({ line: item.line, reason: oneLine(`${message} ${fix}`, MAX_REASON_CHARS), exitCode });
+      if (performance.now() - begun > MAX_CHECK_MS)
+        refuseMistakes(
+          path,
+          refused,
+          `The lines after ${item.line} were not checked, because that takes long.`,
+        );
     }
   }
   refuseMistakes(path, refused);

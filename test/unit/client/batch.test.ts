@@ -1,4 +1,6 @@
-import { describe, expect, it, test } from "vitest";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it, onTestFinished, test, vi } from "vitest";
 import {
   batchLine,
   batchStatus,
@@ -7,7 +9,9 @@ import {
 } from "../../../activities/contract/batch-policy.ts";
 import type { EndedItem } from "../../../activities/contract/batch.ts";
 import { batchName, parseBatch } from "../../../client/batch/parse-batch.ts";
+import { prepareBatch } from "../../../client/batch/prepare-batch.ts";
 import { isSameBatch, itemSessionId, planBatch } from "../../../client/batch/plan-batch.ts";
+import { emptyFolder } from "../../support/empty-folder.ts";
 
 const lines = (...values: unknown[]) => values.map((value) => JSON.stringify(value)).join("\n");
 
@@ -47,6 +51,31 @@ describe("a batch's file", () => {
     expect(mistakes.map(({ reason }) => reason).join("\n")).toMatch(
       /is not JSON.*\ntask: is empty\nid: must begin with.*\nunknown key tasks: the known keys are id, task.*\nrepo and workspace exclude.*\nid: a is already used in line 6\ntask: must be text/,
     );
+  });
+
+  it("names the line of what is found only when its settings and repositories are checked", async () => {
+    vi.stubEnv("LONGHAUL_NO_SETUP", undefined);
+    onTestFinished(() => void vi.unstubAllEnvs());
+    const folder = emptyFolder();
+    const prepare = (...values: unknown[]) => {
+      const path = join(folder, "tasks.jsonl");
+      writeFileSync(path, lines(...values));
+      return prepareBatch(path, { setup: true }, () => undefined);
+    };
+    // Nothing listens on port 1.
+    const gone = { task: "t", repo: "https://127.0.0.1:1/acme/app.git" };
+    const keyless = { task: "t", config: "keyless.yaml" };
+    writeFileSync(
+      join(folder, "keyless.yaml"),
+      "model: far/m\nproviders: { far: { baseUrl: https://far.example/v1, keyEnv: NO_SUCH_API_KEY, api: chat } }\n",
+    );
+    await expect(prepare({ task: "t", workspace: "gone" }, gone, keyless, keyless)).rejects.toMatchObject({
+      exitCode: 2,
+      message: expect.stringMatching(
+        /^4 lines .*\n.*tasks\.jsonl:1: --workspace.*\n.*tasks\.jsonl:2: 127\.0\.0\.1 .*\n.*tasks\.jsonl:3: .*NO_SUCH_API_KEY.* \(also line 4\)$/,
+      ) as string,
+    });
+    await expect(prepare(gone, keyless)).rejects.toMatchObject({ exitCode: 4 });
   });
 
   it("gives the batch its name", () => {
