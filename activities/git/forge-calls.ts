@@ -1,5 +1,5 @@
-/** Calls of a forge's API: its address, its answers, and which failures may pass. */
-import type { GitConfig } from "../config/git-settings.ts";
+/** Calls of a forge's API: its answers, and which failures may pass. */
+import type { ForgePlace } from "../config/forge-place.ts";
 import { innermostReason } from "../contract/reason-of.ts";
 import { gitFetch } from "./outgoing.ts";
 import { serverWords } from "./trouble.ts";
@@ -20,35 +20,7 @@ export class ForgeRefusal extends Error {
   }
 }
 
-export interface ForgePlace {
-  readonly kind: "github" | "gitlab";
-  readonly api: string;
-  /** `owner/name`; GitLab's may have more parts. */
-  readonly project: string;
-}
-
 const TIMEOUT_MS = 30_000;
-
-/** @returns undefined if the address is of no known forge. Pure. */
-export function forgeOf(url: string, forge: GitConfig["forge"]): ForgePlace | undefined {
-  const short = /^[^@/]+@([^:/]+):(.+)$/.exec(url);
-  const parsed = short === null ? URL.parse(url) : null;
-  const host = short?.[1] ?? parsed?.hostname ?? "";
-  const path = (short?.[2] ?? parsed?.pathname ?? "").replace(/^\/+|\/+$/g, "").replace(/\.git$/, "");
-  if (host === "" || !path.includes("/")) return undefined;
-  const kind = forge === "auto" ? guessed(host) : forge;
-  if (kind === undefined) return undefined;
-  const isWeb = parsed !== null && /^https?:$/.test(parsed.protocol);
-  const origin = isWeb ? parsed.origin : `https://${host}`;
-  if (kind === "gitlab") return { kind, api: `${origin}/api/v4`, project: path };
-  // GitHub's own API has a separate host; that of GitHub Enterprise is below the server's address.
-  return { kind, api: host === "github.com" ? "https://api.github.com" : `${origin}/api/v3`, project: path };
-}
-
-function guessed(host: string): ForgePlace["kind"] | undefined {
-  if (host === "github.com" || host.startsWith("github.")) return "github";
-  return host === "gitlab.com" || host.startsWith("gitlab.") ? "gitlab" : undefined;
-}
 
 export interface ForgeCall {
   readonly place: ForgePlace;

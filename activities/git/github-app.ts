@@ -5,7 +5,8 @@
 import { createPrivateKey, sign, type KeyObject } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { repositoryAddress, tokenVariable } from "../config/git-settings.ts";
-import { askForge, ForgeRefusal, forgeOf, type ForgePlace } from "./forge-calls.ts";
+import { forgeOf, type ForgePlace } from "../config/forge-place.ts";
+import { askForge, ForgeRefusal } from "./forge-calls.ts";
 import { CredentialUnavailable } from "./trouble.ts";
 
 export interface GitHubAppSettings {

@@ -1,9 +1,10 @@
 /** Opens a pull request for a branch that was pushed: what it says, and to which forge it goes. */
+import { forgeOf, noForge } from "../config/forge-place.ts";
 import { cutChars, shorten } from "../contract/cut-text.ts";
 import type { Publication } from "../contract/delivery.ts";
 import { lastAnswer } from "../store/transcript.ts";
 import { openPullRequest } from "../git/forge.ts";
-import { ForgeRefusal, forgeOf } from "../git/forge-calls.ts";
+import { ForgeRefusal } from "../git/forge-calls.ts";
 import { accessOf } from "./fetch-repository.ts";
 import { pushedBefore, record, refuse, type Delivery } from "./publication.ts";
 import { lsRemote } from "../git/remote.ts";
@@ -33,8 +34,7 @@ async function open({ deps, scope, session, git, repository, branch, input }: De
   const { url } = repository;
   const ref = repository.ref ?? undefined;
   const place = forgeOf(url, git.forge);
-  if (place === undefined)
-    return refusal(`it is not known which forge ${url} is on: set git.forge to github or gitlab`);
+  if (place === undefined) return refusal(noForge(url));
   const remote = await lsRemote(access, url, [`refs/heads/${ref ?? branch}`], { signal, timeoutMs: ASK_MS });
   if ("trouble" in remote) return refusalOf(remote.trouble);
   // If the session started from a branch, the pull request is into it.

@@ -1,5 +1,6 @@
 /** The flags about a repository, merged over the configuration. Pure. */
 import { type Command, Option } from "commander";
+import { forgeOf, noForge } from "../../activities/config/forge-place.ts";
 import {
   branchName,
   refName,
@@ -52,6 +53,16 @@ export function sessionGit(
       throw usageError(`--${name}: ${JSON.stringify(value)} is not a valid Git name.`);
   }
   const wanted = pr ?? config.pr;
+  if (wanted !== "none" && forgeOf(address.url, config.forge) === undefined)
+    throw usageError(
+      noForge(address.url),
+      [
+        ...(address.kind === "file"
+          ? []
+          : ["If it is on GitHub or GitLab, set git.forge to github or gitlab in your own file."]),
+        "To deliver only the branch: --pr none --push end",
+      ].join(" "),
+    );
   const when = push ?? config.push;
   return {
     ...config,

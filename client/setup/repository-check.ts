@@ -2,7 +2,7 @@
  * Checks, before anything starts, that a repository exists, grants access and has the requested references. Also reads its
  * devcontainer.json.
  */
-import { type SessionGit, repositoryAddress } from "../../activities/config/git-settings.ts";
+import { type SessionGit, repositoryAddress, tokenVariable } from "../../activities/config/git-settings.ts";
 import { gitAccessOf } from "../../activities/git/git-access.ts";
 import { peekFile } from "../../activities/git/peek.ts";
 import { lsRemote } from "../../activities/git/remote.ts";
@@ -25,8 +25,15 @@ export async function checkRepository(
   environment: Environment = process.env,
 ): Promise<void> {
   const access = gitAccessOf(environment);
+  const address = repositoryAddress(git.url);
+  const host = "url" in address ? address.host : undefined;
   const isElsewhere = flags.setup === false || isSetupOff(environment);
   if (isElsewhere && !access.hasToken(git.url)) return;
+  if (git.pr !== "none" && host !== undefined && !access.hasToken(git.url))
+    throw missing(
+      `Pull requests on ${host} need a token, and none is set. Nothing was started.`,
+      `Set ${tokenVariable(host)}, or leave out --pr.`,
+    );
   const found = await lsRemote(access, git.url, ["refs/heads/*", "refs/tags/*"], { timeoutMs: CHECK_MS });
   if ("trouble" in found) {
     const { message, fix } = found.trouble;

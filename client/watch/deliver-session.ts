@@ -1,5 +1,6 @@
 /** Delivers after the session's end: starts its workflow only for that, because the worker has the credentials. */
 import { WorkflowExecutionAlreadyStartedError } from "@temporalio/client";
+import { forgeOf, noForge } from "../../activities/config/forge-place.ts";
 import { limitOf } from "../../activities/contract/limits.ts";
 import type { DeliveryOrder } from "../../activities/contract/delivery.ts";
 import { readEvents } from "../../activities/store/events.ts";
@@ -31,6 +32,9 @@ export async function deliverSession(
       `${id} works on no repository: there is nothing to push to.`,
       `Its change on a branch of your checkout: longhaul apply ${id}`,
     );
+  const { url, forge } = config.repository;
+  if (order.pr !== "none" && forgeOf(url, forge) === undefined)
+    throw notPossible(noForge(url), `To deliver only the branch: longhaul push ${id}`);
   if (!hasEnded(row)) throw atWork(id);
   if ((await findRepository(db, id)) === undefined)
     throw notPossible(`The repository of ${id} was never cloned: there is no work to deliver.`);

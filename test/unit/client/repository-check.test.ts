@@ -1,4 +1,4 @@
-import { afterAll, describe, expect, it } from "vitest";
+import { afterAll, describe, expect, it, onTestFinished } from "vitest";
 import { gitConfigSchema, type SessionGit } from "../../../activities/config/git-settings.ts";
 import { sessionGit } from "../../../client/sessions/git-flags.ts";
 import { checkRepository } from "../../../client/setup/repository-check.ts";
@@ -46,6 +46,17 @@ describe("before anything starts", () => {
     });
   });
 
+  it("a pull request without a token for the forge is 4, with the host and the variable", async () => {
+    const open = await serveGit(remote, () => true, undefined, onTestFinished);
+    const onForge = { url: `${open.origin}/acme/app.git`, forge: "github", pr: "draft" } as const;
+    await expect(check(onForge)).rejects.toMatchObject({
+      exitCode: 4,
+      fix: expect.stringContaining("LONGHAUL_GIT_TOKEN_127_0_0_1") as string,
+    });
+    await expect(check(onForge, {}, false)).resolves.toBeUndefined();
+    await expect(check(onForge, right)).resolves.toBeUndefined();
+  });
+
   it("nothing is checked if only the workers have the credentials", async () => {
     await expect(check({}, {}, false)).resolves.toBeUndefined();
     await expect(check({}, { LONGHAUL_NO_SETUP: "1" })).resolves.toBeUndefined();
@@ -57,9 +68,9 @@ describe("before anything starts", () => {
 
 describe("the flags about a repository", () => {
   it("override the configuration, and a pull request implies its push", () => {
-    const flags = { repo: "https://host.example/a/b", ref: "v1", branch: "mine", pr: "draft" } as const;
+    const flags = { repo: "https://github.com/a/b", ref: "v1", branch: "mine", pr: "draft" } as const;
     expect(sessionGit(flags, defaults)).toMatchObject({
-      url: "https://host.example/a/b",
+      url: "https://github.com/a/b",
       ref: "v1",
       branch: "mine",
       push: "end",
@@ -68,12 +79,28 @@ describe("the flags about a repository", () => {
     expect(sessionGit({}, defaults)).toBeUndefined();
   });
 
+  it("ask for a pull request only where one can be opened", () => {
+    const url = "https://host.example/a/b";
+    const [flags, config] = [
+      { repo: url, pr: "draft" },
+      { ...defaults, pr: "draft" },
+    ] as const;
+    expect(() => sessionGit(flags, defaults)).toThrow(
+      expect.objectContaining({ exitCode: 2, fix: expect.stringContaining("git.forge") as string }),
+    );
+    expect(() => sessionGit({ repo: url }, config)).toThrow("No pull request");
+    expect(sessionGit({ repo: url, pr: "none", push: "end" }, config)).toMatchObject({ pr: "none" });
+    expect(sessionGit({ repo: url }, { ...config, forge: "gitlab" })).toMatchObject({ pr: "draft" });
+  });
+
   it.each([
     [{ push: "end" }, /none is named/],
     [{ repo: "https://host/a", workspace: "." }, /exclude each other/],
     [{ repo: "https://me:pw@host/a" }, /credential/],
     [{ repo: "https://host/a", branch: "a..b" }, /--branch/],
     [{ repo: "https://host/a", ref: "-x" }, /--ref/],
+    [{ repo: "https://host/a/b", pr: "draft" }, /No pull request .* not known which forge/],
+    [{ repo: "file:///srv/a.git", pr: "ready" }, /No pull request .* it is a folder/],
   ] as const)("%o is refused", (flags, words) => {
     expect(() => sessionGit(flags, defaults)).toThrow(words);
   });
