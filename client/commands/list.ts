@@ -1,7 +1,7 @@
 /** `longhaul list`: sessions, newest first. */
 import { Option, type Command } from "commander";
 import type { Output, Style } from "../console/output.ts";
-import { ago, dollars, percent, table } from "../console/format.ts";
+import { ago, dollars, oneLine, percent, table } from "../console/format.ts";
 import { listDocuments } from "../sessions/session-status.ts";
 import { positiveInteger } from "../sessions/flag-values.ts";
 import type { SessionStatusDocument } from "../sessions/status-document.ts";
@@ -29,7 +29,10 @@ export function listCommand(command: Command, output: Output) {
       const documents = await listDocuments(services, { ...flags, owner: services.user });
       if (flags.json === true) output.json(documents, 2);
       else if (documents.length === 0) output.note(`${noSessions(flags, services.user)}\n`);
-      else output.result(`${listText(documents, output.style, output.columns, new Date())}\n`);
+      else {
+        const hasOwners = flags.all === true || services.user === undefined;
+        output.result(`${listText(documents, { ...output, hasOwners, now: new Date() })}\n`);
+      }
     });
 }
 
@@ -41,23 +44,46 @@ function noSessions({ status, parent, all }: ListFlags, user: string | undefined
     : `${user} has no sessions. Start one: longhaul run "…"\nEverybody's: longhaul list --all`;
 }
 
-const HEAD = ["ID", "STATUS", "STEP", "CONTEXT", "COST", "STARTED", "TASK"];
+const MAX_OWNER_CHARS = 20;
+
+interface Column {
+  readonly head: string;
+  readonly cell: (document: SessionStatusDocument) => string;
+  /** Which columns a narrow terminal goes without, in this order; the others always stay. */
+  readonly spare?: number;
+}
+
+interface ListLook extends Pick<Output, "columns" | "isTerminal"> {
+  readonly style: Style;
+  /** Whether the list may contain other people's sessions. */
+  readonly hasOwners: boolean;
+  readonly now: Date;
+}
 
 export function listText(
   documents: readonly SessionStatusDocument[],
-  style: Style,
-  columns: number,
-  now: Date,
+  { hasOwners, style, columns, isTerminal, now }: ListLook,
 ): string {
-  const rows = documents.map(({ id, status, step, context, costUsd, createdAt, task }) => [
-    id,
-    status,
-    String(step),
-    percent(context.used, context.limit),
-    costUsd === null ? "–" : dollars(costUsd),
-    ago(new Date(createdAt), now),
-    task,
-  ]);
-  const [head = "", ...lines] = table([HEAD, ...rows], columns);
+  const owner: Column = {
+    head: "OWNER",
+    cell: ({ owner: name }) => (name === null ? "–" : oneLine(name, MAX_OWNER_CHARS)),
+  };
+  const all: readonly Column[] = [
+    { head: "ID", cell: ({ id }) => id },
+    { head: "STATUS", cell: ({ status }) => status },
+    ...(hasOwners && documents.some(({ owner: name }) => name !== null) ? [owner] : []),
+    { head: "STEP", spare: 2, cell: ({ step }) => String(step) },
+    { head: "CONTEXT", spare: 1, cell: ({ context }) => percent(context.used, context.limit) },
+    { head: "COST", spare: 3, cell: ({ costUsd }) => (costUsd === null ? "–" : dollars(costUsd)) },
+    { head: "STARTED", spare: 4, cell: ({ createdAt }) => ago(new Date(createdAt), now) },
+    { head: "TASK", cell: ({ task }) => task },
+  ];
+  const rows = (spared: number) => {
+    const shown = all.filter(({ spare = Infinity }) => spare > spared);
+    const cells = documents.map((document) => shown.map(({ cell }) => cell(document)));
+    return table([shown.map((column) => column.head), ...cells], columns);
+  };
+  const fits = (spared: number) => !isTerminal || rows(spared).every((line) => line.length <= columns);
+  const [head = "", ...lines] = rows([0, 1, 2, 3].find(fits) ?? 4);
   return [style("dim", head), ...lines].join("\n");
 }

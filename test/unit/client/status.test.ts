@@ -1,4 +1,5 @@
-import { expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
+import { listText } from "../../../client/commands/list.ts";
 import { statusText } from "../../../client/commands/status.ts";
 import { usageText } from "../../../client/console/format.ts";
 import { describeKept } from "../../../client/sessions/describe-kept.ts";
@@ -84,4 +85,38 @@ it("a stop's outcome is one sentence", () => {
 it("shows tokens without a cached share while there are none", () => {
   expect(usageText({ input: 2_000, cached: 1_000, output: 50 })).toBe("2k tokens in (50 % cached), 50 out");
   expect(usageText({ input: 0, cached: 0, output: 0 })).toBe("0 tokens in, 0 out");
+});
+
+describe("a list of sessions", () => {
+  const task = "Write tests for the parser of dates.";
+  const sessions = [
+    { ...DOCUMENT, id: "brave-delta-rz5k", owner: "alice", costUsd: 0.1, task },
+    { ...DOCUMENT, id: "calm-river-7q2m", task },
+  ];
+  const listed = (columns: number, hasOwners = true, documents = sessions, isTerminal = true) =>
+    listText(documents, {
+      hasOwners,
+      columns,
+      isTerminal,
+      style: (_look, text) => text,
+      now: new Date("2026-11-22T10:01:00Z"),
+    }).split("\n");
+
+  it("says whose each is, if they may be several people's and an owner is known", () => {
+    const [head, hers, nobodys] = listed(120);
+    expect(head).toMatch(/^ID +STATUS +OWNER +STEP +CONTEXT +COST +STARTED +TASK$/);
+    expect(hers).toMatch(/^brave-delta-rz5k +active +alice +3 /);
+    expect(nobodys).toMatch(/^calm-river-7q2m +active +– +3 /);
+    expect(listed(120, false)[0]).not.toContain("OWNER");
+    expect(listed(120, true, sessions.slice(1))[0]).not.toContain("OWNER");
+  });
+
+  it("has one line each on a narrow terminal, with the owner and the task's beginning", () => {
+    for (const columns of [60, 70, 80, 90])
+      for (const line of listed(columns)) expect(line.length).toBeLessThanOrEqual(columns);
+    expect(listed(80)[0]).toMatch(/^ID +STATUS +OWNER +STEP +COST +STARTED +TASK$/);
+    expect(listed(60)[0]).toMatch(/^ID +STATUS +OWNER +TASK$/);
+    expect(listed(60)[1]).toMatch(/alice {2}Write tests for the/);
+    expect(listed(60, true, sessions, false)[0]).toBe(listed(120)[0]);
+  });
 });
