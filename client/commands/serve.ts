@@ -4,6 +4,7 @@ import type { Command } from "commander";
 import { clientSanitizer, serveTokens } from "../config/config.ts";
 import { warnWithoutWorker } from "../connect/no-worker.ts";
 import type { ExitCode } from "../console/errors.ts";
+import { listNames } from "../console/format.ts";
 import type { Output } from "../console/output.ts";
 import { portNumber } from "../sessions/flag-values.ts";
 import { withServices } from "../sessions/with-session.ts";
@@ -43,6 +44,11 @@ export function serveCommand(command: Command, output: Output) {
       output.note(
         "Open it in a browser, or use the API with the part after # as the bearer token. Ctrl-C ends the server; sessions continue.\n",
       );
+      if (served.elsewhere.length > 0)
+        output.note(
+          `Other machines reach it at ${listNames(served.elsewhere)}, with the same part after #.\n` +
+            "It is plain HTTP: whoever can read the network's traffic can read the token.\n",
+        );
       return untilStopped(served);
     });
   };

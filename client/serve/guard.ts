@@ -10,7 +10,7 @@ export interface Guard {
 }
 
 export interface Refusal {
-  readonly status: 400 | 401 | 403;
+  readonly status: 400 | 401 | 403 | 404 | 405;
   readonly message: string;
 }
 

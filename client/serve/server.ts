@@ -25,6 +25,8 @@ export interface Serving {
 export interface Served {
   /** `http://host:port` */
   readonly url: string;
+  /** The addresses in the same form at which other machines may reach it. */
+  readonly elsewhere: readonly string[];
   close(): Promise<void>;
 }
 
@@ -38,9 +40,14 @@ export async function serve({ clientOf, host, port, tokens, onFault }: Serving):
   });
   server.listen(port, host);
   await once(server, "listening");
-  const opened = (server.address() as AddressInfo).port;
+  const { address, port: opened } = server.address() as AddressInfo;
   guard = { tokens, hosts: hostsOf(host, opened) };
-  return { url: `http://${nameOf(host)}:${opened}`, close: () => close(server, ended) };
+  const urlOf = (name: string) => `http://${nameOf(name)}:${opened}`;
+  return {
+    url: urlOf(host),
+    elsewhere: reachable(host, address).map(urlOf),
+    close: () => close(server, ended),
+  };
 }
 
 async function close(server: Server, ended: AbortController): Promise<void> {
@@ -57,13 +64,25 @@ const nameOf = (host: string) => {
   return host.includes(":") ? `[${host}]` : host;
 };
 
+const isLoopback = (address: string) => address.startsWith("127.") || address === "::1";
+
+const ownAddresses = () => Object.values(networkInterfaces()).flatMap((addresses = []) => addresses);
+
+/**
+ * What other machines may call a server that listens on `host`, which is this address.
+ * Link-local addresses are left out: they need the name of an interface.
+ */
+function reachable(host: string, address: string): string[] {
+  if (!isAny(host)) return isLoopback(address) ? [] : [host];
+  return ownAddresses()
+    .filter(({ family, internal }) => !internal && (host === "::" || family === "IPv4"))
+    .map((own) => own.address)
+    .filter((own) => !own.startsWith("fe80:"));
+}
+
 /** Names of this server; if it listens on all interfaces, this machine's addresses. */
 function hostsOf(host: string, port: number): Set<string> {
-  const own = isAny(host)
-    ? Object.values(networkInterfaces()).flatMap((addresses) =>
-        (addresses ?? []).map(({ address }) => address),
-      )
-    : [host];
+  const own = isAny(host) ? ownAddresses().map(({ address }) => address) : [host];
   const names = ["127.0.0.1", "localhost", "[::1]", ...own.map((address) => nameOf(address).toLowerCase())];
   // A browser omits the default port.
   return new Set(names.flatMap((name) => [`${name}:${port}`, ...(port === 80 ? [name] : [])]));
@@ -116,14 +135,10 @@ async function call(
   const fitting = routes.filter(({ path }) => path.test(pathname));
   const route = fitting.find(({ method }) => method === request.method);
   if (route === undefined) {
-    const isMethod = fitting.length > 0 || followed !== undefined;
-    return sendJson(response, isMethod ? 405 : 404, {
-      error: {
-        message: isMethod ? "There is no such method." : "There is no such path.",
-        fix: null,
-        exitCode: 2,
-      },
-    });
+    const methods = [...fitting.map(({ method }) => method), ...(followed === undefined ? [] : ["GET"])];
+    if (methods.length === 0) return refuse(response, { status: 404, message: "There is no such path." });
+    response.setHeader("allow", methods.join(", "));
+    return refuse(response, { status: 405, message: `This path has only ${methods.join(" and ")}.` });
   }
   const names = (route.path.exec(pathname) ?? []).slice(1).map(decoded);
   sendJson(response, route.status, await route.run({ client, user, request, query, names }));

@@ -1,5 +1,6 @@
 import { request } from "node:http";
 import { connect } from "node:net";
+import { networkInterfaces } from "node:os";
 import { text } from "node:stream/consumers";
 import { expect, onTestFinished, test } from "vitest";
 import { begin, starting, untilStatus } from "../support/commands/longhaul.ts";
@@ -11,8 +12,8 @@ interface Served {
   readonly token: string;
 }
 
-async function serving(): Promise<Served> {
-  const server = starting(["serve", "--port", "0"]);
+async function serving(...flags: readonly string[]): Promise<Served & { readonly notes: () => string }> {
+  const server = starting(["serve", "--port", "0", ...flags]);
   onTestFinished(async () => {
     server.kill("SIGTERM");
     expect((await server.ended).code).toBe(130);
@@ -23,7 +24,7 @@ async function serving(): Promise<Served> {
     30_000,
   );
   const { origin, hash } = new URL(line);
-  return { url: origin, token: hash.slice(1) };
+  return { url: origin, token: hash.slice(1), notes: server.err };
 }
 
 const json = { "content-type": "application/json" };
@@ -124,7 +125,15 @@ test("no request gets in without the token, by another host name or from another
   expect(await page.text()).not.toContain(served.token);
   const call = api(served);
   expect((await call("GET", "nothing")).status).toBe(404);
-  expect((await call("DELETE", "sessions")).status).toBe(405);
+  expect(await call("DELETE", "sessions")).toMatchObject({
+    status: 405,
+    body: { error: { message: "This path has only GET and POST." } },
+  });
+  const put = await fetch(`${served.url}/v1/sessions/x/events`, {
+    method: "PUT",
+    headers: { authorization: `Bearer ${served.token}` },
+  });
+  expect([put.status, put.headers.get("allow")]).toEqual([405, "GET"]);
   for (const path of [
     "sessions/no-such-session",
     "sessions/a%00b",
@@ -142,6 +151,23 @@ test("no request gets in without the token, by another host name or from another
   });
   expect(form.status).toBe(400);
 });
+
+const others = Object.values(networkInterfaces()).flatMap((addresses = []) =>
+  addresses.flatMap(({ address, family, internal }) => (internal || family !== "IPv4" ? [] : [address])),
+);
+
+test.skipIf(others.length === 0)(
+  "says where other machines reach it, and that it is plain HTTP",
+  async () => {
+    const [served, local] = await Promise.all([serving("--host", "0.0.0.0"), serving()]);
+    const list = await eventually("the addresses", () => /reach it at (.*), with/.exec(served.notes())?.[1]);
+    const { port } = new URL(served.url);
+    expect(list.split(", ")).toContain(`http://${others[0]}:${port}`);
+    for (const url of list.split(", ")) expect((await fetch(url)).status).toBe(200);
+    expect(served.notes()).toContain("plain HTTP");
+    expect(local.notes()).not.toContain("plain HTTP");
+  },
+);
 
 test("a session is started, asked, answered and guided, and its events resume where they stopped", async () => {
   const served = await serving();
