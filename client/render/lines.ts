@@ -57,6 +57,24 @@ export function queuedLine(data: EventData["message:queued"], style: Style, colu
   return style("magenta", `✉ waits for the next step${place}: ${oneLine(data.excerpt, columns)}`);
 }
 
+/**
+ * Who sent the messages that became one, in their order, so that the names fit its labels. `you`: the owner, or nobody who
+ * is known.
+ * @param senders by message id; a watcher that came later does not know them all
+ */
+export function sendersText(
+  { ids, by = [] }: EventData["message:dequeued"],
+  senders: ReadonlyMap<string, string | undefined>,
+  owner: string | undefined,
+): string {
+  // A long message is in pieces: a, a#2, a#3.
+  const known = ids.map((id) => (senders.has(id) ? id : id.replace(/#\d+$/, "")));
+  const names = known.every((id) => senders.has(id)) ? known.map((id) => senders.get(id)) : by;
+  const people = [...new Set(names)];
+  if (people.every((name) => name === undefined || name === owner)) return "you";
+  return oneLine((people.length === 1 ? people : names).map((name) => name ?? "you").join(", "), 80);
+}
+
 export function sandboxLine(
   { workspace, network, allow, gaps }: EventData["sandbox:created"],
   style: Style,

@@ -12,6 +12,7 @@ import {
   compressedLine,
   endLines,
   queuedLine,
+  sendersText,
   refusedLine,
   sandboxLine,
   startLine,
@@ -59,6 +60,8 @@ export class Renderer {
   readonly #announcedAt = new Map<string, number>();
   /** Who started the session: only others are named. */
   #owner: string | undefined;
+  /** Who sent each message, by its id. */
+  readonly #senders = new Map<string, string | undefined>();
   readonly #hints: (text: string) => string;
   #held: string[] = [];
   #stepShown = 0;
@@ -220,6 +223,7 @@ export class Renderer {
       this.#aside(this.#style("cyan", `✂ ${what} hidden, ${tokens(data.savedTokens)} tokens freed`));
     },
     "message:queued": (_event, data) => {
+      this.#senders.set(data.id, data.by);
       if (!this.#progress.knowsMessage(data.id)) this.#aside(queuedLine(data, this.#style, this.#columns));
     },
     "message:withdrawn": (_event, { by }) =>
@@ -229,8 +233,7 @@ export class Renderer {
         this.#aside(this.#style("magenta", `▸ ${oneLine(by, 80)}: ${oneLine(action, 40)}`));
     },
     "message:dequeued": (_event, data) => {
-      const others = (data.by ?? []).filter((name) => name !== this.#owner);
-      const who = others.length === 0 ? "you" : oneLine(others.join(", "), 80);
+      const who = sendersText(data, this.#senders, this.#owner);
       this.note(`${this.#style("magenta", `▸ ${who}:`)} ${oneLine(data.text, this.#columns * 3)}`);
     },
     "sandbox:created": (_event, data) => this.#aside(sandboxLine(data, this.#style)),

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { EventData, EventType, SessionEvent } from "../../../activities/store/event.ts";
+import { given } from "../../../client/console/given.ts";
 import { Renderer } from "../../../client/render/renderer.ts";
 
 const AT = Date.parse("2026-01-02T03:04:05.000Z");
@@ -218,6 +219,40 @@ describe("Renderer", () => {
     event("step:started", 2, begin(1));
     expect(text()).toContain("1 message waiting");
     expect(text().match(/waits for the next step/g)).toHaveLength(1);
+  });
+
+  it("names everybody whose messages became one, in their order, and an owner only beside others", () => {
+    const { event, text } = recorder();
+    const queued = (id: string, by?: string) =>
+      event("message:queued", 1, { id, position: 1, excerpt: "x", ...given({ by }) });
+    const taken = (words: string, ids: readonly string[], by?: readonly string[]) =>
+      event("message:dequeued", 1, {
+        count: ids.length,
+        ids: [...ids],
+        coalesced: ids.length > 1,
+        text: words,
+        firstQueuedAt: "",
+        lastQueuedAt: "",
+        ...given({ by: by && [...by] }),
+      });
+    event("session:started", 0, { task: "t", model: "m", continued: false, owner: "alice" });
+    for (const [id, by] of [["a", "alice"], ["b", "bob"], ["c", "alice"], ["d"], ["e", "bob"]] as const)
+      queued(id, by);
+    taken("one", ["a"], ["alice"]);
+    taken("two", ["a", "b"], ["alice", "bob"]);
+    taken("three", ["a", "b", "c"], ["alice", "bob"]);
+    taken("four", ["d", "b"], ["bob"]);
+    taken("five", ["b", "b#2", "e"], ["bob"]);
+    // Sent before this watcher came.
+    taken("six", ["x", "y"], ["alice", "bob"]);
+    expect(text().match(/^▸ .*/gm)).toEqual([
+      "▸ you: one",
+      "▸ alice, bob: two",
+      "▸ alice, bob, alice: three",
+      "▸ you, bob: four",
+      "▸ bob: five",
+      "▸ alice, bob: six",
+    ]);
   });
 
   it("writes no note into a sentence: notes wait for the line's end, urgent ones end the line", () => {
