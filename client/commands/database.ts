@@ -1,9 +1,9 @@
 /** `longhaul database client NAME`: a Postgres URL for one person, which shows only that person's sessions. */
 import { randomBytes } from "node:crypto";
 import type { Command } from "commander";
-import { personName } from "../../activities/contract/person-name.ts";
 import { clientRole, fitsRole, grantClient, revokeClient } from "../../activities/store/client-roles.ts";
 import { openStore } from "../../activities/store/db.ts";
+import { checkedName } from "../config/people.ts";
 import { missing, notPossible, usageError } from "../console/errors.ts";
 import type { Output } from "../console/output.ts";
 import { operatorDatabaseUrl } from "../setup/services.ts";
@@ -19,7 +19,7 @@ export function databaseCommand(command: Command, output: Output) {
     .option("--revoke", "remove the role; the sessions stay");
   return async (what: string, name: string, flags: DatabaseFlags): Promise<void> => {
     if (what !== "client") throw usageError("Write it as: longhaul database client NAME");
-    if (personName(name) !== name) throw usageError("The name must be one clean line.");
+    checkedName(name, "NAME");
     const url = operatorDatabaseUrl();
     if (!fitsRole(clientRole(new URL(url).pathname.slice(1), name)))
       throw usageError(`The name ${name} is too long for a role of Postgres.`);

@@ -6,7 +6,6 @@ import { agentConfigSchema, type AgentConfig, type RunConfig } from "../../activ
 import type { QuestionMode } from "../../activities/config/question-settings.ts";
 import { defaultModel, REHEARSAL_MODEL } from "../../activities/config/default-model.ts";
 import { imageNamed } from "../../activities/config/default-image.ts";
-import { personName } from "../../activities/contract/person-name.ts";
 import { secretsOf } from "../../activities/redaction/secret-values.ts";
 import { createSanitizer, type Sanitizer } from "../../activities/redaction/sanitizer.ts";
 import { currentModelFacts } from "../../activities/config/catalogue/load-catalogue.ts";
@@ -17,6 +16,7 @@ import { keyNotes, missingVariables } from "../../activities/config/providers.ts
 import { layered, type ConfigFile } from "./config-file.ts";
 import { CONFIG_NAME, readConfigFiles } from "./config-files.ts";
 import { setting, type Environment } from "./environment.ts";
+import { checkedName, namesByToken } from "./people.ts";
 import { withSharedSkills } from "./shared-skills.ts";
 import { type SandboxFlags, withSandboxFlags } from "./sandbox-flags.ts";
 import { ClientError, missing, usageError } from "../console/errors.ts";
@@ -172,35 +172,18 @@ export function isSetupOff(environment: Environment = process.env): boolean {
   return setting(environment, "LONGHAUL_NO_SETUP") !== undefined;
 }
 
-/** The acting user's name from the environment. It is shown to others but not verified. */
+/**
+ * The acting user's name from the environment. It is shown to others but not verified.
+ * @throws ClientError (usage)
+ */
 export function clientUser(environment: Environment = process.env): string | undefined {
-  return personName(setting(environment, "LONGHAUL_USER"));
+  const name = setting(environment, "LONGHAUL_USER");
+  return name === undefined ? undefined : checkedName(name, "LONGHAUL_USER");
 }
 
-/** Shorter tokens can be guessed. */
-const MIN_TOKEN_CHARS = 16;
-
-/**
- * Who else may use `longhaul serve`: names by their tokens, from `LONGHAUL_SERVE_TOKENS=alice=TOKEN,bob=TOKEN`.
- * @throws ClientError (usage) for an invalid list; its values are not repeated
- */
+/** Who else may use `longhaul serve`: names by their tokens. @throws ClientError (usage) */
 export function serveTokens(environment: Environment = process.env): ReadonlyMap<string, string> {
-  const pairs = (setting(environment, "LONGHAUL_SERVE_TOKENS") ?? "")
-    .split(",")
-    .filter((pair) => pair.trim());
-  const users = new Map<string, string>();
-  for (const pair of pairs) {
-    const [, name = "", token = ""] = /^\s*([^=]+)=(\S+)\s*$/.exec(pair) ?? [];
-    const user = personName(name);
-    // A token of two people would make one of them the other.
-    if (user === undefined || token.length < MIN_TOKEN_CHARS || users.has(token))
-      throw usageError(
-        "LONGHAUL_SERVE_TOKENS is not a list of names and tokens.",
-        `Write it as alice=TOKEN,bob=TOKEN, with at least ${MIN_TOKEN_CHARS} characters in each token, and no token twice.`,
-      );
-    users.set(token, user);
-  }
-  return users;
+  return namesByToken(setting(environment, "LONGHAUL_SERVE_TOKENS") ?? "");
 }
 
 /** Whether errors are printed with their stack and details. */

@@ -37,9 +37,10 @@ export interface Temporal {
 /**
  * Opens the store and checks that it answers.
  * @param services their addresses; default: from the environment or `longhaul up`
- * @throws ServiceMissing within 3 s
+ * @throws ServiceMissing within 3 s, ClientError (usage) for a wrong LONGHAUL_USER
  */
 export async function openServices(services: LocalServices = findServices()): Promise<Services> {
+  const named = clientUser();
   const store = openStore({ url: services.databaseUrl, maxConnections: 4 });
   let owner: string | undefined;
   try {
@@ -60,7 +61,6 @@ export async function openServices(services: LocalServices = findServices()): Pr
       })
     );
   }
-  const named = clientUser();
   if (owner !== undefined && named !== undefined && named !== owner) {
     await store.close();
     throw usageError(

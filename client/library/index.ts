@@ -1,5 +1,5 @@
 /** `longhaul/client`: sessions from a program of your own. See docs/library.md. */
-import { personName } from "../../activities/contract/person-name.ts";
+import { checkedName } from "../config/people.ts";
 import { openServices } from "../connect/connection.ts";
 import { findServices } from "../setup/services.ts";
 import { libraryOver } from "./library.ts";
@@ -20,11 +20,12 @@ export type * from "./types.ts";
 
 /**
  * Connects to Postgres, and to Temporal when it is first needed. Starts no service and no worker.
- * @throws ServiceMissing within 3 s if Postgres does not answer
+ * @throws ServiceMissing within 3 s if Postgres does not answer, ClientError (exit code 2) for a wrong option
  */
 export async function connect(options: ConnectOptions = {}): Promise<Longhaul> {
-  const { databaseUrl, temporalAddress, taskQueue, user, ...more } = options;
+  const { databaseUrl, temporalAddress, taskQueue, user: name, ...more } = options;
+  const user = name === undefined ? undefined : checkedName(name, "user");
   const named = given({ databaseUrl, temporalAddress, taskQueue });
   const services = await openServices({ ...findServices(), ...named });
-  return libraryOver(user === undefined ? services : { ...services, user: personName(user) }, more);
+  return libraryOver(user === undefined ? services : { ...services, user }, more);
 }

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { DEFAULT_IMAGE, imageNamed } from "../../activities/config/default-image.ts";
 import { dockerHasImage, probePostgres } from "../../worker/connect/probe.ts";
+import { clientUser } from "../config/config.ts";
 import { usageError } from "../console/errors.ts";
 import { given } from "../console/given.ts";
 import { ensureDocker } from "./docker-engine.ts";
@@ -214,6 +215,7 @@ export function idsOnly(home: string = projectHome): boolean {
 /** Before anything is sent. An address is not printed: it may contain a password. @throws ClientError (usage) */
 export function checkSettings(): void {
   idsOnly();
+  clientUser();
   const url = settingOf("DATABASE_URL");
   if (url === undefined || /^(?:postgres(?:ql)?|socket):|^\//.test(url)) return;
   throw usageError(

@@ -1,6 +1,6 @@
 /** Settings of the client that protect something: a typo must not switch them off. */
 import { expect, it, onTestFinished, vi } from "vitest";
-import { serveTokens } from "../../../client/config/config.ts";
+import { clientUser, serveTokens } from "../../../client/config/config.ts";
 import { workerOrigin } from "../../../client/setup/fingerprint.ts";
 import { checkSettings, idsOnly } from "../../../client/setup/services.ts";
 import { remember } from "../../../client/setup/state.ts";
@@ -36,6 +36,20 @@ it.each([
   expect(idsOnly(home)).toBe(expected);
 });
 
+it("a LONGHAUL_USER that would be shown as another name, or as nobody, is refused before anything is sent", () => {
+  onTestFinished(() => void vi.unstubAllEnvs());
+  for (const name of ["\u001b[31m", "al\nice", "a".repeat(101), "al\u0007ice"]) {
+    vi.stubEnv("LONGHAUL_USER", name);
+    expect(() => checkSettings()).toThrow(
+      expect.objectContaining({ exitCode: 2, message: expect.stringContaining("LONGHAUL_USER") as string }),
+    );
+  }
+  for (const name of ["", " ", "alice", "Zoë Müller"]) {
+    vi.stubEnv("LONGHAUL_USER", name);
+    expect(clientUser()).toBe(name.trim() || undefined);
+  }
+});
+
 it("a token of two people is refused: one would act as the other", () => {
   const [a, b] = ["a".repeat(16), "b".repeat(16)];
   const tokensOf = (text: string) => [...serveTokens({ LONGHAUL_SERVE_TOKENS: text })];
@@ -44,4 +58,5 @@ it("a token of two people is refused: one would act as the other", () => {
     [b, "bob"],
   ]);
   expect(() => tokensOf(`alice=${a},bob=${a}`)).toThrow(/no token twice|names and tokens/);
+  expect(() => tokensOf(`${"a".repeat(101)}=${a}`)).toThrow(/names and tokens/);
 });
