@@ -5,9 +5,11 @@ import { gitAccessOf, type GitAccess } from "../activities/git/git-access.ts";
 import { gitHubAppSettings, gitHubAppTrouble } from "../activities/git/github-app.ts";
 import { mcpAccessOf, type McpAccess } from "../activities/mcp/access.ts";
 import { secretsOf } from "../activities/redaction/secret-values.ts";
+import { issueTexts } from "../activities/config/issue-text.ts";
 import { isKeyVariable } from "../activities/config/model-target.ts";
 import { providerVariables } from "../activities/config/providers.ts";
 import { DEFAULT_IMAGE, imageNamed } from "../activities/config/default-image.ts";
+import { imageSchema } from "../activities/config/sandbox-settings.ts";
 import type { OperatorPolicy } from "../activities/config/operator-policy.ts";
 import { readPolicy } from "./read-policy.ts";
 import { WrongSettings } from "./connect/wrong-settings.ts";
@@ -15,11 +17,18 @@ import { codecKeysOf, type CodecKey } from "./connect/codec.ts";
 import { ServiceMissing } from "./connect/service-missing.ts";
 import type { TelemetrySettings } from "./telemetry/settings.ts";
 
-const positive = z.coerce.number().int().positive();
+/** A wrong value is answered with the form of a right one, and an example of it. */
+const whole = (example: number) => {
+  const error = `expected a whole number above 0, such as ${example}`;
+  return z.coerce.number({ error }).int({ error }).positive({ error });
+};
+const address = (example: string) =>
+  optional(z.url({ protocol: /^https?$/, error: `expected an address such as ${example}` }).optional());
+const rate = { error: "expected a number above 0, such as 2.5" };
 /** An empty variable counts as one that is not set. */
 const optional = <T extends z.ZodType>(schema: T) => z.preprocess((value) => value || undefined, schema);
 const text = optional(z.string().optional());
-const number = (fallback: number) => optional(positive.default(fallback));
+const number = (fallback: number) => optional(whole(fallback).default(fallback));
 
 const schema = z.object({
   DATABASE_URL: z.string().min(1, "set it to postgres://user:password@host:5432/database"),
@@ -27,8 +36,8 @@ const schema = z.object({
   DATABASE_TIMEOUT_MS: number(45_000),
   LONGHAUL_MODEL: text,
   LONGHAUL_CATALOGUE: text,
-  SANDBOX_IMAGE: text,
-  LONGHAUL_GUARD_IMAGE: text,
+  SANDBOX_IMAGE: optional(imageSchema.optional()),
+  LONGHAUL_GUARD_IMAGE: optional(imageSchema.optional()),
   LONGHAUL_HOST: text,
   LONGHAUL_ALLOW_CONTAINERS: text,
   DOCKER_HOST: text,
@@ -41,7 +50,7 @@ const schema = z.object({
   LONGHAUL_SANDBOX_QUEUE: text,
   LONGHAUL_ADMIN_QUEUE: text,
   LONGHAUL_HOST_TIMEOUT_SECONDS: number(90),
-  LONGHAUL_MODEL_CALLS_PER_SECOND: optional(z.coerce.number().positive().optional()),
+  LONGHAUL_MODEL_CALLS_PER_SECOND: optional(z.coerce.number(rate).positive(rate).optional()),
   LONGHAUL_ACTIVITY_SLOTS: number(100),
   LONGHAUL_HEARTBEAT_MS: number(10_000),
   LONGHAUL_HEARTBEAT_TIMEOUT_MS: number(30_000),
@@ -49,7 +58,7 @@ const schema = z.object({
   LONGHAUL_REAP_MINUTES: number(10),
   LONGHAUL_LOG_LEVEL: optional(z.enum(["trace", "debug", "info", "warn", "error"]).default("info")),
   LONGHAUL_READY_FILE: text,
-  LONGHAUL_NOTIFY_URL: optional(z.url({ protocol: /^https?$/ }).optional()),
+  LONGHAUL_NOTIFY_URL: address("https://hooks.example.com/longhaul"),
   LONGHAUL_NOTIFY_CONTENT: text,
   LONGHAUL_POLICY: text,
   LONGHAUL_TOOLS: text,
@@ -57,7 +66,7 @@ const schema = z.object({
   LONGHAUL_CODEC_KEYS: text,
   LONGHAUL_OTEL_CONTENT: optional(z.enum(["none", "full"]).default("none")),
   OTEL_SDK_DISABLED: text,
-  OTEL_EXPORTER_OTLP_ENDPOINT: optional(z.url({ protocol: /^https?$/ }).optional()),
+  OTEL_EXPORTER_OTLP_ENDPOINT: address("http://127.0.0.1:4318"),
   OTEL_EXPORTER_OTLP_PROTOCOL: optional(z.literal("http/protobuf").optional()),
   OTEL_TRACES_EXPORTER: optional(z.enum(["otlp", "none"]).default("otlp")),
   OTEL_METRICS_EXPORTER: optional(z.enum(["otlp", "none"]).default("otlp")),
@@ -205,7 +214,7 @@ function parsed(environment: Environment): z.infer<typeof schema> {
   }
   const result = schema.safeParse(environment);
   if (!result.success) {
-    const wrong = result.error.issues.map((issue) => `${issue.path.join(".")}: ${issue.message}`);
+    const wrong = issueTexts(result.error, schema);
     throw new WrongSettings(`The worker's environment is wrong; nothing was started.\n${wrong.join("\n")}`);
   }
   return result.data;

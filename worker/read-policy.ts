@@ -1,6 +1,7 @@
 /** The operator's policy file. */
 import { readFileSync } from "node:fs";
 import { parse } from "yaml";
+import { issueTexts } from "../activities/config/issue-text.ts";
 import { operatorPolicySchema, type OperatorPolicy } from "../activities/config/operator-policy.ts";
 import { WrongSettings } from "./connect/wrong-settings.ts";
 
@@ -16,7 +17,5 @@ export function readPolicy(path: string): OperatorPolicy {
   }
   const result = operatorPolicySchema.safeParse(content ?? {});
   if (result.success) return result.data;
-  throw wrong(
-    result.error.issues.map((issue) => `${issue.path.join(".") || "the file"}: ${issue.message}`).join("\n"),
-  );
+  throw wrong(issueTexts(result.error, operatorPolicySchema).join("\n"));
 }

@@ -151,7 +151,12 @@ const instructionsSchema = z.strictObject({
 export const agentConfigSchema = z.strictObject({
   model: z.string().regex(/\S/, "the name of a model, such as openai/gpt-6.1-sol").optional(),
   models: z.record(z.string(), modelConfigSchema).default({}),
-  providers: z.record(z.string().regex(/^[a-z0-9][a-z0-9_.-]*$/i), providerConfigSchema).default({}),
+  providers: z
+    .record(
+      z.string().regex(/^[a-z0-9][a-z0-9_.-]*$/i, "the name of a provider, such as acme"),
+      providerConfigSchema,
+    )
+    .default({}),
   context: contextConfigSchema.prefault({}),
   tools: toolsConfigSchema.default({}),
   sandbox: sandboxConfigSchema.prefault({}),

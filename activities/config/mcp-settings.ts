@@ -98,7 +98,7 @@ export const mcpServersSchema = z.record(z.string(), serverSchema).superRefine((
   for (const name of Object.keys(servers)) {
     const issue = (message: string) => context.addIssue({ code: "custom", path: [name], message });
     if (!NAME.test(name))
-      issue("a server's name has 1 to 32 letters, digits, - and _, and no two underscores in a row");
+      issue("the name of a server: 1 to 32 letters, digits, - and _, and no two underscores in a row");
     if (variables.has(mcpTokenVariable(name)))
       issue("differs from another server's name only in case, - or _");
     variables.add(mcpTokenVariable(name));

@@ -36,7 +36,7 @@ const variables = z.record(
 /** Host and port, path, tag and digest; or an id. Source: the grammar of the distribution project's `reference` package. */
 const IMAGE_NAME =
   /^([A-Za-z0-9][A-Za-z0-9.-]*(:\d+)?\/)?[a-z0-9]+([._-]+[a-z0-9]+)*(\/[a-z0-9]+([._-]+[a-z0-9]+)*)*(:\w[\w.-]{0,127})?(@sha256:[0-9a-f]{64})?$/;
-const image = z
+export const imageSchema = z
   .string()
   .max(500)
   .regex(IMAGE_NAME, "the name of an image, such as node:24 or registry.example.com/tools/rust:1.90");
@@ -47,7 +47,7 @@ const MIN_CPUS = 0.01;
 const MAX_PIDS = 4_194_304;
 
 export const sandboxConfigSchema = z.strictObject({
-  image: image.default(DEFAULT_IMAGE),
+  image: imageSchema.default(DEFAULT_IMAGE),
   /** Source: requirement D4 (bridge). `none` closes the network; `listed` allows only `domains`. */
   network: z.enum(NETWORKS).default("bridge"),
   /** With `listed`: host names, `*.name` for subdomains, groups. */

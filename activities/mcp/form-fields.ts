@@ -1,5 +1,6 @@
 /** Fields of a server's form: their choices, the text that a person reads, and the values of answers. Pure. */
 import { z } from "zod";
+import { issueText } from "../config/issue-text.ts";
 import { shorten } from "../contract/cut-text.ts";
 import { oneLine } from "../tools/paths.ts";
 
@@ -85,7 +86,7 @@ export function answerValue(
   try {
     const read = z.fromJSONSchema(withoutPatterns(schema)).safeParse(value);
     if (read.success) return { value };
-    return { problem: shorten(read.error.issues.map(({ message }) => message).join("; "), 300) };
+    return { problem: shorten(read.error.issues.map(issueText).join("; "), 300) };
   } catch {
     // If the library does not know the schema, the server checks the value.
     return { value };

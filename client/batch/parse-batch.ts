@@ -2,12 +2,12 @@
 import { createHash } from "node:crypto";
 import { basename } from "node:path";
 import { z } from "zod";
+import { issueTexts } from "../../activities/config/issue-text.ts";
 import { prioritySchema, tenantSchema } from "../../activities/config/precedence.ts";
 import { cutChars } from "../../activities/contract/cut-text.ts";
 import { firstOf } from "../../activities/contract/first-of.ts";
 import { ClientError, exitCodes, usageError, type ExitCode } from "../console/errors.ts";
 import { listNames, plural } from "../console/format.ts";
-import { namedIssueText } from "../console/issue-text.ts";
 
 /** A session's id consists of the batch's name, a dash, the item's id and the attempt: at most 64 characters. */
 const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,23}$/;
@@ -99,13 +99,7 @@ function parseLine(
   }
   const result = lineSchema.safeParse(value);
   if (result.success) return { value: result.data };
-  return { reason: result.error.issues.map(reasonOf).join("; ") };
-}
-
-function reasonOf(issue: z.core.$ZodIssue): string {
-  if (issue.code !== "unrecognized_keys") return namedIssueText(issue);
-  const keys = issue.keys.length === 1 ? "key" : "keys";
-  return `unknown ${keys} ${issue.keys.join(", ")}: the known keys are ${Object.keys(lineSchema.shape).join(", ")}`;
+  return { reason: issueTexts(result.error, lineSchema).join("; ") };
 }
 
 /** An item without an id is named after its content, so that lines can be moved and inserted. */

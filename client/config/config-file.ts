@@ -4,9 +4,8 @@ import { isMap, isNode, isScalar, LineCounter, parseDocument } from "yaml";
 import type { Document } from "yaml";
 import type { z } from "zod";
 import { agentConfigSchema } from "../../activities/config/agent-config.ts";
-import { nearest } from "../../activities/contract/nearest.ts";
+import { issueText, knownKeys, unknownKeyText } from "../../activities/config/issue-text.ts";
 import { usageError, unreadable } from "../console/errors.ts";
-import { issueText } from "../console/issue-text.ts";
 import { isGroup, withoutAliases, type Group } from "./config-aliases.ts";
 
 /** The file's own settings, without defaults, to merge over the defaults. */
@@ -69,13 +68,10 @@ function describe(
     const name = issue.path.map(String).join(".") || "the file";
     return [`${at(offsetOf(document, issue.path))}: ${name}: ${issueText(issue)}`];
   }
-  const known = knownKeys(issue.path);
-  return issue.keys.map((key) => {
-    const meant = nearest(key, known);
-    const hint = meant === undefined ? `the known keys are ${known.join(", ")}` : `did you mean ${meant}?`;
-    const name = [...issue.path.map(String), key].join(".");
-    return `${at(keyOffset(document, issue.path, key))}: unknown key ${name}: ${hint}`;
-  });
+  const known = knownKeys(agentConfigSchema, issue.path);
+  return issue.keys.map(
+    (key) => `${at(keyOffset(document, issue.path, key))}: ${unknownKeyText([...issue.path, key], known)}`,
+  );
 }
 
 function offsetOf(document: Document, path: Path): number | undefined {
@@ -91,28 +87,6 @@ function keyOffset(document: Document, path: Path, key: string): number | undefi
   if (!isMap(map)) return offsetOf(document, path);
   const pair = map.items.find((item) => isScalar(item.key) && String(item.key.value) === key);
   return pair !== undefined && isScalar(pair.key) ? (pair.key.range?.[0] ?? undefined) : undefined;
-}
-
-/** Keys that the schema knows at a path. */
-export function knownKeys(path: Path): string[] {
-  let schema: unknown = agentConfigSchema;
-  for (const part of path) schema = childOf(schema, String(part));
-  const shape = definitionOf(schema)?.["shape"];
-  return typeof shape === "object" && shape !== null ? Object.keys(shape) : [];
-}
-
-function childOf(schema: unknown, key: string): unknown {
-  const definition = definitionOf(schema);
-  if (definition?.["type"] === "record") return definition["valueType"];
-  const shape = definition?.["shape"];
-  return typeof shape === "object" && shape !== null ? (shape as Record<string, unknown>)[key] : undefined;
-}
-
-/** zod's own description of a schema, without its optional, default and prefault wrappers. */
-function definitionOf(schema: unknown): Record<string, unknown> | undefined {
-  if (typeof schema !== "object" || schema === null || !("def" in schema)) return undefined;
-  const definition = schema.def as Record<string, unknown>;
-  return "innerType" in definition ? definitionOf(definition["innerType"]) : definition;
 }
 
 /** Removes the position that the parser appends: we add our own. */

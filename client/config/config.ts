@@ -5,6 +5,7 @@
 import { agentConfigSchema, type AgentConfig, type RunConfig } from "../../activities/config/agent-config.ts";
 import type { QuestionMode } from "../../activities/config/question-settings.ts";
 import { defaultModel, REHEARSAL_MODEL } from "../../activities/config/default-model.ts";
+import { issueText } from "../../activities/config/issue-text.ts";
 import { imageNamed } from "../../activities/config/default-image.ts";
 import { secretsOf } from "../../activities/redaction/secret-values.ts";
 import { createSanitizer, type Sanitizer } from "../../activities/redaction/sanitizer.ts";
@@ -20,7 +21,6 @@ import { checkedName, namesByToken } from "./people.ts";
 import { withSharedSkills } from "./shared-skills.ts";
 import { type SandboxFlags, withSandboxFlags } from "./sandbox-flags.ts";
 import { ClientError, missing, usageError } from "../console/errors.ts";
-import { issueText } from "../console/issue-text.ts";
 import { withMachine } from "../registries/session-registries.ts";
 import { given } from "../console/given.ts";
 

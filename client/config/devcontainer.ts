@@ -3,9 +3,9 @@ import { readFileSync } from "node:fs";
 import { join, posix } from "node:path";
 import { z } from "zod";
 import { buildSettingsSchema, type ImageBuild } from "../../activities/config/build-settings.ts";
+import { issueTexts } from "../../activities/config/issue-text.ts";
 import { usageError, unreadable } from "../console/errors.ts";
 import { present } from "../console/format.ts";
-import { namedIssueText } from "../console/issue-text.ts";
 
 /** Possible paths, in order of precedence. Source: containers.dev, the specification. */
 export const PLACES = [".devcontainer/devcontainer.json", ".devcontainer.json"];
@@ -132,9 +132,8 @@ function buildOf(given: Given, path: string, folder: string) {
     ...(build.target === undefined ? {} : { target: build.target }),
   });
   if (result.success) return { build: result.data, notes };
-  const [issue] = result.error.issues;
   throw usageError(
-    `${path}: build.${issue?.path.join(".") ?? ""}: expected ${issue?.message ?? "something else"}.`,
+    `${path}: build.${issueTexts(result.error, buildSettingsSchema)[0]}.`,
     "Dockerfile and context must be in the project.",
   );
 }
@@ -148,8 +147,7 @@ function parsed(text: string, path: string): Given {
   }
   const result = devcontainerSchema.safeParse(value);
   if (result.success) return result.data;
-  const [issue] = result.error.issues;
-  throw usageError(`${path}: ${issue === undefined ? "not as expected" : namedIssueText(issue)}.`);
+  throw usageError(`${path}: ${issueTexts(result.error, devcontainerSchema)[0]}.`);
 }
 
 /** Removes comments, and commas before a closing bracket; strings are unchanged. */

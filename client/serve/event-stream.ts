@@ -8,7 +8,8 @@ import { HEADERS, parse } from "./http.ts";
 /** Proxies and phones drop connections that are silent for a minute. */
 const HEARTBEAT_MS = 15_000;
 
-const seq = z.coerce.number().int().min(0).default(0);
+const error = "expected the number of an event, such as 120";
+const seq = z.coerce.number({ error }).int({ error }).min(0, { error }).default(0);
 
 /** Ends with the session's run, when the client leaves, or when `ended` is aborted. @throws ClientError before the first byte */
 export async function streamEvents(
@@ -17,7 +18,11 @@ export async function streamEvents(
   response: ServerResponse,
   query: URLSearchParams,
 ): Promise<void> {
-  const from = parse(seq, request.headers["last-event-id"] ?? query.get("from") ?? undefined);
+  const { "last-event-id": last } = request.headers;
+  const from =
+    last === undefined
+      ? parse(seq, query.get("from") ?? undefined, "from")
+      : parse(seq, last, "Last-Event-ID");
   const left = new AbortController();
   // Registered first: otherwise a client that leaves at once would be served until the session's end.
   response.on("close", () => left.abort());

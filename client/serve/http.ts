@@ -1,9 +1,9 @@
 /** JSON requests and answers, and failures as HTTP statuses. */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { z } from "zod";
+import { issueTexts } from "../../activities/config/issue-text.ts";
 import { missingServiceOf } from "../connect/missing-service.ts";
 import { ClientError, exitCodes, NoSuchSession, usageError } from "../console/errors.ts";
-import { namedIssueText } from "../console/issue-text.ts";
 
 /** A message has at most 1 MiB of characters, each of up to 6 bytes as JSON writes them; a file of 8 MiB is 10.7 in base64. */
 const MAX_BODY_BYTES = 12 * 1024 * 1024;
@@ -42,11 +42,16 @@ export async function readBody<T>(request: IncomingMessage, schema: z.ZodType<T>
   return parse(schema, json);
 }
 
-/** @throws ClientError (usage) that names the wrong field */
-export function parse<T>(schema: z.ZodType<T>, value: unknown): T {
+/**
+ * @param name of a value that is not a field, such as a header
+ * @throws ClientError (usage) that names the wrong field
+ */
+export function parse<T>(schema: z.ZodType<T>, value: unknown, name?: string): T {
   const parsed = schema.safeParse(value);
-  if (!parsed.success) throw usageError(`${parsed.error.issues.map(namedIssueText).join("; ")}.`);
-  return parsed.data;
+  if (parsed.success) return parsed.data;
+  const texts = issueTexts(parsed.error, schema).join("; ");
+  const text = name === undefined ? texts : `${name}: ${texts}`;
+  throw usageError(text.endsWith("?") ? text : `${text}.`);
 }
 
 export interface Failure {

@@ -26,12 +26,18 @@ export interface Route {
 
 const STATUSES = ["active", "waiting", "completed", "failed", "cancelled", "max_steps"] as const;
 const MAX_LISTED = 200;
+const LIMIT = `expected a whole number from 1 to ${MAX_LISTED}, such as 50`;
 
 const listing = z.strictObject({
-  limit: z.coerce.number().int().min(1).max(MAX_LISTED).optional(),
+  limit: z.coerce
+    .number({ error: LIMIT })
+    .int({ error: LIMIT })
+    .min(1, { error: LIMIT })
+    .max(MAX_LISTED, { error: LIMIT })
+    .optional(),
   status: z.enum(STATUSES).optional(),
   parent: z.string().optional(),
-  all: z.stringbool().optional(),
+  all: z.stringbool({ error: "expected true or false" }).optional(),
 });
 
 /** Paths of this machine are refused: the command or the library uploads a folder. */
@@ -67,7 +73,7 @@ const answer = z
     by: z.string().max(100).optional(),
   })
   .refine(({ text, option, action }) => text !== undefined || option !== undefined || action !== undefined, {
-    error: "No answer was given: send text, option or action.",
+    error: "no answer was given: send text, option or action",
   });
 
 const session = (rest = "") => new RegExp(`^/v1/sessions/([^/]+)${rest}$`);
@@ -110,7 +116,7 @@ export const routes: readonly Route[] = [
   get(session("/diff"), ({ client }, id) => client.diff(id)),
   get(session("/export"), ({ client, query }, id) => {
     const format = z.enum(["own", "atif"]).default("own");
-    return client.export(id, parse(format, query.get("format") ?? undefined));
+    return client.export(id, parse(format, query.get("format") ?? undefined, "format"));
   }),
   post(session("/messages"), message, ({ client, body: { text, id: own, files } }, id) => {
     const images = files?.map(({ name, data }) => ({ name, bytes: Buffer.from(data, "base64") }));

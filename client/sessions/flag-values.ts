@@ -2,7 +2,7 @@
 import { InvalidArgumentError } from "commander";
 import type { z } from "zod";
 import { branchName } from "../../activities/config/git-settings.ts";
-import { issueText } from "../console/issue-text.ts";
+import { issueText } from "../../activities/config/issue-text.ts";
 
 /** Maximum of an integer column in Postgres. */
 const MAX_INTEGER = 2 ** 31 - 1;

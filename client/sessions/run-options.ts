@@ -2,11 +2,11 @@
 import { resolve } from "node:path";
 import { Option, type Command } from "commander";
 import { z } from "zod";
+import { issueTexts } from "../../activities/config/issue-text.ts";
 import { prioritySchema, tenantSchema } from "../../activities/config/precedence.ts";
 import { resolveConfig, type ConfigFlags, type ResolvedConfig } from "../config/config.ts";
 import { readDevcontainer, type Devcontainer } from "../config/devcontainer.ts";
 import { usageError } from "../console/errors.ts";
-import { namedIssueText } from "../console/issue-text.ts";
 import { NETWORKS, type SandboxFlags } from "../config/sandbox-flags.ts";
 import { readOutputSchema } from "./read-output-schema.ts";
 import { containerFor, inContainer, type ContainerFlags } from "./container-flags.ts";
@@ -154,10 +154,9 @@ async function mentionLocalServers(note: (text: string) => void): Promise<void> 
 
 /** For programs, too, without a command line's checks. @throws ClientError (usage) */
 function precedenceFlags({ priority, tenant }: RunFlags) {
-  const result = z
-    .object({ priority: prioritySchema.optional(), tenant: tenantSchema.optional() })
-    .safeParse({ priority, tenant });
-  if (!result.success) throw usageError(`${result.error.issues.map(namedIssueText).join("; ")}.`);
+  const schema = z.object({ priority: prioritySchema.optional(), tenant: tenantSchema.optional() });
+  const result = schema.safeParse({ priority, tenant });
+  if (!result.success) throw usageError(`${issueTexts(result.error, schema).join("; ")}.`);
   return given({ priority, tenant });
 }
 

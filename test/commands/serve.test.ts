@@ -142,6 +142,22 @@ test("no request gets in without the token, by another host name or from another
   ])
     expect((await call("GET", path)).status).toBe(404);
   expect((await call("GET", "batches/a%00b")).status).toBe(409);
+  for (const [path, text, headers] of [
+    [
+      "sessions/x/events",
+      "Last-Event-ID: expected the number of an event, such as 120.",
+      { "last-event-id": "x" },
+    ],
+    ["sessions/x/events?from=1.5", "from: expected the number of an event, such as 120.", {}],
+    ["sessions?limit=many", "limit: expected a whole number from 1 to 200, such as 50.", {}],
+    ["sessions?all=maybe", "all: expected true or false.", {}],
+    ["sessions?limits=1", "unknown key limits: did you mean limit?", {}],
+    ["sessions/x/export?format=pdf", "format: expected own or atif.", {}],
+  ] as const)
+    expect(await call("GET", path, undefined, { ...headers })).toMatchObject({
+      status: 400,
+      body: { error: { message: text } },
+    });
   // Which are no addresses.
   for (const target of ["//", "http://["]) expect(await rawStatus(served, target)).toBe(400);
   const form = await fetch(`${served.url}/v1/sessions`, {

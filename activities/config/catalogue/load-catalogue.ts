@@ -1,8 +1,11 @@
 /** Merges a newer file over the catalogue of this version. Reads that file. */
 import { readFileSync } from "node:fs";
-import { prettifyError } from "zod";
+import { issueTexts } from "../issue-text.ts";
 import type { ModelFacts } from "../models.ts";
 import { type Catalogue, catalogueSchema, publishedCatalogue } from "./catalogue.ts";
+
+/** A file of another form has a mistake in each of its hundreds of models. */
+const SHOWN_MISTAKES = 5;
 
 /** The known model facts, as of now. @throws as `loadCatalogue` */
 export function currentModelFacts(file: string | undefined): ModelFacts {
@@ -18,7 +21,7 @@ export function loadCatalogue(file: string | undefined): Catalogue {
   const newer = catalogueSchema.safeParse(contentOf(file));
   if (!newer.success)
     throw new Error(
-      `LONGHAUL_CATALOGUE: ${file} is not a catalogue of models: ${prettifyError(newer.error)}`,
+      `LONGHAUL_CATALOGUE: ${file} is not a catalogue of models: ${issueTexts(newer.error, catalogueSchema).slice(0, SHOWN_MISTAKES).join("; ")}`,
     );
   return { ...newer.data, models: { ...publishedCatalogue.models, ...newer.data.models } };
 }

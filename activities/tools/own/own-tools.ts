@@ -1,6 +1,7 @@
 /** The operator's own tools of a worker: validated at startup, and as stored with sessions. Pure. */
 import { createHash } from "node:crypto";
 import { z } from "zod";
+import { issueTexts } from "../../config/issue-text.ts";
 import type { McpCatalogue, McpToolEntry } from "../../contract/mcp.ts";
 import { reasonOf } from "../../contract/reason-of.ts";
 import { acceptedSchema } from "../accepted-schema.ts";
@@ -26,15 +27,17 @@ const definition = z.object({
     .string()
     .regex(
       /^[A-Za-z](?!.*__)[A-Za-z0-9_-]{0,63}$/,
-      "has 1 to 64 letters, digits, _ and -, begins with a letter, and has no __",
+      "expected 1 to 64 letters, digits, _ and -, beginning with a letter, without __",
     ),
   description: z.string().min(1).max(MAX_DESCRIPTION_CHARS),
   input: z.custom<z.ZodType>((value) => typeof (value as z.ZodType | undefined)?.safeParse === "function", {
-    error: "is a schema of zod",
+    error: "expected a schema of zod",
   }),
   readOnly: z.boolean().default(false),
   timeoutMs: z.number().int().positive().max(MAX_TIMEOUT_MS).default(TIMEOUT_MS),
-  run: z.custom<ToolDefinition["run"]>((value) => typeof value === "function", { error: "is a function" }),
+  run: z.custom<ToolDefinition["run"]>((value) => typeof value === "function", {
+    error: "expected a function",
+  }),
 });
 
 export interface OwnTool extends z.output<typeof definition> {
@@ -75,10 +78,7 @@ function toolOf(given: unknown, place: number): OwnTool {
   const named = (given as { readonly name?: unknown } | null)?.name;
   const which =
     typeof named === "string" ? `the tool ${oneLine(named, 80)}` : `tool ${place + 1} of the list`;
-  if (!parsed.success) {
-    const [issue] = parsed.error.issues;
-    throw new Error(`${which}: ${issue?.path.join(".") ?? ""} ${issue?.message ?? "is not a tool"}`);
-  }
+  if (!parsed.success) throw new Error(`${which}: ${issueTexts(parsed.error, definition)[0]}`);
   const { name, description, input, readOnly } = parsed.data;
   if (findTool(toolRegistry, name) !== undefined || name === SEARCH_TOOLS)
     throw new Error(`${which}: Longhaul has a tool of this name; give it another`);

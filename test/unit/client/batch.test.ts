@@ -49,7 +49,7 @@ describe("a batch's file", () => {
     );
     expect(mistakes.map(({ line }) => line)).toEqual([1, 2, 3, 4, 5, 7, 8, 9]);
     expect(mistakes.map(({ reason }) => reason).join("\n")).toMatch(
-      /is not JSON.*\ntask: is empty\nid: must begin with.*\nunknown key tasks: the known keys are id, task.*\nrepo and workspace exclude.*\nid: a is already used in line 6\ntask: must be text/,
+      /is not JSON.*\ntask: is empty\nid: must begin with.*\nunknown key tasks: did you mean task\?\nrepo and workspace exclude.*\nid: a is already used in line 6\ntask: must be text/,
     );
   });
 

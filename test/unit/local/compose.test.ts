@@ -27,10 +27,11 @@ interface Service {
 
 /** Variables as compose sets them by default. */
 function compose(): { services: Record<string, Service>; volumes: Record<string, unknown> } {
-  const text = readFileSync(join(project, "docker-compose.yml"), "utf8");
-  return parse(text.replace(/\$\{[A-Z_]+:-([^}]*)\}/g, (_, value: string) => value || '""')) as ReturnType<
-    typeof compose
-  >;
+  const withDefaults = (text: string) =>
+    text.replace(/\$\{[A-Z_]+:-([^${}]*)\}/g, (_, value: string) => value || '""');
+  // A default may be a variable with a default.
+  const text = withDefaults(withDefaults(readFileSync(join(project, "docker-compose.yml"), "utf8")));
+  return parse(text) as ReturnType<typeof compose>;
 }
 
 const { services } = compose();

@@ -46,12 +46,12 @@ describe("a list of own tools", () => {
     ["a name that is Longhaul's", { name: "bash" }, "the tool bash: Longhaul has a tool of this name"],
     ["an alias of one", { name: "execute_command" }, "Longhaul has a tool of this name"],
     ["the search's name", { name: "search_tools" }, "Longhaul has a tool of this name"],
-    ["a server's kind of name", { name: "a__b" }, "the tool a__b: name has"],
-    ["a name with a space", { name: "a b" }, "the tool a b: name has"],
-    ["no schema", { input: {} }, "the tool mine: input is a schema of zod"],
+    ["a server's kind of name", { name: "a__b" }, "the tool a__b: name: expected 1 to 64 letters"],
+    ["a name with a space", { name: "a b" }, "the tool a b: name: expected 1 to 64 letters"],
+    ["no schema", { input: {} }, "the tool mine: input: expected a schema of zod"],
     ["another kind of schema", { input: { safeParse: () => undefined } }, "take a schema of zod 4"],
     ["no object", { input: z.string() }, "input is not an object"],
-    ["nothing to run", { run: "ls" }, "run is a function"],
+    ["nothing to run", { run: "ls" }, "run: expected a function"],
     ["too long a time", { timeoutMs: 600_001 }, "timeoutMs"],
   ])("is refused with %s", (_what, more, why) => {
     expect(() => of(more)).toThrow(why);

@@ -31,6 +31,38 @@ test("every wrong variable is listed at once", () => {
   expect(() => readWorkerConfig(wrong)).toThrow(/LONGHAUL_HEARTBEAT_MS[\s\S]*LONGHAUL_LOG_LEVEL/);
 });
 
+test("a wrong variable is answered with the form of a right value, and an example or the choices", () => {
+  const wrong = {
+    DATABASE_URL,
+    LONGHAUL_REAP_MINUTES: "x",
+    LONGHAUL_ACTIVITY_SLOTS: "1.5",
+    LONGHAUL_NOTIFY_URL: "hooks",
+    LONGHAUL_MODEL_CALLS_PER_SECOND: "0",
+    LONGHAUL_OLD_RUNC: "no",
+    OTEL_EXPORTER_OTLP_PROTOCOL: "grpc",
+    SANDBOX_IMAGE: "a b",
+  };
+  const text = messageOf(() => readWorkerConfig(wrong));
+  expect(text.split("\n").slice(1).toSorted()).toEqual([
+    "LONGHAUL_ACTIVITY_SLOTS: expected a whole number above 0, such as 100",
+    "LONGHAUL_MODEL_CALLS_PER_SECOND: expected a number above 0, such as 2.5",
+    "LONGHAUL_NOTIFY_URL: expected an address such as https://hooks.example.com/longhaul",
+    "LONGHAUL_OLD_RUNC: expected warn or refuse",
+    "LONGHAUL_REAP_MINUTES: expected a whole number above 0, such as 10",
+    "OTEL_EXPORTER_OTLP_PROTOCOL: expected http/protobuf",
+    expect.stringMatching(/^SANDBOX_IMAGE: expected the name of an image, such as node:24/),
+  ]);
+});
+
+function messageOf(fails: () => unknown): string {
+  try {
+    fails();
+  } catch (error) {
+    return (error as Error).message;
+  }
+  return expect.fail("it does not fail");
+}
+
 test("an unreadable policy, or one with an unknown rule, prevents the worker's start", () => {
   const folder = emptyFolder();
   const LONGHAUL_POLICY = join(folder, "policy.yaml");
