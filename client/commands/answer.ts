@@ -41,7 +41,10 @@ export function answerCommand(command: Command, output: Output) {
       if (flags.json === true) output.json({ id, ...answered });
       else if (answered.acknowledged)
         output.note(`${answered.question} of ${answered.session} is answered.\n`);
-      else output.note(`${untakenNote(`the answer to ${answered.question}`)}\n`);
+      else
+        output.note(
+          `${await untakenNote(services, answered.session, `the answer to ${answered.question}`)}\n`,
+        );
     });
   };
 }

@@ -1,6 +1,7 @@
 /** `longhaul interrupt ID [MESSAGE]`: aborts the step in flight and says what was kept. */
 import type { Command } from "commander";
 import { warnWithoutWorker } from "../connect/no-worker.ts";
+import { plural } from "../console/format.ts";
 import type { Output } from "../console/output.ts";
 import { interruptMessage, interruptSession } from "../sessions/interrupt-session.ts";
 import { processStdin, readMessage } from "../sessions/task-input.ts";
@@ -21,9 +22,21 @@ export function interruptCommand(command: Command, output: Output) {
       await warnWithoutWorker(services, output);
       const interrupted = await interruptSession(services, row, message);
       if (flags.json === true) output.json({ id, ...interrupted });
-      else if (interrupted.acknowledged)
-        output.note(`${id} is interrupted and continues with its queue. ${describeKept(interrupted)}\n`);
-      else output.note(`${untakenNote("the interrupt")}\n`);
+      else if (interrupted.acknowledged) {
+        const { goesOn, hint } = nextOf(id, text !== undefined, interrupted.waiting);
+        output.note(`${id} is interrupted and ${goesOn}. ${describeKept(interrupted)}\n${hint}`);
+      } else output.note(`${await untakenNote(services, id, "the interrupt")}\n`);
     });
+  };
+}
+
+/** @param waiting how many messages waited before */
+function nextOf(id: string, isSaid: boolean, waiting: number) {
+  const queue = plural(waiting, "waiting message");
+  if (isSaid) return { goesOn: `continues with ${waiting > 0 ? `${queue} and ` : ""}your message`, hint: "" };
+  if (waiting > 0) return { goesOn: `continues with ${queue}`, hint: "" };
+  return {
+    goesOn: "continues on its own: no message was waiting",
+    hint: `Say what to do instead: longhaul say ${id} "…". To end it: longhaul cancel ${id}\n`,
   };
 }

@@ -23,7 +23,7 @@ export function resumeCommand(command: Command, output: Output) {
         throw notPossible(`${id} has not ended (${row.status}).`, `Guide it: longhaul say ${id} "…"`);
       const sent = await sendGuidance(services, row, { id: undefined, text, attachments: [] });
       if (flags.json === true) output.json({ id, ...sent });
-      for (const line of sentNotes(id, sent)) output.note(`${line}\n`);
+      for (const line of await sentNotes(services, id, sent)) output.note(`${line}\n`);
     });
   };
 }

@@ -51,7 +51,7 @@ export function sayCommand(command: Command, output: Output) {
       if (flags.json === true) output.json({ id: sessionId, ...sent });
       else if (sent.queued) output.result(`queued, position ${sent.position}\n`);
       else output.result("already sent: a message with the same id is delivered once\n");
-      for (const line of sentNotes(sessionId, sent)) output.note(`${line}\n`);
+      for (const line of await sentNotes(services, sessionId, sent)) output.note(`${line}\n`);
     });
   };
 }

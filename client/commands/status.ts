@@ -13,6 +13,7 @@ import {
   present,
   usageText,
 } from "../console/format.ts";
+import { isOfWorkflow } from "../connect/run-trouble.ts";
 import { readStatus } from "../sessions/session-status.ts";
 import type { SessionStatusDocument } from "../sessions/status-document.ts";
 import { SESSION, withSession } from "../sessions/with-session.ts";
@@ -128,6 +129,7 @@ function hintOf(document: SessionStatusDocument): string {
   // A run that was ended from outside could not store its end.
   if (document.workflowStatus !== "RUNNING") return " (its run was ended in Temporal)";
   if (document.live) return "";
+  if (isOfWorkflow(document.trouble)) return " (no worker can continue it: see retries)";
   return document.build === null
     ? " (waiting for a worker: start one with `longhaul worker`)"
     : ` (waits for a worker of build ${document.build}; \`longhaul doctor\` says how to move it to another)`;

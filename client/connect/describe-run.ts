@@ -2,11 +2,11 @@
 import type { Client } from "@temporalio/client";
 import { defaultPayloadConverter, WorkflowNotFoundError, type Payload } from "@temporalio/common";
 import { parseProgress } from "../../activities/contract/call-progress.ts";
-import { oneLine } from "../console/format.ts";
 import type { Temporal } from "./connection.ts";
 import { describedRun, type DescribedRun } from "../../worker/connect/described-run.ts";
 import { decode } from "../../worker/connect/read-history.ts";
 import { withTimeout } from "../../worker/connect/with-timeout.ts";
+import { troubleOf } from "./run-trouble.ts";
 import { given } from "../console/given.ts";
 
 const DESCRIBE_MS = 2_000;
@@ -17,7 +17,7 @@ export interface RunDescription {
   readonly runId: string | undefined;
   /** Build of the only workers that may serve it; absent if it is not pinned to one. */
   readonly build?: string;
-  /** An activity that fails repeatedly, in words. */
+  /** What fails repeatedly, in words: an activity, or the workflow. */
   readonly trouble?: string;
   /** The command's last output by the call's key, from the last heartbeat. */
   readonly output?: ReadonlyMap<string, string>;
@@ -40,7 +40,7 @@ export async function describeRun(
       status: described.status,
       runId: described.runId,
       output: await outputOf(client, sessionId, described),
-      ...given({ trouble: troubleOf(described), build: buildOf(described) }),
+      ...given({ trouble: await troubleOf(client, sessionId, described), build: buildOf(described) }),
     };
   } catch {
     return undefined;
@@ -100,16 +100,4 @@ async function noteOf(client: Client, sessionId: string, payload: Payload): Prom
   } catch {
     return undefined;
   }
-}
-
-/** Reads retries from Temporal: our own rows may lack them, if writing rows is what fails. */
-function troubleOf({ raw }: DescribedRun): string | undefined {
-  const failing = raw.pendingActivities?.find(
-    ({ attempt, lastFailure }) =>
-      (attempt ?? 1) > 1 && lastFailure && lastFailure.applicationFailureInfo?.type !== "NotYetDue",
-  );
-  if (!failing?.lastFailure) return undefined;
-  const { message, applicationFailureInfo } = failing.lastFailure;
-  const type = applicationFailureInfo?.type ?? "failed";
-  return `${failing.activityType?.name ?? "an activity"}, attempt ${failing.attempt}: ${oneLine(`${type}: ${message ?? ""}`, 300)}`;
 }

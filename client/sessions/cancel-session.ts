@@ -51,7 +51,7 @@ export async function cancelSession(
     MAX_WAIT_MS,
     POLL_MS,
   ).finally(() => clearTimeout(slow));
-  if (!closed) throw noWorker(id);
+  if (!closed) throw noWorker(id, run?.trouble);
   if (asked === undefined) throw notRunning(row);
   if (run?.status !== "CANCELLED") throw endedOtherwise(id, run?.status ?? "");
   return { runId: asked, ...(await readKept(store.db, id, since)) };
@@ -73,9 +73,11 @@ function endedOtherwise(id: string, status: string) {
     : notPossible(`${id} ended by itself before the cancel reached it (${status.toLowerCase()}).`);
 }
 
-function noWorker(id: string) {
+function noWorker(id: string, trouble: string | undefined) {
   return missing(
     `${id} was asked to cancel, and no worker has done so within ${MAX_WAIT_MS / 1_000} s.`,
-    "The request is kept: start a worker with `longhaul worker`.",
+    trouble === undefined
+      ? "The request is kept: start a worker with `longhaul worker`."
+      : `The request is kept. It is tried again: ${trouble}`,
   );
 }

@@ -3,6 +3,7 @@ import { randomUUID } from "node:crypto";
 import { databaseNow, readKept, type Kept } from "../../activities/store/stopped-step.ts";
 import { senderOf } from "../../activities/contract/person-name.ts";
 import type { SessionRow } from "../../activities/store/reading.ts";
+import { readWaiting } from "../../activities/store/waiting-messages.ts";
 import { until } from "../../worker/connect/until.ts";
 import { withTimeout } from "../../worker/connect/with-timeout.ts";
 import { interruptSignal, statusQuery, type SessionView } from "../../workflows/messages.ts";
@@ -21,6 +22,8 @@ const MAX_WAIT_MS = 20_000;
 export interface Interrupted extends Kept {
   /** False if no worker received it yet: Temporal keeps it until one does. */
   readonly acknowledged: boolean;
+  /** How many messages waited before: the session continues with them. */
+  readonly waiting: number;
 }
 
 /** Longer ones go through `say`, which stores them. */
@@ -44,7 +47,7 @@ export async function interruptSession(
   text: string | undefined,
 ): Promise<Interrupted> {
   const { db } = services.store;
-  const since = await databaseNow(db);
+  const [since, waiting] = await Promise.all([databaseNow(db), readWaiting(db, row.id)]);
   // An empty message would be announced but never delivered: the run does not accept one.
   const message =
     text === undefined || text.trim() === ""
@@ -63,5 +66,5 @@ export async function interruptSession(
     await until(hasStopped, MAX_WAIT_MS, POLL_MS);
     return view !== undefined;
   });
-  return { acknowledged, ...(await readKept(db, row.id, since)) };
+  return { acknowledged, waiting: waiting.length, ...(await readKept(db, row.id, since)) };
 }

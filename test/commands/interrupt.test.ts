@@ -6,9 +6,23 @@ test("aborts the command in flight and continues with the message", async () => 
   const id = await begin("run: sleep 100\nsay: Never.");
   const watching = starting(["watch", id]);
   await eventually("the command runs", () => watching.err().includes("sleep 100"), 60_000);
-  expect(await longhaul(["interrupt", id, "say: Something else."])).toMatchObject({ code: 0 });
+  const { code, err } = await longhaul(["interrupt", id, "say: Something else."]);
+  expect(code).toBe(0);
+  expect(err).toContain(
+    `${id} is interrupted and continues with your message. Kept: the output so far of bash`,
+  );
   expect((await untilStatus(id, ({ status }) => status === "completed")).result).toBe("Something else.");
   expect(await watching.ended).toMatchObject({ code: 0, out: "Something else.\n" });
+});
+
+test("says what the session continues with", async () => {
+  const [alone, guided] = await Promise.all([begin("run: sleep 100"), begin("run: sleep 100")]);
+  for (const id of [alone, guided]) await untilStatus(id, ({ step }) => step === 1);
+  await longhaul(["say", guided, "say: Tabs."]);
+  const onItsOwn = (await longhaul(["interrupt", alone])).err;
+  expect(onItsOwn).toContain("continues on its own: no message was waiting.");
+  expect(onItsOwn).toMatch(/Say what to do instead: .* say .*\. To end it: .* cancel /);
+  expect((await longhaul(["interrupt", guided])).err).toContain("continues with 1 waiting message.");
 });
 
 test("an ended session is 5, and a message that is too long is 2", async () => {

@@ -1,19 +1,22 @@
-/** A client without the key of an encrypted session: what needs no text works, and nothing is sent in the clear. */
+/** A client or a worker without the key of an encrypted session. */
 import { randomBytes } from "node:crypto";
 import { historyToJSON } from "@temporalio/common/lib/proto-utils.js";
 import { expect, it } from "vitest";
+import { statusText } from "../../client/commands/status.ts";
 import { deleteSession } from "../../client/sessions/delete-session.ts";
 import { cancelSession } from "../../client/sessions/cancel-session.ts";
 import { interruptSession } from "../../client/sessions/interrupt-session.ts";
 import { readStatus } from "../../client/sessions/session-status.ts";
 import { sendAnswer } from "../../client/sessions/send-answer.ts";
+import { sentNotes } from "../../client/sessions/sent-notes.ts";
 import { sendGuidance } from "../../client/sessions/send-guidance.ts";
 import { requireSession } from "../../client/sessions/with-session.ts";
 import { temporalClient } from "../../worker/connect/temporal-client.ts";
 import { clientServices } from "../support/client-services.ts";
+import { eventually } from "../support/eventually.ts";
 import { startKillableSession } from "../support/killable-session.ts";
 import { untilWaiting } from "../support/questions.ts";
-import { call, scriptedModel } from "../support/scripted-model.ts";
+import { call, scriptedModel, text } from "../support/scripted-model.ts";
 import { textsIn } from "../support/stored.ts";
 import { useDatabase } from "../support/test-database.ts";
 
@@ -21,7 +24,7 @@ const database = useDatabase(5);
 const KEYS = `one:${randomBytes(32).toString("base64")}`;
 const SAID = "SECRET-WORD";
 
-it("reads its status, ends and deletes it, and refuses to send words", async () => {
+it("a client reads its status, ends and deletes it, and refuses to send words", async () => {
   const script = scriptedModel().answers(call("ask_user", { question: "Which?" }));
   const session = await startKillableSession(database, script, {
     environment: { LONGHAUL_CODEC_KEYS: KEYS },
@@ -48,4 +51,37 @@ it("reads its status, ends and deletes it, and refuses to send words", async () 
     ids: [id],
     histories: { deleted: 1, left: 0 },
   });
+}, 120_000);
+
+it("a worker cannot continue it, and clients say why, until a worker has the key", async () => {
+  const session = await startKillableSession(
+    database,
+    scriptedModel().answers(text("One.")).answers(text("Two.")),
+    {
+      environment: { LONGHAUL_CODEC_KEYS: KEYS },
+    },
+  );
+  const { id } = session;
+  const services = clientServices({ client: session.place.client, taskQueue: id, database });
+  const row = () => requireSession({ store: database.store }, id);
+  const keyless = await session.startWorker({ LONGHAUL_CODEC_KEYS: "" });
+  const why = /the workflow, attempt \d+: CodecKeyMissing: .*"one"/;
+  const status = await eventually(
+    "the status says why",
+    async () => {
+      const document = await readStatus(services, await row());
+      return document.trouble === null ? undefined : document;
+    },
+    30_000,
+  );
+  expect(status.trouble).toMatch(why);
+  const shown = statusText(status, undefined, (_look, plain) => plain, new Date());
+  expect(shown).toContain("no worker can continue it: see retries");
+  const sent = await sendGuidance(services, await row(), { id: "m", text: SAID, attachments: [] });
+  expect(sent.acknowledged).toBe(false);
+  expect((await sentNotes(services, id, sent)).join("\n")).toMatch(why);
+  await keyless.kill();
+  await session.startWorker();
+  expect(await session.handle.result()).toMatchObject({ status: "completed" });
+  expect(await readStatus(services, await row())).toMatchObject({ trouble: null, queue: [] });
 }, 120_000);

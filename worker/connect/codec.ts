@@ -77,7 +77,7 @@ function decrypt(payload: Payload, keys: readonly CodecKey[], context: Context):
   if (known === undefined)
     throw failure(
       "CodecKeyMissing",
-      `Temporal's data of this run is encrypted with the key "${id}", which is not in ${VARIABLE} of this process. The run waits: add the key after the first one, which encrypts.`,
+      `Temporal's data of this run is encrypted with the key "${id}", which is not in ${VARIABLE} of the process that reads it. The run waits: add the key there, after the first one, which encrypts.`,
     );
   const asked = context?.workflowId;
   if (asked !== undefined && workflowId !== "" && asked !== workflowId)

@@ -80,6 +80,10 @@ it("a stop's outcome is one sentence", () => {
   expect(describeKept({ ...nothing, kept: "tools in progress", step: 2, tools })).toBe(
     "Kept: the output so far of bash (step 2).",
   );
+  const asked = [{ name: "ask_user", outcome: "interrupted" }];
+  expect(describeKept({ ...nothing, kept: "tools in progress", step: 2, tools: asked })).toBe(
+    "The question of step 2 is withdrawn.",
+  );
 });
 
 it("shows tokens without a cached share while there are none", () => {
