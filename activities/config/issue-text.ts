@@ -1,6 +1,7 @@
 /** What a schema found wrong with a value, as people read it: the schema library has words of its own. Pure. */
 import type { z } from "zod";
 import { nearest } from "../contract/nearest.ts";
+import { oneOf } from "../contract/one-of.ts";
 
 type Issue = z.core.$ZodIssue;
 
@@ -54,7 +55,7 @@ export function issueText(issue: Issue): string {
     return FORMATS[issue.format] ?? "expected text of another form";
   if (/^Too (small|big): /.test(message)) return boundText(issue) ?? message;
   if (issue.code === "invalid_value" && /^Invalid (input|option): /.test(message))
-    return `expected ${choiceOf(issue.values.map(String))}`;
+    return `expected ${oneOf(issue.values.map(String))}`;
   const [, wanted = "", given = ""] = /^Invalid input: expected (\w+), received (\w+)$/.exec(message) ?? [];
   const kind = KINDS[wanted] ?? wanted;
   if (given === "undefined") return `is missing: expected ${kind}`;
@@ -72,7 +73,7 @@ function unionText(options: readonly (readonly Issue[])[]): string {
   if (own !== undefined)
     return own.path.length === 0 ? issueText(own) : `${nameOf(own.path)}: ${issueText(own)}`;
   const kinds = options.flatMap(([issue]) => (issue === undefined ? [] : kindsOf(issue)));
-  return `expected ${choiceOf([...new Set(kinds)])}`;
+  return `expected ${oneOf([...new Set(kinds)])}`;
 }
 
 function kindsOf(issue: Issue): string[] {
@@ -94,11 +95,6 @@ function boundText(issue: Issue): string | undefined {
   const bound = `${String(limit)}${unit === undefined ? "" : ` ${Number(limit) === 1 ? unit : MANY[unit]}`}`;
   if (issue.inclusive === false) return `expected ${isSmall ? "more" : "less"} than ${bound}`;
   return `expected at ${isSmall ? "least" : "most"} ${bound}`;
-}
-
-/** `a`, `a or b`, `a, b or c`. */
-function choiceOf(values: readonly string[]): string {
-  return values.length < 2 ? values.join("") : `${values.slice(0, -1).join(", ")} or ${values.at(-1)}`;
 }
 
 /** Keys that the schema knows at a path; none if any key is allowed there. */

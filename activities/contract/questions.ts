@@ -2,6 +2,7 @@
 import { amountLike, readMore, type OpenBudget } from "./budget-question.ts";
 import { cleanText } from "./clean-text.ts";
 import { cutChars } from "./cut-text.ts";
+import { oneOf } from "./one-of.ts";
 import type { RunToolInput, ToolFacts } from "./tool-facts.ts";
 
 /**
@@ -98,6 +99,22 @@ export interface AnswerMessage {
 /** Longest answer in a signal; longer text is sent as a message (`say`). Source: as messages, 16 KB. */
 export const MAX_ANSWER_CHARS = 16_000;
 
+type Action = NonNullable<AnswerMessage["action"]>;
+
+/** What an answer's parts are called where it comes from, for refusals. */
+export interface AnswerNames {
+  readonly text: string;
+  readonly option: string;
+  /** Such as `the action allow or deny`. */
+  readonly actions: (...names: readonly Action[]) => string;
+}
+
+const FIELDS: AnswerNames = {
+  text: "text",
+  option: "option",
+  actions: (...names) => `the action ${oneOf(names)}`,
+};
+
 type Open = Pick<QuestionFacts, "id" | "kind" | "options" | "most">;
 
 export type ReadAnswer =
@@ -105,12 +122,12 @@ export type ReadAnswer =
   | { readonly ok: false; readonly reason: string };
 
 /** What an answer means for the open questions; or why it is not accepted, worded for its sender. */
-export function readAnswer(open: readonly Open[], message: unknown): ReadAnswer {
+export function readAnswer(open: readonly Open[], message: unknown, names = FIELDS): ReadAnswer {
   const given = messageOf(message);
   if (given === undefined) return refused('send {"question": "s1c0", "text": "…"}, or a plain string');
   const found = questionOf(open, given.question);
   if ("reason" in found) return found;
-  const settlement = settlementOf(found, given);
+  const settlement = settlementOf(found, given, names);
   return typeof settlement === "string"
     ? refused(settlement)
     : { ok: true, id: found.id, settlement: withPerson(settlement, given.by) };
@@ -141,9 +158,7 @@ function messageOf(message: unknown): AnswerMessage | undefined {
     ...(question === undefined ? {} : { question: nameOf(question as string) }),
     ...(text === undefined || text === "" ? {} : { text: textOf(text as string) }),
     ...(option === undefined ? {} : { option: option as number | string }),
-    ...(action === undefined
-      ? {}
-      : { action: nameOf(action as string) as NonNullable<AnswerMessage["action"]> }),
+    ...(action === undefined ? {} : { action: nameOf(action as string) as Action }),
     ...(by === undefined ? {} : { by: cutChars(cleanText(by as string), 100) }),
   };
 }
@@ -158,17 +173,25 @@ function withPerson(settlement: Said, by: string | undefined): Said {
   return by === undefined ? settlement : { ...settlement, by };
 }
 
-function settlementOf({ kind, options, most }: Open, { text, option, action }: AnswerMessage): Said | string {
+function settlementOf(
+  { kind, options, most }: Open,
+  { text, option, action }: AnswerMessage,
+  names: AnswerNames,
+): Said | string {
   if (text !== undefined && text.length > MAX_ANSWER_CHARS)
     return `the answer has more than ${MAX_ANSWER_CHARS} characters; say it as a message`;
   if (action === "decline") return { how: "declined" };
-  if (!wantsWords(kind)) return leaveOf(kind, text, action);
-  if (action !== undefined)
-    return `${action} answers an approval, and this is a question: answer it in words`;
+  if (!wantsWords(kind)) return leaveOf(kind, { text, action }, names);
+  if (action !== undefined) {
+    const words = options === undefined ? names.text : oneOf([names.option, names.text]);
+    return `${names.actions(action)} is for approvals, and this is a question: answer it with ${words}`;
+  }
   const chosen = option ?? text;
   if (chosen === undefined) return "the answer is empty";
   if (options === undefined)
-    return option === undefined ? { how: "answered", text: String(chosen) } : "the question has no options";
+    return option === undefined
+      ? { how: "answered", text: String(chosen) }
+      : `the question has no options: answer it with ${names.text}`;
   const label =
     options.find((option) => option.toLowerCase() === String(chosen).toLowerCase()) ??
     (/^\d+$/.test(String(chosen)) ? options[Number(chosen) - 1] : undefined);
@@ -183,8 +206,8 @@ function settlementOf({ kind, options, most }: Open, { text, option, action }: A
 
 function leaveOf(
   kind: QuestionKind,
-  text: string | undefined,
-  action: AnswerMessage["action"],
+  { text, action }: { readonly text: string | undefined; readonly action: Action | undefined },
+  names: AnswerNames,
 ): Said | string {
   const words = text === undefined ? {} : { text };
   if (action === "allow") return { how: "allowed", ...words };
@@ -193,6 +216,6 @@ function leaveOf(
   // For a plan, text is the changes that the person wants; for an approval, text alone grants nothing.
   if (kind === "plan" && text !== undefined && action === undefined) return { how: "denied", ...words };
   return kind === "plan"
-    ? "answer a plan with allow, deny, or the changes that you want"
-    : "answer an approval with allow, allow-always or deny";
+    ? `answer a plan with ${names.actions("allow", "deny")}, or with ${names.text}: the changes that you want`
+    : `answer an approval with ${names.actions("allow", "allow-always", "deny")}`;
 }

@@ -1,6 +1,8 @@
 /** `longhaul answer ID [QUESTION] TEXT`: answers a session's question. */
 import { type Command, InvalidArgumentError } from "commander";
-import { isQuestionId, type AnswerMessage } from "../../activities/contract/questions.ts";
+import { isQuestionId, type AnswerMessage, type AnswerNames } from "../../activities/contract/questions.ts";
+import { oneOf } from "../../activities/contract/one-of.ts";
+import { personName } from "../../activities/contract/person-name.ts";
 import { usageError } from "../console/errors.ts";
 import type { Output } from "../console/output.ts";
 import { positiveInteger } from "../sessions/flag-values.ts";
@@ -18,6 +20,12 @@ interface AnswerFlags {
   readonly by?: string;
   readonly json?: boolean;
 }
+
+const FLAGS: AnswerNames = {
+  text: "words",
+  option: "--option N",
+  actions: (...names) => oneOf(names.map((name) => `--${name}`)),
+};
 
 export function answerCommand(command: Command, output: Output) {
   command
@@ -37,7 +45,7 @@ export function answerCommand(command: Command, output: Output) {
     const text = words.length === 0 ? undefined : await readMessage(words, processStdin());
     const message = answerOf(flags, question, text);
     await withWorkingSession(reference, async (services, { id }) => {
-      const answered = await sendAnswer(services, id, message);
+      const answered = await sendAnswer(services, id, message, FLAGS);
       if (flags.json === true) output.json({ id, ...answered });
       else if (answered.acknowledged)
         output.note(`${answered.question} of ${answered.session} is answered.\n`);
@@ -50,9 +58,8 @@ export function answerCommand(command: Command, output: Output) {
 }
 
 function nameOf(name: string): string {
-  if (name.trim() === "" || name.length > 100)
-    throw new InvalidArgumentError("Expected 1 to 100 characters.");
-  return name;
+  if (personName(name) === name) return name;
+  throw new InvalidArgumentError("Expected a name: one line of at most 100 characters.");
 }
 
 /** @throws ClientError (usage) if there is no answer, or more than one */

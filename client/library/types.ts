@@ -92,7 +92,7 @@ export interface Longhaul {
   /** Takes back a message that no step has delivered. */
   unsay(session: string, message: string): Promise<void>;
   answer(session: string, answer: Answer): Promise<Answered>;
-  /** Aborts the current step. The session continues with `text`, then with its queue. */
+  /** Aborts the current step. The session continues with its queue, then with `text`. */
   interrupt(session: string, text?: string): Promise<Interrupted>;
   /** Ends the run; resolves when the clean-up is complete. */
   cancel(session: string): Promise<CancelledRun>;

@@ -1,7 +1,12 @@
 /** Answers a question: the first answer that its workflow accepts counts. */
 import { randomUUID } from "node:crypto";
 import { WorkflowUpdateFailedError } from "@temporalio/client";
-import { MAX_ANSWER_CHARS, readAnswer, type AnswerMessage } from "../../activities/contract/questions.ts";
+import {
+  MAX_ANSWER_CHARS,
+  readAnswer,
+  type AnswerMessage,
+  type AnswerNames,
+} from "../../activities/contract/questions.ts";
 import { reasonOf } from "../../activities/contract/reason-of.ts";
 import { senderOf } from "../../activities/contract/person-name.ts";
 import { listQuestions, type ListedQuestion } from "../../activities/store/questions.ts";
@@ -45,19 +50,27 @@ export function cleanAnswer({ question, text, option, action, by }: Given): Answ
   });
 }
 
-/** @throws ClientError (impossible) if the question is not open, or does not accept the answer, (missing) as `requireKey` */
-export async function sendAnswer(services: Services, id: string, said: AnswerMessage): Promise<Answered> {
+/**
+ * @param names of a command's flags; default: of the fields that programs send
+ * @throws ClientError (impossible) if the question is not open, or does not accept the answer, (missing) as `requireKey`
+ */
+export async function sendAnswer(
+  services: Services,
+  id: string,
+  said: AnswerMessage,
+  names?: AnswerNames,
+): Promise<Answered> {
   const named = { ...senderOf({ by: services.user }), ...said };
   const { db } = services.store;
   const all = await listQuestions(db, { of: id, all: true });
-  const open = await listQuestions(db, { of: id });
-  const asked = chosen(id, open, all, named.question);
+  const asked = chosen(id, await listQuestions(db, { of: id }), all, {
+    question: named.question,
+    isCommand: names !== undefined,
+  });
   // A wrong answer is reported even without a worker.
   const options = asked.options === null ? {} : { options: asked.options.map(({ label }) => label) };
-  const answer = readAnswer([{ id: asked.id, kind: asked.kind, ...options }], {
-    ...named,
-    question: asked.id,
-  });
+  const open = [{ id: asked.id, kind: asked.kind, ...options }];
+  const answer = readAnswer(open, { ...named, question: asked.id }, names);
   if (!answer.ok) throw notPossible(`The answer was not accepted: ${answer.reason}.`);
 
   const { session, id: question } = asked;
@@ -94,19 +107,23 @@ function chosen(
   id: string,
   open: readonly ListedQuestion[],
   all: readonly ListedQuestion[],
-  question: string | undefined,
+  { question, isCommand }: { readonly question: string | undefined; readonly isCommand: boolean },
 ): ListedQuestion {
   const named = open.filter((candidate) => question === undefined || candidate.id === question);
   // Delegates number their steps separately, so ids may coincide: then this session's own question is meant.
   const [only] =
     named.length > 1 && question !== undefined ? named.filter(({ session }) => session === id) : named;
   if (only !== undefined && (named.length === 1 || question !== undefined)) return only;
-  if (named.length > 1)
+  if (named.length > 1) {
+    // Delegates number their steps separately, so the hint names the session that asked.
+    const { session = id, id: first = "" } = named[0] ?? {};
     throw notPossible(
       `${named.length} questions of ${id} are open: ${named.map((candidate) => nameOf(candidate, id)).join(", ")}.`,
-      // Delegates number their steps separately, so the hint names the session that asked.
-      `Say which one: longhaul answer ${named[0]?.session ?? id} ${named[0]?.id ?? "QUESTION"} …`,
+      isCommand
+        ? `Say which one: longhaul answer ${session} ${first} …`
+        : `Say which one, such as question ${first} of the session ${session}.`,
     );
+  }
   const before = all.findLast((candidate) => question === undefined || candidate.id === question);
   if (before === undefined)
     throw notPossible(

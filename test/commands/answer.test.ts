@@ -23,6 +23,11 @@ test("shows a question with the command that answers it, and accepts the first v
   expect((await longhaul(["list", "--status", "waiting"])).out).toContain(id);
 
   expect(await longhaul(["answer", id, "--option", "3"])).toMatchObject({ code: 5, out: "" });
+  const allowed = await longhaul(["answer", id, "--allow"]);
+  expect(allowed.code).toBe(5);
+  expect(allowed.err).toContain(
+    "--allow is for approvals, and this is a question: answer it with --option N or words.",
+  );
   expect((await longhaul(["answer", id, "s1c7", "npm"])).code).toBe(5);
   expect((await longhaul(["answer", id, "--option", "2"])).code).toBe(0);
   expect(await longhaul(["watch", id])).toMatchObject({ code: 0, out: "Done.\n" });

@@ -1,5 +1,11 @@
 import { describe, expect, it } from "vitest";
-import { readAnswer, type Settlement } from "../../../activities/contract/questions.ts";
+import { oneOf } from "../../../activities/contract/one-of.ts";
+import {
+  readAnswer,
+  type AnswerNames,
+  type QuestionFacts,
+  type Settlement,
+} from "../../../activities/contract/questions.ts";
 import { closingOf, resultFor, settledEvent } from "../../../activities/questions/settlement.ts";
 
 const ask = { id: "s1c0", kind: "ask" as const };
@@ -29,6 +35,34 @@ describe("an answer's meaning", () => {
     ["one of several", [ask, approval], { question: "s1c1", action: "allow" }, { how: "allowed" }],
   ])("%s", (_name, open, message, settlement) => {
     expect(readAnswer(open, message)).toMatchObject({ ok: true, settlement });
+  });
+
+  it("is refused in the words of where it comes from: fields, or a command's flags", () => {
+    const flags: AnswerNames = {
+      text: "words",
+      option: "--option N",
+      actions: (...names) => oneOf(names.map((name) => `--${name}`)),
+    };
+    const reasons = (open: QuestionFacts, message: object) =>
+      [readAnswer([open], message), readAnswer([open], message, flags)].map((answer) =>
+        answer.ok ? "taken" : answer.reason,
+      );
+    const text = "Which?";
+    expect(reasons({ ...choice, text }, { action: "allow" })).toEqual([
+      "the action allow is for approvals, and this is a question: answer it with option or text",
+      "--allow is for approvals, and this is a question: answer it with --option N or words",
+    ]);
+    expect(reasons({ ...ask, text }, { option: 1 })).toEqual([
+      "the question has no options: answer it with text",
+      "the question has no options: answer it with words",
+    ]);
+    expect(reasons({ ...approval, text }, { text: "yes" })).toEqual([
+      "answer an approval with the action allow, allow-always or deny",
+      "answer an approval with --allow, --allow-always or --deny",
+    ]);
+    expect(reasons({ ...plan, text }, { action: "allow-always" })[1]).toBe(
+      "answer a plan with --allow or --deny, or with words: the changes that you want",
+    );
   });
 
   it.each<[name: string, open: Parameters<typeof readAnswer>[0], message: unknown]>([
