@@ -99,7 +99,9 @@ describe("what doctor says of the settings of a worker that this shell would sta
       ok: false,
       found: expect.stringMatching(/^LONGHAUL_POLICY=.*none\.yaml cannot be used: ENOENT/) as string,
     });
-    expect((await found({ LONGHAUL_POLICY: policy("network: [none]\n") }))?.found).toContain('"network"');
+    expect((await found({ LONGHAUL_POLICY: policy("network: [none]\n") }))?.found).toContain(
+      "did you mean networks?",
+    );
   });
 
   it("is any other value that no worker could use", async () => {
