@@ -11,8 +11,6 @@ import type { Scale } from "./group.ts";
 
 /** Steps of each session that count; the one before them is whole too, and does not. */
 const STEPS = 2;
-/** Steps of the worker before any that count. */
-const WARM_STEPS = 20;
 
 /** All of it since the machine began to count; or a step's share. */
 interface Counters {
@@ -29,20 +27,11 @@ interface Counters {
 
 export async function measureWaiting(stand: Stand, scale: Scale): Promise<Figure[]> {
   const figures: Figure[] = [];
-  await warmUp(stand);
   const idleMs = await idleCpuMs(stand);
   for (const seconds of scale.waitingSeconds)
     for (const sessions of scale.waitingSessions)
       figures.push(...figuresOf(seconds, sessions, await streaming(stand, seconds, sessions), idleMs));
   return [...figures, await idleWorker(stand)];
-}
-
-/** A worker's first steps take half as much again, until V8 has compiled what they run (2026-11: 113 and 74 ms of processor time). */
-async function warmUp(stand: Stand): Promise<void> {
-  stand.say(`${WARM_STEPS} steps of a second first`);
-  const plan = { steps: WARM_STEPS, calls: 1, tool: "probe", streamMs: 1_000 } as const;
-  const { handle } = await stand.start(plan, { bulk: true });
-  await handle.result();
 }
 
 /** Processor time that the worker takes in a second in which nothing runs, in ms. */
