@@ -7,6 +7,7 @@ import type { SessionRow } from "../../activities/store/reading.ts";
 import { lastStep } from "../../activities/store/sessions.ts";
 import { WORKFLOW_TYPE, type CodingAgentInput } from "../../workflows/messages.ts";
 import type { Services } from "../connect/connection.ts";
+import { requireKey } from "../connect/required-key.ts";
 import { notPossible } from "../console/errors.ts";
 import { awaitSaves, requireStep } from "./retry-session.ts";
 import { partsOf } from "./send-guidance.ts";
@@ -23,10 +24,12 @@ export interface ForkOrder {
 
 /**
  * @returns the new session's id
- * @throws ClientError (usage) for a step that never ran, (impossible) if the id is used or a step is not finished
+ * @throws ClientError (usage) for a step that never ran, (impossible) if the id is used or a step is not finished,
+ * (missing) as `requireKey`
  */
 export async function forkSession(services: Services, row: SessionRow, order: ForkOrder): Promise<string> {
   const { store } = services;
+  await requireKey(services.temporal, row.id);
   const config = settingsOf(row);
   const client = await services.temporal.client();
   const last = await lastStep(store.db, row.id);

@@ -11,6 +11,7 @@ import { until } from "../../worker/connect/until.ts";
 import { clientSanitizer } from "../config/config.ts";
 import type { Services } from "../connect/connection.ts";
 import { describeRun } from "../connect/describe-run.ts";
+import { requireKey } from "../connect/required-key.ts";
 import { notPossible, usageError } from "../console/errors.ts";
 import { recordAction } from "./record-action.ts";
 import { findResetPoint } from "./reset-point.ts";
@@ -36,10 +37,12 @@ export interface Retried {
 
 /**
  * The reset ends the current run; the step may be in an earlier run of a session that continued as new.
- * @throws ClientError (usage) for a step that never ran, (impossible) if there is nothing to go back to
+ * @throws ClientError (usage) for a step that never ran, (impossible) if there is nothing to go back to, (missing) as
+ * `requireKey`
  */
 export async function retrySession(services: Services, row: SessionRow, retry: Retry): Promise<Retried> {
   const { store } = services;
+  await requireKey(services.temporal, row.id);
   const client = await services.temporal.client();
   const last = await lastStep(store.db, row.id);
   if (retry.fromStep !== undefined) requireStep(row.id, retry.fromStep, last);

@@ -8,6 +8,7 @@ import { readFigures, type SessionRow } from "../../activities/store/reading.ts"
 import { findRepository } from "../../activities/store/repositories.ts";
 import { WORKFLOW_TYPE, type CodingAgentInput } from "../../workflows/messages.ts";
 import type { Services } from "../connect/connection.ts";
+import { requireKey } from "../connect/required-key.ts";
 import { exitCodes, notPossible, type ExitCode } from "../console/errors.ts";
 import type { Output } from "../console/output.ts";
 import { watchSession } from "./watch-session.ts";
@@ -38,6 +39,7 @@ export async function deliverSession(
   if (!hasEnded(row)) throw atWork(id);
   if ((await findRepository(db, id)) === undefined)
     throw notPossible(`The repository of ${id} was never cloned: there is no work to deliver.`);
+  await requireKey(services.temporal, id);
   const afterSeq = (await readFigures(db, [id])).get(id)?.lastSeq ?? 0;
   const client = await services.temporal.client();
   try {

@@ -5,7 +5,9 @@ import { expect, it } from "vitest";
 import { statusText } from "../../client/commands/status.ts";
 import { deleteSession } from "../../client/sessions/delete-session.ts";
 import { cancelSession } from "../../client/sessions/cancel-session.ts";
+import { forkSession } from "../../client/sessions/fork-session.ts";
 import { interruptSession } from "../../client/sessions/interrupt-session.ts";
+import { retrySession } from "../../client/sessions/retry-session.ts";
 import { readStatus } from "../../client/sessions/session-status.ts";
 import { sendAnswer } from "../../client/sessions/send-answer.ts";
 import { sentNotes } from "../../client/sessions/sent-notes.ts";
@@ -43,6 +45,10 @@ it("a client reads its status, ends and deletes it, and refuses to send words", 
   await expect(sendGuidance(services, await row(), message)).rejects.toMatchObject(refusal);
   await expect(sendAnswer(services, id, { text: SAID })).rejects.toMatchObject(refusal);
   await expect(interruptSession(services, await row(), SAID)).rejects.toMatchObject(refusal);
+  const retry = { fromStep: 1, dropMessages: false };
+  await expect(retrySession(services, await row(), retry)).rejects.toMatchObject(refusal);
+  const order = { fromStep: 1, message: SAID, id: undefined };
+  await expect(forkSession(services, await row(), order)).rejects.toMatchObject(refusal);
   const history = await session.handle.fetchHistory();
   expect(textsIn(JSON.parse(historyToJSON(history))).join("\n")).not.toContain(SAID);
 
