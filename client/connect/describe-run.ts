@@ -5,7 +5,7 @@ import { parseProgress } from "../../activities/contract/call-progress.ts";
 import type { Temporal } from "./connection.ts";
 import { describedRun, type DescribedRun } from "../../worker/connect/described-run.ts";
 import { decode } from "../../worker/connect/read-history.ts";
-import { withTimeout } from "../../worker/connect/with-timeout.ts";
+import { askWithin } from "../../worker/connect/with-timeout.ts";
 import { troubleOf } from "./run-trouble.ts";
 import { given } from "../console/given.ts";
 
@@ -34,7 +34,7 @@ export async function describeRun(
 ): Promise<RunDescription | undefined> {
   try {
     const client = await temporal.client();
-    const described = await withTimeout(describedRun(client, sessionId, run), DESCRIBE_MS);
+    const described = await askWithin(client, DESCRIBE_MS, () => describedRun(client, sessionId, run));
     if (described === undefined) return { status: "GONE", runId: undefined };
     return {
       status: described.status,

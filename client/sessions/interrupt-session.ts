@@ -5,7 +5,7 @@ import { senderOf } from "../../activities/contract/person-name.ts";
 import type { SessionRow } from "../../activities/store/reading.ts";
 import { readWaiting } from "../../activities/store/waiting-messages.ts";
 import { until } from "../../worker/connect/until.ts";
-import { withTimeout } from "../../worker/connect/with-timeout.ts";
+import { askWithin } from "../../worker/connect/with-timeout.ts";
 import { interruptSignal, statusQuery, type SessionView } from "../../workflows/messages.ts";
 import { clientSanitizer } from "../config/config.ts";
 import { usageError } from "../console/errors.ts";
@@ -59,7 +59,8 @@ export async function interruptSession(
     if (message !== undefined) await announce(services, row, message);
     let view: SessionView | undefined;
     const hasStopped = async () => {
-      view = await withTimeout(handle.query(statusQuery), REPLY_MS).catch(() => undefined);
+      const asked = askWithin(handle.client, REPLY_MS, () => handle.query(statusQuery));
+      view = await asked.catch(() => undefined);
       // If the run has ended meanwhile, waiting longer is useless.
       return view?.interrupting !== true || (view.status !== "active" && view.status !== "waiting");
     };

@@ -10,7 +10,7 @@ import {
 import { reasonOf } from "../../activities/contract/reason-of.ts";
 import { senderOf } from "../../activities/contract/person-name.ts";
 import { listQuestions, type ListedQuestion } from "../../activities/store/questions.ts";
-import { withTimeout } from "../../worker/connect/with-timeout.ts";
+import { askWithin } from "../../worker/connect/with-timeout.ts";
 import { answerQuestionUpdate, answerSignal } from "../../workflows/messages.ts";
 import type { Services } from "../connect/connection.ts";
 import { unlessGone } from "../connect/describe-run.ts";
@@ -81,7 +81,9 @@ export async function sendAnswer(
   const sent = await unlessGone(async () => {
     try {
       const updateId = `answer-${randomUUID()}`;
-      await withTimeout(handle.executeUpdate(answerQuestionUpdate, { args: [message], updateId }), REPLY_MS);
+      await askWithin(client, REPLY_MS, () =>
+        handle.executeUpdate(answerQuestionUpdate, { args: [message], updateId }),
+      );
       return { session, question, acknowledged: true };
     } catch (error) {
       if (error instanceof WorkflowUpdateFailedError) {

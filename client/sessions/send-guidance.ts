@@ -21,7 +21,7 @@ import {
 import { clientSanitizer } from "../config/config.ts";
 import type { Services } from "../connect/connection.ts";
 import { requireKey } from "../connect/required-key.ts";
-import { withTimeout } from "../../worker/connect/with-timeout.ts";
+import { askWithin } from "../../worker/connect/with-timeout.ts";
 import { notPossible } from "../console/errors.ts";
 import { cleanAttachment, type Attachment } from "./images.ts";
 import { idsOnly } from "../setup/services.ts";
@@ -83,14 +83,13 @@ export async function sendGuidance(services: Services, row: SessionRow, given: N
   const resumed = row.endedAt !== null;
   let reply: QueuedReply | undefined;
   try {
-    reply = await withTimeout(
+    reply = await askWithin(client, REPLY_MS, () =>
       client.workflow.executeUpdateWithStart(sendGuidanceUpdate, {
         args: [guidance],
         // A new id for each update: for a known one, Temporal would repeat the earlier answer.
         updateId: `say-${id}-${randomUUID()}`,
         startWorkflowOperation: new WithStartWorkflowOperation(WORKFLOW_TYPE, start),
       }),
-      REPLY_MS,
     );
   } catch (error) {
     if (error instanceof WorkflowUpdateFailedError) throw refused(row.id, error);

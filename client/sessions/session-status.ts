@@ -7,7 +7,7 @@ import { deliveryOf, findRepository, listPublications } from "../../activities/s
 import { findSandbox } from "../../activities/store/sandboxes.ts";
 import { traceOf } from "../../activities/store/traces.ts";
 import { readParked, readWaiting } from "../../activities/store/waiting-messages.ts";
-import { withTimeout } from "../../worker/connect/with-timeout.ts";
+import { askWithin, withTimeout } from "../../worker/connect/with-timeout.ts";
 import { statusQuery, type SessionView } from "../../workflows/messages.ts";
 import type { Services } from "../connect/connection.ts";
 import { describeRun } from "../connect/describe-run.ts";
@@ -102,7 +102,7 @@ async function readChildren(db: Services["store"]["db"], parent: string): Promis
 async function askWorkflow(services: Services, id: string): Promise<SessionView | "encrypted" | undefined> {
   try {
     const client = await services.temporal.client();
-    return await withTimeout(client.workflow.getHandle(id).query(statusQuery), QUERY_MS);
+    return await askWithin(client, QUERY_MS, () => client.workflow.getHandle(id).query(statusQuery));
   } catch (error) {
     if (isKeyMissing(error)) return "encrypted";
     // No worker, or one that is busy replaying: Postgres is nearly as current.

@@ -4,7 +4,7 @@ import { senderOf } from "../../activities/contract/person-name.ts";
 import { reasonOf } from "../../activities/contract/reason-of.ts";
 import { dropParked } from "../../activities/store/guidance.ts";
 import type { SessionRow } from "../../activities/store/reading.ts";
-import { NoAnswer, withTimeout } from "../../worker/connect/with-timeout.ts";
+import { askWithin, NoAnswer } from "../../worker/connect/with-timeout.ts";
 import { withdrawMessageUpdate, type WithdrawnMessage } from "../../workflows/messages.ts";
 import type { Services } from "../connect/connection.ts";
 import { missing, notPossible } from "../console/errors.ts";
@@ -27,7 +27,9 @@ export async function withdrawMessage(services: Services, row: SessionRow, id: s
 async function informRun(services: Services, row: SessionRow, message: WithdrawnMessage): Promise<void> {
   try {
     await withRunning(services, row, (handle) =>
-      withTimeout(handle.executeUpdate(withdrawMessageUpdate, { args: [message] }), REPLY_MS),
+      askWithin(handle.client, REPLY_MS, () =>
+        handle.executeUpdate(withdrawMessageUpdate, { args: [message] }),
+      ),
     );
   } catch (error) {
     // Its row is marked: it is not delivered, whether or not the run knows.
