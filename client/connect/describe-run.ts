@@ -4,7 +4,7 @@ import { defaultPayloadConverter, WorkflowNotFoundError, type Payload } from "@t
 import { parseProgress } from "../../activities/contract/call-progress.ts";
 import type { Temporal } from "./connection.ts";
 import { describedRun, type DescribedRun } from "../../worker/connect/described-run.ts";
-import { decode } from "../../worker/connect/read-history.ts";
+import { decodePayloads } from "../../worker/connect/decode-payloads.ts";
 import { askWithin } from "../../worker/connect/with-timeout.ts";
 import { troubleOf } from "./run-trouble.ts";
 import { given } from "../console/given.ts";
@@ -34,17 +34,23 @@ export async function describeRun(
 ): Promise<RunDescription | undefined> {
   try {
     const client = await temporal.client();
-    const described = await askWithin(client, DESCRIBE_MS, () => describedRun(client, sessionId, run));
-    if (described === undefined) return { status: "GONE", runId: undefined };
-    return {
-      status: described.status,
-      runId: described.runId,
-      output: await outputOf(client, sessionId, described),
-      ...given({ trouble: await troubleOf(client, sessionId, described), build: buildOf(described) }),
-    };
+    return await askWithin(client, DESCRIBE_MS, () => describe(client, sessionId, run));
   } catch {
     return undefined;
   }
+}
+
+async function describe(client: Client, sessionId: string, run: string | undefined): Promise<RunDescription> {
+  const described = await describedRun(client, sessionId, run);
+  if (described === undefined) return { status: "GONE", runId: undefined };
+  // The status is known even if the history, which says what fails, cannot be read.
+  const trouble = await troubleOf(client, sessionId, described).catch(() => undefined);
+  return {
+    status: described.status,
+    runId: described.runId,
+    output: await outputOf(client, sessionId, described),
+    ...given({ trouble, build: buildOf(described) }),
+  };
 }
 
 /** temporal.api.enums.v1.VersioningBehavior */
@@ -93,7 +99,7 @@ async function outputOf(
  */
 async function noteOf(client: Client, sessionId: string, payload: Payload): Promise<string | undefined> {
   try {
-    const [plain = payload] = await decode(client, sessionId, [payload]);
+    const [plain = payload] = await decodePayloads(client, sessionId, [payload]);
     const details = defaultPayloadConverter.fromPayload<string | { readonly note?: unknown } | null>(plain);
     const note = typeof details === "object" ? details?.note : details;
     return typeof note === "string" ? note : undefined;

@@ -7,7 +7,7 @@ import type { SessionRow } from "../../activities/store/reading.ts";
 import { lastStep } from "../../activities/store/sessions.ts";
 import { WORKFLOW_TYPE, type CodingAgentInput } from "../../workflows/messages.ts";
 import type { Services } from "../connect/connection.ts";
-import { requireKey } from "../connect/required-key.ts";
+import { requireKey } from "../connect/require-key.ts";
 import { notPossible } from "../console/errors.ts";
 import { awaitSaves, requireStep } from "./retry-session.ts";
 import { partsOf } from "./send-guidance.ts";

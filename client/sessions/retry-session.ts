@@ -11,7 +11,7 @@ import { until } from "../../worker/connect/until.ts";
 import { clientSanitizer } from "../config/config.ts";
 import type { Services } from "../connect/connection.ts";
 import { describeRun } from "../connect/describe-run.ts";
-import { requireKey } from "../connect/required-key.ts";
+import { requireKey } from "../connect/require-key.ts";
 import { notPossible, usageError } from "../console/errors.ts";
 import { recordAction } from "./record-action.ts";
 import { findResetPoint } from "./reset-point.ts";

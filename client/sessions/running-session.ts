@@ -3,7 +3,7 @@ import type { WorkflowHandle } from "@temporalio/client";
 import type { SessionRow } from "../../activities/store/reading.ts";
 import type { Services } from "../connect/connection.ts";
 import { unlessGone } from "../connect/describe-run.ts";
-import { requireKey } from "../connect/required-key.ts";
+import { requireKey } from "../connect/require-key.ts";
 import { notPossible, type ClientError } from "../console/errors.ts";
 
 /**

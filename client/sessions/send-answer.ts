@@ -14,7 +14,7 @@ import { askWithin } from "../../worker/connect/with-timeout.ts";
 import { answerQuestionUpdate, answerSignal } from "../../workflows/messages.ts";
 import type { Services } from "../connect/connection.ts";
 import { unlessGone } from "../connect/describe-run.ts";
-import { requireKey } from "../connect/required-key.ts";
+import { requireKey } from "../connect/require-key.ts";
 import { clientSanitizer } from "../config/config.ts";
 import { notPossible, usageError } from "../console/errors.ts";
 import { given } from "../console/given.ts";

@@ -20,7 +20,7 @@ import {
 } from "../../workflows/messages.ts";
 import { clientSanitizer } from "../config/config.ts";
 import type { Services } from "../connect/connection.ts";
-import { requireKey } from "../connect/required-key.ts";
+import { requireKey } from "../connect/require-key.ts";
 import { askWithin } from "../../worker/connect/with-timeout.ts";
 import { notPossible } from "../console/errors.ts";
 import { cleanAttachment, type Attachment } from "./images.ts";

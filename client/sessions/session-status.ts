@@ -11,7 +11,7 @@ import { askWithin, withTimeout } from "../../worker/connect/with-timeout.ts";
 import { statusQuery, type SessionView } from "../../workflows/messages.ts";
 import type { Services } from "../connect/connection.ts";
 import { describeRun } from "../connect/describe-run.ts";
-import { isKeyMissing } from "../connect/required-key.ts";
+import { isKeyMissing } from "../connect/require-key.ts";
 import { findByReference } from "../lookup/find-by-reference.ts";
 import { unlessTableMissing } from "../lookup/unless-table-missing.ts";
 import { hasEnded } from "./start-session.ts";

@@ -8,7 +8,7 @@ import { readFigures, type SessionRow } from "../../activities/store/reading.ts"
 import { findRepository } from "../../activities/store/repositories.ts";
 import { WORKFLOW_TYPE, type CodingAgentInput } from "../../workflows/messages.ts";
 import type { Services } from "../connect/connection.ts";
-import { requireKey } from "../connect/required-key.ts";
+import { requireKey } from "../connect/require-key.ts";
 import { exitCodes, notPossible, type ExitCode } from "../console/errors.ts";
 import type { Output } from "../console/output.ts";
 import { watchSession } from "./watch-session.ts";

@@ -1,7 +1,6 @@
 /** A run's history in readable form: the server returns its stored payloads, which may be encrypted. */
 import type { Client } from "@temporalio/client";
-import type { Payload } from "@temporalio/common";
-import { createCodec } from "./codec.ts";
+import { decodePayloads } from "./decode-payloads.ts";
 
 export type History = Awaited<ReturnType<ReturnType<Client["workflow"]["getHandle"]>["fetchHistory"]>>;
 
@@ -21,13 +20,7 @@ export async function readHistory(client: Client, workflowId: string, runId: str
       event.activityTaskScheduledEventAttributes?.input,
       update?.args,
     ])
-      if (list?.payloads) list.payloads = await decode(client, workflowId, list.payloads);
+      if (list?.payloads) list.payloads = await decodePayloads(client, workflowId, list.payloads);
   }
   return history;
-}
-
-/** With the client's keys. @throws CodecKeyMissing if a key is */
-export function decode(client: Client, workflowId: string, payloads: Payload[]): Promise<Payload[]> {
-  const [codec = createCodec([])] = client.workflow.options.loadedDataConverter.payloadCodecs;
-  return codec.decode(payloads, { type: "workflow", namespace: client.options.namespace, workflowId });
 }

@@ -1,7 +1,7 @@
 /** Refuses to send a person's words in the clear to a session whose data in Temporal is encrypted. */
 import { ApplicationFailure } from "@temporalio/common";
 import { describedRun } from "../../worker/connect/described-run.ts";
-import { decode } from "../../worker/connect/read-history.ts";
+import { decodePayloads } from "../../worker/connect/decode-payloads.ts";
 import { missing } from "../console/errors.ts";
 import type { Temporal } from "./connection.ts";
 
@@ -14,7 +14,7 @@ export async function requireKey(temporal: Temporal, sessionId: string): Promise
   const run = await describedRun(client, sessionId);
   const fields = run?.raw.workflowExecutionInfo?.memo?.fields ?? {};
   try {
-    await decode(client, sessionId, Object.values(fields));
+    await decodePayloads(client, sessionId, Object.values(fields));
   } catch (error) {
     if (!isKeyMissing(error)) throw error;
     throw missing(
