@@ -40,7 +40,6 @@ const schema = z.object({
   LONGHAUL_GUARD_IMAGE: optional(imageSchema.optional()),
   LONGHAUL_HOST: text,
   LONGHAUL_ALLOW_CONTAINERS: text,
-  DOCKER_HOST: text,
   LONGHAUL_OLD_RUNC: optional(z.enum(["warn", "refuse"]).default("refuse")),
   LONGHAUL_BUILD_ID: text,
   LONGHAUL_DEPLOYMENT: text,
@@ -92,8 +91,6 @@ export interface WorkerConfig {
   readonly host: string;
   /** Whether sessions may work in other people's containers on this machine's engine. */
   readonly allowContainers: boolean;
-  /** Undefined: the default socket. */
-  readonly dockerHost: string | undefined;
   /** Whether the worker starts on an engine whose runc lacks fixes of known container escapes. */
   readonly oldRunc: "warn" | "refuse";
   readonly buildId: string;
@@ -173,7 +170,6 @@ export function readWorkerConfig(environment: Environment = process.env): Worker
     guardImage: e.LONGHAUL_GUARD_IMAGE ?? DEFAULT_IMAGE,
     host: e.LONGHAUL_HOST ?? hostname(),
     allowContainers: e.LONGHAUL_ALLOW_CONTAINERS === "1",
-    dockerHost: e.DOCKER_HOST,
     oldRunc: e.LONGHAUL_OLD_RUNC,
     buildId: e.LONGHAUL_BUILD_ID ?? "local",
     versioning: versioningOf(e),

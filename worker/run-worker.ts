@@ -6,6 +6,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { makeTelemetryFilterString, NativeConnection, Runtime, Worker } from "@temporalio/worker";
 import { createSanitizer } from "../activities/redaction/sanitizer.ts";
 import { connectDocker } from "../activities/sandbox/docker/connect-docker.ts";
+import { engineAddress } from "../activities/sandbox/docker/engine-address.ts";
 import { runcOf } from "../activities/sandbox/docker/known-escapes.ts";
 import { createActivities } from "../activities/index.ts";
 import { countNoMoreSaves } from "../activities/workspace/counted-save.ts";
@@ -110,7 +111,7 @@ async function connectServices(config: WorkerConfig, logger: Logger) {
     connect(options),
     loadWorkflowBundle(undefined, { encrypts: config.codecKeys.length > 0 }),
     probePostgres(config.databaseUrl),
-    probeDocker(config.dockerHost).then(() => checkRuntime(config, logger)),
+    probeDocker().then(() => checkRuntime(config, logger)),
   ]);
   if ("notKept" in bundle)
     logger.warn(
@@ -121,7 +122,7 @@ async function connectServices(config: WorkerConfig, logger: Logger) {
 }
 
 /** @throws ServiceMissing if the engine's runtime has known container escapes and the operator does not accept that */
-async function checkRuntime({ oldRunc, dockerHost }: WorkerConfig, logger: Logger): Promise<void> {
+async function checkRuntime({ oldRunc }: WorkerConfig, logger: Logger): Promise<void> {
   const runc = await withTimeout(runcOf(connectDocker()), CONNECT_MS).catch(() => undefined);
   if (runc !== undefined && runc.open.length === 0) return;
   const problem =
@@ -134,7 +135,7 @@ async function checkRuntime({ oldRunc, dockerHost }: WorkerConfig, logger: Logge
   }
   throw new ServiceMissing({
     service: "The Docker engine",
-    address: dockerHost ?? "its socket",
+    address: engineAddress().shown,
     problem,
     fix: "Update runc (1.2.8, 1.3.3 or newer has all fixes), or set LONGHAUL_OLD_RUNC=warn to take the risk.",
   });

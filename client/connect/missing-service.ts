@@ -33,6 +33,12 @@ export function missingServiceOf(error: unknown): ClientError | undefined {
     if (inner instanceof WrongSettings) return usageError(inner.message);
     if (inner instanceof ServiceMissing)
       return missing(inner.message, "`longhaul doctor` shows what is found and what is missing.", error);
+    if (inner.name === "EngineSettingWrong")
+      return missing(
+        `No Docker engine can be reached: ${inner.message}.`,
+        "`docker version` in the same shell shows whether the setting is right.",
+        error,
+      );
     // Compared by name: loading Temporal's client for its class would take a third of each start, even of `--help`.
     if (inner.name === "NamespaceNotFoundError" || isNamespaceMissing(inner as { code?: unknown }))
       return missing(

@@ -1,6 +1,7 @@
 /** A Docker engine: the one configured or running, else, on Debian or Ubuntu with root, installed and started. */
 import { existsSync, readFileSync } from "node:fs";
 import { isPermissionDenied, probeDocker } from "../../worker/connect/probe.ts";
+import { engineAddress, EngineSettingWrong } from "../../activities/sandbox/docker/engine-address.ts";
 import { ServiceMissing } from "../../worker/connect/service-missing.ts";
 import { succeeds, until } from "../../worker/connect/until.ts";
 import { aptInstall } from "./apt.ts";
@@ -16,22 +17,19 @@ const PACKAGES = ["docker.io", "iptables", "tini"] as const;
 export interface DockerOptions {
   readonly home: string;
   readonly say: Say;
-  /** From DOCKER_HOST; undefined = the default socket. */
-  readonly dockerHost: string | undefined;
   /** False if LONGHAUL_NO_INSTALL=1. */
   readonly mayInstall: boolean;
 }
 
 /** Returns once an engine answers. @throws ServiceMissing with the commands that fix it */
 export async function ensureDocker(options: DockerOptions): Promise<void> {
-  const { home, say, dockerHost } = options;
+  const { home, say } = options;
   try {
-    await probeDocker(dockerHost);
+    await probeDocker();
     return;
   } catch (error) {
     // We do not start a configured engine, and one that refuses this user is already running.
-    if (!(error instanceof ServiceMissing) || dockerHost !== undefined || isPermissionDenied(error.cause))
-      throw error;
+    if (!(error instanceof ServiceMissing) || isChosen(error) || isPermissionDenied(error.cause)) throw error;
     await requireDaemon(options, error);
   }
   // With systemd, the package has started the service or can start it; otherwise (in containers) we have to.
@@ -55,7 +53,11 @@ export async function ensureDocker(options: DockerOptions): Promise<void> {
   say("Docker engine started (dockerd was not running).");
 }
 
-const probe = () => probeDocker(undefined, 2_000);
+const probe = () => probeDocker({ DOCKER_HOST: `unix://${SOCKET}` }, 2_000);
+
+/** Whether an engine, or what should name one, was chosen by the person. */
+const isChosen = ({ cause }: ServiceMissing): boolean =>
+  cause instanceof EngineSettingWrong || engineAddress().from !== "default";
 
 /** Installs the daemon if it is missing and that is allowed. @throws ServiceMissing if it cannot be installed or started */
 async function requireDaemon({ say, mayInstall }: DockerOptions, cause: ServiceMissing): Promise<void> {

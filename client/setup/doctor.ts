@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { type AgentConfig, agentConfigSchema } from "../../activities/config/agent-config.ts";
 import type { ModelChoice } from "../config/config.ts";
 import { gitHubAppSettings, gitHubAppTrouble } from "../../activities/git/github-app.ts";
+import { engineAddress } from "../../activities/sandbox/docker/engine-address.ts";
 import { DEFAULT_IMAGE } from "../../activities/config/default-image.ts";
 import {
   isPermissionDenied,
@@ -55,7 +56,7 @@ export async function diagnose(options: {
   const [postgres, temporal, docker, worker, versions, workerSettings] = await Promise.all([
     probed("Postgres", () => probePostgres(services.databaseUrl), "DATABASE_URL"),
     probed("Temporal", () => probeTemporal(services.temporalAddress), "TEMPORAL_ADDRESS"),
-    probed("Docker", () => probeDocker(services.dockerHost), "DOCKER_HOST"),
+    probed("Docker", () => probeDocker(), "DOCKER_HOST"),
     workerCheck(home, services),
     versionsCheck(services),
     workerSettingsFinding(environmentOf(services)),
@@ -155,7 +156,7 @@ function settingsOf(services: LocalServices, home: string): Setting[] {
       configuredTemporal() === undefined ? ours : "temporal.toml",
     ],
     ["task queue", services.taskQueue, ours, "LONGHAUL_TASK_QUEUE"],
-    ["DOCKER_HOST", services.dockerHost ?? "unix:///var/run/docker.sock"],
+    ["DOCKER_HOST", ...dockerSetting()],
     ["SANDBOX_IMAGE", services.sandboxImage ?? DEFAULT_IMAGE],
     ["OPENAI_API_KEY", masked(settingOf("OPENAI_API_KEY"))],
     ["OPENAI_BASE_URL", settingOf("OPENAI_BASE_URL") ?? "the provider's own"],
@@ -166,6 +167,16 @@ function settingsOf(services: LocalServices, home: string): Setting[] {
     value,
     source: settingOf(variable) === undefined ? otherwise : "environment",
   }));
+}
+
+/** @returns the engine's address, and the context that names it */
+function dockerSetting(): readonly [value: string, otherwise: string] {
+  try {
+    const { shown, from } = engineAddress();
+    return [shown, from];
+  } catch (error) {
+    return [error instanceof Error ? error.message : String(error), "not usable"];
+  }
 }
 
 /** The first characters distinguish two keys; short keys are hidden completely. */

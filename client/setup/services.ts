@@ -53,12 +53,11 @@ export async function bringUp(options: BringUpOptions): Promise<LocalServices> {
   const setUp: SetUp = { home, ports, say };
   makePrivate(home);
   return locked(home, say, async () => {
-    const dockerHost = settingOf("DOCKER_HOST");
     const docker = async () => {
       if (!need.includes("docker") && !need.includes("image")) return undefined;
       const mayInstall = settingOf("LONGHAUL_NO_INSTALL") !== "1";
-      await ensureDocker({ home, say, dockerHost, mayInstall });
-      return need.includes("image") ? ensureImages(options, dockerHost) : undefined;
+      await ensureDocker({ home, say, mayInstall });
+      return need.includes("image") ? ensureImages(options) : undefined;
     };
     // Each of these writes its own entry of the state synchronously, so they do not overwrite each other's.
     const [, temporal, image] = await allOrFirstFailure([
@@ -152,10 +151,10 @@ async function postgres(setUp: SetUp): Promise<void> {
 }
 
 /** The images for sandboxes and for setting up their firewall. @returns the default sandbox image */
-async function ensureImages({ say, image }: BringUpOptions, dockerHost: string | undefined): Promise<string> {
+async function ensureImages({ say, image }: BringUpOptions): Promise<string> {
   const tag = imageNamed(settingOf("SANDBOX_IMAGE"));
   for (const wanted of new Set([image ?? tag, settingOf("LONGHAUL_GUARD_IMAGE") ?? DEFAULT_IMAGE])) {
-    if (await dockerHasImage(wanted, dockerHost)) continue;
+    if (await dockerHasImage(wanted)) continue;
     // Loaded on demand: a start with all services running does not need the engine's client.
     const [{ connectDocker }, { ensureSandboxImage }] = await Promise.all([
       import("../../activities/sandbox/docker/connect-docker.ts"),

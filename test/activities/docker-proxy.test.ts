@@ -41,7 +41,7 @@ afterAll(async () => {
 });
 
 test("is let through, and no rule is there that nothing needs", async () => {
-  expect(await probeDocker(`tcp://127.0.0.1:${proxy.port}`)).toMatch(/^Docker \d/);
+  expect(await probeDocker({ DOCKER_HOST: `tcp://127.0.0.1:${proxy.port}` })).toMatch(/^Docker \d/);
   await runcOf(behind());
 
   const guarded = sandboxes.spec({ network: "bridge", image: inject("sandboxImage") });

@@ -120,7 +120,7 @@ test("bringing down ends what was started, and nothing a second time", async () 
 test.each([
   ["Postgres", () => probePostgres("postgres://longhaul:very-secret-word@127.0.0.1:1/longhaul")],
   ["Temporal", () => probeTemporal("127.0.0.1:1")],
-  ["Docker engine", () => probeDocker("tcp://127.0.0.1:1")],
+  ["Docker engine", () => probeDocker({ DOCKER_HOST: "tcp://127.0.0.1:1" })],
 ])(
   "%s that does not answer is named with its address and a fix, within 5 s, without a password",
   async (service, probe) => {

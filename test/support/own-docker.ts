@@ -48,7 +48,12 @@ export async function startOwnDocker(image: string): Promise<OwnDocker> {
     ],
     log: join(home, "dockerd.log"),
   };
-  const daemon = ownProcess("the second Docker engine", program, () => probeDocker(host, 1_000), START_MS);
+  const daemon = ownProcess(
+    "the second Docker engine",
+    program,
+    () => probeDocker({ DOCKER_HOST: host }, 1_000),
+    START_MS,
+  );
   const start = async () => {
     // Without a process that reaps orphans, a killed daemon's containerd stays a zombie, and the next daemon waits for it.
     rmSync(join(home, "exec", "containerd", "containerd.pid"), { force: true });

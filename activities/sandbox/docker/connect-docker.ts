@@ -1,5 +1,6 @@
-/** The engine's client, configured by DOCKER_HOST, DOCKER_TLS_VERIFY and DOCKER_CERT_PATH. */
+/** The engine's client. */
 import Dockerode from "dockerode";
+import { engineAddress } from "./engine-address.ts";
 
 /**
  * How long the engine may take to answer a request, in ms. A stream (exec, attach, build, pull) counts as answered when it
@@ -15,9 +16,12 @@ type Request = {
   readonly options?: object;
 } & object;
 
-/** Connects when first used; an engine that restarts or hangs costs only the calls in flight. */
+/**
+ * Connects when first used; an engine that restarts or hangs costs only the calls in flight.
+ * @throws EngineSettingWrong if the environment names no engine that can be reached
+ */
 export function connectDocker(
-  options: Dockerode.DockerOptions = {},
+  options: Dockerode.DockerOptions = engineAddress().client,
   answerMs: number = ANSWER_MS,
 ): Dockerode {
   const docker = new Dockerode(options);

@@ -26,7 +26,9 @@ it.runIf(process.getuid?.() === 0 && process.platform === "linux")("says so of a
   chownSync(folder, 65_534, 65_534);
   process.seteuid?.(65_534);
   try {
-    await expect(probeDocker(`unix://${path}`)).rejects.toThrow(/permission denied.*usermod -aG docker/);
+    await expect(probeDocker({ DOCKER_HOST: `unix://${path}` })).rejects.toThrow(
+      /permission denied.*usermod -aG docker/,
+    );
   } finally {
     process.seteuid?.(0);
     server.close();
