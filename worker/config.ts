@@ -4,6 +4,8 @@ import { z } from "zod";
 import { gitAccessOf, type GitAccess } from "../activities/git/git-access.ts";
 import { gitHubAppSettings, gitHubAppTrouble } from "../activities/git/github-app.ts";
 import { mcpAccessOf, type McpAccess } from "../activities/mcp/access.ts";
+import { ProxyUnusable, readProxies } from "../activities/process/proxies.ts";
+import { PostgresAddressWrong, readPostgresAddress } from "../activities/store/postgres-address.ts";
 import { secretsOf } from "../activities/redaction/secret-values.ts";
 import { issueTexts } from "../activities/config/issue-text.ts";
 import { isKeyVariable } from "../activities/config/model-target.ts";
@@ -14,7 +16,7 @@ import type { OperatorPolicy } from "../activities/config/operator-policy.ts";
 import { readPolicy } from "./read-policy.ts";
 import { WrongSettings } from "./connect/wrong-settings.ts";
 import { codecKeysOf, type CodecKey } from "./connect/codec.ts";
-import { ServiceMissing } from "./connect/service-missing.ts";
+import { proxyMissing, ServiceMissing } from "./connect/service-missing.ts";
 import type { TelemetrySettings } from "./telemetry/settings.ts";
 
 /** A wrong value is answered with the form of a right one, and an example of it. */
@@ -155,6 +157,7 @@ type Environment = Readonly<Record<string, string | undefined>>;
 export function readWorkerConfig(environment: Environment = process.env): WorkerConfig {
   const e = parsed(environment);
   checkGitHubApp(environment);
+  checkProxies(environment);
   return {
     databaseUrl: e.DATABASE_URL,
     databaseConnections: e.DATABASE_CONNECTIONS,
@@ -208,6 +211,7 @@ function parsed(environment: Environment): z.infer<typeof schema> {
       fix: "Set it to postgres://user:password@host:5432/database, or use `longhaul up`, which brings up its own.",
     });
   }
+  checkDatabaseUrl(environment["DATABASE_URL"], environment);
   const result = schema.safeParse(environment);
   if (!result.success) {
     const wrong = issueTexts(result.error, schema);
@@ -227,6 +231,27 @@ function checkGitHubApp(environment: Environment): void {
     problem: `cannot be used: ${problem}`,
     fix,
   });
+}
+
+/** @throws WrongSettings for an address with which nothing can be asked */
+function checkDatabaseUrl(url: string, environment: Environment): void {
+  try {
+    readPostgresAddress(url, environment);
+  } catch (error) {
+    if (!(error instanceof PostgresAddressWrong)) throw error;
+    throw new WrongSettings(
+      `The worker's environment is wrong; nothing was started.\nDATABASE_URL: ${error.message}`,
+    );
+  }
+}
+
+/** Read now, so that a proxy that nothing can use ends the start instead of every request. @throws ServiceMissing */
+function checkProxies(environment: Environment): void {
+  try {
+    readProxies(environment);
+  } catch (error) {
+    throw error instanceof ProxyUnusable ? proxyMissing(error) : error;
+  }
 }
 
 /** @throws WrongSettings for a rate that would not be kept: eager activities ignore a queue's rate */

@@ -16,11 +16,12 @@ import type { WorkerConfig } from "./config.ts";
 import { bindDeps } from "./deps.ts";
 import { probeDocker, probePostgres, temporalMissing } from "./connect/probe.ts";
 import { ServiceMissing } from "./connect/service-missing.ts";
+import { PATIENT, patiently } from "./connect/patience.ts";
 import { withTimeout } from "./connect/with-timeout.ts";
 import { createLogger, type Logger, temporalLogger } from "./logger.ts";
 import { watchForLostWorkers } from "./lost-workers.ts";
 import { startReaper } from "./reaper.ts";
-import { temporalConnection } from "./connect/temporal-connection.ts";
+import { temporalConnection, type TemporalConnection } from "./connect/temporal-connection.ts";
 import { workerIdentity, workerOptions } from "./worker-options.ts";
 import { reasonOf } from "../activities/contract/reason-of.ts";
 
@@ -106,11 +107,11 @@ async function endAll(ends: readonly (() => Promise<unknown>)[], logger: Logger)
 
 /** Connects to Temporal, and checks whether Postgres and the Docker engine answer. @throws ServiceMissing */
 async function connectServices(config: WorkerConfig, logger: Logger) {
-  const { connection: options, namespace } = temporalConnection();
+  const { native: options, namespace, place } = temporalConnection();
   const [connection, bundle] = await Promise.all([
-    connect(options),
+    connect(options, place),
     loadWorkflowBundle(undefined, { encrypts: config.codecKeys.length > 0 }),
-    probePostgres(config.databaseUrl),
+    probePostgres(config.databaseUrl, { ...PATIENT, say: (line) => logger.warn(line) }),
     probeDocker().then(() => checkRuntime(config, logger)),
   ]);
   if ("notKept" in bundle)
@@ -143,10 +144,11 @@ async function checkRuntime({ oldRunc }: WorkerConfig, logger: Logger): Promise<
 
 /** The native client's own error for a missing server is long and names no fix. */
 async function connect(
-  options: ReturnType<typeof temporalConnection>["connection"],
+  options: TemporalConnection["native"],
+  place: TemporalConnection["place"],
 ): Promise<NativeConnection> {
   try {
-    return await withTimeout(NativeConnection.connect(options), CONNECT_MS);
+    return await patiently("Temporal", place, PATIENT, () => NativeConnection.connect(options));
   } catch (error) {
     throw temporalMissing(options.address ?? "", error);
   }

@@ -5,6 +5,7 @@
 import type { Readable } from "node:stream";
 import { decodedBody } from "./decoded-body.ts";
 import { loadPart } from "./load-part.ts";
+import { isLoopbackHost, readProxies } from "./proxies.ts";
 
 export type Fetch = typeof globalThis.fetch;
 
@@ -38,11 +39,18 @@ export interface Outgoing {
 /** As fetch. Source: its standard, "HTTP-redirect fetch". */
 const MAX_REDIRECTS = 20;
 
-/** Reads the environment's proxies once. Its idle connections keep no process alive. */
+/**
+ * Reads the environment's proxies once. Its idle connections keep no process alive.
+ * @throws ProxyUnusable; a worker checks that at its start
+ */
 export async function createOutgoing(): Promise<Outgoing> {
   const { Agent, EnvHttpProxyAgent, fetch, interceptors, request } = await loadPart(import("undici"));
   const limits = { headersTimeout: 0, bodyTimeout: 0, connectTimeout: 0 };
-  const [direct, proxied] = [new Agent(limits), new EnvHttpProxyAgent(limits)];
+  const { http: httpProxy, https: httpsProxy, none: noProxy } = readProxies();
+  const [direct, proxied] = [
+    new Agent(limits),
+    new EnvHttpProxyAgent({ ...limits, httpProxy, httpsProxy, noProxy }),
+  ];
   const redirected = interceptors.redirect({
     maxRedirections: MAX_REDIRECTS,
     throwOnMaxRedirect: true,
@@ -85,6 +93,5 @@ function headersOf(fields: Readonly<Record<string, string | string[] | undefined
 
 /** Whether a URL is on this machine: no proxy is used, and its server may read the whole input before it sends a header. */
 export function isLoopback(url: string): boolean {
-  const host = URL.canParse(url) ? new URL(url).hostname : "";
-  return host === "localhost" || host.endsWith(".localhost") || host === "[::1]" || host.startsWith("127.");
+  return URL.canParse(url) && isLoopbackHost(new URL(url).hostname);
 }

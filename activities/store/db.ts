@@ -1,8 +1,10 @@
 /** The connection to Postgres: pool, transactions, migrations. The rest of `store/` holds one file per aggregate. */
+import { fileURLToPath } from "node:url";
 import { drizzle, type NodePgDatabase } from "drizzle-orm/node-postgres";
 import { migrate } from "drizzle-orm/node-postgres/migrator";
 import pg from "pg";
 import { applyClientRights } from "./client-rights.ts";
+import { readPostgresAddress } from "./postgres-address.ts";
 import * as schema from "./schema/index.ts";
 import { allowSilence, endSilentConnections } from "./silence.ts";
 
@@ -34,6 +36,8 @@ export interface StoreOptions {
   readonly maxConnections?: number;
   /** How long Postgres may leave a query without an answer, in ms, before the connection is abandoned; default 45 s. */
   readonly silenceMs?: number;
+  /** How long a new connection may take, in ms, if the address has no `connect_timeout`; default 5 s. */
+  readonly connectTimeoutMs?: number;
   /** Called with every lost connection; the pool replaces it by itself. */
   readonly onError?: (error: Error) => void;
 }
@@ -56,17 +60,21 @@ const IDLE_IN_TRANSACTION_MS = 600_000;
  */
 const PLAN_ONCE = "-c plan_cache_mode=force_generic_plan";
 
-/** Opens a pool. Connects when first used; a database that restarts costs its connections, never the process. */
+/**
+ * Opens a pool. Connects when first used; a database that restarts costs its connections, never the process.
+ * @throws PostgresAddressWrong
+ */
 export function openStore(options: StoreOptions): Store {
   const onError = options.onError ?? (() => undefined);
+  const address = readPostgresAddress(options.url);
   const pool = new pg.Pool({
-    connectionString: options.url,
     max: options.maxConnections ?? 10,
-    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+    connectionTimeoutMillis: address.connectTimeoutMs ?? options.connectTimeoutMs ?? CONNECT_TIMEOUT_MS,
     idleTimeoutMillis: 30_000,
     idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_MS,
     application_name: "longhaul",
     options: PLAN_ONCE,
+    ...address.config,
   });
   // A checked-out client emits its own error when the server goes away; without a listener Node ends the process.
   pool.on("error", onError);
@@ -105,7 +113,7 @@ export async function migrateStore(store: Store): Promise<void> {
     allowSilence(client);
     await client.query("select pg_advisory_lock($1)", [MIGRATION_LOCK]);
     try {
-      const migrationsFolder = new URL("./migrations", import.meta.url).pathname;
+      const migrationsFolder = fileURLToPath(new URL("./migrations", import.meta.url));
       await migrate(drizzle(client), {
         migrationsFolder,
         migrationsTable: "longhaul_migrations",

@@ -5,6 +5,7 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
+import { readPostgresAddress } from "./postgres-address.ts";
 
 /** The class of our locks, among all advisory locks of the database. Any number, the same in every version. */
 const LOCK_CLASS = 7_305_143;
@@ -126,7 +127,7 @@ class HeldLease implements WorkerLease {
 
   async #connect(): Promise<pg.Client> {
     const client = new pg.Client({
-      connectionString: this.#options.url,
+      ...readPostgresAddress(this.#options.url).config,
       connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
       application_name: "longhaul-lease",
       keepAlive: true,

@@ -3,8 +3,10 @@ import type { Client, Connection } from "@temporalio/client";
 import { ownerOfRole } from "../../activities/store/client-roles.ts";
 import { openStore, type Store } from "../../activities/store/db.ts";
 import { withoutPassword } from "../../worker/connect/probe.ts";
-import { poolerRefusal, refusePooler } from "../../worker/connect/probe-pooler.ts";
-import { withTimeout } from "../../worker/connect/with-timeout.ts";
+import { refusePooler } from "../../worker/connect/probe-pooler.ts";
+import { PATIENT, patiently } from "../../worker/connect/patience.ts";
+import { postgresMissing } from "../../worker/connect/postgres-missing.ts";
+import { placeOf, readPostgresAddress } from "../../activities/store/postgres-address.ts";
 import { ServiceMissing } from "../../worker/connect/service-missing.ts";
 import { clientUser } from "../config/config.ts";
 import { findServices, settingOf, type LocalServices } from "../setup/services.ts";
@@ -12,8 +14,6 @@ import { codecKeysOf } from "../../worker/connect/codec.ts";
 import { temporalConnection } from "../../worker/connect/temporal-connection.ts";
 import { usageError } from "../console/errors.ts";
 import { plainReason } from "../../worker/connect/plain-reason.ts";
-
-const CONNECT_MS = 3_000;
 
 export interface Services {
   readonly store: Store;
@@ -28,7 +28,7 @@ export interface Services {
 
 /** Connects on first use, so that commands that need only Postgres work without Temporal. */
 export interface Temporal {
-  /** @throws ServiceMissing within 3 s */
+  /** @throws ServiceMissing: at once if it refuses, within 10 s if nothing answers */
   client(): Promise<Client>;
   readonly address: string;
   readonly namespace: string;
@@ -37,30 +37,16 @@ export interface Temporal {
 /**
  * Opens the store and checks that it answers.
  * @param services their addresses; default: from the environment or `longhaul up`
- * @throws ServiceMissing within 3 s, ClientError (usage) for a wrong LONGHAUL_USER
+ * @param say told once if a service is slow
+ * @throws ServiceMissing: at once if it refuses, within 10 s if nothing answers; WrongSettings for an address that is none; ClientError
+ *   (usage) for a wrong LONGHAUL_USER
  */
-export async function openServices(services: LocalServices = findServices()): Promise<Services> {
+export async function openServices(
+  services: LocalServices = findServices(),
+  say?: (line: string) => void,
+): Promise<Services> {
   const named = clientUser();
-  const store = openStore({ url: services.databaseUrl, maxConnections: 4 });
-  let owner: string | undefined;
-  try {
-    await withTimeout(answers(store, services.databaseUrl), CONNECT_MS);
-    owner = await withTimeout(ownerOfRole(store), CONNECT_MS);
-  } catch (error) {
-    await store.close().catch(() => undefined);
-    if (error instanceof ServiceMissing) throw error;
-    const refusal = poolerRefusal(error, withoutPassword(services.databaseUrl));
-    throw (
-      refusal ??
-      new ServiceMissing({
-        service: "Postgres",
-        address: withoutPassword(services.databaseUrl),
-        reason: plainReason(error),
-        fix: fixOf("DATABASE_URL"),
-        cause: error,
-      })
-    );
-  }
+  const { store, owner } = await openOwnStore(services.databaseUrl, say);
   if (owner !== undefined && named !== undefined && named !== owner) {
     await store.close();
     throw usageError(
@@ -68,7 +54,7 @@ export async function openServices(services: LocalServices = findServices()): Pr
       "Unset LONGHAUL_USER.",
     );
   }
-  const temporal = lazyTemporal(services.temporalAddress);
+  const temporal = lazyTemporal(services.temporalAddress, say);
   return {
     store,
     temporal,
@@ -84,18 +70,46 @@ export async function openServices(services: LocalServices = findServices()): Pr
   };
 }
 
-/** @throws ServiceMissing behind an unsupported pooler */
-async function answers(store: Store, url: string): Promise<void> {
-  const client = await store.pool.connect();
+/** @throws ServiceMissing, also behind an unsupported pooler; WrongSettings for an address that is none */
+async function openOwnStore(
+  url: string,
+  say: ((line: string) => void) | undefined,
+): Promise<{ readonly store: Store; readonly owner: string | undefined }> {
+  let store: Store | undefined;
   try {
-    await refusePooler(client, url, withoutPassword(url), CONNECT_MS);
-  } finally {
-    client.release();
+    const address = readPostgresAddress(url);
+    const connectMs = address.connectTimeoutMs ?? PATIENT.connectMs;
+    const opened = openStore({ url, maxConnections: 4, connectTimeoutMs: connectMs });
+    store = opened;
+    return await patiently(
+      "Postgres",
+      placeOf(address),
+      { ...PATIENT, connectMs, say },
+      async (timeoutMs) => {
+        const client = await opened.pool.connect();
+        try {
+          await refusePooler(client, url, address.shown, timeoutMs);
+        } finally {
+          client.release();
+        }
+        return { store: opened, owner: await ownerOfRole(opened) };
+      },
+    );
+  } catch (error) {
+    await store?.close().catch(() => undefined);
+    throw postgresMissing(error, {
+      address: withoutPassword(url),
+      fix: fixOf("DATABASE_URL"),
+      isNamed: settingOf("DATABASE_URL") !== undefined,
+    });
   }
 }
 
-function lazyTemporal(address: string): Temporal & { close(): Promise<void> } {
-  const { connection: options, namespace } = temporalConnection(address);
+function lazyTemporal(
+  address: string,
+  say: ((line: string) => void) | undefined,
+): Temporal & { close(): Promise<void> } {
+  const { connection: options, namespace, place } = temporalConnection(address);
   const keys = codecKeysOf(settingOf("LONGHAUL_CODEC_KEYS"));
   let opened: Promise<{ connection: Connection; client: Client }> | undefined;
   const open = async () => {
@@ -104,13 +118,16 @@ function lazyTemporal(address: string): Temporal & { close(): Promise<void> } {
       import("./connect-temporal.ts"),
       import("../../worker/connect/temporal-client.ts"),
     ]);
-    const pending = connectTemporal(options, CONNECT_MS);
+    let pending: Promise<Connection> | undefined;
     try {
-      const connection = await withTimeout(pending, CONNECT_MS);
+      const connection = await patiently("Temporal", place, { ...PATIENT, say }, (timeoutMs) => {
+        pending = connectTemporal(options, timeoutMs);
+        return pending;
+      });
       return { connection, client: temporalClient({ connection, namespace }, keys) };
     } catch (error) {
       // A connection that is established too late must not keep the process alive.
-      pending.then((late) => late.close()).catch(() => undefined);
+      pending?.then((late) => late.close()).catch(() => undefined);
       throw new ServiceMissing({
         service: "Temporal",
         address,

@@ -23,9 +23,11 @@ import {
   type SessionStatusDocument,
 } from "./status-document.ts";
 
-const QUERY_MS = 1_500;
+/** For all together: a list is useful without what Temporal adds. Source: ours. */
+const LIST_MS = 10_000;
+const QUERY_MS = 5_000;
 
-/** Never takes longer than about 5 s, also without Temporal or a worker. */
+/** Also without Temporal or a worker: then what they add is missing, after at most 10 s. */
 export async function readStatus(services: Services, row: SessionRow): Promise<SessionStatusDocument> {
   const ended = hasEnded(row);
   const { sessionSizes } = await import("../../activities/context/session-sizes.ts");
@@ -47,7 +49,7 @@ export async function readStatus(services: Services, row: SessionRow): Promise<S
     sessionSizes(services.store.db, [row.id]).then((all) => all.get(row.id)),
     readWaiting(services.store.db, row.id),
     readParked(services.store.db, row.id),
-    withTimeout(describeRun(services.temporal, row.id), 3_500).catch(() => undefined),
+    describeRun(services.temporal, row.id),
     findRepository(services.store.db, row.id),
     listPublications(services.store.db, row.id),
     ended ? undefined : askWorkflow(services, row.id),
@@ -139,5 +141,5 @@ async function closedRuns(services: Services, rows: readonly SessionRow[]) {
   const asked = Promise.all(
     open.map(async ({ id }) => [id, await describeRun(services.temporal, id)] as const),
   );
-  return new Map(await withTimeout(asked, 3_000).catch(() => []));
+  return new Map(await withTimeout(asked, LIST_MS).catch(() => []));
 }

@@ -3,7 +3,7 @@ import type { SessionRow } from "../../activities/store/reading.ts";
 import { isSetupOff } from "../config/config.ts";
 import { ServiceMissing } from "../../worker/connect/service-missing.ts";
 import { openServices, type Services } from "../connect/connection.ts";
-import { checkSettings } from "../setup/services.ts";
+import { findServices, checkSettings } from "../setup/services.ts";
 import { findByReference, notFound } from "../lookup/find-by-reference.ts";
 import { unlessTableMissing } from "../lookup/unless-table-missing.ts";
 
@@ -32,12 +32,12 @@ export async function withServices<T>(
 
 async function openOrBringBack(): Promise<Services> {
   try {
-    return await openServices();
+    return await openServices(findServices(), say);
   } catch (error) {
     if (!(error instanceof ServiceMissing) || isSetupOff()) throw error;
     const { hasOwnServices, prepareStores } = await import("../setup/up.ts");
     if (!hasOwnServices()) throw error;
-    return openServices(await prepareStores({ say }));
+    return openServices(await prepareStores({ say }), say);
   }
 }
 
@@ -47,14 +47,14 @@ async function openOrBringBack(): Promise<Services> {
  * @throws SettingMissing if the worker would lack a key that the session needs, or a protection
  */
 async function openWithWorker(reference?: string): Promise<Services> {
-  if (isSetupOff()) return openServices();
+  if (isSetupOff()) return openServices(findServices(), say);
   const [{ lacksWorker, prepare }, { SettingMissing }] = await Promise.all([
     import("../setup/up.ts"),
     import("../setup/protections.ts"),
   ]);
   if (!(await lacksWorker())) return openOrBringBack();
   try {
-    return await openServices(await prepare({ say, ...(reference === undefined ? {} : { reference }) }));
+    return await openServices(await prepare({ say, ...(reference === undefined ? {} : { reference }) }), say);
   } catch (error) {
     if (!(error instanceof ServiceMissing) || (reference !== undefined && error instanceof SettingMissing))
       throw error;
@@ -74,10 +74,10 @@ export function withPreparedServices<T>(
   use: (services: Services) => Promise<T>,
 ): Promise<T> {
   return withServices(use, async () => {
-    if (!flags.setup || isSetupOff()) return openServices();
+    if (!flags.setup || isSetupOff()) return openServices(findServices(), say);
     const { prepare } = await import("../setup/up.ts");
     const image = flags.image === undefined ? {} : { image: flags.image };
-    return openServices(await prepare({ say, ...image }));
+    return openServices(await prepare({ say, ...image }), say);
   });
 }
 

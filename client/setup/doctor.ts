@@ -16,6 +16,7 @@ import {
 import { describeDifference, isDifferent } from "./fingerprint.ts";
 import { modelFinding } from "./model-check.ts";
 import { findOnPath } from "./processes.ts";
+import { WrongSettings } from "../../worker/connect/wrong-settings.ts";
 import { ServiceMissing } from "../../worker/connect/service-missing.ts";
 import { lostProtections, protectionMissing } from "./protections.ts";
 import { checkRunc, checkSandbox, type Finding } from "./sandbox-check.ts";
@@ -84,6 +85,8 @@ async function probed(name: string, probe: () => Promise<string>, variable: stri
   try {
     return { name, ok: true, found: await probe() };
   } catch (error) {
+    if (error instanceof WrongSettings)
+      return { name, ok: false, found: error.message, fix: `Correct ${variable}, or unset it.` };
     if (!(error instanceof ServiceMissing)) throw error;
     // If its address was configured, starting another one would not help.
     const isOurs = settingOf(variable) === undefined && !isPermissionDenied(error.cause);

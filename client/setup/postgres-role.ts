@@ -1,5 +1,6 @@
 /** The database and its owner role: the worker connects as a role with all rights inside the database and none outside. */
 import pg from "pg";
+import { readPostgresAddress } from "../../activities/store/postgres-address.ts";
 
 export const WORKER_ROLE = "longhaul";
 
@@ -65,7 +66,7 @@ export async function ensureRoleAndDatabase(
 }
 
 async function onDatabase<T>(url: string, use: (client: pg.Client) => Promise<T>): Promise<T> {
-  const client = new pg.Client({ connectionString: url });
+  const client = new pg.Client({ ...readPostgresAddress(url).config });
   await client.connect();
   try {
     return await use(client);

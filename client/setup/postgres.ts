@@ -8,6 +8,7 @@ import { postgresOwner } from "./postgres-owner.ts";
 import { ensureRoleAndDatabase, WORKER_ROLE } from "./postgres-role.ts";
 import { PRIVATE_FILE } from "./private-folder.ts";
 import { probePostgres } from "../../worker/connect/probe.ts";
+import { within } from "../../worker/connect/patience.ts";
 import { birthOf, freePort, run } from "./processes.ts";
 import { succeeds } from "../../worker/connect/until.ts";
 import { slowly } from "./progress.ts";
@@ -35,7 +36,7 @@ export async function ensurePostgres({ home, ports, say }: SetUp): Promise<strin
   if (running !== undefined && existsSync(secret)) {
     const url = urlOf(running.port, "superuser", readFileSync(secret, "utf8"));
     const known = readState(home).services.postgres;
-    const probe = () => probePostgres(maintenance(url), OTHERS_MS);
+    const probe = () => probePostgres(maintenance(url), within(OTHERS_MS));
     const found =
       known?.pid === running.pid ? await answersWhileAlive(known, probe) : await succeeds(probe());
     if (found) {
@@ -62,7 +63,7 @@ export async function ensurePostgres({ home, ports, say }: SetUp): Promise<strin
     name: "postgres",
     title: "Postgres",
     address: `127.0.0.1:${port}`,
-    probe: () => probePostgres(maintenance(url), 1_000),
+    probe: () => probePostgres(maintenance(url), within(1_000)),
     timeoutMs: 60_000,
     otherwise: "set DATABASE_URL to a running server",
   });

@@ -3,6 +3,8 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { DEFAULT_IMAGE, imageNamed } from "../../activities/config/default-image.ts";
 import { dockerHasImage, probePostgres } from "../../worker/connect/probe.ts";
+import { PostgresAddressWrong, readPostgresAddress } from "../../activities/store/postgres-address.ts";
+import { PATIENT } from "../../worker/connect/patience.ts";
 import { clientUser } from "../config/config.ts";
 import { usageError } from "../console/errors.ts";
 import { given } from "../console/given.ts";
@@ -146,7 +148,7 @@ export async function bringDown(options: {
 async function postgres(setUp: SetUp): Promise<void> {
   const configured = setUp.ports === "fixed" ? settingOf("DATABASE_URL") : undefined;
   if (configured === undefined) return void (await ensurePostgres(setUp));
-  await probePostgres(configured);
+  await probePostgres(configured, { ...PATIENT, say: setUp.say });
   rememberFound(setUp.home, "postgres", "DATABASE_URL");
 }
 
@@ -216,9 +218,14 @@ export function checkSettings(): void {
   idsOnly();
   clientUser();
   const url = settingOf("DATABASE_URL");
-  if (url === undefined || /^(?:postgres(?:ql)?|socket):|^\//.test(url)) return;
-  throw usageError(
-    "DATABASE_URL is not an address of a Postgres server.",
-    "Expected postgres://USER:PASSWORD@HOST:PORT/NAME; unset it to use a server that longhaul up brings up.",
-  );
+  if (url === undefined) return;
+  try {
+    readPostgresAddress(url);
+  } catch (error) {
+    if (!(error instanceof PostgresAddressWrong)) throw error;
+    throw usageError(
+      `DATABASE_URL cannot be used: ${error.message}.`,
+      "Unset it to use a server that longhaul up brings up.",
+    );
+  }
 }

@@ -2,6 +2,7 @@
 import { join } from "node:path";
 import { loadClientConfigProfile } from "@temporalio/envconfig";
 import { probeTemporal } from "../../worker/connect/probe.ts";
+import { PATIENT, within } from "../../worker/connect/patience.ts";
 import { freePort } from "./processes.ts";
 import { lacksNamespace } from "../../worker/connect/namespace-missing.ts";
 import { answersWhileAlive, startService } from "./start-service.ts";
@@ -46,7 +47,7 @@ export async function ensureTemporal(setUp: SetUp): Promise<TemporalPlace> {
   const { home, ports, say } = setUp;
   const configured = configuredTemporal();
   if (ports === "fixed" && configured !== undefined) {
-    await probeTemporal(configured);
+    await probeTemporal(configured, { ...PATIENT, say });
     rememberFound(home, "temporal", configured);
     return { address: configured, uiUrl: undefined };
   }
@@ -103,7 +104,7 @@ async function start({ home, ports, say }: SetUp, binary: string): Promise<Tempo
 /** Source: ours, a guess: an interrupted set-up may leave a server that is only starting. */
 const STARTING_MS = 3_000;
 
-const probe = (address: string) => probeTemporal(address, 1_500);
+const probe = (address: string) => probeTemporal(address, within(1_500));
 
 /** @throws ServiceMissing if a server lacks the namespace: it is not replaced by another, which would hide its sessions */
 const answers = (address: string): Promise<boolean> =>

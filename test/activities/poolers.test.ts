@@ -7,6 +7,7 @@ import { openServices } from "../../client/connect/connection.ts";
 import { endProcess, freePort, launch, tail } from "../../client/setup/processes.ts";
 import { findServices } from "../../client/setup/services.ts";
 import { probePostgres } from "../../worker/connect/probe.ts";
+import { within } from "../../worker/connect/patience.ts";
 import { ServiceMissing } from "../../worker/connect/service-missing.ts";
 import { eventually } from "../support/eventually.ts";
 import { useDatabase } from "../support/test-database.ts";
@@ -81,7 +82,7 @@ describe.skipIf(!existsSync(PROGRAM))(`behind a pooler (${PROGRAM}, of the packa
   it("also with one connection for all, and with many that are lent in turn", async () => {
     for (const settings of [["default_pool_size = 1"], ["server_round_robin = 1", "min_pool_size = 6"]]) {
       const url = await startPooler("transaction", LETS_IN, ...settings);
-      expect(await refusal(probePostgres(url, 3_000))).toContain("transaction mode");
+      expect(await refusal(probePostgres(url, within(3_000)))).toContain("transaction mode");
     }
   });
 

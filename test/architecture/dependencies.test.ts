@@ -89,7 +89,11 @@ test("the contract erases to nothing", () => {
 });
 
 /** One module for each setting of the surroundings that client, worker, probe and set-up share. */
-const SURROUNDINGS = ["activities/sandbox/docker/engine-address.ts"];
+const SURROUNDINGS = [
+  "activities/sandbox/docker/engine-address.ts",
+  "activities/process/proxies.ts",
+  "activities/store/postgres-address.ts",
+];
 
 test("the environment is read by the configurations, the local set-up and the modules of the surroundings only", () => {
   const readers = sources()

@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { probeTemporal } from "../../worker/connect/probe.ts";
+import { within } from "../../worker/connect/patience.ts";
 import { freePort } from "../../client/setup/processes.ts";
 import { cacheFolder, temporalBinary } from "../../client/setup/temporal-binary.ts";
 import { DYNAMIC_CONFIG, NOT_DURABLE } from "../../client/setup/temporal.ts";
@@ -37,7 +38,12 @@ export async function startOwnTemporal(values: readonly string[] = []): Promise<
     ...[...DYNAMIC_CONFIG, ...values].flatMap((value) => ["--dynamic-config-value", value]),
   ];
   const program = { command, args, log: join(home, "temporal.log") };
-  const server = ownProcess(`Temporal at ${address}`, program, () => probeTemporal(address, 1_500), START_MS);
+  const server = ownProcess(
+    `Temporal at ${address}`,
+    program,
+    () => probeTemporal(address, within(1_500)),
+    START_MS,
+  );
   await server.start();
   return {
     address,

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { findBinaries } from "../../client/setup/postgres.ts";
 import { postgresOwner } from "../../client/setup/postgres-owner.ts";
 import { probePostgres } from "../../worker/connect/probe.ts";
+import { within } from "../../worker/connect/patience.ts";
 import { freePort, run } from "../../client/setup/processes.ts";
 import { ownProcess } from "./own-process.ts";
 
@@ -75,7 +76,7 @@ export async function startPostgresServer(options: PostgresServerOptions = {}): 
   const server = ownProcess(
     `Postgres at ${port}`,
     { ...program, log: join(home, "postgres.log"), cwd: "/" },
-    () => probePostgres(url, 1_000),
+    () => probePostgres(url, within(1_000)),
     START_MS,
   );
   let resume: (() => void) | undefined;

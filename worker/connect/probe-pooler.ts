@@ -1,5 +1,6 @@
 /** Detects a pooler in front of Postgres that may give each transaction another connection. */
 import pg from "pg";
+import { readPostgresAddress } from "../../activities/store/postgres-address.ts";
 import { ServiceMissing } from "./service-missing.ts";
 
 /** A client's identity. Postgres reports its backend's process; a pooler reports its own number. */
@@ -17,7 +18,7 @@ export async function refusePooler(
 ): Promise<void> {
   if ((await backendOf(client)) === client.processID) return;
   const other = new pg.Client({
-    connectionString: url,
+    ...readPostgresAddress(url).config,
     connectionTimeoutMillis: timeoutMs,
     query_timeout: timeoutMs,
   });

@@ -1,7 +1,6 @@
 /** Checks whether a service answers. Each probe has a time limit, returns what it found, and fails with a fix. */
 import { request as overPlain } from "node:http";
 import { request as overTls, type RequestOptions } from "node:https";
-import { connect } from "node:net";
 import type { Connection } from "@temporalio/client";
 import pg from "pg";
 import { temporalConnection } from "./temporal-connection.ts";
@@ -15,6 +14,9 @@ import { ServiceMissing } from "./service-missing.ts";
 import { lacksNamespace } from "./namespace-missing.ts";
 import { shorten } from "../../activities/contract/cut-text.ts";
 import { withTimeout } from "./with-timeout.ts";
+import { patiently, within, type Patience } from "./patience.ts";
+import { postgresMissing } from "./postgres-missing.ts";
+import { placeOf, readPostgresAddress } from "../../activities/store/postgres-address.ts";
 import { plainReason } from "./plain-reason.ts";
 
 /** Exit code 4 comes within 10 s [U7], and a busy machine's engine may take more than 4 s (measured 2026-11). */
@@ -22,53 +24,62 @@ const PROBE_MS = 7_000;
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** @returns such as `PostgreSQL 18.4`. @throws ServiceMissing, also for a pooler in between that we cannot work with */
-export async function probePostgres(url: string, timeoutMs = PROBE_MS): Promise<string> {
-  const client = new pg.Client({
-    connectionString: url,
-    connectionTimeoutMillis: timeoutMs,
-    query_timeout: timeoutMs,
-  });
-  client.on("error", () => {});
+/**
+ * @param patience default: as a check that is to end within 10 s
+ * @returns such as `PostgreSQL 18.4`
+ * @throws ServiceMissing, also for a pooler in between that we cannot work with; WrongSettings for an address that is none
+ */
+export async function probePostgres(url: string, patience: Patience = within(PROBE_MS)): Promise<string> {
+  const asked = { address: withoutPassword(url), fix: POSTGRES_FIX, isNamed: true };
   try {
-    await client.connect();
-    const { rows } = await client.query<{ version: string }>(
-      "select current_setting('server_version') as version",
-    );
-    await refusePooler(client, url, withoutPassword(url), timeoutMs);
-    return `PostgreSQL ${rows[0]?.version ?? "?"}`;
-  } catch (error) {
-    if (error instanceof ServiceMissing) throw error;
-    throw new ServiceMissing({
-      service: "Postgres",
-      address: withoutPassword(url),
-      reason: plainReason(error),
-      fix: "Correct DATABASE_URL, or unset it and `npm start` brings up its own.",
-      cause: error,
+    const address = readPostgresAddress(url);
+    const connectMs = Math.min(address.connectTimeoutMs ?? patience.connectMs, patience.connectMs);
+    return await patiently("Postgres", placeOf(address), { ...patience, connectMs }, async (timeoutMs) => {
+      const client = new pg.Client({
+        ...address.config,
+        connectionTimeoutMillis: timeoutMs,
+        query_timeout: timeoutMs,
+      });
+      client.on("error", () => {});
+      try {
+        await client.connect();
+        const { rows } = await client.query<{ version: string }>(
+          "select current_setting('server_version') as version",
+        );
+        await refusePooler(client, url, asked.address, timeoutMs);
+        return `PostgreSQL ${rows[0]?.version ?? "?"}`;
+      } finally {
+        await client.end().catch(() => {});
+      }
     });
-  } finally {
-    await client.end().catch(() => {});
+  } catch (error) {
+    throw postgresMissing(error, asked);
   }
 }
 
+const POSTGRES_FIX = "Correct DATABASE_URL, or unset it and `npm start` brings up its own.";
+
 /** @returns such as `Temporal 1.29.1, namespace default`. @throws ServiceMissing */
-export async function probeTemporal(address?: string, timeoutMs = PROBE_MS): Promise<string> {
-  const { connection: options, namespace } = temporalConnection(address);
+export async function probeTemporal(
+  address?: string,
+  patience: Patience = within(PROBE_MS),
+): Promise<string> {
+  const { connection: options, namespace, place } = temporalConnection(address);
   const where = options.address ?? "127.0.0.1:7233";
-  const deadline = Date.now() + timeoutMs;
   let connection: Connection | undefined;
   try {
-    // A refused port is known at once; the client would retry until the time is up.
-    await knock(where, timeoutMs);
-    // Loaded only here: loading it takes 0.2 s of a processor.
-    const { Connection } = await import("@temporalio/client");
-    connection = await withTimeout(Connection.connect({ ...options, connectTimeout: timeoutMs }), timeoutMs);
-    const service = connection.workflowService;
-    const info = await connection.withDeadline(deadline, async () => {
-      await service.describeNamespace({ namespace });
-      return service.getSystemInfo({});
+    return await patiently("Temporal", place, patience, async (timeoutMs) => {
+      const deadline = Date.now() + timeoutMs;
+      // Loaded only here: loading it takes 0.2 s of a processor.
+      const { Connection } = await import("@temporalio/client");
+      connection = await Connection.connect({ ...options, connectTimeout: timeoutMs });
+      const service = connection.workflowService;
+      const info = await connection.withDeadline(deadline, async () => {
+        await service.describeNamespace({ namespace });
+        return service.getSystemInfo({});
+      });
+      return `Temporal ${info.serverVersion ?? "?"}, namespace ${namespace}`;
     });
-    return `Temporal ${info.serverVersion ?? "?"}, namespace ${namespace}`;
   } catch (error) {
     throw temporalMissing(where, error);
   } finally {
@@ -77,6 +88,7 @@ export async function probeTemporal(address?: string, timeoutMs = PROBE_MS): Pro
 }
 
 export function temporalMissing(address: string, cause: unknown): ServiceMissing {
+  if (cause instanceof ServiceMissing) return cause;
   return new ServiceMissing({
     service: "Temporal",
     address,
@@ -191,24 +203,13 @@ function get(client: EngineAddress["client"], path: string, timeoutMs: number): 
   });
 }
 
-function knock(address: string, timeoutMs: number): Promise<void> {
-  const port = Number(/:(\d+)$/.exec(address)?.[1] ?? 7233);
-  const host = address.replace(/:\d+$/, "").replace(/^\[|\]$/g, "");
-  return new Promise((resolve, reject) => {
-    const socket = connect({ host, port, timeout: timeoutMs }, () => {
-      socket.destroy();
-      resolve();
-    });
-    socket.on("timeout", () => socket.destroy(new Error(`no answer in ${timeoutMs} ms`)));
-    socket.on("error", reject);
-  });
-}
-
+/** A URL as people may see it. */
 export function withoutPassword(url: string): string {
   try {
+    if (url.startsWith("postgres")) return readPostgresAddress(url).shown;
     const { host, pathname, protocol } = new URL(url);
     return `${protocol}//${host}${pathname}`;
   } catch {
-    return "an address that is not a URL";
+    return "an address that cannot be read";
   }
 }

@@ -1,3 +1,5 @@
+import type { ProxyUnusable } from "../../activities/process/proxies.ts";
+
 /** A missing service, described as the client prints it before it ends with exit code 4. */
 export interface MissingService {
   /** For people: `Postgres`, `Temporal`, `Docker engine`. */
@@ -30,4 +32,15 @@ export class ServiceMissing extends Error {
     this.address = missing.address;
     this.fix = missing.fix;
   }
+}
+
+export function proxyMissing(cause: ProxyUnusable): ServiceMissing {
+  const { variable, message, fix } = cause;
+  return new ServiceMissing({
+    service: "The proxy",
+    address: variable,
+    problem: `cannot be used: ${message}`,
+    fix,
+    cause,
+  });
 }

@@ -10,7 +10,10 @@ export async function withTimeout<T>(promise: Promise<T>, timeoutMs: number): Pr
     return await Promise.race([
       promise,
       new Promise<never>((_, reject) => {
-        timer = setTimeout(() => reject(new NoAnswer(`no answer in ${timeoutMs} ms`)), timeoutMs);
+        timer = setTimeout(() => {
+          // On a machine that is too busy the answer may have arrived unread: one more look at what is there.
+          setImmediate(() => setImmediate(() => reject(new NoAnswer(`no answer in ${timeoutMs} ms`))));
+        }, timeoutMs);
       }),
     ]);
   } finally {

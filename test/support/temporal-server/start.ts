@@ -8,6 +8,7 @@ import { Connection } from "@temporalio/client";
 import { freePort, run } from "../../../client/setup/processes.ts";
 import type { Say } from "../../../client/setup/progress.ts";
 import { probeTemporal } from "../../../worker/connect/probe.ts";
+import { within } from "../../../worker/connect/patience.ts";
 import { closable } from "../closers.ts";
 import { ownProcess } from "../own-process.ts";
 import type { OwnTemporal } from "../own-temporal.ts";
@@ -56,7 +57,7 @@ export async function startPostgresTemporal(options: {
         args: ["--config-file", config, "--allow-no-auth", "start"],
         log: join(home, "temporal.log"),
       },
-      () => probeTemporal(address, 1_500),
+      () => probeTemporal(address, within(1_500)),
       START_MS,
     );
     add(() => server.stop());

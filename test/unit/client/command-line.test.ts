@@ -72,7 +72,7 @@ describe("the command line", { timeout: 60_000 }, () => {
       longhaul(["say", "--help"]),
     ]);
     expect(address).toMatchObject({ code: 2, out: "" });
-    expect(address.err).toContain("DATABASE_URL is not an address of a Postgres server.");
+    expect(address.err).toContain("DATABASE_URL cannot be used: it is no address of a Postgres server.");
     expect(address.err).not.toContain("hunter2");
     for (const { code, out } of helps) {
       expect(code).toBe(0);

@@ -1,0 +1,146 @@
+/**
+ * The proxies of the surroundings, read once for all ways out of this process: requests to providers, forges and MCP servers, and
+ * the connection to Temporal. Programs that we start (git, npm) read the same variables themselves.
+ */
+type Environment = Readonly<Record<string, string | undefined>>;
+
+/** A proxy variable with which nothing can be reached; the message begins with its name. */
+export class ProxyUnusable extends Error {
+  override readonly name = "ProxyUnusable";
+  readonly variable: string;
+  readonly fix: string;
+
+  constructor(variable: string, { is, fix }: { readonly is: string; readonly fix: string }) {
+    super(`${variable} is ${is}`);
+    this.variable = variable;
+    this.fix = fix;
+  }
+}
+
+export interface Proxies {
+  /** URLs; empty: none. */
+  readonly http: string;
+  readonly https: string;
+  /** As in NO_PROXY. */
+  readonly none: string;
+}
+
+/**
+ * As curl and git read them: lower case first, ALL_PROXY for what has none of its own, and `host:port` is an http proxy.
+ * @throws ProxyUnusable for what is no address, and for schemes that we cannot use, such as socks5
+ */
+export function readProxies(environment: Environment = process.env): Proxies {
+  const all = variable(environment, "all_proxy");
+  const address = (name: string) => {
+    const found = variable(environment, name) ?? all;
+    return found === undefined ? "" : proxyUrl(found);
+  };
+  return {
+    http: address("http_proxy"),
+    https: address("https_proxy"),
+    none: variable(environment, "no_proxy")?.value ?? "",
+  };
+}
+
+export interface TemporalProxy {
+  /** `host:port` of an HTTP proxy that opens tunnels. */
+  readonly targetHost: string;
+  readonly basicAuth?: { readonly username: string; readonly password: string };
+}
+
+/**
+ * The proxy to a Temporal server, by the rules of gRPC, which the client's library follows: `grpc_proxy`, `https_proxy` or
+ * `http_proxy`, in lower case only, unless `no_grpc_proxy` or `no_proxy` names the host's end or its network. Never for this machine.
+ * @param host without a port
+ * @returns undefined: directly
+ * @throws ProxyUnusable for another scheme than http, which neither client nor worker can use for Temporal
+ */
+export function temporalProxy(
+  host: string,
+  environment: Environment = process.env,
+): TemporalProxy | undefined {
+  if (isLoopbackHost(host)) return undefined;
+  const found = ["grpc_proxy", "https_proxy", "http_proxy"]
+    .map((name) => ({ name, value: environment[name]?.trim() ?? "" }))
+    .find(({ value }) => value !== "");
+  if (found === undefined || isExcepted(host, environment)) return undefined;
+  const url = new URL(proxyUrl(found));
+  if (url.protocol !== "http:")
+    throw new ProxyUnusable(found.name, {
+      is: `${shown(url)}, and Temporal can be reached only through a proxy of the form http://HOST:PORT`,
+      fix: "Name Temporal's host in no_grpc_proxy to reach it directly.",
+    });
+  // The client's library reads the variable itself, and takes whole URLs only.
+  if (environment === process.env) process.env[found.name] = url.href;
+  const { username, password } = url;
+  return {
+    targetHost: `${url.hostname}:${url.port || "80"}`,
+    ...(username === ""
+      ? {}
+      : {
+          basicAuth: { username: decodeURIComponent(username), password: decodeURIComponent(password) },
+        }),
+  };
+}
+
+/** Names and addresses of this machine. */
+export function isLoopbackHost(host: string): boolean {
+  const name = host.replace(/^\[|\]$/g, "").toLowerCase();
+  return (
+    name === "localhost" || name.endsWith(".localhost") || name === "::1" || /^127(\.\d+){3}$/.test(name)
+  );
+}
+
+interface Found {
+  readonly name: string;
+  readonly value: string;
+}
+
+function variable(environment: Environment, lower: string): Found | undefined {
+  return [lower, lower.toUpperCase()]
+    .map((name) => ({ name, value: environment[name]?.trim() ?? "" }))
+    .find(({ value }) => value !== "");
+}
+
+/** @throws ProxyUnusable */
+function proxyUrl({ name, value }: Found): string {
+  const full = /^[a-z][a-z0-9+.-]*:\/\//i.test(value) ? value : `http://${value}`;
+  const url = URL.canParse(full) ? new URL(full) : undefined;
+  if (url === undefined || url.hostname === "")
+    throw new ProxyUnusable(name, { is: "no address of a proxy", fix: `Set ${name} to http://HOST:PORT.` });
+  if (url.protocol !== "http:" && url.protocol !== "https:")
+    throw new ProxyUnusable(name, {
+      is: `${shown(url)}, and only HTTP proxies can be used`,
+      fix: `Set ${name} to http://HOST:PORT, or unset it for this process.`,
+    });
+  return full;
+}
+
+/** Without the credentials that it may have. */
+const shown = (url: URL): string => `${url.protocol}//${url.host}`;
+
+/** Source: gRPC's proxy mapper. A leading `*` is added to its rules, as in other programs' lists. */
+function isExcepted(host: string, environment: Environment): boolean {
+  const list = environment["no_grpc_proxy"] || environment["no_proxy"] || "";
+  return list
+    .split(",")
+    .map((entry) => entry.trim())
+    .filter((entry) => entry !== "")
+    .some((entry) => host.endsWith(entry.replace(/^\*/, "")) || isInNetwork(host, entry));
+}
+
+function isInNetwork(host: string, entry: string): boolean {
+  const [network = "", bits] = entry.split("/");
+  const [address, base, length] = [ipv4(host), ipv4(network), Number(bits)];
+  if (address === undefined || base === undefined || bits === undefined || !(length >= 0 && length <= 32))
+    return false;
+  const size = 2 ** (32 - length);
+  return Math.floor(address / size) === Math.floor(base / size);
+}
+
+function ipv4(text: string): number | undefined {
+  const parts = text.split(".").map(Number);
+  const isAddress =
+    parts.length === 4 && parts.every((part) => Number.isInteger(part) && part >= 0 && part < 256);
+  return isAddress ? parts.reduce((sum, part) => sum * 256 + part, 0) : undefined;
+}

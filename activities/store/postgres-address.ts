@@ -1,0 +1,229 @@
+/**
+ * DATABASE_URL as libpq reads it, for the driver, which reads some of it otherwise: the grammar (a `#` in a password is a
+ * character), the files of certificates, and what `sslmode` means. Where the driver cannot do what libpq would, it is refused.
+ */
+import { readFileSync } from "node:fs";
+import type pg from "pg";
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+export interface PostgresAddress {
+  /** For a client or a pool of the driver. */
+  readonly config: pg.ClientConfig;
+  /** `postgres://host:port/database`, without user and password. */
+  readonly shown: string;
+  /** From `connect_timeout`, in ms; undefined if it is not given. */
+  readonly connectTimeoutMs: number | undefined;
+  /** For people: what the address asks for and is not done. */
+  readonly notes: readonly string[];
+}
+
+/** An address that cannot be used. The message says what is wrong and the form that works, and holds no password. */
+export class PostgresAddressWrong extends Error {
+  override readonly name = "PostgresAddressWrong";
+}
+
+const FORM = "postgres://USER:PASSWORD@HOST:PORT/DATABASE";
+
+/** @throws PostgresAddressWrong */
+export function readPostgresAddress(url: string, environment: Environment = process.env): PostgresAddress {
+  // The driver's own forms of a socket.
+  if (/^(socket:|\/)/.test(url))
+    return {
+      config: { connectionString: url },
+      shown: "a socket of this machine",
+      connectTimeoutMs: undefined,
+      notes: [],
+    };
+  const { user, password, host, port, database, parameters } = parts(url);
+  const given = (name: string) => parameters.get(name) || environment[VARIABLES[name] ?? ""] || undefined;
+  const notes = [...parameters.keys()]
+    .filter((name) => !KNOWN.has(name))
+    .map((name) => `${name} is not read`);
+  if (given("channel_binding") === "require")
+    notes.push(
+      "channel_binding=require: channel binding is used where the server offers it, but not required",
+    );
+  if (["standby", "read-only", "prefer-standby"].includes(given("target_session_attrs") ?? ""))
+    throw new PostgresAddressWrong("target_session_attrs must be read-write or any: Longhaul writes");
+  const seconds = Number(given("connect_timeout") ?? Number.NaN);
+  const ssl = tlsOf(given);
+  return {
+    config: {
+      ...defined({
+        user: parameters.get("user") || user,
+        password: parameters.get("password") || password,
+        host: parameters.get("hostaddr") || parameters.get("host") || host,
+        port: numberOf(parameters.get("port") || port),
+        database: parameters.get("dbname") || database,
+        options: parameters.get("options"),
+        fallback_application_name: parameters.get("application_name"),
+        client_encoding: parameters.get("client_encoding"),
+      }),
+      ...(ssl === undefined ? {} : { ssl }),
+      ...(given("channel_binding") === undefined || given("channel_binding") === "disable"
+        ? {}
+        : { enableChannelBinding: true }),
+      ...(parameters.get("sslnegotiation") === "direct" ? { sslnegotiation: "direct" as const } : {}),
+    },
+    shown: `${url.split("://", 1)[0]}://${host ?? "localhost"}${port === undefined ? "" : `:${port}`}/${database ?? ""}`,
+    // libpq: 0 and negative numbers mean no limit, and 1 counts as 2.
+    connectTimeoutMs: Number.isFinite(seconds) && seconds > 0 ? Math.max(2, seconds) * 1_000 : undefined,
+    notes,
+  };
+}
+
+/** Of the parameters that have a variable of libpq's. */
+const VARIABLES: Readonly<Record<string, string>> = {
+  sslmode: "PGSSLMODE",
+  sslrootcert: "PGSSLROOTCERT",
+  sslcert: "PGSSLCERT",
+  sslkey: "PGSSLKEY",
+  connect_timeout: "PGCONNECT_TIMEOUT",
+  channel_binding: "PGCHANNELBINDING",
+  target_session_attrs: "PGTARGETSESSIONATTRS",
+};
+const KNOWN = new Set([
+  ...Object.keys(VARIABLES),
+  "user",
+  "password",
+  "host",
+  "hostaddr",
+  "port",
+  "dbname",
+  "options",
+  "application_name",
+  "client_encoding",
+  "ssl",
+  "sslpassword",
+  "sslnegotiation",
+  "keepalives",
+]);
+
+interface Parts {
+  readonly user: string | undefined;
+  readonly password: string | undefined;
+  readonly host: string | undefined;
+  readonly port: string | undefined;
+  readonly database: string | undefined;
+  readonly parameters: ReadonlyMap<string, string>;
+}
+
+/** Source: libpq, conninfo_uri_parse_options: the credentials end at the first `@`, if that comes before a `/`. */
+function parts(url: string): Parts {
+  const [, credentials, place = "", database, query] =
+    /^postgres(?:ql)?:\/\/(?:([^@/]*)@)?([^/?]*)(?:\/([^?]*))?(?:\?(.*))?$/s.exec(url) ??
+    wrong("is no address of a Postgres server");
+  if (database?.includes("@") === true || place.includes("@"))
+    wrong(
+      "has a user or password with a character that ends it there; write @ as %40, / as %2F and : as %3A",
+    );
+  if ([place, parameter(query, "host")].some((hosts) => hosts.includes(",")))
+    wrong("names several hosts; name one, such as a DNS name or a proxy that follows the primary");
+  const [, user, password] = /^([^:]*)(?::(.*))?$/s.exec(credentials ?? "") ?? [];
+  const [, bracketed, name, port] =
+    /^(?:\[([^\]]*)\]|([^:]*))(?::(\d*))?$/.exec(place) ??
+    wrong("names no host and port; an IPv6 address is written in brackets");
+  const pairs = (query ?? "").split("&").filter((pair) => pair !== "");
+  return {
+    user: decoded(user),
+    password: decoded(password),
+    host: bracketed ?? decoded(name),
+    port: port || undefined,
+    database: decoded(database),
+    parameters: new Map(
+      pairs.map((pair) => {
+        const [key = "", ...value] = pair.split("=");
+        return [decoded(key) ?? "", decoded(value.join("=")) ?? ""];
+      }),
+    ),
+  };
+}
+
+/** As it stands. */
+const parameter = (query = "", name: string): string =>
+  new RegExp(`(?:^|&)${name}=([^&]*)`).exec(query)?.[1] ?? "";
+
+function wrong(what: string): never {
+  throw new PostgresAddressWrong(`it ${what}. Expected ${FORM}`);
+}
+
+/** @throws PostgresAddressWrong for a `%` that begins no code */
+function decoded(text: string | undefined): string | undefined {
+  if (text === undefined || text === "") return undefined;
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return wrong("has a % that begins no code; write % as %25");
+  }
+}
+
+function numberOf(port: string | undefined): number | undefined {
+  if (port === undefined) return undefined;
+  const value = Number(port);
+  return Number.isInteger(value) && value > 0 && value < 65_536 ? value : wrong("has a port that is no port");
+}
+
+type Given = (name: string) => string | undefined;
+
+/**
+ * Stricter than libpq in one point: `require` verifies the certificate in full, as the driver does; `no-verify`, the driver's word, only encrypts.
+ * @returns undefined: as the driver decides, without TLS
+ */
+function tlsOf(given: Given): pg.ClientConfig["ssl"] {
+  const mode =
+    given("sslmode") ?? (given("ssl") === undefined || OFF.has(given("ssl") ?? "") ? undefined : "require");
+  if (mode === undefined) return given("ssl") === undefined ? undefined : false;
+  if (mode === "disable") return false;
+  if (mode === "prefer" || mode === "allow")
+    throw new PostgresAddressWrong(
+      `sslmode=${mode} cannot be done: the driver decides before it connects. Use sslmode=disable, sslmode=no-verify (encrypted, any certificate) or sslmode=verify-full`,
+    );
+  if (!MODES.has(mode))
+    throw new PostgresAddressWrong(
+      `there is no sslmode=${mode}; use disable, no-verify, require, verify-ca or verify-full`,
+    );
+  const root = given("sslrootcert");
+  const [ca, cert, key] = [
+    root === "system" ? undefined : file("sslrootcert", root),
+    file("sslcert", given("sslcert")),
+    file("sslkey", given("sslkey")),
+  ];
+  return {
+    ...defined({ ca, cert, key, passphrase: given("sslpassword") }),
+    ...(mode === "no-verify" ? { rejectUnauthorized: false } : {}),
+    // libpq: with a certificate authority of one's own, these two do not compare the host's name.
+    ...(ca !== undefined && (mode === "require" || mode === "verify-ca")
+      ? { checkServerIdentity: () => undefined }
+      : {}),
+  };
+}
+
+const OFF = new Set(["0", "false", "no", "off"]);
+const MODES = new Set(["no-verify", "require", "verify-ca", "verify-full"]);
+
+function file(name: string, path: string | undefined): string | undefined {
+  if (path === undefined) return undefined;
+  try {
+    return readFileSync(path, "utf8");
+  } catch (error) {
+    const code = error instanceof Error && "code" in error ? ` (${String(error.code)})` : "";
+    throw new PostgresAddressWrong(`${name}=${path} cannot be read${code}`);
+  }
+}
+
+function defined<T extends object>(values: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
+  return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined)) as {
+    [K in keyof T]?: Exclude<T[K], undefined>;
+  };
+}
+
+/** Where the server listens. */
+export function placeOf({
+  config,
+}: PostgresAddress): { host: string; port: number } | { path: string } | undefined {
+  const { host = process.env["PGHOST"] || "localhost", port = Number(process.env["PGPORT"] || 5432) } =
+    config;
+  if (config.connectionString !== undefined) return undefined;
+  return host.startsWith("/") ? { path: `${host}/.s.PGSQL.${port}` } : { host, port };
+}

@@ -1,0 +1,65 @@
+/**
+ * How long a start waits for a service. Refused, unresolvable or a wrong credential ends the wait at once; a host from which no
+ * answer comes at all, after 10 s; one that is connected and slow (a database that wakes up, a machine with ten times the work it can
+ * do) is waited for, and that is said.
+ */
+import { connect } from "node:net";
+import { NoAnswer, withTimeout } from "./with-timeout.ts";
+
+export interface Patience {
+  /** Until the host accepts a connection, in ms. */
+  readonly answerMs: number;
+  /** From then on, in ms. */
+  readonly connectMs: number;
+  /** Told once, when a service takes longer than 3 s. */
+  readonly say?: ((line: string) => void) | undefined;
+}
+
+/** Source: the design, exit codes: 10 s, and libpq's usual `connect_timeout` of a minute. */
+export const PATIENT = { answerMs: 10_000, connectMs: 60_000 } as const satisfies Patience;
+const SLOW_MS = 3_000;
+
+export const within = (timeoutMs: number): Patience => ({ answerMs: timeoutMs, connectMs: timeoutMs });
+
+/** A port or a socket's file. */
+export type Place = { readonly host: string; readonly port: number } | { readonly path: string };
+
+/**
+ * @param place undefined: not knocked at, as behind a proxy
+ * @param open connects; is abandoned when its time is up
+ * @throws Error of the system if the place refuses; NoAnswer; whatever `open` throws
+ */
+export async function patiently<T>(
+  service: string,
+  place: Place | undefined,
+  { answerMs, connectMs, say }: Patience,
+  open: (timeoutMs: number) => Promise<T>,
+): Promise<T> {
+  const slow =
+    say === undefined
+      ? undefined
+      : setTimeout(
+          () => say(`${service} is slow to answer; waiting for up to ${connectMs / 1_000} s …`),
+          SLOW_MS,
+        );
+  try {
+    if (place !== undefined) await knock(place, answerMs);
+    return await withTimeout(open(connectMs), connectMs);
+  } finally {
+    clearTimeout(slow);
+  }
+}
+
+/** Whether somebody listens. @throws Error of the system, NoAnswer */
+function knock(place: Place, timeoutMs: number): Promise<void> {
+  const socket = connect(place);
+  const answered = new Promise<void>((resolve, reject) => {
+    socket.once("connect", resolve);
+    socket.once("error", reject);
+  });
+  return withTimeout(answered, timeoutMs)
+    .catch((error: unknown) => {
+      throw error instanceof NoAnswer ? new NoAnswer(`no answer in ${timeoutMs / 1_000} s`) : error;
+    })
+    .finally(() => socket.destroy());
+}
