@@ -36,7 +36,21 @@ async function install() {
 }
 
 function isInstalled() {
-  return existsSync(stamp) && readFileSync(stamp, "utf8") === fingerprint();
+  return (
+    existsSync(stamp) && readFileSync(stamp, "utf8") === fingerprint() && directPackages().every(isThere)
+  );
+}
+
+/** Somebody's `npm prune --omit=dev` keeps the stamp. */
+function directPackages() {
+  const { dependencies = {}, devDependencies = {} } = JSON.parse(
+    readFileSync(join(project, "package.json"), "utf8"),
+  );
+  return Object.keys({ ...dependencies, ...devDependencies });
+}
+
+function isThere(name) {
+  return existsSync(join(modules, name, "package.json"));
 }
 
 /** @param started is given the id of each npm, which outlives us if we are killed */
@@ -44,7 +58,9 @@ async function installPackages(started) {
   const wanted = fingerprint();
   say("Installing the locked packages with npm (node_modules does not match package-lock.json) …");
   const began = Date.now();
-  const status = await runNpm(["ci", "--no-audit", "--no-fund"], started);
+  // Also where NODE_ENV=production or npm's `omit` leaves them out: the tests' packages, the newer Node, the database.
+  const all = ["dev", "optional", "peer"].map((kind) => `--include=${kind}`);
+  const status = await runNpm(["ci", "--no-audit", "--no-fund", ...all], started);
   if (status !== 0) fail("npm ci failed; its output is above. Nothing was started.", 4);
   await fetchNodeIfLeftOut(started);
   mkdirSync(modules, { recursive: true });

@@ -1,7 +1,7 @@
 /** Commands that are started at the same moment on a fresh clone, with an npm of ours that waits for a file. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { cpSync, existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { beforeEach, expect, onTestFinished, test } from "vitest";
@@ -13,9 +13,11 @@ const NPM = `
 const { appendFileSync, existsSync, mkdirSync, rmSync } = require("node:fs");
 rmSync("node_modules", { recursive: true, force: true });
 appendFileSync("npm.pids", process.pid + "\\n");
+appendFileSync("npm.args", process.argv.slice(2).join(" ") + "\\n");
 setInterval(() => {
   if (!existsSync("go")) return;
-  mkdirSync("node_modules");
+  mkdirSync("node_modules/wanted", { recursive: true });
+  require("node:fs").writeFileSync("node_modules/wanted/package.json", "{}");
   process.exit();
 }, 20);
 `;
@@ -24,7 +26,8 @@ let clone: string;
 beforeEach(() => {
   clone = emptyFolder();
   cpSync(SCRIPTS, join(clone, "scripts"), { recursive: true });
-  for (const name of ["package.json", "package-lock.json"]) writeFileSync(join(clone, name), "{}");
+  writeFileSync(join(clone, "package.json"), JSON.stringify({ devDependencies: { wanted: "1.0.0" } }));
+  writeFileSync(join(clone, "package-lock.json"), "{}");
   writeFileSync(join(clone, "npm-cli.js"), NPM);
 });
 
@@ -36,10 +39,10 @@ interface Command {
   readonly stderr: () => string;
 }
 
-function start(): Command {
+function start(environment: Readonly<Record<string, string>> = {}): Command {
   const script = join(clone, "scripts", "node.mjs");
   const child = spawn(process.execPath, [script, "--eval", "console.log('started')"], {
-    env: { PATH: process.env["PATH"], npm_execpath: join(clone, "npm-cli.js") },
+    env: { PATH: process.env["PATH"], npm_execpath: join(clone, "npm-cli.js"), ...environment },
     stdio: ["ignore", "ignore", "pipe"],
   });
   onTestFinished(() => {
@@ -85,5 +88,19 @@ test("a first one that was killed does not block; its npm is waited for", async 
   letNpmEnd();
   await second.ended;
   expect(second.child.exitCode).toBe(0);
+  expect(npmPids()).toHaveLength(2);
+});
+
+test("everything is installed whatever the environment leaves out, and again if a part was removed", async () => {
+  letNpmEnd();
+  const first = start({ NODE_ENV: "production", npm_config_omit: "dev" });
+  await first.ended;
+  expect(first.child.exitCode).toBe(0);
+  const wanted = "ci --no-audit --no-fund --include=dev --include=optional --include=peer";
+  expect(readFileSync(join(clone, "npm.args"), "utf8")).toContain(wanted);
+  await start().ended;
+  expect(npmPids()).toHaveLength(1);
+  rmSync(join(clone, "node_modules", "wanted"), { recursive: true });
+  await start().ended;
   expect(npmPids()).toHaveLength(2);
 });
