@@ -1,6 +1,6 @@
 /** `longhaul serve`: sessions over HTTP, with a page that shows them live. */
 import { inspect } from "node:util";
-import type { Command } from "commander";
+import { InvalidArgumentError, type Command } from "commander";
 import { clientSanitizer, serveTokens } from "../config/config.ts";
 import { warnWithoutWorker } from "../connect/no-worker.ts";
 import type { ExitCode } from "../console/errors.ts";
@@ -10,6 +10,20 @@ import { portNumber } from "../sessions/flag-values.ts";
 import { withServices } from "../sessions/with-session.ts";
 import { cannotListen, newToken, untilStopped } from "../serve/local-server.ts";
 
+interface Flags {
+  readonly port: number;
+  readonly host: string;
+  readonly behind: readonly string[];
+}
+
+/** @throws InvalidArgumentError for anything but a scheme, a host and a port */
+function proxyOrigin(value: string, earlier: readonly string[]): string[] {
+  const url = URL.canParse(value) ? new URL(value) : undefined;
+  if (url === undefined || !/^https?:$/.test(url.protocol) || `${url.origin}/` !== url.href)
+    throw new InvalidArgumentError("Expected such as https://longhaul.example.com");
+  return [...earlier, url.origin];
+}
+
 export function serveCommand(command: Command, output: Output) {
   command
     .option("--port <n>", "port to listen on; 0 is a free one", portNumber(0), 4180)
@@ -18,7 +32,13 @@ export function serveCommand(command: Command, output: Output) {
       "address to listen on; any but this machine's own lets others reach the page",
       "127.0.0.1",
     );
-  return ({ port, host }: { readonly port: number; readonly host: string }) => {
+  command.option(
+    "--behind <origin>",
+    "address of a proxy in front of it, such as https://longhaul.example.com; repeatable",
+    proxyOrigin,
+    [],
+  );
+  return ({ port, host, behind }: Flags) => {
     const named = serveTokens();
     return withServices(async (services): Promise<ExitCode> => {
       await warnWithoutWorker(services, output);
@@ -37,9 +57,11 @@ export function serveCommand(command: Command, output: Output) {
       const clientOf = (user: string | undefined) => (user === undefined ? own : (others.get(user) ?? own));
       const tokens = new Map<string, string | undefined>([...named, [token, undefined]]);
       const onFault = (error: unknown) => output.note(`${clean(inspect(error, { depth: 4 }))}\n`);
-      const served = await serve({ clientOf, host, port, tokens, onFault }).catch((error: unknown) => {
-        throw cannotListen(error, `${host}:${port}`, "--port or --host");
-      });
+      const served = await serve({ clientOf, host, port, tokens, behind, onFault }).catch(
+        (error: unknown) => {
+          throw cannotListen(error, `${host}:${port}`, "--port or --host");
+        },
+      );
       output.result(`${served.url}/#${token}\n`);
       output.note(
         "Open it in a browser, or use the API with the part after # as the bearer token. Ctrl-C ends the server; sessions continue.\n",

@@ -59,7 +59,11 @@ async function answer(
   if (verb === undefined || request.method !== "POST")
     return refuse(response, 404, "There are POST /encode and POST /decode.");
   const authorization = inPath === undefined ? request.headers.authorization : `Bearer ${inPath}`;
-  const guard = { tokens: new Map([[token, undefined]]), hosts: new Set<string>() };
+  const guard = {
+    tokens: new Map([[token, undefined]]),
+    hosts: new Set<string>(),
+    origins: new Set<string>(),
+  };
   const bearer = bearerOf(guard, authorization === undefined ? {} : { authorization });
   if ("status" in bearer) return refuse(response, bearer.status, "The token is not valid for this server.");
   try {

@@ -29,7 +29,13 @@ export async function streamEvents(
   // An unknown session is reported as a status.
   const { id } = await stream.client.status(stream.id);
   const signal = AbortSignal.any([left.signal, stream.ended]);
-  response.writeHead(200, { ...HEADERS, "content-type": "text/event-stream; charset=utf-8" });
+  // Without it nginx and its like hold events back until a buffer is full.
+  const unbuffered = { "x-accel-buffering": "no" };
+  response.writeHead(200, {
+    ...HEADERS,
+    ...unbuffered,
+    "content-type": "text/event-stream; charset=utf-8",
+  });
   response.flushHeaders();
   const heartbeat = setInterval(() => response.write(": still here\n\n"), HEARTBEAT_MS);
   try {

@@ -7,6 +7,8 @@ export interface Guard {
   readonly tokens: ReadonlyMap<string, string | undefined>;
   /** `host:port` as a browser may name the server: other names may come from DNS rebinding. */
   readonly hosts: ReadonlySet<string>;
+  /** `https://host` of proxies in front of it, as the person who started it named them. */
+  readonly origins: ReadonlySet<string>;
 }
 
 export interface Refusal {
@@ -15,11 +17,12 @@ export interface Refusal {
 }
 
 /** Also for the page, which has no secrets but must not be framed under a rebound name. */
-export function refuseOrigin({ hosts }: Guard, headers: IncomingHttpHeaders): Refusal | undefined {
+export function refuseOrigin({ hosts, origins }: Guard, headers: IncomingHttpHeaders): Refusal | undefined {
   const { host, origin } = headers;
   if (host === undefined || !hosts.has(host.toLowerCase()))
     return { status: 403, message: "The Host header does not name this server." };
-  if (origin !== undefined && !(origin.startsWith("http://") && hosts.has(origin.slice("http://".length))))
+  if (origin === undefined || origins.has(origin)) return undefined;
+  if (!(origin.startsWith("http://") && hosts.has(origin.slice("http://".length))))
     return { status: 403, message: "The Origin header names another site." };
   return undefined;
 }

@@ -18,6 +18,8 @@ export interface Serving {
   /** 0 = a free one. */
   readonly port: number;
   readonly tokens: Guard["tokens"];
+  /** Origins, such as `https://longhaul.example.com`, of proxies in front of it. */
+  readonly behind?: readonly string[];
   /** Masks secrets in every answer. */
   readonly onFault: (error: unknown) => void;
 }
@@ -31,17 +33,26 @@ export interface Served {
 }
 
 /** @throws NodeJS.ErrnoException if the port cannot be opened */
-export async function serve({ clientOf, host, port, tokens, onFault }: Serving): Promise<Served> {
+export async function serve({
+  clientOf,
+  host,
+  port,
+  tokens,
+  behind = [],
+  onFault,
+}: Serving): Promise<Served> {
   const ended = new AbortController();
   const page = readPage();
-  let guard: Guard = { tokens, hosts: new Set() };
+  const origins = new Set(behind);
+  let guard: Guard = { tokens, hosts: new Set(), origins };
   const server = createServer((request, response) => {
     answer({ clientOf, guard, page, ended: ended.signal, onFault }, request, response).catch(onFault);
   });
   server.listen(port, host);
   await once(server, "listening");
   const { address, port: opened } = server.address() as AddressInfo;
-  guard = { tokens, hosts: hostsOf(host, opened) };
+  const hosts = new Set([...hostsOf(host, opened), ...behind.map((origin) => new URL(origin).host)]);
+  guard = { tokens, hosts, origins };
   const urlOf = (name: string) => `http://${nameOf(name)}:${opened}`;
   return {
     url: urlOf(host),

@@ -3,7 +3,7 @@ import { connect } from "node:net";
 import { networkInterfaces } from "node:os";
 import { text } from "node:stream/consumers";
 import { expect, onTestFinished, test } from "vitest";
-import { begin, starting, untilStatus } from "../support/commands/longhaul.ts";
+import { begin, longhaul, starting, untilStatus } from "../support/commands/longhaul.ts";
 import { eventually } from "../support/eventually.ts";
 import { bigPng } from "../support/images.ts";
 
@@ -87,6 +87,8 @@ async function hear(
     signal: left.signal,
   });
   expect(response.headers.get("content-type")).toContain("text/event-stream");
+  // Otherwise nginx holds events back.
+  expect(response.headers.get("x-accel-buffering")).toBe("no");
   const heard: Heard = { ids: [], types: [] };
   let rest = "";
   for await (const piece of response.body?.pipeThrough(new TextDecoderStream()) ?? []) {
@@ -107,6 +109,21 @@ async function hear(
   return heard;
 }
 
+test("behind a proxy with TLS the proxy's name and origin are let in, and no other", async () => {
+  const served = await serving("--behind", "https://agents.example.com");
+  const origin = "https://agents.example.com";
+  expect(await statusWith(served, { host: "agents.example.com", origin })).toBe(200);
+  // As nginx asks by default.
+  expect(await statusWith(served, { origin })).toBe(200);
+  expect(await statusWith(served, { host: "agents.example.com", origin: "https://evil.example" })).toBe(403);
+  expect(await statusWith(served, { origin: "http://agents.example.com" })).toBe(200);
+  const { code, err } = await longhaul(["serve", "--behind", "agents.example.com/path"]);
+  expect({ code, err }).toMatchObject({
+    code: 2,
+    err: expect.stringContaining("https://longhaul.example.com"),
+  });
+});
+
 test("no request gets in without the token, by another host name or from another site; the page runs only its own script", async () => {
   const served = await serving();
   const { host } = new URL(served.url);
@@ -117,6 +134,7 @@ test("no request gets in without the token, by another host name or from another
   expect(await statusWith(served, { origin: "http://evil.example" })).toBe(403);
   expect(await statusWith(served, { origin: `http://${host}` })).toBe(200);
   expect(await statusWith(served, { host: "evil.example" }, "/")).toBe(403);
+  expect(await statusWith(served, { origin: "https://agents.example.com" })).toBe(403);
   const page = await fetch(served.url);
   const policy = page.headers.get("content-security-policy") ?? "";
   expect(policy).toMatch(
