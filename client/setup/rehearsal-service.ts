@@ -1,4 +1,5 @@
 /** The rehearsal model as a service: started only if no real model is configured. */
+import { fileURLToPath } from "node:url";
 import { childEnvironment } from "./environment.ts";
 import { freePort } from "./processes.ts";
 import { answersWhileAlive, startService } from "./start-service.ts";
@@ -23,7 +24,7 @@ export async function ensureRehearsal({ home, ports, say }: SetUp): Promise<stri
     name: "rehearsal",
     title: "Rehearsal model",
     command: process.execPath,
-    args: [new URL("../../worker/rehearsal/main.ts", import.meta.url).pathname],
+    args: [fileURLToPath(new URL("../../worker/rehearsal/main.ts", import.meta.url))],
     env: { ...childEnvironment("rehearsal"), LONGHAUL_REHEARSAL_PORT: String(port) },
     address,
     probe: () => probe(address),

@@ -47,3 +47,10 @@ test("the commands that people and machines start are executable", () => {
     expect(statSync(join(project, path)).mode & 0o111, path).not.toBe(0);
   }
 });
+
+test("no file's place is read from the text of a URL, where a blank is %20", () => {
+  const found = sources(/^(activities|workflows|client|worker|scripts|test)\/.*\.(ts|mjs)$/)
+    .filter(({ text }) => /import\.meta\.url\)\s*\.pathname/.test(text))
+    .map(({ path }) => path);
+  expect(found, "Use fileURLToPath.").toEqual([]);
+});

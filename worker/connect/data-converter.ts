@@ -5,7 +5,7 @@ import type { DataConverter } from "@temporalio/common";
 import { createCodec, type CodecKey } from "./codec.ts";
 
 /** `.ts` here, `.js` in the library that is built for consumers. */
-const extension = extname(new URL(import.meta.url).pathname);
+const extension = extname(fileURLToPath(import.meta.url));
 const at = (name: string) => fileURLToPath(new URL(`./${name}${extension}`, import.meta.url));
 
 export const payloadConverterPath = at("payload-guard");
