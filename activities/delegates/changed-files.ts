@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto";
 import { checkpointChain, latestCheckpoint } from "../store/checkpoints.ts";
 import type { Database } from "../store/db.ts";
-import { unpackManifest, type ManifestEntry } from "../store/workspace-manifest.ts";
+import { unpackManifest, unpackMissing, type ManifestEntry } from "../store/workspace-manifest.ts";
 import { readFiles } from "../store/workspace-pack.ts";
 import { changedPaths, type FileState } from "./merge.ts";
 
@@ -41,7 +41,11 @@ export async function changedFiles(
       };
       const before = base === undefined ? [] : unpackManifest((await checkpointChain(tx, base)).manifest);
       const after = unpackManifest(latest.manifest);
-      const { files, left } = changedPaths(before, after);
+      const { files: differing, left } = changedPaths(before, after);
+      // What the last save could not hold was not removed.
+      const missing = unpackMissing(latest.manifest);
+      const held = new Set(after.map(({ path }) => path));
+      const files = differing.filter((path) => held.has(path) || missing.reasonOf(path) === undefined);
       const [old, now] = [await read(base, before, files), await read(latest.id, after, files)];
       const changed = files.map((path): ChangedFile => {
         const bytes = now.get(path);

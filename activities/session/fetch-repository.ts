@@ -22,6 +22,7 @@ import { findRepository, saveRepository } from "../store/repositories.ts";
 import { markClosed, PARKED } from "../store/sandboxes.ts";
 import { setPrompt } from "../store/stored-prompt.ts";
 import { lockRun } from "../store/session-locks.ts";
+import { MAX_PACK_BYTES, unpackMissing } from "../store/workspace-manifest.ts";
 import { saveFiles } from "../workspace/save-files.ts";
 import { withoutLost, type SessionSandboxes } from "../workspace/session-sandbox.ts";
 
@@ -52,6 +53,7 @@ async function fetchRepository(
     const { url } = repository;
     const bytes = await layOut(access, sandbox, fetched, { repository, branch, signal: scope.signal });
     await saveFiles(deps, sandbox, session, 0);
+    await refuseUnsaved(deps, session.id, url);
     const files = await projectFilesIn(access, mirror, start.commit, session.config);
     const project = cleanDeep(projectFiles(files, session.config), deps.sanitizer.clean) as ProjectFiles;
     await db.transaction(async (tx) => {
@@ -74,6 +76,16 @@ async function fetchRepository(
     deps.notifier.wake(session.id);
     return { commit: start.commit, bytes };
   });
+}
+
+/** Without its history in the first save, commits could not be brought back. @throws RepositoryUnavailable (fatal) */
+async function refuseUnsaved({ store }: AgentDeps, sessionId: string, url: string): Promise<void> {
+  const saved = await latestCheckpoint(store.db, sessionId);
+  if (saved === undefined || unpackMissing(saved.manifest).reasons.get(".git") === undefined) return;
+  throw fatal(
+    "RepositoryUnavailable",
+    `The history of ${url} is larger than a save of the workspace (${MAX_PACK_BYTES / 2 ** 20} MiB), so its commits could not be brought back if the sandbox is lost. Fetch less of it: --depth 1, or git.depth.`,
+  );
 }
 
 /** @throws RepositoryUnavailable (fatal) if this worker has no git */

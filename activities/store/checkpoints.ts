@@ -9,6 +9,7 @@ import {
   type WorkspaceFile,
 } from "./workspace-pack.ts";
 import type { Database, Queryable } from "./db.ts";
+import { unpackMissing, type MissingPaths } from "./workspace-manifest.ts";
 import { checkpoints } from "./schema/index.ts";
 
 /** How much of a pack is sent or read at a time: bounds memory, and how long everything else waits. */
@@ -227,6 +228,12 @@ export async function readWorkspace(
         return { kind, path, mode, target };
     }
   });
+}
+
+/** What the newest checkpoint could not hold; undefined if nothing was ever saved. */
+export async function readMissing(db: Queryable, sessionId: string): Promise<MissingPaths | undefined> {
+  const latest = await latestCheckpoint(db, sessionId);
+  return latest && unpackMissing(latest.manifest);
 }
 
 /** The stored pack of one checkpoint, piece by piece. */

@@ -25,11 +25,18 @@ export interface ManifestEntry {
 export interface Skipped {
   readonly path: string;
   readonly bytes: number;
-  /** With `not-readable` and `too-many`, the save keeps the earlier state. */
-  readonly reason: "too-large" | "workspace-too-large" | "not-readable" | "too-many" | "path-too-long";
+  /** With `not-readable`, `too-many` and `repository-as-before`, the save keeps the earlier state. */
+  readonly reason:
+    | "too-large"
+    | "workspace-too-large"
+    | "not-readable"
+    | "too-many"
+    | "path-too-long"
+    | "repository"
+    | "repository-as-before";
 }
 
-/** Folders that a command can recreate (`npm ci`, `pip install`): never saved, at any depth. Not `target`, `build` or `dist`:
+/** Folders that a command can recreate (`npm ci`, `pip install`): not saved, at any depth, but for what Git tracks there. Not `target`, `build` or `dist`:
  * these names are used for sources too, and a lost source is worse than a large row. */
 export const REBUILT_FOLDERS: readonly string[] = ["node_modules", ".venv", "__pycache__"];
 
@@ -40,6 +47,7 @@ export const MAX_FILE_BYTES = 64 * 1024 * 1024;
 export const MAX_PACK_BYTES = 256 * 1024 * 1024;
 
 const KINDS: Readonly<Record<string, ManifestEntry["kind"]>> = { f: "file", d: "folder", l: "link" };
+const MISSING = "x";
 const LETTERS = { file: "f", folder: "d", link: "l" } as const;
 
 /** The stored form, also written by agent/tree.py: gzip of two fields per path, each ended by NUL, so that any name is safe. */
@@ -52,9 +60,31 @@ export function packManifest(entries: readonly ManifestEntry[]): Uint8Array {
 
 /** @throws RangeError when a path or the size is implausible. */
 export function unpackManifest(bytes: Uint8Array): ManifestEntry[] {
-  const entries = [...records(gunzipSync(bytes, { maxOutputLength: MAX_PACK_BYTES }))];
+  const entries = [...entriesIn(gunzipSync(bytes, { maxOutputLength: MAX_PACK_BYTES }))];
   assertSafePaths(entries);
   return entries;
+}
+
+/** Paths that were there and are not in the save, and why: in it, their absence says nothing. A folder stands for all in it. */
+export interface MissingPaths {
+  readonly reasons: ReadonlyMap<string, string>;
+  /** Why a path is missing; undefined if it would be in the save. */
+  reasonOf(path: string): string | undefined;
+}
+
+/** The second part of a stored list, which agent/tree.py writes. @throws RangeError when the size is implausible */
+export function unpackMissing(bytes: Uint8Array): MissingPaths {
+  const reasons = new Map<string, string>();
+  for (const { letter, path, target } of records(gunzipSync(bytes, { maxOutputLength: MAX_PACK_BYTES })))
+    if (letter === MISSING) reasons.set(path, target);
+  const reasonOf = (path: string): string | undefined => {
+    for (let at = path.length; at > 0; at = path.lastIndexOf("/", at - 1)) {
+      const reason = reasons.get(path.slice(0, at));
+      if (reason !== undefined) return reason;
+    }
+    return reasons.get(".");
+  };
+  return { reasons, reasonOf };
 }
 
 /**
@@ -87,7 +117,33 @@ function firstFrom(sorted: readonly string[], text: string): number {
   return low;
 }
 
-function* records(bytes: Uint8Array): Generator<ManifestEntry> {
+/** One path as it is stored. */
+interface StoredRecord extends Omit<ManifestEntry, "kind" | "mode" | "size" | "ctime"> {
+  readonly letter: string;
+  readonly mode: string;
+  readonly size: string;
+}
+
+function* entriesIn(bytes: Uint8Array): Generator<ManifestEntry> {
+  for (const { letter, mode, size, mtime: times, path, target } of records(bytes)) {
+    const kind = KINDS[letter];
+    if (kind === undefined) continue;
+    const [mtime = "", ctime = ""] = times.split("/");
+    const isFile = kind === "file";
+    yield {
+      kind,
+      path,
+      mode: Number.parseInt(mode, 8),
+      size: isFile ? Number(size) : 0,
+      // A folder's time changes with every file in it, and a link's time is irrelevant: only a file's time counts as a change.
+      mtime: isFile ? mtime : "",
+      ctime: isFile ? ctime : "",
+      target,
+    };
+  }
+}
+
+function* records(bytes: Uint8Array): Generator<StoredRecord> {
   const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   // If any name is not UTF-8, names are decoded one by one.
   const isText = isUtf8(buffer);
@@ -95,21 +151,9 @@ function* records(bytes: Uint8Array): Generator<ManifestEntry> {
   const named = (field: string): string => (isText ? field : textOfBytes(Buffer.from(field, "latin1")));
   for (let at = 0; at + 1 < fields.length; at += 2) {
     const match = /^(\S+) ([0-7]+) (\d+) (\S*) ([^]+)$/.exec(fields[at] ?? "");
-    const kind = KINDS[match?.[1] ?? ""];
-    if (match === null || kind === undefined) continue;
-    const [, , mode = "", size = "", times = "", path = ""] = match;
-    const [mtime = "", ctime = ""] = times.split("/");
-    const isFile = kind === "file";
-    yield {
-      kind,
-      path: named(path),
-      mode: Number.parseInt(mode, 8),
-      size: isFile ? Number(size) : 0,
-      // A folder's time changes with every file in it, and a link's time is irrelevant: only a file's time counts as a change.
-      mtime: isFile ? mtime : "",
-      ctime: isFile ? ctime : "",
-      target: named(fields[at + 1] ?? ""),
-    };
+    if (match === null) continue;
+    const [, letter = "", mode = "", size = "", mtime = "", path = ""] = match;
+    yield { letter, mode, size, mtime, path: named(path), target: named(fields[at + 1] ?? "") };
   }
 }
 

@@ -1,6 +1,6 @@
 /** Stores a session's files as a checkpoint: the difference to the last one. */
 import { countedSave } from "./counted-save.ts";
-import { skippedFilesNotice } from "./skipped-files.ts";
+import { MAX_IN_EVENT, skippedFilesNotice } from "./skipped-files.ts";
 import type { WorkspaceFacts } from "../contract/activities.ts";
 import type { AgentDeps } from "../runtime/deps.ts";
 import { retryable } from "../contract/failures.ts";
@@ -35,7 +35,6 @@ export const NOTHING_SAVED: WorkspaceFacts = { changed: 0, bytes: 0 };
 const MAX_TRIES = 5;
 /** How many names of skipped files are kept. */
 const MAX_LEFT_OUT = 200;
-const MAX_IN_EVENT = 20;
 
 type SaveDeps = Pick<AgentDeps, "store" | "notifier">;
 

@@ -8,6 +8,7 @@ import type { Sandbox } from "../sandbox/sandbox.ts";
 import { SandboxLost } from "../sandbox/sandbox-lost.ts";
 import { allowListed } from "./egress.ts";
 import { sandboxSpec } from "../sandbox/spec.ts";
+import { reportNotRestored } from "./skipped-files.ts";
 import { hasFiles, removeStray } from "./stray-sandbox.ts";
 import { restoreWorkspace } from "./workspace.ts";
 import type { CommandSandbox } from "../sandbox/own-command.ts";
@@ -195,7 +196,10 @@ async function openIn(tx: Queryable, { deps, caller, step, signal }: Opening): P
   const isSame = before?.volume === sandbox.identity.volume && !session.restoreWorkspace;
   const filled = checkpoint ? "restored" : "empty";
   const workspace = isSame || !isOurs ? "adopted" : filled;
-  if (!isSame && isOurs && checkpoint) await restoreFrom(tx, endingWith(signal, sandbox), checkpoint.id);
+  const restored =
+    !isSame && isOurs && checkpoint
+      ? await restoreFrom(tx, endingWith(signal, sandbox), checkpoint.id)
+      : undefined;
   if (!isFilled) sandbox = await host.open(spec, signal);
   // Saves lock the session's row first too: the other order would deadlock with them.
   await setContainer(tx, id, sandbox.container, host.name);
@@ -206,12 +210,14 @@ async function openIn(tx: Queryable, { deps, caller, step, signal }: Opening): P
     savedStep: isSame ? undefined : Math.max(0, step - 1),
   });
   for (const notice of notices) await addNotice(tx, id, notice);
+  const left = await reportNotRestored(tx, { id, step }, restored);
   await appendEvents(tx, id, session.epoch, [
     ...notices.map((notice): NewEvent => {
       const data = { container: sandbox.container, message: notice.slice(1, -1) };
       return { type: "sandbox:lost", step, data };
     }),
     openedEvent(sandbox, { step, allow: session.config.sandbox.allow }, isSame ? undefined : workspace),
+    ...left,
   ]);
   deps.notifier.wake(id);
   return { sandbox, workspace };
@@ -284,9 +290,10 @@ export async function lossIn(
   });
 }
 
-async function restoreFrom(tx: Queryable, sandbox: CommandSandbox, checkpointId: number): Promise<void> {
-  const manifest = await restoreWorkspace(sandbox, await checkpointChain(tx, checkpointId));
-  await retimeCheckpoint(tx, checkpointId, manifest);
+async function restoreFrom(tx: Queryable, sandbox: CommandSandbox, checkpointId: number) {
+  const restored = await restoreWorkspace(sandbox, await checkpointChain(tx, checkpointId));
+  await retimeCheckpoint(tx, checkpointId, restored.manifest);
+  return restored;
 }
 
 const imageOf = ({ identity: { image } }: Sandbox) => (image === undefined ? {} : { image });

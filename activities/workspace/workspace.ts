@@ -70,21 +70,36 @@ interface SaveAnswer extends Pick<SavedWorkspace, "changed" | "removed" | "whole
   readonly skippedCount: number;
 }
 
+export interface RestoredWorkspace {
+  /** The last checkpoint's, with the times that its files have now, so that they do not count as changed. */
+  readonly manifest: Uint8Array;
+  /** Paths that the save did not have and Git could not bring back, at most 200. */
+  readonly notRestored: readonly { readonly path: string; readonly reason: string }[];
+  readonly notRestoredCount: number;
+}
+
+/** The answer of agent/restore.py. */
+interface RestoreAnswer extends Omit<RestoredWorkspace, "manifest"> {
+  readonly lost?: string;
+}
+
 /**
  * Makes the workspace what it was at the last checkpoint of the chain: removes new paths, writes different ones, leaves the
- * rest, including rebuilt folders. Idempotent.
- * @returns the last checkpoint's manifest with the times that its files have now, so that they do not count as changed
+ * rest, including rebuilt folders. Tracked files that the save lacks are taken from Git's objects. Idempotent.
  * @throws WorkspaceLost (fatal) when the checkpoints cannot be read; SandboxUnavailable (retryable), also if a path is
  * missing afterwards; SandboxLost.
  */
-export async function restoreWorkspace(sandbox: CommandSandbox, chain: StoredChain): Promise<Uint8Array> {
+export async function restoreWorkspace(
+  sandbox: CommandSandbox,
+  chain: StoredChain,
+): Promise<RestoredWorkspace> {
   const { output, answer } = await runWorkspaceProgram(
     sandbox,
     { do: "restore" },
     partsOf(chain),
     (run) => run,
   );
-  const { lost } = answer as { readonly lost?: string };
+  const { lost, ...facts } = answer as unknown as RestoreAnswer;
   if (lost !== undefined) {
     throw fatal(
       "WorkspaceLost",
@@ -92,7 +107,7 @@ export async function restoreWorkspace(sandbox: CommandSandbox, chain: StoredCha
         " Nothing was changed in the sandbox; the checkpoints are kept in Postgres.",
     );
   }
-  return output;
+  return { manifest: output, ...facts };
 }
 
 async function* partsOf({ manifest, packs }: StoredChain): AsyncGenerator<Uint8Array | StoredBytes> {

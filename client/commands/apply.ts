@@ -16,7 +16,8 @@ export function applyCommand(command: Command, output: Output) {
   return (reference: string, flags: { readonly branch?: string }) =>
     withSession(reference, async (services, row) => {
       const { id } = row;
-      const { patch, changed } = await sessionDiff(services.store, row);
+      const { patch, changed, notes } = await sessionDiff(services.store, row);
+      for (const note of notes) output.note(`${note}\n`);
       if (changed === 0) {
         output.note(`${id} changed no file: nothing was applied.\n`);
         return;

@@ -13,7 +13,8 @@ export function diffCommand(command: Command, output: Output) {
   return (reference: string, flags: { readonly json?: boolean }) =>
     withSession(reference, async ({ store }, row) => {
       const { id } = row;
-      const { patch, changed } = await sessionDiff(store, row);
+      const { patch, changed, notes } = await sessionDiff(store, row);
+      for (const note of notes) output.note(`${note}\n`);
       if (flags.json === true) {
         const files = patchFiles(patch).map(({ path, added, removed }) => ({ path, added, removed }));
         output.json({ id, changed, files, patch });

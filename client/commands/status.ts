@@ -6,6 +6,7 @@ import {
   bar,
   dollars,
   duration,
+  listNames,
   oneLine,
   percent,
   plural,
@@ -66,6 +67,10 @@ export function statusText(
     ],
     document.usageDoubtful && ["counts", doubtText()],
     ...gitRows(document),
+    document.notSaved.length > 0 && [
+      "not saved",
+      `${listNames(document.notSaved.map(({ path, reason }) => `${oneLine(path, 80)} (${reason})`))}`,
+    ],
     ...document.questions.map(({ id, kind, text, session }, index): Row => [
       index === 0 ? "asks" : "",
       `${id} ${kind === "ask" ? "" : `(${kind}) `}${oneLine(text, 100)}: longhaul answer ${session} ${id}`,

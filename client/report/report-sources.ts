@@ -1,7 +1,6 @@
 /** Reads a report's data from the store: the trajectory, usage, the change, and the pictures that the agent viewed. */
 import { budgetOf } from "../../activities/config/run-policy.ts";
 import { prefixOf } from "../../activities/context/request.ts";
-import { readWorkspace } from "../../activities/store/checkpoints.ts";
 import { wasReported } from "../../activities/store/reported.ts";
 import { findSession } from "../../activities/store/sessions.ts";
 import { traceOf } from "../../activities/store/traces.ts";
@@ -9,6 +8,7 @@ import { noSuchSession } from "../console/errors.ts";
 import { productVersion } from "../console/product-version.ts";
 import { costOfCall, isSaid, trajectoryDocument } from "../sessions/trajectory.ts";
 import { requireSession } from "../sessions/with-session.ts";
+import { sessionStates } from "../workspace/pull-workspace.ts";
 import { diffWorkspaces } from "../workspace/workspace-diff.ts";
 import type { ReportData } from "./report-page.ts";
 import { blobId, loadBlobs } from "../../activities/store/blobs.ts";
@@ -41,8 +41,7 @@ export async function gather(services: Pick<Services, "store">, id: string): Pro
     .filter(isEstimate)
     .reduce((total, call) => total + (call.costUsd ?? 0), 0);
   const paid = bills.map((call) => costOfCall(call, config));
-  const after = (await readWorkspace(db, id)) ?? [];
-  const before = (await readWorkspace(db, id, { atStep: 0 })) ?? [];
+  const { before, after } = (await sessionStates(db, id)) ?? { before: [], after: [] };
   return {
     session,
     model: config.model,

@@ -65,6 +65,7 @@ export async function readStatus(services: Services, row: SessionRow): Promise<S
     image: known.image && { ...known.image, digest: sandbox?.image ?? null },
     git: gitStatus(row, repository, publications),
     delivery: deliveryOf(publications),
+    notSaved: (sandbox?.leftOut ?? []).map(({ path, reason }) => ({ path, reason })),
     questions: questions.map(questionStatus),
     children,
   };

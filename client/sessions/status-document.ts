@@ -74,6 +74,8 @@ export interface SessionStatusDocument {
   /** Null if the session works on no repository; `pushed` and `pullRequest` are null until there is one. */
   readonly git: SessionGitStatus | null;
   readonly delivery: DeliveryState;
+  /** Files that no save has in their present state, at most 200; empty in lists. */
+  readonly notSaved: readonly { readonly path: string; readonly reason: string }[];
   /** For a delegate: its parent, and the call's key in the ledger. */
   readonly parent: { readonly id: string; readonly call: string } | null;
   /** Its delegates, oldest first. */
@@ -175,6 +177,7 @@ export function statusDocument(
     image: settings.image,
     git: null,
     delivery: "none",
+    notSaved: [],
     parent: row.parentId === null ? null : { id: row.parentId, call: row.parentCall ?? "" },
     children: [],
   };

@@ -1,7 +1,7 @@
 /** Writes a session's last saved files to disk, with notes on omissions, or compares them with the initial files. */
 import { join } from "node:path";
-import { readWorkspace } from "../../activities/store/checkpoints.ts";
-import type { Store } from "../../activities/store/db.ts";
+import { readMissing, readWorkspace } from "../../activities/store/checkpoints.ts";
+import type { Database, Store } from "../../activities/store/db.ts";
 import type { SessionRow } from "../../activities/store/reading.ts";
 import { notPossible, type ClientError } from "../console/errors.ts";
 import { listNames, present } from "../console/format.ts";
@@ -18,15 +18,23 @@ export async function pullWorkspace(
   sessionId: string,
   folder: string,
   options: WriteOptions = {},
-): Promise<Written | undefined> {
+): Promise<Pulled | undefined> {
   const files = await readWorkspace(store.db, sessionId);
-  return files === undefined ? undefined : writeWorkspace(files, folder, options);
+  if (files === undefined) return undefined;
+  const written = await writeWorkspace(files, folder, options);
+  return { ...written, lacking: await missingNotes(store.db, sessionId) };
+}
+
+export interface Pulled extends Written {
+  /** What the saved files do not have, as notes for the person. */
+  readonly lacking: readonly string[];
 }
 
 /** Notes on a pull for the person, one per line. `again` is the command that writes repositories unchanged. */
-export function pullNotes(written: Written, folder: string, again: string): string[] {
-  const { skipped, unsafe, untouched } = written;
+export function pullNotes(pulled: Pulled, folder: string, again: string): string[] {
+  const { skipped, unsafe, untouched, lacking } = pulled;
   return present(
+    ...lacking,
     skipped.length > 0 &&
       `Left out ${listNames(skipped)}: links that lead out of the folder, or names that cannot be written here.`,
     unsafe.length > 0 &&
@@ -54,9 +62,39 @@ export function noFiles({ id, status, endedAt }: Session): ClientError {
 
 /** @throws ClientError (impossible) if nothing was ever saved */
 export async function sessionDiff(store: Store, session: Session) {
-  const { id } = session;
-  const after = await readWorkspace(store.db, id);
-  if (after === undefined) throw noFiles(session);
-  const before = (await readWorkspace(store.db, id, { atStep: 0 })) ?? [];
-  return diffWorkspaces(before, after, { binaries: "bytes" });
+  const states = await sessionStates(store.db, session.id);
+  if (states === undefined) throw noFiles(session);
+  const { before, after } = states;
+  const notes = await missingNotes(store.db, session.id);
+  return { ...diffWorkspaces(before, after, { binaries: "bytes" }), notes };
+}
+
+/**
+ * A session's first and last files. What the last save could not hold counts as unchanged, never as removed.
+ * @returns undefined if nothing was ever saved
+ */
+export async function sessionStates(db: Database, id: string) {
+  const after = await readWorkspace(db, id);
+  if (after === undefined) return undefined;
+  const before = (await readWorkspace(db, id, { atStep: 0 })) ?? [];
+  const missing = await readMissing(db, id);
+  const held = new Set(after.map(({ path }) => path));
+  const unknown = before.filter(({ path }) => !held.has(path) && missing?.reasonOf(path) !== undefined);
+  return { before, after: [...after, ...unknown] };
+}
+
+const PARTS: Readonly<Record<string, string>> = {
+  repository: "a repository's history, which is saved whole or not at all and did not fit",
+  "repository-as-before":
+    "a repository's history is an earlier one, because it was too large or not readable since",
+  "not-asked": "files that Git could not be asked about",
+};
+
+/** Notes on what the newest save does not have in its last state, one per reason. */
+async function missingNotes(db: Database, id: string): Promise<string[]> {
+  const reasons = (await readMissing(db, id))?.reasons ?? new Map<string, string>();
+  return [...Map.groupBy(reasons, ([, reason]) => reason)].map(([reason, paths]) => {
+    const why = PARTS[reason] ?? `${reason.replaceAll("-", " ")} for a save`;
+    return `Not in the saved files as the session left them: ${listNames(paths.map(([path]) => path))} (${why}).`;
+  });
 }

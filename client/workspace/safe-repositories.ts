@@ -22,7 +22,8 @@ export interface SafeOptions {
 }
 
 /** Omissions that are not listed: files that Git recreates, and the sample hooks that it adds to every repository. */
-const NOT_WORTH_A_WORD = /\.git\/(.*\/)?(hooks\/[^/]+\.sample|FETCH_HEAD|AUTO_MERGE|gc\.log|[^/]+\.lock)$/;
+const NOT_WORTH_A_WORD =
+  /\.git\/(.*\/)?(hooks\/[^/]+\.sample|FETCH_HEAD|AUTO_MERGE|longhaul-not-restored|gc\.log|[^/]+\.lock)$/;
 
 type Verdict = "data" | "config" | "out";
 

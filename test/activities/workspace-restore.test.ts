@@ -63,7 +63,7 @@ describe("a workspace", () => {
     const second = await save(sandbox, first);
     expect(second.pack.length).toBeLessThan(first.pack.length / 2);
     await run(other, "printf stray > stray; mkdir plain; printf x > plain/x; printf y > closed");
-    const manifest = await restoreWorkspace(other, chainOf(first, second));
+    const { manifest } = await restoreWorkspace(other, chainOf(first, second));
     expect(await run(other, ALL)).toBe(await run(sandbox, ALL));
     expect((await saveWorkspace(other, { manifest, depth: 2 })).saved).toBeUndefined();
     // Content that changed while size and time stayed.
@@ -82,7 +82,7 @@ describe("a workspace", () => {
       })),
     );
     const sandbox = await open();
-    const manifest = await restoreWorkspace(sandbox, chain);
+    const { manifest } = await restoreWorkspace(sandbox, chain);
     expect(await run(sandbox, ALL)).toBe(stored.tree);
     expect((await saveWorkspace(sandbox, { manifest, depth: 3 })).saved).toBeUndefined();
     const { entries, bytes } = await readChain(chain);
@@ -113,7 +113,7 @@ describe("a mode that keeps the owner out", () => {
     expect(saved).toMatchObject({ removed: 0 });
     expect(await run(sandbox, "stat -c '%a' src c")).toBe("644\n0\n");
     const chain = chainOf(first, ...(saved ? [saved] : []));
-    const manifest = await restoreWorkspace(other, chain);
+    const { manifest } = await restoreWorkspace(other, chain);
     expect(await run(other, "stat -c '%a' src c")).toBe("644\n0\n");
     expect((await saveWorkspace(other, { manifest, depth: 2 })).saved).toBeUndefined();
     expect(await run(other, "chmod -R u+rwX src c; cat src/a src/deep/b c; stat -c '%a' src/deep")).toBe(

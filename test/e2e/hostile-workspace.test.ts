@@ -77,7 +77,9 @@ it.each(Object.entries(HOSTILE))(
     const restore = await measured(async () =>
       restoreWorkspace(other, await checkpointChain(db, latest?.id ?? 0)),
     );
-    expect((await saveWorkspace(other, { manifest: restore.result, depth: 1 })).saved).toBeUndefined();
+    expect(
+      (await saveWorkspace(other, { manifest: restore.result.manifest, depth: 1 })).saved,
+    ).toBeUndefined();
     await python(sandbox, TOOLS + (hostile.skipped?.removal ?? ""));
     const [was, is] = await Promise.all([sandbox, other].map((place) => python(place, TOOLS + HASH)));
     expect(is).toBe(was);

@@ -142,7 +142,7 @@ withPython("a restored workspace", () => {
     await put(sandbox, "node_modules/x.js", "x");
     const inode = (await lstat(join(sandbox.root, "keep.txt"))).ino;
 
-    const manifest = await restoreWorkspace(sandbox, chainOf(first));
+    const { manifest } = await restoreWorkspace(sandbox, chainOf(first));
     expect((await saveWorkspace(sandbox, { ...first, manifest })).saved).toBeUndefined();
     expect(await readFile(join(sandbox.root, "kind"), "utf8")).toBe("a file");
     expect(await readFile(join(sandbox.root, "node_modules/x.js"), "utf8")).toBe("x");

@@ -15,6 +15,7 @@ MAX_NAMED = 20
 OPTIONS = ["core.hooksPath=/dev/null", "core.fsmonitor=false", "commit.gpgSign=false", "gc.auto=0"]
 POINTER = b"version https://git-lfs.github.com/spec/v1\n"
 MAX_POINTER_BYTES = 1024
+NOT_RESTORED = b"longhaul-not-restored"
 UNDER_WAY = ["MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "rebase-merge", "rebase-apply"]
 
 
@@ -95,6 +96,22 @@ def lost_of_lfs(paths):
     return lost
 
 
+def not_restored():
+    """Tracked files that a restore could not bring back (agent/tracked.py), which the index passes over. One that is there again,
+    made anew, is no longer passed over. @returns those that are not there"""
+    marker = os.path.join(git("rev-parse", "--git-dir").stdout.strip(), NOT_RESTORED)
+    try:
+        with open(marker, "rb") as file:
+            marked = {name for name in file.read().split(b"\0") if name}
+    except OSError:
+        return []
+    marked &= set(names("ls-files", "-z"))
+    again = [name for name in marked if os.path.lexists(name)]
+    if again:
+        git("update-index", "-z", "--no-skip-worktree", "--stdin", given=b"".join(name + b"\0" for name in again))
+    return sorted(marked.difference(again))
+
+
 def lfs_store():
     return os.path.join(git("rev-parse", "--git-common-dir").stdout.strip(), b"lfs", b"objects")
 
@@ -112,6 +129,7 @@ def refuse_unfinished():
 def stage(order):
     """Stages the uncommitted files. @returns those that are left out: name -> (bytes, reason)"""
     left = {name: (0, "submodule") for name in changed_submodules()}
+    left.update((name, (0, "not-restored")) for name in not_restored())
     links = submodules()
     add = []
     changed = sorted(set(names("ls-files", "-z", "--others", "--modified", "--exclude-standard")))

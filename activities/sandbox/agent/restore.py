@@ -206,9 +206,11 @@ def most_unpacked(limits):
 def restore(order, parts, write):
     """Parts: the listing to restore, then packs, newest first, read as far as needed. The workspace is not changed until all
     missing files have been read. Writes the listing with the times its files have now. @raises Lost"""
-    target = read_listing(parts.read(), MAX_LISTING_BYTES)
+    target, absent = read_listing(parts.read(), MAX_LISTING_BYTES)
     check(target)
-    now = Survey(UNBOUNDED, order["rebuilt"]).entries
+    rebuilt = {os.fsencode(name) for name in order["rebuilt"]}
+    tracked = [path for path in target if any(name in rebuilt for name in path.split(b"/"))]
+    now = Survey(UNBOUNDED, order["rebuilt"], also=tracked).entries
     os.umask(0)
     name = STAGE.encode() + os.urandom(8).hex().encode()
     os.mkdir(name, 0o700)
@@ -228,15 +230,27 @@ def restore(order, parts, write):
         apply(target, changed, [path for path in now if path not in target], stage, numbers)
     finally:
         remove_tree(name, top, stage)
+    back, lacking = bring_back(absent, checkouts_in(target)) if absent else ([], [])
     # Otherwise the survey would read the times of every file twice.
     time.sleep(TICK_NS / 10**9)
-    now = Survey(UNBOUNDED, order["rebuilt"]).entries
-    lacking = [path for path, value in target.items() if now.get(path, b"-")[:1] != value[:1]]
-    if lacking:
-        raise OSError(errno.EAGAIN, f"{len(lacking)} of {len(target)} paths are missing, such as {lacking[0]!r}")
-    for piece in written_listing({path: now[path] for path in target}):
+    now = Survey(UNBOUNDED, order["rebuilt"], also=tracked).entries
+    gone = sorted(path for path in {*absent, *lacking} - {*back, b"."} if path not in now)
+    unlike = [path for path, value in target.items() if now.get(path, b"-")[:1] != value[:1]]
+    if unlike:
+        raise OSError(errno.EAGAIN, f"{len(unlike)} of {len(target)} paths are missing, such as {unlike[0]!r}")
+    for piece in written_listing({path: as_restored(target[path], now[path]) for path in target}, absent):
         write(piece)
-    return {}
+    named = [{"path": os.fsdecode(path), "reason": absent.get(path, "not-in-git")} for path in gone[:MAX_REPORTED]]
+    return {"notRestored": named, "notRestoredCount": len(gone)}
+
+
+def checkouts_in(entries):
+    return {path.rpartition(b"/")[0] for path in entries if path == b".git" or path.endswith(b"/.git")}
+
+
+def as_restored(saved, now):
+    """A file that differs from its save, such as an index that was marked, is to be saved again."""
+    return now if not now.startswith(b"f") or fields(saved)[2:4] == fields(now)[2:4] else uncertain(now)
 
 
 def main():

@@ -92,7 +92,9 @@ def pack_files(pack, survey, wanted):
     try:
         for path in sorted(wanted, key=tree_order):
             try:
-                packed[path] = pack.add(path, survey.entries[path], folders, survey.limits["fileBytes"])
+                # A repository's file, or one that was saved before, may be larger than others.
+                most = max(survey.limits["fileBytes"], fields(survey.entries[path])[2])
+                packed[path] = pack.add(path, survey.entries[path], folders, most)
             except OSError as error:
                 if error.errno in GONE:
                     del survey.entries[path]
@@ -107,8 +109,9 @@ def pack_files(pack, survey, wanted):
 def look_and_keep(order, before):
     """Surveys the files as they are now; unreadable ones are listed as they were before. @returns the survey, and the unreadable
     ones"""
-    survey = Survey(order["limits"], order["rebuilt"])
+    survey = Survey(order["limits"], order["rebuilt"], before)
     kept = survey.keep(before, survey.unread)
+    kept |= survey.keep_whole(before, order["limits"]["bytes"])
     survey.drop_largest(order["limits"]["bytes"])
     return survey, kept
 
@@ -121,10 +124,10 @@ def differences(before, now):
 def save(order, parts, write):
     """Order: `whole`, `hasBase`, `limits`, `rebuilt`. Parts: the newest stored listing and, with `hasBase`, the listing that the
     pack is the difference to. Writes the pack, then the listing; nothing if nothing changed."""
-    latest = listing_of(parts)
-    base = listing_of(parts) if order["hasBase"] else latest
+    latest, was_missing = listing_of(parts)
+    base = listing_of(parts)[0] if order["hasBase"] else latest
     survey, kept = look_and_keep(order, base or {})
-    if not any(differences(latest or {}, survey.entries)):
+    if not any(differences(latest or {}, survey.entries)) and survey.missing() == was_missing:
         return report(survey, unchanged=True)
     # Not whole if files could not be read: only earlier packs have their content.
     whole = base is None or (order["whole"] and not kept)
@@ -141,25 +144,27 @@ def save(order, parts, write):
         for path in survey.unread[first:]:
             if path not in still:
                 survey.entries.pop(path, None)
+        kept |= survey.keep_whole(have, order["limits"]["bytes"])
         if not gone or rounds == MAX_ROUNDS:
             break
         survey, kept = look_and_keep(order, have)
     pack.close()
-    if not any(differences(latest or {}, survey.entries)):
+    missing = survey.missing()
+    if not any(differences(latest or {}, survey.entries)) and missing == was_missing:
         return report(survey, unchanged=True)
     changed, removed = differences(base or {}, survey.entries)
-    for piece in written_listing(survey.entries):
+    for piece in written_listing(survey.entries, missing):
         write(piece)
     return report(survey, packBytes=pack.bytes, changed=len(changed), removed=len(removed), whole=whole)
 
 
 def listing_of(parts):
-    """The next part's listing; None if it is empty or cannot be read: then everything is saved."""
+    """The next part's listing, and what is missing in it; None if it is empty or cannot be read: then everything is saved."""
     data = parts.read()
     try:
-        return read_listing(data, MAX_LISTING_BYTES) if data else None
+        return read_listing(data, MAX_LISTING_BYTES) if data else (None, {})
     except Lost:
-        return None
+        return None, {}
 
 
 def report(survey, **facts):

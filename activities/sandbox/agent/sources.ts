@@ -34,7 +34,9 @@ const part = (name: string): string => readFileSync(new URL(`./${name}.py`, impo
 export const supervisorSource = SUPERVISOR_PARTS.map(part).join("\n\n");
 
 /** Saves and restores a workspace; runs as a command, with the tools' rights. Its input: agent/restore.py. */
-export const workspaceSource = ["folder", "tree", "survey", "save", "restore"].map(part).join("\n\n");
+export const workspaceSource = ["folder", "tree", "tracked", "survey", "save", "restore"]
+  .map(part)
+  .join("\n\n");
 
 /** Commits a session's uncommitted work; runs as a command, with the tools' rights. */
 export const deliverSource = part("deliver");

@@ -3,19 +3,32 @@
 import bisect
 import errno
 import os
+import stat
 import time
 
 # Errors that mean that a path was removed while it was read.
 GONE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
+# If more is missing, nothing of the workspace counts as removed.
+MAX_MISSING = 20_000
+
+
+# Parts of a repository's folder without which its history is still whole.
+SPARE = (b"hooks", b"logs", b"info")
 
 
 class Survey:
     """`entries` is the listing. `skipped` has the paths that are not in it, and why: (path, bytes, reason). Nothing is known of
     the paths in `unread` and of those below them."""
 
-    def __init__(self, limits, rebuilt):
+    def __init__(self, limits, rebuilt, before=None, also=None):
+        """`before`: a listing whose files are saved, of any size. `also`: paths in rebuilt folders that are listed; None: those
+        that Git tracks."""
         self.limits = limits
         self.rebuilt = rebuilt
+        self.before = before or {}
+        # Rebuilt folders; folders with a `.git`; for a folder in a repository's own folder, that one.
+        self.hidden, self.checkouts, self.repositories = [], set(), {}
+        self.unknown = []
         self.entries = {}
         self.skipped = []
         self.unread = []
@@ -26,6 +39,9 @@ class Survey:
         self.folders = Folders(0o500)
         try:
             self.walk()
+            if also is None and self.hidden:
+                also, self.unknown = tracked_below(self.hidden, self.checkouts, rebuilt)
+            self.add(also or [])
             self.settle()
         finally:
             self.folders.close()
@@ -57,6 +73,7 @@ class Survey:
         """Lists one folder. @returns its folders; None if it has more entries than there is room for. @raises OSError"""
         folder = self.folders.open(path)
         prefix = path + b"/" if path else b""
+        own = self.repositories.get(path)
         most = min(self.limits["entries"] - len(self.entries), self.looks_left)
         found, inner, fresh, skipped, used = {}, [], [], [], 0
         with os.scandir(folder) as items:
@@ -73,13 +90,14 @@ class Survey:
                     continue
                 value = value_of(info, target)
                 is_folder = value is not None and value.startswith(b"d")
-                if value is None or (is_folder and item.name in self.rebuilt):
+                if value is None:
                     continue
-                if len(here) > self.limits["pathBytes"]:
-                    skipped.append((here, info.st_size, "path-too-long"))
+                if is_folder and own is None and item.name in self.rebuilt:
+                    self.hidden.append(here)
                     continue
-                if info.st_size > self.limits["fileBytes"] and value.startswith(b"f"):
-                    skipped.append((here, info.st_size, "too-large"))
+                reason = self.refusal(here, value, info, folder if own else None)
+                if reason:
+                    skipped.append((here, info.st_size, reason))
                     continue
                 found[here] = value
                 used += len(here) + len(value) + 2
@@ -93,7 +111,67 @@ class Survey:
         self.fresh += fresh
         self.skipped += skipped
         self.room -= used
+        self.note_repositories(path, prefix, found, inner)
         return inner
+
+    def refusal(self, path, value, info, in_repository):
+        """Why a path is not listed, if so. A repository's files are limited together; a file that is saved already stays."""
+        if len(path) > self.limits["pathBytes"]:
+            return "path-too-long"
+        if not value.startswith(b"f"):
+            return None
+        if in_repository is not None:
+            # Otherwise it would be found while it is packed, when the rest is packed already.
+            readable = info.st_uid == os.geteuid() or os.access(os.path.basename(path), os.R_OK, dir_fd=in_repository)
+            return None if readable else "not-readable"
+        if info.st_size > self.limits["fileBytes"] and not is_same(self.before.get(path), value):
+            return "too-large"
+        return None
+
+    def note_repositories(self, path, prefix, found, inner):
+        """Notes which of a listed folder's folders belong to a repository."""
+        own = self.repositories.get(path)
+        if own is None and prefix + b".git" in found:
+            self.checkouts.add(path)
+        is_own_folder = all(prefix + name in found for name in (b"HEAD", b"objects", b"refs"))
+        if own is None and is_own_folder and path:
+            own = self.repositories[path] = path
+        for here in inner:
+            name = here[len(prefix) :]
+            # Objects of Git LFS are files of their own: one may lack without harm to the others.
+            if own is not None and not (is_own_folder and name == b"lfs"):
+                self.repositories[here] = own
+            elif own is None and name == b".git":
+                self.repositories[here] = here
+
+    def add(self, paths):
+        """Lists single paths, and the folders around them."""
+        seen = set(self.entries)
+        for path in sorted(paths, key=tree_order):
+            wanted = [around for around in ancestors(path) if around and around not in seen]
+            for here in [*reversed(wanted), path]:
+                seen.add(here)
+                try:
+                    folder, name = self.folders.of(here)
+                    info = os.stat(name, dir_fd=folder, follow_symlinks=False)
+                    target = os.readlink(name, dir_fd=folder) if stat.S_ISLNK(info.st_mode) else b""
+                except OSError as error:
+                    if error.errno not in GONE:
+                        self.skip(here, 0, "not-readable")
+                    continue
+                value = value_of(info, target)
+                if value is None:
+                    continue
+                reason = self.refusal(here, value, info, None)
+                self.room -= len(here) + len(value) + 2
+                if self.room < 0 or len(self.entries) >= self.limits["entries"]:
+                    reason = "too-many"
+                if reason:
+                    self.skip(here, info.st_size, reason)
+                    continue
+                self.entries[here] = value
+                if value.startswith(b"f") and info.st_ctime_ns > self.stale_ns:
+                    self.fresh.append(here)
 
     def settle(self):
         """Reads the times of recently written files again, and marks files that are written continuously."""
@@ -141,10 +219,51 @@ class Survey:
                     kept.add(here)
         return kept
 
+    def repository_of(self, path):
+        return self.repositories.get(path) or self.repositories.get(path.rpartition(b"/")[0])
+
+    def keep_whole(self, before, most):
+        """A repository is saved whole or not at all: half of one is broken. One with a part that cannot be saved, or too large,
+        stays as it was before. @returns the files that were saved before and stay"""
+        sizes = {}
+        for path, value in self.entries.items():
+            own = self.repository_of(path)
+            if own is not None:
+                sizes[own] = sizes.get(own, 0) + fields(value)[2]
+        broken = set()
+        for path, _, _ in self.skipped:
+            own = self.repository_of(path)
+            if own not in (None, path) and path[len(own) + 1 :].split(b"/")[0] not in SPARE:
+                broken.add(own)
+        total = sum(size for own, size in sizes.items() if own not in broken)
+        for own in sorted(sizes, key=lambda own: (-sizes[own], own)):
+            if own not in broken and total > most:
+                total -= sizes[own]
+                broken.add(own)
+        kept = set()
+        for own in broken:
+            self.entries = {path: v for path, v in self.entries.items() if path != own and not path.startswith(own + b"/")}
+            self.skipped = [item for item in self.skipped if not item[0].startswith(own + b"/")]
+            self.unread = [path for path in self.unread if not path.startswith(own + b"/")]
+            if before.get(own, b"").startswith(b"d"):
+                self.entries[own] = before[own]
+                kept |= self.keep(before, [own])
+            self.skipped.append((own, sizes.get(own, 0), "repository-as-before" if own in before else "repository"))
+        return kept
+
+    def missing(self):
+        """Paths that are there and not in the listing, as they are written into it. In them, nothing counts as removed."""
+        found = {path or b".": reason for path, _, reason in self.skipped}
+        found.update((path, "not-asked") for path in self.unknown)
+        if len(found) > MAX_MISSING:
+            return {b".": "too-many"}
+        return found
+
     def drop_largest(self, most):
-        """Skips the largest files until the rest is within `most` bytes."""
-        sizes = {path: fields(value)[2] for path, value in self.entries.items() if value.startswith(b"f")}
-        total = sum(sizes.values())
+        """Skips the largest files until the rest is within `most` bytes. Those of a repository stay: it is whole or not there."""
+        files = [(path, fields(value)[2]) for path, value in self.entries.items() if value.startswith(b"f")]
+        total = sum(size for _, size in files)
+        sizes = {path: size for path, size in files if self.repository_of(path) is None}
         for path in sorted(sizes, key=lambda path: (-sizes[path], path)):
             if total <= most:
                 break

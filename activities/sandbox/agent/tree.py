@@ -112,7 +112,13 @@ def is_same(before, now, use_ctime=True):
 
 
 def read_listing(data, most):
-    """Reads a stored listing of at most `most` bytes. @raises Lost"""
+    """Reads a stored listing of at most `most` bytes. @returns it, and what was missing in it: path -> reason. @raises Lost"""
+    entries, rest = read_member(data, most)
+    missing = read_member(rest, most)[0] if rest else {}
+    return entries, {path: value.partition(b"\0")[2].decode() for path, value in missing.items()}
+
+
+def read_member(data, most):
     inflate = zlib.decompressobj(31)
     try:
         text = inflate.decompress(data, most)
@@ -124,11 +130,17 @@ def read_listing(data, most):
     for at in range(0, len(parts) - 1, 2):
         kind, mode, size, times, path = parts[at].split(b" ", 4)
         entries[path] = b"%b %b %b %b\0%b" % (kind, mode, size, times, parts[at + 1])
-    return entries
+    return entries, inflate.unused_data
 
 
-def written_listing(entries):
-    """The listing in its stored form, in pieces."""
+def written_listing(entries, missing):
+    """The listing in its stored form, in pieces. What is missing follows as a second gzip member, which earlier programs skip."""
+    yield from written_member(entries)
+    if missing:
+        yield from written_member({path: b"x 0 0 \0" + reason.encode() for path, reason in missing.items()})
+
+
+def written_member(entries):
     deflate = zlib.compressobj(3, zlib.DEFLATED, 31)
     for path in sorted(entries):
         head, _, target = entries[path].partition(b"\0")

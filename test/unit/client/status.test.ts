@@ -42,6 +42,7 @@ const DOCUMENT: SessionStatusDocument = {
   image: { name: "longhaul-sandbox:4", digest: null },
   git: null,
   delivery: "none",
+  notSaved: [],
   parent: null,
   children: [],
 };
