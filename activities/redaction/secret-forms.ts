@@ -8,18 +8,17 @@ const MIN_ENCODED_CHARS = 8;
 const LINE_BYTES = 57;
 
 /**
- * What may stand between two units of a form: `none`; `invisible` characters and line ends; `wrap`, the line ends of an
- * encoder, also escaped; `separators` between the bytes of a hex dump.
+ * What may stand between two units of a form: `quotes`, escapes, invisible characters and line ends; `wrap`, the line ends of
+ * an encoder; `separators` between the bytes of a dump.
  */
-export type Gap = "none" | "invisible" | "wrap" | "separators";
+export type Gap = "quotes" | "wrap" | "separators";
 
 /**
- * A form is a row of units, each a list of spellings of which the first that fits counts. A spelling of one character
- * stands for itself; a longer one is compared without regard to ASCII case; a backslash in one stands for any number of
- * them, so that text that was escaped twice is found as well.
+ * A form is a row of units, each a list of alternatives; an alternative is a row of codes. Each code counts however the text
+ * spells it (see `spelled-text.ts`).
  */
 export interface SecretForm {
-  readonly units: readonly (readonly string[])[];
+  readonly units: readonly (readonly (readonly number[])[])[];
   readonly gap: Gap;
 }
 
@@ -31,71 +30,57 @@ export function secretForms(
   return secrets
     .map((secret) => secret.trim())
     .filter((value) => value.length >= MIN_SECRET_CHARS)
-    .flatMap((value) => formsOf(clean(value), Buffer.from(value, "utf8")));
+    .flatMap((value) => formsOf(value.toWellFormed(), clean(value)));
 }
 
-function formsOf(value: string, bytes: Buffer): SecretForm[] {
+function formsOf(value: string, cleaned: string): SecretForm[] {
+  const bytes = Buffer.from(value, "utf8");
   const twice = onceEncoded(bytes).flatMap((text) => base64Forms(Buffer.from(text)));
   const encoded = new Set([...base64Forms(bytes), ...twice]);
   const base32 = new Set(base32Forms(bytes));
-  const forms: SecretForm[] = [
-    { units: Array.from(bytes, (byte) => [hex(byte)]), gap: "separators" },
-    ...[...encoded].map((text): SecretForm => ({ units: Array.from(text, base64Unit), gap: "wrap" })),
-    ...[...base32].map((text): SecretForm => ({ units: Array.from(text, base32Unit), gap: "wrap" })),
-  ];
   // A value that was mostly control characters may be only a word after cleaning.
-  if (value.length < MIN_SECRET_CHARS) return forms;
-  const points = Array.from(value);
-  const literal = points.map((point) => [point]);
-  const escaped = escapedUnits(points);
+  const texts = new Set([value, cleaned].filter((text) => text.length >= MIN_SECRET_CHARS));
   return [
-    { units: escaped.length < MIN_ENCODED_CHARS ? literal : escaped, gap: "invisible" },
-    { units: literal.toReversed(), gap: "none" },
-    ...forms,
+    ...[...texts].map(textForm),
+    ...[...texts].map((text) => textForm(Array.from(text).toReversed().join(""))),
+    { units: Array.from(bytes.toString("hex"), eitherCase), gap: "separators" },
+    { units: decimalUnits(bytes), gap: "separators" },
+    ...[...encoded].map((text): SecretForm => ({ units: Array.from(text, base64Unit), gap: "wrap" })),
+    ...[...base32].map((text): SecretForm => ({ units: Array.from(text, eitherCase), gap: "wrap" })),
   ];
 }
 
-const hex = (byte: number): string => byte.toString(16).padStart(2, "0");
-
-/** How each character is written by JSON, JavaScript, Python, URLs, forms and HTML: each on its own, so also mixed. */
-function escapedUnits(points: readonly string[]): string[][] {
-  return points.flatMap((point, index) => {
-    const percent = Array.from(Buffer.from(point.toWellFormed()), (byte) => `%${hex(byte)}`).join("");
-    const units = Array.from({ length: point.length }, (_unit, at) => point.charCodeAt(at));
-    const unicode = units.map((unit) => `\\u${unit.toString(16).padStart(4, "0")}`).join("");
-    const short = units[0] !== undefined && units[0] < 0x100 ? [`\\x${hex(units[0])}`] : [];
-    const bytes = [...percent.matchAll(/%(..)/g)].map((found) => `\\x${found[1]}`).join("");
-    const all = [percent, unicode, bytes, ...short, ...(NAMED[point] ?? [])];
-    // A run of backslashes is one unit: how many stand for one depends on how often the text was escaped.
-    if (point === "\\") return points[index - 1] === "\\" ? [] : [[...all, "\\"]];
-    if (/[!-/:-@[-`{-~]/.test(point)) all.push(`\\${point}`);
-    return [[point, ...new Set(all)]];
+/** A character's code; its halves, as JSON writes it; its bytes, as URLs, C and Python do. */
+function textForm(text: string): SecretForm {
+  // How many backslashes stand for one depends on how often the text was escaped, so a run of them is one unit.
+  const points = Array.from(text.replace(/\\+/g, "\\"));
+  const units = points.map((point) => {
+    const code = point.codePointAt(0) ?? 0;
+    if (code < 0x80) return [[code]];
+    const halves = Array.from({ length: point.length }, (_half, at) => point.charCodeAt(at));
+    return [...(point.length > 1 ? [[code]] : []), halves, [...Buffer.from(point)]];
   });
+  return { units, gap: "quotes" };
 }
 
-const NAMED: Readonly<Record<string, readonly string[]>> = {
-  "\n": ["\\n"],
-  "\r": ["\\r"],
-  "\t": ["\\t"],
-  " ": ["+"],
-  "&": ["&amp;"],
-  "<": ["&lt;"],
-  ">": ["&gt;"],
-  '"': ["&quot;", "&#34;"],
-  "'": ["&#39;", "&apos;"],
-};
+const codes = (text: string): number[] => Array.from(text, (char) => char.charCodeAt(0));
 
-/** Characters of base64 in both alphabets, as they are and in URLs and JSON. */
-function base64Unit(char: string): readonly string[] {
-  if (char === "+") return ["+", "-", "%2b"];
-  return char === "/" ? ["/", "_", "%2f", "\\/"] : [char];
+function eitherCase(char: string): number[][] {
+  return [...new Set([char.toLowerCase(), char.toUpperCase()])].map(codes);
 }
 
-function base32Unit(char: string): readonly string[] {
-  const lower = char.toLowerCase();
-  return lower === char ? [char] : [char, lower];
+/** A list of bytes in decimal: each but the last ends with a separator, which the gap may lengthen. */
+function decimalUnits(bytes: Buffer): number[][][] {
+  return Array.from(bytes, (byte, index) =>
+    (index === bytes.length - 1 ? [""] : [",", " "]).map((end) => codes(`${byte}${end}`)),
+  );
 }
 
+/** Characters of base64 in both alphabets. */
+function base64Unit(char: string): number[][] {
+  if (char === "+") return [codes("+"), codes("-")];
+  return char === "/" ? [codes("/"), codes("_")] : [codes(char)];
+}
 /** The encodings that may be encoded once more: in either alphabet, in one line or wrapped. */
 function onceEncoded(bytes: Buffer): string[] {
   const wrapped = bytes.length > LINE_BYTES ? [bytes.toString("base64").replace(/.{76}/g, "$&\n")] : [];

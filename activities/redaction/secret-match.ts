@@ -1,5 +1,6 @@
 /** Whether a secret's form or a token begins at a place in a text that may continue. Pure. */
 import type { Gap, SecretForm } from "./secret-forms.ts";
+import { isLead, LEAD_CHARS, type SpelledText } from "./spelled-text.ts";
 import type { Run, TokenRule } from "./token-rules.ts";
 
 /** No match. */
@@ -7,20 +8,43 @@ export const NO = -1;
 /** Undecided until more text arrives. */
 export const OPEN = -2;
 
-/** In characters. Source: what encoders put between two characters; a longer gap means different text. */
-const MAX_GAP = { none: 0, invisible: 8, wrap: 24, separators: 8 } as const;
-const MAX_BACKSLASHES = 16;
+/** How many characters a gap may have. Source: what shells put between two characters when they quote twice; a dump's columns. */
+const MAX_GAP = { quotes: 24, wrap: 24, separators: 8 } as const;
 
-const BACKSLASH = 0x5c;
 const INVISIBLE =
   "\n\r\u00ad\u034f\u061c\u180e\u200b\u200c\u200d\u200e\u200f\u2060\u2061\u2062\u2063\u2064\ufeff\u2400";
-const SEPARATORS = " \t\n\r:,;.-_|%$xX\\";
-/** The characters that a gap of each kind may begin with. */
-export const GAP_STARTS: Readonly<Record<Gap, string>> = {
-  none: "",
-  invisible: INVISIBLE,
-  wrap: "\n\r\\",
-  separators: `${SEPARATORS}0`,
+/** Quotes end and begin again around a character; `$` begins a quote, `^` and the backtick protect, `=` ends a mail's line. */
+const QUOTES = "'\"`\\$^=";
+const GAPS: Readonly<Record<Gap, string>> = {
+  quotes: INVISIBLE + QUOTES,
+  wrap: "\n\r\\=",
+  separators: " \t\n\r:,;.-_|%$xX0\\\"'",
+};
+const GAP_CODES: Readonly<Record<Gap, ReadonlySet<number>>> = {
+  quotes: new Set(Array.from(GAPS.quotes, (char) => char.charCodeAt(0))),
+  wrap: new Set(Array.from(GAPS.wrap, (char) => char.charCodeAt(0))),
+  separators: new Set(Array.from(GAPS.separators, (char) => char.charCodeAt(0))),
+};
+const LINE_END = 0x0a;
+const PLUS = 0x2b;
+const isBlank = (code: number): boolean => code === 0x20 || code === 0x09;
+
+/** Codes that stand for nothing but themselves and begin no gap. */
+const ordinary = (gap: Gap): Uint8Array =>
+  Uint8Array.from({ length: 128 }, (_none, code) =>
+    Number(!isLead(code) && code !== PLUS && !isGap(gap, code, true)),
+  );
+/** The characters that a gap of each kind may begin with, in any spelling. */
+export const GAP_STARTS: Readonly<Record<Gap, readonly string[]>> = {
+  quotes: [...Array.from(GAPS.quotes), ...LEAD_CHARS],
+  wrap: [...Array.from(GAPS.wrap), ...LEAD_CHARS],
+  separators: [...Array.from(GAPS.separators), ...LEAD_CHARS],
+};
+
+const ORDINARY: Readonly<Record<Gap, Uint8Array>> = {
+  quotes: ordinary("quotes"),
+  wrap: ordinary("wrap"),
+  separators: ordinary("separators"),
 };
 
 /** A form compiled for matching. */
@@ -29,153 +53,98 @@ export interface Pattern {
   readonly gap: Gap;
 }
 
-/** The spellings of a unit, grouped by their first character. */
 interface Unit {
-  readonly first: number;
-  /** Characters that stand for themselves. */
-  readonly chars: readonly number[];
-  /** Longer spellings, in lower case. */
-  readonly long: readonly string[];
-  /** Spellings that begin with backslashes, without these. */
-  readonly escaped: readonly string[];
+  readonly alternatives: readonly (readonly number[])[];
+  /** The codes that alone are an alternative. */
+  readonly single: readonly number[];
+  /** The first codes of the others. */
+  readonly longer: readonly number[];
 }
 
 /** Equal units share one object: a long secret has many of them. */
 export function createCompiler(): (form: SecretForm) => Pattern {
   const known = new Map<string, Unit>();
-  const compile = (spellings: readonly string[]): Unit => {
-    const key = spellings.join("\0");
-    const unit = known.get(key) ?? unitOf(spellings);
+  const compile = (alternatives: SecretForm["units"][number]): Unit => {
+    const key = alternatives.join("|");
+    const unit = known.get(key) ?? {
+      alternatives,
+      single: alternatives.flatMap((codes) => (codes.length === 1 ? codes : [])),
+      longer: alternatives.flatMap((codes) => (codes.length === 1 ? [] : codes.slice(0, 1))),
+    };
     known.set(key, unit);
     return unit;
   };
   return ({ units, gap }) => ({ units: units.map(compile), gap });
 }
 
-function unitOf(spellings: readonly string[]): Unit {
-  const chars = spellings
-    .filter((spelling) => spelling.length === 1 && spelling !== "\\")
-    .map((spelling) => spelling.charCodeAt(0));
-  return {
-    first: chars[0] ?? -1,
-    chars,
-    long: spellings
-      .filter((spelling) => spelling.length > 1 && !spelling.startsWith("\\"))
-      .map((spelling) => spelling.toLowerCase()),
-    escaped: spellings
-      .filter((spelling) => spelling.startsWith("\\"))
-      .map((spelling) => spelling.slice(1).toLowerCase()),
-  };
-}
-
-/** @returns where the form ends that begins at `at`; `NO`, or `OPEN` unless the text is `whole` */
-export function matchForm({ units, gap }: Pattern, text: string, at: number, whole: boolean): number {
-  let end = at;
+/**
+ * All ways to read the text are followed at once, so no spelling hides another one. Time is bounded by the form's length.
+ *
+ * @returns where the longest spelling ends of the form that begins at `at`; `NO`, or `OPEN` unless the text is `whole`
+ */
+export function matchForm({ units, gap }: Pattern, spelled: SpelledText, at: number, whole: boolean): number {
+  const { text } = spelled;
+  spelled.reachedEnd = false;
+  let ends: readonly number[] = [at];
   for (let index = 0; index < units.length; index += 1) {
     const unit = units[index] as Unit;
-    if (text.charCodeAt(end) === unit.first) {
-      end += 1;
+    const [end = NO] = ends;
+    const code = text.charCodeAt(end);
+    if (ends.length === 1 && ORDINARY[gap][code] === 1 && !unit.longer.includes(code)) {
+      if (!unit.single.includes(code)) return spelled.reachedEnd && !whole ? OPEN : NO;
+      ends = [end + 1];
       continue;
     }
-    let next = matchUnit(unit, text, end, whole);
-    if (next === NO && index > 0 && gap !== "none") {
-      const after = afterGap(gap, text, end, whole);
-      if (after === end) return NO;
-      next = after < 0 ? after : matchUnit(unit, text, after, whole);
+    const from = index === 0 ? ends : withGaps(gap, spelled, ends);
+    const next = new Set<number>();
+    for (const codes of unit.alternatives)
+      for (const place of from) addEnds(next, { gap, spelled, codes }, place, 0);
+    ends = [...next];
+    if (ends.length === 0) break;
+  }
+  if (spelled.reachedEnd && !whole) return OPEN;
+  return ends.length === 0 ? NO : Math.max(...ends);
+}
+
+interface Alternative {
+  readonly gap: Gap;
+  readonly spelled: SpelledText;
+  readonly codes: readonly number[];
+}
+
+/** Adds where the codes from the one at `index` on may end. */
+function addEnds(ends: Set<number>, alternative: Alternative, at: number, index: number): void {
+  const { gap, spelled, codes } = alternative;
+  for (const { value, end } of spelled.read(at)) {
+    if (value !== codes[index]) continue;
+    if (index === codes.length - 1) ends.add(end);
+    else for (const place of withGaps(gap, spelled, [end])) addEnds(ends, alternative, place, index + 1);
+  }
+}
+
+/** The places themselves, and all that are reached from them through a gap. */
+function withGaps(gap: Gap, spelled: SpelledText, places: readonly number[]): readonly number[] {
+  if (places.every((at) => ORDINARY[gap][spelled.text.charCodeAt(at)] === 1)) return places;
+  const all = new Set(places);
+  let last = places.map((at) => ({ at, isAfterLine: false }));
+  for (let length = 0; length < MAX_GAP[gap] && last.length > 0; length += 1) {
+    const next: typeof last = [];
+    for (const { at, isAfterLine } of last) {
+      if (ORDINARY[gap][spelled.text.charCodeAt(at)] === 1) continue;
+      for (const { value, end } of spelled.read(at)) {
+        if (all.has(end) || !isGap(gap, value, isAfterLine)) continue;
+        all.add(end);
+        next.push({ at: end, isAfterLine: value === LINE_END || (isAfterLine && isBlank(value)) });
+      }
     }
-    if (next < 0) return next;
-    end = next;
+    last = next;
   }
-  return end;
+  return [...all];
 }
 
-function matchUnit({ chars, long, escaped }: Unit, text: string, at: number, whole: boolean): number {
-  if (at >= text.length) return whole ? NO : OPEN;
-  const code = text.charCodeAt(at);
-  if (chars.includes(code)) return at + 1;
-  if (code === BACKSLASH && escaped.length > 0) {
-    const after = afterBackslashes(text, at);
-    if (after === text.length && !whole) return OPEN;
-    return matchOne(escaped, text, after, whole);
-  }
-  return long.length === 0 ? NO : matchOne(long, text, at, whole);
-}
-
-function matchOne(spellings: readonly string[], text: string, at: number, whole: boolean): number {
-  for (const spelling of spellings) {
-    const end = matchSpelling(spelling, text, at, whole);
-    if (end !== NO) return end;
-  }
-  return NO;
-}
-
-function matchSpelling(spelling: string, text: string, at: number, whole: boolean): number {
-  let end = at;
-  for (let index = 0; index < spelling.length; index += 1) {
-    if (end >= text.length) return whole ? NO : OPEN;
-    const wanted = spelling.charCodeAt(index);
-    if (wanted === BACKSLASH) {
-      const after = afterBackslashes(text, end);
-      if (after === end) return NO;
-      if (after === text.length && !whole) return OPEN;
-      end = after;
-    } else if (lower(text.charCodeAt(end)) === wanted) end += 1;
-    else return NO;
-  }
-  return end;
-}
-
-function afterBackslashes(text: string, at: number): number {
-  let end = at;
-  while (end - at < MAX_BACKSLASHES && text.charCodeAt(end) === BACKSLASH) end += 1;
-  return end;
-}
-
-function afterGap(gap: Gap, text: string, at: number, whole: boolean): number {
-  let end = at;
-  while (end - at < MAX_GAP[gap]) {
-    // In a wrapped text, blanks belong to the gap only after a line's end.
-    const isIndent = gap === "wrap" && end > at && /[ \t]/.test(text.charAt(end));
-    const next = isIndent ? end + 1 : afterSeparator(gap, text, end, whole);
-    if (next < 0) return next;
-    if (next === end) break;
-    end = next;
-  }
-  return end;
-}
-
-function afterSeparator(gap: Gap, text: string, at: number, whole: boolean): number {
-  if (at >= text.length) return at;
-  switch (gap) {
-    case "none":
-      return at;
-    case "invisible":
-      return INVISIBLE.includes(text.charAt(at)) ? at + 1 : at;
-    case "separators":
-      return afterByteSeparator(text, at, whole);
-    case "wrap":
-      return afterLineEnd(text, at, whole);
-  }
-}
-
-function afterByteSeparator(text: string, at: number, whole: boolean): number {
-  const char = text.charAt(at);
-  if (SEPARATORS.includes(char)) return at + 1;
-  // `0x` in front of the next byte.
-  if (char !== "0") return at;
-  if (at + 1 === text.length && !whole) return OPEN;
-  return text.charAt(at + 1).toLowerCase() === "x" ? at + 2 : at;
-}
-
-/** A line's end, or its escape in a string: `\n` behind any number of backslashes. */
-function afterLineEnd(text: string, at: number, whole: boolean): number {
-  const char = text.charAt(at);
-  if (char === "\n" || char === "\r") return at + 1;
-  if (char !== "\\") return at;
-  const after = afterBackslashes(text, at);
-  if (after === text.length && !whole) return OPEN;
-  const escape = text.charAt(after);
-  return escape === "n" || escape === "r" ? after + 1 : at;
+/** The lines of wrapped text may be indented. */
+function isGap(gap: Gap, code: number, isAfterLine: boolean): boolean {
+  return GAP_CODES[gap].has(code) || (isAfterLine && isBlank(code));
 }
 
 export interface TokenMatch {

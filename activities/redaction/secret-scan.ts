@@ -1,6 +1,7 @@
 /** Where the secrets of a text are. Pure. */
 import { matchForm, matchToken, NO, OPEN } from "./secret-match.ts";
 import type { SecretStarts } from "./secret-starts.ts";
+import { SpelledText } from "./spelled-text.ts";
 import type { Run } from "./token-rules.ts";
 
 export const NO_TAILS: readonly Run[] = [];
@@ -28,6 +29,7 @@ interface Piece {
 
 export function scanSecrets(starts: SecretStarts, piece: Piece): Scan {
   const { text, whole } = piece;
+  const spelled = new SpelledText(text);
   const spans: number[] = [];
   let masked = piece.covered;
   let { covered } = piece;
@@ -35,7 +37,7 @@ export function scanSecrets(starts: SecretStarts, piece: Piece): Scan {
   const result = (held: number): Scan => ({ covered, spans, held, tails: whole ? NO_TAILS : tails });
   for (let at = starts.next(text, 0); at < text.length; at = starts.next(text, at + 1)) {
     const found = new FoundAt(at);
-    found.addForms(starts, text, whole);
+    found.addForms(starts, spelled, whole);
     // Within a masked place only a secret's form counts: it may reach further.
     const isInside = at < masked;
     if (!isInside) found.addTokens(starts, piece);
@@ -65,9 +67,12 @@ class FoundAt {
     this.from = at;
   }
 
-  addForms(starts: SecretStarts, text: string, whole: boolean): void {
-    for (const pattern of starts.patternsAt(text, this.#at)) {
-      const end = matchForm(pattern, text, this.#at, whole);
+  addForms(starts: SecretStarts, spelled: SpelledText, whole: boolean): void {
+    spelled.reachedEnd = false;
+    const patterns = starts.patternsAt(spelled, this.#at);
+    if (spelled.reachedEnd && !whole) this.isOpen = true;
+    for (const pattern of patterns) {
+      const end = matchForm(pattern, spelled, this.#at, whole);
       if (end === OPEN) this.isOpen = true;
       else if (end > this.end) this.end = end;
     }

@@ -1,12 +1,13 @@
 /** Finds where in a text a secret may begin, by pairs of characters: one look-up rules out nearly every place. Pure. */
 import type { SecretForm } from "./secret-forms.ts";
 import { createCompiler, GAP_STARTS, type Pattern } from "./secret-match.ts";
+import { isLead, LEAD_CHARS, type SpelledText } from "./spelled-text.ts";
 import { TOKEN_RULES, type TokenRule } from "./token-rules.ts";
 
 export interface SecretStarts {
   /** The first place at or after `from` where a secret may begin; the text's length if there is none. */
   next(text: string, from: number): number;
-  patternsAt(text: string, at: number): readonly Pattern[];
+  patternsAt(spelled: SpelledText, at: number): readonly Pattern[];
   rulesAt(text: string, at: number): readonly TokenRule[];
 }
 
@@ -32,10 +33,15 @@ export function createStarts(forms: readonly SecretForm[]): SecretStarts {
       put(listOf(firsts, place));
   };
   const compile = createCompiler();
+  const spelledStarts = new Map<number, readonly Pattern[]>();
   for (const form of forms) {
     const pattern = compile(form);
     add(startsOf(form), (list) => list.patterns.push(pattern));
+    for (const code of new Set(form.units[0]?.map(([first]) => first ?? 0)))
+      spelledStarts.set(code, [...(spelledStarts.get(code) ?? []), pattern]);
   }
+  // Which character a spelling stands for is read only where one may begin.
+  if (forms.length > 0) add(spellingStarts(), () => {});
   for (const rule of TOKEN_RULES) add(startsOfRule(rule), (list) => list.rules.push(rule));
 
   const candidates = (text: string, at: number): Candidates => {
@@ -54,7 +60,11 @@ export function createStarts(forms: readonly SecretForm[]): SecretStarts {
       }
       return firsts[first] === 0 ? text.length : text.length - 1;
     },
-    patternsAt: (text, at) => candidates(text, at).patterns,
+    patternsAt: (spelled, at) => {
+      if (!isLead(spelled.text.charCodeAt(at))) return candidates(spelled.text, at).patterns;
+      const values = new Set(spelled.read(at).map(({ value }) => value));
+      return [...new Set([...values].flatMap((value) => spelledStarts.get(value) ?? []))];
+    },
     rulesAt: (text, at) => candidates(text, at).rules,
   };
 }
@@ -68,20 +78,32 @@ function placeOf(first: string, second: string): number {
   return bucket(first.charCodeAt(0)) * 256 + bucket(second.charCodeAt(0));
 }
 
-/** The two characters with which a form may begin. */
+/** The two characters with which a form may begin, but for spelled ones. A blank may be a plus. */
 function startsOf({ units, gap }: SecretForm): (readonly [string, string])[] {
   const [head = [], next = []] = units;
-  const afterHead = [...Array.from(GAP_STARTS[gap]), ...next.flatMap((spelling) => cases(spelling, 0))];
-  return head.flatMap((spelling) =>
-    cases(spelling, 0).flatMap((first) =>
-      secondsOf(spelling, afterHead).map((second): [string, string] => [first, second]),
+  const afterHead = [...GAP_STARTS[gap], ...next.flatMap(([first = 0]) => charsOf(first))];
+  return head.flatMap(([first = 0, second]) =>
+    charsOf(first).flatMap((char) =>
+      (second === undefined ? afterHead : [...charsOf(second), ...LEAD_CHARS]).map(
+        (after): [string, string] => [char, after],
+      ),
     ),
   );
 }
 
-function secondsOf(spelling: string, afterHead: readonly string[]): readonly string[] {
-  const own = spelling.length > 1 ? cases(spelling, 1) : afterHead;
-  return spelling.startsWith("\\") ? ["\\", ...own] : own;
+function charsOf(code: number): string[] {
+  const char = String.fromCodePoint(code).charAt(0);
+  return char === " " ? [" ", "+"] : [char];
+}
+
+/** The two characters with which a spelling may begin; behind a backslash, that may be anything. */
+function spellingStarts(): (readonly [string, string])[] {
+  const all = Array.from({ length: 256 }, (_none, code) => String.fromCharCode(code));
+  return LEAD_CHARS.flatMap((lead) =>
+    all
+      .filter((char) => lead === "\\" || /[0-9A-Fa-f#u&%=\\a-z]/i.test(char))
+      .map((char): [string, string] => [lead, char]),
+  );
 }
 
 function startsOfRule({ parts: [head], caseless }: TokenRule): (readonly [string, string])[] {
@@ -92,8 +114,8 @@ function startsOfRule({ parts: [head], caseless }: TokenRule): (readonly [string
   );
 }
 
-/** A character of a spelling as it may occur in text: of a longer spelling in either case. */
-function cases(spelling: string, at: number): readonly string[] {
-  const char = spelling.charAt(at);
-  return spelling.length === 1 ? [char] : [char.toLowerCase(), char.toUpperCase()];
+/** A character of a word as it may occur in text, in either case. */
+function cases(word: string, at: number): readonly string[] {
+  const char = word.charAt(at);
+  return [char.toLowerCase(), char.toUpperCase()];
 }
