@@ -13,6 +13,38 @@ export interface SessionRuns {
    * charge, and later runs that never opened the session. Oldest first, delivered ones included.
    */
   unkept(sessionId: string, runs: UnkeptRuns): Promise<Guidance[]>;
+  /** Undefined for a run that no reset made, or that Temporal does not have. */
+  origin(sessionId: string, runId: string): Promise<ResetOrigin | undefined>;
+}
+
+/** Where a run that Temporal made by a reset comes from. */
+export interface ResetOrigin {
+  /** The run that was reset. */
+  readonly runId: string;
+  /** The resets that its history contains: each new run, and the run that it was made from. */
+  readonly forks: ReadonlyMap<string, string>;
+  readonly place: Place;
+}
+
+/**
+ * How far a run had come by an event of its history: what it had finished by then belongs to the line of a run that is reset to
+ * that event, and nothing later does, whichever of its activities is the first to write.
+ */
+export interface Place {
+  /** Undefined if the run had not opened its session. */
+  readonly step: number | undefined;
+  /** `model`: the step has no answer yet; `tools`: its answer is stored, and some of its calls have no result. */
+  readonly phase: "model" | "tools";
+  /** For `tools`: the indexes of these calls; undefined means all. */
+  readonly open?: readonly number[] | undefined;
+  /** Ids of the step's questions that were settled. */
+  readonly settled: readonly string[];
+  /** The last compaction round. */
+  readonly round: number | undefined;
+  /** The last step at which results were hidden; undefined if this run had hidden none. */
+  readonly pruned: number | undefined;
+  /** The requests by which rounds were undone in this run. */
+  readonly undone: readonly string[];
 }
 
 export interface UnkeptRuns {

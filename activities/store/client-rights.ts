@@ -43,12 +43,12 @@ const SPECIAL: Readonly<Record<string, Rights | "none">> = {
   model_calls: { grants: READ, rows: ofSession("model_calls") },
   // Checkpoints that a worker reads on behalf of a session must belong to the same owner.
   checkpoints: {
-    grants: "select, insert, update (superseded_epoch)",
+    grants: "select, insert, update (superseded_epoch, superseded_by)",
     rows: ofSession("checkpoints"),
     newRows: "parent_id is null or longhaul_sees_checkpoint(parent_id)",
   },
   delegations: {
-    grants: "select, insert, update (status)",
+    grants: "select, insert, update (status, superseded_from, superseded_by)",
     rows: ofSession("delegations"),
     newRows: "longhaul_sees_session(child_id)",
   },

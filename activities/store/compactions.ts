@@ -7,6 +7,7 @@ import type { NewEvent } from "./event.ts";
 import { appendEvents } from "./events.ts";
 import { compactionEvents, storedMessages } from "./schema/index.ts";
 import { insertMessage, takeSequences } from "./transcript.ts";
+import { addMark, multirangeOf } from "./view-marks.ts";
 import { lockRun } from "./session-locks.ts";
 
 export interface RoundRow {
@@ -111,7 +112,7 @@ export function storeRound(
         `Compaction round ${round.round}: ${missing} of ${round.replaced.length} messages are not in view any more. Nothing was changed.`,
       );
     }
-    await markPruned(tx, sessionId, step, round.hidden);
+    await markPruned(tx, round, round.hidden, { round: round.round, roundEpoch: epoch });
     await insertMessage(tx, sessionId, await takeSequences(tx, sessionId, 1), {
       epoch,
       step,
@@ -147,17 +148,6 @@ export async function storeFailedRound(
   await db.insert(compactionEvents).values({ ...round, durationMs, status: "failed" });
 }
 
-/** As Postgres reads a set: `{[1,4],[7,7]}`. */
-function multirangeOf(sequences: readonly number[]): string {
-  const ranges: { readonly first: number; last: number }[] = [];
-  for (const sequence of sequences.toSorted((a, b) => a - b)) {
-    const range = ranges.at(-1);
-    if (range !== undefined && sequence <= range.last + 1) range.last = sequence;
-    else ranges.push({ first: sequence, last: sequence });
-  }
-  return `{${ranges.map(({ first, last }) => `[${first},${last}]`).join(",")}}`;
-}
-
 /** Highest live round number, undone ones included: a number is never used twice. */
 export async function lastRound(db: Queryable, sessionId: string): Promise<number> {
   const [row] = await db
@@ -170,10 +160,11 @@ export async function lastRound(db: Queryable, sessionId: string): Promise<numbe
 /** Hides tool results from the view. Idempotent. @returns how many were not hidden before */
 async function markPruned(
   db: Queryable,
-  sessionId: string,
-  step: number,
+  { sessionId, epoch, step }: { readonly sessionId: string; readonly epoch: number; readonly step: number },
   sequences: readonly number[],
+  by: { readonly round?: number; readonly roundEpoch?: number } = {},
 ): Promise<number> {
+  if (sequences.length === 0) return 0;
   const marked = await db
     .update(storedMessages)
     .set({ prunedStep: step })
@@ -183,8 +174,12 @@ async function markPruned(
         inArray(storedMessages.sequence, [...sequences]),
         isNull(storedMessages.prunedStep),
       ),
-    );
-  return marked.rowCount ?? 0;
+    )
+    .returning({ sequence: storedMessages.sequence });
+  const hidden = marked.map(({ sequence }) => sequence);
+  if (hidden.length > 0)
+    await addMark(db, { sessionId, epoch, step, kind: "prune", sequences: multirangeOf(hidden), ...by });
+  return hidden.length;
 }
 
 /**
@@ -200,7 +195,7 @@ export function storePrune(
   const { sessionId, epoch, step } = at;
   return store.db.transaction(async (tx) => {
     if (!(await lockRun(tx, sessionId, runId))) return "superseded";
-    const prunedCount = await markPruned(tx, sessionId, step, marks.sequences);
+    const prunedCount = await markPruned(tx, at, marks.sequences);
     const data = { prunedCount, savedTokens: marks.savedTokens };
     await appendEvents(tx, sessionId, epoch, [{ type: "context:pruned", step, data }]);
     return prunedCount;

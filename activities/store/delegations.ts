@@ -4,6 +4,7 @@ import type { ModelTarget } from "../config/model-target.ts";
 import type { SessionStatus } from "../contract/activities.ts";
 import type { Queryable } from "./db.ts";
 import { checkpoints, delegations, sessions } from "./schema/index.ts";
+import type { Standpoint } from "./supersede.ts";
 import type { LedgerRow } from "./tool-calls.ts";
 
 export type Delegation = typeof delegations.$inferSelect;
@@ -96,9 +97,14 @@ export async function supersedeDelegations(
   tx: Queryable,
   sessionId: string,
   epoch: number,
-  at: { readonly step: number; readonly phase: "model" | "tools" },
+  at: Pick<Standpoint, "step" | "phase" | "fork">,
 ): Promise<number> {
   let kept = 0;
+  // Calls that have their results keep their delegates.
+  const done =
+    at.fork?.open === undefined
+      ? sql`false`
+      : sql`step = ${at.step} and call_index <> all(${sql.param([...at.fork.open])}::int[])`;
   if (at.phase === "tools") {
     const again = await tx.execute(sql`
       insert into delegations (session_id, epoch, step, call_index, child_id, access, base_checkpoint)
@@ -108,8 +114,8 @@ export async function supersedeDelegations(
       where d.session_id = ${sessionId} and d.step = ${at.step} and d.status <> 'superseded' and d.epoch < ${epoch}`);
     kept = again.rowCount ?? 0;
   }
-  await tx.execute(sql`update delegations set status = 'superseded'
-    where session_id = ${sessionId} and step >= ${at.step} and epoch < ${epoch} and status <> 'superseded'`);
+  await tx.execute(sql`update delegations set superseded_from = status, status = 'superseded', superseded_by = array_append(superseded_by, ${epoch})
+    where session_id = ${sessionId} and step >= ${at.step} and epoch < ${epoch} and status <> 'superseded' and not (${done})`);
   return kept;
 }
 

@@ -6,6 +6,7 @@ import type { Store } from "./db.ts";
 import { filesAsOf } from "./saved-bytes.ts";
 import { outputHandle } from "./tool-calls.ts";
 import { insertMessage, takeSequences } from "./transcript.ts";
+import { applyMarks } from "./view-marks.ts";
 
 export interface Fork {
   readonly from: string;
@@ -78,6 +79,14 @@ async function copyConversation(tx: Transaction, { from, to, beforeStep }: Fork)
     select ${to}, sequence, position, epoch, step, slot, role, kind, content, meta, token_count,
       case when pruned_step < ${beforeStep} then pruned_step end, created_at
     from stored_messages where session_id = ${from} and superseded_epoch is null and step < ${beforeStep} order by id`);
+  // Later marks are copied as ones of another line: a round that was undone later is in force again.
+  await tx.execute(sql`
+    insert into view_marks (session_id, epoch, step, kind, round, round_epoch, sequences, request_id, created_at,
+      superseded_epoch, superseded_by)
+    select ${to}, epoch, step, kind, round, round_epoch, sequences, request_id, created_at,
+      case when step >= ${beforeStep} then 0 end, case when step >= ${beforeStep} then array[0] end
+    from view_marks where session_id = ${from} and superseded_epoch is null order by id`);
+  await applyMarks(tx, to);
   await tx.execute(sql`
     insert into tool_calls (session_id, epoch, step, index, call_id, name, sequence, status, fence, container,
       exit_code, truncated, started_at, finished_at)

@@ -17,6 +17,7 @@ const {
   id: _id,
   sessionId: _session,
   supersededEpoch: _epoch,
+  supersededBy: _by,
   createdAt: _at,
   ...columns
 } = getTableColumns(storedMessages);

@@ -11,7 +11,8 @@ import { parkGuidance } from "./guidance.ts";
 import { runs, sessions } from "./schema/index.ts";
 import { endAbandoned } from "./sessions.ts";
 import { lockRun } from "./session-locks.ts";
-import { supersede, type Standpoint } from "./supersede.ts";
+import { bringBack, forkOf, type Fork } from "./lines.ts";
+import { standpointAt, supersede, type Standpoint } from "./supersede.ts";
 
 const TASK_CHARS = 120;
 /** A run that claims while Temporal is being asked is rare: one retry is enough. */
@@ -40,7 +41,8 @@ export async function runInCharge(db: Queryable, sessionId: string): Promise<str
  * Makes a run the one that may write (invariant 7). A run that was never seen takes the session over: rows from the point
  * at which it continues are marked as superseded, never deleted, and a new epoch begins if there were any. Rounds and
  * prunes from there on are undone, the workspace will be restored, and watchers see an event. People's messages in those
- * rows, and those to runs that were ended from outside, are queued for this run.
+ * rows, and those to runs that were ended from outside, are queued for this run. A run that a reset made continues the line of the
+ * run that was reset, from the place at which its history left it: `at` counts for other runs.
  * @returns the epoch in force, or `superseded` if a newer run has claimed the session, or Temporal has a newer run
  */
 export async function takeOver(
@@ -52,14 +54,18 @@ export async function takeOver(
     const { isKnown, inCharge } = await standingOf(store.db, run);
     if (isKnown && inCharge !== run.runId) return "superseded";
     // Done before the row is locked: histories may be long, and Temporal unreachable.
-    const [isCurrent, unkept] =
-      inCharge === run.runId
-        ? [true, []]
-        : await Promise.all([
-            sessionRuns.isCurrent(run.sessionId, run.runId),
-            sessionRuns.unkept(run.sessionId, { inCharge, asking: run.runId }),
-          ]);
-    const taken = await store.db.transaction((tx) => take(tx, run, at, { inCharge, isCurrent, unkept }));
+    const asks = inCharge !== run.runId;
+    const [isCurrent, unkept, fork] = await Promise.all([
+      !asks || sessionRuns.isCurrent(run.sessionId, run.runId),
+      asks ? sessionRuns.unkept(run.sessionId, { inCharge, asking: run.runId }) : [],
+      // A session without a run has no line to go back to.
+      asks && inCharge !== undefined
+        ? forkOf({ db: store.db, sessionRuns }, run.sessionId, run.runId)
+        : undefined,
+    ]);
+    const taken = await store.db.transaction((tx) =>
+      take(tx, run, at, { inCharge, isCurrent, unkept, fork }),
+    );
     if (taken === "changed meanwhile") continue;
     if (taken !== "superseded" && taken.wentBack) await endOrphans({ store, sessionRuns }, run.sessionId);
     return taken;
@@ -106,13 +112,15 @@ interface Asked {
   readonly inCharge: string | undefined;
   readonly isCurrent: boolean;
   readonly unkept: readonly Guidance[];
+  /** What the run repeats, if a reset made it. */
+  readonly fork: Fork | undefined;
 }
 
 /** @returns `changed meanwhile` if Temporal must be asked again: an ended run must not take over after its successor has */
 async function take(
   tx: Queryable,
   run: Takeover,
-  at: Standpoint,
+  given: Standpoint,
   asked: Asked,
 ): Promise<Taken | "superseded" | "changed meanwhile"> {
   const [session] = await tx
@@ -130,16 +138,23 @@ async function take(
   if (asked.inCharge !== (session.runId ?? undefined)) return "changed meanwhile";
   if (!asked.isCurrent) return "superseded";
   const next = session.epoch + 1;
+  const { fork } = asked;
+  const base = fork?.epoch ?? session.epoch;
+  const isOther = base !== session.epoch && (await bringBack(tx, run.sessionId, { epoch: base, next }));
+  const at = fork === undefined ? given : standpointAt(fork, isOther);
   const dropped = await supersede(tx, run.sessionId, next, at);
   await parkGuidance(tx, run.sessionId, asked.unkept);
   const epoch = dropped ? next : session.epoch;
   await tx.insert(runs).values({
     sessionId: run.sessionId,
     runId: run.runId,
-    ordinal: sql`(select coalesce(max(ordinal), 0) + 1 from runs where session_id = ${run.sessionId})`,
     epoch,
-    chain: run.chain ?? run.runId,
     startStep: at.step - 1,
+    ordinal: sql`(select coalesce(max(ordinal), 0) + 1 from runs where session_id = ${run.sessionId})`,
+    chain: run.chain ?? run.runId,
+    ...(dropped ? { parentEpoch: base } : {}),
+    previous: fork === undefined ? session.runId : fork.run.previous,
+    forkedFrom: fork?.run.runId ?? null,
   });
   await tx
     .update(sessions)
@@ -156,9 +171,8 @@ async function take(
     .where(eq(sessions.id, run.sessionId));
   await forgetSavesBegun(tx, run.sessionId);
   if (dropped) {
-    const { model } = session;
-    const task = cutChars(session.task, TASK_CHARS);
-    const data = { task, model, continued: true, resetTo: at.step };
+    const { task, model } = session;
+    const data = { task: cutChars(task, TASK_CHARS), model, continued: true, resetTo: at.step };
     await appendEvents(tx, run.sessionId, epoch, [{ type: "session:started", step: at.step - 1, data }]);
   }
   return { epoch, wentBack: dropped };

@@ -41,7 +41,7 @@ export interface MessageMeta {
 
 type MessageRow = Omit<
   typeof storedMessages.$inferSelect,
-  "id" | "sessionId" | "supersededEpoch" | "createdAt"
+  "id" | "sessionId" | "supersededEpoch" | "supersededBy" | "createdAt"
 >;
 
 export function toStoredMessage(row: MessageRow): StoredMessage {

@@ -4,6 +4,7 @@ import { isLive } from "./live-line.ts";
 import type { Queryable, Store } from "./db.ts";
 import { appendEvents } from "./events.ts";
 import { compactionEvents, sessions, storedMessages } from "./schema/index.ts";
+import { addMark, applyMarks } from "./view-marks.ts";
 
 export interface UndoneRound {
   readonly round: number;
@@ -15,17 +16,21 @@ export interface UndoneRound {
   readonly restored: number;
 }
 
+interface Undoing {
+  readonly id: string;
+  readonly epoch: number;
+  /** The step that comes next. */
+  readonly step: number;
+}
+
 /**
  * To be called inside a transaction that has locked the session. Rows are marked, none is deleted: the event becomes
  * `undone`, and its number is never used again. The billed usage of requests with the summary does not apply to the
  * restored view, so the size is estimated until the next answer.
  * Idempotent by `requestId`: a repeated request returns the compaction that it undid. @returns undefined if none is left
  */
-async function undoRound(
-  tx: Queryable,
-  sessionId: string,
-  requestId: string,
-): Promise<UndoneRound | undefined> {
+async function undoRound(tx: Queryable, at: Undoing, requestId: string): Promise<UndoneRound | undefined> {
+  const { id: sessionId } = at;
   const reason = `undone by request ${requestId}`;
   const mine = isLive(compactionEvents, sessionId);
   const [done] = await tx
@@ -51,16 +56,18 @@ async function undoRound(
     .from(storedMessages)
     .where(and(live, sql`${storedMessages.sequence} <@ ${newest.replaced}::int8multirange`));
   // The rows that it had replaced are in view again, and its own summary is not.
-  const replaced = summary === undefined ? null : `{[${summary.sequence},${summary.sequence}]}`;
-  await tx
-    .update(compactionEvents)
-    .set({ status: "undone", reason, replaced })
-    .where(eq(compactionEvents.id, newest.id));
-  // Rows that the round only hid are marked with its step.
-  await tx
-    .update(storedMessages)
-    .set({ prunedStep: null })
-    .where(and(live, eq(storedMessages.prunedStep, newest.step)));
+  const { epoch, step } = at;
+  await addMark(tx, {
+    sessionId,
+    epoch,
+    step,
+    kind: "undo",
+    round,
+    roundEpoch: newest.epoch,
+    sequences: newest.replaced ?? "{}",
+    requestId,
+  });
+  await applyMarks(tx, sessionId);
   if (summary !== undefined) {
     await tx
       .update(storedMessages)
@@ -79,10 +86,10 @@ async function undoRound(
 /** Undoes the newest compaction and announces it to watchers. To be called inside a transaction that has locked the session. */
 export async function undoAndAnnounce(
   tx: Queryable,
-  at: { readonly id: string; readonly epoch: number; readonly step: number },
+  at: Undoing,
   requestId: string,
 ): Promise<UndoneRound | undefined> {
-  const undone = await undoRound(tx, at.id, requestId);
+  const undone = await undoRound(tx, at, requestId);
   if (undone === undefined || undone.restored === 0) return undone;
   const { round, strategy, tokensBefore, tokensAfter, restored } = undone;
   await appendEvents(tx, at.id, at.epoch, [
@@ -107,7 +114,7 @@ export async function undoAndAnnounce(
 /** For a session that is not running, so that there is no other writer: the row's lock delays a resume meanwhile. */
 export async function undoWhileEnded(
   { db }: Pick<Store, "db">,
-  at: Parameters<typeof undoAndAnnounce>[1],
+  at: Undoing,
   requestId: string,
 ): Promise<UndoneRound | undefined> {
   return db.transaction(async (tx) => {

@@ -27,7 +27,7 @@ export type Found =
   | { readonly kind: "gone" };
 
 /**
- * Searches a session's runs, newest first: if a step was run again after a reset, the live one is found.
+ * Searches the runs of a session's line, newest first: if a step was run again after a reset, the live one is found.
  * @param step the step to look for; undefined: the newest that was requested
  */
 export async function findResetPoint(

@@ -3,7 +3,8 @@ import { randomUUID } from "node:crypto";
 import type { Database } from "../../activities/store/db.ts";
 import { dropSaidAfter, parkGuidance } from "../../activities/store/guidance.ts";
 import type { SessionRow } from "../../activities/store/reading.ts";
-import { runIdsOf, takeOver } from "../../activities/store/runs.ts";
+import { runsOfLine } from "../../activities/store/lines.ts";
+import { takeOver } from "../../activities/store/runs.ts";
 import { findSandbox } from "../../activities/store/sandboxes.ts";
 import { lastStep } from "../../activities/store/sessions.ts";
 import { temporalRuns } from "../../worker/connect/session-runs.ts";
@@ -48,7 +49,7 @@ export async function retrySession(services: Services, row: SessionRow, retry: R
   if (retry.fromStep !== undefined) requireStep(row.id, retry.fromStep, last);
   const newest = (await describeRun(services.temporal, row.id))?.runId;
   const sessionRuns = temporalRuns(client, clientSanitizer().clean);
-  const known = await runIdsOf(store.db, row.id);
+  const known = await runsOfLine(store.db, row.id);
   const runIds = [...new Set([...(newest === undefined ? [] : [newest]), ...known])];
   const found = await findResetPoint(client, row.id, runIds, retry.fromStep);
   if (found.kind === "gone") throw historyGone(row.id, retry.fromStep ?? last);

@@ -226,6 +226,7 @@ it("while Temporal is asked about other runs nothing waits for the session's row
     isRunning: async () => false,
     cancel: async () => undefined,
     unkept: async () => [],
+    origin: async () => undefined,
   };
   const late = takeOver({ store, sessionRuns }, { sessionId: session.id, runId: "run-2" }, at);
   await asking.promise;

@@ -15,6 +15,7 @@ export const loneRun: SessionRuns = {
   isRunning: () => Promise.resolve(false),
   cancel: () => Promise.resolve(),
   unkept: () => Promise.resolve([]),
+  origin: () => Promise.resolve(undefined),
 };
 
 /** Announces nothing, and counts every session as watched. */

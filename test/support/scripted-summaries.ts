@@ -9,7 +9,7 @@ export function isSummaryRequest(request: ParsedRequest): boolean {
 }
 
 /** All text of a request's conversation. */
-export function wordsOf(request: ParsedRequest): string {
+export function wordsOf(request: Pick<ParsedRequest, "items">): string {
   return request.items.map((item) => JSON.stringify(item)).join("\n");
 }
 

@@ -5,7 +5,7 @@ import { decodePayloads } from "./decode-payloads.ts";
 export type History = Awaited<ReturnType<ReturnType<Client["workflow"]["getHandle"]>["fetchHistory"]>>;
 
 /**
- * Decodes people's messages and the activities' inputs, with the client's keys.
+ * Decodes people's messages and the activities' inputs and results, with the client's keys.
  * @throws WorkflowNotFoundError if Temporal has no such run, CodecKeyMissing if a key is
  */
 export async function readHistory(client: Client, workflowId: string, runId: string): Promise<History> {
@@ -18,6 +18,7 @@ export async function readHistory(client: Client, workflowId: string, runId: str
       event.workflowExecutionStartedEventAttributes?.input,
       event.workflowExecutionSignaledEventAttributes?.input,
       event.activityTaskScheduledEventAttributes?.input,
+      event.activityTaskCompletedEventAttributes?.result,
       update?.args,
     ])
       if (list?.payloads) list.payloads = await decodePayloads(client, workflowId, list.payloads);

@@ -4,6 +4,7 @@ import { acceptedGuidance } from "./accepted-guidance.ts";
 import { describedRun, type RunStatus } from "./described-run.ts";
 import { listRuns } from "./list-runs.ts";
 import { readHistory } from "./read-history.ts";
+import { resetOrigin } from "./reset-origin.ts";
 import { whereFound } from "./where-found.ts";
 import { cleanDeep } from "../../activities/redaction/clean-deep.ts";
 import type { Guidance } from "../../activities/contract/guidance.ts";
@@ -43,6 +44,11 @@ export function temporalRuns(client: Client, clean: (text: string) => string): S
       await bounded(() => whereFound(client.workflow.getHandle(sessionId).cancel()));
     },
     unkept: (sessionId, runs) => bounded(() => unkept(sessionId, runs)),
+    origin: (sessionId, runId) =>
+      bounded(async () => {
+        const history = await whereFound(readHistory(client, sessionId, runId));
+        return history && resetOrigin(history);
+      }),
   };
 
   async function unkept(sessionId: string, { inCharge, asking, ending }: UnkeptRuns): Promise<Guidance[]> {

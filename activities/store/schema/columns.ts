@@ -1,5 +1,5 @@
 /** Column types that several tables use. Imports only drizzle, as the tables do. */
-import { customType, timestamp } from "drizzle-orm/pg-core";
+import { customType, integer, timestamp } from "drizzle-orm/pg-core";
 
 /** A point in time, by the database's clock. */
 export const at = (name: string) => timestamp(name, { withTimezone: true, mode: "date" });
@@ -8,3 +8,9 @@ export const bytea = customType<{ data: Uint8Array; driverData: Buffer }>({
   dataType: () => "bytea",
   toDriver: (value) => Buffer.from(value.buffer, value.byteOffset, value.byteLength),
 });
+
+/** A set of integers as Postgres writes it: `{[1,5),[7,8)}`. */
+export const multirange = customType<{ data: string }>({ dataType: () => "int8multirange" });
+
+/** The epochs that began before this row, each without it; null for a row that none did, or that an older version marked. */
+export const supersededBy = () => integer("superseded_by").array();

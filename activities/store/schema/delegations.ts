@@ -1,6 +1,7 @@
 /** Tasks that sessions delegated to other sessions. */
 import { sql } from "drizzle-orm";
 import { bigint, check, index, integer, json, pgTable, primaryKey, text } from "drizzle-orm/pg-core";
+import { supersededBy } from "./columns.ts";
 
 /** One call of `delegate`: its session, the files it started from, and its result. */
 export const delegations = pgTable(
@@ -17,6 +18,9 @@ export const delegations = pgTable(
     status: text().notNull().default("open"),
     /** Files that were merged, and those that were not, with the reason. */
     files: json(),
+    /** For a superseded one: its status before. */
+    supersededFrom: text("superseded_from"),
+    supersededBy: supersededBy(),
   },
   (t) => [
     primaryKey({ columns: [t.sessionId, t.epoch, t.step, t.callIndex] }),

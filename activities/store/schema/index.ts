@@ -2,7 +2,8 @@
  * The tables. Imports only drizzle, so that migrations can be generated from here.
  *
  * Rules: nothing is deleted (live chunks of a finished step apart): rows are marked. A row of an abandoned
- * line of history (Temporal reset) carries `superseded_epoch`; the live line is where that is null.
+ * line of history (Temporal reset) carries `superseded_epoch`; the live line is where that is null. `superseded_by` lists the
+ * epochs that began before the row, so that a reset of an abandoned run can bring its line back (store/lines.ts).
  * Messages are `json`, never `jsonb`, which reorders keys and so breaks prompt-cache bytes and signatures.
  */
 import { sql } from "drizzle-orm";
@@ -20,7 +21,7 @@ import {
   text,
   unique,
 } from "drizzle-orm/pg-core";
-import { at, bytea } from "./columns.ts";
+import { at, bytea, supersededBy } from "./columns.ts";
 
 export const sessions = pgTable(
   "sessions",
@@ -88,6 +89,12 @@ export const runs = pgTable(
     chain: text().notNull(),
     /** Steps that were finished when it took over. */
     startStep: integer("start_step").notNull(),
+    /** For the run that began an epoch: the epoch of the line that it left; null means the one before. */
+    parentEpoch: integer("parent_epoch"),
+    /** The run of its line that ended before it began; a reset has that of the run that it repeats. */
+    previous: text(),
+    /** For a reset: the run that it repeats. */
+    forkedFrom: text("forked_from"),
     startedAt: at("started_at").notNull().defaultNow(),
   },
   (t) => [primaryKey({ columns: [t.sessionId, t.runId] })],
@@ -130,6 +137,7 @@ export const toolCalls = pgTable(
     /** Id of the server's task for the call, with which any worker can fetch the result. */
     mcpTask: text("mcp_task"),
     supersededEpoch: integer("superseded_epoch"),
+    supersededBy: supersededBy(),
   },
   (t) => [
     primaryKey({ columns: [t.sessionId, t.epoch, t.step, t.index] }),
@@ -247,6 +255,7 @@ export const checkpoints = pgTable(
     /** gzip of a tar with the files that are new or changed since the parent. */
     pack: bytea().notNull(),
     supersededEpoch: integer("superseded_epoch"),
+    supersededBy: supersededBy(),
     createdAt: at("created_at").notNull().defaultNow(),
   },
   (t) => [
@@ -261,6 +270,7 @@ export const checkpoints = pgTable(
 export * from "./sandboxes.ts";
 export * from "./events.ts";
 export * from "./messages.ts";
+export * from "./view-marks.ts";
 export * from "./workers.ts";
 export * from "./repositories.ts";
 export * from "./egress.ts";

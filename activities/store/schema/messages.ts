@@ -4,7 +4,6 @@ import {
   bigint,
   bigserial,
   check,
-  customType,
   doublePrecision,
   index,
   integer,
@@ -15,10 +14,7 @@ import {
   unique,
   uniqueIndex,
 } from "drizzle-orm/pg-core";
-import { at } from "./columns.ts";
-
-/** A set of integers as Postgres writes it: `{[1,5),[7,8)}`. */
-const multirange = customType<{ data: string }>({ dataType: () => "int8multirange" });
+import { at, multirange, supersededBy } from "./columns.ts";
 
 /** Messages as they were stored. The view `messages` adds the effect of compactions. */
 export const storedMessages = pgTable(
@@ -41,6 +37,7 @@ export const storedMessages = pgTable(
     tokenCount: integer("token_count").notNull(),
     prunedStep: integer("pruned_step"),
     supersededEpoch: integer("superseded_epoch"),
+    supersededBy: supersededBy(),
     createdAt: at("created_at").notNull().defaultNow(),
   },
   (t) => [
@@ -92,6 +89,7 @@ export const compactionEvents = pgTable(
     replaced: multirange(),
     durationMs: integer("duration_ms").notNull(),
     supersededEpoch: integer("superseded_epoch"),
+    supersededBy: supersededBy(),
     createdAt: at("created_at").notNull().defaultNow(),
   },
   (t) => [
@@ -103,6 +101,8 @@ export const compactionEvents = pgTable(
   ],
 );
 
+const { supersededBy: _supersededBy, ...shown } = getTableColumns(storedMessages);
+
 /**
  * Messages with the effect of the rounds in force. A round's own row lists the sequences that it replaced, so its marks are
  * one row however many messages they cover, and disappear with the round if it is undone or superseded. A role that reads
@@ -113,7 +113,7 @@ export const messages = pgView("messages")
   .as((query) =>
     query
       .select({
-        ...getTableColumns(storedMessages),
+        ...shown,
         isCompacted: sql<boolean>`${compactionEvents.id} is not null`.as("is_compacted"),
         compactedRound: sql<number | null>`${compactionEvents.round}`.as("compacted_round"),
         compactedAt: sql`${compactionEvents.createdAt}`

@@ -1,7 +1,7 @@
 /** Questions of sessions to people. */
 import { sql } from "drizzle-orm";
 import { bigserial, check, index, integer, json, pgTable, primaryKey, text } from "drizzle-orm/pg-core";
-import { at } from "./columns.ts";
+import { at, supersededBy } from "./columns.ts";
 
 /** A question to a person, or a call that waits for a person's approval. The workflow decides which answer counts. */
 export const questions = pgTable(
@@ -27,6 +27,9 @@ export const questions = pgTable(
     answer: text(),
     answeredBy: text("answered_by"),
     answeredAt: at("answered_at"),
+    /** For a superseded one: its status before. */
+    supersededFrom: text("superseded_from"),
+    supersededBy: supersededBy(),
   },
   (t) => [
     primaryKey({ columns: [t.sessionId, t.epoch, t.id] }),
@@ -53,4 +56,5 @@ export const permissionGrants = pgTable("permission_grants", {
   grantedBy: text("granted_by"),
   grantedAt: at("granted_at").notNull().defaultNow(),
   supersededEpoch: integer("superseded_epoch"),
+  supersededBy: supersededBy(),
 });

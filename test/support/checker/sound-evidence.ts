@@ -5,6 +5,8 @@ import type { BillRow, Evidence, MessageRow } from "./evidence.ts";
 
 const ID = "sound";
 const START = Date.parse("2026-11-21T10:00:00Z");
+const FIRST_RUN = { ordinal: 1, epoch: 1, startStep: 0, parentEpoch: null, previous: null, forkedFrom: null };
+const LIVE = { supersededEpoch: null, supersededBy: null };
 const at = (second: number) => new Date(START + second * 1_000);
 
 export function messageRow(row: Partial<MessageRow> & Pick<MessageRow, "sequence" | "step">): MessageRow {
@@ -77,7 +79,7 @@ const call = (sequence: number, step: number, index: number, callId: string) => 
   isReadOnly: null,
   mcpState: null,
   mcpTask: null,
-  supersededEpoch: null,
+  ...LIVE,
 });
 
 export function billRow(row: Partial<BillRow> & Pick<BillRow, "id" | "step">): BillRow {
@@ -211,9 +213,7 @@ export function soundEvidence(): Evidence {
       owner: null,
     },
     cursor: { messageSequence: 8, eventSeq: 7 },
-    runs: [
-      { sessionId: ID, runId: "run-1", ordinal: 1, epoch: 1, chain: "run-1", startStep: 0, startedAt: at(0) },
-    ],
+    runs: [{ ...FIRST_RUN, sessionId: ID, runId: "run-1", chain: "run-1", startedAt: at(0) }],
     messages: [
       messageRow({ sequence: 1, step: 0, kind: "task" }),
       { ...answer(2, 1, { input: 100, output: 10 }, ["a", "b"]), ...compacted },
@@ -252,7 +252,7 @@ export function soundEvidence(): Evidence {
         summaryContent: summary,
         replaced: "{[2,5)}",
         durationMs: 3,
-        supersededEpoch: null,
+        ...LIVE,
         createdAt: at(25),
       },
     ],

@@ -39,7 +39,7 @@ function* announcements({ events, messages, calls }: Evidence): Iterable<Violati
       yield* once(dequeued.get(`${row.epoch} ${(meta.ids ?? []).join()}`), placeOf(row), "message:dequeued");
   }
   for (const call of calls.filter(({ sequence }) => sequence > own)) {
-    const count = events.filter((event) => isResultOf(event, call)).length;
+    const count = events.filter((event) => isResultOf(event, call, calls)).length;
     const where = `call ${call.step}.${call.index} (epoch ${call.epoch}, ${call.name})`;
     // Including results that the session's end stored.
     const must = call.status !== "pending" && call.status !== "running";
@@ -54,12 +54,17 @@ function* once(count = 0, where: string, type: string): Iterable<Violation> {
 
 const stepOf = ({ epoch, step }: { readonly epoch: number; readonly step: number }) => `${epoch} ${step}`;
 
-function isResultOf(event: EventRow, call: Evidence["calls"][number]): boolean {
+type Call = Evidence["calls"][number];
+
+function isResultOf(event: EventRow, call: Call, calls: readonly Call[]): boolean {
   if (event.type !== "llm:tool-result" || event.step !== call.step) return false;
   const { callId, index } = event.data as { callId: string; index: number };
   if (callId !== call.callId || index !== call.index) return false;
-  // A call that was pending when its line was abandoned runs under the new epoch with its old row.
-  return event.epoch >= call.epoch && event.epoch < (call.supersededEpoch ?? Infinity);
+  // A call that was pending when its line was left runs under the new epoch with its old row, unless it has a row there.
+  const isSame = (other: Call) =>
+    other.step === call.step && other.index === index && other.callId === callId;
+  const epochs = calls.filter(isSame).map((other) => other.epoch);
+  return call.epoch === Math.max(...epochs.filter((epoch) => epoch <= event.epoch));
 }
 
 /** Chunks of an answer are deleted when it is stored: remaining ones would be shown twice. */

@@ -1,0 +1,167 @@
+/**
+ * Where a run that a reset made comes from, and how far its line had come: read from its history, whose first part is a copy. Not
+ * from the activity that writes first: that one may run beside others, and its input is as old as its event. Pure.
+ */
+import { defaultPayloadConverter, type Payload } from "@temporalio/common";
+import type { History } from "@temporalio/common/lib/proto-utils.js";
+import type {
+  CloseSandboxInput,
+  CompactionFacts,
+  ModelStepFacts,
+  OpenedSession,
+} from "../../activities/contract/activities.ts";
+import type { SettledQuestion } from "../../activities/contract/questions.ts";
+import type { Place, ResetOrigin } from "../../activities/contract/session-runs.ts";
+import type { ToolFacts } from "../../activities/contract/tool-facts.ts";
+
+type Event = NonNullable<History["events"]>[number];
+
+/** @param history with decoded payloads. @returns undefined if no reset made the run */
+export function resetOrigin({ events }: History): ResetOrigin | undefined {
+  const list = events ?? [];
+  const resets = list.flatMap((event, index) => {
+    const { baseRunId, newRunId } = event.workflowTaskFailedEventAttributes ?? {};
+    return baseRunId && newRunId ? [{ index, baseRunId, newRunId }] : [];
+  });
+  const last = resets.at(-1);
+  if (last === undefined) return undefined;
+  return {
+    runId: last.baseRunId,
+    forks: new Map(resets.slice(0, -1).map(({ newRunId, baseRunId }) => [newRunId, baseRunId])),
+    place: placeAfter(list.slice(0, last.index)),
+  };
+}
+
+interface Scheduled {
+  readonly name: string;
+  readonly input: Partial<ActivityInput>;
+}
+
+interface ActivityInput {
+  readonly step: number;
+  readonly index: number;
+  readonly id: string;
+  readonly requestId: string;
+}
+
+/** A place that is still being found; `calls` are the step's calls without a result, undefined before its tools. */
+type Finding = {
+  -readonly [Key in Exclude<keyof Place, "open" | "phase" | "settled" | "undone">]: Place[Key];
+} & { calls: Set<number> | undefined; settled: string[]; undone: string[] };
+
+/** How far a run had come by the end of these events. */
+function placeAfter(events: readonly Event[]): Place {
+  const found: Finding = {
+    step: undefined,
+    calls: undefined,
+    settled: [],
+    undone: [],
+    round: undefined,
+    pruned: undefined,
+  };
+  const carried = carriedBy(events[0]);
+  const scheduled = new Map<string, Scheduled>();
+  for (const event of events) {
+    const asked = event.activityTaskScheduledEventAttributes;
+    if (asked) {
+      const input = valueOf(asked.input?.payloads?.[0]) as Scheduled["input"] | undefined;
+      const activity = { name: asked.activityType?.name ?? "", input: input ?? {} };
+      scheduled.set(String(event.eventId), activity);
+      applyScheduled(found, activity);
+    }
+    const done = event.activityTaskCompletedEventAttributes;
+    const activity = scheduled.get(String(done?.scheduledEventId));
+    if (done && activity)
+      applyCompleted(found, activity, { result: valueOf(done.result?.payloads?.[0]) ?? {}, carried });
+  }
+  const { calls, ...rest } = found;
+  return calls === undefined || (calls.size === 0 && rest.step !== undefined)
+    ? { ...rest, step: calls === undefined ? rest.step : (rest.step ?? 0) + 1, phase: "model", settled: [] }
+    : { ...rest, phase: "tools", open: [...calls] };
+}
+
+/** A run that asks for the next step, or closes, has nothing more to do in the step before. */
+function applyScheduled(found: Finding, { name, input }: Scheduled): void {
+  const { step } = input;
+  if (step === undefined || found.step === undefined) return;
+  if (["modelStep", "summarize", "undoCompaction"].includes(name)) toModel(found, step);
+  const isAfterTools = ["prune", "closeSandbox", "closeSession"].includes(name);
+  if (isAfterTools && (input as Partial<CloseSandboxInput>).neverOpened === undefined)
+    toModel(found, step + 1);
+}
+
+function toModel(found: Finding, step: number): void {
+  found.step = step;
+  found.calls = undefined;
+  found.settled = [];
+}
+
+interface Completed {
+  readonly result: unknown;
+  readonly carried: Carried;
+}
+
+function applyCompleted(found: Finding, { name, input }: Scheduled, { result, carried }: Completed): void {
+  const { step, index } = input;
+  switch (name) {
+    case "openSession": {
+      const opened = result as OpenedSession;
+      toModel(found, opened.step + 1);
+      found.round = opened.round;
+      if (carried.waitingCalls) {
+        found.step = opened.step;
+        found.calls = new Set(carried.waitingCalls.map((waiting) => waiting.index));
+      }
+      return;
+    }
+    case "modelStep": {
+      const answer = result as ModelStepFacts;
+      if (step === undefined || (answer.kind !== "answered" && answer.kind !== "interrupted")) return;
+      toModel(found, step + 1);
+      if (answer.kind !== "answered" || answer.calls.length === 0) return;
+      found.step = step;
+      found.calls = new Set(answer.calls.keys());
+      return;
+    }
+    case "summarize": {
+      const facts = result as CompactionFacts;
+      if (facts.kind === "compacted") found.round = facts.round;
+      if (facts.kind === "pruned") found.pruned = step;
+      return;
+    }
+    case "prune":
+      found.pruned = step;
+      return;
+    case "undoCompaction":
+      if (input.requestId !== undefined) found.undone.push(input.requestId);
+      return;
+    case "settleQuestion":
+      if (step !== found.step) return;
+      if (input.id !== undefined) found.settled.push(input.id);
+      if ((result as SettledQuestion).kind === "result" && index !== undefined) found.calls?.delete(index);
+      return;
+    case "openDelegate":
+    case "settleDelegate":
+      if ((result as { kind: string }).kind === "settled" && step === found.step && index !== undefined)
+        found.calls?.delete(index);
+      return;
+    case "runTool": {
+      const facts = result as ToolFacts;
+      const isOver = facts.serverAsks === undefined && facts.needsApproval !== true;
+      if (isOver && step === found.step && index !== undefined) found.calls?.delete(index);
+    }
+  }
+}
+
+interface Carried {
+  readonly waitingCalls?: readonly { readonly index: number }[];
+}
+
+function carriedBy(event: Event | undefined): Carried {
+  const input = valueOf(event?.workflowExecutionStartedEventAttributes?.input?.payloads?.[0]);
+  return (input as { carried?: Carried } | undefined)?.carried ?? {};
+}
+
+function valueOf(payload: Payload | null | undefined): unknown {
+  return payload ? defaultPayloadConverter.fromPayload(payload) : undefined;
+}
