@@ -4,7 +4,7 @@ import type { CloseSandboxInput } from "../contract/activities.ts";
 import type { AgentDeps } from "./deps.ts";
 import { fatal, superseded } from "../contract/failures.ts";
 import { runInCharge, takeOver } from "../store/runs.ts";
-import type { Standpoint } from "../store/supersede.ts";
+import type { Standpoint } from "../store/standpoint.ts";
 import { findSession, lastStep, type Session } from "../store/sessions.ts";
 
 interface Entered {

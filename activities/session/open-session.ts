@@ -28,7 +28,7 @@ import { retryFailed } from "../store/mcp.ts";
 import { appendEvents } from "../store/events.ts";
 import type { Queryable } from "../store/db.ts";
 import { chainStart, runInCharge, takeOver } from "../store/runs.ts";
-import type { Standpoint } from "../store/supersede.ts";
+import type { Standpoint } from "../store/standpoint.ts";
 import { findSchedule } from "../store/schedules.ts";
 import { createSession, lastUsedStep, type Session } from "../store/sessions.ts";
 import { isCold, spentUsd } from "../store/model-calls.ts";

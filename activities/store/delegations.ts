@@ -4,7 +4,7 @@ import type { ModelTarget } from "../config/model-target.ts";
 import type { SessionStatus } from "../contract/activities.ts";
 import type { Queryable } from "./db.ts";
 import { checkpoints, delegations, sessions } from "./schema/index.ts";
-import type { Standpoint } from "./supersede.ts";
+import type { Standpoint } from "./standpoint.ts";
 import type { LedgerRow } from "./tool-calls.ts";
 
 export type Delegation = typeof delegations.$inferSelect;

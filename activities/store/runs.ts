@@ -12,7 +12,8 @@ import { runs, sessions } from "./schema/index.ts";
 import { endAbandoned } from "./sessions.ts";
 import { lockRun } from "./session-locks.ts";
 import { bringBack, forkOf, type Fork } from "./lines.ts";
-import { standpointAt, supersede, type Standpoint } from "./supersede.ts";
+import { standpointAt, type Standpoint } from "./standpoint.ts";
+import { supersede } from "./supersede.ts";
 
 const TASK_CHARS = 120;
 /** A run that claims while Temporal is being asked is rare: one retry is enough. */
