@@ -17,6 +17,15 @@ export const refName = z
   .max(200)
   .refine((name) => BRANCH.test(name), "a branch, tag or commit");
 
+/** A host, with a port unless it is the usual one, and a path; or a folder. `*` is any name, a last `**` everything below. */
+const REPOSITORY_PATTERN =
+  /^(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9][A-Za-z0-9.-]*)?(:\d{1,5})?(\/(?!\.\.?(?:\/|$))[^\p{Cc}\p{Cf}\s/%\\:;]+)+$/u;
+
+export const repositoryPattern = z
+  .string()
+  .max(500)
+  .regex(REPOSITORY_PATTERN, "a host and a path without a scheme, such as github.com/acme/*");
+
 /** Git strips blanks and these characters, and refuses to commit if nothing is left. Source: its `ident.c`. */
 const AUTHOR = /[^\s\p{Cc}.,:;<>"\\']/u;
 
@@ -43,6 +52,8 @@ export const gitConfigSchema = z.strictObject({
   /** Size limit of one push out of a sandbox. */
   maxBundle: sizeSchema.default("512m"),
   forge: z.enum(["auto", "github", "gitlab"]).default("auto"),
+  /** Repositories that a session's own one may name (submodules, a store for LFS) and for which the worker's credentials are used. */
+  also: z.array(repositoryPattern).max(100).default([]),
 });
 export type GitConfig = z.infer<typeof gitConfigSchema>;
 
@@ -90,6 +101,22 @@ export function repositoryAddress(text: string): RepositoryAddress | { readonly 
   return { url: text, host: kind === "file" ? undefined : url.hostname, kind };
 }
 
+/** Names under which forges answer ssh on the port of HTTPS, for networks that let nothing else through. Source: their documentation. */
+const OTHER_NAMES: Readonly<Record<string, string | undefined>> = {
+  "ssh.github.com": "github.com",
+  "altssh.gitlab.com": "gitlab.com",
+  "altssh.bitbucket.org": "bitbucket.org",
+  "ssh.dev.azure.com": "dev.azure.com",
+};
+
+/** The name by which a forge is known. */
+export function usualHost(host: string): string {
+  const name = host.toLowerCase().replace(/\.$/, "");
+  return OTHER_NAMES[name] ?? name;
+}
+
 /** The worker's variable with the token for one host only. */
 export const tokenVariable = (host: string): string =>
-  `LONGHAUL_GIT_TOKEN_${host.replaceAll(/[^A-Za-z0-9]/g, "_").toUpperCase()}`;
+  `LONGHAUL_GIT_TOKEN_${usualHost(host)
+    .replaceAll(/[^A-Za-z0-9]/g, "_")
+    .toUpperCase()}`;

@@ -1,13 +1,19 @@
 /** Fetches the submodules of a session's repository, and of a push. */
-import type { SessionGit } from "../config/git-settings.ts";
+import {
+  howToName,
+  isNamed,
+  isWithinNetwork,
+  type Named,
+  type NetworkRule,
+} from "../config/repository-place.ts";
 import type { GitAccess } from "./git-access.ts";
 import { hasCommit, updateMirror } from "./mirror.ts";
 import { refusedRemote } from "./named-remote.ts";
 import type { Relay } from "./relay.ts";
 import { git, GitFailed } from "./run-git.ts";
-import { linksIn, type Part, submodulesIn, type Submodule } from "./submodules.ts";
+import { addressesIn, linksIn, type Part, submodulesIn, type Submodule } from "./submodules.ts";
 import { troubleOf } from "./remote.ts";
-import { refusal, refusalOf, type Refusal } from "./trouble.ts";
+import { quoted, refusal, refusalOf, type Refusal } from "./trouble.ts";
 
 /** The most on all levels together, and the most levels. Source: ours; the largest public projects have some hundred on three. */
 const MAX_SUBMODULES = 200;
@@ -16,14 +22,14 @@ const MAX_LEVELS = 6;
 /** Submodules of all levels, each after the one that contains it. */
 export async function fetchParts(
   access: GitAccess,
-  { url: base }: Pick<SessionGit, "url">,
+  named: Named,
   from: { readonly mirror: string; readonly commit: string },
   signal: AbortSignal,
 ): Promise<readonly Part[] | Refusal> {
-  const limited = access.limitedTo(base);
+  const limited = access.limitedTo(named);
   const parts: Part[] = [];
   // The loop adds to it.
-  const todo = [{ folder: from.mirror, commit: from.commit, url: base, parent: "", depth: 1 }];
+  const todo = [{ folder: from.mirror, commit: from.commit, url: named.url, parent: "", depth: 1 }];
   for (const { folder, commit, url, parent, depth } of todo) {
     const submodules = await submodulesIn(limited, folder, commit, url);
     if ("refused" in submodules)
@@ -31,7 +37,7 @@ export async function fetchParts(
     for (const submodule of submodules) {
       if (depth > MAX_LEVELS || parts.length >= MAX_SUBMODULES)
         return refusal(`there are more than ${MAX_SUBMODULES} submodules, or ${MAX_LEVELS} levels of them`);
-      const mirror = await fetchSubmodule(limited, base, submodule, signal);
+      const mirror = await fetchSubmodule(limited, named, submodule, signal);
       if (typeof mirror !== "string") return mirror;
       const start = { commit: submodule.commit, refs: [], defaultBranch: undefined };
       parts.push({ submodule, parent, mirror, start });
@@ -45,16 +51,16 @@ export async function fetchParts(
 
 /**
  * The mirror of a submodule, with its commit.
- * @param access limited to what `base`, the session's repository, may name
+ * @param access limited to what the session's person named
  */
 export async function fetchSubmodule(
   access: GitAccess,
-  base: string,
+  named: Named,
   { name, url, commit }: Submodule,
   signal: AbortSignal,
 ): Promise<string | Refusal> {
   const called = `the submodule ${JSON.stringify(name)}`;
-  const refused = await refusedRemote(access, base, url);
+  const refused = await refusedRemote(named, url);
   if (refused !== undefined) return refusal(`${called} is not fetched: ${refused}`);
   try {
     const mirror = await updateMirror(access, url, { wants: commit, signal });
@@ -69,28 +75,52 @@ export async function fetchSubmodule(
     if (!(error instanceof GitFailed)) throw error;
     if (/not our ref|remote ref|unadvertised object/.test(error.result.err))
       return refusal(`${called}: ${url} does not have the commit ${commit.slice(0, 12)}`);
-    const { refused: why, isPassing } = refusalOf(troubleOf(url, error.result));
+    const trouble = troubleOf(url, error.result);
+    // Without a credential a private repository is not there.
+    const isClosed = !access.opens(url) && (trouble.kind === "credential" || trouble.kind === "unknown");
+    const fix = isClosed ? `No credential of the worker is used for it; ${howToName(url)}` : trouble.fix;
+    const { refused: why, isPassing } = refusalOf({ ...trouble, fix });
     return { refused: `${called} with commit ${commit.slice(0, 12)}: ${why}`, isPassing };
   }
 }
 
-/** Refuses a submodule whose commit was changed since `base` to one that its remote lacks: it could not be checked out. */
+/**
+ * Refuses a submodule whose commit was changed since `base` to one that its remote lacks: it could not be checked out. Only remotes are
+ * asked that `base` or the person names: what a session writes into `.gitmodules` directs no request.
+ */
 export async function unpushedSubmodule(
   { access, folder }: Relay,
-  of: { readonly url: string; readonly base: string; readonly commit: string },
+  of: {
+    readonly named: Named;
+    readonly network: NetworkRule;
+    /** The commit that the session started from. */
+    readonly base: string;
+    readonly commit: string;
+  },
   signal: AbortSignal,
 ): Promise<Refusal | undefined> {
-  const limited = access.limitedTo(of.url);
-  const links = await linksIn(limited, folder, of.commit);
+  const { named, base, commit } = of;
+  const limited = access.limitedTo(named);
+  const links = await linksIn(limited, folder, commit);
   if (links.size === 0) return undefined;
-  const before = (await hasCommit(limited, folder, of.base))
-    ? await linksIn(limited, folder, of.base)
-    : links;
-  const submodules = await submodulesIn(limited, folder, of.commit, of.url);
+  const hasBase = await hasCommit(limited, folder, base);
+  const before = hasBase ? await linksIn(limited, folder, base) : links;
+  const submodules = await submodulesIn(limited, folder, commit, named.url);
   if ("refused" in submodules) return refusal(submodules.refused);
+  const known = hasBase ? await addressesIn(limited, folder, base, named.url) : [];
   for (const submodule of submodules) {
     if (before.get(submodule.path) === submodule.commit) continue;
-    const mirror = await fetchSubmodule(limited, of.url, submodule, signal);
+    const { name, url } = submodule;
+    const called = `the submodule ${quoted(name)}`;
+    if (!known.includes(url) && !isNamed(named, url))
+      return refusal(
+        `${called} has the address ${quoted(url)}, which the commit that the session started from does not name, so it is not contacted; ${howToName(url)}`,
+      );
+    if (!isWithinNetwork(of.network, named, url))
+      return refusal(
+        `${called}: sandbox.network does not let ${quoted(url)} be contacted; ${howToName(url)}`,
+      );
+    const mirror = await fetchSubmodule(limited, named, submodule, signal);
     if (typeof mirror === "string") continue;
     if (mirror.isPassing) return mirror;
     return refusal(

@@ -1,6 +1,7 @@
 /** What git may use on the worker: folder, credentials, proxies. The environment is handed in. */
 import { join } from "node:path";
 import { repositoryAddress, tokenVariable } from "../config/git-settings.ts";
+import { isNamed, isSameServer, type Named } from "../config/repository-place.ts";
 import { createGitHubApp, gitHubAppSettings } from "./github-app.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -15,10 +16,12 @@ export interface GitAccess {
    */
   readonly tokenFor: (url: string, signal?: AbortSignal) => Promise<string | undefined>;
   /**
-   * The access to what a repository names (submodules, a store for LFS): only the repository's own server gets the token
-   * for all hosts.
+   * The access to what a repository names (submodules, a store for LFS): credentials are only for what the person named, and only
+   * the repository's own server gets the token for all hosts.
    */
-  readonly limitedTo: (repository: string) => GitAccess;
+  readonly limitedTo: (named: Named) => GitAccess;
+  /** Whether credentials may be used for the address. */
+  readonly opens: (url: string) => boolean;
   /** Whether the address is on the server that the person named; false for any other server that a repository names. */
   readonly isOwn: (url: string) => boolean;
   /** Whether a token for the address, or something that gets one, is configured. */
@@ -42,9 +45,9 @@ export function gitAccessOf(environment: Environment, now: () => Date = () => ne
   );
   const settings = gitHubAppSettings(environment);
   const app = settings && createGitHubApp(settings, now);
-  const sources = (url: string, isOwn: (url: string) => boolean) => {
+  const sources = (url: string, { isOwn, opens }: Pick<GitAccess, "isOwn" | "opens">) => {
     const address = repositoryAddress(url);
-    if ("wrong" in address || address.host === undefined) return undefined;
+    if ("wrong" in address || address.host === undefined || !opens(url)) return undefined;
     const variable = tokenVariable(address.host);
     const own = [...tokens].find(([name]) => name.toUpperCase() === variable)?.[1];
     return {
@@ -55,26 +58,22 @@ export function gitAccessOf(environment: Environment, now: () => Date = () => ne
   };
   const data = environment["XDG_DATA_HOME"] || join(environment["HOME"] || "/tmp", ".local", "share");
   const passed = Object.entries(environment).filter(([name, value]) => PASSED.test(name) && value);
-  const accessWhere = (isOwn: (url: string) => boolean): GitAccess => ({
-    isOwn,
+  const accessWhere = (limits: Pick<GitAccess, "isOwn" | "opens">): GitAccess => ({
+    ...limits,
     folder: environment["LONGHAUL_GIT_FOLDER"] || join(data, "longhaul", "git"),
     async tokenFor(url, signal) {
-      const from = sources(url, isOwn);
+      const from = sources(url, limits);
       return from?.own ?? (await from?.app?.tokenFor(url, signal)) ?? from?.all;
     },
-    limitedTo: (repository) => accessWhere((url) => isOwn(url) && isSameServer(repository, url)),
-    hasToken: (url) => Object.values(sources(url, isOwn) ?? {}).some((source) => source !== undefined),
+    limitedTo: (named) =>
+      accessWhere({
+        isOwn: (url) => limits.isOwn(url) && isSameServer(named.url, url),
+        opens: (url) => limits.opens(url) && isNamed(named, url),
+      }),
+    hasToken: (url) => Object.values(sources(url, limits) ?? {}).some((source) => source !== undefined),
     madeSecrets: () => app?.made() ?? NONE,
     sshKeyFile: environment["LONGHAUL_GIT_SSH_KEY_FILE"] || undefined,
     environment: Object.fromEntries(passed) as Record<string, string>,
   });
-  return accessWhere(() => true);
-}
-
-/** Over HTTP also the same scheme and port, so that no token goes to a less secure server of the same name. */
-export function isSameServer(one: string, other: string): boolean {
-  const [a, b] = [repositoryAddress(one), repositoryAddress(other)];
-  if ("wrong" in a || "wrong" in b || a.host === undefined || b.host === undefined) return false;
-  if (a.kind === "http" && b.kind === "http") return new URL(one).origin === new URL(other).origin;
-  return a.host === b.host;
+  return accessWhere({ isOwn: () => true, opens: () => true });
 }

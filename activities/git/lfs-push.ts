@@ -3,6 +3,7 @@ import { randomUUID } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
+import type { Named, NetworkRule } from "../config/repository-place.ts";
 import { exists } from "./folders.ts";
 import { lfsPath, SILENCE_MS, writeObject } from "./lfs.ts";
 import { lfsObjectsSince, type LfsObject } from "./lfs-pointers.ts";
@@ -10,8 +11,8 @@ import {
   askBatch,
   headersOf,
   LfsFailed,
-  lfsStoreOf,
   send,
+  uploadStore,
   type LfsOffer,
   type LfsStore,
 } from "./lfs-store.ts";
@@ -22,8 +23,9 @@ import type { CommandSandbox } from "../sandbox/own-command.ts";
 import { readLfsObject } from "./sandbox-git.ts";
 
 export interface LfsPush {
-  readonly url: string;
-  /** A commit that is on the remote. If the relay does not have it, the whole history of `commit` is searched. */
+  readonly named: Named;
+  readonly network: NetworkRule;
+  /** The commit that the session started from, which is on the remote. If the relay does not have it, the whole history of `commit` is searched. */
   readonly base: string;
   readonly commit: string;
   readonly mirror: string;
@@ -38,11 +40,12 @@ export interface LfsPush {
  */
 export async function pushLfs(relay: Relay, sandbox: CommandSandbox, push: LfsPush): Promise<void> {
   const { access, folder } = relay;
-  const { url, commit, signal } = push;
+  const { named, network, commit, signal } = push;
   const base = (await hasCommit(access, folder, push.base)) ? push.base : undefined;
   const objects = await lfsObjectsSince(access, folder, commit, base);
   if (objects.length === 0) return;
-  const store = await lfsStoreOf(access, { base: url, url, folder, commit }, "upload", signal);
+  const { url } = named;
+  const store = await uploadStore(access, { named, network, url, folder, commit, base }, signal);
   const offers = await askBatch(store, "upload", objects, signal);
   const sizes = new Map(objects.map(({ oid, size }) => [oid, size]));
   const refused = offers.find(({ oid, error }) => sizes.has(oid) && error !== undefined)?.error;

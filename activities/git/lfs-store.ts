@@ -6,13 +6,22 @@ import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import { innermostReason } from "../contract/reason-of.ts";
 import { repositoryAddress } from "../config/git-settings.ts";
-import { isSameServer, type GitAccess } from "./git-access.ts";
+import {
+  howToName,
+  isNamed,
+  isSameServer,
+  isWithinNetwork,
+  type Named,
+  type NetworkRule,
+} from "../config/repository-place.ts";
+import type { GitAccess } from "./git-access.ts";
 import type { LfsObject } from "./lfs-pointers.ts";
 import { refusedRemote } from "./named-remote.ts";
 import { gitFetch } from "./outgoing.ts";
 import { gitReason } from "./git-reason.ts";
-import { credentialFor, gitEnvironment, runGit, shellQuoted, sshCommand } from "./run-git.ts";
-import { CredentialUnavailable, serverWords } from "./trouble.ts";
+import { credentialFor, gitEnvironment, GitFailed, shellQuoted, sshCommand } from "./run-git.ts";
+import { configIn } from "./submodules.ts";
+import { CredentialUnavailable, quoted, serverWords } from "./trouble.ts";
 
 export type LfsOperation = "download" | "upload";
 
@@ -22,6 +31,8 @@ export interface LfsStore {
   readonly headers: Readonly<Record<string, string>>;
   /** Why an action's address must not be contacted; undefined if it may be. */
   readonly refused: (url: string) => Promise<string | undefined>;
+  /** What to do if the store wants a credential; undefined if it has the one that there is. */
+  readonly closed?: string | undefined;
 }
 
 /** What the store offers for an object; without actions there is nothing to do. */
@@ -53,39 +64,96 @@ const SSH_MS = 30_000;
 const OBJECTS_AT_ONCE = 100;
 const MAX_HOPS = 3;
 
+/** Where a repository is whose store is looked for, and who named it. */
+export interface StoreOf {
+  /** What the session's person named, which decides what may be contacted. */
+  readonly named: Named;
+  readonly url: string;
+  /** A repository of ours that has `commit`, whose `.lfsconfig` may name the store. */
+  readonly folder: string;
+  readonly commit: string;
+}
+
 /**
  * The store of a repository: the one that `.lfsconfig` of the commit names, else the one that its address implies.
- * @param from `base` is the session's repository, which decides what may be contacted
  * @throws LfsFailed if there is no permitted store
  */
 export async function lfsStoreOf(
   access: GitAccess,
-  from: { readonly base: string; readonly url: string; readonly folder: string; readonly commit: string },
+  from: StoreOf,
   operation: LfsOperation,
   signal: AbortSignal,
 ): Promise<LfsStore> {
-  const { base, url, folder, commit } = from;
-  const limited = access.limitedTo(base);
-  const refused = (address: string) => refusedRemote(limited, base, address);
-  const named = await runGit(limited, ["config", "--blob", `${commit}:.lfsconfig`, "lfs.url"], {
-    cwd: folder,
-  });
-  const own = named.code === 0 ? named.out.trim() : "";
+  const { named, url, folder, commit } = from;
+  const limited = access.limitedTo(named);
+  const refused = (address: string) => refusedRemote(named, address);
+  const own = (await storesNamedIn(limited, folder, commit)).get("lfs.url") ?? "";
   const address = repositoryAddress(own === "" ? url : own);
-  const wrong = "wrong" in address ? address.wrong : await refused(address.url);
+  const wrong = "wrong" in address ? address.wrong : await refusedRemote(named, address.url);
   if (wrong !== undefined) throw new LfsFailed(`its store is not contacted: ${wrong}`);
   if ("wrong" in address || address.kind === "file")
     throw new LfsFailed("a repository in a folder has no store to contact");
   if (address.kind === "ssh") return { ...(await overSsh(limited, address.url, operation, signal)), refused };
   // Unless `.lfsconfig` names a store, the store is part of the repository and has its credential.
-  const credential = await credentialFor(limited, own === "" ? url : own, signal).catch((error: unknown) => {
+  const credential = await credentialFor(limited, address.url, signal).catch((error: unknown) => {
     if (!(error instanceof CredentialUnavailable)) throw error;
     throw new LfsFailed(error.message, error.isPassing);
   });
-  const endpoint =
-    own === "" ? `${url.replace(/\/+$/, "").replace(/\.git$/, "")}.git/info/lfs` : own.replace(/\/+$/, "");
+  const place = address.url.replace(/\/+$/, "");
+  const endpoint = own === "" ? `${place.replace(/\.git$/, "")}.git/info/lfs` : place;
   const basic = credential && Buffer.from(`${credential.user}:${credential.password}`).toString("base64");
-  return { endpoint, headers: basic === undefined ? {} : { authorization: `Basic ${basic}` }, refused };
+  const closed = limited.opens(address.url) ? undefined : howToName(address.url);
+  return {
+    endpoint,
+    headers: basic === undefined ? {} : { authorization: `Basic ${basic}` },
+    refused,
+    closed,
+  };
+}
+
+/**
+ * The store that work is uploaded to. What a session writes into `.lfsconfig` directs no request: a store that neither the commit that
+ * it started from nor the person names is refused, and so is one that the session's network rule does not let through.
+ * @throws LfsFailed
+ */
+export async function uploadStore(
+  access: GitAccess,
+  to: StoreOf & { readonly base: string | undefined; readonly network: NetworkRule },
+  signal: AbortSignal,
+): Promise<LfsStore> {
+  const { named, folder, commit, base, network } = to;
+  const before = base === undefined ? [] : [...(await storesNamedIn(access, folder, base)).values()];
+  for (const store of (await storesNamedIn(access, folder, commit)).values()) {
+    if (!before.includes(store) && !isNamed(named, store))
+      throw new LfsFailed(
+        `.lfsconfig names the store ${quoted(store)}, which the commit that the session started from does not name, so it is not contacted; ${howToName(store)}`,
+      );
+    if (!isWithinNetwork(network, named, store))
+      throw new LfsFailed(
+        `sandbox.network does not let the store ${quoted(store)} in .lfsconfig be contacted; ${howToName(store)}`,
+      );
+  }
+  return lfsStoreOf(access, to, "upload", signal);
+}
+
+/** The addresses in a commit's `.lfsconfig`, by their keys. Source: git-lfs, docs/man/git-lfs-config.adoc. */
+async function storesNamedIn(
+  access: GitAccess,
+  folder: string,
+  commit: string,
+): Promise<ReadonlyMap<string, string>> {
+  const listed = await configIn(access, folder, `${commit}:.lfsconfig`).catch((error: unknown) => {
+    if (!(error instanceof GitFailed)) throw error;
+    throw new LfsFailed(`.lfsconfig cannot be read: ${gitReason(error.result.err)}`);
+  });
+  const entries = listed.split("\0").map((line) => line.split("\n") as [string, string?]);
+  return new Map(
+    entries.flatMap(([key, value = ""]) =>
+      /^(lfs\.(push)?url|remote\..+\.lfs(push)?url)$/.test(key) && value !== ""
+        ? [[key, value] as const]
+        : [],
+    ),
+  );
 }
 
 /** Asks an ssh server for its store and for access to it. Source: git-lfs, docs/api/server-discovery.md. */
@@ -184,7 +252,9 @@ export async function send(
     }
     const text = await response.text().catch(() => "");
     const why =
-      status === 401 || status === 403 ? " (the worker's credential for it does not grant access)" : "";
+      status === 401 || status === 403
+        ? ` (${store.closed === undefined ? "the worker's credential for it does not grant access" : `no credential of the worker is used for it; ${store.closed}`})`
+        : "";
     throw new LfsFailed(
       `${origin} answered ${status}${why}: ${serverWords(text)}`,
       status === 429 || status >= 500,

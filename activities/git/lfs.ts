@@ -3,6 +3,7 @@ import { createHash, randomUUID } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { mkdir, rename, rm, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import type { Named } from "../config/repository-place.ts";
 import { exists } from "./folders.ts";
 import type { GitAccess } from "./git-access.ts";
 import { patience } from "./outgoing.ts";
@@ -26,13 +27,13 @@ export const lfsPath = (folder: string, oid: string): string =>
 
 /**
  * Fetches what the files of a commit need and the mirror does not have yet.
- * @param base address of the session's repository, if `url` is a submodule's
+ * @param from `url` is the repository's own address, or a submodule's
  * @returns the objects of the commit
  * @throws LfsFailed
  */
 export async function fetchLfs(
   access: GitAccess,
-  from: { readonly base: string; readonly url: string; readonly mirror: string; readonly commit: string },
+  from: { readonly named: Named; readonly url: string; readonly mirror: string; readonly commit: string },
   signal: AbortSignal,
 ): Promise<readonly LfsObject[]> {
   const { mirror, commit } = from;

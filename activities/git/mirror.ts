@@ -18,7 +18,9 @@ export async function updateMirror(
   url: string,
   options: { readonly wants?: string; readonly signal?: AbortSignal | undefined } = {},
 ): Promise<string> {
-  const folder = join(access.folder, "mirrors", `${folderOf(url)}.git`);
+  // What a credential opened is not for those who may not use it.
+  const name = access.opens(url) ? url : `${url} without a credential`;
+  const folder = join(access.folder, "mirrors", `${folderOf(name)}.git`);
   const { signal, wants } = options;
   return inTurn(folder, async () => {
     if (!(await exists(folder))) {

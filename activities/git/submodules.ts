@@ -35,10 +35,7 @@ export async function submodulesIn(
   commit: string,
   url: string,
 ): Promise<readonly Submodule[] | { readonly refused: string }> {
-  const file = `${commit}:.gitmodules`;
-  if ((await runGit(access, ["cat-file", "-e", file], { cwd: folder })).code !== 0) return [];
-  const listed = await git(access, ["config", "--blob", file, "--null", "--list"], { cwd: folder });
-  const entries = readEntries(listed);
+  const entries = await entriesIn(access, folder, commit);
   const wrong = [...entries.keys()].find((name) => !isSafePath(name));
   if (wrong !== undefined) return { refused: `.gitmodules has a submodule named ${quoted(wrong)}` };
   const links = await linksIn(access, folder, commit);
@@ -55,6 +52,30 @@ export async function submodulesIn(
     found.push({ name, path, url: resolved, commit: linked });
   }
   return found;
+}
+
+/** The addresses that a commit's `.gitmodules` names, resolved. @throws GitFailed if the file cannot be read */
+export async function addressesIn(
+  access: GitAccess,
+  folder: string,
+  commit: string,
+  url: string,
+): Promise<readonly string[]> {
+  const entries = await entriesIn(access, folder, commit);
+  return [...entries.values()].flatMap(({ url: written }) => {
+    const resolved = written === undefined ? undefined : resolveUrl(url, written);
+    return resolved === undefined ? [] : [resolved];
+  });
+}
+
+async function entriesIn(access: GitAccess, folder: string, commit: string) {
+  return readEntries(await configIn(access, folder, `${commit}:.gitmodules`));
+}
+
+/** A file in Git's own format, as `git config --null --list` prints it; empty if there is none. @throws GitFailed */
+export async function configIn(access: GitAccess, folder: string, file: string): Promise<string> {
+  if ((await runGit(access, ["cat-file", "-e", file], { cwd: folder })).code !== 0) return "";
+  return git(access, ["config", "--blob", file, "--null", "--list"], { cwd: folder });
 }
 
 /** Commits that are submodules in a tree, by path. */

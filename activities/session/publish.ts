@@ -111,7 +111,7 @@ async function push(delivery: Delivery, sandboxes: SessionSandboxes): Promise<Pu
  * @returns why the commits cannot be pushed; undefined if they can
  */
 async function deliverFurther(
-  { scope, git, repository }: Delivery,
+  { scope, session, git, repository }: Delivery,
   from: {
     readonly relay: Relay;
     readonly sandbox: CommandSandbox;
@@ -120,13 +120,13 @@ async function deliverFurther(
   },
 ): Promise<Refusal | undefined> {
   const { relay, sandbox, mirror, commit } = from;
-  const { url, baseCommit: base } = repository;
   const { signal } = scope;
-  const missing = git.submodules ? await unpushedSubmodule(relay, { url, base, commit }, signal) : undefined;
+  const what = { named: git, network: session.config.sandbox, base: repository.baseCommit, commit };
+  const missing = git.submodules ? await unpushedSubmodule(relay, what, signal) : undefined;
   if (missing !== undefined || !git.lfs) return missing;
   try {
     const maxBytes = bytesOf(git.maxBundle);
-    await pushLfs(relay, sandbox, { url, base, commit, mirror, maxBytes, signal });
+    await pushLfs(relay, sandbox, { ...what, mirror, maxBytes, signal });
     return undefined;
   } catch (error) {
     if (!(error instanceof LfsFailed)) throw error;

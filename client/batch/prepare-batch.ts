@@ -73,7 +73,7 @@ function readText(path: string): string {
 /** A line's settings override the common ones; its paths are relative to the file's folder. */
 function itemFlags(item: BatchItem, flags: RunFlags, folder: string): RunFlags {
   const { repo, ref, workspace, model, config, priority, tenant } = item;
-  const { repo: _repo, ref: _ref, branch: _branch, push: _push, pr: _pr, ...withoutGit } = flags;
+  const { repo: _repo, ref: _ref, branch: _branch, push: _push, pr: _pr, also: _also, ...withoutGit } = flags;
   const { workspace: _workspace, ...withoutFolder } = flags;
   const withoutOther = repo === undefined ? flags : withoutFolder;
   const base = workspace === undefined ? withoutOther : withoutGit;

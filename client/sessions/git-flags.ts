@@ -4,12 +4,14 @@ import { forgeOf, noForge } from "../../activities/config/forge-place.ts";
 import {
   branchName,
   refName,
+  repositoryPattern,
   repositoryAddress,
   type GitConfig,
   type SessionGit,
 } from "../../activities/config/git-settings.ts";
 import { usageError } from "../console/errors.ts";
 import { given } from "../console/given.ts";
+import { collect } from "./flag-values.ts";
 
 export interface GitFlags {
   readonly repo?: string;
@@ -17,6 +19,7 @@ export interface GitFlags {
   readonly branch?: string;
   readonly push?: GitConfig["push"];
   readonly pr?: GitConfig["pr"];
+  readonly also?: readonly string[];
 }
 
 export function withGitFlags(command: Command): Command {
@@ -27,6 +30,11 @@ export function withGitFlags(command: Command): Command {
     .addOption(new Option("--push <when>", "push the work").choices(["never", "end", "saves"]))
     .addOption(
       new Option("--pr <kind>", "open a pull request at the end").choices(["none", "draft", "ready"]),
+    )
+    .option(
+      "--also <repository>",
+      "repository that this one may name and your credentials open, such as github.com/acme/*; may be repeated",
+      collect,
     );
 }
 
@@ -35,9 +43,9 @@ export function sessionGit(
   flags: GitFlags & { readonly workspace?: string },
   config: GitConfig,
 ): SessionGit | undefined {
-  const { repo, ref, branch, push, pr } = flags;
+  const { repo, ref, branch, push, pr, also } = flags;
   if (repo === undefined) {
-    const without = Object.entries({ ref, branch, push, pr }).find(([, value]) => value !== undefined);
+    const without = Object.entries({ ref, branch, push, pr, also }).find(([, value]) => value !== undefined);
     if (without === undefined) return undefined;
     throw usageError(`--${without[0]} needs a repository, and none is named.`, "Name it: --repo URL");
   }
@@ -52,6 +60,11 @@ export function sessionGit(
     if (value !== undefined && !schema.safeParse(value).success)
       throw usageError(`--${name}: ${JSON.stringify(value)} is not a valid Git name.`);
   }
+  const unclear = also?.find((pattern) => !repositoryPattern.safeParse(pattern).success);
+  if (unclear !== undefined)
+    throw usageError(
+      `--also: expected a host and a path such as github.com/acme/*, not ${JSON.stringify(unclear)}.`,
+    );
   const wanted = pr ?? config.pr;
   if (wanted !== "none" && forgeOf(address.url, config.forge) === undefined)
     throw usageError(
@@ -71,5 +84,6 @@ export function sessionGit(
     // A pull request needs a pushed branch.
     push: when === "never" && wanted !== "none" ? "end" : when,
     pr: wanted,
+    also: [...config.also, ...(also ?? [])],
   };
 }

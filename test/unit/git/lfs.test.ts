@@ -46,7 +46,7 @@ it("fetches an object once, and refuses an incomplete one", async () => {
   const url = `${server.origin}/acme/app`;
   const git = access({ LONGHAUL_GIT_TOKEN: "me:password" });
   const mirror = await updateMirror(git, `${url}.git`);
-  const from = { base: url, url, mirror, commit };
+  const from = { named: { url }, url, mirror, commit };
   store.lies = true;
   await expect(fetchLfs(git, from, signal)).rejects.toThrow("different content");
   store.lies = false;
@@ -64,7 +64,12 @@ it("uses the store named by .lfsconfig only if allowed, with that host's token a
     const git = access({ LONGHAUL_GIT_TOKEN: "all", LONGHAUL_GIT_TOKEN_10_0_0_7: "own" });
     const folder = await updateMirror(access(), remote.url);
     const url = "https://8.8.8.8/acme/app";
-    return lfsStoreOf(git, { base: url, url, folder, commit }, "download", signal);
+    return lfsStoreOf(
+      git,
+      { named: { url, also: ["10.0.0.7/store"] }, url, folder, commit },
+      "download",
+      signal,
+    );
   };
   const basic = (token: string) => `Basic ${Buffer.from(`x-access-token:${token}`).toString("base64")}`;
   expect(await storeFor("https://8.8.4.4/store/")).toMatchObject({
@@ -72,11 +77,16 @@ it("uses the store named by .lfsconfig only if allowed, with that host's token a
     headers: {},
   });
   expect((await storeFor("https://10.0.0.7/store")).headers).toEqual({ authorization: basic("own") });
-  expect((await storeFor("https://8.8.8.8/store")).headers).toEqual({ authorization: basic("all") });
+  expect((await storeFor("https://8.8.8.8/store")).headers).toEqual({});
+  expect((await storeFor("https://8.8.8.8/acme/app.git/info/lfs")).headers).toEqual({
+    authorization: basic("all"),
+  });
   for (const wrong of [
     `file://${remote.folder}`,
     "http://8.8.8.8/store",
     "https://127.0.0.1/x",
+    "https://10.0.0.7/other",
+    "git@8.8.8.8:acme/other",
     "ext::sh -c id",
   ])
     await expect(storeFor(wrong)).rejects.toThrow("is not contacted");
@@ -95,7 +105,7 @@ it("follows the store to no address inside the worker's network", async () => {
   const origin = `http://localhost:${await listen(outer, { host: "localhost" })}`;
   const url = `${origin}/acme/app`;
   const folder = await updateMirror(access(), remote.url);
-  const from = { base: url, url, folder, commit: remote.at("main") ?? "" };
+  const from = { named: { url }, url, folder, commit: remote.at("main") ?? "" };
   const store = await lfsStoreOf(access(), from, "download", signal);
   const init = { method: "GET", signal };
   await expect(send(store, `${origin}/x`, init)).rejects.toThrow("leads to an address that is not contacted");
@@ -113,7 +123,7 @@ it("asks an ssh server for its store's address", async () => {
   const git = access({ PATH: `${join(root, "bin")}:${process.env["PATH"]}` });
   const folder = await updateMirror(access(), remote.url);
   const url = "git@host.test:acme/app.git";
-  const from = { base: url, url, folder, commit: remote.at("main") ?? "" };
+  const from = { named: { url }, url, folder, commit: remote.at("main") ?? "" };
   const store = await lfsStoreOf(git, from, "upload", signal);
   expect(store).toMatchObject({
     endpoint: "https://8.8.8.8/lfs",
