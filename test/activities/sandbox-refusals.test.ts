@@ -1,5 +1,5 @@
 /** Sandboxes that cannot be: invalid names, settings that the engine does not accept, an image without Python. */
-import { randomBytes } from "node:crypto";
+import { createHash, randomBytes } from "node:crypto";
 import { Readable } from "node:stream";
 import { buffer } from "node:stream/consumers";
 import Dockerode from "dockerode";
@@ -37,21 +37,58 @@ it.each([
 
 const docker = new Dockerode();
 const image = `longhaul-without-python-${randomBytes(3).toString("hex")}`;
+const foreign = `${image}-foreign`;
 beforeAll(async () => {
-  const tar = pack();
-  tar.entry({ name: "workspace", type: "directory", mode: 0o777 });
-  tar.finalize();
-  const made = await docker.importImage(Readable.from([await buffer(tar)]), { repo: image, fromSrc: "-" });
-  await new Promise<void>((resolve, reject) => {
-    made.on("end", resolve).on("error", reject).resume();
-  });
+  const { Arch } = await docker.version();
+  await load(image, Arch);
+  await load(foreign, Arch === "arm64" ? "amd64" : "arm64");
 });
-afterAll(() => docker.getImage(image).remove({ force: true }));
+afterAll(async () => {
+  for (const name of [image, foreign]) await docker.getImage(name).remove({ force: true });
+});
+
+/** An image with nothing but a folder, in the form of `docker save`. */
+async function load(name: string, architecture: string): Promise<void> {
+  const layer = await archive({ "workspace/": "" });
+  const digest = createHash("sha256").update(layer).digest("hex");
+  const config = {
+    architecture,
+    os: "linux",
+    config: {},
+    rootfs: { type: "layers", diff_ids: [`sha256:${digest}`] },
+  };
+  const manifest = [{ Config: "config.json", RepoTags: [`${name}:latest`], Layers: ["layer.tar"] }];
+  const image = await archive({
+    "config.json": JSON.stringify(config),
+    "layer.tar": layer,
+    "manifest.json": JSON.stringify(manifest),
+  });
+  const loading = await docker.loadImage(Readable.from([image]));
+  await new Promise<void>((resolve, reject) => {
+    docker.modem.followProgress(loading, (error) => (error ? reject(error) : resolve()));
+  });
+}
+
+function archive(files: Readonly<Record<string, string | Buffer>>): Promise<Buffer> {
+  const tar = pack();
+  for (const [name, content] of Object.entries(files))
+    if (name.endsWith("/")) tar.entry({ name, type: "directory", mode: 0o777 });
+    else tar.entry({ name }, content);
+  tar.finalize();
+  return buffer(tar);
+}
 
 it("an image without Python is refused by name, without another attempt", async () => {
   await expect(sandboxes.host.open(sandboxes.spec({ image }))).rejects.toMatchObject({
     type: "SandboxRefused",
     nonRetryable: true,
     message: expect.stringContaining("has no python3") as string,
+  });
+});
+
+it("an image of another architecture is refused as that, not for its lack of Python", async () => {
+  await expect(sandboxes.host.open(sandboxes.spec({ image: foreign }))).rejects.toMatchObject({
+    type: "SandboxRefused",
+    message: expect.stringMatching(/is built for (arm64|amd64), this Docker engine runs/) as string,
   });
 });

@@ -106,14 +106,31 @@ export async function probeDocker(environment?: Environment, timeoutMs = PROBE_M
   try {
     const engine = engineAddress(environment);
     shown = engine.shown;
-    const version = (await ask(engine, "/version", timeoutMs)) as { Version?: string };
+    const version = (await ask(engine, "/version", timeoutMs)) as EngineVersion;
+    if (version.Components?.some(({ Name }) => /podman/i.test(Name ?? "")) === true) throw podman(shown);
     return `Docker ${version.Version ?? "?"}`;
   } catch (error) {
     throw dockerMissing(shown, error);
   }
 }
 
+interface EngineVersion {
+  readonly Version?: string;
+  readonly Components?: readonly { readonly Name?: string }[];
+}
+
+/** Found before anything starts: it reports and sets up containers otherwise, so a sandbox's profile cannot be proved there. */
+const podman = (address: string): ServiceMissing =>
+  new ServiceMissing({
+    service: "The engine",
+    address,
+    problem: `at ${address} is Podman, which is not supported`,
+    reason: "a sandbox's profile cannot be proved on it",
+    fix: "Set DOCKER_HOST to a Docker engine: dockerd, also rootless, Docker Desktop, Colima or Rancher Desktop with moby.",
+  });
+
 export function dockerMissing(address: string, cause: unknown): ServiceMissing {
+  if (cause instanceof ServiceMissing) return cause;
   const common = { service: "Docker engine", address, cause };
   if (cause instanceof EngineSettingWrong)
     return new ServiceMissing({

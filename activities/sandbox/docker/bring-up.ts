@@ -6,8 +6,22 @@ import type { ContainerInspectInfo } from "dockerode";
 import { fatal, retryable } from "../../contract/failures.ts";
 import type { SandboxSpec } from "../spec.ts";
 import { volumeLabels } from "./docker-containers.ts";
-import { impossible, statusOf, unless, unlikeProfile, withoutPython } from "./docker-errors.ts";
-import { createOptions, isMountedOtherwise, sandboxLabels, sandboxName, SESSION_LABEL } from "./profile.ts";
+import {
+  impossible,
+  ofOtherArchitecture,
+  statusOf,
+  unless,
+  unlikeProfile,
+  withoutPython,
+} from "./docker-errors.ts";
+import {
+  createOptions,
+  isMountedOtherwise,
+  PROFILE_LABEL,
+  sandboxLabels,
+  sandboxName,
+  SESSION_LABEL,
+} from "./profile.ts";
 import { differences, type Surroundings } from "./profile-differences.ts";
 
 /** Container states change at any time (another worker, a daemon that lags behind): how often we look again. */
@@ -54,11 +68,18 @@ export async function bringUp(
       await removeOtherwiseMounted(host, found, spec);
       continue;
     }
-    assertOurs(found, spec, await surroundingsOf(found));
+    const around = await surroundingsOf(found);
+    if (isOlder(found, spec, around)) {
+      await unless([404, 409], () => container.remove({ force: true, v: true }));
+      host.onRemoved(found.Id, "the sandbox is made again: another version of Longhaul had made it");
+      continue;
+    }
+    assertOurs(found, spec, around);
     if (found.State.Running && !found.State.Paused) return { found, started };
-    if (found.State.ExitCode === NOT_FOUND_EXIT_CODE) throw withoutPython(spec, undefined);
+    if (found.State.ExitCode === NOT_FOUND_EXIT_CODE) throw await cannotStart(docker, spec, undefined);
     if (found.State.Paused) await unless([404, 409, 500], () => container.unpause());
-    else if (found.State.Status === "dead") await unless([404, 409], () => container.remove({ force: true }));
+    else if (found.State.Status === "dead")
+      await unless([404, 409], () => container.remove({ force: true, v: true }));
     // 304: it runs already; 404 and 409: it is being removed. The next round shows which.
     else started = (await unless([304, 404, 409], () => container.start().then(() => true))) === true;
     if (round > 1) await sleep(ROUND_MS);
@@ -74,7 +95,9 @@ async function removeOtherwiseMounted(
 ): Promise<void> {
   const { readOnly, ...writable } = spec;
   assertOurs(found, readOnly ? writable : { ...spec, readOnly: true }, await surroundingsOf(found));
-  await unless([404, 409], () => docker.getContainer(sandboxName(spec.sessionId)).remove({ force: true }));
+  await unless([404, 409], () =>
+    docker.getContainer(sandboxName(spec.sessionId)).remove({ force: true, v: true }),
+  );
   onRemoved(found.Id, "the sandbox is recreated with its workspace mounted differently");
 }
 
@@ -93,7 +116,7 @@ async function create(
   const found = await unless([404], () => container.inspect());
   const differing = found === undefined ? [] : differences(found, spec, await surroundingsOf(found));
   if (differing.length === 0) return;
-  await unless([404, 409], () => container.remove({ force: true }));
+  await unless([404, 409], () => container.remove({ force: true, v: true }));
   throw unlikeProfile(name, differing);
 }
 
@@ -126,6 +149,37 @@ async function createContainer(
       error,
     );
   }
+}
+
+/**
+ * Whether a container that differs is proved ours (its session, and our labelled volume as its workspace) and was made with another
+ * version's profile: its volume stays, and it is made again.
+ */
+function isOlder(found: ContainerInspectInfo, spec: SandboxSpec, around: Surroundings): boolean {
+  const { [SESSION_LABEL]: session, [PROFILE_LABEL]: profile } = found.Config.Labels;
+  const isOfSession =
+    session === spec.sessionId &&
+    found.Mounts.some(
+      ({ Type, Name, Destination }) =>
+        Type === "volume" && Name === sandboxName(spec.sessionId) && Destination === "/workspace",
+    );
+  return (
+    isOfSession &&
+    profile !== createOptions(spec, new Date()).Labels?.[PROFILE_LABEL] &&
+    differences(found, spec, around).length > 0
+  );
+}
+
+/** Why no program of the image ran. */
+export async function cannotStart(docker: Dockerode, spec: SandboxSpec, cause: unknown): Promise<Error> {
+  const [image, engine] = await Promise.all([
+    unless([404], () => docker.getImage(spec.keptImage ?? spec.image).inspect()),
+    unless([], () => docker.version()),
+  ]);
+  const [has, runs] = [image?.Architecture, engine?.Arch];
+  if (has !== undefined && runs !== undefined && has !== runs)
+    return ofOtherArchitecture(spec, { has, runs }, cause);
+  return withoutPython(spec, cause);
 }
 
 function assertOurs(found: ContainerInspectInfo, spec: SandboxSpec, around: Surroundings): void {

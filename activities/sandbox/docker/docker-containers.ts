@@ -15,7 +15,7 @@ export async function removeSandbox(docker: Dockerode, sessionId: string): Promi
   const found = await unless([404], () => container.inspect());
   if (found !== undefined && found.Config.Labels[SESSION_LABEL] === sessionId) {
     // 409: its removal is under way already.
-    await unless([404, 409], () => container.remove({ force: true }));
+    await unless([404, 409], () => container.remove({ force: true, v: true }));
   }
   await removeFirewallContainers(docker, sessionId);
   await removeVolume(docker, sessionId);
@@ -26,7 +26,7 @@ export async function removeSandbox(docker: Dockerode, sessionId: string): Promi
 async function removeFirewallContainers(docker: Dockerode, sessionId: string): Promise<void> {
   const filters = { label: [`${GUARD_LABEL}=${sessionId}`] };
   for (const { Id: id } of (await unless([], () => docker.listContainers({ all: true, filters }))) ?? []) {
-    await unless([404, 409], () => docker.getContainer(id).remove({ force: true }));
+    await unless([404, 409], () => docker.getContainer(id).remove({ force: true, v: true }));
   }
 }
 

@@ -45,6 +45,19 @@ export function withoutPython({ image }: SandboxSpec, cause: unknown): Error {
   );
 }
 
+export function ofOtherArchitecture(
+  { image }: SandboxSpec,
+  { has, runs }: { readonly has: string; readonly runs: string },
+  cause: unknown,
+): Error {
+  return fatal(
+    "SandboxRefused",
+    `the image ${image} is built for ${has}, this Docker engine runs ${runs}, and nothing here emulates ${has}; nothing was run. ` +
+      `Build or pull the image for ${runs}, or install emulation (binfmt) on the engine's host`,
+    cause,
+  );
+}
+
 export function unguarded(gaps: readonly string[], guardImage: string): Error {
   return fatal(
     "SandboxUnguarded",

@@ -81,7 +81,7 @@ const keptSetUps = (docker: Dockerode, links: SandboxLinks, opener: SandboxOpene
     // Only the container is removed: the files stay on their volume.
     const container = docker.getContainer(sandboxName(spec.sessionId));
     const found = await unless([404], () => container.inspect());
-    await unless([404, 409], () => container.remove({ force: true }));
+    await unless([404, 409], () => container.remove({ force: true, v: true }));
     if (found !== undefined)
       links.drop(found.Id, "the sandbox is recreated with the result of an earlier set-up");
     return opener.open({ ...spec, keptImage }, signal);

@@ -61,7 +61,7 @@ export async function removeUnusedProxy(docker: Dockerode, name: string): Promis
   const container = docker.getContainer(name);
   const found = await unless([404], () => container.inspect());
   if (found !== undefined && !isOurs(found)) return false;
-  await unless([404, 409], () => container.remove({ force: true }));
+  await unless([404, 409], () => container.remove({ force: true, v: true }));
   // 409: a sandbox that was created meanwhile uses the volume; opening it starts a new proxy.
   await unless([404, 409], () => docker.getVolume(name).remove());
   return found !== undefined;

@@ -33,6 +33,8 @@ export interface Surroundings {
   readonly madeFrom?: string | undefined;
   /** The image by digest, or its id if no registry has it; undefined if it is gone. */
   readonly image?: string | undefined;
+  /** Folders that the image declares as volumes. */
+  readonly volumes?: readonly string[];
   /** The volume with the egress proxy's socket. */
   readonly egressVolume?: string;
 }
@@ -131,11 +133,14 @@ function wantedIsolation(
 function wantedMounts(
   { HostConfig: host, Mounts: all }: ContainerInspectInfo,
   spec: SandboxSpec,
-  { egressVolume }: Surroundings,
+  { egressVolume, volumes = [] }: Surroundings,
 ): Wanted {
   const mounts = all.filter((mount) => mount.Destination !== "/tmp");
   const workspace = mounts.find((mount) => mount.Destination === "/workspace");
-  const moreMounts = mounts.filter((mount) => mount !== workspace);
+  // Volumes without a name of ours, for what the image declares.
+  const isAnonymous = (mount: (typeof mounts)[number]) =>
+    volumes.includes(mount.Destination) && mount.Type === "volume" && /^[0-9a-f]{64}$/.test(mount.Name ?? "");
+  const moreMounts = mounts.filter((mount) => mount !== workspace && !isAnonymous(mount));
   return {
     volume: [
       [workspace?.Type, workspace?.Name, workspace?.Destination],

@@ -18,6 +18,8 @@ export const GUARD_LABEL = "longhaul.guard";
 const CACHE_LABEL = "longhaul.cache";
 export const PROTOCOL_LABEL = "longhaul.protocol";
 export const SOURCE_VARIABLE = "LONGHAUL_SUPERVISOR";
+/** Which profile a container was made with: a change of it is a newer version's, not tampering. */
+export const PROFILE_LABEL = "longhaul.profile";
 const NAME_CHARS = 100;
 /** Docker's own tools show this many characters of a container's id. */
 export const SHORT_ID = 12;
@@ -48,8 +50,16 @@ export function sandboxLabels(sessionId: string, now: Date): Record<string, stri
   };
 }
 
-/** The request that creates the session's sandbox. @param egress required for `network: listed` */
+/**
+ * The request that creates the session's sandbox.
+ * @param egress required for `network: listed`
+ */
 export function createOptions(spec: SandboxSpec, now: Date, egress?: EgressPlace): ContainerCreateOptions {
+  const options = profileOptions(spec, now, egress);
+  return { ...options, Labels: { ...options.Labels, [PROFILE_LABEL]: PROFILE } };
+}
+
+function profileOptions(spec: SandboxSpec, now: Date, egress?: EgressPlace): ContainerCreateOptions {
   return {
     name: sandboxName(spec.sessionId),
     Image: spec.keptImage ?? spec.image,
@@ -106,6 +116,13 @@ export function createOptions(spec: SandboxSpec, now: Date, egress?: EgressPlace
   };
 }
 
+/** What the image declares as volumes and no mount of ours replaces: the engine makes a nameless one for each, which goes with it. */
+export const imageVolumes = (declared: object | null | undefined): string[] =>
+  Object.keys(declared ?? {})
+    .map((folder) => folder.replace(/(?<=.)\/+$/, ""))
+    .filter((folder) => !["/workspace", "/tmp", CACHE_FOLDER, EGRESS_FOLDER].includes(folder))
+    .sort();
+
 /** With `listed`, as with `none`, the sandbox has only a loopback interface. */
 export const networkMode = ({ network }: SandboxSpec): string => (network === "bridge" ? "bridge" : "none");
 
@@ -135,3 +152,11 @@ export function isMountedOtherwise(
 ): boolean {
   return mounts.find(({ Destination: place }) => place === "/workspace")?.RW === (readOnly === true);
 }
+
+const ANY: SandboxSpec = { sessionId: "", image: "", network: "none", memoryBytes: 0, cpus: 0, pids: 0 };
+
+/** Of everything in the profile that no session chooses, but the supervisor's program, which may differ between versions. */
+const PROFILE = createHash("sha256")
+  .update(JSON.stringify({ ...profileOptions(ANY, new Date(0)), Env: [] }))
+  .digest("hex")
+  .slice(0, 12);

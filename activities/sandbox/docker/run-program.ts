@@ -46,7 +46,7 @@ export async function runOnce(docker: Dockerode, options: Dockerode.ContainerCre
     return await said;
   } catch (error) {
     // A container that never started is not removed automatically.
-    await container.remove({ force: true }).catch(() => undefined);
+    await container.remove({ force: true, v: true }).catch(() => undefined);
     throw error;
   }
 }

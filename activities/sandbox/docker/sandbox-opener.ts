@@ -5,9 +5,15 @@ import type { Sandbox } from "../sandbox.ts";
 import { SandboxLost } from "../sandbox-lost.ts";
 import { abortable, shareWork, type SharedWork } from "../shared-work.ts";
 import type { SandboxSpec } from "../spec.ts";
-import { bringUp, type ContainerHost, NOT_FOUND_EXIT_CODE, type RunningContainer } from "./bring-up.ts";
+import {
+  bringUp,
+  cannotStart,
+  type ContainerHost,
+  NOT_FOUND_EXIT_CODE,
+  type RunningContainer,
+} from "./bring-up.ts";
 import { volumeIdentity } from "./docker-containers.ts";
-import { unguarded, unless, withoutGuard, withoutPython } from "./docker-errors.ts";
+import { unguarded, unless, withoutGuard } from "./docker-errors.ts";
 import { createDockerSandbox } from "./docker-sandbox.ts";
 import { EGRESS_TOKEN_LABEL } from "./egress-place.ts";
 import type { EgressProxy } from "./egress-proxy.ts";
@@ -100,7 +106,8 @@ export class SandboxOpener {
   /** A sandbox that ends while it is opened is not lost yet: the next attempt opens it again, if that can help. */
   async #failOpening(containerId: string, spec: SandboxSpec, lost: SandboxLost): Promise<never> {
     const found = await unless([404], () => this.#options.docker.getContainer(containerId).inspect());
-    if (found?.State.ExitCode === NOT_FOUND_EXIT_CODE) throw withoutPython(spec, lost);
+    if (found?.State.ExitCode === NOT_FOUND_EXIT_CODE)
+      throw await cannotStart(this.#options.docker, spec, lost);
     const message = `the sandbox ended while it was opened: ${lost.message}`;
     throw retryable("SandboxUnavailable", message, { cause: lost });
   }
@@ -109,7 +116,8 @@ export class SandboxOpener {
   async #refuse({ found, started }: RunningContainer, gaps: readonly string[]): Promise<never> {
     const { docker, guardImage, links } = this.#options;
     links.drop(found.Id, "the sandbox is not isolated as required");
-    if (started) await unless([404, 409], () => docker.getContainer(found.Id).remove({ force: true }));
+    if (started)
+      await unless([404, 409], () => docker.getContainer(found.Id).remove({ force: true, v: true }));
     const image = await unless([404], () => docker.getImage(guardImage).inspect());
     throw image === undefined ? withoutGuard(guardImage) : unguarded(gaps, guardImage);
   }

@@ -4,6 +4,7 @@ import type { ContainerInspectInfo } from "dockerode";
 import { unless } from "./docker-errors.ts";
 import { cachedFor } from "./cached-for.ts";
 import type { Surroundings } from "./profile-differences.ts";
+import { imageVolumes } from "./profile.ts";
 import { MADE_FROM_LABEL } from "./set-up-images.ts";
 
 /** Cached no longer than this: a restarted engine may have other settings. */
@@ -14,7 +15,7 @@ interface EngineFacts {
   readonly SecurityOptions?: readonly string[] | null;
 }
 
-type ImageFacts = Pick<Surroundings, "imageEnvironment" | "madeFrom" | "image">;
+type ImageFacts = Pick<Surroundings, "imageEnvironment" | "madeFrom" | "image" | "volumes">;
 
 /** @returns a function that gives one container's surroundings; it throws SandboxUnavailable (retryable) */
 export function createSurroundings(
@@ -34,6 +35,7 @@ export function createSurroundings(
       imageEnvironment: image?.Config.Env ?? [],
       madeFrom: labels[MADE_FROM_LABEL],
       image: image && (image.RepoDigests?.[0] ?? image.Id),
+      volumes: imageVolumes(image?.Config.Volumes),
     };
     if (image !== undefined) images.set(id, facts);
     return facts;
