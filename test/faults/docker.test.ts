@@ -1,5 +1,7 @@
 /** The Docker engine is restarted during a run: this file has its own engine, so that no other test's sandboxes end. */
-import { describe, expect, inject, it } from "vitest";
+import { describe, expect, inject, it, onTestFinished } from "vitest";
+import { troubleOf } from "../../client/connect/run-trouble.ts";
+import { describedRun } from "../../worker/connect/described-run.ts";
 import { checkSession } from "../support/checker/check-session.ts";
 import { eventually } from "../support/eventually.ts";
 import { startKillableSession } from "../support/killable-session.ts";
@@ -51,5 +53,30 @@ describe.skipIf(reason !== undefined)(
         await checkSession(session.place, session);
       },
     );
+
+    it("that stalls is told to whoever watches, and the command is found again when it answers", async () => {
+      const script = scriptedModel()
+        .calls("bash", { command: "echo line >> n.txt; sleep 100; cat n.txt", timeout_seconds: 300 })
+        .says("Done.");
+      const session = await startKillableSession(database, script, {
+        dockerHost: engine.host,
+        config: { sandbox: { network: "none" } },
+      });
+      await session.startWorker();
+      await eventually("the command runs", () => runsIn(session.sandbox, "sleep 100"), 60_000);
+      engine.freeze();
+      onTestFinished(() => engine.thaw());
+      const { client } = session.place;
+      const trouble = async () => {
+        const run = await describedRun(client, session.id);
+        return run && (await troubleOf(client, session.id, run));
+      };
+      const told = await eventually("the trouble is told", trouble, 180_000);
+      expect(told).toContain("the Docker engine does not answer");
+      engine.thaw();
+      expect(await session.handle.result()).toMatchObject({ status: "completed", steps: 2 });
+      expect(await resultTexts(database.store, session.id)).toEqual(["line"]);
+      await checkSession(session.place, session);
+    });
   },
 );

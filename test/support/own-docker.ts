@@ -14,6 +14,9 @@ export interface OwnDocker {
   /** `end`: an orderly stop, which also stops its containers; `kill`: kill -9 of the daemon. */
   stop(how?: "end" | "kill"): Promise<void>;
   start(): Promise<void>;
+  /** It keeps its connections and answers nothing; until `thaw`. */
+  freeze(): void;
+  thaw(): void;
   close(): Promise<void>;
 }
 
@@ -69,6 +72,8 @@ export async function startOwnDocker(image: string): Promise<OwnDocker> {
     docker,
     start,
     stop,
+    freeze: () => void process.kill(daemon.pid(), "SIGSTOP"),
+    thaw: () => void process.kill(daemon.pid(), "SIGCONT"),
     async close() {
       for (const { Id } of await docker.listContainers({ all: true }).catch(() => []))
         await docker
