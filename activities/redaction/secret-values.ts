@@ -1,13 +1,29 @@
 /** Which values of an environment are secrets. Pure: the environment is handed in. */
 
-const SECRET_NAME = /(KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)$/i;
+/** The end of a name in one piece: `PGPASSWORD`, `APIKEY`. */
+const SECRET_END = /(KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIALS?)$/i;
+/** A word of a name, wherever it stands: `API_KEY_1`, `CLIENT_KEY_DATA`, `GH_PAT`, `sessionCookie`. */
+const SECRET_WORD =
+  /^(KEY|APIKEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|PASSCODE|PASS|PWD|PAT|CREDENTIALS?|CREDS?|COOKIES?|DSN|AUTH|AUTHORIZATION|SIG|SIGNATURE|JWT)\d*$/i;
+/** The last word of a name whose value only tells something about a secret. */
+const NO_VALUE =
+  /^(FILE|FILENAME|PATH|DIR|FOLDER|HOME|SOCK|SOCKET|URL|URI|HOST|HOSTS|ENDPOINT|ID|NAME|NAMES|USER|USERNAME|TYPE|KIND|MODE|METHOD|PROVIDER|LENGTH|SIZE|COUNT|LIMIT|MAX|MIN|TTL|EXPIRY|EXPIRES|TIMEOUT|SECONDS|MS|ENABLED|DISABLED|HEADER|PREFIX|SUFFIX|ALGORITHM|FORMAT|VERSION|RING|STORE|COMMAND|CMD|ENV|LOGFILE)$/i;
 
-/** The values of every variable whose name says so, and the passwords inside addresses. */
+/** Whether a variable, parameter or field of this name holds a secret. */
+export function isSecretName(name: string): boolean {
+  // The shell's working folders.
+  if (/^(OLD)?PWD$/.test(name)) return false;
+  if (SECRET_END.test(name)) return true;
+  const words = name.replace(/([a-z0-9])([A-Z])/g, "$1_$2").split(/[^A-Za-z0-9]+/);
+  return words.some((word) => SECRET_WORD.test(word)) && !NO_VALUE.test(words.at(-1) ?? "");
+}
+
+/** The values of every variable whose name says so, and the secrets inside of addresses, settings and JSON. */
 export function secretsOf(environment: Readonly<Record<string, string | undefined>>): string[] {
   const secrets = new Set<string>();
   for (const [name, value] of Object.entries(environment)) {
     if (!value) continue;
-    if (SECRET_NAME.test(name)) secrets.add(value);
+    if (isSecretName(name)) secrets.add(value);
     // Such addresses contain a token in their path.
     if (name === "LONGHAUL_NOTIFY_URL") secrets.add(value);
     // Also the token of a single host; a user's name may be in front.
@@ -19,7 +35,8 @@ export function secretsOf(environment: Readonly<Record<string, string | undefine
       for (const pair of value.split(",")) secrets.add(pair.slice(pair.indexOf("=") + 1).trim());
     if (/^OTEL_EXPORTER_OTLP_([A-Z]+_)?HEADERS$/.test(name))
       for (const header of headersIn(value)) secrets.add(header);
-    for (const password of passwordsIn(value)) secrets.add(password);
+    for (const secret of [...passwordsIn(value), ...assignedIn(value), ...fieldsIn(value)])
+      secrets.add(secret);
   }
   return [...secrets];
 }
@@ -40,8 +57,47 @@ function decoded(text: string): string {
   }
 }
 
-/** A password that repeats the user's name (`postgres:postgres`) hides nothing, and masking it would remove a word from every text. */
+/** Shorter names of users are no tokens. */
+const MIN_LONE_TOKEN = 20;
+
+/**
+ * Of addresses, also of several. A password that repeats the user's name (`postgres:postgres`) hides nothing, and masking it
+ * would remove a word from every text.
+ */
 function passwordsIn(value: string): string[] {
-  const [, user = "", written] = /^[a-z][a-z0-9+.-]*:\/\/([^/?#:]*):([^/?#]+)@/i.exec(value) ?? [];
-  return written === undefined || written === user ? [] : [written, decoded(written)];
+  const addresses = [...value.matchAll(/\b[a-z][a-z0-9+.-]{0,30}:\/\/([^/?#\s]{0,4000})@/gi)].map(
+    ([, part = ""]) => part,
+  );
+  // Go's form for MySQL has no scheme.
+  const [, plain] = /^([^\s:/@]+:[^\s/@]+)@[a-z]+\(/.exec(value) ?? [];
+  return [...addresses, ...(plain === undefined ? [] : [plain])].flatMap((written) => {
+    const colon = written.indexOf(":");
+    if (colon === -1) return written.length < MIN_LONE_TOKEN ? [] : [written, decoded(written)];
+    const password = written.slice(colon + 1);
+    return password === written.slice(0, colon) ? [] : [password, decoded(password)];
+  });
+}
+
+/** Of an address's parameters and of lists such as `host=db password='…'` and `Server=db;Pwd=…`. */
+function assignedIn(value: string): string[] {
+  const pairs = value.matchAll(/(?:^|[?&;,\s/:])([\w.-]{2,60})\s?=\s?(?:'([^']*)'|"([^"]*)"|([^&;,\s#]+))/g);
+  return [...pairs].flatMap(([, name = "", single, double, bare]) => {
+    const written = single ?? double ?? bare ?? "";
+    return isSecretName(name) ? [written, decoded(written)] : [];
+  });
+}
+
+/** Of JSON: what a cloud's or a registry's credentials are written in. */
+function fieldsIn(value: string): string[] {
+  if (!value.trimStart().startsWith("{")) return [];
+  const found: string[] = [];
+  try {
+    JSON.parse(value, (name, field: unknown) => {
+      if (typeof field === "string" && isSecretName(name)) found.push(field);
+      return field;
+    });
+  } catch {
+    // It is no JSON.
+  }
+  return found;
 }

@@ -11,7 +11,7 @@ import { inScope } from "../runtime/activity-scope.ts";
 import type { AgentDeps } from "../runtime/deps.ts";
 import { blobId, loadBlobs } from "../store/blobs.ts";
 import type { Queryable } from "../store/db.ts";
-import { announceQueued } from "../store/queued-events.ts";
+import { announceMasked } from "../store/queued-events.ts";
 import { lockSession } from "../store/session-locks.ts";
 
 export function createAnnounceQueued(deps: AgentDeps) {
@@ -21,7 +21,7 @@ export function createAnnounceQueued(deps: AgentDeps) {
         const session = await lockSession(tx, sessionId);
         if (session?.runId !== runId) return;
         const { epoch } = session;
-        await announceQueued(tx, { sessionId, epoch, step }, await cleaned(deps, tx, messages));
+        await announceMasked(tx, { sessionId, epoch, step }, await cleaned(deps, tx, messages));
       });
       deps.notifier.wake(sessionId);
     });

@@ -29,6 +29,7 @@ import { appendEvents } from "../store/events.ts";
 import type { Queryable } from "../store/db.ts";
 import { chainStart, runInCharge, takeOver } from "../store/runs.ts";
 import type { Standpoint } from "../store/standpoint.ts";
+import { mendSchedule, mendSession } from "../store/mend-session.ts";
 import { findSchedule } from "../store/schedules.ts";
 import { createSession, lastUsedStep, type Session } from "../store/sessions.ts";
 import { isCold, spentUsd } from "../store/model-calls.ts";
@@ -101,6 +102,10 @@ async function prepareRow(deps: AgentDeps, id: string, { task, schedule }: OpenS
 async function claim(deps: AgentDeps, scope: ActivityScope, input: OpenSessionInput, at: Standpoint) {
   const { sessionId, runId } = scope;
   const taken = await takeOver(deps, { sessionId, runId, chain: input.chain }, at);
+  if (taken !== "superseded" && input.continuedFrom === undefined)
+    await deps.store.db.transaction(async (tx) => {
+      if (await lockRun(tx, sessionId, runId)) await mendSession(tx, sessionId, deps.sanitizer.clean);
+    });
   const entered = await enterSession(deps, scope, at);
   // What continues in a fresh history was allowed when it began.
   if (input.continuedFrom === undefined) await holdToPolicy(deps, entered, input.precedence);
@@ -162,10 +167,10 @@ async function prepareFromTask(deps: AgentDeps, id: string, task: string): Promi
 }
 
 /** Creates the row of a session that a schedule started. A session that exists already does not need the schedule any more. */
-async function prepareScheduled({ store }: AgentDeps, id: string, name: string): Promise<void> {
+async function prepareScheduled({ store, sanitizer }: AgentDeps, id: string, name: string): Promise<void> {
   const schedule = await findSchedule(store.db, name);
   if (schedule === undefined) return;
-  const { task, config, owner } = schedule;
+  const { task, config, owner } = await mendSchedule(store.db, schedule, sanitizer.clean);
   await createSession(store, { id, task, config: config as RunConfig, owner: owner ?? undefined });
 }
 

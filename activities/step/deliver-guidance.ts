@@ -17,7 +17,7 @@ import { takeNotice } from "../store/sandboxes.ts";
 import type { Queryable, Store } from "../store/db.ts";
 import { appendEvents } from "../store/events.ts";
 import type { Session } from "../store/sessions.ts";
-import { announceQueued } from "../store/queued-events.ts";
+import { announceMasked } from "../store/queued-events.ts";
 import {
   countParked,
   deliveredGuidance,
@@ -88,7 +88,7 @@ async function addGuidance(
 ): Promise<number> {
   const { sessionId, epoch, step } = place;
   const { taken, left, wait } = await takeWaiting(tx, sanitizer, { sessionId, epoch }, request);
-  await announceQueued(tx, { sessionId, epoch, step }, queuedOf([...taken.items, ...left]));
+  await announceMasked(tx, { sessionId, epoch, step }, queuedOf([...taken.items, ...left]));
   const merged = coalesce(taken.items);
   if (!merged) return wait;
   const { ids, firstQueuedAt, lastQueuedAt, parts } = merged;
