@@ -3,7 +3,7 @@ import { Readable } from "node:stream";
 import { buffer } from "node:stream/consumers";
 import { createGunzip, createGzip } from "node:zlib";
 import { extract, pack as createPack, type Header } from "tar-stream";
-import { textOfBytes } from "./path-text.ts";
+import { bytesOfText, textOfBytes } from "./path-text.ts";
 import {
   assertSafePaths,
   MAX_PACK_BYTES,
@@ -109,8 +109,11 @@ async function packFiles(files: readonly WorkspaceFile[]): Promise<Uint8Array> {
   packed.catch(() => undefined);
   for (const file of files) {
     if (file.kind !== "file") continue;
-    const header = { name: file.path, mode: file.mode & 0o7777 };
     const { buffer: bytes, byteOffset, byteLength } = file.bytes;
+    // The package writes names as UTF-8, so any other name goes before its file.
+    const isText = file.path.isWellFormed();
+    if (!isText) tar.push(nameBefore(bytesOfText(file.path)));
+    const header = { name: isText ? file.path : "named-before", mode: file.mode & 0o7777 };
     // One after the other: if entries wait, the package moves its whole queue for each of them.
     await new Promise<void>((resolve, reject) => {
       tar.entry(header, Buffer.from(bytes, byteOffset, byteLength), (error) =>
@@ -183,6 +186,30 @@ async function unpack(pack: StoredBytes, wanted: ReadonlySet<string>): Promise<M
     }
   }
   return found;
+}
+
+const BLOCK_BYTES = 512;
+
+/** GNU tar's entry for a long name: its content is the name of the next entry. */
+function nameBefore(name: Buffer): Buffer {
+  const head = Buffer.alloc(BLOCK_BYTES);
+  const octal = (value: number, digits: number) => value.toString(8).padStart(digits, "0");
+  head.write("././@LongLink", 0);
+  for (const at of [100, 108, 116]) head.write(octal(0, 7), at);
+  head.write(octal(name.byteLength + 1, 11), 124);
+  head.write(octal(0, 11), 136);
+  // The checksum counts its own place as blanks.
+  head.write("        L", 148);
+  head.write("ustar  ", 257);
+  head.write(
+    `${octal(
+      head.reduce((sum, byte) => sum + byte, 0),
+      6,
+    )}\0 `,
+    148,
+  );
+  const padding = BLOCK_BYTES - (name.byteLength % BLOCK_BYTES);
+  return Buffer.concat([head, name, Buffer.alloc(padding)]);
 }
 
 function nameOf({ name, pax }: Header): string {

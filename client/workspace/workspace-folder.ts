@@ -3,10 +3,17 @@ import { lstatSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { lstat, readdir } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import ignore, { type Ignore } from "ignore";
+import { bytesOfText, textOfBytes } from "../../activities/store/path-text.ts";
 import type { WorkspaceFile } from "../../activities/store/workspace-pack.ts";
 import { usageError } from "../console/errors.ts";
 import { bytes, listNames, present } from "../console/format.ts";
 import { withSafeRepositories } from "./safe-repositories.ts";
+import {
+  repositoryEntries,
+  repositoryFolders,
+  withWholeRepositories,
+  type RepositoryFolders,
+} from "./whole-repositories.ts";
 
 /** Source: MAX_PACK_BYTES of the checkpoints. */
 const MAX_WORKSPACE_BYTES = 256 * 1024 * 1024;
@@ -32,9 +39,9 @@ export async function readFolder(folder: string): Promise<FolderContent> {
   if (stat === undefined || !(await isFolder(root))) {
     throw usageError(`--workspace: ${folder} is not a folder.`);
   }
-  const content: Content = { root, files: [], bytes: 0 };
+  const content: Content = { root, files: [], bytes: 0, elsewhere: new Map() };
   try {
-    addFolder(content, "", []);
+    addFolder(content, { path: "", disk: Buffer.from(root) }, []);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === undefined) throw error;
     throw usageError(
@@ -42,11 +49,18 @@ export async function readFolder(folder: string): Promise<FolderContent> {
       "Make it readable, or leave it out with a line in .gitignore.",
     );
   }
-  const safe = withSafeRepositories(content.files, { bareRepositories: true });
+  const whole = withWholeRepositories(content.files, (repository) => placeOf(content, repository));
+  const safe = withSafeRepositories(whole.files, { bareRepositories: true });
   return {
     files: safe.files,
     bytes: content.bytes,
-    notes: notesOf(safe.files, safe.leftOut),
+    notes: [
+      ...whole.notes,
+      ...[...content.elsewhere].map(
+        ([repository, { common }]) => `The history in ${repository} is that of ${common}, and goes along.`,
+      ),
+      ...notesOf(safe.files, safe.leftOut),
+    ],
   };
 }
 
@@ -56,10 +70,14 @@ const SECRET_FILES =
 const TEMPLATES = /\.(example|sample|template|dist|defaults?)$/;
 
 function notesOf(files: readonly WorkspaceFile[], leftOut: readonly string[]): string[] {
+  // Such as a linked worktree of a repository in the same folder.
+  const [parts, alone] = [leftOut.filter((path) => !isDotGit(path)), leftOut.filter(isDotGit)];
   const secret = files.filter(({ path }) => SECRET_FILES.test(path) && !TEMPLATES.test(path));
   return present(
-    leftOut.length > 0 &&
-      `The repository goes into the sandbox as a clone would have it, without ${listNames(leftOut)}.`,
+    parts.length > 0 &&
+      `The repository goes into the sandbox as a clone would have it, without ${listNames(parts)}.`,
+    alone.length > 0 &&
+      `${listNames(alone)}: leads to no repository that could go along, so the files there go into the sandbox without their history.`,
     secret.length > 0 &&
       `Warning: ${listNames(secret.map(({ path }) => path))} may hold secrets, and the agent can read what is in the sandbox.` +
         " To keep it out, name it in .gitignore.",
@@ -84,52 +102,103 @@ interface Content {
   readonly root: string;
   readonly files: WorkspaceFile[];
   bytes: number;
+  /** Repositories that are not below the root, by the path of their `.git`. */
+  readonly elsewhere: Map<string, RepositoryFolders>;
 }
 
-/** Synchronous: 50,000 files took twice as long with a promise per file. */
-function addFolder(content: Content, folder: string, outer: readonly Rules[]): void {
-  const { root, files } = content;
-  const entries = readdirSync(join(root, folder), { withFileTypes: true });
-  entries.sort((a, b) => (a.name < b.name ? -1 : 1));
-  const own = entries.find((entry) => entry.name === ".gitignore" && entry.isFile());
+/** A path of the workspace, and where its content is on disk. */
+interface Place {
+  readonly path: string;
+  readonly disk: Buffer;
+}
+
+const SLASH = Buffer.from("/");
+const isDotGit = (path: string): boolean => /(^|\/)\.git$/.test(path);
+const isGits = (path: string): boolean => /(^|\/)\.git\//.test(path);
+
+/** Synchronous: 50,000 files took twice as long with a promise per file. Names are read as bytes: not every one is UTF-8. */
+function addFolder(content: Content, { path: folder, disk }: Place, outer: readonly Rules[]): void {
+  const names = readdirSync(disk, { encoding: "buffer" }).map(textOfBytes).toSorted();
+  const inside = (name: string): Place => ({
+    path: folder === "" ? name : `${folder}/${name}`,
+    disk: Buffer.concat([disk, SLASH, bytesOfText(name)]),
+  });
+  const own = names.includes(".gitignore") ? inside(".gitignore") : undefined;
   const rules =
-    own === undefined
+    own === undefined || !lstatSync(own.disk).isFile()
       ? outer
       : [
           ...outer,
-          { below: folder, ignored: ignore().add(readFileSync(join(root, folder, own.name), "utf8")) },
+          {
+            below: folder === "" ? "" : `${folder}/`,
+            ignored: ignore().add(readFileSync(own.disk, "utf8")),
+          },
         ];
-  for (const entry of entries) {
-    const path = `${folder}${entry.name}`;
-    if (ALWAYS_OUT.includes(entry.name)) continue;
-    if (isIgnored(rules, entry.isDirectory() ? `${path}/` : path)) continue;
-    if (files.length >= MAX_FILES) throw usageError(`--workspace: more than ${MAX_FILES} files.`);
-    const full = join(root, path);
-    const stat = lstatSync(full);
-    const mode = stat.mode & 0o777;
-    if (stat.isDirectory()) {
-      files.push({ kind: "folder", path, mode });
-      addFolder(content, `${path}/`, rules);
-    } else if (stat.isSymbolicLink()) {
-      files.push({ kind: "link", path, mode, target: readlinkSync(full) });
-    } else if (stat.isFile()) {
-      content.bytes += stat.size;
-      if (content.bytes > MAX_WORKSPACE_BYTES) {
-        throw usageError(
-          `--workspace: the folder has more than ${bytes(MAX_WORKSPACE_BYTES)} (reached at ${path}).`,
-          "Leave out what can be built or fetched again with lines in .gitignore.",
-        );
-      }
-      files.push({ kind: "file", path, mode, bytes: readFileSync(full), mtimeMs: stat.mtimeMs });
-    }
-    // Sockets, pipes and devices are not regular files.
+  for (const name of names) {
+    const place = inside(name);
+    if (isGits(place.path) || !ALWAYS_OUT.includes(name)) addPath(content, place, rules);
   }
 }
 
+function addPath(content: Content, { path, disk }: Place, rules: readonly Rules[]): void {
+  const { files } = content;
+  const stat = lstatSync(disk);
+  if (!isGits(`${path}/`) && isIgnored(rules, stat.isDirectory() ? `${path}/` : path)) return;
+  if (files.length >= MAX_FILES) throw usageError(`--workspace: more than ${MAX_FILES} files.`);
+  const mode = stat.mode & 0o777;
+  if (stat.isDirectory()) {
+    files.push({ kind: "folder", path, mode });
+    addFolder(content, { path, disk }, rules);
+  } else if (isDotGit(path) && addRepository(content, path)) return;
+  else if (stat.isSymbolicLink()) {
+    files.push({
+      kind: "link",
+      path,
+      mode,
+      target: textOfBytes(readlinkSync(disk, { encoding: "buffer" })),
+    });
+  } else if (stat.isFile()) {
+    content.bytes += stat.size;
+    if (content.bytes > MAX_WORKSPACE_BYTES) {
+      throw usageError(
+        `--workspace: the folder has more than ${bytes(MAX_WORKSPACE_BYTES)} (reached at ${path}).`,
+        "Leave out what can be built or fetched again with lines in .gitignore.",
+      );
+    }
+    files.push({ kind: "file", path, mode, bytes: readFileSync(disk), mtimeMs: stat.mtimeMs });
+  }
+  // Sockets, pipes and devices are not regular files.
+}
+
+/** Adds what a `.git` leads to that is no folder here. @returns false if it leads to nothing outside the folder */
+function addRepository(content: Content, path: string): boolean {
+  const folders = repositoryFolders(content.root, join(content.root, path));
+  if (folders === undefined) return false;
+  content.elsewhere.set(path, folders);
+  content.files.push({ kind: "folder", path, mode: 0o755 });
+  for (const [name, disk] of repositoryEntries(folders))
+    addPath(content, { path: `${path}/${name}`, disk: Buffer.from(disk) }, []);
+  const at = content.files.findLastIndex((file) => file.path === `${path}/config`);
+  const config = content.files[at];
+  // It may be that of a bare repository; the last value of a setting counts.
+  if (config?.kind === "file")
+    content.files[at] = {
+      ...config,
+      bytes: Buffer.concat([config.bytes, Buffer.from("\n[core]\nbare = false\n")]),
+    };
+  return true;
+}
+
+/** Where on disk the folder of a repository among the files is. */
+function placeOf({ root, elsewhere }: Content, repository: string): string {
+  for (const [dotGit, { common, own }] of elsewhere) {
+    if (repository === dotGit) return own;
+    if (repository.startsWith(`${dotGit}/`)) return join(common, repository.slice(dotGit.length));
+  }
+  return join(root, repository);
+}
 /** Git's rule: the innermost `.gitignore` with a rule for a path decides. */
 function isIgnored(rules: readonly Rules[], path: string): boolean {
-  // Git's own files are never subject to its rules.
-  if (path === ".git/" || path.startsWith(".git/")) return false;
   for (const { below, ignored } of rules.toReversed()) {
     const verdict = ignored.test(path.slice(below.length));
     if (verdict.ignored) return true;

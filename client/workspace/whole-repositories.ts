@@ -1,0 +1,149 @@
+/**
+ * Repositories of a person's folder that are not all below it: a linked worktree, a repository in a separate folder, a submodule
+ * that is opened alone, one that borrows objects from another, a partial clone. Only files are read; Git itself runs for borrowed
+ * objects alone, by a command that starts nothing that the repository's configuration names.
+ */
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync, statSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join, relative, resolve } from "node:path";
+import type { WorkspaceFile } from "../../activities/store/workspace-pack.ts";
+import { usageError } from "../console/errors.ts";
+
+/** Of a repository with thousands of commits a few seconds; more means that something waits. */
+const GIT_TIMEOUT_MS = 120_000;
+
+/** What a linked worktree has in its own folder instead of the common one. */
+const OF_WORKTREE =
+  /^(HEAD|ORIG_HEAD|MERGE_\w+|CHERRY_PICK_HEAD|REVERT_HEAD|index|sharedindex\..*|logs|info)$/;
+
+/** Where the content of a `.git` is, if it is not a folder there. */
+export interface RepositoryFolders {
+  /** The repository's folder: its references, objects, configuration. */
+  readonly common: string;
+  /** A linked worktree's own folder; the same otherwise. */
+  readonly own: string;
+}
+
+/**
+ * Reads where a `.git` that is a file or a link leads to.
+ * @param root the folder that is copied in
+ * @returns undefined if it is nowhere, or within the folder itself: then its files are copied anyway
+ */
+export function repositoryFolders(root: string, dotGit: string): RepositoryFolders | undefined {
+  try {
+    const isFile = statSync(dotGit).isFile();
+    const named = isFile ? /^gitdir: (.+)$/m.exec(readFileSync(dotGit, "utf8"))?.[1] : dotGit;
+    if (named === undefined) return undefined;
+    const own = realpathSync(resolve(dirname(dotGit), named.trim()));
+    const common = realpathSync(resolve(own, textIn(join(own, "commondir"))?.trim() ?? "."));
+    const isInside = !relative(realpathSync(root), common).startsWith("..");
+    const isRepository = ["HEAD", "objects", "refs"].every((name) => statSync(join(common, name)));
+    return isInside || !isRepository ? undefined : { common, own };
+  } catch {
+    return undefined;
+  }
+}
+
+/** The names at the top of a repository's folder that are copied, with the places that they are read from. */
+export function repositoryEntries({ common, own }: RepositoryFolders): ReadonlyMap<string, string> {
+  const isLinked = common !== own;
+  const found = new Map<string, string>();
+  for (const name of readdirSync(common))
+    if (!isLinked || !/^(worktrees|modules|index|HEAD|ORIG_HEAD|MERGE_\w+)$/.test(name))
+      found.set(name, join(common, name));
+  if (isLinked)
+    for (const name of readdirSync(own)) if (OF_WORKTREE.test(name)) found.set(name, join(own, name));
+  return found;
+}
+
+export interface WholeRepositories {
+  readonly files: readonly WorkspaceFile[];
+  /** Notes for the person. */
+  readonly notes: readonly string[];
+}
+
+/**
+ * Makes each repository among the files whole: borrowed objects become its own, and one that cannot be whole is left out and said.
+ * @param placeOf the folder on disk that a repository's files were read from
+ * @throws ClientError (usage) if borrowed objects cannot be read
+ */
+export function withWholeRepositories(
+  all: readonly WorkspaceFile[],
+  placeOf: (repository: string) => string,
+): WholeRepositories {
+  let files = all;
+  const notes: string[] = [];
+  for (const repository of repositoriesWith(all, /\/objects\/pack\/pack-[0-9a-f]+\.promisor$/)) {
+    files = files.filter(({ path }) => path !== repository && !path.startsWith(`${repository}/`));
+    notes.push(
+      `${repository} is a partial clone, which has only a part of its objects: its files go into the sandbox without its history.` +
+        " For the history, clone it without --filter, or use --repo.",
+    );
+  }
+  for (const repository of repositoriesWith(files, /\/objects\/info\/alternates$/)) {
+    const objects = `${repository}/objects`;
+    const pack = packAll(placeOf(repository), repository);
+    files = [
+      ...files.filter(({ path }) => !path.startsWith(`${objects}/`)),
+      { kind: "folder", path: `${objects}/pack`, mode: 0o755 },
+      ...pack.map(({ name, bytes }) => ({
+        ...({ kind: "file", path: `${objects}/pack/${name}`, mode: 0o644, bytes } as const),
+      })),
+    ];
+  }
+  return { files, notes };
+}
+
+/** The folders in a `.git` that have a file which matches. */
+function repositoriesWith(files: readonly WorkspaceFile[], pattern: RegExp): ReadonlySet<string> {
+  const found = files.flatMap(({ kind, path }) => {
+    const at = kind === "file" && /(^|\/)\.git\//.test(path) ? path.search(pattern) : -1;
+    return at < 0 ? [] : [path.slice(0, at)];
+  });
+  return new Set(found);
+}
+
+/** All that a repository's references, logs and index lead to, as one pack: none of the rest of another that it borrows from. */
+function packAll(
+  folder: string,
+  repository: string,
+): { readonly name: string; readonly bytes: Uint8Array }[] {
+  const place = mkdtempSync(join(tmpdir(), "longhaul-pack-"));
+  const safe = ["core.fsmonitor=false", "core.hooksPath=/dev/null", "safe.bareRepository=all"];
+  const args = ["pack-objects", "--quiet", "--revs", "--all", "--reflog", "--indexed-objects"];
+  try {
+    execFileSync(
+      "git",
+      [`--git-dir=${folder}`, ...safe.flatMap((each) => ["-c", each]), ...args, join(place, "pack")],
+      {
+        input: "",
+        env: {
+          PATH: process.env["PATH"],
+          GIT_NO_LAZY_FETCH: "1",
+          GIT_TERMINAL_PROMPT: "0",
+          GIT_OPTIONAL_LOCKS: "0",
+        },
+        stdio: ["pipe", "ignore", "pipe"],
+        timeout: GIT_TIMEOUT_MS,
+      },
+    );
+    return readdirSync(place).map((name) => ({ name, bytes: readFileSync(join(place, name)) }));
+  } catch (error) {
+    const words = String((error as { readonly stderr?: unknown }).stderr ?? error).trim();
+    throw usageError(
+      `--workspace: the repository ${repository} borrows objects from another one, and they cannot be read: ${words.slice(0, 500)}`,
+      "Make it whole with `git repack -a -d`, and remove .git/objects/info/alternates.",
+    );
+  } finally {
+    rmSync(place, { recursive: true, force: true });
+  }
+}
+
+function textIn(path: string): string | undefined {
+  try {
+    return readFileSync(path, "utf8");
+  } catch {
+    return undefined;
+  }
+}
