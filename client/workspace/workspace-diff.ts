@@ -20,23 +20,25 @@ export interface DiffOptions {
   readonly binaries: "bytes" | "named";
 }
 
-/** Omits `.git`, `node_modules` and what the new state's own `.gitignore` ignores. */
+/** Omits `.git`, and of what is new `node_modules` and what the new state's own `.gitignore` ignores. */
 export function diffWorkspaces(
   before: readonly WorkspaceFile[],
   after: readonly WorkspaceFile[],
   options: DiffOptions,
 ): WorkspaceDiff {
-  const ignored = ignore().add(["node_modules", ".git"]);
+  const ignored = ignore().add("node_modules");
+  const isGits = (path: string) => path.split("/").includes(".git");
   const own = after.find((file) => file.path === ".gitignore");
   if (own?.kind === "file") ignored.add(new TextDecoder().decode(own.bytes));
-  const contents = (files: readonly WorkspaceFile[]) =>
+  const contents = (files: readonly WorkspaceFile[], isIn: (path: string) => boolean) =>
     new Map(
       files
-        .filter((file): file is Content => file.kind !== "folder" && !ignored.ignores(file.path))
+        .filter((file): file is Content => file.kind !== "folder" && isIn(file.path))
         .map((file) => [file.path, file]),
     );
-  const old = contents(before);
-  const fresh = contents(after);
+  // What is ignored and was there at the start is tracked, or was not ignored then.
+  const old = contents(before, (path) => !isGits(path));
+  const fresh = contents(after, (path) => !isGits(path) && (old.has(path) || !ignored.ignores(path)));
   const paths = [...new Set([...old.keys(), ...fresh.keys()])].toSorted();
   const pieces = paths
     .map((path) => diffPath(path, old.get(path), fresh.get(path), options))

@@ -1,7 +1,7 @@
 /** Reads a folder of the person's machine as the session's initial workspace. */
 import { lstatSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { lstat, readdir } from "node:fs/promises";
-import { join, resolve } from "node:path";
+import { join, posix, resolve } from "node:path";
 import ignore, { type Ignore } from "ignore";
 import { bytesOfText, textOfBytes } from "../../activities/store/path-text.ts";
 import type { WorkspaceFile } from "../../activities/store/workspace-pack.ts";
@@ -11,6 +11,7 @@ import { withSafeRepositories } from "./safe-repositories.ts";
 import {
   repositoryEntries,
   repositoryFolders,
+  trackedPaths,
   withWholeRepositories,
   type RepositoryFolders,
 } from "./whole-repositories.ts";
@@ -29,7 +30,8 @@ export interface FolderContent {
 }
 
 /**
- * The folder's files, except those ignored by `.gitignore` files (also nested ones), `node_modules` and `.longhaul`.
+ * The folder's files, except those ignored by `.gitignore` files (also nested ones), `node_modules` and `.longhaul`; what Git
+ * tracks goes along in any case.
  * Repositories are included as a clone would have them: their configuration may hold tokens in addresses and headers.
  * @throws ClientError (usage) if it is not a folder, cannot be read or is larger than 256 MB
  */
@@ -39,7 +41,7 @@ export async function readFolder(folder: string): Promise<FolderContent> {
   if (stat === undefined || !(await isFolder(root))) {
     throw usageError(`--workspace: ${folder} is not a folder.`);
   }
-  const content: Content = { root, files: [], bytes: 0, elsewhere: new Map() };
+  const content: Content = { root, files: [], bytes: 0, elsewhere: new Map(), tracked: new Set() };
   try {
     addFolder(content, { path: "", disk: Buffer.from(root) }, []);
   } catch (error) {
@@ -104,6 +106,8 @@ interface Content {
   bytes: number;
   /** Repositories that are not below the root, by the path of their `.git`. */
   readonly elsewhere: Map<string, RepositoryFolders>;
+  /** What Git tracks, with the folders around it. */
+  readonly tracked: Set<string>;
 }
 
 /** A path of the workspace, and where its content is on disk. */
@@ -117,15 +121,20 @@ const isDotGit = (path: string): boolean => /(^|\/)\.git$/.test(path);
 const isGits = (path: string): boolean => /(^|\/)\.git\//.test(path);
 
 /** Synchronous: 50,000 files took twice as long with a promise per file. Names are read as bytes: not every one is UTF-8. */
-function addFolder(content: Content, { path: folder, disk }: Place, outer: readonly Rules[]): void {
+function addFolder(
+  content: Content,
+  { path: folder, disk }: Place,
+  outer: readonly Rules[] | "tracked",
+): void {
   const names = readdirSync(disk, { encoding: "buffer" }).map(textOfBytes).toSorted();
   const inside = (name: string): Place => ({
     path: folder === "" ? name : `${folder}/${name}`,
     disk: Buffer.concat([disk, SLASH, bytesOfText(name)]),
   });
+  if (names.includes(".git")) noteTracked(content, folder);
   const own = names.includes(".gitignore") ? inside(".gitignore") : undefined;
   const rules =
-    own === undefined || !lstatSync(own.disk).isFile()
+    outer === "tracked" || own === undefined || !lstatSync(own.disk).isFile()
       ? outer
       : [
           ...outer,
@@ -134,16 +143,16 @@ function addFolder(content: Content, { path: folder, disk }: Place, outer: reado
             ignored: ignore().add(readFileSync(own.disk, "utf8")),
           },
         ];
-  for (const name of names) {
-    const place = inside(name);
-    if (isGits(place.path) || !ALWAYS_OUT.includes(name)) addPath(content, place, rules);
-  }
+  for (const name of names) addPath(content, inside(name), rules);
 }
 
-function addPath(content: Content, { path, disk }: Place, rules: readonly Rules[]): void {
+/** @param outer the rules for the path; `tracked`: nothing but what Git tracks, in a folder that is ignored */
+function addPath(content: Content, { path, disk }: Place, outer: readonly Rules[] | "tracked"): void {
   const { files } = content;
   const stat = lstatSync(disk);
-  if (!isGits(`${path}/`) && isIgnored(rules, stat.isDirectory() ? `${path}/` : path)) return;
+  const isOut = !isGits(`${path}/`) && (outer === "tracked" || isLeftOut(outer, path, stat.isDirectory()));
+  if (isOut && !content.tracked.has(path)) return;
+  const rules = isOut ? "tracked" : outer;
   if (files.length >= MAX_FILES) throw usageError(`--workspace: more than ${MAX_FILES} files.`);
   const mode = stat.mode & 0o777;
   if (stat.isDirectory()) {
@@ -168,6 +177,14 @@ function addPath(content: Content, { path, disk }: Place, rules: readonly Rules[
     files.push({ kind: "file", path, mode, bytes: readFileSync(disk), mtimeMs: stat.mtimeMs });
   }
   // Sockets, pipes and devices are not regular files.
+}
+
+/** Whatever ignore rules say, what Git tracks goes along: without it, it would look deleted. */
+function noteTracked({ root, tracked }: Content, folder: string): void {
+  for (const name of trackedPaths(join(root, folder))) {
+    let path = folder === "" ? name : `${folder}/${name}`;
+    for (; path !== "." && !tracked.has(path); path = posix.dirname(path)) tracked.add(path);
+  }
 }
 
 /** Adds what a `.git` leads to that is no folder here. @returns false if it leads to nothing outside the folder */
@@ -198,7 +215,9 @@ function placeOf({ root, elsewhere }: Content, repository: string): string {
   return join(root, repository);
 }
 /** Git's rule: the innermost `.gitignore` with a rule for a path decides. */
-function isIgnored(rules: readonly Rules[], path: string): boolean {
+function isLeftOut(rules: readonly Rules[], name: string, isFolder: boolean): boolean {
+  if (ALWAYS_OUT.includes(posix.basename(name))) return true;
+  const path = isFolder ? `${name}/` : name;
   for (const { below, ignored } of rules.toReversed()) {
     const verdict = ignored.test(path.slice(below.length));
     if (verdict.ignored) return true;

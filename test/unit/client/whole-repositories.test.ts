@@ -167,6 +167,29 @@ describe("a folder's history", () => {
   });
 });
 
+it("what Git tracks goes along whatever ignore rules say, and nothing else that is ignored", async () => {
+  const put = (path: string) => {
+    mkdirSync(dirname(join(main, path)), { recursive: true });
+    writeFileSync(join(main, path), path);
+  };
+  for (const path of ["node_modules/dep/index.js", "dist/app.js", "x.local.json", "sub/node_modules/a/b"])
+    put(path);
+  put(".gitignore");
+  writeFileSync(join(main, ".gitignore"), "dist/\n*.local.json\n");
+  gitIn(main, "init", "-q", "inner");
+  put("inner/node_modules/own.js");
+  gitIn(join(main, "inner"), "add", "-f", "-A");
+  gitIn(main, "add", "-f", "node_modules", "dist", "x.local.json", "sub", ".gitignore");
+  gitIn(main, "commit", "-q", "-m", "odd");
+  for (const path of ["node_modules/dep/built.js", "node_modules/other/x", "dist/new.js", "y.local.json"])
+    put(path);
+  const { folder } = await copied(main);
+  expect(gitIn(folder, "status", "--porcelain")).toBe("?? inner/");
+  expect(gitIn(join(folder, "inner"), "status", "--porcelain")).toBe("A  node_modules/own.js");
+  const all = gitIn(folder, "status", "--porcelain", "--ignored");
+  expect(all.split("\n").filter((line) => line.startsWith("!!"))).toEqual([]);
+});
+
 it("a name that is not UTF-8 goes along, byte for byte", async () => {
   const name = Buffer.from("caf\xe9.txt", "latin1");
   writeFileSync(Buffer.concat([Buffer.from(`${main}/`), name]), "coffee");

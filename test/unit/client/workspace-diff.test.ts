@@ -123,4 +123,10 @@ describe("diffWorkspaces", () => {
     const after = [file(".gitignore", "dist\n"), file("dist/x", "1"), file("node_modules/y/z", "1")];
     expect(diffWorkspaces([], after, { binaries: "bytes" }).changed).toBe(1);
   });
+
+  it("compares what was there at the start, whatever it is called", () => {
+    const before = [file("dist/x", "1"), file("node_modules/y/z", "1"), file("node_modules/gone", "1")];
+    const after = [file(".gitignore", "dist\n"), file("dist/x", "2"), file("node_modules/y/z", "2")];
+    expect(diffWorkspaces(before, after, { binaries: "bytes" }).changed).toBe(4);
+  });
 });
