@@ -1,6 +1,7 @@
 /** `longhaul doctor`: what is found, what is missing, how to fix it, and where each setting comes from. */
 import type { Command } from "commander";
 import type { Diagnosis } from "../setup/doctor.ts";
+import { checkStores } from "../connect/stores-check.ts";
 import { describeSettings } from "../config/config.ts";
 import { exitCodes, type ExitCode } from "../console/errors.ts";
 import type { Output, Style } from "../console/output.ts";
@@ -20,9 +21,12 @@ export function doctorCommand(command: Command, output: Output) {
       diagnose({ sandbox, model: own.choice }),
       run && modelServerCheck(run),
     ]);
+    const named = (name: string) => found.find((check) => check.name === name)?.ok === true;
+    const stores =
+      named("Postgres") && named("Temporal") ? { name: "stores", ...(await checkStores()) } : undefined;
     const mcpServers = run?.mcpServers ?? {};
     const servers = sandbox === undefined ? [] : await mcpChecks({ mcpServers, sandbox });
-    const checks = present(...found, server, ...servers);
+    const checks = present(...found, stores, server, ...servers);
     const others = settings.filter(({ name }) => !own.settings.some((other) => other.name === name));
     const diagnosis = { checks: [...checks, own.check], settings: [...others, ...own.settings] };
     if (flags.json === true) output.json(diagnosis, 2);

@@ -1,0 +1,164 @@
+/** Compares Postgres and Temporal, which differ after one of them was lost or restored from a backup. Changes nothing. */
+import type { Client } from "@temporalio/client";
+import { endedRuns, openRows, type OpenRow } from "../../activities/store/open-rows.ts";
+import { lastUsedStep } from "../../activities/store/sessions.ts";
+import { plural } from "../console/format.ts";
+import { openServices, type Services } from "./connection.ts";
+import { describedRun } from "../../worker/connect/described-run.ts";
+import { listRuns, type ListedRun } from "../../worker/connect/list-runs.ts";
+import { statusQuery } from "../../workflows/messages.ts";
+import { innermostReason } from "../../activities/contract/reason-of.ts";
+import { askWithin, withTimeout } from "../../worker/connect/with-timeout.ts";
+import type { Finding } from "../setup/sandbox-check.ts";
+
+/** Doctor ends within about 10 s, also in a large installation: more open sessions than this are not compared. Source: ours. */
+const MAX_SESSIONS = 500;
+/** Each is replayed by a worker if it is not in its cache. Source: ours. */
+const MAX_ASKED = 20;
+const QUERY_MS = 2_000;
+const SHOWN = 10;
+/** Source: doctor ends within about 10 s. */
+const ANSWER_MS = 8_000;
+
+interface Difference {
+  readonly id: string;
+  /** Which store lacks or has what. */
+  readonly what: string;
+  readonly fix: string;
+}
+
+/** For doctor. Never rejects, and takes some 10 s at most: what cannot be compared is said. */
+export async function checkStores(): Promise<Finding> {
+  let services: Services | undefined;
+  try {
+    services = await openServices();
+    return await withTimeout(storesFinding(services), ANSWER_MS);
+  } catch (error) {
+    return { ok: true, warning: true, found: `not compared (${innermostReason(error)})` };
+  } finally {
+    await services?.close();
+  }
+}
+
+/** One finding for all differences: what they are, and what to do for each. */
+export async function storesFinding(services: Services): Promise<Finding> {
+  const { db } = services.store;
+  const client = await services.temporal.client();
+  const rows = await openRows(db, MAX_SESSIONS + 1);
+  const running: ListedRun[] = [];
+  for await (const run of listRuns(client, "running")) {
+    if (run.taskQueue !== services.taskQueue) continue;
+    running.push(run);
+    if (running.length > MAX_SESSIONS) break;
+  }
+  if (rows.length > MAX_SESSIONS || running.length > MAX_SESSIONS)
+    return {
+      ok: true,
+      warning: true,
+      found: `not compared: more than ${MAX_SESSIONS} sessions are open`,
+    };
+  const found = [
+    ...(await Promise.all(rows.map((row) => ofRow(client, row, services.temporal.namespace)))),
+    ...(await unknownRuns(services, running, rows)),
+    ...(await behind(services, client, rows)),
+  ].filter((difference) => difference !== undefined);
+  return summary(found, rows.length);
+}
+
+function summary(found: readonly Difference[], open: number): Finding {
+  if (found.length === 0)
+    return { ok: true, found: `agree on ${open === 1 ? "the open session" : `${open} open sessions`}` };
+  const lines = found.slice(0, SHOWN).map(({ id, what, fix }) => `${id}: ${what} ${fix}`);
+  const more = found.length > SHOWN ? [`and ${found.length - SHOWN} more`] : [];
+  return {
+    ok: true,
+    warning: true,
+    found: `${plural(found.length, "difference")} between Postgres and Temporal`,
+    fix: [...lines, ...more].join("\n"),
+  };
+}
+
+/** An open session whose run Temporal does not have, or has closed. */
+async function ofRow(client: Client, row: OpenRow, namespace: string): Promise<Difference | undefined> {
+  const { id, runId } = row;
+  const run = await describedRun(client, id);
+  // A client may have stored it a moment ago; it starts the run next.
+  if (run === undefined && runId === null)
+    return row.isFresh
+      ? undefined
+      : {
+          id,
+          what: "is stored, and Temporal has no run of it.",
+          fix: `Start it with a message: longhaul say ${id} "Go on."`,
+        };
+  if (run === undefined)
+    return {
+      id,
+      what: `is open, and Temporal's namespace ${namespace} no longer has its run.`,
+      fix: `Go on in a new run: longhaul say ${id} "Go on."`,
+    };
+  if (run.status === "RUNNING") return undefined;
+  return {
+    id,
+    what: `is open, and its run ended (${run.status.toLowerCase()}).`,
+    fix: `A worker ends it within some minutes; or go on: longhaul say ${id} "Go on."`,
+  };
+}
+
+/** Runs of this installation whose session Postgres does not have, or has as ended by that same run. */
+async function unknownRuns(
+  { store }: Services,
+  running: readonly ListedRun[],
+  rows: readonly OpenRow[],
+): Promise<Difference[]> {
+  const open = new Set(rows.map(({ id }) => id));
+  const suspects = running.filter(({ workflowId }) => !open.has(workflowId));
+  const ended = await endedRuns(
+    store.db,
+    suspects.map(({ workflowId }) => workflowId),
+  );
+  return suspects.flatMap(({ workflowId: id, runId }) => {
+    const endedBy = ended.get(id);
+    if (endedBy === undefined)
+      return [
+        {
+          id,
+          what: "runs in Temporal, and Postgres has no session of this name.",
+          fix: `Restore a newer backup of Postgres, or end the run: temporal workflow terminate --workflow-id '${id}'`,
+        },
+      ];
+    // Another run than the one that ended it: it is being taken up.
+    if (endedBy !== runId) return [];
+    return [
+      {
+        id,
+        what: "has ended in Postgres, and the run that ended it is open in Temporal.",
+        fix: `Temporal is older than Postgres. Go on: longhaul say ${id} "Go on." Or end the run: temporal workflow terminate --workflow-id '${id}'`,
+      },
+    ];
+  });
+}
+
+/** Runs that are further than their rows: Postgres is older than Temporal. */
+async function behind(
+  { store }: Services,
+  client: Client,
+  rows: readonly OpenRow[],
+): Promise<(Difference | undefined)[]> {
+  return Promise.all(
+    rows.slice(0, MAX_ASKED).map(async ({ id }) => {
+      const view = await askWithin(client, QUERY_MS, () =>
+        client.workflow.getHandle(id).query(statusQuery),
+      ).catch(() => undefined);
+      if (view === undefined) return undefined;
+      const step = await lastUsedStep(store.db, id);
+      // The step in progress has no answer yet.
+      if (view.step - 1 <= step) return undefined;
+      return {
+        id,
+        what: `is at step ${view.step} in Temporal, and Postgres ends at step ${step}.`,
+        fix: `Postgres is older than Temporal: the steps between are missing, and their effects are in the files. Check them, or go back: longhaul retry ${id} --from-step ${step + 1}`,
+      };
+    }),
+  );
+}

@@ -1,0 +1,91 @@
+/** Two stores that disagree, as after one was restored from a backup: real Postgres, real Temporal, no worker. */
+import { randomUUID } from "node:crypto";
+import { Connection } from "@temporalio/client";
+import { eq } from "drizzle-orm";
+import { expect, inject, it, onTestFinished } from "vitest";
+import { openStore } from "../../activities/store/db.ts";
+import { sessions } from "../../activities/store/schema/index.ts";
+import { createSession } from "../../activities/store/sessions.ts";
+import { openServices } from "../../client/connect/connection.ts";
+import { storesFinding } from "../../client/connect/stores-check.ts";
+import { temporalClient } from "../../worker/connect/temporal-client.ts";
+import { WORKFLOW_TYPE } from "../../workflows/messages.ts";
+import { directConfig } from "../support/direct-agent.ts";
+import { eventually } from "../support/eventually.ts";
+import { useDatabase } from "../support/test-database.ts";
+
+const database = useDatabase();
+
+it("each difference is named with what to do, and agreeing sessions are counted", async () => {
+  const queue = `stores-${randomUUID()}`;
+  const connection = await Connection.connect({ address: inject("temporalAddress") });
+  onTestFinished(() => connection.close());
+  const client = temporalClient({ connection, namespace: "default" }, []);
+  const store = openStore({ url: database.url, maxConnections: 2 });
+  onTestFinished(() => store.close());
+  const services = await openServices({
+    databaseUrl: database.url,
+    temporalAddress: inject("temporalAddress"),
+    taskQueue: queue,
+    uiUrl: undefined,
+    dockerHost: undefined,
+    sandboxImage: undefined,
+    rehearsalUrl: undefined,
+    environment: {},
+  });
+  onTestFinished(() => services.close());
+  const started = async (id: string) => {
+    const options = { workflowId: id, taskQueue: queue, args: [{}] };
+    const { firstExecutionRunId: runId } = await client.workflow.start(WORKFLOW_TYPE, options);
+    onTestFinished(
+      async () =>
+        void (await client.workflow
+          .getHandle(id)
+          .terminate()
+          .catch(() => undefined)),
+    );
+    return runId;
+  };
+  const stored = async (id: string, changes: Partial<typeof sessions.$inferInsert> = {}) => {
+    await createSession(store, { id, task: "Go.", config: directConfig({}) });
+    await store.db
+      .update(sessions)
+      .set({ createdAt: new Date("2026-01-01"), ...changes })
+      .where(eq(sessions.id, id));
+  };
+  const id = (what: string) => `${what}-${queue}`;
+  await stored(id("sound"), { runId: await started(id("sound")) });
+  const found = async () => storesFinding(services);
+  await eventually("Temporal lists the run", async () => {
+    const listed = client.workflow.list({ query: `WorkflowId = '${id("sound")}'` });
+    return (await listed[Symbol.asyncIterator]().next()).done !== true;
+  });
+  expect(await found()).toEqual({ ok: true, found: "agree on the open session" });
+
+  await stored(id("lost"), { runId: "gone" });
+  await stored(id("never"), { runId: null });
+  await started(id("unknown"));
+  const closed = await started(id("closed"));
+  await client.workflow.getHandle(id("closed")).terminate();
+  await stored(id("closed"), { runId: closed });
+  const endedBy = await started(id("ended"));
+  await stored(id("ended"), { runId: endedBy, status: "completed", endedAt: new Date() });
+
+  const {
+    ok,
+    warning,
+    fix = "",
+  } = await eventually("all are listed", async () => {
+    const finding = await found();
+    return finding.found.startsWith("5 differences") && finding;
+  });
+  expect({ ok, warning }).toEqual({ ok: true, warning: true });
+  for (const [which, words] of [
+    ["lost", /no longer has its run\. Go on in a new run: longhaul say lost-/],
+    ["never", /is stored, and Temporal has no run of it\. Start it with a message/],
+    ["unknown", /Postgres has no session of this name\. Restore a newer backup/],
+    ["closed", /is open, and its run ended \(terminated\)\. A worker ends it/],
+    ["ended", /the run that ended it is open in Temporal\. Temporal is older than Postgres/],
+  ] as const)
+    expect(fix.split("\n").find((line) => line.startsWith(`${id(which)}:`))).toMatch(words);
+});
