@@ -3,6 +3,7 @@ import type { SessionStatus } from "../activities/contract/activities.ts";
 import type { RunPolicy } from "../activities/contract/run-policy.ts";
 import { amountLike, usd } from "../activities/contract/budget-question.ts";
 import { BREAKDOWN_PARTS, barOf, breakdownOf } from "../activities/contract/breakdown.ts";
+import { showHidden } from "../activities/contract/hidden-characters.ts";
 import { inertMarkdown } from "../activities/contract/inert-markdown.ts";
 import { wantsWords, type QuestionKind } from "../activities/contract/questions.ts";
 import { cutChars } from "../activities/contract/cut-text.ts";
@@ -19,7 +20,7 @@ interface Viewed {
 
 /** A title with what the call is about, if the history may contain that. */
 export function titled(title: string, { about }: { readonly about: string }): string {
-  return about === "" ? title : `${title}: ${about}`;
+  return about === "" ? title : `${title}: ${showHidden(about)}`;
 }
 
 const BAR_CELLS = 40;
@@ -177,7 +178,7 @@ function placeOf({ container, taskQueue }: NonNullable<AgentState["sandbox"]>): 
 
 /** A code span shows no links or images; characters that would end the span or the table's cell are replaced. */
 function code(text: string): string {
-  return `\`${text.replaceAll(/[`|\n\r]/g, " ")}\``;
+  return `\`${showHidden(text).replaceAll(/[`|\n\r]/g, " ")}\``;
 }
 
 /** What was delivered, as plain text; only an address at its end becomes a link. */

@@ -96,6 +96,9 @@ export interface AnswerMessage {
   readonly by?: string;
 }
 
+/** Of a call to approve, as watchers see it; all of it is in the question's row. Source: as long as the agent's own question. */
+export const MAX_SHOWN_CHARS = 2_000;
+
 /** Longest answer in a signal; longer text is sent as a message (`say`). Source: as messages, 16 KB. */
 export const MAX_ANSWER_CHARS = 16_000;
 

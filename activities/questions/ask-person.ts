@@ -7,11 +7,12 @@
 import { inScope, type ActivityScope } from "../runtime/activity-scope.ts";
 import { questionSettings, type QuestionSettings } from "../config/question-settings.ts";
 import type { RunToolInput } from "../contract/activities.ts";
-import { shorten } from "../contract/cut-text.ts";
+import { cutChars, shorten } from "../contract/cut-text.ts";
 import { superseded } from "../contract/failures.ts";
 import type { ToolCallPart } from "../contract/message.ts";
 import type { AskedPerson, QuestionKind, Settlement } from "../contract/questions.ts";
 import type { AgentDeps } from "../runtime/deps.ts";
+import { approvalText, shownQuestion } from "./approval-text.ts";
 import { readState } from "../mcp/call-state.ts";
 import { enterSession } from "../runtime/enter-session.ts";
 import { inputHash, questionId, standingVerdict } from "../tools/permissions/approval.ts";
@@ -35,8 +36,6 @@ import { askUser, optionsOf, type AskUserInput } from "../tools/ask-user.ts";
 
 /** Of a question in the history. */
 const MAX_FACTS_CHARS = 200;
-/** Of a call that waits for approval: as long as a question may be. */
-const MAX_TEXT_CHARS = 2_000;
 
 export function createAskPerson(deps: AgentDeps) {
   return (input: RunToolInput): Promise<AskedPerson> => inScope(deps, (scope) => ask(deps, scope, input));
@@ -126,12 +125,7 @@ async function questionOf(db: Queryable, session: Session, call: ToolCallPart): 
     return { ...PLAIN, kind: "plan", text: (exitPlan.input.parse(call.input) as ExitPlanInput).plan };
   const verdict = await standingVerdict(db, { session, call });
   if (verdict.action !== "ask") return undefined;
-  const { match } = verdict.rule;
-  return {
-    ...PLAIN,
-    kind: "approval",
-    text: `${call.toolName}: ${shorten(inputText(call), MAX_TEXT_CHARS)}${match === undefined ? "" : `\n(rule: ${match})`}`,
-  };
+  return { ...PLAIN, kind: "approval", text: approvalText(call, verdict) };
 }
 
 function asksUser(call: ToolCallPart): Asks {
@@ -144,13 +138,6 @@ function asksUser(call: ToolCallPart): Asks {
     defaultText: given.default ?? null,
     timeoutMs: given.timeout_seconds === undefined ? undefined : given.timeout_seconds * 1_000,
   };
-}
-
-/** The part of the call that a person needs to see before allowing it. */
-function inputText({ input }: ToolCallPart): string {
-  const { command, ...more } = (input ?? {}) as Readonly<Record<string, unknown>>;
-  if (typeof command !== "string") return JSON.stringify(input) ?? "";
-  return Object.keys(more).length === 0 ? command : `${command}\n${JSON.stringify(more)}`;
 }
 
 /** No answer counts as the default only if there is one, and a timeout was set. */
@@ -177,11 +164,19 @@ function factsOf(row: QuestionRow, expiresInMs: number | undefined) {
   return {
     id: row.id,
     kind: row.kind as QuestionKind,
-    text: shorten(row.text, MAX_FACTS_CHARS),
+    text: factText(row),
     ...(options === null ? {} : { options: options.map(({ label }) => label) }),
     ...(row.defaultText === null ? {} : { default: shorten(row.defaultText, MAX_FACTS_CHARS) }),
     ...(expiresInMs === undefined ? {} : { expiresInMs }),
   };
+}
+
+/** In the Web UI, whose readers learn where the rest is. */
+function factText({ text, kind, sessionId }: QuestionRow): string {
+  const rest = ` … read all: longhaul questions ${sessionId}`;
+  return text.length <= MAX_FACTS_CHARS || kind === "ask"
+    ? shorten(text, MAX_FACTS_CHARS)
+    : `${cutChars(text, Math.max(0, MAX_FACTS_CHARS - rest.length))}${rest}`;
 }
 
 function askedEvent(row: QuestionRow, attempt: number) {
@@ -192,7 +187,7 @@ function askedEvent(row: QuestionRow, attempt: number) {
     data: {
       id: row.id,
       kind: row.kind,
-      text: row.text,
+      text: row.kind === "approval" ? shownQuestion(row.sessionId, row.text) : row.text,
       options: row.options as QuestionOption[] | null,
       default: row.defaultText,
       expiresAt: row.expiresAt?.toISOString() ?? null,

@@ -46,6 +46,10 @@ export function answerCommand(command: Command, output: Output) {
     const message = answerOf(flags, question, text);
     await withWorkingSession(reference, async (services, { id }) => {
       const answered = await sendAnswer(services, id, message, FLAGS);
+      if (answered.allowedUnseen !== undefined)
+        output.note(
+          `Warning: the call that you allowed has ${answered.allowedUnseen} characters, of which only the beginning was shown while it waited. All of it: longhaul questions ${answered.session} --all. To stop it: longhaul interrupt ${answered.session}\n`,
+        );
       if (flags.json === true) output.json({ id, ...answered });
       else if (answered.acknowledged)
         output.note(`${answered.question} of ${answered.session} is answered.\n`);

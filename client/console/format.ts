@@ -1,6 +1,7 @@
 /** Numbers, times and text as people read them. Pure. */
 
 import { andMore, firstOf } from "../../activities/contract/first-of.ts";
+import { escapeHidden, showHidden } from "../../activities/contract/hidden-characters.ts";
 
 /** Tokens: `812`, `3.4k`, `128k`, `1.2M`. */
 export function tokens(count: number): string {
@@ -116,18 +117,18 @@ export function ago(from: Date, now: Date): string {
   return `${Math.floor(seconds / 86_400)} d ago`;
 }
 
-/** Whole escape sequences, and single characters that control a terminal, reorder what it shows or have no width. */
+/** Whole escape sequences, and single characters that control a terminal. */
 // oxlint-disable-next-line no-control-regex -- control characters are what this is about
 const SEQUENCE = /\u001b(?:\[[0-?]*[ -/]*[@-~]|\][^\u0007\u001b]*(?:\u0007|\u001b\\)?|[@-Z\\-_])/g;
 // oxlint-disable-next-line no-control-regex
-const CONTROL = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
+const CONTROL = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g;
 
 /**
  * Text without escape sequences, bells and other control characters; line ends and
- * tabs stay. Output of a model or a command is not trusted.
+ * tabs stay. Characters that are invisible or reorder others are shown as codes. Output of a model or a command is not trusted.
  */
 export function harmless(text: string): string {
-  return text.replace(SEQUENCE, "").replace(/\r\n?/g, "\n").replace(CONTROL, "");
+  return showHidden(text.replace(SEQUENCE, "").replace(/\r\n?/g, "\n").replace(CONTROL, ""));
 }
 
 /** Like `harmless`, but keeps the escape sequences that set colours, for text with our own colours. */
@@ -143,15 +144,18 @@ export function steered(text: string): string {
 
 /** Like `harmless`, but loses nothing: control characters are shown as codes, such as `\x1b`. */
 export function visible(text: string): string {
-  return text.replace(CONTROL, (sign) => {
-    const code = sign.charCodeAt(0).toString(16);
-    return code.length > 2 ? `\\u${code.padStart(4, "0")}` : `\\x${code.padStart(2, "0")}`;
-  });
+  return showHidden(text).replace(
+    CONTROL,
+    (sign) => `\\x${sign.charCodeAt(0).toString(16).padStart(2, "0")}`,
+  );
 }
 
 /** The same JSON value, with the characters escaped that a terminal would interpret. */
 export function harmlessJson(json: string): string {
-  return json.replace(CONTROL, (sign) => `\\u${sign.charCodeAt(0).toString(16).padStart(4, "0")}`);
+  return escapeHidden(json).replace(
+    CONTROL,
+    (sign) => `\\u${sign.charCodeAt(0).toString(16).padStart(4, "0")}`,
+  );
 }
 
 /** The text on one line, at most `max` characters, with an ellipsis if something was cut. */

@@ -1,5 +1,7 @@
 /** Builds HTML from untrusted parts: texts from a model, a command or a file are shown but never run. Pure. */
 
+import { showHidden } from "../../activities/contract/hidden-characters.ts";
+
 /** Safe markup. */
 export class Html {
   readonly text: string;
@@ -18,14 +20,13 @@ const ENTITIES: Record<string, string> = {
   "'": "&#39;",
 };
 
-/** Escaped text: without markup, and without control characters. */
+/** Escaped text: without markup, and without control characters; hidden ones are shown as codes. */
 export function escapeHtml(text: string): string {
   return (
-    text
-      .toWellFormed()
+    showHidden(text.toWellFormed())
       .replace(/[&<>"']/g, (sign) => ENTITIES[sign] ?? "")
       // oxlint-disable-next-line no-control-regex -- control characters are what this is about
-      .replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/g, "")
+      .replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g, "")
   );
 }
 

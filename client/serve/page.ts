@@ -1,6 +1,7 @@
 /** The page: one document, assembled from its parts, that runs nothing but its own script. */
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
+import { HIDDEN_PATTERN } from "../../activities/contract/hidden-characters.ts";
 
 export interface Page {
   readonly html: string;
@@ -11,9 +12,8 @@ const part = (name: string) => readFileSync(new URL(`./page/${name}`, import.met
 
 export function readPage(): Page {
   const style = [part("page.css"), part("session.css")].join("\n");
-  const script = ["show.js", "notes.js", "controls.js", "many.js", "page.js", "start.js"]
-    .map(part)
-    .join("\n");
+  const files = ["show.js", "notes.js", "controls.js", "many.js", "page.js", "start.js"].map(part);
+  const script = [`const HIDDEN = /${HIDDEN_PATTERN}/gu;`, ...files].join("\n");
   const html = part("page.html")
     // The hashes cover everything between the tags.
     .replace(/(?<=<style>)[^<]*/, () => style)

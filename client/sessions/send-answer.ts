@@ -3,6 +3,7 @@ import { randomUUID } from "node:crypto";
 import { WorkflowUpdateFailedError } from "@temporalio/client";
 import {
   MAX_ANSWER_CHARS,
+  MAX_SHOWN_CHARS,
   readAnswer,
   type AnswerMessage,
   type AnswerNames,
@@ -28,6 +29,8 @@ export interface Answered {
   readonly question: string;
   /** False if no worker received it yet: Temporal keeps it until one does. */
   readonly acknowledged: boolean;
+  /** Characters of a call that was allowed although watchers saw only its beginning. */
+  readonly allowedUnseen?: number;
 }
 
 type Given = { readonly [Name in keyof AnswerMessage]?: AnswerMessage[Name] | undefined };
@@ -84,7 +87,7 @@ export async function sendAnswer(
       await askWithin(client, REPLY_MS, () =>
         handle.executeUpdate(answerQuestionUpdate, { args: [message], updateId }),
       );
-      return { session, question, acknowledged: true };
+      return { session, question, acknowledged: true, ...unseenOf(asked, message) };
     } catch (error) {
       if (error instanceof WorkflowUpdateFailedError) {
         throw notPossible(
@@ -94,11 +97,21 @@ export async function sendAnswer(
       }
       // No worker answered. If one receives both, the second finds the question answered.
       await handle.signal(answerSignal, message);
-      return { session, question, acknowledged: false };
+      return { session, question, acknowledged: false, ...unseenOf(asked, message) };
     }
   });
   if (sent === undefined) throw notPossible(`${session} is no longer running; the answer was not accepted.`);
   return sent;
+}
+
+function unseenOf(
+  { kind, text }: ListedQuestion,
+  { action }: AnswerMessage,
+): Pick<Answered, "allowedUnseen"> {
+  const isAllowed = action === "allow" || action === "allow-always";
+  return kind === "approval" && isAllowed && text.length > MAX_SHOWN_CHARS
+    ? { allowedUnseen: text.length }
+    : {};
 }
 
 const nameOf = (question: ListedQuestion, id: string): string =>

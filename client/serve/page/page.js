@@ -39,7 +39,7 @@ const hasEnded = (status) => status !== "active" && status !== "waiting";
 
 function showProblem(error) {
   for (const place of [$("problem"), $("refused")]) {
-    place.textContent = error?.message ?? "";
+    place.textContent = plain(error?.message ?? "");
     place.hidden = error === undefined;
   }
 }
@@ -74,7 +74,7 @@ async function listSessions() {
     ]);
     if (!open) $("connection").textContent = "";
   } catch (error) {
-    $("connection").textContent = isUnanswered(error) ? "not connected" : error.message;
+    $("connection").textContent = isUnanswered(error) ? "not connected" : plain(error.message);
   }
 }
 

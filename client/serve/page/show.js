@@ -3,10 +3,19 @@
 
 const $ = (id) => document.getElementById(id);
 
+/** Characters that are invisible or reorder others, as codes. `HIDDEN` is the server's own pattern. */
+function plain(text) {
+  return String(text).replace(HIDDEN, (char, hidden) => {
+    if (hidden === undefined) return char;
+    const code = hidden.codePointAt(0).toString(16);
+    return code.length > 4 ? `\\u{${code}}` : `\\u${code.padStart(4, "0")}`;
+  });
+}
+
 function make(tag, className, text) {
   const element = document.createElement(tag);
   if (className) element.className = className;
-  if (text !== undefined) element.textContent = text;
+  if (text !== undefined) element.textContent = plain(text);
   return element;
 }
 
@@ -170,12 +179,12 @@ class Log {
     if (parts !== undefined) {
       const [name, look] = parts;
       if (this[name] === undefined) this.add((this[name] = make("div", look, "")));
-      this[name].append(text);
+      this[name].append(plain(text));
     } else if (chunkType === "tool-name" || this.draft === undefined) {
       this.draft?.remove();
       this.draft = make("div", "note live", `▸ ${text} `);
       this.add(this.draft);
-    } else this.draft.append(text);
+    } else this.draft.append(plain(text));
     this.add();
   }
 

@@ -274,6 +274,6 @@ describe("Renderer", () => {
     event("llm:tool-result", 1, result({ outcome: "error", excerpt: "x\u001b[1mY\r\nz" }));
     // oxlint-disable-next-line no-control-regex -- control characters are what this is about
     expect(text()).not.toMatch(/[\u0000-\u0009\u000b-\u001f\u202e]/);
-    expect(text()).toContain("abcde");
+    expect(text()).toContain(String.raw`abcd\u202ee`);
   });
 });

@@ -116,7 +116,7 @@ it("html escapes text, keeps markup, and takes control characters out", () => {
   expect(html`<p title="${'"x"'}">${"<&>"}${html`<b>1</b>`}</p>`.text).toBe(
     '<p title="&quot;x&quot;">&lt;&amp;&gt;<b>1</b></p>',
   );
-  expect(escapeHtml("a\u0000\u001b[31m\u202eb\ud800\n\t")).toBe("a[31mb\ufffd\n\t");
+  expect(escapeHtml("a\u0000\u001b[31m\u202eb\ud800\n\t")).toBe("a[31m\\u202eb\ufffd\n\t");
 });
 
 it("Markdown in the report is rendered, without script links, fetches or markup of its own", () => {
