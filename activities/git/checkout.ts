@@ -26,7 +26,7 @@ git config lfs.skipdownloaderrors true
 git config pack.packSizeLimit ${MAX_PACK_MIB}m`;
 
 const BEGIN = `find . -mindepth 1 -delete
-git init -q -b "$BRANCH" .
+git init -q \${FORMAT:+--object-format="$FORMAT"} -b "$BRANCH" .
 ${SETTINGS}`;
 
 /** Begins a submodule as `git submodule update --init` does: its repository below its parent's, and registered there. */
@@ -36,7 +36,7 @@ git config "submodule.$SUBMODULE.active" true
 own="$parent/modules/$SUBMODULE"
 mkdir -p "$FOLDER" "$own"
 own=$(realpath "$own")
-git init -q --bare "$own"
+git init -q \${FORMAT:+--object-format="$FORMAT"} --bare "$own"
 git -C "$own" config core.bare false
 git -C "$own" config core.worktree "$(realpath --relative-to="$own" "$FOLDER")"
 printf 'gitdir: %s\\n' "$(realpath --relative-to="$FOLDER" "$own")" > "$FOLDER/.git"
@@ -63,7 +63,13 @@ git lfs checkout >/dev/null`;
  */
 export async function checkOut(sandbox: CommandSandbox, checkout: Checkout, pack: Pack): Promise<number> {
   const { branch, url, author, commit, defaultBranch = "" } = checkout;
-  const env = { BRANCH: branch, URL: url, NAME: author.name, EMAIL: author.email };
+  const env = {
+    BRANCH: branch,
+    URL: url,
+    NAME: author.name,
+    EMAIL: author.email,
+    FORMAT: formatName(commit),
+  };
   await must(sandbox, "prepare the checkout", { argv: shell(BEGIN), env });
   return unpack(sandbox, pack, { cwd: ".", commit, branch, defaultBranch });
 }
@@ -76,7 +82,8 @@ export async function checkOutPart(
   pack: Pack,
 ): Promise<number> {
   const { name, path, url, commit } = submodule;
-  const env = { SUBMODULE: name, FOLDER: path, URL: url, NAME: author.name, EMAIL: author.email };
+  const names = { NAME: author.name, EMAIL: author.email };
+  const env = { SUBMODULE: name, FOLDER: path, URL: url, ...names, FORMAT: formatName(commit) };
   await must(sandbox, `prepare the submodule ${path}`, { argv: shell(BEGIN_PART), env, ...inFolder(parent) });
   return unpack(sandbox, pack, { cwd: posix.join(parent, path), commit, branch: "", defaultBranch: "" });
 }
@@ -125,6 +132,9 @@ export async function putLfs(
   await feedAll(sandbox, "store the files of Git LFS", order, frames);
   await must(sandbox, "check the files of Git LFS out", { argv: shell(LFS), ...place });
 }
+
+/** Empty for Git's own default. */
+const formatName = (commit: string): string => (commit.length === 64 ? "sha256" : "");
 
 const inFolder = (folder: string): { readonly cwd?: string } =>
   folder === "" || folder === "." ? {} : { cwd: folder };

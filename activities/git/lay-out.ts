@@ -9,10 +9,11 @@ import type { GitAccess } from "./git-access.ts";
 import { fetchLfs, lfsFrames } from "./lfs.ts";
 import type { LfsObject } from "./lfs-pointers.ts";
 import { LfsFailed } from "./lfs-store.ts";
-import { updateMirror } from "./mirror.ts";
+import { removeDamaged, updateMirror } from "./mirror.ts";
 import { lsRemote, troubleOf } from "./remote.ts";
 import { GitFailed } from "./run-git.ts";
 import type { CommandSandbox } from "../sandbox/own-command.ts";
+import { SandboxLost } from "../sandbox/sandbox-lost.ts";
 import { findStartPoint, withPack, type StartPoint } from "./start-point.ts";
 import { refusalOf, type RemoteTrouble } from "./trouble.ts";
 
@@ -71,12 +72,41 @@ export async function fetchForSession(
   return { mirror, start, parts, lfs };
 }
 
-/** Makes /workspace the session's checkout. @returns how many bytes Git's packs had */
+interface LayOut {
+  readonly repository: SessionGit;
+  readonly branch: string;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Makes /workspace the session's checkout. @returns how many bytes Git's packs had
+ * @throws RepositoryUnavailable (retryable) if the worker's copy of a repository turned out to be damaged
+ */
 export async function layOut(
   access: GitAccess,
   sandbox: CommandSandbox,
+  fetched: Fetched,
+  to: LayOut,
+): Promise<number> {
+  try {
+    return await checkOutAll(access, sandbox, fetched, to);
+  } catch (error) {
+    to.signal.throwIfAborted();
+    if (error instanceof SandboxLost) throw error;
+    if (!(await removeDamaged(access, [fetched.mirror, ...fetched.parts.map(({ mirror }) => mirror)])))
+      throw error;
+    throw unavailable(
+      `Our copy of ${to.repository.url} on the worker was damaged. It is cloned again.`,
+      true,
+    );
+  }
+}
+
+async function checkOutAll(
+  access: GitAccess,
+  sandbox: CommandSandbox,
   { mirror, start, parts, lfs }: Fetched,
-  to: { readonly repository: SessionGit; readonly branch: string; readonly signal: AbortSignal },
+  to: LayOut,
 ): Promise<number> {
   const { repository, branch, signal } = to;
   const { url, author, depth } = repository;

@@ -17,6 +17,7 @@ import {
   type LfsAction,
   type LfsStore,
 } from "./lfs-store.ts";
+import { isDiskError } from "./trouble.ts";
 
 /** A store may take long before it answers. Source: ours. */
 export const SILENCE_MS = 300_000;
@@ -76,7 +77,11 @@ async function download(
   } catch (error) {
     signal.throwIfAborted();
     if (error instanceof LfsFailed) throw error;
-    throw new LfsFailed(`an object was not received in full: ${(error as Error).message}`, true);
+    const { message } = error as Error;
+    const what = isDiskError(error)
+      ? "the worker's own disk cannot take an object"
+      : "an object was not received in full";
+    throw new LfsFailed(`${what}: ${message}`, true);
   } finally {
     wait.end();
     await rm(part, { force: true });

@@ -5,9 +5,12 @@ import { join } from "node:path";
 import { exists, folderOf, makeWhole } from "./folders.ts";
 import { inTurn } from "../sandbox/shared-work.ts";
 import type { GitAccess } from "./git-access.ts";
-import { hasCommit } from "./mirror.ts";
+import { removeDeadLocks } from "./dead-locks.ts";
+import { formatOf, hasCommit } from "./mirror.ts";
 import { gitReason } from "./git-reason.ts";
+import { troubleOf } from "./remote.ts";
 import { git, runGit } from "./run-git.ts";
+import { isDiskError } from "./trouble.ts";
 import type { CommandSandbox } from "../sandbox/own-command.ts";
 import { readBundle } from "./sandbox-git.ts";
 
@@ -18,15 +21,27 @@ export interface Relay {
   readonly access: GitAccess;
 }
 
-export type Received = { readonly commit: string } | { readonly refused: string };
+/** `isPassing`: the commits are not the reason, but this worker's disk or its copy. */
+export type Received =
+  | { readonly commit: string }
+  | { readonly refused: string; readonly isPassing?: boolean };
 
-/** @param mirror whose objects it borrows; if that is gone, the sandbox's commits are taken in full */
-export async function openRelay(access: GitAccess, sessionId: string, mirror: string): Promise<Relay> {
+/**
+ * @param mirror whose objects it borrows; if that is gone, the sandbox's commits are taken in full
+ * @param commit one of the session's, which says the format of its objects
+ */
+export async function openRelay(
+  access: GitAccess,
+  sessionId: string,
+  mirror: string,
+  commit?: string,
+): Promise<Relay> {
   const folder = join(access.folder, "relays", `${folderOf(sessionId)}.git`);
   return inTurn(folder, async () => {
-    if (!(await exists(folder))) {
+    if (await exists(folder)) await removeDeadLocks(folder);
+    else {
       await makeWhole(folder, async (path) => {
-        await git(access, ["init", "--quiet", "--bare", path]);
+        await git(access, ["init", "--quiet", "--bare", ...formatOf(commit), path]);
         await writeFile(join(path, "objects", "info", "alternates"), `${join(mirror, "objects")}\n`);
       });
     }
@@ -86,11 +101,19 @@ async function take(
     ];
     const fetched = await runGit(access, args, { cwd: folder, signal: want.signal });
     if (fetched.code !== 0) {
+      if (troubleOf("file:///relay", fetched).kind === "disk")
+        return {
+          refused: `the worker's own disk cannot take the commits: ${gitReason(fetched.err)}`,
+          isPassing: true,
+        };
       const lacks = /lacks these prerequisite|missing|shallow/i.test(fetched.err);
       const why = lacks ? "the relay cannot take the commits" : "the commits are not well-formed";
       return { refused: `${why}: ${gitReason(fetched.err)}`, lacks };
     }
     return keep(relay, await git(access, ["rev-parse", INCOMING], { cwd: folder }));
+  } catch (error) {
+    if (!isDiskError(error)) throw error;
+    return { refused: `the worker's own disk cannot take the commits: ${error.message}`, isPassing: true };
   } finally {
     await rm(path, { force: true });
   }

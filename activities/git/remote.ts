@@ -1,5 +1,5 @@
 /** What a remote has: its default branch, and where a name points. */
-import { repositoryAddress, tokenVariable } from "../config/git-settings.ts";
+import { repositoryAddress, tokenVariable, type RepositoryAddress } from "../config/git-settings.ts";
 import type { GitAccess } from "./git-access.ts";
 import { gitReason } from "./git-reason.ts";
 import { runGit, type GitCall, type GitResult } from "./run-git.ts";
@@ -37,6 +37,40 @@ export async function lsRemote(
   };
 }
 
+/** Words of Git, curl and ssh by what they mean; the first that fits counts. Nothing else is taken for something that passes. */
+const MEANINGS: readonly (readonly [RegExp, RemoteTrouble["kind"]])[] = [
+  [/No space left on device|Read-only file system|Disk quota exceeded|\b(ENOSPC|EROFS|EDQUOT)\b/i, "disk"],
+  [
+    /could not read (Username|Password)|Authentication failed|terminal prompts disabled|error: 40[13]\b|HTTP 40[13]\b|Permission denied[,. ]*(\(|please)|^\S+@\S+: Permission denied|HTTP Basic: Access denied|Host key verification failed/im,
+    "credential",
+  ],
+  [
+    /not found|does not exist|does not appear to be a git repository|error: 404|dubious ownership/i,
+    "unknown",
+  ],
+  [
+    /certificate|mismatched algorithms|error: 4(?!08|25|29)\d\d\b|HTTP (code )?4(?!08|25|29)\d\d\b/i,
+    "refused",
+  ],
+  [
+    /cannot lock ref|Unable to create '.*\.lock'|not a git repository|bad (config|object|tree object|signature)|corrupt|does not match index|far too short|is empty$|did not send all necessary objects|unable to (write|create|open|read|unlink|append)|index-pack failed|cannot (open|mkdir|create)|insufficient permission|\b(EACCES|EPERM|ENOTDIR|EMFILE|EIO):|Input\/output error/im,
+    "ours",
+  ],
+  [
+    /could(n't| not) (resolve|connect)|failed to connect|connection (was )?(refused|timed out|reset|closed|aborted|died|lost)|timed? ?-?out|network is (unreachable|down)|no route to host|host is (down|unreachable)|temporary failure|name or service not known|empty reply|early EOF|unexpected disconnect|hung up unexpectedly|error: (4\d\d|5\d\d)\b|HTTP (code )?(4\d\d|5\d\d)\b|RPC failed|transfer closed|(recv|send) failure|SSL_ERROR_SYSCALL|SSL_read|unexpected eof|GnuTLS recv error|gnutls_handshake|non-properly terminated|kex_exchange_identification|too slow|took longer than|not closed cleanly|CONNECT aborted|proxy CONNECT|broken pipe/i,
+    "away",
+  ],
+];
+
+/** Without the server's own lines, which may say anything, but for those that say that there is no such repository. */
+function kindOf(err: string): RemoteTrouble["kind"] {
+  const lines = err.split("\n");
+  const own = lines.filter((line) => !line.startsWith("remote:")).join("\n");
+  const isAbsent = /^remote:.*(not found|could not be found|does not exist)/im.test(err);
+  const kind = MEANINGS.find(([words]) => words.test(own))?.[1] ?? "refused";
+  return isAbsent && kind !== "credential" ? "unknown" : kind;
+}
+
 /** What git's error about a remote means. Pure. */
 export function troubleOf(url: string, { err, trouble }: Pick<GitResult, "err" | "trouble">): RemoteTrouble {
   if (trouble !== undefined) return trouble;
@@ -56,29 +90,54 @@ export function troubleOf(url: string, { err, trouble }: Pick<GitResult, "err" |
       message: address.wrong.replace(/\.$/, ""),
       fix: "Start the task again with another --repo.",
     };
-  const said = gitReason(err);
-  const token =
-    "url" in address && address.kind === "ssh" ? "LONGHAUL_GIT_SSH_KEY_FILE" : "LONGHAUL_GIT_TOKEN";
-  const variables =
-    host === undefined || token !== "LONGHAUL_GIT_TOKEN" ? token : `${token} (or ${tokenVariable(host)})`;
-  const fix = `Set ${variables} where the worker runs.`;
-  if (
-    /could not read (Username|Password)|Authentication failed|terminal prompts disabled|error: 40[13]|Permission denied|HTTP Basic: Access denied|Host key verification failed/i.test(
-      err,
-    )
-  )
-    return { kind: "credential", message: `${place} refused access to ${url}: ${said}`, fix };
-  if (
-    /not found|does not exist|does not appear to be a git repository|error: 404|dubious ownership/i.test(err)
-  )
-    return {
-      kind: "unknown",
-      message: `There is no repository ${url} that can be read: ${said}`,
-      fix: host === undefined ? "Check the address." : `Check the address; for a private one: ${fix}`,
-    };
-  return {
-    kind: "away",
+  const kind = kindOf(err);
+  return { kind, ...SENTENCES[kind]({ url, host, place, said: gitReason(err), token: tokenFix(address) }) };
+}
+
+function tokenFix({ kind, host }: RepositoryAddress): string {
+  const token = kind === "ssh" ? "LONGHAUL_GIT_SSH_KEY_FILE" : "LONGHAUL_GIT_TOKEN";
+  const own = host === undefined || kind === "ssh" ? "" : ` (or ${tokenVariable(host)})`;
+  return `Set ${token}${own} where the worker runs.`;
+}
+
+interface Said {
+  readonly url: string;
+  readonly host: string | undefined;
+  readonly place: string;
+  /** In Git's own words. */
+  readonly said: string;
+  readonly token: string;
+}
+type Sentence = (what: Said) => Pick<RemoteTrouble, "message" | "fix">;
+
+const refused: Sentence = ({ url, said }) => ({
+  message: `Git cannot use ${url}: ${said}`,
+  fix: /certificate/i.test(said)
+    ? "If an authority of your own signed the server's certificate, set NODE_EXTRA_CA_CERTS, where the worker runs, to a file with that authority's certificate."
+    : "It is not tried again, because waiting does not change that.",
+});
+
+const SENTENCES: Readonly<Record<RemoteTrouble["kind"], Sentence>> = {
+  credential: ({ url, place, said, token }) => ({
+    message: `${place} refused access to ${url}: ${said}`,
+    fix: token,
+  }),
+  unknown: ({ url, host, said, token }) => ({
+    message: `There is no repository ${url} that can be read: ${said}`,
+    fix: host === undefined ? "Check the address." : `Check the address; for a private one: ${token}`,
+  }),
+  away: ({ url, place, said }) => ({
     message: `${place} does not answer for ${url}: ${said}`,
     fix: "Check the address and the network.",
-  };
-}
+  }),
+  disk: ({ url, said }) => ({
+    message: `The worker's own disk cannot take its copy of ${url}: ${said}`,
+    fix: "Make room where the worker's LONGHAUL_GIT_FOLDER is, or put that folder on a disk that can be written to.",
+  }),
+  ours: ({ url, said }) => ({
+    message: `Our copy of ${url} on the worker cannot be used: ${said}`,
+    fix: "It is made again. If that does not help, look at the worker's LONGHAUL_GIT_FOLDER: its rights and its disk.",
+  }),
+  refused,
+  "no-git": refused,
+};

@@ -3,6 +3,7 @@ import { spawn } from "node:child_process";
 import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { GitAccess } from "./git-access.ts";
+import { formatOf } from "./mirror.ts";
 import { git, gitEnvironment, runGit } from "./run-git.ts";
 
 export interface StartPoint {
@@ -77,7 +78,7 @@ export async function withPack<T>(
   if (depth === 0) return pack(mirror, start.refs, "");
   const folder = await mkdtemp(join(access.folder, "shallow-"));
   try {
-    await git(access, ["init", "--quiet", "--bare", folder], { signal });
+    await git(access, ["init", "--quiet", "--bare", ...formatOf(start.commit), folder], { signal });
     const args = ["fetch", "--quiet", "--no-tags", `--depth=${depth}`, `file://${mirror}`];
     await git(access, ["-c", "fetch.fsckObjects=false", ...args, start.commit], { cwd: folder, signal });
     const shallow = await readFile(join(folder, "shallow"), "utf8").catch(() => "");

@@ -19,17 +19,28 @@ export interface Refusal {
 
 export const refusal = (refused: string): Refusal => ({ refused, isPassing: false });
 
-/** `credential`: a credential is missing or wrong; `unknown`: there is no such repository, also reported without a credential. */
+/**
+ * `credential`: a credential is missing or wrong; `unknown`: there is no such repository, also reported without a credential; `away`: the
+ * network, or a server that may answer later; `disk`: this worker's own is full or read-only; `ours`: the worker's copy is damaged or
+ * in use; `refused`: anything else, in Git's words.
+ */
 export interface RemoteTrouble {
-  readonly kind: "credential" | "unknown" | "away" | "no-git";
+  readonly kind: "credential" | "unknown" | "away" | "no-git" | "disk" | "ours" | "refused";
   readonly message: string;
   readonly fix: string;
 }
 
+/** What passes by itself, or on another worker. All else is told at once. */
+const PASSING: readonly RemoteTrouble["kind"][] = ["away", "disk", "ours"];
+
 export const refusalOf = ({ kind, message, fix }: RemoteTrouble): Refusal => ({
   refused: `${message}. ${fix}`,
-  isPassing: kind === "away",
+  isPassing: PASSING.includes(kind),
 });
+
+/** The worker's own disk is full or read-only. */
+export const isDiskError = (error: unknown): error is NodeJS.ErrnoException =>
+  error instanceof Error && /^(ENOSPC|EROFS|EDQUOT)$/.test((error as NodeJS.ErrnoException).code ?? "");
 
 /** A configured credential is not available, so git is not called. */
 export class CredentialUnavailable extends Error {

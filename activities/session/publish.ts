@@ -73,14 +73,14 @@ async function push(delivery: Delivery, sandboxes: SessionSandboxes): Promise<Pu
         throw error;
       },
     );
-    const relay = await openRelay(access, session.id, mirror);
+    const relay = await openRelay(access, session.id, mirror, head);
     const received = await receive(relay, sandbox, {
       head,
       base: prepared.ahead >= 0 ? base : undefined,
       maxBytes: bytesOf(git.maxBundle),
       signal: scope.signal,
     });
-    if ("refused" in received) return refuse(delivery, { commit: head, refused: received.refused });
+    if ("refused" in received) return refuse(delivery, { commit: head, ...received });
     const { commit } = received;
     const further = await deliverFurther(delivery, { relay, sandbox, mirror, commit });
     if (further !== undefined) return refuse(delivery, { commit, ...further });

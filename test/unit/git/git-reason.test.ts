@@ -1,7 +1,9 @@
 /** Error outputs as Git 2.39, GitHub and GitLab print them. */
+import * as fc from "fast-check";
 import { expect, test } from "vitest";
 import { gitReason } from "../../../activities/git/git-reason.ts";
 import { troubleOf } from "../../../activities/git/remote.ts";
+import { refusalOf } from "../../../activities/git/trouble.ts";
 
 const SSH_END = `fatal: Could not read from remote repository.
 
@@ -61,4 +63,71 @@ test("a remote that does not answer is said in one sentence, with what to do", (
     message:
       "example.com does not answer for ssh://git@example.com/a.git: ssh: connect to host example.com port 22: Connection refused",
   });
+});
+
+const HTTPS = "https://forge.test/acme/app.git";
+test.each([
+  ["fatal: unable to access 'https://forge.test/': Could not resolve host: forge.test", "away"],
+  ["fatal: unable to access 'https://forge.test/': The requested URL returned error: 503", "away"],
+  ["fatal: unable to access 'https://forge.test/': The requested URL returned error: 429", "away"],
+  ["error: RPC failed; curl 56 GnuTLS recv error (-110)\nfatal: the remote end hung up unexpectedly", "away"],
+  ["fatal: early EOF", "away"],
+  ["fatal: unable to access 'https://forge.test/': Received HTTP code 502 from proxy after CONNECT", "away"],
+  ["ssh: Could not resolve hostname forge.test: Temporary failure in name resolution", "away"],
+  ["kex_exchange_identification: Connection closed by remote host", "away"],
+  [
+    "fatal: unable to access 'https://forge.test/': Received HTTP code 407 from proxy after CONNECT",
+    "refused",
+  ],
+  ["fatal: unable to access 'https://forge.test/': The requested URL returned error: 451", "refused"],
+  ["error: RPC failed; HTTP 413 curl 22\nfatal: the remote end hung up unexpectedly", "refused"],
+  ["fatal: mismatched algorithms: client sha1; server sha256", "refused"],
+  [
+    "fatal: unable to access 'https://forge.test/': server certificate verification failed. CAfile: none CRLfile: none",
+    "refused",
+  ],
+  [
+    "fatal: unable to access 'https://forge.test/': SSL certificate problem: unable to get local issuer certificate",
+    "refused",
+  ],
+  ["fatal: words that nobody knows", "refused"],
+  ["remote: Connection refused by the policy of the day\nfatal: protocol error: bad pack header", "refused"],
+  [
+    "remote: The project you were looking for could not be found\nfatal: Could not read from remote repository.",
+    "unknown",
+  ],
+  [
+    "error: cannot lock ref 'refs/heads/main': Unable to create 'x/refs/heads/main.lock': File exists.",
+    "ours",
+  ],
+  ["fatal: bad config line 5 in file ./config", "ours"],
+  ["fatal: cannot open 'FETCH_HEAD': Permission denied", "ours"],
+  ["error: object file ./objects/ab/cd is empty\nfatal: loose object abcd is corrupt", "ours"],
+  ["error: unable to write file ./objects/ab/cd: No space left on device\nfatal: index-pack failed", "disk"],
+  ["fatal: cannot mkdir /git/x: Read-only file system", "disk"],
+  ["ENOSPC: no space left on device, mkdir '/git/mirrors'", "disk"],
+  ["remote: fatal: No space left on device\nfatal: the remote end hung up unexpectedly", "away"],
+  ["git@forge.test: Permission denied (publickey).", "credential"],
+])("of a remote, %s is %s", (err, kind) => {
+  const trouble = troubleOf(HTTPS, { err });
+  expect(trouble.kind).toBe(kind);
+  expect(refusalOf(trouble).isPassing).toBe(["away", "ours", "disk"].includes(kind));
+  // In git's own words, and never as silence.
+  expect(trouble.message).toContain(gitReason(err));
+  expect(trouble.message.includes("does not answer")).toBe(kind === "away");
+});
+
+test("what git says in words that nobody knows is told at once, whatever the words", () => {
+  fc.assert(
+    fc.property(fc.stringMatching(/^[a-z]{1,12}( [a-z]{1,12}){0,6}$/), (words) => {
+      const { kind, message } = troubleOf(HTTPS, { err: `fatal: zz ${words}` });
+      if (kind !== "refused") expect(words).toMatch(/time ?out|corrupt|not found|certificate/);
+      else expect(message).toContain(`zz ${words}`);
+    }),
+  );
+});
+
+test("a certificate of an unknown authority names the variable that helps", () => {
+  const err = "fatal: unable to access 'https://forge.test/': server certificate verification failed.";
+  expect(troubleOf(HTTPS, { err }).fix).toContain("NODE_EXTRA_CA_CERTS");
 });

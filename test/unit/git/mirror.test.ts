@@ -1,9 +1,24 @@
-import { execFileSync } from "node:child_process";
-import { existsSync, mkdirSync, readdirSync, rmSync, utimesSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
-import { beforeEach, expect, it } from "vitest";
+import { execFileSync, spawn } from "node:child_process";
+import { once } from "node:events";
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  truncateSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
+import { dirname, join } from "node:path";
+import { beforeEach, expect, it, onTestFinished } from "vitest";
 import { gitAccessOf, type GitAccess } from "../../../activities/git/git-access.ts";
-import { hasCommit, updateMirror } from "../../../activities/git/mirror.ts";
+import { hasCommit, removeDamaged, updateMirror } from "../../../activities/git/mirror.ts";
+import { troubleOf } from "../../../activities/git/remote.ts";
+import type { GitFailed } from "../../../activities/git/run-git.ts";
+import { refusalOf } from "../../../activities/git/trouble.ts";
 import { removeUnusedRepositories } from "../../../activities/git/unused.ts";
 import { findStartPoint, withPack } from "../../../activities/git/start-point.ts";
 import { gitIn, makeRemote, type Remote } from "../../support/remotes.ts";
@@ -87,6 +102,124 @@ it.each([
   expect(gitIn(sandbox, "rev-list", "--count", "HEAD")).toBe(commits);
   expect(readdirSync(sandbox).toSorted()).toEqual([".git", "README.md", "a", "b"]);
   gitIn(sandbox, "fsck", "--strict");
+});
+
+/** Long before this process, as what a crash left. */
+const LONG_AGO = new Date(Date.now() - 86_400_000);
+const leave = (folder: string, name: string) => {
+  mkdirSync(dirname(join(folder, name)), { recursive: true });
+  writeFileSync(join(folder, name), "");
+  utimesSync(join(folder, name), LONG_AGO, LONG_AGO);
+};
+const packIn = (mirror: string) => {
+  gitIn(mirror, "repack", "-adq");
+  const folder = join(mirror, "objects", "pack");
+  const pack = join(folder, readdirSync(folder).find((name) => name.endsWith(".pack")) ?? "");
+  chmodSync(pack, 0o600);
+  return pack;
+};
+
+const locks = [
+  "refs/heads/main.lock",
+  "packed-refs.lock",
+  "shallow.lock",
+  "config.lock",
+  "HEAD.lock",
+  "refs/tags/v1.lock",
+  "objects/info/commit-graphs/commit-graph-chain.lock",
+  "objects/pack/multi-pack-index.lock",
+];
+it.each([
+  ...locks.map(
+    (name) => [`the lock ${name} that a killed git left`, (mirror: string) => leave(mirror, name)] as const,
+  ),
+  [
+    "a lock that a git left which this process started",
+    (mirror: string) => writeFileSync(join(mirror, "refs/heads/main.lock"), ""),
+  ] as const,
+  ["a truncated pack", (mirror: string) => truncateSync(packIn(mirror), 100)] as const,
+  ["an empty pack", (mirror: string) => truncateSync(packIn(mirror), 0)] as const,
+  ["no HEAD", (mirror: string) => rmSync(join(mirror, "HEAD"))] as const,
+  ["a broken config", (mirror: string) => writeFileSync(join(mirror, "config"), "[broken")] as const,
+  ["no objects", (mirror: string) => rmSync(join(mirror, "objects"), { recursive: true })] as const,
+  ["no references", (mirror: string) => rmSync(join(mirror, "refs"), { recursive: true })] as const,
+  ["a broken reference", (mirror: string) => writeFileSync(join(mirror, "refs/heads/main"), "zz\n")] as const,
+  ["an empty reference", (mirror: string) => writeFileSync(join(mirror, "refs/heads/main"), "")] as const,
+  [
+    "an object of another one",
+    (mirror: string) => writeFileSync(join(mirror, "packed-refs"), `${"1".repeat(40)} refs/heads/gone\n`),
+  ] as const,
+])("serves the next session although it has %s", async (_what, breakIt) => {
+  const mirror = await updateMirror(access, remote.url);
+  gitIn(remote.folder, "tag", "v1", "main");
+  breakIt(mirror);
+  const newer = remote.commit("main", { more: "more\n" });
+  expect(await updateMirror(access, remote.url)).toBe(mirror);
+  expect(gitIn(mirror, "rev-parse", "refs/heads/main", "refs/tags/v1").split("\n")[0]).toBe(newer);
+  gitIn(mirror, "fsck", "--full");
+  for (const lock of locks) expect(existsSync(join(mirror, lock))).toBe(false);
+});
+
+it("is not touched while another process works in it, nor because the remote does not answer", async () => {
+  const mirror = await updateMirror(access, remote.url);
+  leave(mirror, "refs/heads/main.lock");
+  const other = spawn("sh", ["-c", 'cd "$1"; sh -c "echo in; cat"; true', "sh", mirror], {
+    stdio: ["pipe", "pipe", "ignore"],
+  });
+  onTestFinished(() => void other.stdin.end());
+  await once(other.stdout, "data");
+  remote.commit("main", { more: "more\n" });
+  const failed = updateMirror(access, remote.url);
+  await expect(failed).rejects.toThrow("cannot lock ref");
+  const { result } = (await failed.catch((error: unknown) => error)) as GitFailed;
+  const trouble = troubleOf(remote.url, result);
+  expect(trouble).toMatchObject({ kind: "ours", message: expect.stringMatching(/^Our copy of /) as string });
+  expect(refusalOf(trouble).isPassing).toBe(true);
+  expect(existsSync(join(mirror, "refs/heads/main.lock"))).toBe(true);
+  writeFileSync(join(mirror, "config"), "[broken");
+  renameSync(remote.folder, `${remote.folder}.moved`);
+  await expect(updateMirror(access, remote.url)).rejects.toThrow();
+  expect(existsSync(mirror)).toBe(true);
+});
+
+it("is cloned again after a failure if its content turns out to be damaged", async () => {
+  remote.commit("main", { large: "0123456789".repeat(9_000) + Math.random() });
+  const mirror = await updateMirror(access, remote.url);
+  expect(await removeDamaged(access, [mirror])).toBe(false);
+  const pack = packIn(mirror);
+  const bytes = readFileSync(pack);
+  bytes.fill(0x55, bytes.length - 60, bytes.length - 30);
+  writeFileSync(pack, bytes);
+  expect(await removeDamaged(access, [mirror])).toBe(true);
+  gitIn(await updateMirror(access, remote.url), "fsck", "--full");
+});
+
+it("has the remote's object format, also of a remote that was made again in another one", async () => {
+  await updateMirror(access, remote.url);
+  rmSync(remote.folder, { recursive: true });
+  mkdirSync(remote.folder);
+  gitIn(remote.folder, "init", "-q", "--bare", "-b", "main", "--object-format=sha256");
+  const clone = join(root, "clone");
+  gitIn(root, "init", "-q", "--object-format=sha256", clone);
+  gitIn(clone, "commit", "-q", "--allow-empty", "-m", "One");
+  gitIn(clone, "push", "-q", remote.folder, "HEAD:main");
+  const commit = remote.at("main") ?? "";
+  expect(commit).toHaveLength(64);
+  const mirror = await updateMirror(access, remote.url);
+  const start = await findStartPoint(access, mirror, { ref: undefined, defaultBranch: "main" });
+  expect(start?.commit).toBe(commit);
+  if (start !== undefined)
+    await withPack(access, mirror, { start, depth: 1, signal }, async ({ bytes }) => {
+      for await (const piece of bytes) expect(piece.length).toBeGreaterThan(0);
+    });
+});
+
+it("a disk that takes no files is named as the worker's", async () => {
+  const file = join(root, "a-file");
+  writeFileSync(file, "");
+  const wrong = gitAccessOf({ PATH: process.env["PATH"], LONGHAUL_GIT_FOLDER: join(file, "git") });
+  const failed = (await updateMirror(wrong, remote.url).catch((error: unknown) => error)) as GitFailed;
+  expect(troubleOf(remote.url, failed.result).message).toMatch(/^Our copy of .* ENOTDIR/);
 });
 
 it("is deleted when no session has used it for a month, and cloned again by the next one", async () => {
