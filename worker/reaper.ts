@@ -13,13 +13,9 @@ import { createSessionSandboxes } from "../activities/workspace/session-sandbox.
 import { removeStray } from "../activities/workspace/stray-sandbox.ts";
 import type { Store } from "../activities/store/db.ts";
 import type { Notifier } from "../activities/store/events.ts";
-import {
-  activeSessionIds,
-  endAbandoned,
-  findSession,
-  lastUsedStep,
-  type Session,
-} from "../activities/store/sessions.ts";
+import { endedSessionIds } from "../activities/store/session-standing.ts";
+import { activeSessionIds, lastUsedStep } from "../activities/store/sessions.ts";
+import { cancelIfOver, endedSession } from "./session-end.ts";
 import { withSandboxLock } from "../activities/store/session-locks.ts";
 import type { OperatorPolicy } from "../activities/config/operator-policy.ts";
 import { retain } from "./retention.ts";
@@ -27,7 +23,6 @@ import { removeDeleted, removeDeletedRelays } from "./clean-deleted.ts";
 import type { CodecKey } from "./connect/codec.ts";
 import { listedAsRunning } from "./connect/list-runs.ts";
 import { temporalClient } from "./connect/temporal-client.ts";
-import { whereFound } from "./connect/where-found.ts";
 import type { Logger } from "./logger.ts";
 import { reasonOf } from "../activities/contract/reason-of.ts";
 
@@ -141,7 +136,8 @@ async function reap(
 
 /**
  * Ends the rows of sessions whose run was ended from outside after their sandbox was gone, so that no sandbox leads to them.
- * Includes sessions whose hosts are gone.
+ * Includes sessions whose hosts are gone. Then it ends the runs of sessions that are over: the stores do not agree if one of them
+ * was restored from an older copy.
  */
 async function endLeftSessions(options: RoundOptions): Promise<void> {
   const { store, client } = options;
@@ -149,6 +145,8 @@ async function endLeftSessions(options: RoundOptions): Promise<void> {
   const running = await listedAsRunning(client);
   for (const id of open)
     if (!running.has(id)) await apart(options, id, async () => void (await endedSession(options, id)));
+  for (const id of await endedSessionIds(store.db, [...running]))
+    await apart(options, id, async () => void (await cancelIfOver(options, id)));
 }
 
 /** A failure with one session is logged, retried in the next round, and delays no other session. */
@@ -166,24 +164,4 @@ async function apart(
       "a session was not cleaned up; its sandbox is kept until the next round",
     );
   }
-}
-
-/**
- * Ends the session's row and returns the session if it is over. The run's state decides, not the row's: a terminated
- * workflow never wrote its end. A workflow that is not found may be another namespace's: its sandbox stays.
- */
-async function endedSession({ store, client }: RoundOptions, id: string): Promise<Session | undefined> {
-  // Read before Temporal is asked: a run that claims the session later differs from this row's.
-  const session = await findSession(store.db, id);
-  if (session === undefined) return undefined;
-  const isOpen = session.status === "active" || session.status === "waiting";
-  const found = await whereFound(client.workflow.getHandle(id).describe());
-  if (found === undefined) return isOpen ? undefined : session;
-  const { status } = found;
-  if (status.name === "RUNNING") return undefined;
-  if (!isOpen) return session;
-  // Its own finaliser never ran: without this the session would stay active forever.
-  const message = `The run ended in Temporal (${status.name.toLowerCase()}). The conversation is kept, and the files as they were last saved. A message continues the session.`;
-  const end = { status: status.name === "TERMINATED" ? "cancelled" : "failed", message } as const;
-  return (await endAbandoned(store.db, id, session.runId, end)) ? session : undefined;
 }

@@ -39,13 +39,28 @@ export async function close(run: Run, outcome: Outcome): Promise<ClosedSession> 
     ...(error ? { error } : {}),
     ...(notClosed === undefined ? {} : { notClosed }),
     ...(notDelivered === undefined ? {} : { notDelivered }),
-  });
+  }).catch(() => notStored(run, outcome));
   // Messages that arrived meanwhile.
   await keep(run);
   if (outcome.status !== "completed" || waiting(state.inbox) === 0) await notifyEnd(run);
+  // Messages that arrived while the notice was sent: nothing is awaited between the last look and the run's end.
+  if (outcome.status !== "completed") await keepWaiting(run);
   enterPhase(run, "ended");
   if (run.policy?.searchAttributes) setSearchAttributes(run, status);
   return closed;
+}
+
+/** The run ends as it would have: the reaper stores that end, from the run's result or failure. */
+function notStored({ state }: Run, { status, limit }: Outcome): ClosedSession {
+  const { step, round, usage } = state;
+  return {
+    status,
+    ...(limit === undefined || limit === "steps" ? {} : { limit }),
+    steps: step,
+    rounds: round,
+    result: "",
+    usage,
+  };
 }
 
 /** Marks a run that never opened its session, so that activities do not take it for a run that was reset to the first step. */

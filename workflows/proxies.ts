@@ -23,6 +23,9 @@ const MAX_SUMMARY_BYTES = 280;
  */
 const AWAY_ATTEMPTS = 20;
 
+/** Outlasts an outage of a day: for a batch, and for what a run must store before it ends. So many attempts, a minute apart. */
+const DAY_ATTEMPTS = 1_440;
+
 /**
  * Attempts that find their model's rate limits used up may wait as long as necessary: the activities themselves count the other
  * attempts, and end after the number they are given. Source: ours, more than a week of the shortest long wait.
@@ -78,6 +81,7 @@ export function activityOptions(policy: OptionsPolicy, sandboxQueue: string | un
     startToCloseTimeout: MINUTE_MS,
     retry: retry(AWAY_ATTEMPTS),
   };
+  const final = { ...brief, retry: retry(DAY_ATTEMPTS) };
   const model = { ...common, ...queue(policy.taskQueues.models), startToCloseTimeout: policy.modelTimeoutMs };
   return {
     // Longer than a restore takes.
@@ -87,7 +91,7 @@ export function activityOptions(policy: OptionsPolicy, sandboxQueue: string | un
     // Allows for the first clone of a large repository; the activity itself gives up on an unreachable remote.
     fetchRepository: onHost(60 * MINUTE_MS, 8),
     publish: onHost(30 * MINUTE_MS),
-    parkGuidance: brief,
+    parkGuidance: final,
     announceQueued: brief,
     // Outlasts a provider's outage of an hour (MODEL_ATTEMPTS); refusals are not retried at all.
     modelStep: { ...model, retry: retry(WAITING_ATTEMPTS, 2 * MINUTE_MS) },
@@ -111,7 +115,7 @@ export function activityOptions(policy: OptionsPolicy, sandboxQueue: string | un
       ...onHost(5 * MINUTE_MS),
       scheduleToStartTimeout: Math.min(MINUTE_MS, policy.hostTimeoutMs ?? MINUTE_MS),
     },
-    closeSession: brief,
+    closeSession: final,
   } satisfies Record<Exclude<keyof AgentActivities, "openSession">, ActivityOptions>;
 }
 
@@ -130,8 +134,6 @@ const activities = proxyActivities<AgentActivities>(OPEN_SESSION_OPTIONS);
 
 export const { openSession } = activities;
 
-/** A batch outlasts an outage of a day: this many attempts, a minute apart. */
-const BATCH_ATTEMPTS = 1_440;
 /** Shorter than a session's: nothing else detects a lost worker of a batch. Source: ours. */
 const BATCH_HEARTBEAT_TIMEOUT_MS = 10_000;
 
@@ -140,7 +142,7 @@ export const batchActivities = proxyActivities<BatchActivities>({
   ...COMMON,
   heartbeatTimeout: BATCH_HEARTBEAT_TIMEOUT_MS,
   startToCloseTimeout: 10 * MINUTE_MS,
-  retry: retry(BATCH_ATTEMPTS),
+  retry: retry(DAY_ATTEMPTS),
 });
 
 export type Bound = Exclude<keyof AgentActivities, "openSession">;

@@ -2,6 +2,8 @@
 import type { Guidance } from "./guidance.ts";
 
 export interface SessionRuns {
+  /** Temporal's namespace. */
+  readonly namespace?: string;
   /** Whether this run is the session's newest in Temporal, and has not ended. */
   isCurrent(sessionId: string, runId: string): Promise<boolean>;
   /** Whether a run of the session is open in Temporal. */

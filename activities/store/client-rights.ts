@@ -33,7 +33,7 @@ const SPECIAL: Readonly<Record<string, Rights | "none">> = {
   sessions: {
     // Columns that a new run or a model switch changes. No client changes its sandbox's location or its owner.
     grants:
-      "select, insert, update (status, ended_at, result, error, updated_at, epoch, run_id, restore_workspace, config)",
+      "select, insert, update (status, ended_at, result, error, updated_at, epoch, run_id, restore_workspace, config, namespace)",
     rows: `owner = ${MINE}`,
     // Only workers create delegates, which they trust as far as their parents.
     newRows: "container is null and parent_id is null",

@@ -51,6 +51,7 @@ export async function takeOver(
   run: Takeover,
   at: Standpoint,
 ): Promise<Taken | "superseded"> {
+  const { namespace } = sessionRuns;
   for (let tries = 0; tries < MAX_TRIES; tries += 1) {
     const { isKnown, inCharge } = await standingOf(store.db, run);
     if (isKnown && inCharge !== run.runId) return "superseded";
@@ -65,7 +66,7 @@ export async function takeOver(
         : undefined,
     ]);
     const taken = await store.db.transaction((tx) =>
-      take(tx, run, at, { inCharge, isCurrent, unkept, fork }),
+      take(tx, run, at, { inCharge, isCurrent, unkept, fork, namespace }),
     );
     if (taken === "changed meanwhile") continue;
     if (taken !== "superseded" && taken.wentBack) await endOrphans({ store, sessionRuns }, run.sessionId);
@@ -115,6 +116,7 @@ interface Asked {
   readonly unkept: readonly Guidance[];
   /** What the run repeats, if a reset made it. */
   readonly fork: Fork | undefined;
+  readonly namespace: string | undefined;
 }
 
 /** @returns `changed meanwhile` if Temporal must be asked again: an ended run must not take over after its successor has */
@@ -167,6 +169,7 @@ async function take(
       result: null,
       error: null,
       updatedAt: sql`now()`,
+      ...(asked.namespace === undefined ? {} : { namespace: asked.namespace }),
       ...(dropped ? { restoreWorkspace: true } : {}),
     })
     .where(eq(sessions.id, run.sessionId));

@@ -23,6 +23,8 @@ export interface NewSession {
   readonly config: RunConfig;
   /** Who starts it. */
   readonly owner?: string | undefined;
+  /** Temporal's namespace in which it will run. */
+  readonly namespace?: string | undefined;
   readonly instructions?: string;
   readonly skills?: readonly Skill[];
   /** The system prompt, if it is copied from another session. */
@@ -79,6 +81,7 @@ export async function createSession(store: Pick<Store, "db">, session: NewSessio
         task: session.task,
         config: session.config,
         owner: session.owner ?? null,
+        namespace: session.namespace ?? null,
         instructions: session.instructions ?? null,
         ...parentColumns(session.parent),
       })
@@ -255,8 +258,16 @@ export async function clearContainer(db: Queryable, id: string): Promise<void> {
   await db.update(sessions).set({ container: null }).where(eq(sessions.id, id));
 }
 
+export interface AbandonedEnd {
+  readonly status: SessionStatus;
+  /** Null for a run that ended well. */
+  readonly message: string | null;
+  readonly type?: string;
+  readonly result?: string;
+}
+
 /**
- * Ends a session whose run could not store its end (terminated, or timed out). Idempotent.
+ * Ends a session whose run could not store its end (terminated, timed out, or without a database). Idempotent.
  * @param runId the run that had the session when this was found
  * @returns false if it has ended already, or another run has claimed it
  */
@@ -264,13 +275,14 @@ export async function endAbandoned(
   db: Queryable,
   id: string,
   runId: string | undefined,
-  end: { readonly status: "cancelled" | "failed"; readonly message: string },
+  end: AbandonedEnd,
 ): Promise<boolean> {
   const done = await db
     .update(sessions)
     .set({
       status: end.status,
-      error: { type: "RunEnded", message: end.message },
+      error: end.message === null ? null : { type: end.type ?? "RunEnded", message: end.message },
+      ...(end.result === undefined ? {} : { result: end.result }),
       ...ENDED_NOW,
     })
     .where(

@@ -74,9 +74,10 @@ function cleaned({ id, task, config, attachments, folder, acceptEnded = false }:
 /** @returns undefined if the chosen id is used already */
 async function store(services: Services, start: Start): Promise<string | undefined> {
   const session = await storedParts(services, start);
+  const { namespace } = (await services.temporal.client()).options;
   for (;;) {
     const id = start.id ?? createSessionId();
-    if (await createSession(services.store, { id, ...session })) return id;
+    if (await createSession(services.store, { id, namespace, ...session })) return id;
     if (start.id !== undefined) return undefined;
   }
 }

@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { WorkflowNotFoundError } from "@temporalio/client";
 import { describe, expect, it } from "vitest";
-import type { ModelStepFacts } from "../../activities/contract/activities.ts";
+import type { AgentActivities, ModelStepFacts } from "../../activities/contract/activities.ts";
 import { eventually } from "../support/eventually.ts";
-import { answered, sessionHere, type FakeActivities } from "../support/fake-activities.ts";
+import { answered, bashCall, sessionHere, type FakeActivities } from "../support/fake-activities.ts";
 import { play, type Handle } from "../support/play-loop.ts";
 
 /** Enough sessions that a message meets each moment of their ends; a few at once. */
@@ -63,5 +63,44 @@ describe("a message that meets the end of a run", () => {
       whileClosing: (handle) => handle.signal("guidance", { id: "late", text: "late" }),
     });
     expect(fake.parked()).toEqual(["late"]);
+  });
+
+  it("is kept also while the notice of the end is being sent, however the run ends, and however many there are", async () => {
+    const ends = [
+      { steps: [answered([bashCall])], maxSteps: 1 },
+      { steps: [answered([], { finish: "content-filter" })] },
+    ];
+    for (const end of ends) {
+      const sending = Promise.withResolvers<void>();
+      const sent = Promise.withResolvers<void>();
+      const parking = Promise.withResolvers<void>();
+      const [parked, accepted]: [string[], string[]] = [[], []];
+      const parkGuidance: AgentActivities["parkGuidance"] = async ({ items }) => {
+        parked.push(...items.map(({ id }) => id));
+        parking.resolve();
+      };
+      const notify = async () => {
+        sending.resolve();
+        await sent.promise;
+      };
+      await play(
+        { ...end, policy: { notifies: true }, activities: { notify, parkGuidance } },
+        async (handle) => {
+          const say = async (id: string) => {
+            await handle.signal("guidance", { id, text: id });
+            accepted.push(id);
+          };
+          await sending.promise;
+          await say("first");
+          await say("second");
+          sent.resolve();
+          await parking.promise;
+          // The run may have ended by now: then its sender is told.
+          await say("third").catch(() => undefined);
+        },
+      );
+      expect(accepted.length).toBeGreaterThanOrEqual(2);
+      expect(parked).toEqual(accepted);
+    }
   });
 });

@@ -33,6 +33,7 @@ export function temporalRuns(client: Client, clean: (text: string) => string): S
     return found && { runId, isKept: isKept(found.status), startedMs: found.startedMs };
   };
   return {
+    namespace: client.options.namespace,
     async isCurrent(sessionId, runId) {
       const found = await bounded(() => describedRun(client, sessionId));
       return found?.runId === runId && found.status === "RUNNING";

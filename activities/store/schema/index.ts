@@ -40,6 +40,8 @@ export const sessions = pgTable(
     epoch: integer().notNull().default(1),
     /** The newest run; writes of any other are refused. */
     runId: text("run_id"),
+    /** Temporal's namespace; null if an older version started it. */
+    namespace: text(),
     /** Container and host, once there. */
     container: text(),
     host: text(),

@@ -211,6 +211,7 @@ export function soundEvidence(): Evidence {
       depth: 0,
       access: null,
       owner: null,
+      namespace: null,
     },
     cursor: { messageSequence: 8, eventSeq: 7 },
     runs: [{ ...FIRST_RUN, sessionId: ID, runId: "run-1", chain: "run-1", startedAt: at(0) }],

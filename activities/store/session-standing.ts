@@ -1,0 +1,39 @@
+/** What the clean-up must know of a session to compare its row with Temporal's runs. */
+import { and, eq, inArray, isNotNull, sql } from "drizzle-orm";
+import type { Queryable } from "./db.ts";
+import { sessions } from "./schema/index.ts";
+
+export interface SessionStanding {
+  /** The newest run, if it ever had one. */
+  readonly runId: string | null;
+  readonly hasEnded: boolean;
+  /** Temporal's namespace that it was started in; null if an older version started it. */
+  readonly namespace: string | null;
+  readonly isDelegate: boolean;
+  /** Since its row changed, by the database's clock. */
+  readonly unchangedMs: number;
+}
+
+export async function standingOf(db: Queryable, id: string): Promise<SessionStanding | undefined> {
+  const [row] = await db
+    .select({
+      runId: sessions.runId,
+      hasEnded: sql<boolean>`${sessions.endedAt} is not null`,
+      namespace: sessions.namespace,
+      isDelegate: sql<boolean>`${sessions.parentId} is not null`,
+      unchangedMs: sql<number>`(1000 * extract(epoch from now() - ${sessions.updatedAt}))::float8`,
+    })
+    .from(sessions)
+    .where(eq(sessions.id, id));
+  return row;
+}
+
+/** Which of these sessions have ended, according to their rows. */
+export async function endedSessionIds(db: Queryable, ids: readonly string[]): Promise<string[]> {
+  if (ids.length === 0) return [];
+  const rows = await db
+    .select({ id: sessions.id })
+    .from(sessions)
+    .where(and(inArray(sessions.id, [...ids]), isNotNull(sessions.endedAt)));
+  return rows.map(({ id }) => id);
+}
