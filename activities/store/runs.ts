@@ -161,17 +161,17 @@ async function take(
   });
   await tx
     .update(sessions)
-    .set(({
-	runId: run.runId,
-	epoch,
-	status: 'active',
-	endedAt: null,
-	result: null,
-	error: null,
-	updatedAt: sql`now()`,
-	...asked.namespace === undefined ? {} : { namespace: asked.namespace },
-	...dropped ? { restoreWorkspace: true } : {}
-}))
+    .set({
+      runId: run.runId,
+      epoch,
+      status: "active",
+      endedAt: null,
+      result: null,
+      error: null,
+      updatedAt: sql`now()`,
+      ...(asked.namespace === undefined ? {} : { namespace: asked.namespace }),
+      ...(dropped ? { restoreWorkspace: true } : {}),
+    })
     .where(eq(sessions.id, run.sessionId));
   await forgetSavesBegun(tx, run.sessionId);
   if (dropped) {
