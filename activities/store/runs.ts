@@ -148,15 +148,13 @@ async function take(
   const dropped = await supersede(tx, run.sessionId, next, at);
   await parkGuidance(tx, run.sessionId, asked.unkept);
   const epoch = dropped ? next : session.epoch;
-  await tx.insert(runs).values({
-    sessionId: run.sessionId,
-    runId: run.runId,
+  const previous = fork === undefined ? session.runId : fork.run.previous;
+  const parentEpoch = dropped ? base : null;
+  await insertRun(tx, run, {
     epoch,
+    parentEpoch,
     startStep: at.step - 1,
-    ordinal: sql`(select coalesce(max(ordinal), 0) + 1 from runs where session_id = ${run.sessionId})`,
-    chain: run.chain ?? run.runId,
-    ...(dropped ? { parentEpoch: base } : {}),
-    previous: fork === undefined ? session.runId : fork.run.previous,
+    previous,
     forkedFrom: fork?.run.runId ?? null,
   });
   await tx
@@ -180,6 +178,15 @@ async function take(
     await appendEvents(tx, run.sessionId, epoch, [{ type: "session:started", step: at.step - 1, data }]);
   }
   return { epoch, wentBack: dropped };
+}
+
+async function insertRun(
+  tx: Queryable,
+  { sessionId, runId, chain = runId }: Takeover,
+  row: Pick<typeof runs.$inferInsert, "epoch" | "parentEpoch" | "startStep" | "previous" | "forkedFrom">,
+): Promise<void> {
+  const ordinal = sql`(select coalesce(max(ordinal), 0) + 1 from runs where session_id = ${sessionId})`;
+  await tx.insert(runs).values({ ...row, sessionId, runId, chain, ordinal });
 }
 
 /** Keeps other runs from claiming the session. @returns false if the run had the session and another run has it now */
