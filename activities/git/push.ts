@@ -11,14 +11,20 @@ export interface Push {
   readonly branch: string;
   readonly commit: string;
   readonly allowDefaultBranch: boolean;
-  /** Commits that this session pushed there in epochs that a reset abandoned. */
+  /** Commits of this session that may be there and that nobody was told of, or that a reset abandoned. */
   readonly abandoned: readonly string[];
+  /** Commits of this session that were delivered there. */
+  readonly delivered?: readonly string[];
   readonly signal: AbortSignal;
 }
 
 const ASK_MS = 60_000;
 
-export async function pushCommit(relay: Relay, push: Push): Promise<{ readonly forced: boolean } | Refusal> {
+/** @returns whether it went over own commits by force, and whether the remote had it already */
+export async function pushCommit(
+  relay: Relay,
+  push: Push,
+): Promise<{ readonly forced: boolean; readonly wasThere: boolean } | Refusal> {
   const { access, folder } = relay;
   const { url, branch, commit, signal } = push;
   const ref = `refs/heads/${branch}`;
@@ -41,8 +47,11 @@ export async function pushCommit(relay: Relay, push: Push): Promise<{ readonly f
   const result = await runGit(access, args, { cwd: folder, url, signal });
   const pushed = readPorcelain(result.out, ref);
   if (pushed === undefined) return refusalOf(troubleOf(url, result));
-  if (pushed.flag === "!") return refusal(reasonOf(pushed.summary, result.err));
-  return { forced: pushed.flag === "+" };
+  if (pushed.flag === "!") {
+    const isOwn = there !== undefined && push.delivered?.includes(there) === true;
+    return refusal(reasonOf(pushed.summary, result.err, isOwn));
+  }
+  return { forced: pushed.flag === "+", wasThere: pushed.flag === "=" };
 }
 
 async function contains({ access, folder }: Relay, commit: string, earlier: string): Promise<boolean> {
@@ -63,8 +72,10 @@ export function readPorcelain(
 }
 
 /** With the server's messages: its hook says more than git's `declined`. */
-function reasonOf(summary: string, err: string): string {
+function reasonOf(summary: string, err: string, isOwn: boolean): string {
   const words = /^remote: *\S/m.test(err) ? `: ${gitReason(err)}` : "";
+  if (isOwn && summary.includes("non-fast-forward"))
+    return "the session has rewritten commits that it had delivered to the branch; only what a retry abandons is pushed over. Deliver to another branch, or remove that one at the remote";
   if (/non-fast-forward|fetch first|stale info/.test(summary))
     return `the branch has commits that this session did not make, so nothing was pushed over them (${gitReason(summary)})`;
   return `${gitReason(summary)}${words}`;

@@ -50,7 +50,7 @@ export async function openRelay(
 }
 
 /**
- * Takes the commits of the sandbox's HEAD: those that `base` does not have, or all of them if the relay lacks `base`. Their
+ * Takes the commits of a reference in the sandbox: those that `base` does not have, or all of them if the relay lacks `base`. Their
  * form is checked.
  * @throws SandboxUnavailable (retryable), SandboxLost
  */
@@ -59,6 +59,7 @@ export async function receive(
   sandbox: CommandSandbox,
   want: {
     readonly head: string;
+    readonly ref: string;
     readonly base: string | undefined;
     readonly maxBytes: number;
     readonly signal: AbortSignal;
@@ -79,7 +80,12 @@ export async function receive(
 async function take(
   relay: Relay,
   sandbox: CommandSandbox,
-  want: { readonly base: string | undefined; readonly maxBytes: number; readonly signal: AbortSignal },
+  want: {
+    readonly ref: string;
+    readonly base: string | undefined;
+    readonly maxBytes: number;
+    readonly signal: AbortSignal;
+  },
 ): Promise<Received & { readonly lacks?: boolean }> {
   const { access, folder } = relay;
   const path = join(folder, `incoming-${randomUUID()}.bundle`);
@@ -97,7 +103,7 @@ async function take(
       "--no-write-fetch-head",
       "--force",
       path,
-      `HEAD:${INCOMING}`,
+      `${want.ref}:${INCOMING}`,
     ];
     const fetched = await runGit(access, args, { cwd: folder, signal: want.signal });
     if (fetched.code !== 0) {

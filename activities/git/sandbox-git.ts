@@ -5,14 +5,30 @@ import { must, readOutput, shell } from "./sandbox-command.ts";
 import { program, type CommandSandbox } from "../sandbox/own-command.ts";
 
 export interface Prepared {
+  /** The commit to deliver, and its reference: HEAD, or the one branch that is ahead if HEAD has nothing. Empty if there is none. */
   readonly head: string;
-  /** Commits of HEAD that the base does not have; -1 if the base is not there. */
+  readonly ref: string;
+  /** Its commits that the base does not have; -1 if the base is not there. */
   readonly ahead: number;
+  /** Its commits that no `known` commit has, without the one that was made of uncommitted changes. */
+  readonly fresh: number;
   /** The commit made of uncommitted changes; absent if there were none. */
   readonly committed?: string;
-  /** Files that it does not have. */
-  readonly leftOut: readonly { readonly path: string; readonly bytes: number; readonly reason: string }[];
+  /** Files and other work that it does not have; the first ones. */
+  readonly leftOut: readonly LeftOut[];
   readonly leftOutCount: number;
+  /** Whether there are commits, stashes or worktrees among them. */
+  readonly isElsewhere: boolean;
+}
+
+interface LeftOut {
+  readonly path: string;
+  readonly bytes: number;
+  readonly reason: string;
+  /** How many commits it has; for a worktree, or a branch without a commit, changed files. */
+  readonly count?: number;
+  /** A stash's own title. */
+  readonly about?: string;
 }
 
 /** Commits uncommitted changes if `commit` is given. Idempotent. @returns `trouble` if the work cannot be delivered */
@@ -20,9 +36,17 @@ export async function prepareWork(
   sandbox: CommandSandbox,
   order: {
     readonly base: string;
+    /** Commits that are at the remote. */
+    readonly known?: readonly string[];
+    /** What the branch has at the remote: only a branch that goes on from there can be pushed to it. */
+    readonly onto?: readonly string[];
+    /** Whether what the sandbox has fetched counts as known, too: if the remote cannot be asked. */
+    readonly remotes?: true;
     /** Whether the content of files in Git LFS is pushed too; else a change of one is refused. */
     readonly lfs: boolean;
-    readonly commit?: { readonly message: string; readonly author: Checkout["author"] } | undefined;
+    readonly commit?:
+      | { readonly message: string; readonly date?: string; readonly author: Checkout["author"] }
+      | undefined;
   },
 ): Promise<Prepared | { readonly trouble: string }> {
   const out = await must(sandbox, "prepare the push", {
@@ -33,16 +57,20 @@ export async function prepareWork(
 }
 
 /**
- * The work's commits as a bundle, piece by piece; `HEAD` is its only reference.
+ * The work's commits as a bundle, piece by piece, with one reference.
  * @param base is left out with its history; undefined: nothing is left out
  * @returns undefined if it has more than `maxBytes`
  * @throws SandboxUnavailable (retryable), SandboxLost
  */
 export function readBundle(
   sandbox: CommandSandbox,
-  { base, maxBytes }: { readonly base: string | undefined; readonly maxBytes: number },
+  {
+    ref,
+    base,
+    maxBytes,
+  }: { readonly ref: string; readonly base: string | undefined; readonly maxBytes: number },
 ): Promise<AsyncIterable<Uint8Array> | undefined> {
-  const range = base === undefined ? ["HEAD"] : ["HEAD", `^${base}`];
+  const range = base === undefined ? [ref] : [ref, `^${base}`];
   const argv = ["git", "bundle", "create", "--quiet", "-", ...range];
   return readOutput(sandbox, "bundle the commits", { argv, maxOutputBytes: maxBytes });
 }

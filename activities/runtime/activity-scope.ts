@@ -24,6 +24,8 @@ export interface ActivityScope {
   waited(): void;
   /** Since this attempt began, in ms. */
   elapsedMs(): number;
+  /** When the work was first scheduled, the same for each attempt. */
+  readonly scheduledAtMs: number;
   /** Aborted by cancel, interrupt, pause, reset, deploy or a lost heartbeat: ask `stoppedByPerson`. */
   readonly signal: AbortSignal;
   /**
@@ -86,6 +88,7 @@ export async function inScope<T>(
       waits: attempt.waits(),
       waited: attempt.waited,
       elapsedMs: attempt.elapsedMs,
+      scheduledAtMs: context.info.scheduledTimestampMs,
       signal: context.cancellationSignal,
       stoppedByPerson: () => context.cancellationDetails?.cancelRequested === true,
       stopped: () => context.cancelled,

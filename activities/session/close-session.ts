@@ -113,7 +113,7 @@ async function endRow(
   };
   const limit = limitReached(input, session);
   const usage = await totalUsage(tx, session.id);
-  const undelivered = await notDelivered(tx, deps, session, input);
+  const undelivered = await notDelivered(tx, { deps, runId, input }, session);
   const delivery = await deliveryIn(tx, session);
   const costUsd = sessionCostUsd(await loadBill(tx, session.id), session.config);
   const { status } = input;
@@ -160,16 +160,15 @@ async function deliveryIn(db: Queryable, { id, config }: Session) {
 
 async function notDelivered(
   tx: Queryable,
-  { sanitizer }: Pick<AgentDeps, "sanitizer">,
+  { deps: { sanitizer }, runId, input: { step, notDelivered: why } }: Closing,
   { id: sessionId, epoch }: Session,
-  { step, notDelivered: why }: CloseSessionInput,
 ): Promise<NewEvent[]> {
   const repository = why === undefined ? undefined : await findRepository(tx, sessionId);
   if (repository === undefined || why === undefined) return [];
   const { branch } = repository;
   const reason = cutChars(sanitizer.clean(why), 500);
   const refused = { kind: "push", ref: branch, commit: "", status: "refused", reason } as const;
-  await recordPublication(tx, { ...refused, sessionId, epoch, step });
+  await recordPublication(tx, { ...refused, sessionId, epoch, step, runId });
   return [{ type: "git:refused", step, data: { branch, reason } }];
 }
 

@@ -6,7 +6,7 @@ import { lastAnswer } from "../store/transcript.ts";
 import { openPullRequest } from "../git/forge.ts";
 import { ForgeRefusal } from "../git/forge-calls.ts";
 import { accessOf } from "./fetch-repository.ts";
-import { pushedBefore, record, refuse, type Delivery } from "./publication.ts";
+import { pushesOf, record, refuse, type Delivery } from "./publication.ts";
 import { lsRemote } from "../git/remote.ts";
 import { CredentialUnavailable, refusal, refusalOf } from "../git/trouble.ts";
 
@@ -17,7 +17,7 @@ const MAX_BODY_CHARS = 60_000;
 
 export async function deliverPullRequest(delivery: Delivery): Promise<Publication> {
   const { branch, input } = delivery;
-  const [pushed] = await pushedBefore(delivery);
+  const [pushed] = (await pushesOf(delivery)).filter(({ status }) => status === "done");
   if (pushed === undefined) return { outcome: "nothing", branch };
   const { commit } = pushed;
   const opened = await open(delivery);

@@ -3,11 +3,16 @@ import type { ActivityScope } from "../runtime/activity-scope.ts";
 import type { SessionGit } from "../config/git-settings.ts";
 import { shorten } from "../contract/cut-text.ts";
 import type { Publication, PublishInput } from "../contract/delivery.ts";
-import { retryable } from "../contract/failures.ts";
+import { fatal, retryable } from "../contract/failures.ts";
 import type { AgentDeps } from "../runtime/deps.ts";
 import type { NewEvent } from "../store/event.ts";
 import { appendEvents } from "../store/events.ts";
-import { listPublications, recordPublication, type Repository } from "../store/repositories.ts";
+import {
+  announcePublication,
+  listPublications,
+  recordPublication,
+  type Repository,
+} from "../store/repositories.ts";
 import type { Session } from "../store/sessions.ts";
 import { lockRun } from "../store/session-locks.ts";
 
@@ -25,10 +30,28 @@ export interface Delivery {
   readonly input: PublishInput;
 }
 
-/** Pushes of the branch that were done, also in abandoned epochs, newest first. */
-export async function pushedBefore({ deps, session, branch }: Delivery) {
+/** Pushes to the branch, whatever became of them, also in abandoned epochs, newest first. */
+export async function pushesOf({ deps, session, branch }: Delivery) {
   const all = await listPublications(deps.store.db, session.id);
-  return all.filter(({ kind, status, ref }) => kind === "push" && status === "done" && ref === branch);
+  return all.filter(({ kind, ref }) => kind === "push" && ref === branch);
+}
+
+/**
+ * Writes down what is about to be done in the world, so that a later attempt, or another run, knows whose it is.
+ * @returns whether it was announced before, and its outcome is not known
+ * @throws Superseded (fatal) if a newer run has the session: nothing may be done
+ */
+export async function announce(
+  { deps, scope, session, branch, input }: Delivery,
+  row: { readonly kind: "push" | "pull-request"; readonly commit: string },
+): Promise<boolean> {
+  const { id: sessionId, epoch } = session;
+  const { runId } = scope;
+  return deps.store.db.transaction(async (tx) => {
+    if (!(await lockRun(tx, sessionId, runId)))
+      throw fatal("Superseded", `A newer run has claimed session ${sessionId}; nothing was delivered.`);
+    return announcePublication(tx, { ...row, ref: branch, sessionId, epoch, step: input.step, runId });
+  });
 }
 
 /** @throws RepositoryUnavailable (retryable) as long as asking again may help */
@@ -60,7 +83,9 @@ export async function record(
   const { id: sessionId, epoch } = session;
   await deps.store.db.transaction(async (tx) => {
     if (!(await lockRun(tx, sessionId, scope.runId))) return;
-    const isNew = await recordPublication(tx, { ...row, ref: branch, sessionId, epoch, step: input.step });
+    const { runId } = scope;
+    const place = { ref: branch, sessionId, epoch, step: input.step, runId };
+    const isNew = await recordPublication(tx, { ...row, ...place });
     if (isNew) await appendEvents(tx, sessionId, epoch, [event]);
   });
   deps.notifier.wake(sessionId);

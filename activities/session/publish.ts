@@ -7,15 +7,17 @@
  */
 import { inScope } from "../runtime/activity-scope.ts";
 import { bytesOf } from "../config/sizes.ts";
+import { listLeftOut } from "../contract/left-out.ts";
 import { fatal } from "../contract/failures.ts";
 import type { Publication, PublishInput } from "../contract/delivery.ts";
 import { accessOf } from "./fetch-repository.ts";
 import { deliverPullRequest } from "./deliver-pull-request.ts";
-import { pushedBefore, record, refuse, type Delivery } from "./publication.ts";
+import { announce, pushesOf, record, refuse, type Delivery } from "./publication.ts";
 import { pushLfs } from "../git/lfs-push.ts";
 import { LfsFailed } from "../git/lfs-store.ts";
 import { updateMirror } from "../git/mirror.ts";
 import { pushCommit } from "../git/push.ts";
+import { lsRemote } from "../git/remote.ts";
 import { unpushedSubmodule } from "../git/fetch-parts.ts";
 import { commitsSince, openRelay, receive, type Relay } from "../git/relay.ts";
 import { GitFailed } from "../git/run-git.ts";
@@ -25,10 +27,14 @@ import type { Refusal } from "../git/trouble.ts";
 import type { AgentDeps } from "../runtime/deps.ts";
 import { enterSession } from "../runtime/enter-session.ts";
 import { appendEvents } from "../store/events.ts";
-import { findRepository } from "../store/repositories.ts";
+import { findRepository, settleRefusals, type PublicationRow } from "../store/repositories.ts";
 import { withoutLost, type SessionSandboxes } from "../workspace/session-sandbox.ts";
 
 const COMMIT_MESSAGE = "Commit what the session left uncommitted";
+const ASK_MS = 60_000;
+const MAX_LISTED_CHARS = 250;
+/** Begins the reason if work is outside of HEAD. */
+const BEHIND = "work of the session is not on the branch that is delivered";
 
 export function createPublish(deps: AgentDeps, sandboxes: SessionSandboxes) {
   return (input: PublishInput): Promise<Publication> =>
@@ -51,58 +57,134 @@ export function createPublish(deps: AgentDeps, sandboxes: SessionSandboxes) {
 }
 
 async function push(delivery: Delivery, sandboxes: SessionSandboxes): Promise<Publication> {
-  const { deps, scope, session, git, repository, branch, input } = delivery;
-  const { url, baseCommit: base } = repository;
+  const { scope, session, branch, input } = delivery;
   return withoutLost(sandboxes, session.id, async () => {
     const { sandbox } = await sandboxes.open(session, input.step + 1, scope.signal);
-    const rest = input.end === true ? { message: COMMIT_MESSAGE, author: git.author } : undefined;
-    const prepared = await prepareWork(sandbox, { base, commit: rest, lfs: git.lfs });
+    const pushes = await pushesOf(delivery);
+    const prepared = await prepare(delivery, sandbox, pushes);
     if ("trouble" in prepared) return refuse(delivery, { commit: "", refused: prepared.trouble });
     await reportLeftOut(delivery, prepared);
-    const { head } = prepared;
-    const pushed = await pushedBefore(delivery);
-    if (prepared.ahead === 0 && pushed.length === 0) return { outcome: "nothing", branch };
-    if (pushed[0]?.commit === head && pushed[0].epoch === session.epoch && input.end !== true)
+    const [delivered] = pushes.filter(({ status }) => status === "done");
+    const { head, ahead } = prepared;
+    if (head === "" || (ahead === 0 && delivered === undefined)) return conclude(delivery, prepared, pushes);
+    if (delivered?.commit === head && delivered.epoch === session.epoch && input.end !== true)
       return { outcome: "nothing", branch };
-
-    const access = accessOf(deps);
-    // Without the mirror the commits are taken in full: the push itself reports what is wrong with the remote.
-    const mirror = await updateMirror(access, url, { wants: base, signal: scope.signal }).catch(
-      (error: unknown) => {
-        if (error instanceof GitFailed) return "/nonexistent";
-        throw error;
-      },
-    );
-    const relay = await openRelay(access, session.id, mirror, head);
-    const received = await receive(relay, sandbox, {
-      head,
-      base: prepared.ahead >= 0 ? base : undefined,
-      maxBytes: bytesOf(git.maxBundle),
-      signal: scope.signal,
-    });
-    if ("refused" in received) return refuse(delivery, { commit: head, ...received });
-    const { commit } = received;
-    const further = await deliverFurther(delivery, { relay, sandbox, mirror, commit });
-    if (further !== undefined) return refuse(delivery, { commit, ...further });
-    const result = await pushCommit(relay, {
-      url,
-      branch,
-      commit,
-      allowDefaultBranch: git.allowDefaultBranch,
-      abandoned: pushed.filter(({ epoch }) => epoch < session.epoch).map((row) => row.commit),
-      signal: scope.signal,
-    });
-    if ("refused" in result) return refuse(delivery, { commit, ...result });
-    const commits = await commitsSince(relay, base, commit);
-    const forced = result.forced ? { forced: true as const } : {};
-    const event = {
-      type: "git:pushed",
-      step: input.step,
-      data: { branch, commit, commits, ...forced },
-    } as const;
-    await record(delivery, { kind: "push", commit, status: "done" }, event);
-    return { outcome: "done", branch, commit, commits };
+    const sent = await send(delivery, { sandbox, prepared, pushes });
+    return sent.outcome === "refused" ? sent : conclude(delivery, prepared, pushes, sent);
   });
+}
+
+/** Commits what is uncommitted, and finds what is to be delivered. The remote is asked only if there is work outside of HEAD. */
+async function prepare(
+  { deps, scope, session, git, repository, input }: Delivery,
+  sandbox: CommandSandbox,
+  pushes: readonly PublicationRow[],
+) {
+  const { url, baseCommit: base } = repository;
+  const commit =
+    input.end === true
+      ? { message: COMMIT_MESSAGE, author: git.author, date: new Date(scope.scheduledAtMs).toISOString() }
+      : undefined;
+  const delivered = pushes.filter(({ status }) => status === "done");
+  const onto = delivered.filter(({ epoch }) => epoch === session.epoch).slice(0, 1);
+  const known = delivered.map((row) => row.commit);
+  const order = { base, known, onto: onto.map((row) => row.commit), commit, lfs: git.lfs };
+  const first = await prepareWork(sandbox, order);
+  if ("trouble" in first || !first.isElsewhere) return first;
+  const remote = await lsRemote(accessOf(deps), url, ["refs/*"], { signal: scope.signal, timeoutMs: ASK_MS });
+  return prepareWork(
+    sandbox,
+    "trouble" in remote
+      ? { ...order, remotes: true }
+      : { ...order, known: [...new Set(remote.refs.values())] },
+  );
+}
+
+/** @returns `nothing` if the remote has the commit, and that was recorded */
+async function send(
+  delivery: Delivery,
+  work: {
+    readonly sandbox: CommandSandbox;
+    readonly prepared: Prepared;
+    readonly pushes: readonly PublicationRow[];
+  },
+): Promise<Publication> {
+  const { deps, scope, session, git, repository, branch, input } = delivery;
+  const { sandbox, prepared, pushes } = work;
+  const { url, baseCommit: base } = repository;
+  const { head, ref } = prepared;
+  const access = accessOf(deps);
+  // Without the mirror the commits are taken in full: the push itself reports what is wrong with the remote.
+  const mirror = await updateMirror(access, url, { wants: base, signal: scope.signal }).catch(
+    (error: unknown) => {
+      if (error instanceof GitFailed) return "/nonexistent";
+      throw error;
+    },
+  );
+  const relay = await openRelay(access, session.id, mirror, head);
+  const received = await receive(relay, sandbox, {
+    head,
+    ref,
+    base: prepared.ahead >= 0 ? base : undefined,
+    maxBytes: bytesOf(git.maxBundle),
+    signal: scope.signal,
+  });
+  if ("refused" in received) return refuse(delivery, { commit: head, ...received });
+  const { commit } = received;
+  const further = await deliverFurther(delivery, { relay, sandbox, mirror, commit });
+  if (further !== undefined) return refuse(delivery, { commit, ...further });
+  await announce(delivery, { kind: "push", commit });
+  const isOld = ({ epoch, status }: PublicationRow) => epoch < session.epoch || status !== "done";
+  const result = await pushCommit(relay, {
+    url,
+    branch,
+    commit,
+    allowDefaultBranch: git.allowDefaultBranch,
+    abandoned: pushes.filter(isOld).map((row) => row.commit),
+    delivered: pushes.filter((row) => !isOld(row)).map((row) => row.commit),
+    signal: scope.signal,
+  });
+  if ("refused" in result) return refuse(delivery, { commit, ...result });
+  const commits = await commitsSince(relay, base, commit);
+  const before = pushes.find((row) => row.commit === commit && row.status === "done");
+  if (!result.wasThere || before?.epoch !== session.epoch) {
+    const forced = result.forced ? { forced: true as const } : {};
+    const from = ref === "HEAD" ? {} : { from: ref.replace("refs/heads/", "") };
+    const data = { branch, commit, commits, ...forced, ...from };
+    await record(
+      delivery,
+      { kind: "push", commit, status: "done" },
+      { type: "git:pushed", step: input.step, data },
+    );
+  } else if (before.runId !== scope.runId) return { outcome: "nothing", branch };
+  return { outcome: "done", branch, commit, commits };
+}
+
+/** What the delivery comes to. Work that stays behind is a refusal, unless the session's own commits were delivered. */
+async function conclude(
+  delivery: Delivery,
+  { fresh, leftOut, leftOutCount, isElsewhere }: Prepared,
+  pushes: readonly PublicationRow[],
+  sent?: Publication,
+): Promise<Publication> {
+  const { deps, scope, session, branch, input } = delivery;
+  const publication = sent ?? { outcome: "nothing", branch };
+  if (input.end !== true) return publication;
+  const isDone = publication.outcome === "done";
+  const ofThisRun = pushes.some(({ status, runId }) => status === "done" && runId === scope.runId);
+  if ((isDone && fresh > 0) || ofThisRun) return publication;
+  const isBehind = isElsewhere || (!isDone && leftOut.some(({ reason }) => reason !== "not-restored"));
+  if (isBehind) {
+    const refused = `${BEHIND}: ${listLeftOut(leftOut, leftOutCount, MAX_LISTED_CHARS)}. Let the session bring it onto its branch (longhaul say), or take its files (longhaul pull)`;
+    return refuse(delivery, { commit: "", refused });
+  }
+  if (isDone) return publication;
+  const [last] = pushes;
+  // Such as files in a worktree outside of /workspace, which are gone with the sandbox.
+  if (last?.status === "refused" && last.step === input.step && last.reason?.startsWith(BEHIND) === true)
+    return refuse(delivery, { commit: "", refused: last.reason });
+  await settleRefusals(deps.store.db, session.id, branch);
+  return publication;
 }
 
 /**
@@ -134,13 +216,17 @@ async function deliverFurther(
   }
 }
 
-/** Records files that are in no commit. Only at the end: while the agent works, it may still commit them. */
+/** Records work that is in no delivered commit. Only at the end: while the agent works, it may still commit them. */
 async function reportLeftOut(
   { deps, session, input }: Delivery,
   { leftOut, leftOutCount }: Prepared,
 ): Promise<void> {
   if (leftOutCount === 0) return;
-  const files = leftOut.map((file) => ({ ...file, path: deps.sanitizer.clean(file.path) }));
+  const files = leftOut.map(({ about, ...file }) => ({
+    ...file,
+    path: deps.sanitizer.clean(file.path),
+    ...(about === undefined ? {} : { about: deps.sanitizer.clean(about) }),
+  }));
   await appendEvents(deps.store.db, session.id, session.epoch, [
     { type: "git:left-out", step: input.step, data: { count: leftOutCount, files } },
   ]);

@@ -173,11 +173,23 @@ export const eventData = {
   /** The session's first files, from a repository; `ref` is the branch, tag or commit that it started from. */
   "git:fetched": of({ url: text, ref: text, commit: text, branch: text, bytes: number }),
   /** `commits`: how many the branch has beyond the session's starting commit. */
-  "git:pushed": of({ branch: text, commit: text, commits: number, forced: yes.optional() }),
+  "git:pushed": of({
+    branch: text,
+    commit: text,
+    commits: number,
+    forced: yes.optional(),
+    /** The local branch whose commits were delivered, because HEAD had none. */
+    from: text.optional(),
+  }),
   "git:refused": of({ branch: text, reason: text }),
   "git:pull-request": of({ url: text, number: number, created: flag }),
-  /** Files that are missing from the last commit; at most 20 are named. */
-  "git:left-out": of({ count: number, files: list(of({ path: text, bytes: number, reason: text })) }),
+  /** Files and other work (branches, stashes, worktrees) that were not delivered; at most 20 are named. `count`: commits or changes. */
+  "git:left-out": of({
+    count: number,
+    files: list(
+      of({ path: text, bytes: number, reason: text, count: number.optional(), about: text.optional() }),
+    ),
+  }),
   /** A person has to answer: `longhaul answer ID`. `kind`: `ask`; `approval` of a call, `plan`, `egress`; `budget` at a limit. */
   "question:asked": of({
     id: text,

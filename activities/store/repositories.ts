@@ -1,5 +1,5 @@
 /** The repository of a session, and what was delivered of its work. */
-import { and, desc, eq, sql } from "drizzle-orm";
+import { and, desc, eq, ne, sql } from "drizzle-orm";
 import type { DeliveryState } from "../contract/delivery.ts";
 import type { Queryable } from "./db.ts";
 import { publications, repositories } from "./schema/index.ts";
@@ -24,11 +24,12 @@ export interface NewPublication {
   readonly ref: string;
   readonly commit: string;
   readonly url?: string | undefined;
-  readonly status: "done" | "refused";
+  readonly status: "begun" | "done" | "refused";
   readonly reason?: string | undefined;
+  readonly runId: string;
 }
 
-/** @returns false if an identical record exists */
+/** @returns false if the same run has recorded the same before */
 export async function recordPublication(db: Queryable, given: NewPublication): Promise<boolean> {
   const { sessionId, kind, ref, commit } = given;
   const values = { ...given, url: given.url ?? null, reason: given.reason ?? null };
@@ -43,15 +44,66 @@ export async function recordPublication(db: Queryable, given: NewPublication): P
         eq(publications.commit, commit),
       ),
     );
-  const { epoch, step, url, status, reason } = values;
+  const { epoch, step, url, status, reason, runId } = values;
   await db
     .insert(publications)
     .values(values)
     .onConflictDoUpdate({
       target: [publications.sessionId, publications.kind, publications.ref, publications.commit],
-      set: { epoch, step, url, status, reason, at: sql`clock_timestamp()` },
+      set: { epoch, step, url, status, reason, runId, at: sql`clock_timestamp()` },
     });
-  return before?.status !== status || before.reason !== reason || before.url !== url;
+  return (
+    before?.status !== status || before.reason !== reason || before.url !== url || before.runId !== runId
+  );
+}
+
+/**
+ * Announces a delivery before it is made. What was recorded as done stays so.
+ * @returns whether an earlier attempt or run announced it too, and did not record its outcome
+ */
+export async function announcePublication(
+  db: Queryable,
+  given: Omit<NewPublication, "status" | "url" | "reason">,
+): Promise<boolean> {
+  const { epoch, step, runId } = given;
+  const [row] = await db
+    .insert(publications)
+    .values({ ...given, status: "begun" })
+    .onConflictDoUpdate({
+      target: [publications.sessionId, publications.kind, publications.ref, publications.commit],
+      set: { epoch, step, runId },
+      setWhere: ne(publications.status, "done"),
+    })
+    .returning({ status: publications.status, isNew: sql<boolean>`xmax = 0` });
+  if (row === undefined || row.isNew) return false;
+  if (row.status === "begun") return true;
+  await db
+    .update(publications)
+    .set({ status: "begun", reason: null })
+    .where(
+      and(
+        eq(publications.sessionId, given.sessionId),
+        eq(publications.kind, given.kind),
+        eq(publications.ref, given.ref),
+        eq(publications.commit, given.commit),
+      ),
+    );
+  return false;
+}
+
+/** Nothing is left to deliver to the branch: earlier refusals are over. */
+export async function settleRefusals(db: Queryable, sessionId: string, ref: string): Promise<void> {
+  await db
+    .update(publications)
+    .set({ status: "settled" })
+    .where(
+      and(
+        eq(publications.sessionId, sessionId),
+        eq(publications.kind, "push"),
+        eq(publications.ref, ref),
+        eq(publications.status, "refused"),
+      ),
+    );
 }
 
 /** Newest first. */
@@ -66,7 +118,10 @@ export async function listPublications(db: Queryable, sessionId: string): Promis
 /** The outcome of the newest push and of the newest pull request. */
 export function deliveryOf(newestFirst: readonly Pick<PublicationRow, "kind" | "status">[]): DeliveryState {
   const newest = ["push", "pull-request"].flatMap(
-    (kind) => newestFirst.find((row) => row.kind === kind) ?? [],
+    (kind) =>
+      newestFirst.find(
+        ({ kind: other, status }) => other === kind && (status === "done" || status === "refused"),
+      ) ?? [],
   );
   if (newest.length === 0) return "none";
   return newest.some(({ status }) => status === "refused") ? "refused" : "done";

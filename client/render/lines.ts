@@ -1,4 +1,5 @@
 /** Single events as lines. Pure. */
+import { listLeftOut } from "../../activities/contract/left-out.ts";
 import type { EventData, SessionEvent } from "../../activities/store/event.ts";
 import {
   dollars,
@@ -161,6 +162,7 @@ export const delegateLines = {
 };
 
 const SHOWN_COMMIT = 12;
+const MAX_LEFT_OUT_CHARS = 400;
 
 export const gitLines = {
   fetched: ({ url, ref, commit, branch }: EventData["git:fetched"], style: Style): string =>
@@ -168,11 +170,12 @@ export const gitLines = {
       "dim",
       `  ${oneLine(url, 200)} at ${oneLine(ref, 100)} (${commit.slice(0, SHOWN_COMMIT)}), branch ${branch}`,
     ),
-  pushed: ({ branch, commit, commits, forced }: EventData["git:pushed"], style: Style): string => {
+  pushed: ({ branch, commit, commits, forced, from }: EventData["git:pushed"], style: Style): string => {
     const over = forced === true ? ", over commits that an abandoned attempt had pushed" : "";
+    const branched = from === undefined ? "" : `, from the session's own branch ${oneLine(from, 100)}`;
     return style(
       "green",
-      `⇡ ${plural(commits, "commit")} on ${branch} (${commit.slice(0, SHOWN_COMMIT)})${over}`,
+      `⇡ ${plural(commits, "commit")} on ${branch} (${commit.slice(0, SHOWN_COMMIT)})${branched}${over}`,
     );
   },
   refused: ({ branch, reason }: EventData["git:refused"]): string =>
@@ -180,7 +183,7 @@ export const gitLines = {
   pullRequest: ({ url, created }: EventData["git:pull-request"], style: Style): string =>
     style("green", `⇡ pull request ${created ? "opened" : "updated"}: ${oneLine(url, 300)}`),
   leftOut: ({ count, files }: EventData["git:left-out"]): string =>
-    `! not committed: ${oneLine(files.map(({ path }) => path).join(", "), 300)}${count > files.length ? ` and ${count - files.length} more` : ""}`,
+    `! not delivered: ${oneLine(listLeftOut(files, count, MAX_LEFT_OUT_CHARS), 2 * MAX_LEFT_OUT_CHARS)}`,
 };
 
 const MAX_COMMAND_COLUMNS = 120;

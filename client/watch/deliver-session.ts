@@ -3,9 +3,10 @@ import { WorkflowExecutionAlreadyStartedError } from "@temporalio/client";
 import { forgeOf, noForge } from "../../activities/config/forge-place.ts";
 import { limitOf } from "../../activities/contract/limits.ts";
 import type { DeliveryOrder } from "../../activities/contract/delivery.ts";
-import { readEvents } from "../../activities/store/events.ts";
+import type { Store } from "../../activities/store/db.ts";
 import { readFigures, type SessionRow } from "../../activities/store/reading.ts";
-import { findRepository } from "../../activities/store/repositories.ts";
+import { deliveryOf, findRepository, listPublications } from "../../activities/store/repositories.ts";
+import { findSession } from "../../activities/store/sessions.ts";
 import { WORKFLOW_TYPE, type CodingAgentInput } from "../../workflows/messages.ts";
 import type { Services } from "../connect/connection.ts";
 import { requireKey } from "../connect/require-key.ts";
@@ -42,11 +43,13 @@ export async function deliverSession(
   await requireKey(services.temporal, id);
   const afterSeq = (await readFigures(db, [id])).get(id)?.lastSeq ?? 0;
   const client = await services.temporal.client();
+  let runId: string;
   try {
-    await client.workflow.start(WORKFLOW_TYPE, {
+    const handle = await client.workflow.start(WORKFLOW_TYPE, {
       ...workflowOptions(services.taskQueue, id, { task: row.task, config }),
       args: [{ deliver: { order, outcome: outcomeOf(row) } } satisfies CodingAgentInput],
     });
+    runId = handle.firstExecutionRunId;
   } catch (error) {
     if (error instanceof WorkflowExecutionAlreadyStartedError) throw atWork(id);
     throw error;
@@ -63,18 +66,35 @@ export async function deliverSession(
     closing,
   });
   if (code === exitCodes.interrupted) return code;
-  const news = await readEvents(db, id, afterSeq, 1_000);
-  for (const { type, data } of news) {
-    if (type === "git:refused") return exitCodes.undelivered;
-    if (type === "git:pushed" && order.pr === "none") {
-      const { branch, commit } = data as { branch: string; commit: string };
-      output.result(`${branch} ${commit}\n`);
-    }
-    if (type === "git:pull-request") output.result(`${(data as { url: string }).url}\n`);
-  }
-  if (!news.some(({ type }) => type === "git:pushed" || type === "git:pull-request"))
-    output.note("Nothing to deliver: everything is there already.\n");
+  return showDelivered(db, { row, runId, order }, output);
+}
+
+/** Prints what the run has recorded as delivered. */
+async function showDelivered(
+  db: Store["db"],
+  { row, runId, order }: { readonly row: SessionRow; readonly runId: string; readonly order: DeliveryOrder },
+  output: Output,
+): Promise<ExitCode> {
+  const { id, status } = row;
+  const rows = (await listPublications(db, id)).filter((publication) => publication.runId === runId);
+  if (deliveryOf(rows) === "refused") return exitCodes.undelivered;
+  const wanted = order.pr === "none" ? "push" : "pull-request";
+  const done = rows.find((made) => made.kind === wanted && made.status === "done");
+  if (done !== undefined) output.result(`${done.url ?? `${done.ref} ${done.commit}`}\n`);
+  else if (!(await hasEndedWell(db, id, { runId, status }))) return exitCodes.undelivered;
+  else output.note("Nothing to deliver: everything is there already.\n");
   return exitCodes.completed;
+}
+
+/** Whether the run itself ended the session as it was, and the newest delivery, whichever run made it, was not refused. */
+async function hasEndedWell(
+  db: Store["db"],
+  id: string,
+  before: { readonly runId: string; readonly status: string },
+): Promise<boolean> {
+  const now = await findSession(db, id);
+  if (now?.runId !== before.runId || now.status !== before.status) return false;
+  return deliveryOf(await listPublications(db, id)) !== "refused";
 }
 
 const atWork = (id: string) =>

@@ -164,6 +164,19 @@ withPython("a saved repository", () => {
     });
   });
 
+  it("has no lock of a git that was at work when it was saved, and all other files called so", async () => {
+    const sandbox = await newSandbox();
+    await repository(sandbox, ["package.lock", "a"]);
+    for (const lock of [".git/index.lock", ".git/refs/heads/x.lock", ".git/modules/sub/index.lock"])
+      await put(sandbox, lock);
+    const { sandbox: other } = await restored(await save(sandbox));
+    expect(git(other, "ls-files", "--others")).toBe("");
+    expect(existsSync(join(other.root, "package.lock"))).toBe(true);
+    for (const lock of [".git/index.lock", ".git/refs/heads/x.lock", ".git/modules/sub/index.lock"])
+      expect(existsSync(join(other.root, lock))).toBe(false);
+    git(other, "commit", "-q", "--allow-empty", "-m", "again");
+  });
+
   it("is not asked about where there is no Git: nothing in such a folder is then read as deleted", async () => {
     const sandbox = await newSandbox();
     await repository(sandbox, ["node_modules/a.js", "b.js"]);

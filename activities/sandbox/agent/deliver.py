@@ -1,45 +1,22 @@
-"""Commits uncommitted files of the workspace and reports its HEAD. Runs as a command, with the tools' rights.
+"""Commits uncommitted files of the workspace, and says what is to be delivered and what is not. Runs as a command, with the tools' rights.
 
-Input: one JSON document {base, lfs, commit?: {message, author: {name, email}}}.
-Output: {head, ahead, committed?, leftOut, leftOutCount} or {trouble}.
+Input: one JSON document {base, known, onto, remotes?, lfs, commit?: {message, date, author: {name, email}}}.
+Output: {head, ref, ahead, fresh, committed?, leftOut, leftOutCount, isElsewhere} or {trouble}.
+
+HEAD is delivered. If it has nothing and exactly one local branch is ahead, that branch is. All other work is named.
 """
 import json
 import os
 import re
 import stat
-import subprocess
 import sys
 
 MAX_FILE_BYTES = 10 * 1024 * 1024
 MAX_NAMED = 20
-OPTIONS = ["core.hooksPath=/dev/null", "core.fsmonitor=false", "commit.gpgSign=false", "gc.auto=0"]
 POINTER = b"version https://git-lfs.github.com/spec/v1\n"
 MAX_POINTER_BYTES = 1024
 NOT_RESTORED = b"longhaul-not-restored"
-UNDER_WAY = ["MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "rebase-merge", "rebase-apply"]
-
-
-class Trouble(Exception):
-    pass
-
-
-def git(*args, ok=(0,), given=b"", env=None):
-    options = [word for option in OPTIONS for word in ("-c", option)]
-    done = subprocess.run(
-        ["git", "--literal-pathspecs", *options, *args],
-        input=given,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env={**os.environ, **(env or {})},
-    )
-    if done.returncode not in ok:
-        words = done.stderr.decode("utf-8", "replace").strip().splitlines()
-        raise Trouble("git %s: %s" % (args[0], words[-1][:300] if words else done.returncode))
-    return done
-
-
-def names(*args):
-    return [name for name in git(*args).stdout.split(b"\0") if name]
+UNDER_WAY = ["MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "rebase-merge", "rebase-apply", "BISECT_LOG"]
 
 
 def size_of(name):
@@ -121,7 +98,7 @@ def refuse_unfinished():
     folder = git("rev-parse", "--git-dir").stdout.strip()
     for mark in UNDER_WAY:
         if os.path.exists(os.path.join(folder, mark.encode())):
-            raise Trouble("a merge or rebase is not finished in the workspace (%s)" % mark)
+            raise Trouble("a merge, rebase or bisect is not finished in the workspace (%s)" % mark)
     if names("ls-files", "-z", "--unmerged"):
         raise Trouble("a merge with conflicts is not finished in the workspace")
 
@@ -165,48 +142,102 @@ def commit_staged(order):
     for who in ("AUTHOR", "COMMITTER"):
         env["GIT_%s_NAME" % who] = author["name"]
         env["GIT_%s_EMAIL" % who] = author["email"]
+        # The same commit again, if an attempt that is lost with its sandbox had pushed it.
+        env.update({"GIT_%s_DATE" % who: order["date"]} if "date" in order else {})
     git("commit", "-q", "--no-verify", "-F", "-", given=order["message"].encode(), env=env)
     return git("rev-parse", "HEAD").stdout.decode().strip()
 
 
-def of_lfs(base):
+def of_lfs(base, ref):
     """Files changed since the base whose content is only in the workspace's LFS store: a push would leave dangling pointers."""
     if not os.path.isdir(lfs_store()):
         return []
-    changed = names("diff", "--name-only", "-z", "--no-renames", "--diff-filter=d", base, "HEAD")
-    return [name for name in changed if pointer_of(b"HEAD:" + name)]
+    changed = names("diff", "--name-only", "-z", "--no-renames", "--diff-filter=d", base, ref)
+    return [name for name in changed if pointer_of(os.fsencode(ref) + b":" + name)]
+
+
+def chosen(head, known, onto):
+    """
+    What is delivered: HEAD; or, if it has nothing, the one local branch that is ahead; or the branch that was delivered before.
+    @returns reference and commit
+    """
+    if head is not None and ahead([head], known) > 0:
+        return "HEAD", head
+    branches = [(name, commit) for name, commit in references() if name.startswith(b"refs/heads/")]
+    further = [(name, commit) for name, commit in branches if ahead([commit], known) > 0]
+    if len({commit for _, commit in further}) == 1 and contains(further[0][1], onto):
+        return os.fsdecode(further[0][0]), further[0][1]
+    if not further and onto and (head is None or not contains(head, onto)):
+        return next(((os.fsdecode(name), commit) for name, commit in branches if commit in onto), ("HEAD", head))
+    return "HEAD", head
+
+
+def uncommitted_without_head():
+    """Files in a workspace whose branch has no commit: a commit of them would have no history."""
+    count = len(names("ls-files", "-z", "--cached", "--others", "--exclude-standard"))
+    branch = git("symbolic-ref", "-q", "HEAD", ok=(0, 1)).stdout.strip().removeprefix(b"refs/heads/")
+    return [Item(branch, "no-commit", count)] if count else []
+
+
+def left_over(left, items):
+    entries = [
+        {
+            "path": text(item.path),
+            "bytes": 0,
+            "reason": item.reason,
+            **({"count": item.count} if item.count else {}),
+            **({"about": text(item.about)[:200]} if item.about else {}),
+        }
+        for item in items
+    ]
+    return entries + [
+        {"path": text(name), "bytes": size, "reason": reason} for name, (size, reason) in left.items()
+    ]
 
 
 def main():
     order = json.load(sys.stdin)
+    at_end = order.get("commit")
     top = git("rev-parse", "--show-toplevel", ok=(0, 128)).stdout.strip()
     if os.path.realpath(top or b"/") != os.path.realpath(os.getcwdb()):
         raise Trouble("/workspace is no Git repository any more")
-    if git("rev-parse", "--verify", "-q", "HEAD", ok=(0, 1)).returncode != 0:
-        raise Trouble("the workspace's repository has no commit")
-    committed, left = None, {}
-    if order.get("commit"):
+    if not git_is_running():
+        drop_locks(git("rev-parse", "--git-common-dir").stdout.strip())
+    head, committed, left, items = head_of(), None, {}, []
+    base = order["base"].encode()
+    known = existing([base, *(commit.encode() for commit in order.get("known", [])), *(at_remotes() if order.get("remotes") else [])])
+    if at_end and head is not None:
         refuse_unfinished()
         left = stage(order)
-        committed = commit_staged(order["commit"])
-    base = order["base"]
-    ahead = -1
-    if git("cat-file", "-e", base + "^{commit}", ok=(0, 1, 128)).returncode == 0:
-        ahead = int(git("rev-list", "--count", "HEAD", "^" + base).stdout)
-        pointers = [] if order.get("lfs") else of_lfs(base)
+        committed = commit_staged(at_end)
+    ref, tip = "HEAD", head_of()
+    if at_end:
+        ref, tip = chosen(tip, known, existing([commit.encode() for commit in order.get("onto", [])]))
+        heads = [commit for commit in (tip, head_of()) if commit is not None]
+        has_nothing = tip is None or ahead([tip], known) == 0
+        items = elsewhere([*known, *heads], sorted(submodules()), has_nothing)
+        items += uncommitted_without_head() if head is None else []
+    if tip is None and not items:
+        raise Trouble("the workspace's repository has no commit")
+    beyond, fresh = 0, 0
+    if tip is not None:
+        fresh = ahead([tip], known, without=at_end["message"] if at_end else None)
+        beyond = ahead([tip], [base]) if base in known else -1
+        pointers = [] if order.get("lfs") or beyond < 0 else of_lfs(order["base"], ref)
         if pointers:
             raise Trouble(
                 "%d files are kept by Git LFS, whose content is not pushed yet (%s): take them out of LFS, set git.lfs, or pull the work and push it"
-                % (len(pointers), pointers[0].decode("utf-8", "replace")[:200])
+                % (len(pointers), text(pointers[0])[:200])
             )
+    entries = left_over(left, items)
     answer = {
-        "head": git("rev-parse", "HEAD^{commit}").stdout.decode().strip(),
-        "ahead": ahead,
-        "leftOut": [
-            {"path": name.decode("utf-8", "replace"), "bytes": size, "reason": reason}
-            for name, (size, reason) in list(left.items())[:MAX_NAMED]
-        ],
-        "leftOutCount": len(left),
+        "head": "" if tip is None else tip.decode(),
+        "ref": ref,
+        "ahead": beyond,
+        "fresh": fresh,
+        "leftOut": entries[:MAX_NAMED],
+        "leftOutCount": len(entries),
+        "isElsewhere": bool(items),
     }
     if committed is not None:
         answer["committed"] = committed

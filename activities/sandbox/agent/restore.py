@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import re
 import sys
 import time
 import zlib
@@ -10,6 +11,8 @@ import zlib
 MAX_LISTING_BYTES = 256 << 20
 CHUNK = 1 << 18
 STAGE = ".longhaul-restore-"
+# A lock of a git that was at work when its files were saved. No git is at work in what is restored.
+LOCK = re.compile(rb"(^|/)\.git/.*\.lock$", re.S)
 
 
 class Part:
@@ -208,6 +211,7 @@ def restore(order, parts, write):
     missing files have been read. Writes the listing with the times its files have now. @raises Lost"""
     target, absent = read_listing(parts.read(), MAX_LISTING_BYTES)
     check(target)
+    target = {path: value for path, value in target.items() if not (value.startswith(b"f") and LOCK.search(path))}
     rebuilt = {os.fsencode(name) for name in order["rebuilt"]}
     tracked = [path for path in target if any(name in rebuilt for name in path.split(b"/"))]
     now = Survey(UNBOUNDED, order["rebuilt"], also=tracked).entries

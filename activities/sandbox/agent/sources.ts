@@ -38,8 +38,8 @@ export const workspaceSource = ["folder", "tree", "tracked", "survey", "save", "
   .map(part)
   .join("\n\n");
 
-/** Commits a session's uncommitted work; runs as a command, with the tools' rights. */
-export const deliverSource = part("deliver");
+/** Commits a session's uncommitted work, and finds what else there is; runs as a command, with the tools' rights. */
+export const deliverSource = ["repository", "locks", "work", "deliver"].map(part).join("\n\n");
 
 /** Puts Git LFS objects into a repository's store; runs as a command, with the tools' rights. */
 export const lfsSource = part("lfs");

@@ -13,7 +13,7 @@ export const repositories = pgTable("repositories", {
   branch: text().notNull(),
 });
 
-/** Pushes and pull requests, done or refused: a forced push is only allowed on the evidence of these rows. */
+/** Pushes and pull requests, written before they are made: a forced push is only allowed on the evidence of these rows. */
 export const publications = pgTable(
   "publications",
   {
@@ -27,10 +27,14 @@ export const publications = pgTable(
     commit: text().notNull(),
     /** Address of a pull request. */
     url: text(),
-    /** `done` or `refused`. */
+    /**
+     * `begun`: announced, its outcome is not known yet. `done` or `refused`. `settled`: refused, and later nothing was left to deliver.
+     */
     status: text().notNull(),
     /** Why it was refused. */
     reason: text(),
+    /** The run that stored this last; null in rows of earlier versions. */
+    runId: text("run_id"),
     at: at("at").notNull().defaultNow(),
   },
   (t) => [unique("publications_session_kind_ref_commit_key").on(t.sessionId, t.kind, t.ref, t.commit)],
