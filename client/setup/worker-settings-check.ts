@@ -1,4 +1,5 @@
 /** Whether a worker would start with this shell's settings. It reads them, the policy file included, exactly as this does. */
+import { ServiceMissing } from "../../worker/connect/service-missing.ts";
 import { WrongSettings } from "../../worker/connect/wrong-settings.ts";
 import type { Environment } from "../config/environment.ts";
 import { oneLine } from "../console/format.ts";
@@ -16,6 +17,8 @@ export async function workerSettingsFinding(environment: Environment): Promise<F
     const file = environment["LONGHAUL_POLICY"];
     return policy === undefined ? undefined : { ok: true, found: `the policy of ${file} can be used` };
   } catch (error) {
+    if (error instanceof ServiceMissing)
+      return { ok: false, found: `${error.service} ${error.problem}`, fix: error.fix };
     if (!(error instanceof WrongSettings)) throw error;
     const wrong = error.message.replace("; nothing was started.", ":");
     return { ok: false, found: oneLine(wrong, MAX_CHARS), fix: "Correct it: no worker starts with it." };

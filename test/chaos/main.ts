@@ -1,6 +1,10 @@
 /** `npm run chaos`: sessions at work while everything they stand on fails, and then the offline checker over each. */
 import { randomInt } from "node:crypto";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
 import { ServiceMissing } from "../../worker/connect/service-missing.ts";
 import { deploy, FAULT_ACTIONS } from "./faults.ts";
 import { checkAll, findLeaks, removeLeft } from "./findings.ts";
@@ -16,11 +20,13 @@ import { rssSlope } from "./workers.ts";
 const END_MS = 10 * 60_000;
 const LOOK_MS = 1_000;
 
+const project = fileURLToPath(new URL("../..", import.meta.url));
 const began = Date.now();
 const say = (line: string) =>
   process.stderr.write(`[${((Date.now() - began) / 1_000).toFixed(0).padStart(4)} s] ${line}\n`);
 
 async function main(): Promise<number> {
+  if (process.argv.includes("--surroundings")) return trySurroundings();
   let options: SoakOptions;
   try {
     options = readOptions(process.argv.slice(2), randomInt(1, 2 ** 31));
@@ -41,6 +47,15 @@ async function main(): Promise<number> {
     say("ending what was brought up");
     await stand.close();
   }
+}
+
+/** Every case of the test of which `npm test` runs a sample. */
+async function trySurroundings(): Promise<number> {
+  const args = [join(project, "scripts", "test.mjs"), "test/commands/surroundings.test.ts"];
+  const env = { ...process.env, LONGHAUL_SURROUNDINGS: "all" };
+  const child = spawn(process.execPath, args, { cwd: project, env, stdio: "inherit" });
+  await once(child, "exit");
+  return child.exitCode ?? 1;
 }
 
 async function soak(stand: ChaosStand, options: SoakOptions): Promise<number> {

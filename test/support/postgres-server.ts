@@ -30,6 +30,8 @@ export interface PostgresServer {
 export interface PostgresServerOptions {
   /** As in postgresql.conf, such as `max_connections=20`; a later one wins. By default nothing is flushed to the disk. */
   readonly settings?: readonly string[];
+  /** Files and folders that it reads besides its data. */
+  readonly reads?: readonly string[];
   /** Where its data go; default a new temporary folder. */
   readonly folder?: string;
   /** Folder of its write-ahead log; default with the data. */
@@ -45,7 +47,7 @@ export async function startPostgresServer(options: PostgresServerOptions = {}): 
   mkdirSync(data, { recursive: true });
   const places = [postgres, data, ...(options.walFolder === undefined ? [] : [options.walFolder])];
   const owner = await postgresOwner(places, () => undefined);
-  owner.own(data);
+  for (const place of [data, ...(options.reads ?? [])]) owner.own(place);
   const wal = options.walFolder === undefined ? undefined : join(options.walFolder, "wal");
   if (wal !== undefined) {
     mkdirSync(wal, { recursive: true });
