@@ -1,6 +1,6 @@
 /** `longhaul apply ID`: a session's change on a new branch of this checkout. */
 import type { Command } from "commander";
-import { plural } from "../console/format.ts";
+import { plural, visible } from "../console/format.ts";
 import type { Output } from "../console/output.ts";
 import { parseBranch } from "../sessions/flag-values.ts";
 import { recordAction } from "../sessions/record-action.ts";
@@ -24,13 +24,13 @@ export function applyCommand(command: Command, output: Output) {
       }
       const branch = flags.branch ?? `longhaul/${id}`;
       const message = commitMessage(row.task, id);
-      const { committed } = await applyOnBranch(process.cwd(), { patch, branch, message });
+      const applied = await applyOnBranch(process.cwd(), { patch, branch, message });
       await recordAction(services, row, "apply");
       output.result(`${branch}\n`);
       output.note(
-        committed
+        applied.committed
           ? `${plural(changed, "file")} changed, on the new branch ${branch}, which is checked out.\n`
-          : `${plural(changed, "file")} changed, staged on the new branch ${branch}; Git could not commit them (is user.email set?).\n`,
+          : `${plural(changed, "file")} changed, staged on the new branch ${branch}. Git did not commit them:\n${visible(applied.why)}\nTo finish: git commit -F '${applied.messageFile}'\n`,
       );
     });
 }

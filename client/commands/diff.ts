@@ -6,6 +6,9 @@ import { SESSION, withSession } from "../sessions/with-session.ts";
 import { patchFiles } from "../workspace/patch-files.ts";
 import { sessionDiff } from "../workspace/pull-workspace.ts";
 
+const FILTERED =
+  "The patch is of the files in the working tree. Git stores some of them otherwise (line ends, ident, encodings or filters), so `git apply` may refuse it; longhaul apply takes both.\n";
+
 export function diffCommand(command: Command, output: Output) {
   command
     .argument("<id>", SESSION)
@@ -13,8 +16,9 @@ export function diffCommand(command: Command, output: Output) {
   return (reference: string, flags: { readonly json?: boolean }) =>
     withSession(reference, async ({ store }, row) => {
       const { id } = row;
-      const { patch, changed, notes } = await sessionDiff(store, row);
+      const { patch, changed, notes, isFiltered } = await sessionDiff(store, row);
       for (const note of notes) output.note(`${note}\n`);
+      if (isFiltered && changed > 0) output.note(FILTERED);
       if (flags.json === true) {
         const files = patchFiles(patch).map(({ path, added, removed }) => ({ path, added, removed }));
         output.json({ id, changed, files, patch });

@@ -2,6 +2,7 @@
 import { join } from "node:path";
 import { readMissing, readWorkspace } from "../../activities/store/checkpoints.ts";
 import type { Database, Store } from "../../activities/store/db.ts";
+import type { WorkspaceFile } from "../../activities/store/workspace-pack.ts";
 import type { SessionRow } from "../../activities/store/reading.ts";
 import { notPossible, type ClientError } from "../console/errors.ts";
 import { listNames, present } from "../console/format.ts";
@@ -66,7 +67,22 @@ export async function sessionDiff(store: Store, session: Session) {
   if (states === undefined) throw noFiles(session);
   const { before, after } = states;
   const notes = await missingNotes(store.db, session.id);
-  return { ...diffWorkspaces(before, after, { binaries: "bytes" }), notes };
+  return { ...diffWorkspaces(before, after, { binaries: "bytes" }), notes, isFiltered: isFiltered(after) };
+}
+
+/** Whether Git may store other bytes than the files have: by their attributes, or by the repository's settings. */
+function isFiltered(files: readonly WorkspaceFile[]): boolean {
+  return files.some((file) => {
+    if (
+      file.kind !== "file" ||
+      !/(^|\/)(\.gitattributes|\.git\/config|\.git\/info\/attributes)$/.test(file.path)
+    )
+      return false;
+    const text = Buffer.from(file.bytes).toString();
+    return file.path.endsWith("/config")
+      ? /^\s*autocrlf\s*=\s*"?true/im.test(text)
+      : /\s(eol=crlf|ident|filter=\S|working-tree-encoding=\S)/.test(text);
+  });
 }
 
 /**

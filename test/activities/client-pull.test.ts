@@ -47,7 +47,10 @@ it("takes what the last save could not hold for no removal, and says so", async 
     workspace,
   });
   const base = await latestCheckpoint(database.store.db, "partly");
-  const last = await packWorkspace([file("kept.txt", "new\n")]);
+  const last = await packWorkspace([
+    file("kept.txt", "new\n"),
+    file("sub/.gitattributes", "*.bat eol=crlf\n"),
+  ]);
   // As agent/tree.py writes it: a second gzip member.
   const missing = gzipSync("x 0 0  big\0too-many\0x 0 0  .git\0repository\0");
   const manifest = Buffer.concat([last.manifest, missing]);
@@ -60,12 +63,12 @@ it("takes what the last save could not hold for no removal, and says so", async 
     pack: last.pack,
     manifest,
   });
-  const { patch, changed, notes } = await sessionDiff(database.store, {
+  const { patch, changed, notes, isFiltered } = await sessionDiff(database.store, {
     id: "partly",
     status: "active",
     endedAt: null,
   });
-  expect(changed).toBe(2);
+  expect([changed, isFiltered]).toEqual([3, true]);
   expect(patch).not.toContain("big/a.bin");
   expect(notes).toEqual([
     "Not in the saved files as the session left them: big (too many for a save).",

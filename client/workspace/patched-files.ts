@@ -1,0 +1,146 @@
+/**
+ * What a patch makes of a checkout's files, computed beside the checkout. A session's patch is of working-tree bytes, and Git would
+ * apply it to what its filters make of them (line ends, `ident`, encodings, Git LFS, encryption): there it need not fit.
+ */
+import {
+  chmodSync,
+  copyFileSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { bytesOfText, textOfBytes } from "../../activities/store/path-text.ts";
+import { git, mustGit, words } from "./persons-git.ts";
+
+/** A path after the change. */
+export interface PatchedFile {
+  /** From the top of the checkout. */
+  readonly path: string;
+  /** `stored`: the content is as Git stores it, because the patch fits that and not the file. */
+  readonly form: "bytes" | "stored";
+  /** Undefined if the patch removes it. */
+  readonly content: { readonly bytes: Buffer; readonly mode: "100644" | "100755" | "120000" } | undefined;
+}
+
+/** Nothing between the files and the patch: it outranks a `.gitattributes` that the patch itself may change. */
+const NO_FILTERS = "* -text -eol -crlf -ident -filter -working-tree-encoding -whitespace\n";
+const PLAIN = ["-c", "core.autocrlf=false", "-c", "core.fileMode=true", "-c", "core.symlinks=true"];
+const APPLY = [...PLAIN, "apply", "--whitespace=nowarn"];
+
+/**
+ * @param prefix of the patch's paths in the checkout; empty or with a final `/`
+ * @returns `refused`: Git's words, if the patch does not fit
+ */
+export async function patchedFiles(
+  top: string,
+  prefix: string,
+  patch: string,
+): Promise<readonly PatchedFile[] | { readonly refused: string }> {
+  const beside = mkdtempSync(join(tmpdir(), "longhaul-apply-"));
+  try {
+    await mustGit(beside, ["init", "--quiet", "--template=", "."]);
+    mkdirSync(join(beside, ".git", "info"), { recursive: true });
+    writeFileSync(join(beside, ".git", "info", "attributes"), NO_FILTERS);
+    const counted = await git(beside, [...APPLY, "--numstat", "-z"], patch);
+    if (counted.code !== 0) return { refused: words(counted) };
+    const paths = pathsOf(counted.out);
+    const through = paths.find((path) => leadsThroughLink(top, `${prefix}${path}`));
+    if (through !== undefined) return { refused: `${prefix}${through}: beyond a symbolic link` };
+    const stored = new Set<string>();
+    for (const path of paths) {
+      const isStored = await copyFitting({ top, beside, path, prefix }, patch);
+      if (isStored) stored.add(path);
+    }
+    const applied = await git(beside, APPLY, patch);
+    if (applied.code !== 0) return { refused: words(applied) };
+    return paths.map((path) => ({
+      path: `${prefix}${path}`,
+      form: stored.has(path) ? "stored" : "bytes",
+      content: contentOf(onDisk(beside, path)),
+    }));
+  } finally {
+    rmSync(beside, { recursive: true, force: true });
+  }
+}
+
+/** A path of any bytes below a folder. */
+export const onDisk = (folder: string, path: string): Buffer =>
+  Buffer.concat([Buffer.from(`${folder}/`), bytesOfText(path)]);
+
+/** The paths of `--numstat -z`: after two numbers and tabs. One that becomes a link, or was one, is named twice. */
+const pathsOf = (out: Buffer): string[] => [
+  ...new Set(
+    textOfBytes(out)
+      .split("\0")
+      .filter((line) => line !== "")
+      .map((line) => line.replace(/^[^\t]*\t[^\t]*\t/, "")),
+  ),
+];
+
+function leadsThroughLink(top: string, path: string): boolean {
+  const parts = path.split("/").slice(0, -1);
+  return parts.some((_, at) => {
+    const found = lstatSync(onDisk(top, parts.slice(0, at + 1).join("/")), { throwIfNoEntry: false });
+    return found?.isSymbolicLink() === true;
+  });
+}
+
+interface Beside {
+  readonly top: string;
+  readonly beside: string;
+  readonly path: string;
+  readonly prefix: string;
+}
+
+/**
+ * Puts the form of a file beside that the patch fits: its bytes, or else what Git stores of them.
+ * @returns whether it is what Git stores
+ */
+async function copyFitting({ top, beside, path, prefix }: Beside, patch: string): Promise<boolean> {
+  const [from, to] = [onDisk(top, `${prefix}${path}`), onDisk(beside, path)];
+  const found = lstatSync(from, { throwIfNoEntry: false });
+  if (found?.isSymbolicLink() === true) {
+    makeParent(beside, path);
+    symlinkSync(readlinkSync(from, { encoding: "buffer" }), to);
+    return false;
+  }
+  if (found?.isFile() === true) {
+    makeParent(beside, path);
+    copyFileSync(from, to);
+    chmodSync(to, found.mode & 0o111 ? 0o755 : 0o644);
+  } else if (found !== undefined) return false;
+  const blob = await git(top, ["cat-file", "blob", `:${nameOf(`${prefix}${path}`)}`]);
+  if (blob.code !== 0 || (found !== undefined && readFileSync(to).equals(blob.out))) return false;
+  const check = [...APPLY, "--check", `--include=${asPattern(path)}`];
+  if (found !== undefined && (await git(beside, check, patch)).code === 0) return false;
+  makeParent(beside, path);
+  writeFileSync(to, blob.out);
+  if ((await git(beside, check, patch)).code === 0) return true;
+  // Git's words are then about the file as the person has it.
+  if (found === undefined) rmSync(to);
+  else copyFileSync(from, to);
+  return false;
+}
+
+const makeParent = (folder: string, path: string) =>
+  mkdirSync(onDisk(folder, path.split("/").slice(0, -1).join("/")), { recursive: true });
+
+/** An argument is UTF-8: what cannot be named in one is not looked up. */
+const nameOf = (path: string): string => (path.isWellFormed() ? path : "\uFFFD");
+
+/** A pattern that matches this path alone. */
+const asPattern = (path: string): string => path.replace(/[*?[\\]/g, "\\$&");
+
+function contentOf(place: Buffer): PatchedFile["content"] {
+  const found = lstatSync(place, { throwIfNoEntry: false });
+  if (found === undefined || found.isDirectory()) return undefined;
+  if (found.isSymbolicLink()) return { bytes: readlinkSync(place, { encoding: "buffer" }), mode: "120000" };
+  return { bytes: readFileSync(place), mode: found.mode & 0o111 ? "100755" : "100644" };
+}
