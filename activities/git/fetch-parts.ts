@@ -10,7 +10,8 @@ import type { GitAccess } from "./git-access.ts";
 import { hasCommit, updateMirror } from "./mirror.ts";
 import { refusedRemote } from "./named-remote.ts";
 import type { Relay } from "./relay.ts";
-import { git, GitFailed } from "./run-git.ts";
+import { GitFailed } from "./run-git.ts";
+import { fetchByName } from "./start-names.ts";
 import { addressesIn, linksIn, type Part, submodulesIn, type Submodule } from "./submodules.ts";
 import { troubleOf } from "./remote.ts";
 import { quoted, refusal, refusalOf, type Refusal } from "./trouble.ts";
@@ -39,7 +40,7 @@ export async function fetchParts(
         return refusal(`there are more than ${MAX_SUBMODULES} submodules, or ${MAX_LEVELS} levels of them`);
       const mirror = await fetchSubmodule(limited, named, submodule, signal);
       if (typeof mirror !== "string") return mirror;
-      const start = { commit: submodule.commit, refs: [], defaultBranch: undefined };
+      const start = { commit: submodule.commit, name: submodule.commit, refs: [], defaultBranch: undefined };
       parts.push({ submodule, parent, mirror, start });
       const path = parent === "" ? submodule.path : `${parent}/${submodule.path}`;
       const { commit: inner, url: own } = submodule;
@@ -64,17 +65,13 @@ export async function fetchSubmodule(
   if (refused !== undefined) return refusal(`${called} is not fetched: ${refused}`);
   try {
     const mirror = await updateMirror(access, url, { wants: commit, signal });
-    if (!(await hasCommit(access, mirror, commit))) {
-      // The commit is on no branch any more, but many servers still send it.
-      const ref = `${commit}:refs/longhaul/wanted/${commit}`;
-      const args = ["fetch", "--quiet", "--no-write-fetch-head", "--", url, ref];
-      await git(access, ["-c", "fetch.fsckObjects=false", ...args], { cwd: mirror, url, signal });
-    }
-    return mirror;
+    // A commit that is on no branch any more is still sent by many servers.
+    const isThere =
+      (await hasCommit(access, mirror, commit)) ||
+      (await fetchByName(access, mirror, { url, name: commit, signal }));
+    return isThere ? mirror : refusal(`${called}: ${url} does not have the commit ${commit.slice(0, 12)}`);
   } catch (error) {
     if (!(error instanceof GitFailed)) throw error;
-    if (/not our ref|remote ref|unadvertised object/.test(error.result.err))
-      return refusal(`${called}: ${url} does not have the commit ${commit.slice(0, 12)}`);
     const trouble = troubleOf(url, error.result);
     // Without a credential a private repository is not there.
     const isClosed = !access.opens(url) && (trouble.kind === "credential" || trouble.kind === "unknown");

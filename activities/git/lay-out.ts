@@ -9,12 +9,13 @@ import type { GitAccess } from "./git-access.ts";
 import { fetchLfs, lfsFrames } from "./lfs.ts";
 import type { LfsObject } from "./lfs-pointers.ts";
 import { LfsFailed } from "./lfs-store.ts";
-import { removeDamaged, updateMirror } from "./mirror.ts";
+import { hasCommit, removeDamaged, updateMirror } from "./mirror.ts";
 import { lsRemote, troubleOf } from "./remote.ts";
 import { GitFailed } from "./run-git.ts";
 import type { CommandSandbox } from "../sandbox/own-command.ts";
 import { SandboxLost } from "../sandbox/sandbox-lost.ts";
 import { findStartPoint, withPack, type StartPoint } from "./start-point.ts";
+import { asked, fetchByName, isCommit, noStart, startOn } from "./start-names.ts";
 import { refusalOf, type RemoteTrouble } from "./trouble.ts";
 
 const ASK_MS = 30_000;
@@ -124,7 +125,7 @@ async function checkOutAll(
 
 async function fetchStart(access: GitAccess, repository: SessionGit, sessionId: string, signal: AbortSignal) {
   const { url, ref } = repository;
-  const remote = await lsRemote(access, url, ["refs/heads/*"], { signal, timeoutMs: ASK_MS });
+  const remote = await lsRemote(access, url, asked(ref), { signal, timeoutMs: ASK_MS });
   if ("trouble" in remote) throw awayOr(remote.trouble);
   const { defaultBranch } = remote;
   if (
@@ -136,18 +137,31 @@ async function fetchStart(access: GitAccess, repository: SessionGit, sessionId: 
       "BadConfiguration",
       `${defaultBranch} is the default branch of ${url}, so nothing is pushed there. Choose another --branch, or set git.allowDefaultBranch.`,
     );
-  const mirror = await updateMirror(access, url, { signal }).catch((error: unknown) => {
+  const from = startOn(remote, ref);
+  try {
+    const mirror = await updateMirror(access, url, { signal });
+    await fetchBeside(access, mirror, { url, from, signal });
+    const start = from && (await findStartPoint(access, mirror, { ref, defaultBranch }));
+    if (start !== undefined) return { mirror, start };
+  } catch (error) {
     throw error instanceof GitFailed ? awayOr(troubleOf(url, error.result)) : error;
-  });
-  const start = await findStartPoint(access, mirror, { ref, defaultBranch });
-  if (start === undefined)
-    throw fatal(
-      "RepositoryUnavailable",
-      ref === undefined
-        ? `The repository ${url} is empty, so there is nothing to start from.`
-        : `The repository ${url} has no branch, tag or commit ${ref}.`,
-    );
-  return { mirror, start };
+  }
+  const { message, fix = "" } = await noStart(access, url, remote, ref);
+  throw fatal("RepositoryUnavailable", `${message} ${fix}`.trim());
+}
+
+/** A start that is on no branch and no tag, such as a pull request's. */
+async function fetchBeside(
+  access: GitAccess,
+  mirror: string,
+  { url, from, signal }: { url: string; from: ReturnType<typeof startOn>; signal: AbortSignal },
+): Promise<void> {
+  if (from === undefined) return;
+  if ("name" in from) {
+    if (!/^refs\/(heads|tags)\//.test(from.name))
+      await fetchByName(access, mirror, { url, name: from.name, signal });
+  } else if (isCommit(from.commit) && !(await hasCommit(access, mirror, from.commit)))
+    await fetchByName(access, mirror, { url, name: from.commit, signal });
 }
 
 const unavailable = (why: string, isPassing: boolean): Error =>

@@ -3,8 +3,10 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { GitAccess } from "./git-access.ts";
-import { troubleOf } from "./remote.ts";
+import { formatOf } from "./mirror.ts";
+import { lsRemote, troubleOf } from "./remote.ts";
 import { git, runGit } from "./run-git.ts";
+import { isCommit, namesOf } from "./start-names.ts";
 import type { RemoteTrouble } from "./trouble.ts";
 
 /** Source: ours; such a file is written by hand. */
@@ -12,7 +14,7 @@ const MAX_BYTES = 1024 * 1024;
 
 /**
  * The first of `paths` that a commit has. Fetches only the trees and that file if the server can do that, else all files.
- * @param ref branch, tag or whole commit; undefined: the default branch
+ * @param ref branch, tag, other reference or whole commit; undefined: the default branch
  * @returns undefined if it has none of them
  */
 export async function peekFile(
@@ -24,11 +26,15 @@ export async function peekFile(
 > {
   const cwd = await mkdtemp(join(tmpdir(), "longhaul-peek-"));
   try {
-    await git(access, ["init", "--quiet", "--bare", "."], { cwd });
+    const remote = await lsRemote(access, url);
+    if ("trouble" in remote) return remote;
+    await git(access, ["init", "--quiet", "--bare", ...formatOf(remote.refs.values().next().value), "."], {
+      cwd,
+    });
     // Git fetches missing objects only from a remote that has a name.
     await git(access, ["remote", "add", "origin", url], { cwd });
     await git(access, ["config", "remote.origin.promisor", "true"], { cwd });
-    const names = ref === undefined ? ["HEAD"] : [`refs/heads/${ref}`, `refs/tags/${ref}`, ref];
+    const names = ref === undefined ? ["HEAD"] : [...namesOf(ref), ...(isCommit(ref) ? [ref] : [])];
     let fetched = { code: 1, out: "", err: "" };
     for (const name of names) {
       const args = ["fetch", "--quiet", "--no-tags", "--depth=1", "--filter=blob:none", "origin", name];

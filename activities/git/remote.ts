@@ -5,17 +5,22 @@ import { gitReason } from "./git-reason.ts";
 import { runGit, type GitCall, type GitResult } from "./run-git.ts";
 import type { RemoteTrouble } from "./trouble.ts";
 
+export interface Remote {
+  readonly defaultBranch: string | undefined;
+  readonly refs: ReadonlyMap<string, string>;
+}
+
 /**
  * @param names patterns of `git ls-remote`
  * @returns the default branch's name, undefined for an empty repository; and commits (or tag objects) by full name,
- * `refs/heads/main`
+ * `refs/heads/main`. `HEAD` is among them, unless it names a branch that is not there
  */
 export async function lsRemote(
   access: GitAccess,
   url: string,
   names: readonly string[] = [],
   call: Pick<GitCall, "signal" | "timeoutMs"> = {},
-) {
+): Promise<Remote | { readonly trouble: RemoteTrouble }> {
   const args = ["ls-remote", "--symref", "--", url, "HEAD", ...names];
   let result;
   try {

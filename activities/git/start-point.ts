@@ -4,16 +4,19 @@ import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { GitAccess } from "./git-access.ts";
 import { formatOf } from "./mirror.ts";
+import { namesOf, wantedRef } from "./start-names.ts";
 import { git, gitEnvironment, runGit } from "./run-git.ts";
 
 export interface StartPoint {
   readonly commit: string;
+  /** The branch, else what the person named; `HEAD` if that is on no branch. */
+  readonly name: string;
   /** The references that the sandbox gets, with the objects they point to: remote branches and tags. */
   readonly refs: readonly (readonly [name: string, object: string])[];
   readonly defaultBranch: string | undefined;
 }
 
-/** @returns undefined if the repository has no such branch, tag or commit */
+/** @returns undefined if the mirror has no such branch, tag, commit or other reference that was fetched into it */
 export async function findStartPoint(
   access: GitAccess,
   mirror: string,
@@ -26,17 +29,23 @@ export async function findStartPoint(
     });
     return found.code === 0 ? found.out.trim() : undefined;
   };
-  const name = ref ?? defaultBranch ?? "";
-  const branch = await resolve(`refs/heads/${name}`);
-  const commit =
-    branch ??
-    (await resolve(`refs/tags/${name}^{commit}`)) ??
-    (/^[0-9a-f]{7,64}$/.test(name) ? await resolve(`${name}^{commit}`) : undefined);
-  if (commit === undefined) return undefined;
+  const isDefault = ref === undefined || ref === "HEAD";
+  const names =
+    isDefault && defaultBranch !== undefined ? [`refs/heads/${defaultBranch}`] : namesOf(ref ?? "HEAD");
+  let [full, commit]: [string?, string?] = [];
+  for (full of names) {
+    commit = await resolve(`${/^refs\/(heads|tags)\//.test(full) ? full : wantedRef(full)}^{commit}`);
+    if (commit !== undefined) break;
+  }
+  if (commit === undefined && ref !== undefined && /^[0-9a-f]{7,64}$/.test(ref))
+    [full, commit] = [ref, await resolve(`${ref}^{commit}`)];
+  if (commit === undefined || full === undefined) return undefined;
+  const branch = full.startsWith("refs/heads/") ? full.slice("refs/heads/".length) : undefined;
+  const name = branch ?? ref ?? full;
   const refs: [string, string][] = [];
-  if (branch !== undefined) refs.push([`refs/remotes/origin/${name}`, branch]);
+  if (branch !== undefined) refs.push([`refs/remotes/origin/${branch}`, commit]);
   const other = defaultBranch === undefined ? undefined : await resolve(`refs/heads/${defaultBranch}`);
-  if (other !== undefined && defaultBranch !== name)
+  if (other !== undefined && defaultBranch !== branch)
     refs.push([`refs/remotes/origin/${defaultBranch}`, other]);
   const tags = await git(
     access,
@@ -47,7 +56,7 @@ export async function findStartPoint(
     const [tag = "", object = ""] = line.split(" ");
     if (tag !== "") refs.push([tag, object]);
   }
-  return { commit, refs, defaultBranch };
+  return { commit, name, refs, defaultBranch };
 }
 
 export interface Pack {

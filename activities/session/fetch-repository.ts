@@ -64,11 +64,11 @@ async function fetchRepository(
       await saveRepository(tx, {
         sessionId: session.id,
         url,
-        ref: repository.ref ?? null,
+        ref: repository.ref === undefined ? null : start.name,
         baseCommit: start.commit,
         branch,
       });
-      const ref = repository.ref ?? start.defaultBranch ?? "";
+      const ref = start.name;
       await appendEvents(tx, session.id, session.epoch, [
         { type: "git:fetched", step: 0, data: { url, ref, commit: start.commit, branch, bytes } },
       ]);

@@ -25,7 +25,10 @@ export interface GitFlags {
 export function withGitFlags(command: Command): Command {
   return command
     .option("--repo <url>", "repository to work on, instead of --workspace: cloned by the worker")
-    .option("--ref <name>", "branch, tag or commit of it to start from (default: its default branch)")
+    .option(
+      "--ref <name>",
+      "branch, tag, commit or other reference of it to start from (default: its default branch)",
+    )
     .option("--branch <name>", "branch that the work is pushed to (default: longhaul/<id>)")
     .addOption(new Option("--push <when>", "push the work").choices(["never", "end", "saves"]))
     .addOption(

@@ -3,7 +3,13 @@
  * devcontainer.json.
  */
 import { type SessionGit, repositoryAddress, tokenVariable } from "../../activities/config/git-settings.ts";
-import { gitAccessOf } from "../../activities/git/git-access.ts";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { gitAccessOf, type GitAccess } from "../../activities/git/git-access.ts";
+import { formatOf } from "../../activities/git/mirror.ts";
+import { git as runOwnGit } from "../../activities/git/run-git.ts";
+import { asked, fetchByName, isCommit, noStart, startOn } from "../../activities/git/start-names.ts";
 import { peekFile } from "../../activities/git/peek.ts";
 import { lsRemote } from "../../activities/git/remote.ts";
 import { isSetupOff } from "../config/config.ts";
@@ -34,22 +40,44 @@ export async function checkRepository(
       `Pull requests on ${host} need a token, and none is set. Nothing was started.`,
       `Set ${tokenVariable(host)}, or leave out --pr.`,
     );
-  const found = await lsRemote(access, git.url, ["refs/heads/*", "refs/tags/*"], { timeoutMs: CHECK_MS });
+  const { ref, url } = git;
+  const found = await lsRemote(access, url, asked(ref), { timeoutMs: CHECK_MS });
   if ("trouble" in found) {
     const { message, fix } = found.trouble;
     throw missing(`${message}. Nothing was started.`, fix);
   }
-  if (found.refs.size === 0)
-    throw usageError(`The repository ${git.url} is empty: there is nothing to start from.`);
-  const { ref } = git;
-  const names = ref === undefined ? [] : [`refs/heads/${ref}`, `refs/tags/${ref}`];
-  if (ref !== undefined && !/^[0-9a-f]{7,64}$/.test(ref) && !names.some((name) => found.refs.has(name)))
-    throw usageError(`The repository ${git.url} has no branch or tag ${ref}.`);
+  const start = startOn(found, ref);
+  if (start === undefined || ("commit" in start && !(await mayHaveCommit(access, url, start.commit)))) {
+    const { message, fix } = await noStart(access, url, found, ref);
+    throw usageError(message, fix);
+  }
+  const isOnBranch = "name" in start && start.name.startsWith("refs/heads/");
+  if (git.pr !== "none" && found.defaultBranch === undefined && !isOnBranch)
+    throw usageError(
+      `A pull request goes into the branch that the session starts from, or into the default branch, and ${url} has none of them here.`,
+      "Choose a branch with --ref, or leave out --pr.",
+    );
   if (git.push !== "never" && git.branch === found.defaultBranch && !git.allowDefaultBranch)
     throw usageError(
       `${git.branch} is the default branch of ${git.url}, and nothing is pushed there.`,
       "Choose another --branch, or set git.allowDefaultBranch: true in your own file.",
     );
+}
+
+/** False only if the remote says that it does not have the commit; a part of a commit's name cannot be asked for. */
+async function mayHaveCommit(access: GitAccess, url: string, commit: string): Promise<boolean> {
+  if (!isCommit(commit)) return true;
+  const folder = await mkdtemp(join(tmpdir(), "longhaul-commit-"));
+  try {
+    await runOwnGit(access, ["init", "--quiet", "--bare", ...formatOf(commit), folder]);
+    const options = ["--depth=1", "--filter=tree:0"];
+    const signal = AbortSignal.timeout(CHECK_MS);
+    return await fetchByName(access, folder, { url, name: commit, signal, options });
+  } catch {
+    return true;
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
 }
 
 /** @throws ClientError: missing for a remote that denies access, usage if there is no such file, or it is unusable */
