@@ -1,7 +1,7 @@
 /** The client's entry: maps arguments to a command, and its outcome to an exit code. */
 import { inspect } from "node:util";
 import { CommanderError } from "commander";
-import { isVerbose } from "./config/config.ts";
+import { isInBuild, isVerbose } from "./config/config.ts";
 import { ClientError, exitCodes, usageError, type ExitCode } from "./console/errors.ts";
 import { endWithoutReader, processOutput } from "./console/output.ts";
 import { hintWriter } from "./console/hints.ts";
@@ -12,7 +12,7 @@ import { missingServiceOf } from "./connect/missing-service.ts";
 import { reasonOf } from "../activities/contract/reason-of.ts";
 
 const verbs = commandList.flatMap(({ name, aliases = [] }) => [name, ...aliases]);
-const output = processOutput(hintWriter(verbs, ownCommand(ownShell())));
+const output = processOutput(hintWriter(verbs, ownCommand(ownShell())), isInBuild());
 
 function explain(error: unknown, verbose: boolean): ExitCode {
   if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.completed : exitCodes.usage;

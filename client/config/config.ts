@@ -7,6 +7,7 @@ import type { QuestionMode } from "../../activities/config/question-settings.ts"
 import { defaultModel, REHEARSAL_MODEL } from "../../activities/config/default-model.ts";
 import { issueText } from "../../activities/config/issue-text.ts";
 import { imageNamed } from "../../activities/config/default-image.ts";
+import { isInRunner } from "../console/runner-commands.ts";
 import { secretsOf } from "../../activities/redaction/secret-values.ts";
 import { createSanitizer, type Sanitizer } from "../../activities/redaction/sanitizer.ts";
 import { currentModelFacts } from "../../activities/config/catalogue/load-catalogue.ts";
@@ -184,6 +185,11 @@ export function clientUser(environment: Environment = process.env): string | und
 /** Who else may use `longhaul serve`: names by their tokens. @throws ClientError (usage) */
 export function serveTokens(environment: Environment = process.env): ReadonlyMap<string, string> {
   return namesByToken(setting(environment, "LONGHAUL_SERVE_TOKENS") ?? "");
+}
+
+/** Whether a build runner reads what this client prints. */
+export function isInBuild(environment: Environment = process.env): boolean {
+  return isInRunner(environment);
 }
 
 /** Whether errors are printed with their stack and details. */

@@ -2,6 +2,7 @@
 import { styleText } from "node:util";
 import { exitCodes, unwritable } from "./errors.ts";
 import { harmlessJson, steered } from "./format.ts";
+import { createRunnerGuard, type RunnerGuard } from "./runner-commands.ts";
 
 export type Look = "bold" | "dim" | "red" | "green" | "yellow" | "cyan" | "magenta" | "italic";
 export type Style = (look: Look, text: string) => string;
@@ -22,21 +23,27 @@ function isRich(stream: NodeJS.WriteStream): boolean {
 
 export type Output = Readonly<ReturnType<typeof processOutput>>;
 
-/** The process's own streams. @param hints adapts `longhaul COMMAND …` to this shell */
-export function processOutput(hints: (text: string) => string) {
+/**
+ * The process's own streams.
+ * @param hints adapts `longhaul COMMAND …` to this shell
+ * @param isRead whether a build runner reads the output: then nothing but our JSON may have the form of its commands
+ */
+export function processOutput(hints: (text: string) => string, isRead = false) {
   const { stdout, stderr } = process;
-  const show = (text: string) => void stderr.write(steered(text));
+  const [results, messages] = [createRunnerGuard(), createRunnerGuard()];
+  const inert = (guard: RunnerGuard, text: string) => (isRead ? guard.push(text) : text);
+  const show = (text: string) => void stderr.write(inert(messages, steered(text)));
   const terminal = () => ({ columns: stderr.columns || 80, rows: stderr.rows || 24 });
   return {
     // Names, errors and answers may come from the agent, so no command lets them control the terminal.
     /** A result, on stdout. */
-    result: (text: string) => void stdout.write(stdout.isTTY ? steered(text) : text),
+    result: (text: string) => void stdout.write(inert(results, stdout.isTTY ? steered(text) : text)),
     /** The program's own messages, on stderr. Hints, written `longhaul COMMAND …`, are adapted to this shell. */
     note: (text: string) => show(hints(text)),
     /** A session's output, on stderr unchanged. */
     show,
     /** Like `show`, but with cursor movements: the caller must clean untrusted text first. */
-    draw: (text: string) => void stderr.write(text),
+    draw: (text: string) => void stderr.write(inert(messages, text)),
     /** A result with hints for people, adapted as in `note`. */
     hints,
     /** One JSON document or event, on stdout. */

@@ -1,0 +1,107 @@
+/** Commands of build runners in text that a model or a repository wrote. */
+import { spawnSync } from "node:child_process";
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { createRunnerGuard, isInRunner } from "../../../client/console/runner-commands.ts";
+
+const COMMANDS = [
+  "::add-mask::the",
+  "::stop-commands::x",
+  "::set-output name=a::b",
+  "::error file=a.ts,line=1::b",
+  "##[add-mask]the",
+  "##vso[task.setvariable variable=P]y",
+  "##vso[task.complete result=Succeeded;]",
+  "##teamcity[buildStatus status='SUCCESS']",
+  "##octopus[setVariable name='a']",
+  "section_start:1560896352:name",
+  "travis_fold:start:x",
+];
+
+/** The lines that runners would obey, read as their documentation and sources say. */
+function obeyed(text: string): string[] {
+  return text.split(/\r\n|[\r\n]/).filter((line) => {
+    // oxlint-disable-next-line no-control-regex -- colours
+    const plain = line.replace(/\u001b\[[\d;]*m/g, "").trimStart();
+    return (
+      /^::[a-z-]+( [^:]*)?::/i.test(plain) || /##[a-z-]*\[|section_(start|end):\d|travis_fold:/i.test(plain)
+    );
+  });
+}
+
+const guarded = (text: string) => createRunnerGuard().push(text);
+
+describe("what a runner reads as a command", () => {
+  it.each(COMMANDS)("is broken visibly: %s", (command) => {
+    for (const front of ["", "  ", "\t", "text\n", "text\r\n", "text\r", "\u001b[2m", "\n\n\u00a0"]) {
+      const text = `${front}${command}\nmore`;
+      expect(obeyed(text)).toHaveLength(1);
+      const shown = guarded(text);
+      expect(obeyed(shown), JSON.stringify(text)).toEqual([]);
+      expect(shown.replaceAll(" ", "")).toBe(text.replaceAll(" ", ""));
+    }
+  });
+
+  it("is broken in whatever pieces it arrives", () => {
+    const part = fc.constantFrom(...COMMANDS, "\n", "\r", " ", ":", "::", "##", "a", "│ ", "[", "\u001b[2m");
+    fc.assert(
+      fc.property(fc.array(part, { maxLength: 8 }), fc.array(fc.nat(80), { maxLength: 6 }), (parts, cuts) => {
+        const text = parts.join("");
+        const guard = createRunnerGuard();
+        let shown = "";
+        let at = 0;
+        for (const cut of [...new Set(cuts)].toSorted((a, b) => a - b)) {
+          shown += guard.push(text.slice(at, cut));
+          at = Math.max(at, cut);
+        }
+        shown += guard.push(text.slice(at));
+        expect(obeyed(shown), JSON.stringify(text)).toEqual([]);
+        expect(shown.replaceAll(" ", "")).toBe(text.replaceAll(" ", ""));
+      }),
+      { numRuns: 3_000 },
+    );
+  });
+
+  it("is broken in a line that comes after a long beginning", () => {
+    const guard = createRunnerGuard();
+    const shown = guard.push("x".repeat(5_000)) + guard.push("##vs") + guard.push("o[task.complete]");
+    expect(obeyed(shown)).toEqual([]);
+    const blanks = createRunnerGuard();
+    expect(obeyed(blanks.push(" ".repeat(5_000)) + blanks.push("::add-mask::a"))).toEqual([]);
+  });
+
+  it.each(["std::path::Path", "a ## heading", "## Heading", "# [link](x)", "12:30::5", '{"a":"::b"}'])(
+    "leaves %s alone",
+    (text) => {
+      expect(guarded(text)).toBe(text);
+    },
+  );
+});
+
+it.each([
+  [{ GITHUB_ACTIONS: "true" }, true],
+  [{ TF_BUILD: "True" }, true],
+  [{ TEAMCITY_VERSION: "2026.1" }, true],
+  [{ GITLAB_CI: "true" }, true],
+  [{ CI: "1" }, true],
+  [{ CI: "false" }, false],
+  [{ CI: "" }, false],
+  [{}, false],
+])("a runner is known by its variables: %j", (environment, expected) => {
+  expect(isInRunner(environment)).toBe(expected);
+});
+
+it("both streams are guarded in a build, and JSON is unchanged", () => {
+  const script = `
+    import { processOutput } from ${JSON.stringify(new URL("../../../client/console/output.ts", import.meta.url).href)};
+    const output = processOutput((text) => text, true);
+    output.result("::add-mask::a\\n");
+    output.json({ text: "::add-mask::a ##vso[x]" });
+    output.show("::add"); output.show("-mask::a\\n"); output.note("##vso[x]y\\n");
+    console.error("end");`;
+  const { stdout, stderr } = spawnSync(process.execPath, ["--input-type=module", "-e", script], {
+    encoding: "utf8",
+  });
+  expect(stdout).toBe(`: :add-mask::a\n{"text":"::add-mask::a ##vso[x]"}\n`);
+  expect(obeyed(stderr)).toEqual([]);
+});
