@@ -44,6 +44,8 @@ export type FailureType =
   | "BadConfiguration"
   /** The session asks for more than the worker's operator allows. */
   | "PolicyRefused"
+  /** The id of a session to be started belongs to another one. */
+  | "IdTaken"
   /** A tool call that is not in the step's stored answer. */
   | "NoSuchCall"
   | "Stuck"

@@ -13,10 +13,17 @@ import { storeDelegateResult } from "./store-result.ts";
 import type { AgentDeps } from "../runtime/deps.ts";
 import { enterSession } from "../runtime/enter-session.ts";
 import { endedBefore, hasEnded } from "../step/ended-call.ts";
-import { copyNewestFiles, countDelegations, findDelegation, nameDelegate } from "../store/delegations.ts";
+import { makeOrAdopt } from "../store/adopt-session.ts";
+import {
+  copyNewestFiles,
+  countDelegations,
+  findDelegate,
+  findDelegation,
+  nameDelegate,
+} from "../store/delegations.ts";
 import { appendEvents } from "../store/events.ts";
 import { endOrphans } from "../store/runs.ts";
-import { createSession, type Session } from "../store/sessions.ts";
+import type { Session } from "../store/sessions.ts";
 import { findAskedCall, noSuchCall } from "../store/asked-call.ts";
 import { callKey, claimCall, type LedgerRow } from "../store/tool-calls.ts";
 import { lockRun } from "../store/session-locks.ts";
@@ -34,24 +41,24 @@ export function createOpenDelegate(deps: AgentDeps, sandboxes: SessionSandboxes,
       if (hasEnded(row)) return { kind: "settled", facts: await endedBefore(deps.store.db, row, call) };
       const known = await findDelegation(deps.store.db, row);
       const child = childIdOf(row);
-      if (known?.childId === child) return { kind: "open", child, access: task.access };
+      if (known?.childId === child && (await findDelegate(deps.store.db, child, session.id)) !== undefined)
+        return { kind: "open", child, access: task.access };
       // Another delegate known for this call is from before a reset, and still runs in Temporal.
       const delegated = known === undefined ? await countDelegations(deps.store.db, session.id) : 0;
       const allowed =
         session.config.delegate && childConfig(session.config, session.config.delegate, task, delegated);
-      if (allowed?.ok !== true) {
-        const text = allowed?.message ?? "This session cannot delegate. Do it yourself.";
+      const refuse = async (text: string): Promise<OpenedDelegate> => {
         const refused = { outcome: "error", text, truncated: false, durationMs: 0 } as const;
-        const facts = await storeDelegateResult(
-          deps,
-          scope,
-          { session, row: { ...row, fence }, call },
-          refused,
-        );
-        return { kind: "settled", facts };
-      }
+        const at = { session, row: { ...row, fence }, call };
+        return { kind: "settled", facts: await storeDelegateResult(deps, scope, at, refused) };
+      };
+      if (allowed?.ok !== true)
+        return refuse(allowed?.message ?? "This session cannot delegate. Do it yourself.");
       await saves.saving(session.id, () => saveSandbox(deps, sandboxes, session, input.step));
-      await makeChild(deps, scope, { session, row, call, task, child }, allowed.config);
+      if (!(await makeChild(deps, scope, { session, row, call, task, child }, allowed.config)))
+        return refuse(
+          `No delegate was started: the id of its session, ${child}, belongs to another session. Do it yourself.`,
+        );
       await endOrphans(deps, session.id);
       return { kind: "open", child, access: task.access };
     });
@@ -74,14 +81,15 @@ interface Order {
   readonly child: string;
 }
 
+/** @returns false if the child's id belongs to a session that is not this call's */
 async function makeChild(
   { store, notifier, sanitizer, tools }: AgentDeps,
   { runId }: ActivityScope,
   { session, row, call, task, child }: Order,
   config: Session["config"],
-): Promise<void> {
+): Promise<boolean> {
   const { access } = task;
-  await createSession(store, {
+  const isOurs = await makeOrAdopt(store, {
     id: child,
     task: task.task,
     parts: [{ type: "text", text: delegateNote(access) }],
@@ -90,6 +98,7 @@ async function makeChild(
     prompt: session.system,
     parent: { id: session.id, call: callKey(row), epoch: row.epoch, access },
   });
+  if (!isOurs) return false;
   const about = sanitizer.clean(aboutCall(tools, { name: call.toolName, input: call.input }));
   await store.db.transaction(async (tx) => {
     if (!(await lockRun(tx, session.id, runId))) throw superseded("no delegate was started");
@@ -99,4 +108,5 @@ async function makeChild(
     await appendEvents(tx, session.id, session.epoch, [{ type: "delegate:started", step: row.step, data }]);
   });
   notifier.wake(session.id);
+  return true;
 }

@@ -67,7 +67,7 @@ async function settleDelegate(
   const session = { ...entered, config: withFallback(entered.config, input.fallback) };
   const [{ row: found, call }, delegate] = await Promise.all([
     findAskedCall(db, session.id, { step, index }),
-    findDelegate(db, child),
+    findDelegate(db, child, session.id),
   ]);
   if (delegate === undefined) throw fatal("NoSuchCall", `Session ${session.id} has no delegate ${child}.`);
   if (hasEnded(found)) return { kind: "settled", facts: await endedBefore(deps.store.db, found, call) };

@@ -28,6 +28,7 @@ import { lastAnswer } from "../store/transcript.ts";
 import { lockRun } from "../store/session-locks.ts";
 
 const MAX_RESULT_CHARS = 2_000;
+const NOTHING_USED = { input: 0, output: 0, cached: 0, reasoning: 0, calls: 0 };
 
 export function createCloseSession(deps: AgentDeps) {
   return (input: CloseSessionInput): Promise<ClosedSession> =>
@@ -40,6 +41,9 @@ async function closeSession(
   input: CloseSessionInput,
 ): Promise<ClosedSession> {
   const { db } = deps.store;
+  // The session of this id is not this run's: neither is it ended, nor does its answer go to this run's result.
+  if (input.error?.type === "IdTaken")
+    return { status: input.status, steps: 0, rounds: 0, result: "", usage: NOTHING_USED };
   const own = await enterToClose(deps, scope, input);
   const session = own?.session;
   const step = own?.step ?? input.step;

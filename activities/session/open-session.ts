@@ -11,6 +11,7 @@ import type { OpenedSession, OpenSessionInput } from "../contract/activities.ts"
 import type { AgentDeps } from "../runtime/deps.ts";
 import { enterSession } from "../runtime/enter-session.ts";
 import { fatal } from "../contract/failures.ts";
+import { isDelegateId, isStartOf } from "../contract/session-ids.ts";
 import { holdToPolicy } from "../runtime/hold-to-policy.ts";
 import { interruptOpenCalls } from "../runtime/interrupt-open-calls.ts";
 import { prefixOf, prefixShares, type Prefix } from "../context/request.ts";
@@ -26,12 +27,13 @@ import { toolsToTake } from "../step/server-tools.ts";
 import { lastRound } from "../store/compactions.ts";
 import { retryFailed } from "../store/mcp.ts";
 import { appendEvents } from "../store/events.ts";
+import { hasRunOfChain, idTaken, makeOrAdopt } from "../store/adopt-session.ts";
 import type { Queryable } from "../store/db.ts";
 import { chainStart, runInCharge, takeOver } from "../store/runs.ts";
 import type { Standpoint } from "../store/standpoint.ts";
 import { mendSchedule, mendSession } from "../store/mend-session.ts";
 import { findSchedule } from "../store/schedules.ts";
-import { createSession, lastUsedStep, type Session } from "../store/sessions.ts";
+import { lastUsedStep, type Session } from "../store/sessions.ts";
 import { isCold, spentUsd } from "../store/model-calls.ts";
 import { findRepository } from "../store/repositories.ts";
 import { countParked } from "../store/guidance.ts";
@@ -93,7 +95,14 @@ async function openSession(
 }
 
 /** Creates the session's row if no client did. */
-async function prepareRow(deps: AgentDeps, id: string, { task, schedule }: OpenSessionInput): Promise<void> {
+async function prepareRow(
+  deps: AgentDeps,
+  id: string,
+  { task, schedule, chain }: OpenSessionInput,
+): Promise<void> {
+  if (task === undefined && schedule === undefined) return;
+  // A run that was reset has the input of the first: its row may have been mended or given another model since.
+  if (await hasRunOfChain(deps.store.db, id, chain)) return;
   if (task !== undefined) await prepareFromTask(deps, id, task);
   if (schedule !== undefined) await prepareScheduled(deps, id, schedule);
 }
@@ -163,15 +172,18 @@ async function prepareFromTask(deps: AgentDeps, id: string, task: string): Promi
       "This worker knows no model to run a task with: set LONGHAUL_MODEL, or start the task with the client.",
     );
   }
-  await createSession(deps.store, { id, task: deps.sanitizer.clean(task), config: deps.defaultConfig });
+  const session = { id, task: deps.sanitizer.clean(task), config: deps.defaultConfig };
+  if (isDelegateId(id) || !(await makeOrAdopt(deps.store, session))) throw idTaken(id);
 }
 
 /** Creates the row of a session that a schedule started. A session that exists already does not need the schedule any more. */
 async function prepareScheduled({ store, sanitizer }: AgentDeps, id: string, name: string): Promise<void> {
+  if (!isStartOf(name, id)) throw idTaken(id);
   const schedule = await findSchedule(store.db, name);
   if (schedule === undefined) return;
   const { task, config, owner } = await mendSchedule(store.db, schedule, sanitizer.clean);
-  await createSession(store, { id, task, config: config as RunConfig, owner: owner ?? undefined });
+  const session = { id, task, config: config as RunConfig, owner: owner ?? undefined };
+  if (!(await makeOrAdopt(store, session))) throw idTaken(id);
 }
 
 async function announceStart(

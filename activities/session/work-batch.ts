@@ -17,6 +17,7 @@ import { batchStatus } from "../contract/batch-policy.ts";
 import { shorten } from "../contract/cut-text.ts";
 import { fatal } from "../contract/failures.ts";
 import type { AgentDeps } from "../runtime/deps.ts";
+import { makeOrAdopt } from "../store/adopt-session.ts";
 import {
   batchFigures,
   beginItem,
@@ -24,12 +25,12 @@ import {
   findBatch,
   itemFiles,
   nextItems,
+  refuseItem,
   settleItems,
   type Batch,
   type NextItem,
 } from "../store/batches.ts";
 import type { Queryable } from "../store/db.ts";
-import { createSession } from "../store/sessions.ts";
 
 const ABOUT_CHARS = 80;
 /** How late a person sees that a session waits. Source: ours; ends are reported by Temporal. */
@@ -43,7 +44,12 @@ export function createBatchActivities(deps: AgentDeps): BatchActivities {
       inScope(deps, async ({ sessionId }) => {
         const batch = await requireBatch(db, batchOfWorkflow(sessionId));
         const taken: TakenItem[] = [];
-        for (const item of await nextItems(db, batch.id, input)) taken.push(await begin(deps, batch, item));
+        for (let { after } = input; taken.length < input.count;) {
+          const items = await nextItems(db, batch.id, { after, count: input.count - taken.length });
+          if (items.length === 0) break;
+          after = items.at(-1)?.ordinal ?? after;
+          for (const item of items) taken.push(...(await begin(deps, batch, item)));
+        }
         return taken;
       }),
     closeBatch: ({ reason }) =>
@@ -83,32 +89,38 @@ async function look(deps: AgentDeps, id: string, { open, cancel }: LookAtBatchIn
   };
 }
 
-/** Makes the session of an item, which costs at most what is left for all of them. */
-async function begin({ store, sanitizer }: AgentDeps, batch: Batch, item: NextItem): Promise<TakenItem> {
+/**
+ * Makes the session of an item, which costs at most what is left for all of them.
+ * @returns nothing for an item that failed, because its session's id belongs to another session
+ */
+async function begin({ store, sanitizer }: AgentDeps, batch: Batch, item: NextItem): Promise<TakenItem[]> {
   const { itemId, ordinal, sessionId, start, isBegun } = item;
   if (start !== null) {
     const config = await withinBudget(store.db, batch, start.config);
     const workspace = await itemFiles(store.db, batch.id, itemId);
     // Taken from the batch's row: there Postgres checks the owner against the role that wrote it.
     const owner = batch.owner ?? undefined;
-    await createSession(store, {
-      ...start,
-      id: sessionId,
-      config,
-      owner,
-      ...(workspace ? { workspace } : {}),
-    });
+    const session = { ...start, id: sessionId, config, owner, ...(workspace ? { workspace } : {}) };
+    if (!(await makeOrAdopt(store, session, true))) {
+      await refuseItem(store.db, batch.id, itemId, "IdTaken");
+      return [];
+    }
     await beginItem(store.db, batch.id, itemId);
+  } else if (item.config === null) {
+    await refuseItem(store.db, batch.id, itemId, "IdTaken");
+    return [];
   }
   const precedence = precedenceOf(start?.config ?? item.config ?? {});
   const [line = ""] = (start?.task ?? itemId).trim().split("\n", 1);
-  return {
-    ordinal,
-    sessionId,
-    about: sanitizer.clean(shorten(line, ABOUT_CHARS)),
-    ...(precedence === undefined ? {} : { precedence }),
-    ...(isBegun ? { begun: true as const } : {}),
-  };
+  return [
+    {
+      ordinal,
+      sessionId,
+      about: sanitizer.clean(shorten(line, ABOUT_CHARS)),
+      ...(precedence === undefined ? {} : { precedence }),
+      ...(isBegun ? { begun: true as const } : {}),
+    },
+  ];
 }
 
 async function withinBudget<Config extends NonNullable<NextItem["start"]>["config"]>(

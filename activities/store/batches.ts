@@ -1,7 +1,8 @@
 /** Batches and their items. */
-import { and, asc, desc, eq, gt, inArray, sql } from "drizzle-orm";
+import { and, asc, desc, eq, gt, inArray, isNull, sql } from "drizzle-orm";
 import type { RunConfig } from "../config/agent-config.ts";
 import type { BatchFigures, EndedItem } from "../contract/batch.ts";
+import type { FailureType } from "../contract/failures.ts";
 import type { Queryable } from "./db.ts";
 import { batches, batchItems, modelCalls, sessions } from "./schema/index.ts";
 import type { NewSession } from "./sessions.ts";
@@ -108,14 +109,14 @@ export async function placeItem(
     .where(and(eq(batchItems.batchId, batchId), eq(batchItems.itemId, itemId)));
 }
 
-/** The ids among these that already belong to a session. */
-export async function takenIds(db: Queryable, ids: readonly string[]): Promise<ReadonlySet<string>> {
-  if (ids.length === 0) return new Set();
-  const rows = await db
-    .select({ id: sessions.id })
-    .from(sessions)
-    .where(inArray(sessions.id, [...ids]));
-  return new Set(rows.map(({ id }) => id));
+/** Whether an id cannot be that of an item's session: it belongs to a session, also another person's, or to another item. */
+export async function isTakenId(
+  db: Queryable,
+  id: string,
+  { batchId, itemId }: { readonly batchId: string; readonly itemId: string },
+): Promise<boolean> {
+  const { rows } = await db.execute(sql`select longhaul_taken(array[${id}]::text[], ${batchId}, ${itemId})`);
+  return rows.length > 0;
 }
 
 export interface NextItem {
@@ -124,7 +125,7 @@ export interface NextItem {
   readonly sessionId: string;
   /** Null if its session was already created. */
   readonly start: ItemStart | null;
-  /** The configuration of its session. */
+  /** The configuration of its session; null if the batch's owner has none of that id. */
   readonly config: RunConfig | null;
   /** Whether its session has had a run. */
   readonly isBegun: boolean;
@@ -146,7 +147,15 @@ export async function nextItems(
       isBegun: sql<boolean>`coalesce(${sessions.runId} is not null or ${sessions.endedAt} is not null, false)`,
     })
     .from(batchItems)
-    .leftJoin(sessions, eq(sessions.id, batchItems.sessionId))
+    .innerJoin(batches, eq(batches.id, batchItems.batchId))
+    .leftJoin(
+      sessions,
+      and(
+        eq(sessions.id, batchItems.sessionId),
+        isNull(sessions.parentId),
+        sql`${sessions.owner} is not distinct from ${batches.owner}`,
+      ),
+    )
     .where(
       and(
         eq(batchItems.batchId, batchId),
@@ -181,6 +190,19 @@ export async function beginItem(db: Queryable, batchId: string, itemId: string):
   await db
     .update(batchItems)
     .set({ status: "running", start: null, manifest: null, pack: null })
+    .where(and(eq(batchItems.batchId, batchId), eq(batchItems.itemId, itemId)));
+}
+
+/** Fails an item whose session was not started. */
+export async function refuseItem(
+  db: Queryable,
+  batchId: string,
+  itemId: string,
+  failure: FailureType,
+): Promise<void> {
+  await db
+    .update(batchItems)
+    .set({ status: "failed", failure, sessionId: null })
     .where(and(eq(batchItems.batchId, batchId), eq(batchItems.itemId, itemId)));
 }
 

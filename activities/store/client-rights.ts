@@ -3,8 +3,9 @@
  * the tables' owner, the role with which workers connect. Nothing here is in force until `client_roles` has a role.
  */
 import { createHash } from "node:crypto";
-import { getTableName, is } from "drizzle-orm";
+import { getTableColumns, getTableName, is } from "drizzle-orm";
 import { PgTable } from "drizzle-orm/pg-core";
+import { idPatterns } from "../contract/session-ids.ts";
 import { sessionTables } from "./session-tables.ts";
 import * as schema from "./schema/index.ts";
 
@@ -14,7 +15,10 @@ interface Statements {
 }
 
 interface Rights {
-  /** As in `grant … on table`. Schedules are the only rows that a client may delete. */
+  /**
+   * As in `grant … on table`. Rights to insert and to update are per column, because one for the whole table is also the right to
+   * lock it. Nothing may be deleted: a schedule is removed by a function.
+   */
   readonly grants: string;
   /** Condition for rows that the role may see and change. */
   readonly rows: string;
@@ -26,29 +30,41 @@ const MINE = "(select c.owner from client_roles c where c.role = current_user)";
 /** The policy of `sessions` hides the rows of other owners. Looks up the primary key. */
 const ofSession = (table: string) => `exists (select 1 from sessions s where s.id = ${table}.session_id)`;
 const READ = "select";
-const WRITE = "select, insert, update";
+/** Replaced by all columns of the table. */
+const INSERT = "insert (*)";
+/** Replaced by the columns that have no number from a sequence. */
+const UPDATE = "update (*)";
+const WRITE = `select, ${INSERT}, ${UPDATE}`;
+
+/** A role that waits, computes or keeps a transaction open for longer is ended by Postgres. Source: ours; a large export takes a minute. */
+const ROLE_LIMITS = {
+  statement_timeout: "5min",
+  lock_timeout: "30s",
+  idle_in_transaction_session_timeout: "60s",
+} as const;
 
 /** Tables whose rights differ from those of a session's other tables, by name. */
 const SPECIAL: Readonly<Record<string, Rights | "none">> = {
   sessions: {
     // Columns that a new run or a model switch changes. No client changes its sandbox's location or its owner.
     grants:
-      "select, insert, update (status, ended_at, result, error, updated_at, epoch, run_id, restore_workspace, config, namespace)",
+      "select, insert (*), update (status, ended_at, result, error, updated_at, epoch, run_id, restore_workspace, config, namespace)",
     rows: `owner = ${MINE}`,
-    // Only workers create delegates, which they trust as far as their parents.
-    newRows: "container is null and parent_id is null",
+    // Only workers create delegates, which they trust as far as their parents, and other sessions with derived ids.
+    newRows: `container is null and parent_id is null and run_id is null
+      and id ~ '${idPatterns.chosen}' and id !~* '${idPatterns.derived}'`,
   },
   // Workers use these rows to find the sandbox that they trust.
   boxes: { grants: "select, update (saves_begun)", rows: ofSession("boxes") },
   model_calls: { grants: READ, rows: ofSession("model_calls") },
   // Checkpoints that a worker reads on behalf of a session must belong to the same owner.
   checkpoints: {
-    grants: "select, insert, update (superseded_epoch, superseded_by)",
+    grants: "select, insert (*), update (superseded_epoch, superseded_by)",
     rows: ofSession("checkpoints"),
     newRows: "parent_id is null or longhaul_sees_checkpoint(parent_id)",
   },
   delegations: {
-    grants: "select, insert, update (status, superseded_from, superseded_by)",
+    grants: "select, insert (*), update (status, superseded_from, superseded_by)",
     rows: ofSession("delegations"),
     newRows: "longhaul_sees_session(child_id)",
   },
@@ -57,7 +73,7 @@ const SPECIAL: Readonly<Record<string, Rights | "none">> = {
     grants: WRITE,
     rows: "exists (select 1 from batches b where b.id = batch_items.batch_id)",
   },
-  schedules: { grants: "select, insert, delete", rows: `owner = ${MINE}` },
+  schedules: { grants: "select, insert (*)", rows: `owner = ${MINE}` },
   deleted_sessions: { grants: READ, rows: `owner = ${MINE}` },
   client_roles: { grants: READ, rows: "role = current_user" },
   token_ratios: { grants: READ, rows: "true" },
@@ -74,15 +90,34 @@ const SPECIAL: Readonly<Record<string, Rights | "none">> = {
 export function tableRights(): ReadonlyMap<string, Rights | "none"> {
   const all: readonly unknown[] = Object.values(schema);
   const ofSessions = new Set(sessionTables().map(getTableName));
-  const names = all.filter((exported): exported is PgTable => is(exported, PgTable)).map(getTableName);
+  const tables = all.filter((exported): exported is PgTable => is(exported, PgTable));
   return new Map(
-    names.map((name) => {
+    tables.map((table) => {
+      const name = getTableName(table);
       const usual = ofSessions.has(name) ? { grants: WRITE, rows: ofSession(name) } : undefined;
       const rights = SPECIAL[name] ?? usual;
       if (rights === undefined) throw new Error(`client-rights.ts does not say who may read ${name}`);
-      return [name, rights];
+      return [name, rights === "none" ? rights : forColumns(table, rights)];
     }),
   );
+}
+
+function forColumns(table: PgTable, { grants, rows, newRows }: Rights): Rights {
+  const columns = Object.values(getTableColumns(table));
+  const isNumbered = ({ columnType }: (typeof columns)[number]) => columnType.includes("Serial");
+  const list = (some: typeof columns) => `(${some.map(({ name }) => quoted(name)).join(", ")})`;
+  // A number is from its sequence, drawn by the same connection: one ahead of it would be in the way of other persons' rows.
+  const numbers = columns
+    .filter(isNumbered)
+    .map(({ name }) => `${name} = currval(pg_get_serial_sequence('${getTableName(table)}', '${name}'))`);
+  const conditions = [...(newRows === undefined ? [] : [`(${newRows})`]), ...numbers];
+  return {
+    grants: grants
+      .replace(INSERT, `insert ${list(columns)}`)
+      .replace(UPDATE, `update ${list(columns.filter((column) => !isNumbered(column)))}`),
+    rows,
+    ...(conditions.length === 0 ? {} : { newRows: conditions.join(" and ") }),
+  };
 }
 
 const policyOf = (table: string, { rows, newRows }: Rights) => `
@@ -108,7 +143,7 @@ export async function applyClientRights(connection: Statements): Promise<void> {
   );
   if (rows.length === 0) return;
   const rights = tableRights();
-  const digest = digestOf([...rights, ...rows.map(({ role }) => role)]);
+  const digest = digestOf([...rights, ROLE_LIMITS, ...rows.map(({ role }) => role)]);
   if (rows[0]?.digest === digest) return;
   for (const [table, allowed] of rights)
     await connection.query(allowed === "none" ? closedTo(table) : policyOf(table, allowed));
@@ -121,13 +156,23 @@ function grantsTo(role: string, rights: ReadonlyMap<string, Rights | "none">): s
     `revoke all on all tables in schema public from ${role}`,
     `grant usage on schema public to ${role}`,
     `grant usage on all sequences in schema public to ${role}`,
-    `grant execute on function longhaul_blobs(text[]), longhaul_save_blob(text, bytea) to ${role}`,
+    `grant execute on function longhaul_blobs(text[]), longhaul_save_blob(text, bytea),
+      longhaul_taken(text[], text, text), longhaul_remove_schedule(text) to ${role}`,
     `grant select on messages, longhaul_migrations to ${role}`,
     ...[...rights].flatMap(([table, allowed]) =>
       allowed === "none" ? [] : [`grant ${allowed.grants} on ${table} to ${role}`],
     ),
+    limitsOf(role),
   ].join(";\n");
 }
+
+/** Whoever may not change roles leaves them as `database client` made them. */
+const limitsOf = (role: string) => `do $limits$ begin
+    ${Object.entries(ROLE_LIMITS)
+      .map(([name, value]) => `alter role ${role} set ${name} = '${value}';`)
+      .join("\n    ")}
+  exception when insufficient_privilege then null;
+  end $limits$`;
 
 const digestOf = (value: unknown) => createHash("sha256").update(JSON.stringify(value)).digest("hex");
 

@@ -33,8 +33,16 @@ export interface Delegate {
   readonly price: Pick<ModelTarget, "price" | "tier">;
 }
 
-export async function findDelegate(db: Queryable, id: string): Promise<Delegate | undefined> {
-  const [row] = await db.select().from(sessions).where(eq(sessions.id, id));
+/** The session of this id, if it works for that parent. */
+export async function findDelegate(
+  db: Queryable,
+  id: string,
+  parentId: string,
+): Promise<Delegate | undefined> {
+  const [row] = await db
+    .select()
+    .from(sessions)
+    .where(and(eq(sessions.id, id), eq(sessions.parentId, parentId)));
   if (row === undefined) return undefined;
   return {
     id,

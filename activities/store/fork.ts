@@ -121,7 +121,8 @@ async function copyDecisions(tx: Transaction, { from, to, beforeStep }: Fork): P
  * on those of its parent, which are shared.
  */
 async function copyFiles(tx: Transaction, { from, to, beforeStep }: Fork): Promise<void> {
-  await tx.execute(sql`
+  // What others build on comes first.
+  const { rows } = await tx.execute<{ id: string; parent: string | null }>(sql`
     with recursive live as (
       select id, step, epoch from checkpoints
       where session_id = ${from} and superseded_epoch is null and step < ${beforeStep}
@@ -131,14 +132,17 @@ async function copyFiles(tx: Transaction, { from, to, beforeStep }: Fork): Promi
         union (select id from live where step = 0 order by epoch desc limit 1))
       union
       select c.id, c.parent_id from checkpoints c join chain on c.id = chain.parent_id where c.session_id = ${from}
-    ), copy as materialized (
-      select id, parent_id, nextval(pg_get_serial_sequence('checkpoints', 'id')) as fresh from chain
     )
-    insert into checkpoints (id, session_id, epoch, step, parent_id, manifest, pack)
-    select copy.fresh, ${to}, c.epoch, c.step, coalesce(parent.fresh, c.parent_id), c.manifest, c.pack
-    from copy join checkpoints c on c.id = copy.id left join copy parent on parent.id = copy.parent_id
-    -- What others build on comes first: a client may build on what it sees.
-    order by c.id`);
+    select id, parent_id as parent from chain order by id`);
+  const copies = new Map<string, string>();
+  for (const { id, parent } of rows) {
+    const below = parent === null ? null : (copies.get(parent) ?? parent);
+    // One at a time: a client's role may give no row a number that its sequence has not just given it.
+    const made = await tx.execute<{ id: string }>(sql`
+      insert into checkpoints (session_id, epoch, step, parent_id, manifest, pack)
+      select ${to}, epoch, step, ${below}::bigint, manifest, pack from checkpoints where id = ${id} returning id`);
+    copies.set(id, made.rows[0]?.id ?? id);
+  }
 }
 
 async function informModel(tx: Transaction, { from, to, beforeStep }: Fork): Promise<void> {

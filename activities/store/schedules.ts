@@ -1,5 +1,5 @@
 /** The sessions that schedules start. Temporal keeps the times and the overlap policy. */
-import { asc, eq } from "drizzle-orm";
+import { asc, eq, sql } from "drizzle-orm";
 import type { RunConfig } from "../config/agent-config.ts";
 import type { Queryable } from "./db.ts";
 import { schedules } from "./schema/index.ts";
@@ -35,6 +35,8 @@ export async function listSchedules(db: Queryable): Promise<ScheduleRow[]> {
 
 /** Removes a schedule. Its sessions are not affected: they have their own rows. */
 export async function removeSchedule(db: Queryable, name: string): Promise<boolean> {
-  const gone = await db.delete(schedules).where(eq(schedules.name, name)).returning({ name: schedules.name });
-  return gone.length > 0;
+  const { rows } = await db.execute<{ removed: boolean }>(
+    sql`select longhaul_remove_schedule(${name}) as removed`,
+  );
+  return rows[0]?.removed === true;
 }

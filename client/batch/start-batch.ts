@@ -5,12 +5,12 @@ import { batchStatus } from "../../activities/contract/batch-policy.ts";
 import {
   batchFigures,
   endBatch,
+  isTakenId,
   listItems,
   openBatch,
   placeItem,
   saveItem,
   settleItems,
-  takenIds,
   type ItemRow,
   type NewItem,
 } from "../../activities/store/batches.ts";
@@ -107,11 +107,11 @@ async function saveRows(
   });
 }
 
-/** The first attempt whose id no session uses yet: a person may have chosen the same id. */
+/** The first attempt whose id nothing uses yet: a person, or an item of another batch, may have the same. */
 async function freeAttempt(services: Services, name: string, item: string, from: number): Promise<number> {
   for (let attempt = from; ; attempt += 1) {
-    const taken = await takenIds(services.store.db, [itemSessionId(name, item, attempt)]);
-    if (taken.size === 0) return attempt;
+    const id = itemSessionId(name, item, attempt);
+    if (!(await isTakenId(services.store.db, id, { batchId: name, itemId: item }))) return attempt;
   }
 }
 

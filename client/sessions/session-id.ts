@@ -1,6 +1,7 @@
 /** Short ids that a person can read out, type and tell apart. */
 import { randomInt } from "node:crypto";
 import { cutChars } from "../../activities/contract/cut-text.ts";
+import { unlikeChosenId } from "../../activities/contract/session-ids.ts";
 import { usageError } from "../console/errors.ts";
 
 const ADJECTIVES =
@@ -25,9 +26,12 @@ export function createSessionId(pick: (below: number) => number = randomInt): st
  * @throws ClientError (usage)
  */
 export function parseSessionId(id: string): string {
-  if (/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/.test(id)) return id;
+  const unlike = unlikeChosenId(id);
+  if (unlike === undefined) return id;
   throw usageError(
     `${JSON.stringify(cutChars(id, 80))} cannot be a session id.`,
-    "An id begins with a letter or digit and has at most 64 letters, digits, dots, dashes and underscores.",
+    unlike === "alphabet"
+      ? "An id begins with a letter or digit and has at most 64 letters, digits, dots, dashes and underscores."
+      : "Longhaul gives ids that end so itself: to the sessions of delegates (.s2c0) and schedules. Choose another end.",
   );
 }

@@ -9,13 +9,13 @@ import { packWorkspace } from "../../activities/store/workspace-pack.ts";
 import { saveBlob } from "../../activities/store/blobs.ts";
 import { migrateStore } from "../../activities/store/db.ts";
 import { findSession, type SessionRow } from "../../activities/store/reading.ts";
-import { createSession, type NewSession } from "../../activities/store/sessions.ts";
+import { createSession, endAbandoned, type NewSession } from "../../activities/store/sessions.ts";
 import { WORKFLOW_TYPE, type CodingAgentInput } from "../../workflows/messages.ts";
 import { clientSanitizer } from "../config/config.ts";
 import type { Services } from "../connect/connection.ts";
 import { describedRun } from "../../worker/connect/described-run.ts";
 import { idsOnly } from "../setup/services.ts";
-import { notPossible } from "../console/errors.ts";
+import { notPossible, type ClientError } from "../console/errors.ts";
 import { cleanAttachment, type Attachment } from "./images.ts";
 import { createSessionId } from "./session-id.ts";
 import { staticSummary, taskDetails, taskSummary } from "./session-text.ts";
@@ -49,7 +49,8 @@ export async function startSession(services: Services, asked: Start): Promise<St
   const attached = id === undefined;
   const sessionId = id ?? start.id ?? "";
   const over = attached && (await isOver(services, client, start));
-  if (!over) await startWorkflow(client, services.taskQueue, sessionId, start);
+  if (!over && !(await startWorkflow(client, services.taskQueue, { id: sessionId, start, attached })))
+    throw await otherWorkflow(services, sessionId, attached);
   return { id: sessionId, attached };
 }
 
@@ -150,15 +151,34 @@ async function isClosed(client: Client, id: string): Promise<boolean> {
   return run !== undefined && run.status !== "RUNNING";
 }
 
-async function startWorkflow(client: Client, taskQueue: string, id: string, start: Start): Promise<void> {
+/**
+ * @param attached the session existed before: then a batch may have started it
+ * @returns false if Temporal runs something else under this id
+ */
+async function startWorkflow(
+  client: Client,
+  taskQueue: string,
+  { id, start, attached }: { readonly id: string; readonly start: Start; readonly attached: boolean },
+): Promise<boolean> {
   try {
     await client.workflow.start(WORKFLOW_TYPE, {
       ...workflowOptions(taskQueue, id, start),
       args: [{} satisfies CodingAgentInput],
     });
+    return true;
   } catch (error) {
     if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error;
+    // Another client may have been faster: its run is like ours. One that was started without a client has no model in its memo.
+    const { type, memo } = (await describedRun(client, id))?.raw.workflowExecutionInfo ?? {};
+    return type?.name === WORKFLOW_TYPE && (attached || memo?.fields?.["model"] !== undefined);
   }
+}
+
+/** Ends the row that was made for nothing, unless it existed before. */
+async function otherWorkflow({ store }: Services, id: string, attached: boolean): Promise<ClientError> {
+  const message = `Temporal already runs another workflow under the id ${id}, which was left as it is.`;
+  if (!attached) await endAbandoned(store.db, id, undefined, { status: "failed", message });
+  return notPossible(message, "Choose another --id, or wait until that one has ended.");
 }
 
 /** How a session's workflow is started, the first time and when it is resumed. */

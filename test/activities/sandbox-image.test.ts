@@ -64,7 +64,7 @@ test("sessions of one person share package caches, which other people's sessions
     }
     expect(found).toEqual(["none", "kept", "none"]);
   } finally {
-    await Promise.all(caches.map((cache) => sandboxes.docker.getVolume(`longhaul-cache-${cache}`).remove()));
+    await Promise.all(caches.map((cache) => sandboxes.docker.getVolume(`longhaul.cache-${cache}`).remove()));
   }
 });
 

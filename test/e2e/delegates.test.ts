@@ -1,6 +1,6 @@
 /** Tasks that the agent gives to other sessions: results, ends, and resets. */
 import { describe, expect, it } from "vitest";
-import { eq } from "drizzle-orm";
+import { eq, sql } from "drizzle-orm";
 import { runs, sessions } from "../../activities/store/schema/index.ts";
 import type { SessionEvent } from "../../activities/store/event.ts";
 import { listQuestions } from "../../activities/store/questions.ts";
@@ -204,6 +204,30 @@ describe("a delegate", () => {
     expect(results[0]).toContain("It was there.");
     expect(session.model.requests).toHaveLength(4);
   });
+});
+
+it("a session that has the id of a delegate, as an older version allowed, is neither run nor merged", async () => {
+  const { db } = agent.database.store;
+  const gate = Promise.withResolvers<void>();
+  const script = scriptedModel()
+    .replies(async () => {
+      await gate.promise;
+      return { parts: [delegateCall("Change both files.", { access: "write" })] };
+    })
+    .says("Done.");
+  const session = await agent.start(script, { config: delegating() });
+  const child = `${session.id}.s1c0`;
+  await db.transaction(async (tx) => {
+    await tx.execute(sql`set local session_replication_role = replica`);
+    await tx.execute(sql`insert into sessions (id, task, config, owner)
+      select ${child}, 'Change both files.', config, 'alice' from sessions where id = ${session.id}`);
+  });
+  const before = await rowOf(child);
+  gate.resolve();
+  expect(await session.result()).toMatchObject({ status: "completed", result: "Done." });
+  expect((await resultTexts(agent.database.store, session.id))[0]).toContain("belongs to another session");
+  expect(await rowOf(child)).toEqual(before);
+  expect(await delegationsOf(agent.database.store, session.id)).toEqual([]);
 });
 
 describe("a reset of the parent", () => {

@@ -78,7 +78,7 @@ test("a sandbox has its person's package caches, and no one else's", () => {
   const workspace = { Type: "volume", Name: "longhaul-s1", Destination: "/workspace", RW: true };
   const cache = {
     Type: "volume",
-    Name: "longhaul-cache-0123456789abcdef",
+    Name: "longhaul.cache-0123456789abcdef",
     Destination: "/home/agent/.cache",
     RW: true,
   };
@@ -88,7 +88,7 @@ test("a sandbox has its person's package caches, and no one else's", () => {
     expect(differences(found, other, around).join()).toContain("further mounts");
   expect(createOptions(shared, new Date(0)).HostConfig?.Mounts?.map(({ Source }) => Source)).toEqual([
     "longhaul-s1",
-    "longhaul-cache-0123456789abcdef",
+    "longhaul.cache-0123456789abcdef",
   ]);
 });
 

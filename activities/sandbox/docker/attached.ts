@@ -115,7 +115,7 @@ class AttachedContainers {
   }
 
   async #containerOf(sessionId: string): Promise<string | undefined> {
-    const labels = await volumeLabels(this.#docker, sessionId);
+    const labels = await volumeLabels(this.#docker, sandboxName(sessionId));
     return labels?.[SESSION_LABEL] === sessionId ? labels[ATTACHED_LABEL] : undefined;
   }
 

@@ -5,7 +5,7 @@ import type Dockerode from "dockerode";
 import type { ContainerInspectInfo } from "dockerode";
 import { fatal, retryable } from "../../contract/failures.ts";
 import type { SandboxSpec } from "../spec.ts";
-import { volumeLabels } from "./docker-containers.ts";
+import { ownVolume } from "./docker-containers.ts";
 import {
   impossible,
   ofOtherArchitecture,
@@ -15,6 +15,8 @@ import {
   withoutPython,
 } from "./docker-errors.ts";
 import {
+  CACHE_LABEL,
+  cacheName,
   createOptions,
   isMountedOtherwise,
   PROFILE_LABEL,
@@ -107,7 +109,9 @@ async function create(
 ): Promise<void> {
   const now = new Date();
   const name = sandboxName(spec.sessionId);
-  await createVolume(docker, spec.sessionId, now);
+  const { [SESSION_LABEL]: session = "", ...labels } = sandboxLabels(spec.sessionId, now);
+  await ownVolume(docker, name, { [SESSION_LABEL]: session }, labels);
+  if (spec.cache !== undefined) await ownVolume(docker, cacheName(spec.cache), { [CACHE_LABEL]: spec.cache });
   const egress = { volume: egressVolume, token: randomBytes(16).toString("hex") };
   const options = createOptions(spec, now, spec.network === "listed" ? egress : undefined);
   const container = await unless([409], () => createContainer(docker, spec, options));
@@ -118,19 +122,6 @@ async function create(
   if (differing.length === 0) return;
   await unless([404, 409], () => container.remove({ force: true, v: true }));
   throw unlikeProfile(name, differing);
-}
-
-async function createVolume(docker: Dockerode, sessionId: string, now: Date): Promise<void> {
-  const name = sandboxName(sessionId);
-  // Returns the existing one if there is one.
-  await unless([], () => docker.createVolume({ Name: name, Labels: sandboxLabels(sessionId, now) }));
-  const labels = await volumeLabels(docker, sessionId);
-  if (labels !== undefined && labels[SESSION_LABEL] !== sessionId) {
-    throw fatal(
-      "SandboxRefused",
-      `the volume ${name} belongs to another session or program; rename or remove it`,
-    );
-  }
 }
 
 async function createContainer(

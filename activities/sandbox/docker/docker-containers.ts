@@ -1,6 +1,7 @@
 /** Removes sandboxes and finds existing ones. */
 import { setTimeout as sleep } from "node:timers/promises";
 import type Dockerode from "dockerode";
+import { fatal } from "../../contract/failures.ts";
 import { unless } from "./docker-errors.ts";
 import { sandboxName, CREATED_LABEL, GUARD_LABEL, SESSION_LABEL } from "./profile.ts";
 
@@ -31,11 +32,12 @@ async function removeFirewallContainers(docker: Dockerode, sessionId: string): P
 }
 
 async function removeVolume(docker: Dockerode, sessionId: string): Promise<void> {
+  const name = sandboxName(sessionId);
   for (let tries = 0; tries < VOLUME_TRIES; tries++) {
-    const labels = await volumeLabels(docker, sessionId);
+    const labels = await volumeLabels(docker, name);
     if (labels?.[SESSION_LABEL] !== sessionId) return;
     const removed = await unless([409], async () => {
-      await docker.getVolume(sandboxName(sessionId)).remove();
+      await docker.getVolume(name).remove();
       return true;
     });
     if (removed === true) return;
@@ -59,14 +61,36 @@ export async function labelledSessions(docker: Dockerode): Promise<string[]> {
   return [...sessions];
 }
 
-/** The labels of the volume with the session's name; undefined if there is none. */
+/** The labels of the volume with that name; undefined if there is none. */
 export async function volumeLabels(
   docker: Dockerode,
-  sessionId: string,
+  name: string,
 ): Promise<Readonly<Record<string, string>> | undefined> {
-  const found = await unless([404], () => docker.getVolume(sandboxName(sessionId)).inspect());
+  const found = await unless([404], () => docker.getVolume(name).inspect());
   // The engine reports null if there are no labels.
   return found && { ...found.Labels };
+}
+
+/**
+ * Makes a volume, or takes the existing one of that name if it proves to be the same. Idempotent.
+ * @param proof labels that an existing one must have, with just these values
+ * @throws SandboxRefused (fatal) if it is another's, which is left as it is
+ */
+export async function ownVolume(
+  docker: Dockerode,
+  name: string,
+  proof: Readonly<Record<string, string>>,
+  more: Readonly<Record<string, string>> = {},
+): Promise<void> {
+  // Returns the existing one if there is one.
+  await unless([], () => docker.createVolume({ Name: name, Labels: { ...more, ...proof } }));
+  const labels = await volumeLabels(docker, name);
+  if (labels === undefined || Object.entries(proof).every(([label, value]) => labels[label] === value))
+    return;
+  throw fatal(
+    "SandboxRefused",
+    `the volume ${name} belongs to another session or program, and is left as it is; rename or remove it`,
+  );
 }
 
 /**

@@ -5,6 +5,7 @@ import type { KeptSetUps, SandboxHost } from "../sandbox-host.ts";
 import { buildImage } from "./build-image.ts";
 import { labelledSessions, removeSandbox, volumeIdentity } from "./docker-containers.ts";
 import { unless } from "./docker-errors.ts";
+import { DEFAULT_EGRESS_NAME } from "./egress-place.ts";
 import { EgressProxy } from "./egress-proxy.ts";
 import { Firewall } from "./firewall.ts";
 import { sandboxName } from "./profile.ts";
@@ -26,7 +27,7 @@ export interface DockerHostOptions {
 }
 
 /** One proxy per host, shared by the workers of all installations. */
-const EGRESS = { name: "longhaul-egress", hosts: [] };
+const EGRESS = { name: DEFAULT_EGRESS_NAME, hosts: [] };
 
 /** @returns a plain object, so that a caller can replace parts of it in a copy */
 export function createDockerHost({

@@ -4,6 +4,7 @@ import type Dockerode from "dockerode";
 import type { ContainerCreateOptions, ContainerInspectInfo } from "dockerode";
 import { fatal, retryable } from "../../contract/failures.ts";
 import { egressProxySource, PROTOCOL, pythonArguments } from "../agent/sources.ts";
+import { ownVolume } from "./docker-containers.ts";
 import { statusOf, unless } from "./docker-errors.ts";
 import { EGRESS_FOLDER } from "./egress-place.ts";
 import { SESSION_LABEL } from "./profile.ts";
@@ -69,7 +70,7 @@ export async function removeUnusedProxy(docker: Dockerode, name: string): Promis
 
 async function createProxy(docker: Dockerode, proxy: EgressContainer): Promise<void> {
   const options = proxyOptions(proxy);
-  await unless([], () => docker.createVolume({ Name: proxy.name, Labels: options.Labels }));
+  await ownVolume(docker, proxy.name, options.Labels);
   // 409: another worker was faster.
   await unless([409], () => createContainer(docker, options));
 }

@@ -2,6 +2,8 @@
 
 /** Label of the sandbox's container: its token, which no other sandbox has. */
 export const EGRESS_TOKEN_LABEL = "longhaul.egress-token";
+/** Name of the proxy's container and volume: with a dot, so that no sandbox has it. */
+export const DEFAULT_EGRESS_NAME = "longhaul.egress";
 /** Where the proxy's socket is, in its container and, read only, in sandboxes. */
 export const EGRESS_FOLDER = "/run/longhaul";
 /** Equal to EGRESS_PORT in forwarder.py. */

@@ -15,7 +15,7 @@ export const CREATED_LABEL = "longhaul.created";
 /** Label of the container that applies a sandbox's network rules; its value is the session. */
 export const GUARD_LABEL = "longhaul.guard";
 /** Label of a volume of package caches. */
-const CACHE_LABEL = "longhaul.cache";
+export const CACHE_LABEL = "longhaul.cache";
 export const PROTOCOL_LABEL = "longhaul.protocol";
 export const SOURCE_VARIABLE = "LONGHAUL_SUPERVISOR";
 /** Which profile a container was made with: a change of it is a newer version's, not tampering. */
@@ -138,7 +138,8 @@ const volumeMount = (source: string, target: string, labels: Record<string, stri
   VolumeOptions: { NoCopy: false, Labels: labels, DriverConfig: { Name: "local", Options: {} } },
 });
 
-export const cacheName = (cache: string): string => `longhaul-cache-${cache}`;
+/** With a dot, which no sandbox's name has in this place: those begin with `longhaul-`, whatever their sessions are called. */
+export const cacheName = (cache: string): string => `longhaul.cache-${cache}`;
 
 export const nanoCpus = (spec: SandboxSpec): number => Math.round(spec.cpus * 1e9);
 
