@@ -15,6 +15,7 @@ import { holdLease } from "../activities/store/worker-lease.ts";
 import type { WorkerConfig } from "./config.ts";
 import { bindDeps } from "./deps.ts";
 import { probeDocker, probePostgres, temporalMissing } from "./connect/probe.ts";
+import { checkGit } from "./connect/check-git.ts";
 import { ServiceMissing } from "./connect/service-missing.ts";
 import { PATIENT, patiently } from "./connect/patience.ts";
 import { withTimeout } from "./connect/with-timeout.ts";
@@ -113,6 +114,7 @@ async function connectServices(config: WorkerConfig, logger: Logger) {
     loadWorkflowBundle(undefined, { encrypts: config.codecKeys.length > 0 }),
     probePostgres(config.databaseUrl, { ...PATIENT, say: (line) => logger.warn(line) }),
     probeDocker().then(() => checkRuntime(config, logger)),
+    checkGit(config.git),
   ]);
   if ("notKept" in bundle)
     logger.warn(

@@ -1,5 +1,5 @@
 /** Which forge a repository is on, by its address and the setting `git.forge`. Pure. */
-import { repositoryAddress, type GitConfig } from "./git-settings.ts";
+import { repositoryAddress, usualHost, type GitConfig } from "./git-settings.ts";
 
 export interface ForgePlace {
   readonly kind: "github" | "gitlab";
@@ -12,7 +12,7 @@ export interface ForgePlace {
 export function forgeOf(url: string, forge: GitConfig["forge"]): ForgePlace | undefined {
   const short = /^[^@/]+@([^:/]+):(.+)$/.exec(url);
   const parsed = short === null ? URL.parse(url) : null;
-  const host = short?.[1] ?? parsed?.hostname ?? "";
+  const host = usualHost(short?.[1] ?? parsed?.hostname ?? "");
   const path = (short?.[2] ?? parsed?.pathname ?? "").replace(/^\/+|\/+$/g, "").replace(/\.git$/, "");
   if (host === "" || !path.includes("/")) return undefined;
   const kind = forge === "auto" ? guessed(host) : forge;

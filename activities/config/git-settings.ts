@@ -83,7 +83,10 @@ const KINDS: Readonly<Record<string, RepositoryAddress["kind"] | undefined>> = {
   "file:": "file",
 };
 
-/** The parsed address, or why it is not accepted. */
+/** Known beginnings of forges' tokens, and names as long and as mixed as one. */
+const TOKEN = /^(gh[a-z]_|github_pat_|gl[a-z]+-|ATBB|ATCTT|token$)|^(?=.*\d)(?=.*[A-Za-z])[\w-]{20,}$/i;
+
+/** The parsed address, or why it is not accepted. A user's name without a password is left out of it. */
 export function repositoryAddress(text: string): RepositoryAddress | { readonly wrong: string } {
   const taken = "https://host/owner/name.git, ssh://git@host/name.git, git@host:name.git or file:///folder";
   if (text.length > 2_000 || /[\p{Cc}\p{Cf}\s]/u.test(text) || text.startsWith("-"))
@@ -94,6 +97,9 @@ export function repositoryAddress(text: string): RepositoryAddress | { readonly 
   const kind = KINDS[url?.protocol ?? ""];
   if (url === null || kind === undefined || url.hostname.startsWith("-"))
     return { wrong: `A repository's address has the form ${taken}.` };
+  // The forges' own copy buttons put a user's name in front, which is no secret and of no use. A token there is one.
+  const isName = url.username !== "" && kind === "http" && !TOKEN.test(url.username);
+  if (isName && url.password === "") return repositoryAddress(text.replace(/^(https?:\/\/)[^/@]*@/i, "$1"));
   if (url.password !== "" || (kind !== "ssh" && url.username !== "") || url.search !== "" || url.hash !== "")
     return {
       wrong: `The repository's address holds a credential or a query: leave it out, and set ${tokenVariable(url.hostname)}.`,

@@ -2,6 +2,7 @@
 import { join } from "node:path";
 import { repositoryAddress, tokenVariable } from "../config/git-settings.ts";
 import { isNamed, isSameServer, type Named } from "../config/repository-place.ts";
+import { trustOf } from "./authorities.ts";
 import { createGitHubApp, gitHubAppSettings } from "./github-app.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -31,6 +32,8 @@ export interface GitAccess {
   readonly sshKeyFile: string | undefined;
   /** The variables that git itself gets. */
   readonly environment: Readonly<Record<string, string>>;
+  /** Those of them that say which certificate authorities it trusts. @throws Error that names an unusable variable */
+  readonly trust: () => Readonly<Record<string, string>>;
 }
 
 const PASSED =
@@ -58,9 +61,12 @@ export function gitAccessOf(environment: Environment, now: () => Date = () => ne
   };
   const data = environment["XDG_DATA_HOME"] || join(environment["HOME"] || "/tmp", ".local", "share");
   const passed = Object.entries(environment).filter(([name, value]) => PASSED.test(name) && value);
+  const folder = environment["LONGHAUL_GIT_FOLDER"] || join(data, "longhaul", "git");
+  const trust = trustOf(environment, folder);
   const accessWhere = (limits: Pick<GitAccess, "isOwn" | "opens">): GitAccess => ({
     ...limits,
-    folder: environment["LONGHAUL_GIT_FOLDER"] || join(data, "longhaul", "git"),
+    folder,
+    trust,
     async tokenFor(url, signal) {
       const from = sources(url, limits);
       return from?.own ?? (await from?.app?.tokenFor(url, signal)) ?? from?.all;

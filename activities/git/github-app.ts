@@ -4,7 +4,7 @@
  */
 import { createPrivateKey, sign, type KeyObject } from "node:crypto";
 import { readFileSync } from "node:fs";
-import { repositoryAddress, tokenVariable } from "../config/git-settings.ts";
+import { repositoryAddress, tokenVariable, usualHost } from "../config/git-settings.ts";
 import { forgeOf, type ForgePlace } from "../config/forge-place.ts";
 import { askForge, ForgeRefusal } from "./forge-calls.ts";
 import { CredentialUnavailable } from "./trouble.ts";
@@ -116,7 +116,9 @@ function placeIn({ url: own }: GitHubAppSettings, url: string): ForgePlace | und
   const server = URL.parse(own);
   if ("wrong" in address || server === null) return undefined;
   const isSame =
-    address.kind === "http" ? new URL(url).origin === server.origin : address.host === server.hostname;
+    address.kind === "http"
+      ? new URL(address.url).origin === server.origin
+      : usualHost(address.host ?? "") === server.hostname;
   const project = isSame ? forgeOf(url, "github")?.project : undefined;
   if (project === undefined || !/^[\w.-]+\/[\w.-]+$/.test(project)) return undefined;
   return forgeOf(`${server.origin}/${project}`, "github");

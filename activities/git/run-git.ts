@@ -70,7 +70,10 @@ export async function runGit(
     return { code: 128, out: "", err: error.message, trouble: error.trouble };
   }
   const options = {
-    env: gitEnvironment(access, credential, isNamed(access, call.url) ? NAMED_SETTINGS : []),
+    env: {
+      ...gitEnvironment(access, credential, isNamed(access, call.url) ? NAMED_SETTINGS : []),
+      ...(call.url?.startsWith("https:") === true ? access.trust() : {}),
+    },
     encoding: "utf8" as const,
     maxBuffer: MAX_OUTPUT_BYTES,
     timeout: timeoutMs,

@@ -1,4 +1,5 @@
 /** Reads a commit's `.gitmodules` and resolves relative addresses. Refuses what could do harm. */
+import { repositoryAddress } from "../config/git-settings.ts";
 import type { GitAccess } from "./git-access.ts";
 import { git, runGit } from "./run-git.ts";
 import type { StartPoint } from "./start-point.ts";
@@ -129,7 +130,11 @@ const isGitFolder = (part: string): boolean =>
 
 /** An address that begins with `./` or `../` is relative to the repository's. @returns undefined if it leads above the host */
 export function resolveUrl(repository: string, url: string): string | undefined {
-  if (!/^\.\.?\//.test(url)) return url;
+  if (!/^\.\.?\//.test(url)) {
+    // Without a user's name that is of no use.
+    const address = repositoryAddress(url);
+    return "wrong" in address ? url : address.url;
+  }
   const [, place = "", path = ""] =
     /^([a-z]+:\/\/[^/]*)(\/.*)$/i.exec(repository) ?? /^([^@/]+@[^:/]+:)(.*)$/.exec(repository) ?? [];
   if (place === "") return undefined;

@@ -128,6 +128,8 @@ export async function prepareStart(
   const container = await containerFor(flags);
   const outputSchema = await readOutputSchema(flags.outputSchema);
   const git = sessionGit(flags, config.settings.git);
+  if (git !== undefined && flags.repo !== undefined && git.url !== flags.repo)
+    note(`The user's name in --repo is left out: the repository is ${git.url}.\n`);
   for (const line of [...config.notes, ...(fromDevcontainer?.notes ?? [])]) note(`${line}\n`);
   if (config.rehearsal && flags.setup !== false) await mentionLocalServers(note);
   const attachments = await readAttachments(flags.image ?? []);

@@ -1,5 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { branchName, branchOf, repositoryAddress } from "../../../activities/config/git-settings.ts";
+import { forgeOf } from "../../../activities/config/forge-place.ts";
+import { isNamed, isSameServer } from "../../../activities/config/repository-place.ts";
 import { gitAccessOf } from "../../../activities/git/git-access.ts";
 import { troubleOf } from "../../../activities/git/remote.ts";
 import { credentialFor, git, gitEnvironment, GitFailed } from "../../../activities/git/run-git.ts";
@@ -19,6 +21,10 @@ describe("the address of a repository", () => {
   it.each([
     "https://user:secret@github.com/acme/app",
     "https://token@github.com/acme/app",
+    "https://ghp_0123456789abcdefghij0123456789abcdef@github.com/acme/app",
+    "https://glpat-0123456789abcdefghij@gitlab.com/acme/app",
+    "https://0123456789abcdef0123456789abcdef01234567@forge.test/acme/app",
+    "https://user:@github.com/acme/app?x=1",
     "https://github.com/acme/app?access_token=x",
     "ext::sh -c touch% /tmp/x",
     "--upload-pack=touch",
@@ -29,6 +35,39 @@ describe("the address of a repository", () => {
   ])("%s is refused", (url) => {
     expect(repositoryAddress(url)).toHaveProperty("wrong");
   });
+});
+
+it.each([
+  ["https://org@dev.azure.com/org/project/_git/app", "https://dev.azure.com/org/project/_git/app"],
+  ["https://some.user@bitbucket.org/acme/app.git", "https://bitbucket.org/acme/app.git"],
+  ["http://me@127.0.0.1:8080/app", "http://127.0.0.1:8080/app"],
+])("a user's name without a password is left out: %s", (text, url) => {
+  expect(repositoryAddress(text)).toMatchObject({ url, kind: "http" });
+  expect(isNamed({ url }, text)).toBe(true);
+});
+
+it.each([
+  [
+    "ssh://git@ssh.github.com:443/acme/app.git",
+    "github",
+    "https://api.github.com",
+    "LONGHAUL_GIT_TOKEN_GITHUB_COM",
+  ],
+  [
+    "ssh://git@altssh.gitlab.com:443/acme/tools/app.git",
+    "gitlab",
+    "https://gitlab.com/api/v4",
+    "LONGHAUL_GIT_TOKEN_GITLAB_COM",
+  ],
+  ["git@SSH.GitHub.com:acme/app.git", "github", "https://api.github.com", "LONGHAUL_GIT_TOKEN_GITHUB_COM"],
+])("a forge's name for ssh on the port of HTTPS is the forge: %s", async (url, kind, api, variable) => {
+  expect(forgeOf(url, "auto")).toMatchObject({
+    kind,
+    api,
+    project: expect.stringMatching(/^acme\/.*app$/) as string,
+  });
+  expect(await gitAccessOf({ [variable]: "own" }).tokenFor(url)).toBe("own");
+  expect(isSameServer(url, `https://${new URL(api).hostname.replace("api.", "")}/acme/app`)).toBe(true);
 });
 
 it("accepts branch names that Git accepts, and inserts the session's id", () => {

@@ -1,0 +1,44 @@
+/** A certificate authority of a test's own, and servers whose certificates it signed. */
+import { execFileSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { request } from "node:http";
+import { createServer } from "node:https";
+import { join } from "node:path";
+import { emptyFolder } from "./empty-folder.ts";
+import { listen } from "./listen.ts";
+
+/** A certificate authority, and its certificate for localhost. @returns paths */
+export function issueCertificate(): {
+  readonly authority: string;
+  readonly key: string;
+  readonly certificate: string;
+} {
+  const folder = emptyFolder();
+  const openssl = (...words: string[]) => execFileSync("openssl", words, { cwd: folder, stdio: "pipe" });
+  const fresh = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2"];
+  openssl("req", "-x509", ...fresh, "-subj", "/CN=Private authority", "-keyout", "ca.key", "-out", "ca.pem");
+  const name = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"];
+  const signed = ["-CA", "ca.pem", "-CAkey", "ca.key", "-keyout", "key.pem", "-out", "cert.pem"];
+  openssl("req", "-x509", ...fresh, ...name, ...signed);
+  return {
+    authority: join(folder, "ca.pem"),
+    key: join(folder, "key.pem"),
+    certificate: join(folder, "cert.pem"),
+  };
+}
+
+/** The same server behind TLS. @returns its origin */
+export async function behindTls(plainUrl: string, key: string, certificate: string): Promise<string> {
+  const server = createServer(
+    { key: readFileSync(key), cert: readFileSync(certificate) },
+    (incoming, response) => {
+      const { method, headers } = incoming;
+      const upstream = request(new URL(incoming.url ?? "", plainUrl), { method, headers }, (answer) => {
+        response.writeHead(answer.statusCode ?? 0, answer.headers);
+        answer.pipe(response);
+      });
+      incoming.pipe(upstream);
+    },
+  );
+  return `https://localhost:${await listen(server)}`;
+}
