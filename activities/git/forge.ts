@@ -1,11 +1,20 @@
-/** Pull requests by the forges' own APIs: looked up by branch, else made; looked up again if another client was faster. */
+/**
+ * Pull requests by the forges' own APIs: looked up by branch, else made; looked up again if another client was faster. What a
+ * person may have changed (title, text, draft, target, state) stays theirs: only the block that we wrote is written again.
+ */
 import { askForge, ForgeRefusal, type ForgeCall } from "./forge-calls.ts";
+import { blockIn, newBlock, withBlock } from "./request-block.ts";
 
 export interface PullRequest {
+  /** The session that opens it: the block in the text is for it alone. */
+  readonly session: string;
   readonly branch: string;
-  /** The branch that it is to be merged into. */
+  /** The commit that the branch has. */
+  readonly commit: string;
+  /** The branch that a new one is to be merged into. */
   readonly into: string;
   readonly title: string;
+  /** What the session says: its block in the text. */
   readonly body: string;
   readonly draft: boolean;
 }
@@ -14,83 +23,140 @@ export interface OpenedPullRequest {
   readonly url: string;
   readonly number: number;
   readonly created: boolean;
+  /** A person has closed or merged it, and it stays so. */
+  readonly state?: "closed" | "merged";
+  /** Whether its text has the session's block. */
+  readonly isOwn: boolean;
 }
 
-/** Opens the branch's pull request, or updates the open one. @throws ForgeRefusal */
+/** Opens the branch's pull request, or updates what the session wrote into the open one. @throws ForgeRefusal */
 export async function openPullRequest(call: ForgeCall, request: PullRequest): Promise<OpenedPullRequest> {
-  const { path, open, fields, changes, update, found } = (call.place.kind === "github" ? github : gitlab)(
-    call.place.project,
-    request,
-  );
-  const updated = async () => {
-    const [first] = (await askForge(
-      call,
-      "GET",
-      `${path}?${new URLSearchParams(open).toString()}`,
-    )) as Answer[];
-    if (first === undefined) return undefined;
-    const { number } = found(first);
-    const now = await askForge(call, update, `${path}/${number}`, changes);
-    return { ...found(now as Answer), created: false };
-  };
-  const known = await updated();
+  const forge = (call.place.kind === "github" ? github : gitlab)(call.place.project, request);
+  const known = await found(call, request, forge);
   if (known !== undefined) return known;
+  const { path, fields, named, read } = forge;
   try {
-    return {
-      ...found((await askForge(call, "POST", path, { ...fields, ...changes })) as Answer),
-      created: true,
-    };
+    const text = newBlock(request.session, request.body);
+    const made = read((await askForge(call, "POST", path, { ...fields, [named]: text })) as Answer);
+    return { url: made.url, number: made.number, created: true, isOwn: true };
   } catch (error) {
+    if (!(error instanceof ForgeRefusal)) throw error;
     // Another client was faster, or the answer to an earlier attempt was lost.
-    if (!(error instanceof ForgeRefusal) || (error.status !== 409 && error.status !== 422)) throw error;
-    const other = await updated();
-    if (other === undefined) throw error;
-    return other;
+    const other =
+      error.status === 409 || error.status === 422 ? await found(call, request, forge) : undefined;
+    if (other !== undefined) return other;
+    if (!request.draft || !/draft/i.test(error.message)) throw error;
+    const fix = `Without a draft: longhaul pr ${request.session}, or --pr ready for a new session`;
+    throw new ForgeRefusal(error.status, `${error.message}. ${fix}`);
   }
 }
 
+/** The open one; else one that a person closed, or that was merged with this very commit. */
+async function found(
+  call: ForgeCall,
+  request: PullRequest,
+  { path, all, update, named, read }: Forge,
+): Promise<OpenedPullRequest | undefined> {
+  const query = new URLSearchParams(all).toString();
+  const listed = ((await askForge(call, "GET", `${path}?${query}`)) as Answer[]).map(read);
+  const isOwn = ({ text }: Read) => blockIn(text, request.session) !== undefined;
+  const prefer = (one: Read, other: Read) =>
+    Number(isOwn(other)) - Number(isOwn(one)) ||
+    Number(other.into === request.into) - Number(one.into === request.into);
+  const [open] = listed.filter(({ state }) => state === "open").toSorted(prefer);
+  const ended = listed.find(
+    ({ state, commit }) => state === "closed" || (state === "merged" && commit === request.commit),
+  );
+  const one = open ?? ended;
+  if (one === undefined) return undefined;
+  const { url, number, state, text } = one;
+  const now = withBlock(text, request.session, request.body);
+  if (state === "open" && now !== text) await askForge(call, update, `${path}/${number}`, { [named]: now });
+  return { url, number, created: false, isOwn: isOwn(one), ...(state === "open" ? {} : { state }) };
+}
+
+/** What an answer says of a request: the fields of either forge. */
 interface Answer {
   readonly html_url: string;
   readonly number: number;
+  readonly state: string;
+  readonly merged_at?: string | null;
+  readonly body?: string | null;
+  readonly base?: { readonly ref: string };
+  readonly head?: { readonly sha: string };
   readonly web_url: string;
   readonly iid: number;
+  readonly description?: string | null;
+  readonly target_branch?: string;
+  readonly sha?: string;
+}
+
+interface Read {
+  readonly url: string;
+  readonly number: number;
+  readonly state: "open" | "closed" | "merged";
+  readonly text: string;
+  readonly into: string | undefined;
+  readonly commit: string | undefined;
 }
 
 /** A forge's requests for one pull request. */
 interface Forge {
   readonly path: string;
-  /** The query for the branch's open one. */
-  readonly open: Readonly<Record<string, string>>;
-  /** What a new one gets besides `changes`, with which `update` updates an open one. */
+  /** The query for all of the branch, newest first. A target would hide one whose target a person changed. */
+  readonly all: Readonly<Record<string, string>>;
+  /** What a new one gets besides its text. */
   readonly fields: object;
-  readonly changes: object;
+  /** The field with its text. */
+  readonly named: string;
   readonly update: "PATCH" | "PUT";
-  readonly found: (answer: Answer) => Pick<OpenedPullRequest, "url" | "number">;
+  readonly read: (answer: Answer) => Read;
 }
 
 /** Source: docs.github.com/rest/pulls/pulls, version 2022-11-28. */
-function github(project: string, { branch, into, title, body, draft }: PullRequest): Forge {
+function github(project: string, { branch, into, title, draft }: PullRequest): Forge {
   const [owner = ""] = project.split("/");
   return {
     path: `/repos/${project}/pulls`,
-    open: { state: "open", head: `${owner}:${branch}`, base: into },
-    // Only for a new one: later the person decides whether it is a draft, and this API cannot change that.
-    fields: { head: branch, base: into, draft },
-    changes: { title, body },
+    all: { state: "all", head: `${owner}:${branch}` },
+    fields: { head: branch, base: into, title, draft },
+    named: "body",
     update: "PATCH",
-    found: ({ html_url: url, number }) => ({ url, number }),
+    read: ({ html_url: url, number, state, merged_at: merged, body, base, head }) => ({
+      url,
+      number,
+      state: githubState(state, merged),
+      text: body ?? "",
+      into: base?.ref,
+      commit: head?.sha,
+    }),
   };
 }
 
+function githubState(state: string, merged: string | null | undefined): Read["state"] {
+  if (state === "open") return "open";
+  return typeof merged === "string" ? "merged" : "closed";
+}
+
 /** Source: docs.gitlab.com/api/merge_requests. The title marks a draft. */
-function gitlab(project: string, { branch, into, title, body, draft }: PullRequest): Forge {
-  const branches = { source_branch: branch, target_branch: into };
+function gitlab(project: string, { branch, into, title, draft }: PullRequest): Forge {
   return {
     path: `/projects/${encodeURIComponent(project)}/merge_requests`,
-    open: { state: "opened", ...branches },
-    fields: branches,
-    changes: { title: draft ? `Draft: ${title}` : title, description: body },
+    all: { state: "all", source_branch: branch },
+    fields: {
+      source_branch: branch,
+      target_branch: into,
+      title: draft ? `Draft: ${title}` : title,
+    },
+    named: "description",
     update: "PUT",
-    found: ({ web_url: url, iid: number }) => ({ url, number }),
+    read: ({ web_url: url, iid: number, state, description, target_branch: target, sha }) => ({
+      url,
+      number,
+      state: state === "merged" || state === "closed" ? state : "open",
+      text: description ?? "",
+      into: target,
+      commit: sha,
+    }),
   };
 }

@@ -2,33 +2,44 @@
 import { forgeOf, noForge } from "../config/forge-place.ts";
 import { cutChars, shorten } from "../contract/cut-text.ts";
 import type { Publication } from "../contract/delivery.ts";
+import { listPublications } from "../store/repositories.ts";
 import { lastAnswer } from "../store/transcript.ts";
 import { openPullRequest } from "../git/forge.ts";
 import { ForgeRefusal } from "../git/forge-calls.ts";
 import { accessOf } from "./fetch-repository.ts";
-import { pushesOf, record, refuse, type Delivery } from "./publication.ts";
+import { announce, pushesOf, record, refuse, type Delivery } from "./publication.ts";
 import { lsRemote } from "../git/remote.ts";
 import { CredentialUnavailable, refusal, refusalOf } from "../git/trouble.ts";
 
 const ASK_MS = 60_000;
 const MAX_TITLE_CHARS = 72;
 /** GitHub takes 65,536 characters. */
-const MAX_BODY_CHARS = 60_000;
+const MAX_TEXT_CHARS = 60_000;
 
 export async function deliverPullRequest(delivery: Delivery): Promise<Publication> {
   const { branch, input } = delivery;
   const [pushed] = (await pushesOf(delivery)).filter(({ status }) => status === "done");
   if (pushed === undefined) return { outcome: "nothing", branch };
   const { commit } = pushed;
-  const opened = await open(delivery);
+  const wasBegun = await announce(delivery, { kind: "pull-request", commit });
+  const opened = await open(delivery, commit);
   if ("refused" in opened) return refuse(delivery, { commit, kind: "pull-request", ...opened });
-  const { url, number } = opened;
-  const event = { type: "git:pull-request", step: input.step, data: opened } as const;
+  const { url, number, state } = opened;
+  // It was made by an attempt that ended before it could say so.
+  const isOurs = wasBegun && opened.isOwn && !(await wasOpened(delivery, url));
+  const created = opened.created || isOurs;
+  const data = { url, number, created, ...(state === undefined ? {} : { state }) };
+  const event = { type: "git:pull-request", step: input.step, data } as const;
   await record(delivery, { kind: "pull-request", commit, url, status: "done" }, event);
   return { outcome: "done", branch, commit, url, number };
 }
 
-async function open({ deps, scope, session, git, repository, branch, input }: Delivery) {
+async function wasOpened({ deps, session }: Delivery, url: string): Promise<boolean> {
+  const rows = await listPublications(deps.store.db, session.id);
+  return rows.some((row) => row.kind === "pull-request" && row.status === "done" && row.url === url);
+}
+
+async function open({ deps, scope, session, git, repository, branch, input }: Delivery, commit: string) {
   const access = accessOf(deps);
   const { signal } = scope;
   const { url } = repository;
@@ -48,11 +59,13 @@ async function open({ deps, scope, session, git, repository, branch, input }: De
     return await openPullRequest(
       { place, token: await access.tokenFor(url, signal), signal },
       {
+        session: session.id,
         branch,
+        commit,
         into,
         draft: input.draft === true,
         title: input.title ?? titleOf(session.task),
-        body: `${cutChars(text.trim(), MAX_BODY_CHARS)}\n\nLonghaul-Session: ${session.id}\n`,
+        body: `${cutChars(text.trim(), MAX_TEXT_CHARS)}\n\nLonghaul-Session: ${session.id}`,
       },
     );
   } catch (error) {

@@ -182,7 +182,13 @@ export const eventData = {
     from: text.optional(),
   }),
   "git:refused": of({ branch: text, reason: text }),
-  "git:pull-request": of({ url: text, number: number, created: flag }),
+  /** `state`: a person has closed or merged it, and it stays so. */
+  "git:pull-request": of({
+    url: text,
+    number: number,
+    created: flag,
+    state: z.enum(["closed", "merged"]).optional(),
+  }),
   /** Files and other work (branches, stashes, worktrees) that were not delivered; at most 20 are named. `count`: commits or changes. */
   "git:left-out": of({
     count: number,

@@ -180,8 +180,11 @@ export const gitLines = {
   },
   refused: ({ branch, reason }: EventData["git:refused"]): string =>
     `! ${branch} was not delivered: ${oneLine(reason, 500)}`,
-  pullRequest: ({ url, created }: EventData["git:pull-request"], style: Style): string =>
-    style("green", `⇡ pull request ${created ? "opened" : "updated"}: ${oneLine(url, 300)}`),
+  pullRequest: ({ url, created, state }: EventData["git:pull-request"], style: Style): string => {
+    const changed = created ? "opened" : "updated";
+    const how = state === undefined ? changed : `is ${state}, and stays so`;
+    return style("green", `⇡ pull request ${how}: ${oneLine(url, 300)}`);
+  },
   leftOut: ({ count, files }: EventData["git:left-out"]): string =>
     `! not delivered: ${oneLine(listLeftOut(files, count, MAX_LEFT_OUT_CHARS), 2 * MAX_LEFT_OUT_CHARS)}`,
 };

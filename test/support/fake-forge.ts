@@ -9,16 +9,24 @@ import type { FakeGitHubApp } from "./fake-github-app.ts";
 interface KeptRequest {
   readonly number: number;
   readonly branch: string;
-  readonly into: string;
+  /** A person may change it, as all that follows. */
+  into: string;
   title: string;
   body: string;
-  readonly draft: boolean;
+  draft: boolean;
+  state?: "closed" | "merged";
+  /** The branch's commit when it was merged. */
+  commit?: string;
 }
 
 export interface FakeForge {
   readonly requests: KeptRequest[];
   /** Answers this many lookups as if nothing were open: a concurrent request opens one in between. */
   blindLookups: number;
+  /** Set by a test: drafts do not exist here, as in free private repositories. */
+  withoutDrafts?: boolean;
+  /** The next new one is made, and the answer is lost. */
+  loseAnswer?: boolean;
   /** @returns false for requests that are not for the forge */
   readonly handle: (request: IncomingMessage, response: ServerResponse) => Promise<boolean>;
 }
@@ -61,12 +69,18 @@ export function createFakeForge(token: string | FakeGitHubApp, branches: () => r
     },
   };
 
-  function open(branch: string, into: string): KeptRequest[] {
+  function listed(branch: string, query: URLSearchParams, target: string): KeptRequest[] {
     if (forge.blindLookups > 0) {
       forge.blindLookups -= 1;
       return [];
     }
-    return forge.requests.filter((request) => request.branch === branch && request.into === into);
+    const into = query.get(target);
+    return forge.requests.filter(
+      (request) =>
+        request.branch === branch &&
+        (into === null || request.into === into) &&
+        (query.get("state") === "all" || request.state === undefined),
+    );
   }
 
   function made(request: Omit<KeptRequest, "number">, taken: number): KeptRequest | Answer {
@@ -76,23 +90,41 @@ export function createFakeForge(token: string | FakeGitHubApp, branches: () => r
         status: 422,
         body: { message: "Validation Failed", errors: [{ field: "head", code: "invalid" }] },
       };
-    if (forge.requests.some(({ branch, into }) => branch === request.branch && into === request.into))
+    if (request.draft && forge.withoutDrafts === true)
+      return {
+        status: 422,
+        body: { message: "Draft pull requests are not supported in this repository." },
+      };
+    if (
+      forge.requests.some(
+        ({ branch, into, state }) =>
+          branch === request.branch && into === request.into && state === undefined,
+      )
+    )
       return { status: taken, body: { message: ["Another open request exists for this branch"] } };
     const kept = { ...request, number: forge.requests.length + 1 };
     forge.requests.push(kept);
+    if (forge.loseAnswer === true) {
+      forge.loseAnswer = false;
+      return { status: 502, body: { message: "Bad gateway" } };
+    }
     return kept;
   }
 
   function github(method: string, path: string, query: URLSearchParams, fields: Fields): Answer {
     const shown = (kept: KeptRequest) => ({
       ...kept,
+      state: kept.state === undefined ? "open" : "closed",
+      merged_at: kept.state === "merged" ? "2026-01-01T00:00:00Z" : null,
+      base: { ref: kept.into },
+      head: { sha: kept.commit ?? "" },
       html_url: `https://forge.example/acme/app/pull/${kept.number}`,
     });
     if (path === "/repos/acme/app/pulls" && method === "GET") {
       const [owner, branch] = (query.get("head") ?? "").split(":");
       // Without the owner, GitHub ignores the filter and returns all.
       if (owner !== "acme") return { status: 200, body: forge.requests.map(shown) };
-      return { status: 200, body: open(branch ?? "", query.get("base") ?? "").map(shown) };
+      return { status: 200, body: listed(branch ?? "", query, "base").map(shown) };
     }
     if (path === "/repos/acme/app/pulls" && method === "POST") {
       const { title, head, base, body, draft } = fields as {
@@ -107,20 +139,30 @@ export function createFakeForge(token: string | FakeGitHubApp, branches: () => r
     }
     const kept = forge.requests.find(({ number }) => path === `/repos/acme/app/pulls/${number}`);
     if (kept === undefined || method !== "PATCH") return { status: 404, body: { message: "Not Found" } };
-    Object.assign(kept, { title: fields["title"], body: fields["body"] });
+    change(kept, { title: fields["title"], body: fields["body"] });
     return { status: 200, body: shown(kept) };
+  }
+
+  /** Only what is given: the rest stays. */
+  function change(kept: KeptRequest, given: Fields): void {
+    Object.assign(kept, Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)));
   }
 
   function gitlab(method: string, path: string, query: URLSearchParams, fields: Fields): Answer {
     const shown = (kept: KeptRequest) => ({
       iid: kept.number,
+      state: kept.state ?? "opened",
+      title: kept.title,
+      description: kept.body,
+      target_branch: kept.into,
+      sha: kept.commit ?? "",
       web_url: `https://forge.example/-/merge_requests/${kept.number}`,
     });
     const list = "/projects/acme%2Fapp/merge_requests";
     if (path === list && method === "GET")
       return {
         status: 200,
-        body: open(query.get("source_branch") ?? "", query.get("target_branch") ?? "").map(shown),
+        body: listed(query.get("source_branch") ?? "", query, "target_branch").map(shown),
       };
     if (path === list && method === "POST") {
       const {
@@ -138,7 +180,10 @@ export function createFakeForge(token: string | FakeGitHubApp, branches: () => r
     }
     const kept = forge.requests.find(({ number }) => path === `${list}/${number}`);
     if (kept === undefined || method !== "PUT") return { status: 404, body: { message: "404 Not found" } };
-    Object.assign(kept, { title: fields["title"], body: fields["description"] });
+    const { title } = fields;
+    change(kept, { title, body: fields["description"] });
+    // The title marks a draft.
+    if (typeof title === "string") kept.draft = title.startsWith("Draft: ");
     return { status: 200, body: shown(kept) };
   }
 

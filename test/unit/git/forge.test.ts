@@ -7,7 +7,15 @@ import { readPorcelain } from "../../../activities/git/push.ts";
 import { createFakeForge, type FakeForge } from "../../support/fake-forge.ts";
 import { listen } from "../../support/listen.ts";
 
-const request = { branch: "longhaul/a", into: "main", title: "Do it", body: "Done.", draft: true };
+const request = {
+  session: "a",
+  branch: "longhaul/a",
+  commit: "c1",
+  into: "main",
+  title: "Do it",
+  body: "Done.",
+  draft: true,
+};
 
 async function withForge(use: (forge: FakeForge, origin: string) => Promise<void>): Promise<void> {
   const forge = createFakeForge("secret", () => ["main", "longhaul/a"]);
@@ -29,8 +37,69 @@ describe.each(["github", "gitlab"] as const)("a pull request on %s", (kind) => {
       const again = await openPullRequest(callTo(origin), { ...request, body: "More." });
       expect(again).toEqual({ ...first, created: false });
       expect(forge.requests).toMatchObject([
-        { branch: "longhaul/a", into: "main", body: "More.", draft: true },
+        {
+          branch: "longhaul/a",
+          into: "main",
+          body: expect.stringContaining("More.") as string,
+          draft: true,
+        },
       ]);
+      expect(forge.requests[0]?.body).not.toContain("Done.");
+    }));
+
+  it.each([
+    ["the title", { title: "Mine" }],
+    ["the title that marked a draft", { title: "Do it", draft: false }],
+    ["the whole text", { body: "Mine." }],
+    ["the target", { into: "develop" }],
+    ["nothing but the state", { state: "closed" as const }],
+  ])("keeps what a person changed: %s", (_what, changed) =>
+    withForge(async (forge, origin) => {
+      await openPullRequest(callTo(origin), request);
+      const [kept] = forge.requests;
+      Object.assign(kept ?? {}, changed);
+      const before = structuredClone(kept);
+      const again = await openPullRequest(callTo(origin), { ...request, body: "More." });
+      expect(again).toMatchObject({ number: 1, created: false });
+      expect(forge.requests).toEqual([{ ...before, body: expect.any(String) as string }]);
+      expect(forge.requests).toMatchObject([changed]);
+    }),
+  );
+
+  it("writes again only its own block, and not if a person changed that", () =>
+    withForge(async (forge, origin) => {
+      await openPullRequest(callTo(origin), request);
+      const [kept] = forge.requests;
+      if (kept === undefined) expect.fail("no request");
+      kept.body = `Fixes #7.\r\n\r\n${kept.body.replaceAll("\n", "\r\n")}\r\n\r\n- [x] read`;
+      await openPullRequest(callTo(origin), { ...request, body: "More. <!-- /longhaul --> $& $1" });
+      expect(kept.body).toMatch(
+        /^Fixes #7\.\r\n\r\n<!-- .*More\. &lt;!-- .* \$& \$1\n<!-- .*\r\n\r\n- \[x\] read$/s,
+      );
+      await openPullRequest(callTo(origin), { ...request, body: "Most." });
+      expect(kept.body).toMatch(/^Fixes #7\..*Most\..*read$/s);
+      kept.body = kept.body.replace("Most.", "Almost.");
+      await openPullRequest(callTo(origin), { ...request, body: "Again." });
+      expect(kept.body).toContain("Almost.");
+    }));
+
+  it("is not opened again if a person closed it or merged this commit, but for later commits", () =>
+    withForge(async (forge, origin) => {
+      await openPullRequest(callTo(origin), request);
+      const [kept] = forge.requests;
+      Object.assign(kept ?? {}, { state: "merged", commit: "c1" });
+      expect(await openPullRequest(callTo(origin), request)).toMatchObject({ number: 1, state: "merged" });
+      const later = await openPullRequest(callTo(origin), { ...request, commit: "c2" });
+      expect(later).toMatchObject({ number: 2, created: true });
+    }));
+
+  it("says what to do where drafts do not exist", () =>
+    withForge(async (forge, origin) => {
+      forge.withoutDrafts = true;
+      await expect(openPullRequest(callTo(origin), request)).rejects.toThrow(
+        /Draft pull requests are not supported.*longhaul pr a, or --pr ready/,
+      );
+      expect(forge.requests).toEqual([]);
     }));
 
   it("is found again if it was created between the lookup and the creation", () =>
