@@ -1,17 +1,25 @@
-/** Finds in Git's error output the line that says what is wrong. Pure. */
+/** Finds in Git's error output what is wrong. Pure. */
 import { cutChars } from "../contract/cut-text.ts";
 
-const MAX_CHARS = 600;
+/** As many as a delivery's row has for its reason. */
+const MAX_CHARS = 500;
 
 /** What Git adds to every failure, progress, and lines that only decorate. */
 const NOISE =
   /^(hint:|warning:|Cloning into |To \S+$|Could not read from remote repository|Please make sure you have the correct access rights|and the repository exists|failed to push some refs|the remote end hung up|(Enumerating|Counting|Compressing|Receiving|Resolving) |Total \d|[^\p{L}\p{N}]*$)/iu;
 const FAILURE = /^(fatal|error): */i;
-const SERVER = "remote: ";
+const SERVER = /^remote: ?/;
+
+/** Where to read more, and what only the server's operators need: after all else. */
+const ASIDE =
+  /^(Trace: |See |Learn (how|more)|Review all |\(\?\) Learn|For more information|https?:\/\/docs\.|Found \d+ violation)/i;
+/** What is wrong, and not only that something is. */
+const CAUSE =
+  /error|fail|denied|declined|refused|reject|not allowed|cannot|must |exceed|limit|violat|protect|required|too large|invalid|expired/i;
 
 /**
- * The server's own words if it said any, else the first failure that Git names, else the last line. Without control
- * characters: a server's text must not draw on a terminal.
+ * The server's own words if it said any, the line with the cause first; else the first failure that Git names, else the last line.
+ * Without control characters: a server's text must not draw on a terminal.
  */
 export function gitReason(err: string): string {
   const all = err
@@ -21,28 +29,40 @@ export function gitReason(err: string): string {
     .filter((line) => line !== "");
   const telling = all.filter((line) => !NOISE.test(bare(line)));
   const lines = telling.length > 0 ? telling : all;
-  const server = lines.filter((line) => line.startsWith(SERVER)).map((line) => line.slice(SERVER.length));
-  if (server.length > 0) return asReason(serverWords(server));
+  const server = lines.filter((line) => SERVER.test(line)).map(bare);
+  if (server.length > 0) return asReason(causeFirst(server));
   const first = lines.findIndex((line) => FAILURE.test(line));
   const at = first < 0 ? lines.length - 1 : first;
   return asReason(lines.slice(at, hasMore(lines[at]) ? at + 2 : at + 1));
 }
 
-/** What a server, such as its hook, printed: two lines, from the first that names a failure. */
-function serverWords(lines: readonly string[]): string[] {
-  const at = lines.findIndex((line) => /error|fail|denied|declined|refused|reject|not allowed/i.test(line));
-  return lines.slice(Math.max(0, at)).slice(0, 2);
+/** All that a server, such as its hook, printed: the line that names the cause, the others in order, then where to read more. */
+function causeFirst(lines: readonly string[]): string[] {
+  const aside = lines.filter((line) => ASIDE.test(line));
+  const telling = lines.filter((line) => !ASIDE.test(line));
+  const at = telling.findIndex((line) => CAUSE.test(line));
+  const cause = telling.slice(Math.max(0, at), Math.max(0, at) + 1);
+  return [...cause, ...telling.filter((line) => !cause.includes(line)), ...aside];
 }
 
 /** Such as `Repository lacks these prerequisite commits:`. */
 const hasMore = (line: string | undefined): boolean => line?.endsWith(":") === true;
 
+/** Without the sender, a failure's mark, and what only draws: bullets and rules. */
 function bare(line: string): string {
-  return line.replace(/^remote: */, "").replace(FAILURE, "");
+  return line
+    .replace(SERVER, "")
+    .trim()
+    .replace(FAILURE, "")
+    .replace(/^(-|\*|\p{Pd}{2,}|[=#]{2,}) +/u, "")
+    .replace(/\s*(\p{Pd}{2,}|[=#─━]{2,})$/u, "");
 }
 
 /** A clause that a sentence may end with. */
 function asReason(lines: readonly string[]): string {
-  const text = lines.map(bare).join(" ");
+  const text = lines.map(bare).reduce((said, line) => {
+    if (said === "") return line;
+    return `${said}${/[.,:;!?]$/.test(said) ? " " : "; "}${line}`;
+  }, "");
   return cutChars(text.replace(/[.:]+$/, ""), MAX_CHARS) || "no reason was given";
 }

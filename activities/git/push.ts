@@ -24,7 +24,7 @@ const ASK_MS = 60_000;
 export async function pushCommit(
   relay: Relay,
   push: Push,
-): Promise<{ readonly forced: boolean; readonly wasThere: boolean } | Refusal> {
+): Promise<{ readonly forced: boolean; readonly wasThere?: true } | Refusal> {
   const { access, folder } = relay;
   const { url, branch, commit, signal } = push;
   const ref = `refs/heads/${branch}`;
@@ -51,7 +51,7 @@ export async function pushCommit(
     const isOwn = there !== undefined && push.delivered?.includes(there) === true;
     return refusal(reasonOf(pushed.summary, result.err, isOwn));
   }
-  return { forced: pushed.flag === "+", wasThere: pushed.flag === "=" };
+  return { forced: pushed.flag === "+", ...(pushed.flag === "=" ? { wasThere: true } : {}) };
 }
 
 async function contains({ access, folder }: Relay, commit: string, earlier: string): Promise<boolean> {
@@ -73,10 +73,11 @@ export function readPorcelain(
 
 /** With the server's messages: its hook says more than git's `declined`. */
 function reasonOf(summary: string, err: string, isOwn: boolean): string {
-  const words = /^remote: *\S/m.test(err) ? `: ${gitReason(err)}` : "";
+  const words = /^remote: *\S/m.test(err) ? gitReason(err) : "";
   if (isOwn && summary.includes("non-fast-forward"))
     return "the session has rewritten commits that it had delivered to the branch; only what a retry abandons is pushed over. Deliver to another branch, or remove that one at the remote";
   if (/non-fast-forward|fetch first|stale info/.test(summary))
     return `the branch has commits that this session did not make, so nothing was pushed over them (${gitReason(summary)})`;
-  return `${gitReason(summary)}${words}`;
+  const how = gitReason(summary);
+  return words === "" ? how : `${words} (${how})`;
 }

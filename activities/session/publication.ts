@@ -5,6 +5,7 @@ import { shorten } from "../contract/cut-text.ts";
 import type { Publication, PublishInput } from "../contract/delivery.ts";
 import { fatal, retryable } from "../contract/failures.ts";
 import type { AgentDeps } from "../runtime/deps.ts";
+import type { Queryable } from "../store/db.ts";
 import type { NewEvent } from "../store/event.ts";
 import { appendEvents } from "../store/events.ts";
 import {
@@ -13,6 +14,7 @@ import {
   recordPublication,
   type Repository,
 } from "../store/repositories.ts";
+import { addNotice, findSandbox } from "../store/sandboxes.ts";
 import type { Session } from "../store/sessions.ts";
 import { lockRun } from "../store/session-locks.ts";
 
@@ -87,6 +89,14 @@ export async function record(
     const place = { ref: branch, sessionId, epoch, step: input.step, runId };
     const isNew = await recordPublication(tx, { ...row, ...place });
     if (isNew) await appendEvents(tx, sessionId, epoch, [event]);
+    if (isNew && row.reason !== undefined) await informModel(tx, sessionId, branch, row.reason);
   });
   deps.notifier.wake(sessionId);
+}
+
+/** With the next step, so that the model can mend its commits; once, however often it is refused before. */
+async function informModel(tx: Queryable, sessionId: string, branch: string, reason: string): Promise<void> {
+  const notice = `[The work was not delivered to ${branch}: ${reason}. It is delivered again when the task is complete; if the reason is in the commits or in where they are, mend that.]`;
+  const waiting = (await findSandbox(tx, sessionId))?.notice ?? "";
+  if (!waiting.includes(notice)) await addNotice(tx, sessionId, notice);
 }

@@ -56,6 +56,65 @@ test.each([
   expect(gitReason(err)).toBe(reason);
 });
 
+test.each([
+  [
+    "a file that is too large",
+    `remote: error: Trace: 0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef
+remote: error: See https://gh.io/lfs for more information.
+remote: error: File data/big.bin is 120.00 MB; this exceeds GitHub's file size limit of 100.00 MB
+remote: error: GH001: Large files detected. You may want to try Git Large File Storage - https://git-lfs.github.com.
+To https://example.com/a/b.git
+ ! [remote rejected] b -> b (pre-receive hook declined)
+error: failed to push some refs to 'https://example.com/a/b.git'`,
+    /^File data\/big\.bin is 120\.00 MB.*GH001/,
+  ],
+  [
+    "a rule",
+    `remote: error: GH013: Repository rule violations found for refs/heads/b.
+remote: Review all repository rules at https://example.com/a/b/rules?ref=refs%2Fheads%2Fb
+remote:
+remote: - Commits must have verified signatures.
+remote:   Found 1 violation:
+remote:
+remote:   0a1b2c3d4e5f`,
+    /^GH013: Repository rule violations found for refs\/heads\/b\. Commits must have verified signatures\. 0a1b2c3d4e5f/,
+  ],
+  [
+    "push protection",
+    `remote: error: GH013: Repository rule violations found for refs/heads/b.
+remote:
+remote: - GITHUB PUSH PROTECTION
+remote:   —————————————————————————————————————————
+remote:     Resolve the following violations before pushing again
+remote:
+remote:     - Push cannot contain secrets
+remote:
+remote:
+remote:      (?) Learn how to resolve a blocked push
+remote:      https://docs.github.com/code-security/secret-scanning/working-with-push-protection
+remote:
+remote:
+remote:       —— GitHub Personal Access Token ——————————————————————
+remote:        locations:
+remote:          - commit: 8728dbe67
+remote:            path: README.md:4
+remote:
+remote:        (?) To push, remove secret from commit(s) or follow this URL to allow the secret.
+remote:        https://github.com/a/b/security/secret-scanning/unblock-secret/2Xabc
+remote:
+error: failed to push some refs`,
+    /Push cannot contain secrets; GitHub Personal Access Token; locations: commit: 8728dbe67; path: README\.md:4.*unblock-secret\/2Xabc/,
+  ],
+  [
+    "a hook's own words",
+    "remote: Checking the commits of the team ...\nremote: The ticket number is missing in 0a1b2c\nremote: Commit message must begin with ABC-123\n",
+    /^Commit message must begin with ABC-123; Checking the commits of the team \.\.\. The ticket number is missing in 0a1b2c$/,
+  ],
+])("a server's words are shown whole, the cause first: %s", (_what, err, reason) => {
+  expect(gitReason(err)).toMatch(reason);
+  expect(gitReason(err).length).toBeLessThanOrEqual(500);
+});
+
 test("a remote that does not answer is said in one sentence, with what to do", () => {
   const err = `ssh: connect to host example.com port 22: Connection refused\n${SSH_END}`;
   expect(troubleOf("ssh://git@example.com/a.git", { err })).toMatchObject({
