@@ -4,6 +4,7 @@ import { branchOf, type SessionGit } from "../config/git-settings.ts";
 import { fatal, retryable } from "../contract/failures.ts";
 import { checkOut, checkOutPart, putLfs } from "./checkout.ts";
 import { fetchParts } from "./fetch-parts.ts";
+import { branchInTheWay, inTheWay, refusedPush } from "./push-rights.ts";
 import type { Part } from "./submodules.ts";
 import type { GitAccess } from "./git-access.ts";
 import { fetchLfs, lfsFrames } from "./lfs.ts";
@@ -125,29 +126,50 @@ async function checkOutAll(
 
 async function fetchStart(access: GitAccess, repository: SessionGit, sessionId: string, signal: AbortSignal) {
   const { url, ref } = repository;
+  const branch = branchOf(repository, sessionId);
+  const isPushed = repository.push !== "never" || repository.pr !== "none";
   const remote = await lsRemote(access, url, asked(ref), { signal, timeoutMs: ASK_MS });
   if ("trouble" in remote) throw awayOr(remote.trouble);
   const { defaultBranch } = remote;
-  if (
-    repository.push !== "never" &&
-    branchOf(repository, sessionId) === defaultBranch &&
-    !repository.allowDefaultBranch
-  )
+  if (isPushed && branch === defaultBranch && !repository.allowDefaultBranch)
     throw fatal(
       "BadConfiguration",
       `${defaultBranch} is the default branch of ${url}, so nothing is pushed there. Choose another --branch, or set git.allowDefaultBranch.`,
     );
+  const other = isPushed ? branchInTheWay(branch, remote.refs.keys()) : undefined;
+  if (other !== undefined)
+    throw fatal("BadConfiguration", `${inTheWay(branch, other, url)}. Choose another --branch.`);
   const from = startOn(remote, ref);
   try {
     const mirror = await updateMirror(access, url, { signal });
     await fetchBeside(access, mirror, { url, from, signal });
     const start = from && (await findStartPoint(access, mirror, { ref, defaultBranch }));
-    if (start !== undefined) return { mirror, start };
+    if (start !== undefined) {
+      if (isPushed) await requirePush(access, mirror, { url, branch, commit: start.commit, signal });
+      return { mirror, start };
+    }
   } catch (error) {
     throw error instanceof GitFailed ? awayOr(troubleOf(url, error.result)) : error;
   }
   const { message, fix = "" } = await noStart(access, url, remote, ref);
   throw fatal("RepositoryUnavailable", `${message} ${fix}`.trim());
+}
+
+/** @throws RepositoryUnavailable if the worker may not push, or the branch has other commits */
+async function requirePush(
+  access: GitAccess,
+  mirror: string,
+  push: {
+    readonly url: string;
+    readonly branch: string;
+    readonly commit: string;
+    readonly signal: AbortSignal;
+  },
+): Promise<void> {
+  const refused = await refusedPush(access, mirror, push);
+  if (refused === undefined) return;
+  const why = `The work could not be pushed, so it was not begun: ${refused.refused}`;
+  throw unavailable(why, refused.isPassing);
 }
 
 /** A start that is on no branch and no tag, such as a pull request's. */

@@ -147,7 +147,7 @@ async function send(
   if ("refused" in result) return refuse(delivery, { commit, ...result });
   const commits = await commitsSince(relay, base, commit);
   const before = pushes.find((row) => row.commit === commit && row.status === "done");
-  if (!result.wasThere || before?.epoch !== session.epoch) {
+  if (result.wasThere !== true || before?.epoch !== session.epoch) {
     const forced = result.forced ? { forced: true as const } : {};
     const from = ref === "HEAD" ? {} : { from: ref.replace("refs/heads/", "") };
     const data = { branch, commit, commits, ...forced, ...from };

@@ -2,7 +2,12 @@
  * Checks, before anything starts, that a repository exists, grants access and has the requested references. Also reads its
  * devcontainer.json.
  */
-import { type SessionGit, repositoryAddress, tokenVariable } from "../../activities/config/git-settings.ts";
+import {
+  branchOf,
+  type SessionGit,
+  repositoryAddress,
+  tokenVariable,
+} from "../../activities/config/git-settings.ts";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -10,6 +15,7 @@ import { gitAccessOf, type GitAccess } from "../../activities/git/git-access.ts"
 import { formatOf } from "../../activities/git/mirror.ts";
 import { git as runOwnGit } from "../../activities/git/run-git.ts";
 import { asked, fetchByName, isCommit, noStart, startOn } from "../../activities/git/start-names.ts";
+import { branchInTheWay, inTheWay } from "../../activities/git/push-rights.ts";
 import { peekFile } from "../../activities/git/peek.ts";
 import { lsRemote } from "../../activities/git/remote.ts";
 import { isSetupOff } from "../config/config.ts";
@@ -62,6 +68,11 @@ export async function checkRepository(
       `${git.branch} is the default branch of ${git.url}, and nothing is pushed there.`,
       "Choose another --branch, or set git.allowDefaultBranch: true in your own file.",
     );
+  if (git.push === "never" && git.pr === "none") return;
+  const branch = branchOf(git, "{id}");
+  const other = branchInTheWay(branch, found.refs.keys());
+  if (other !== undefined)
+    throw usageError(`${inTheWay(branch, other, git.url)}.`, "Choose another --branch.");
 }
 
 /** False only if the remote says that it does not have the commit; a part of a commit's name cannot be asked for. */

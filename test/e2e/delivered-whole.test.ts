@@ -2,13 +2,16 @@
 import { chmodSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
+import { findSandbox } from "../../activities/store/sandboxes.ts";
 import type { SessionGit } from "../../activities/config/git-settings.ts";
 import { deliverSession } from "../../client/watch/deliver-session.ts";
 import { useAgent } from "../support/agent-harness.ts";
+import { CANARY } from "../support/canary.ts";
+import { createFakeForge } from "../support/fake-forge.ts";
 import { checkSession } from "../support/checker/check-session.ts";
 import { clientServices, quietOutput, retry, sessionRow } from "../support/client-services.ts";
 import type { AtEnd } from "../support/empty-folder.ts";
-import { gitIn, makeRemote, onRepository, type Remote } from "../support/remotes.ts";
+import { gitIn, makeRemote, onRepository, type Remote, serveGit } from "../support/remotes.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
 import { eventually } from "../support/eventually.ts";
 
@@ -101,6 +104,9 @@ describe.concurrent("a delivery", () => {
     const refused = await session.dataOf("git:refused");
     expect(refused).toHaveLength(3);
     expect(refused[0]).toMatchObject({ reason: expect.stringContaining("not on a Friday") as string });
+    // The model is told, once, when it works again.
+    const row = await findSandbox(agent.database.store.db, session.id);
+    expect(row?.notice?.split("not on a Friday")).toHaveLength(2);
     open();
     const branch = `longhaul/${session.id}`;
     const pushed = await push(session.id);
@@ -130,7 +136,7 @@ describe.concurrent("a delivery", () => {
       { config: onRepository(place.url) },
     );
     const branch = `longhaul/${session.id}`;
-    const first = await eventually("the first push", () => Promise.resolve(place.at(branch)));
+    const first = await eventually("the first push", () => Promise.resolve(place.at(branch)), 120_000);
     const { runId } = await retry(agent, session.id, 1);
     open();
     rmSync(join(place.folder, "held"), { force: true });
@@ -139,6 +145,41 @@ describe.concurrent("a delivery", () => {
     expect(gitIn(place.folder, "log", "--format=%s", `main..${branch}`)).toBe("Second");
     expect(place.at(branch)).not.toBe(first);
     expect(await session.dataOf("git:pushed")).toMatchObject([{ commit: place.at(branch), forced: true }]);
+  });
+
+  it("says that it opened a pull request, also if the forge's answer was lost", async () => {
+    const place = remote();
+    const forge = createFakeForge(CANARY, () =>
+      gitIn(place.folder, "branch", "--format=%(refname:short)").split("\n"),
+    );
+    forge.loseAnswer = true;
+    const server = await serveGit(place, CANARY, forge.handle, end);
+    const session = await start(`${server.origin}/acme/app.git`, "echo one > one.txt", {
+      pr: "draft",
+      forge: "github",
+    });
+    expect(await session.result()).toMatchObject({ delivery: "done" });
+    expect(forge.requests).toHaveLength(1);
+    expect(await session.dataOf("git:pull-request")).toMatchObject([{ number: 1, created: true }]);
+  });
+
+  it.each([
+    [
+      "a branch in the way",
+      { branch: "taken/mine" },
+      /has a branch taken, so it cannot have a branch taken\/mine/,
+    ],
+    ["a branch with other commits", { branch: "taken" }, /has commits that the session would not start from/],
+    ["a token that may only read", {}, /may read .* but not push to it/],
+  ])("is known to be impossible before a model is asked: %s", async (_what, git, reason) => {
+    const place = remote();
+    place.commit("taken", { theirs: "theirs" });
+    const server = await serveGit(place, CANARY, undefined, end);
+    if (!("branch" in git)) gitIn(place.folder, "config", "http.receivepack", "false");
+    const session = await start(`${server.origin}/acme/app.git`, "echo one > one.txt", git);
+    await expect(session.result()).rejects.toThrow();
+    expect(JSON.stringify(await session.dataOf("session:ended"))).toMatch(reason);
+    expect(session.model.requests).toEqual([]);
   });
 
   it("removes a lock that a git left which was killed", async () => {

@@ -39,6 +39,19 @@ describe("before anything starts", () => {
     await expect(check({ ...onMain, allowDefaultBranch: true }, right)).resolves.toBeUndefined();
   });
 
+  it("a branch that the remote has in the way of the session's is 2", async () => {
+    const taken = makeRemote(undefined, { end: onTestFinished });
+    taken.commit("longhaul", { a: "a" });
+    const url = taken.url;
+    await expect(check({ url, push: "end" })).rejects.toMatchObject({
+      exitCode: 2,
+      message: expect.stringContaining("has a branch longhaul, so it cannot have a branch") as string,
+    });
+    await expect(check({ url })).resolves.toBeUndefined();
+    await expect(check({ url, push: "end", branch: "other" })).resolves.toBeUndefined();
+    await expect(check({ url, push: "end", branch: "longhaul/a" })).rejects.toMatchObject({ exitCode: 2 });
+  });
+
   it("a server that does not answer is 4, and no token is proposed", async () => {
     await expect(check({ url: "https://127.0.0.1:1/acme/app.git" }, right)).rejects.toMatchObject({
       exitCode: 4,
