@@ -84,7 +84,7 @@ async function refuseUnsaved({ store }: AgentDeps, sessionId: string, url: strin
   if (saved === undefined || unpackMissing(saved.manifest).reasons.get(".git") === undefined) return;
   throw fatal(
     "RepositoryUnavailable",
-    `The history of ${url} is larger than a save of the workspace (${MAX_PACK_BYTES / 2 ** 20} MiB), so its commits could not be brought back if the sandbox is lost. Fetch less of it: --depth 1, or git.depth.`,
+    `The history of ${url} is larger than a save of the workspace (${MAX_PACK_BYTES / 2 ** 20} MiB), so its commits could not be brought back if the sandbox is lost. Fetch less of it: git.depth: 1 in longhaul.yaml.`,
   );
 }
 
