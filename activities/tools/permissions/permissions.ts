@@ -56,27 +56,24 @@ const namesOf = (name: string): readonly string[] => (SHELL_NAMES.has(name) ? [.
 
 interface Subject {
   readonly text: string;
-  /** The same subject under another name, which a rule that asks or denies matches as well. */
-  readonly other?: string;
+  /** The same subject under other names, which a rule that asks or denies matches as well. */
+  readonly others?: readonly string[];
   /** The call does not show the subject: rules that ask or deny count as matching. */
   readonly isUnknown?: true;
 }
 
-function matches({ match, action }: PermissionRule, { text, other, isUnknown }: Subject): boolean {
+function matches({ match, action }: PermissionRule, { text, others = [], isUnknown }: Subject): boolean {
   if (match === undefined) return true;
   if (action === "allow") return isUnknown !== true && surely(match, text);
-  return isUnknown === true || possibly(match, text) || (other !== undefined && possibly(match, other));
+  return isUnknown === true || [text, ...others].some((name) => possibly(match, name));
 }
 
 function subjectsOf({ toolName, input }: Call): Subject[] {
   if (SHELL_NAMES.has(toolName)) {
     const text = textField(input, "command") ?? "";
-    const { commands, isSure } = shellCommands(text);
+    const { commands, others, isSure } = shellCommands(text);
     return [
-      ...commands.map((command): Subject => ({
-        text: command,
-        other: command.replace(/^[^\s]*\/(?=[^\s/])/, ""),
-      })),
+      ...commands.map((command, place): Subject => ({ text: command, others: others[place] ?? [] })),
       ...(isSure ? [] : [{ text, isUnknown: true as const }]),
     ];
   }
