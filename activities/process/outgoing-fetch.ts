@@ -3,6 +3,7 @@
  * set the proxy that HTTP_PROXY, HTTPS_PROXY and NO_PROXY name. Node itself reads the certificates of NODE_EXTRA_CA_CERTS.
  */
 import type { Readable } from "node:stream";
+import type { Dispatcher } from "undici";
 import { decodedBody } from "./decoded-body.ts";
 import { loadPart } from "./load-part.ts";
 import { isLoopbackHost, readProxies } from "./proxies.ts";
@@ -30,6 +31,8 @@ export interface Outgoing {
    * Like fetch, for a body in many small pieces: each costs half as much processor time without the streams that fetch puts
    * around it (measured 2026-11: 36 instead of 74 ms for 400 pieces in 10 s). It asks for an uncompressed body.
    *
+   * Redirects are followed within the origin only: another server gets neither the body nor the headers.
+   *
    * @throws TypeError "fetch failed" with its cause, as fetch does; the signal's reason if it is aborted
    */
   readonly request: (url: string, request: OutgoingRequest) => Promise<OutgoingResponse>;
@@ -51,13 +54,7 @@ export async function createOutgoing(): Promise<Outgoing> {
     new Agent(limits),
     new EnvHttpProxyAgent({ ...limits, httpProxy, httpsProxy, noProxy }),
   ];
-  const redirected = interceptors.redirect({
-    maxRedirections: MAX_REDIRECTS,
-    throwOnMaxRedirect: true,
-    // Beside those that fetch removes, such as `authorization`.
-    stripHeadersOnCrossOriginRedirect: ["x-api-key", "x-goog-api-key"],
-  });
-  const following = { direct: direct.compose(redirected), proxied: proxied.compose(redirected) };
+  const redirected = interceptors.redirect({ maxRedirections: MAX_REDIRECTS, throwOnMaxRedirect: true });
   // The same interface as Node's own, whose types are those of an older undici.
   const send = fetch as unknown as (url: string, init: object) => Promise<Response>;
   return {
@@ -66,7 +63,10 @@ export async function createOutgoing(): Promise<Outgoing> {
       return send(url, { ...init, dispatcher: isLoopback(url) ? direct : proxied });
     },
     request: async (url, { headers, ...sent }) => {
-      const dispatcher = isLoopback(url) ? following.direct : following.proxied;
+      const dispatcher = (isLoopback(url) ? direct : proxied).compose(
+        within(new URL(url).origin),
+        redirected,
+      );
       const asked = { accept: "*/*", "accept-encoding": "identity", ...Object.fromEntries(headers) };
       const answered = await request(url, { ...sent, headers: asked, dispatcher }).catch((cause: unknown) => {
         throw sent.signal?.aborted === true ? cause : new TypeError("fetch failed", { cause });
@@ -81,6 +81,18 @@ export async function createOutgoing(): Promise<Outgoing> {
       };
     },
     close: async () => void (await Promise.all([direct.destroy(), proxied.destroy()])),
+  };
+}
+
+/** Refuses requests to any other origin, as a redirect makes them. */
+function within(origin: string): Dispatcher.DispatcherComposeInterceptor {
+  return (dispatch) => (options, handler) => {
+    const to = new URL(String(options.origin)).origin;
+    if (to !== origin)
+      throw new Error(
+        `${origin} redirects to ${to}. The request was not sent there, because it contains the conversation and keys. If that server is meant, set its address (baseURL).`,
+      );
+    return dispatch(options, handler);
   };
 }
 

@@ -92,3 +92,26 @@ describe("a clock that jumps", () => {
     expect(await answer).toEqual({ is: "here" });
   });
 });
+
+test("a line without an end ends the stream before it fills the worker's memory", async () => {
+  const { stream, fromSandbox } = connect();
+  const answer = stream.request("a", {});
+  answer.catch(() => undefined);
+  const block = piece(1, "x".repeat(1 << 20));
+  let sent = 0;
+  while (!stream.ended && sent < 300) {
+    sent += 1;
+    if (!fromSandbox.write(block)) await new Promise((done) => setImmediate(done));
+  }
+  await expect(answer).rejects.toThrow("an answer that is too long");
+  expect(sent).toBeLessThan(200);
+});
+
+test("what comes unasked may be shorter still", async () => {
+  const { stream, fromSandbox } = connect();
+  for (let sent = 0; !stream.ended && sent < 20; sent += 1) {
+    fromSandbox.write(piece(1, "x".repeat(1 << 18)));
+    await new Promise((done) => setImmediate(done));
+  }
+  expect(stream.ended).toBe(true);
+});

@@ -25,6 +25,12 @@ interface Pending {
 
 /** How often the supervisor is pinged while a request is in progress; two missed answers end the stream. */
 const PING_MS = 15_000;
+/** An answer. Source: ours; the longest that our own supervisor sends lists 200,000 files. */
+const MAX_ANSWER_BYTES = 128 << 20;
+/** What may come while nothing was asked: rests of progress. */
+const MAX_IDLE_BYTES = 1 << 20;
+/** Pieces of a line are joined when there are this many: each takes memory of its own. */
+const MAX_PIECES = 1_024;
 const MAX_TROUBLE_CHARS = 500;
 const HEAD_BYTES = 8;
 const STDERR = 2;
@@ -44,7 +50,10 @@ export class SupervisorStream {
     this.#duplex = duplex;
     this.#pinging = setInterval(() => this.#ping(), PING_MS);
     this.#pinging.unref();
-    const lines = lineReader((line) => this.#receive(line));
+    const lines = lineReader((line) => this.#receive(line), {
+      maxBytes: () => (this.#pending.size === 0 ? MAX_IDLE_BYTES : MAX_ANSWER_BYTES),
+      tooLong: () => this.#end("it sent an answer that is too long"),
+    });
     const frames = frameReader((channel, bytes) => {
       if (channel !== STDERR) lines(bytes);
       else this.#trouble = cutTail(this.#trouble + bytes.toString("utf8"), MAX_TROUBLE_CHARS).trim();
@@ -157,18 +166,37 @@ export function frameReader(onPiece: (channel: number, bytes: Buffer) => void): 
   };
 }
 
-/** Joins pieces only when a line is complete, so that a long line is copied only once. */
-function lineReader(onLine: (line: string) => void): (bytes: Buffer) => void {
+interface LineLimit {
+  readonly maxBytes: () => number;
+  /** Nothing is kept of a line that is too long, and no further line is read. */
+  readonly tooLong: () => void;
+}
+
+/** Joins pieces only when a line is complete or has many, so that a long line is copied only twice. */
+function lineReader(onLine: (line: string) => void, limit: LineLimit): (bytes: Buffer) => void {
+  let joined: Buffer[] = [];
   let pieces: Buffer[] = [];
+  let length = 0;
+  let isOver = false;
   return (bytes) => {
     let rest = bytes;
-    for (let end = rest.indexOf("\n"); end >= 0; end = rest.indexOf("\n")) {
-      pieces.push(rest.subarray(0, end));
-      const line = Buffer.concat(pieces).toString("utf8");
-      pieces = [];
+    for (let end = rest.indexOf("\n"); end >= 0 && !isOver; end = rest.indexOf("\n")) {
+      isOver = length + end > limit.maxBytes();
+      if (isOver) break;
+      const line = Buffer.concat([...joined, ...pieces, rest.subarray(0, end)]).toString("utf8");
+      [joined, pieces, length] = [[], [], 0];
       rest = rest.subarray(end + 1);
       onLine(line);
     }
-    if (rest.length > 0) pieces.push(rest);
+    isOver ||= length + rest.length > limit.maxBytes();
+    if (isOver) {
+      [joined, pieces, length] = [[], [], 0];
+      return limit.tooLong();
+    }
+    if (rest.length === 0) return;
+    length += rest.length;
+    if (pieces.push(rest) < MAX_PIECES) return;
+    joined.push(Buffer.concat(pieces));
+    pieces = [];
   };
 }
