@@ -47,6 +47,8 @@ export interface BuildOrder {
   readonly args: Readonly<Record<string, string>>;
   readonly target?: string | undefined;
   readonly timeoutMs: number;
+  /** Why the operator's policy refuses an image that the build would take; undefined if it may. */
+  readonly refuseImage?: (image: string) => string | undefined;
 }
 
 export interface BuildResult {

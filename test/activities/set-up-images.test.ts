@@ -1,9 +1,11 @@
 /** Images of set-ups on a host: which of them a session may get, and which go. */
 import { randomBytes } from "node:crypto";
+import { createServer } from "node:http";
 import { Readable } from "node:stream";
 import { pack } from "tar-stream";
 import { expect, onTestFinished, test } from "vitest";
 import { keptLabels, keptName } from "../../activities/sandbox/docker/set-up-images.ts";
+import { listen } from "../support/listen.ts";
 import { bash, useTestSandboxes } from "../support/test-sandboxes.ts";
 
 const sandboxes = useTestSandboxes();
@@ -43,6 +45,43 @@ test("an image is never a session's before it is known that a sandbox runs on it
   expect(await build(fit, "touch /opt/here")).not.toHaveProperty("failed");
   const taken = await setUps.take(spec, fit);
   expect((await bash(taken!, "ls /opt")).out).toContain("here");
+});
+
+test("a build runs without a way out: no fetch by the engine, no interface but loopback, no more processes than the sandbox", async () => {
+  let asked = 0;
+  const server = createServer((_request, response) => {
+    asked += 1;
+    response.end("x");
+  });
+  const port = await listen(server);
+  const spec = sandboxes.spec({ network: "bridge", pids: 77 });
+  const setUps = sandboxes.host.setUps!;
+  await sandboxes.host.open(spec);
+  const key = newKey();
+  const build = (dockerfile: string) => {
+    const context = contextOf(dockerfile);
+    const order = { context, dockerfile: "Dockerfile", args: {}, timeoutMs: 60_000 };
+    return setUps.build(spec, key, order, AbortSignal.timeout(60_000));
+  };
+  const fetched = await build(`FROM ${spec.image}\nADD http://127.0.0.1:${port}/x /x\n`);
+  expect(fetched.failed).toMatch(/^line 2 of Dockerfile: ADD http.* would be fetched by the Docker engine/);
+  // What a base image makes its builds do.
+  const trigger = `longhaul-test-${newKey()}:1`;
+  const base = await sandboxes.docker.createContainer({ Image: spec.image });
+  const changes = `ONBUILD ADD http://127.0.0.1:${port}/y /y`;
+  await base.commit({ repo: trigger.split(":")[0] ?? "", tag: "1", changes });
+  await base.remove({ v: true });
+  onTestFinished(() => sandboxes.docker.getImage(trigger).remove({ force: true }) as Promise<void>);
+  expect((await build(`FROM ${trigger}\n`)).failed).toMatch(/has the trigger ONBUILD ADD/);
+  expect(asked).toBe(0);
+
+  const look =
+    "ls /sys/class/net > /opt/seen; sleep 1; cat /sys/fs/cgroup/pids.max /sys/fs/cgroup/pids/pids.max >> /opt/seen || true";
+  expect(await build(`FROM ${spec.image}\nRUN ${look}\n`)).not.toHaveProperty("failed");
+  const taken = await setUps.take(spec, key);
+  expect((await bash(taken!, "cat /opt/seen")).out.split("\n")).toEqual(["lo", "77", ""]);
+  const failed = await build(`FROM ${spec.image}\nRUN exit 3\n`);
+  expect(failed.failed).toMatch(/code: 3.*RUN has no network with sandbox.network: bridge/);
 });
 
 test("what a build left without a name goes after a day, and not before", async () => {

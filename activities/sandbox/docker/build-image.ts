@@ -1,16 +1,18 @@
 /**
- * Builds a session's image from a Dockerfile in its workspace, with the engine's own builder. The Dockerfile's commands run in
- * the network namespace of the session's sandbox: behind its firewall, or with the egress proxy as the only way out.
+ * Builds a session's image from a Dockerfile in its workspace, with the engine's own builder. What its commands may reach and use is
+ * what the session's sandbox may, or less: no interface but loopback, with the egress proxy where hosts are listed.
  */
-import { Readable } from "node:stream";
 import type Dockerode from "dockerode";
 import { cutTail } from "../../contract/cut-text.ts";
 import { reasonOf } from "../../contract/reason-of.ts";
 import type { BuildOrder, BuildResult } from "../sandbox-host.ts";
 import type { SandboxSpec } from "../spec.ts";
 import { statusOf, unavailable, unless } from "./docker-errors.ts";
+import { checkedContext, ContextRefused } from "./checked-context.ts";
 import { egressEnvironment } from "./egress-place.ts";
-import { sandboxName } from "./profile.ts";
+import { limitProcesses } from "./limit-processes.ts";
+import { networkMode, sandboxName } from "./profile.ts";
+import { readDockerfile } from "../dockerfile.ts";
 import { runOnce } from "./run-program.ts";
 import { keptLabels, nameKept } from "./set-up-images.ts";
 
@@ -28,21 +30,26 @@ export async function buildImage(
   { key, ...order }: BuildOrder & { readonly key: string },
   signal: AbortSignal,
 ): Promise<BuildResult> {
-  const network = `container:${sandboxName(spec.sessionId)}`;
   const labels = await keptLabels(docker, spec);
-  const context = Readable.from(order.context);
+  const check = (text: string) => checkDockerfile(docker, text, order);
+  const context = checkedContext(order.context, order.dockerfile, check);
   // When its client disconnects, the engine ends the build and removes the build's container.
-  const abort = AbortSignal.any([signal, AbortSignal.timeout(order.timeoutMs)]);
+  const refused = new AbortController();
+  const abort = AbortSignal.any([signal, AbortSignal.timeout(order.timeoutMs), refused.signal]);
+  // The client would wait for the rest of the context.
+  context.on("error", () => refused.abort());
   let output = "";
   let error: string | undefined;
   let imageId: string | undefined;
+  const limits = await limitProcesses(docker, spec);
   try {
     const answer = await docker.buildImage(context, {
       dockerfile: order.dockerfile,
       buildargs: { ...(spec.network === "listed" ? proxies() : {}), ...order.args },
       ...(order.target === undefined ? {} : { target: order.target }),
       labels,
-      networkmode: network,
+      networkmode: networkOf(spec),
+      shmsize: limits.mark,
       memory: spec.memoryBytes,
       memswap: spec.memoryBytes,
       cpuperiod: CPU_PERIOD,
@@ -58,6 +65,7 @@ export async function buildImage(
     }
   } catch (thrown) {
     signal.throwIfAborted();
+    if (context.errored instanceof ContextRefused) return { output, failed: context.errored.message };
     if (abort.aborted)
       return { output, failed: `ended after ${order.timeoutMs / 1_000} s (sandbox.setup.timeout)` };
     // 400 and 500: an error in the Dockerfile, or a command of it that failed.
@@ -65,9 +73,14 @@ export async function buildImage(
     error = reasonOf(thrown);
   } finally {
     context.destroy();
+    limits.end();
   }
+  error = limits.failed() ?? error;
   if (error !== undefined || imageId === undefined)
-    return { output, failed: error ?? "the build ended without an image" };
+    return {
+      output,
+      failed: `${error ?? "the build ended without an image"}${spec.network === "bridge" ? OFFLINE : ""}`,
+    };
   const built = imageId;
   const failed = await shortcomingOf(docker, built);
   if (failed !== undefined) return { output, failed };
@@ -75,6 +88,61 @@ export async function buildImage(
   await unless([], () => nameKept(docker, built, key));
   return { output };
 }
+
+/**
+ * The engine's builder gives every RUN the capability for raw frames, which pass the firewall in the sandbox's namespace. So RUN has
+ * no interface but loopback: where the sandbox has none either, in the sandbox's namespace, with the egress proxy; else in none.
+ */
+const networkOf = (spec: SandboxSpec): string =>
+  networkMode(spec) === "none" ? `container:${sandboxName(spec.sessionId)}` : "none";
+
+const OFFLINE =
+  ". RUN has no network with sandbox.network: bridge, because the builder cannot be kept from sending raw frames; with network: listed it reaches the listed hosts";
+
+/**
+ * Looks at what the engine would do outside the build's containers, before it is asked to build.
+ * @throws ContextRefused that names the line
+ */
+async function checkDockerfile(
+  docker: Dockerode,
+  text: string,
+  { dockerfile, args, refuseImage }: BuildOrder,
+): Promise<void> {
+  const { refused, images } = readDockerfile(text, args);
+  if (refused !== undefined)
+    throw new ContextRefused(
+      `line ${refused.line} of ${dockerfile}: ${refused.why}. Fetch it with RUN, behind the sandbox's firewall, or put it into the workspace`,
+    );
+  for (const { line, image } of images) {
+    const why = refuseImage?.(image);
+    if (why !== undefined) throw new ContextRefused(`line ${line} of ${dockerfile}: ${why}`);
+  }
+  for (const { line, image } of images) {
+    const triggers = await triggersOf(docker, image);
+    const fetches = readDockerfile(triggers.join("\n"), {}).refused;
+    if (fetches !== undefined)
+      throw new ContextRefused(
+        `line ${line} of ${dockerfile}: the image ${image} has the trigger ONBUILD ${triggers[fetches.line - 1]}: ${fetches.why}`,
+      );
+  }
+}
+
+/** What an image's ONBUILD runs in the builds that are based on it. The engine would take the image anyway. */
+async function triggersOf(docker: Dockerode, image: string): Promise<readonly string[]> {
+  const inspect = () => unless([404], () => docker.getImage(image).inspect());
+  let found = await inspect();
+  if (found === undefined) {
+    // What cannot be taken ends the build with the engine's own words.
+    const taken = await unless([404, 500], () => docker.createImage({ fromImage: named(image) }));
+    if (taken !== undefined) await new Promise((resolve) => docker.modem.followProgress(taken, resolve));
+    found = await inspect();
+  }
+  const onBuild: unknown = found?.Config.OnBuild;
+  return Array.isArray(onBuild) ? onBuild.map(String) : [];
+}
+
+/** Without a tag the engine would take all of them. */
+const named = (image: string): string => (/[:@][^/]*$/.test(image) ? image : `${image}:latest`);
 
 /** Checks for the programs that every image needs: docs/sandbox.md. */
 const LOOK =
