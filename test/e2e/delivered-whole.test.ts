@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
 import { findSandbox } from "../../activities/store/sandboxes.ts";
 import type { SessionGit } from "../../activities/config/git-settings.ts";
+import type { DeliveryOrder } from "../../activities/contract/delivery.ts";
 import { deliverSession } from "../../client/watch/deliver-session.ts";
 import { useAgent } from "../support/agent-harness.ts";
 import { CANARY } from "../support/canary.ts";
@@ -29,13 +30,13 @@ const start = (url: string, script: string, git: Partial<SessionGit> = {}) =>
     config: onRepository(url, git),
   });
 
-/** `longhaul push ID`: its exit code, and what it prints. */
-async function push(id: string) {
+/** `longhaul push ID`, or `pr`: its exit code, and what it prints. */
+async function push(id: string, pr: DeliveryOrder["pr"] = "none") {
   const said: string[] = [];
   const code = await deliverSession(
     clientServices(agent),
     await sessionRow(agent, id),
-    { push: true, pr: "none" },
+    { push: true, pr },
     { ...quietOutput(said), note: (line) => void said.push(line) },
   );
   return { code, said: said.join("") };
@@ -145,6 +146,27 @@ describe.concurrent("a delivery", () => {
     expect(gitIn(place.folder, "log", "--format=%s", `main..${branch}`)).toBe("Second");
     expect(place.at(branch)).not.toBe(first);
     expect(await session.dataOf("git:pushed")).toMatchObject([{ commit: place.at(branch), forced: true }]);
+  });
+
+  it("is refused by `pr` as often as the forge refuses it, and says the address once it is there", async () => {
+    const place = remote();
+    const forge = createFakeForge(CANARY, () =>
+      gitIn(place.folder, "branch", "--format=%(refname:short)").split("\n"),
+    );
+    forge.withoutDrafts = true;
+    const server = await serveGit(place, CANARY, forge.handle, end);
+    const url = `${server.origin}/acme/app.git`;
+    const session = await start(url, "echo one > one.txt", { pr: "draft", forge: "github" });
+    expect(await session.result()).toMatchObject({ status: "completed", delivery: "refused" });
+    expect((await push(session.id, "draft")).code).toBe(8);
+    expect((await push(session.id, "draft")).code).toBe(8);
+    expect(await session.dataOf("git:refused")).toHaveLength(3);
+    for (const _again of [1, 2])
+      expect(await push(session.id, "ready")).toMatchObject({
+        code: 0,
+        said: expect.stringContaining("https://forge.example/acme/app/pull/1") as string,
+      });
+    expect(forge.requests).toMatchObject([{ number: 1, draft: false }]);
   });
 
   it("says that it opened a pull request, also if the forge's answer was lost", async () => {
