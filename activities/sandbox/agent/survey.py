@@ -240,16 +240,20 @@ class Survey:
             if own not in broken and total > most:
                 total -= sizes[own]
                 broken.add(own)
-        kept = set()
-        for own in broken:
-            self.entries = {path: v for path, v in self.entries.items() if path != own and not path.startswith(own + b"/")}
-            self.skipped = [item for item in self.skipped if not item[0].startswith(own + b"/")]
-            self.unread = [path for path in self.unread if not path.startswith(own + b"/")]
-            if before.get(own, b"").startswith(b"d"):
-                self.entries[own] = before[own]
-                kept |= self.keep(before, [own])
+        if not broken:
+            return set()
+
+        def inside(path):
+            return any(around in broken for around in ancestors(path))
+
+        self.entries = {path: v for path, v in self.entries.items() if path not in broken and not inside(path)}
+        self.skipped = [item for item in self.skipped if not inside(item[0])]
+        self.unread = [path for path in self.unread if not inside(path)]
+        before_too = [own for own in broken if before.get(own, b"").startswith(b"d")]
+        self.entries.update((own, before[own]) for own in before_too)
+        for own in sorted(broken):
             self.skipped.append((own, sizes.get(own, 0), "repository-as-before" if own in before else "repository"))
-        return kept
+        return self.keep(before, before_too)
 
     def missing(self):
         """Paths that are there and not in the listing, as they are written into it. In them, nothing counts as removed."""
