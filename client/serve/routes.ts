@@ -40,12 +40,16 @@ const listing = z.strictObject({
   all: z.stringbool({ error: "expected true or false" }).optional(),
 });
 
+const NO_PATHS = "the server takes no path of its machine: name a repository by https or ssh";
+/** Wrong addresses are left to the library, which says what is wrong. */
+const isElsewhere = (repo: string): boolean => URL.parse(repo)?.protocol !== "file:";
+
 /** Paths of this machine are refused: the command or the library uploads a folder. */
 const newSession = z.strictObject({
   task: z.string(),
   id: z.string().optional(),
   model: z.string().optional(),
-  repo: z.string().optional(),
+  repo: z.string().refine(isElsewhere, { error: NO_PATHS }).optional(),
   ref: z.string().optional(),
   maxSteps: z.number().int().min(1).optional(),
   maxCostUsd: z.number().positive().optional(),

@@ -176,6 +176,8 @@ test("no request gets in without the token, by another host name or from another
       status: 400,
       body: { error: { message: text } },
     });
+  for (const repo of ["file:///etc", "FILE:///etc", "file://localhost/etc", " file:///etc", "fi\tle:///etc"])
+    expect(await call("POST", "sessions", { task: "say: no", repo }), repo).toMatchObject({ status: 400 });
   // Which are no addresses.
   for (const target of ["//", "http://["]) expect(await rawStatus(served, target)).toBe(400);
   const form = await fetch(`${served.url}/v1/sessions`, {
