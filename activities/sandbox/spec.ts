@@ -1,4 +1,5 @@
 /** The specification of a sandbox: its limits, its network and the settings of its commands. Pure. */
+import { createHash } from "node:crypto";
 import type { RunConfig } from "../config/agent-config.ts";
 import type { AttachedContainer } from "../config/container-settings.ts";
 import { cacheVariables, registrySettings } from "../config/registry-settings.ts";
@@ -53,14 +54,16 @@ export interface DiskBound {
   readonly freeBytes: number;
 }
 
-/** The sandbox that a session's settings ask for. */
+/** The sandbox that a session's settings ask for. @param owner who started it: package caches are not shared between persons */
 export function sandboxSpec(
   sessionId: string,
   { sandbox, plan, skills }: Pick<RunConfig, "sandbox" | "plan" | "skills">,
+  owner?: string,
 ): SandboxSpec {
   const { image, network, allow, guard, cpus, pids, runtime } = sandbox;
   const { env, files, hosts } = registrySettings(sandbox);
-  const { certificates, cache } = sandbox.inherited ?? {};
+  const { certificates, cache: asked } = sandbox.inherited ?? {};
+  const cache = asked === undefined ? undefined : ofOwner(asked, owner);
   return {
     sessionId,
     image,
@@ -83,6 +86,18 @@ export function sandboxSpec(
     },
   };
 }
+
+/**
+ * A key of what is kept for later sessions, which only those of the same owner have. A client names the key, and several persons
+ * have the same one behind one server; the owner is the worker's knowledge.
+ */
+export const ofOwner = (key: string, owner: string | undefined): string =>
+  owner === undefined
+    ? key
+    : createHash("sha256")
+        .update(JSON.stringify([owner, key]))
+        .digest("hex")
+        .slice(0, 16);
 
 function bytesOf(size: string): number {
   return Number.parseInt(size, 10) * (size.endsWith("g") ? 1024 ** 3 : 1024 ** 2);

@@ -18,7 +18,7 @@ import type { Session } from "../store/sessions.ts";
 import { watchEgress } from "./egress.ts";
 import { keyOf, openKept, runSetUpProgram } from "./kept-set-up.ts";
 import type { WorkspaceDeps } from "../runtime/deps.ts";
-import { sandboxSpec } from "../sandbox/spec.ts";
+import { ofOwner, sandboxSpec } from "../sandbox/spec.ts";
 import { MAX_COMMAND_CHARS, MAX_OUTPUT_CHARS } from "./set-up-words.ts";
 
 /** Limit of a context's tar, which is stored in the sandbox while it is read. Source: ours, the same as for a checkpoint. */
@@ -92,8 +92,9 @@ export async function openBuilt(
 }
 
 /** Includes the owner: a Dockerfile may fetch private files. A session without an owner has its own image. */
-function imageKey({ id, config }: Session, build: ImageBuild, hash: string): string {
-  return keyOf(config, config.sandbox.inherited?.setup ?? `session ${id}`, [
+function imageKey({ id, config, owner }: Session, build: ImageBuild, hash: string): string {
+  const inherited = config.sandbox.inherited?.setup;
+  return keyOf(config, inherited === undefined ? `session ${id}` : ofOwner(inherited, owner), [
     "image",
     JSON.stringify(build),
     hash,
@@ -136,7 +137,7 @@ async function buildFrom(
     const { args, target } = build;
     const context = wholeOutput(sandbox, state);
     const order = { context, dockerfile, args, target, timeoutMs: setup.timeout };
-    return await setUps.build(sandboxSpec(session.id, session.config), key, order, signal);
+    return await setUps.build(sandboxSpec(session.id, session.config, session.owner), key, order, signal);
   } finally {
     await sandbox.discard(state.id);
   }

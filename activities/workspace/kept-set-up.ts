@@ -18,12 +18,12 @@ import { withSandboxLock } from "../store/session-locks.ts";
 import { allowListed } from "./egress.ts";
 import { inCharge } from "./session-sandbox.ts";
 import type { WorkspaceDeps } from "../runtime/deps.ts";
-import { sandboxSpec } from "../sandbox/spec.ts";
+import { ofOwner, sandboxSpec } from "../sandbox/spec.ts";
 
 /** Packing 2 GiB at disk speed. */
 const PROGRAM_TIMEOUT_MS = 300_000;
 /** Part of every key: raising it makes what older versions kept unusable. */
-const VERSION = 1;
+const VERSION = 2;
 
 interface SetUpPlace {
   readonly session: Session;
@@ -37,14 +37,20 @@ interface SetUpPlace {
 export function keptSetUp(deps: WorkspaceDeps, { session, sandbox, setup, image }: SetUpPlace) {
   const { setUps } = deps.sandboxHost;
   const { inherited, container } = session.config.sandbox;
-  const owner = inherited?.setup;
+  const owner = inherited?.setup === undefined ? undefined : ofOwner(inherited.setup, session.owner);
   // Another person's container is not recreated.
   if (container !== undefined) return undefined;
   if (setUps === undefined || owner === undefined || !setup.keep || setup.commands.length === 0)
     return undefined;
   const on = image === undefined ? [] : [image];
+  const { repository } = session.config;
   const ask = (target: Sandbox, what: "locks" | "begin" | "pack" | "unpack" | "clear") =>
-    askProgram(target, { do: what, commands: setup.commands, rebuilt: REBUILT_FOLDERS });
+    askProgram(target, {
+      do: what,
+      commands: setup.commands,
+      rebuilt: REBUILT_FOLDERS,
+      head: repository === undefined,
+    });
   /** Keys by what the set-up depends on: only the files that name packages, or all files. */
   const keys: { packages?: string; files?: string } = {};
   let unable: string | undefined;
@@ -71,14 +77,17 @@ export function keptSetUp(deps: WorkspaceDeps, { session, sandbox, setup, image 
       keys.files = keyOf(session.config, owner, ["files", begun.hash, ...on]);
       return takeBy(keys.files, signal);
     },
-    /** Call it after the set-up. @returns why it is not kept, if it is not */
+    /**
+     * Call it after the set-up. What another branch than the default one made is only for the very same files: its scripts may
+     * come from a stranger, and package files alone do not tell them apart. @returns why it is not kept, if it is not
+     */
     async keep(): Promise<string | undefined> {
       if (unable !== undefined) return unable;
       try {
         const packed = await ask(sandbox, "pack");
-        const key = packed.onlyRebuilt === true ? keys.packages : keys.files;
+        const key = packed.onlyRebuilt === true && repository?.ref === undefined ? keys.packages : keys.files;
         if (packed.unable === undefined && key !== undefined)
-          await setUps.keep(sandboxSpec(session.id, session.config), key);
+          await setUps.keep(sandboxSpec(session.id, session.config, session.owner), key);
         await ask(sandbox, "clear");
         return packed.unable;
       } catch (error) {
@@ -132,7 +141,11 @@ export async function openKept(
 ): Promise<Sandbox | undefined> {
   return withSandboxLock(deps.store, session.id, async (tx) => {
     await inCharge(tx, session);
-    const sandbox = await deps.sandboxHost.setUps?.take(sandboxSpec(session.id, session.config), key, signal);
+    const sandbox = await deps.sandboxHost.setUps?.take(
+      sandboxSpec(session.id, session.config, session.owner),
+      key,
+      signal,
+    );
     if (sandbox === undefined) return undefined;
     await allowListed(tx, session, sandbox);
     await setContainer(tx, session.id, sandbox.container, deps.sandboxHost.name);

@@ -98,7 +98,7 @@ export function createSessionSandboxes(deps: WorkspaceDeps) {
         const { config, restoreWorkspace } = await inCharge(tx, session);
         if (restoreWorkspace) return undefined;
         if (!(await hasFiles(await findSandbox(tx, session.id), deps.sandboxHost))) return undefined;
-        return deps.sandboxHost.open(sandboxSpec(session.id, config));
+        return deps.sandboxHost.open(sandboxSpec(session.id, config, session.owner));
       }),
     /** Forgets a sandbox that is gone, so that the next `open` looks for it again. */
     forget(sessionId: string): void {
@@ -176,7 +176,8 @@ async function openIn(tx: Queryable, { deps, caller, step, signal }: Opening): P
   else await removeStray(tx, host, id);
   // A planning session's workspace is writable until its repository is checked out.
   const isAwaited = session.config.repository !== undefined && !(await findRepository(tx, id));
-  const spec = sandboxSpec(id, isAwaited ? { ...session.config, plan: false } : session.config);
+  const { config, owner } = session;
+  const spec = sandboxSpec(id, isAwaited ? { ...config, plan: false } : config, owner);
   const { readOnly, ...writable } = spec;
   // A read-only workspace gets its files while it is still writable.
   const isFilled = readOnly !== true || (!session.restoreWorkspace && (await hasFiles(before, host)));

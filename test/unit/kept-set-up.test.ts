@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { agentConfigSchema } from "../../activities/config/agent-config.ts";
+import { ofOwner, sandboxSpec } from "../../activities/sandbox/spec.ts";
 import { keyOf } from "../../activities/workspace/kept-set-up.ts";
 
 const key = (sandbox: object = {}, owner = "one", depends = ["packages", "hash"]) =>
@@ -20,4 +21,16 @@ test("a set-up is cached by everything that it depends on, and by its owner", ()
     key({}, "one", ["files", "hash"]),
   ];
   expect(new Set([key(), ...others]).size).toBe(others.length + 1);
+});
+
+test("what is kept under the key of one client is not another owner's", () => {
+  const config = agentConfigSchema.parse({});
+  const inherited = { cache: "0123456789abcdef", setup: "0123456789abcdef" };
+  const spec = (owner?: string) =>
+    sandboxSpec("s", { ...config, sandbox: { ...config.sandbox, inherited } }, owner);
+  const keys = [undefined, "alice", "bob", ""].map((owner) => spec(owner).cache);
+  expect(new Set(keys).size).toBe(4);
+  expect(spec("alice").cache).toBe(spec("alice").cache);
+  // Nobody gets a key by writing it down in the settings.
+  expect(ofOwner(spec("alice").cache ?? "", "bob")).not.toBe(spec("alice").cache);
 });

@@ -97,7 +97,19 @@ def do_locks(order):
         name = os.path.basename(path).decode(errors="replace")
         return path in named or any(fnmatch.fnmatchcase(name, lock) for lock in LOCKS)
 
-    return {"hash": hash_of(order, is_lock)}
+    return {"hash": hashlib.sha256(f"{hash_of(order, is_lock)} {branch(order)}".encode()).hexdigest()}
+
+
+def branch(order):
+    """A folder's current branch: another one may be a stranger's, with the same package files. A fetched repository has a
+    branch of each session's own."""
+    if not order.get("head"):
+        return ""
+    try:
+        with open(os.path.join(WORKSPACE, b".git/HEAD"), "rb") as file:
+            return file.read(4096).hex()
+    except OSError:
+        return ""
 
 
 def do_begin(order):
