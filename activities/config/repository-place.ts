@@ -106,7 +106,10 @@ export type NetworkRule = Pick<RunConfig["sandbox"], "network" | "domains">;
 export function isWithinNetwork({ network, domains }: NetworkRule, named: Named, url: string): boolean {
   if (network === "bridge" || isNamed(named, url) || isSameServer(named.url, url)) return true;
   const address = repositoryAddress(url);
-  if (network === "none" || "wrong" in address) return false;
+  if ("wrong" in address) return false;
+  // A folder is on no network.
+  if (address.kind === "file") return true;
+  if (network === "none") return false;
   const host = address.host?.toLowerCase() ?? "";
   return expandDomains(domains).some((domain) =>
     domain.startsWith("*.") ? host.endsWith(domain.slice(1)) : host === domain,

@@ -86,13 +86,15 @@ export async function lfsStoreOf(
 ): Promise<LfsStore> {
   const { named, url, folder, commit } = from;
   const limited = access.limitedTo(named);
-  const refused = (address: string) => refusedRemote(named, address);
   const own = (await storesNamedIn(limited, folder, commit)).get("lfs.url") ?? "";
   const address = repositoryAddress(own === "" ? url : own);
   const wrong = "wrong" in address ? address.wrong : await refusedRemote(named, address.url);
   if (wrong !== undefined) throw new LfsFailed(`its store is not contacted: ${wrong}`);
   if ("wrong" in address || address.kind === "file")
     throw new LfsFailed("a repository in a folder has no store to contact");
+  // Its own server was just accepted.
+  const refused = async (action: string) =>
+    isSameServer(address.url, action) ? undefined : refusedRemote(named, action);
   if (address.kind === "ssh") return { ...(await overSsh(limited, address.url, operation, signal)), refused };
   // Unless `.lfsconfig` names a store, the store is part of the repository and has its credential.
   const credential = await credentialFor(limited, address.url, signal).catch((error: unknown) => {

@@ -1,4 +1,5 @@
-import { existsSync } from "node:fs";
+import { existsSync, mkdirSync, rmSync } from "node:fs";
+import { dirname } from "node:path";
 import { afterAll, describe, expect, it, test } from "vitest";
 import type { SessionGit } from "../../activities/config/git-settings.ts";
 import type { DeliveryOrder } from "../../activities/contract/delivery.ts";
@@ -244,4 +245,21 @@ test("a worker killed in the clone, before the push and after it leaves one comm
   const pushed = await session.dataOf("git:pushed");
   expect(pushed).toEqual([{ branch, commit: remote.at(branch), commits: 1 }]);
   await checkSession(session.place, session, { kills: 3 });
+});
+
+it("a repository in the SHA-256 format is worked on and pushed to", async () => {
+  const remote = makeRemote();
+  rmSync(remote.folder, { recursive: true });
+  mkdirSync(remote.folder);
+  gitIn(remote.folder, "init", "-q", "--bare", "-b", "main", "--object-format=sha256");
+  const clone = `${remote.folder}-work`;
+  gitIn(dirname(clone), "init", "-q", "--object-format=sha256", clone);
+  gitIn(clone, "commit", "-q", "--allow-empty", "-m", "One");
+  gitIn(clone, "push", "-q", remote.folder, "HEAD:main");
+  const script = scriptedModel().calls("bash", {
+    command: "echo 1 > one; git add one; git commit -qm Two; git log --oneline | wc -l",
+  });
+  const session = await agent.start(script.says("Done."), { config: onRepository(remote.url) });
+  expect(await session.result()).toMatchObject({ status: "completed", delivery: "done" });
+  expect(gitIn(remote.folder, "log", "--format=%s", `main..longhaul/${session.id}`)).toBe("Two");
 });

@@ -4,7 +4,7 @@ import { beforeEach, expect, it } from "vitest";
 import type { NetworkRule } from "../../../activities/config/repository-place.ts";
 import { fetchParts, unpushedSubmodule } from "../../../activities/git/fetch-parts.ts";
 import { gitAccessOf } from "../../../activities/git/git-access.ts";
-import { uploadStore } from "../../../activities/git/lfs-store.ts";
+import { lfsStoreOf, uploadStore } from "../../../activities/git/lfs-store.ts";
 import { updateMirror } from "../../../activities/git/mirror.ts";
 import { emptyFolder } from "../../support/empty-folder.ts";
 import { listen } from "../../support/listen.ts";
@@ -152,4 +152,25 @@ it("a session's network rule holds for its deliveries too, but for what the pers
   const own = app.commit("main", { ".lfsconfig": "[lfs]\n\turl = https://8.8.8.8/store\n" });
   const to = { named: { url }, network: none, url, folder: app.folder };
   expect(await uploadStore(access(), { ...to, base: own, commit: own }, signal)).toHaveProperty("endpoint");
+});
+
+it("a store's own server is asked for what the store offers, and a folder needs no network", async () => {
+  const named = { url: "https://8.8.8.8/acme/app.git", also: ["10.0.0.7/store"] };
+  const commit = app.commit("main", { ".lfsconfig": "[lfs]\n\turl = https://10.0.0.7/store\n" });
+  const from = { named, url: named.url, folder: app.folder, commit };
+  const store = await lfsStoreOf(access(), from, "download", signal);
+  expect(await store.refused("https://10.0.0.7/")).toBeUndefined();
+  expect(await store.refused("https://10.0.0.8/")).toContain("git.also: [10.0.0.8/**]");
+  const links = { lib: "1".repeat(40) };
+  const base = app.commit(
+    "main",
+    { ".gitmodules": entry("../secret.git") },
+    { lib: secret.at("main") ?? "" },
+  );
+  const unpushed = app.commit("main", { x: "x" }, links);
+  const relay = { access: access(), folder: app.folder };
+  const what = { named: { url: app.url }, network: none, base, commit: unpushed };
+  expect(await unpushedSubmodule(relay, what, signal)).toMatchObject({
+    refused: expect.stringContaining("has to be on its own remote first") as string,
+  });
 });
