@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// The client: `npx longhaul COMMAND`, `npm run longhaul -- COMMAND`, `npm start -- "task"`.
+// The client: `npm run longhaul -- COMMAND`, `npm start -- "task"`.
 import { join } from "node:path";
 import { main, project } from "./setup.mjs";
 

@@ -159,8 +159,8 @@ function startFlags(): string[] {
 
 async function takeTerminal(terminal: Page, environment: Environment): Promise<void> {
   const watched = await said(longhaul(environment, "watch", SESSION, "--exit-on-question"));
-  // Shows hints as `npx longhaul` prints them, whatever the folder of this checkout.
-  await showTerminal(terminal, watched.replaceAll(/node \S*longhaul\.mjs/g, "npx longhaul"));
+  // Shows hints as `npm run longhaul --` prints them, whatever the folder of this checkout.
+  await showTerminal(terminal, watched.replaceAll(/node \S*longhaul\.mjs/g, "npm run longhaul --"));
   await terminal.locator("pre").screenshot({ path: imagePath("terminal-question") });
 }
 

@@ -12,12 +12,12 @@ export interface Shell {
   readonly project: string;
 }
 
-/** `longhaul` if it is installed, `npx longhaul` in the project's folder, else `node` with the script's whole path. */
+/** `longhaul` if it is installed, `npm run longhaul --` in the project's folder, else `node` with the script's whole path. */
 export function ownCommand({ folder, path, project }: Shell): string {
   const script = join(project, "scripts", "longhaul.mjs");
   const folders = path.split(delimiter).filter((entry) => entry !== "" && !isOfNpm(entry));
   if (folders.some((entry) => isProgram(join(entry, "longhaul"), script))) return "longhaul";
-  if (folder === project || folder.startsWith(project + sep)) return "npx longhaul";
+  if (folder === project || folder.startsWith(project + sep)) return "npm run longhaul --";
   return `node ${shellWord(script)}`;
 }
 

@@ -73,11 +73,13 @@ describe("the manual", () => {
       [...text.matchAll(/^```sh\n([^]*?)^```/gm)].flatMap((block) => (block[1] ?? "").split("\n")),
     );
     const examples = sources(/^docs\/examples\//).flatMap(({ text }) =>
-      [...text.matchAll(/npx longhaul [^]*?(?=\n\s*- |$)/g)].map(([call]) => call.replaceAll(/\s+/g, " ")),
+      [...text.matchAll(/npm run (?:-s )?longhaul -- [^]*?(?=\n\s*- |$)/g)].map(([call]) =>
+        call.replaceAll(/\s+/g, " "),
+      ),
     );
     expect(examples).toHaveLength(2);
     const calls = [...lines, ...examples].flatMap((line) => [
-      ...line.matchAll(/(?:npx longhaul|npm run longhaul --|longhaul\.mjs|npm start --) (?<rest>[^|)]*)/g),
+      ...line.matchAll(/(?:npm run (?:-s )?longhaul --|longhaul\.mjs|npm start --) (?<rest>[^|)]*)/g),
     ]);
     expect(calls.length).toBeGreaterThan(15);
     const wrong = calls.filter(([call, rest = ""]) => {
@@ -88,6 +90,15 @@ describe("the manual", () => {
       );
     });
     expect(wrong.map(([call]) => call)).toEqual([]);
+  });
+
+  test("tells to run no name that a registry could answer with somebody else's code", () => {
+    const own = sources(
+      /^[^/]+\.md$|^docs\/|^(client|worker|activities|workflows|scripts|adapters)\/.*\.(ts|mjs|js|html|md|sh)$/,
+    );
+    const risky =
+      /\b(?:npx|npm (?:exec|x|i|install|create|init)|pnpm dlx|yarn dlx|bunx|pipx? (?:install|run)|uvx)(?: -\S+)* longhaul\b/;
+    expect(own.flatMap(({ path, text }) => (risky.test(text) ? [path] : []))).toEqual([]);
   });
 
   test("has examples of workflows that are YAML, and whose jobs have steps", () => {

@@ -1,4 +1,4 @@
-/** How tests start the real program: like `npx longhaul`, which keeps compiled code from one start to the next. */
+/** How tests start the real program: like `npm run longhaul --`, which keeps compiled code from one start to the next. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";

@@ -23,7 +23,7 @@ it("a hint begins with the command that starts this project from the shell's fol
   const script = join(project, "scripts", "longhaul.mjs").replace("'", String.raw`'\''`);
   const path = `/usr/bin:${others}`;
   expect(ownCommand({ folder: "/", path, project })).toBe(`node '${script}'`);
-  expect(ownCommand({ folder: join(project, "docs"), path, project })).toBe("npx longhaul");
+  expect(ownCommand({ folder: join(project, "docs"), path, project })).toBe("npm run longhaul --");
   expect(ownCommand({ folder: `${project}-2`, path, project })).toBe(`node '${script}'`);
   symlinkSync(join(project, "scripts", "longhaul.mjs"), join(bin, "longhaul"));
   expect(ownCommand({ folder: "/", path: `${path}:${bin}`, project })).toBe("longhaul");
@@ -31,15 +31,15 @@ it("a hint begins with the command that starts this project from the shell's fol
   const ofNpx = join(project, "..", "_npx", "node_modules", ".bin");
   mkdirSync(ofNpx, { recursive: true });
   symlinkSync(join(project, "scripts", "longhaul.mjs"), join(ofNpx, "longhaul"));
-  expect(ownCommand({ folder: project, path: `${ofNpx}:${path}`, project })).toBe("npx longhaul");
+  expect(ownCommand({ folder: project, path: `${ofNpx}:${path}`, project })).toBe("npm run longhaul --");
 });
 
 it("only our own commands are hints, coloured or not", () => {
-  const write = hintWriter(["say", "undo-compaction", "undo"], "npx longhaul");
+  const write = hintWriter(["say", "undo-compaction", "undo"], "npm run longhaul --");
   expect(write('guide it: longhaul say a-b "…"\n`longhaul undo-compaction x`')).toBe(
-    'guide it: npx longhaul say a-b "…"\n`npx longhaul undo-compaction x`',
+    'guide it: npm run longhaul -- say a-b "…"\n`npm run longhaul -- undo-compaction x`',
   );
-  expect(write("\u001b[2mlonghaul say x\u001b[22m")).toBe("\u001b[2mnpx longhaul say x\u001b[22m");
+  expect(write("\u001b[2mlonghaul say x\u001b[22m")).toBe("\u001b[2mnpm run longhaul -- say x\u001b[22m");
   for (const prose of ["no longhaul says so", "bin/longhaul say", "npx-longhaul say", "longhaul undo-all"])
     expect(write(prose)).toBe(prose);
 });

@@ -12,7 +12,7 @@ function recorder() {
     write: (piece) => (text += piece),
     style: (_look, plain) => plain,
     columns: 80,
-    hints: (said) => said.replaceAll("longhaul ", "npx longhaul "),
+    hints: (said) => said.replaceAll("longhaul ", "npm run longhaul -- "),
   });
   const event = <Type extends EventType>(type: Type, step: number, data: EventData[Type], attempt = 1) => {
     const whole: SessionEvent<Type> = {
@@ -76,7 +76,9 @@ describe("Renderer", () => {
     event("llm:thinking", 1, { model: "openai/o3", hidden: true });
     expect(text()).toContain("thinking: the provider is at work, but shows nothing yet");
     event("llm:response", 1, { ...response("Well.", 0.02), usageDoubtful: true });
-    expect(text()).toMatch(/! The server counts 10 tokens, .* npx longhaul doctor shows the server's window/);
+    expect(text()).toMatch(
+      /! The server counts 10 tokens, .* npm run longhaul -- doctor shows the server's window/,
+    );
     event("llm:response", 2, { ...response("Well.", 0.02), summaryRefused: true });
     expect(text()).toMatch(/! The provider does not show this account what the model thinks/);
     event("llm:response", 3, { ...response("Well.", 0.02), refusedTools: ["a__one", "a__two"] });
