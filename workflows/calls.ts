@@ -1,5 +1,5 @@
 /** Performs the calls of a step. */
-import { CancellationScope } from "@temporalio/workflow";
+import { ActivityFailure, ApplicationFailure, CancellationScope } from "@temporalio/workflow";
 import type { CallFacts, RunToolInput, ToolFacts } from "../activities/contract/activities.ts";
 import { stuckVerdict } from "../activities/contract/stuck.ts";
 import {
@@ -119,8 +119,25 @@ async function performCall(run: Run, waiting: WaitingCall, input: RunToolInput):
 }
 
 /** One call by its tool, or by a session of its own. */
-function runTool(run: Run, call: CallFacts, input: RunToolInput): Promise<ToolFacts> {
+async function runTool(run: Run, call: CallFacts, input: RunToolInput): Promise<ToolFacts> {
   if (call.by === "delegate") return delegate(run, call, input);
   const summary = titled(`step ${input.step} · ${call.name}`, call);
-  return performOnHost(run, "runTool", summary, input);
+  const given: unknown = await performOnHost(run, "runTool", summary, input).catch((error: unknown) => {
+    if (isForeign(error)) return undefined;
+    throw error;
+  });
+  if (isToolFacts(given)) return given;
+  // Its activity was completed or failed by hand: the model is told that the outcome is not known.
+  return performOnHost(run, "runTool", `${summary} · not known`, { ...input, isLost: true });
+}
+
+const isToolFacts = (facts: unknown): facts is ToolFacts => {
+  const { outcome, tokens, hash } = (facts ?? {}) as Partial<ToolFacts>;
+  return typeof outcome === "string" && typeof tokens === "number" && typeof hash === "string";
+};
+
+/** None of our failures is without a type. */
+function isForeign(error: unknown): boolean {
+  if (!(error instanceof ActivityFailure) || error.retryState === "CANCEL_REQUESTED") return false;
+  return error.cause instanceof ApplicationFailure && !error.cause.type;
 }

@@ -5,6 +5,7 @@
 import { Undecodable } from "../activities/contract/undecodable.ts";
 import { isJsonObject } from "../activities/contract/json-object.ts";
 import { partsOf } from "../activities/contract/guidance-items.ts";
+import { isEmptyMessage } from "../activities/contract/guidance-limits.ts";
 import type { CarriedState, CodingAgentInput } from "./messages.ts";
 
 type Fits = (value: unknown) => boolean;
@@ -106,6 +107,7 @@ export function startRefusal(input: unknown): string | undefined {
     readonly [Name in keyof CodingAgentInput]: unknown;
   };
   if (task !== undefined && !isText(task)) return "its task is not a text";
+  if (typeof task === "string" && isEmptyMessage([{ type: "text", text: task }])) return "its task is blank";
   if (schedule !== undefined && !isText(schedule)) return "its schedule is not a name";
   if (guidance !== undefined && !isListOf(isItem)(guidance)) return "its guidance is not a list of messages";
   if (

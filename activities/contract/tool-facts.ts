@@ -14,6 +14,8 @@ export interface RunToolInput {
   readonly about?: "egress" | "server";
   /** For a server's question: which one. */
   readonly question?: string;
+  /** The call's activity ended without facts, as by hand in the Web UI: the call is not run, and how it ended is not known. */
+  readonly isLost?: true;
 }
 
 export interface ToolFacts {

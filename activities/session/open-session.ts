@@ -29,7 +29,7 @@ import { retryFailed } from "../store/mcp.ts";
 import { appendEvents } from "../store/events.ts";
 import { hasRunOfChain, idTaken, makeOrAdopt } from "../store/adopt-session.ts";
 import type { Queryable } from "../store/db.ts";
-import { chainStart, runInCharge, takeOver } from "../store/runs.ts";
+import { chainStart, hasBegun, runInCharge, takeOver } from "../store/runs.ts";
 import type { Standpoint } from "../store/standpoint.ts";
 import { mendSchedule, mendSession } from "../store/mend-session.ts";
 import { findSchedule } from "../store/schedules.ts";
@@ -56,7 +56,7 @@ async function openSession(
   await prepareRow(deps, scope.sessionId, input);
   const at = await standpointOf(db, scope.sessionId, input);
   const isContinued = input.continuedStep !== undefined;
-  const { entered, wentBack } = await claim(deps, scope, input, at);
+  const entered = await claim(deps, scope, input, at);
   const step = at.step - 1;
   const session = await takeOwnTools(deps, entered, step === 0);
   if (input.keepsCalls !== true) await endOpenCalls(deps, scope, session);
@@ -72,8 +72,7 @@ async function openSession(
     countParked(db, session.id),
     policy.maxCostUsd === undefined ? undefined : spentUsd(db, session.id),
   ]);
-  if (!isContinued && scope.attempt === 1 && !wentBack)
-    await announceStart(deps, scope, session, { step, model: policy.model });
+  if (!isContinued) await announceStart(deps, scope, session, { step, model: policy.model });
   if (input.continuedFrom !== undefined)
     reportContinued({ deps, scope, session }, input.continuedFrom, { model: policy.model, steps: step });
   // A run that was continued as new or reset still makes its last step at the limit.
@@ -118,7 +117,7 @@ async function claim(deps: AgentDeps, scope: ActivityScope, input: OpenSessionIn
   const entered = await enterSession(deps, scope, at);
   // What continues in a fresh history was allowed when it began.
   if (input.continuedFrom === undefined) await holdToPolicy(deps, entered, input.precedence);
-  return { entered, wentBack: taken !== "superseded" && taken.wentBack };
+  return entered;
 }
 
 /** The figures of the run: from the session's settings, its rows, and this worker. */
@@ -186,24 +185,26 @@ async function prepareScheduled({ store, sanitizer }: AgentDeps, id: string, nam
   if (!(await makeOrAdopt(store, session))) throw idTaken(id);
 }
 
+/** Once for a run, whichever attempt comes so far; a run that went back was announced when it claimed the session. */
 async function announceStart(
   deps: AgentDeps,
   scope: ActivityScope,
   session: Session,
   { step, model }: { readonly step: number; readonly model: string },
 ): Promise<void> {
-  await appendEvents(deps.store.db, session.id, session.epoch, [
-    {
-      type: "session:started",
-      step,
-      data: {
-        task: firstLine(session.task),
-        model,
-        continued: step > 0,
-        ...(session.owner === undefined ? {} : { owner: session.owner }),
-      },
-    },
-  ]);
+  const data = {
+    task: firstLine(session.task),
+    model,
+    continued: step > 0,
+    ...(session.owner === undefined ? {} : { owner: session.owner }),
+  };
+  const isNew = await deps.store.db.transaction(async (tx) => {
+    if (!(await lockRun(tx, session.id, scope.runId))) return false;
+    if (await hasBegun(tx, session.id, scope.runId)) return false;
+    await appendEvents(tx, session.id, session.epoch, [{ type: "session:started", step, data }]);
+    return true;
+  });
+  if (!isNew) return;
   deps.notifier.wake(session.id);
   reportStart({ deps, scope, session }, { model, step });
 }

@@ -69,8 +69,10 @@ export function createSandboxLifecycle(
     parkSandbox: (input: { step: number; afterMs: number; budget?: OpenBudget }): Promise<WorkspaceFacts> =>
       inScope(deps, async (scope) => {
         const session = await enterWaiting(deps, scope, input);
-        // Temporal's server keeps the time until the second attempt, so no slot and no timer is used meanwhile.
-        if (scope.attempt === 1) throw notYet(input.afterMs);
+        // Temporal's server keeps the time until the next attempt, so no slot and no timer is used meanwhile. An attempt may come
+        // early: after a lost worker, or as a person asks for it.
+        const leftMs = scope.scheduledMs + input.afterMs - Date.now();
+        if (leftMs > 0) throw notYet(leftMs);
         if (scope.signal.aborted) return scope.stopped();
         await saves.settled(session.id);
         return parkSandbox(deps, sandboxes, session, input.step);

@@ -90,6 +90,7 @@ async function runTool(
     });
   const invoked: Invoked =
     refused ??
+    (input.isLost === true ? lostCall() : undefined) ??
     (await saves.around(session.id, { changes, save }, (saved) =>
       withoutLost(sandboxes, session.id, () =>
         invoke(deps, sandboxes, scope, { session, call, row: before, fence, resumed, saved }),
@@ -107,6 +108,15 @@ async function runTool(
       : undefined;
   return store(deps, scope, { session, call, row: before, fence, durationMs, notes }, invoked);
 }
+
+/** For a call whose activity was completed or failed from outside. */
+const lostCall = (): InvokedTool => ({
+  outcome: "unknown",
+  text: "This call was ended from outside, and how it ended is not known. It may have been run: look at what it changed before you repeat it.",
+  files: [],
+  exitCode: undefined,
+  truncated: false,
+});
 
 interface CallInHand {
   readonly session: Session;

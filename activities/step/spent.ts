@@ -21,8 +21,7 @@ export async function spentWith({ deps, session }: StepContext, costUsd: number)
 }
 
 /** Like `spentWith`, plus the requests that earlier attempts lost with their workers. Call it after this answer is stored. */
-export async function withLost({ deps, session, scope }: StepContext, spent: Spent): Promise<number> {
-  if (scope.attempt === 1) return spent.after;
+export async function withLost({ deps, session }: StepContext): Promise<number> {
   // Read the stored configuration: `session.config` may have a fallback model here.
   const own = await loadConfig(deps.store.db, session.id);
   await recordLostCalls(deps.store.db, session.id, lostRates(own ?? session.config));

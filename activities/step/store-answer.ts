@@ -94,7 +94,7 @@ export async function storeAnswer(step: StepContext, answer: ModelAnswer): Promi
       context: nextContext({ ...step, measure }, row),
     }),
     ...(await mismatchOf(step, content, answer.finish)),
-    ...costFacts(spent && (await withLost(step, spent)), bill.costUsd),
+    ...costFacts(spent && (await withLost(step)), bill.costUsd),
   };
 }
 

@@ -207,6 +207,13 @@ async function wasInCharge(db: Queryable, { sessionId, runId }: Takeover): Promi
   return found.length > 0;
 }
 
+/** Whether the beginning of a run was announced to watchers. */
+export async function hasBegun(db: Queryable, sessionId: string, runId: string): Promise<boolean> {
+  const { rows } = await db.execute(sql`select 1 from events e join runs r on r.session_id = e.session_id
+    where e.session_id = ${sessionId} and e.type = 'session:started' and r.run_id = ${runId} and e.at >= r.started_at limit 1`);
+  return rows.length > 0;
+}
+
 /** All runs that ever had the session, newest first. */
 export async function runIdsOf(db: Queryable, sessionId: string): Promise<string[]> {
   const rows = await db

@@ -1,3 +1,4 @@
+import { ApplicationFailure } from "@temporalio/common";
 import { describe, expect, it } from "vitest";
 import type { ModelStepFacts } from "../../activities/contract/activities.ts";
 import { answered, bashCall, compactedTo, empty, type FakeActivities } from "../support/fake-activities.ts";
@@ -26,6 +27,37 @@ describe("the loop", () => {
     expect(value?.status).toBe("completed");
     expect(sequence(fake)).toBe("openSession modelStep runTool modelStep closeSandbox closeSession");
   });
+
+  it.each([
+    ["completed without facts", async () => null as never],
+    ["completed with something else", async () => ({ odd: true }) as never],
+    [
+      "failed without a type",
+      async () => {
+        throw ApplicationFailure.create({ message: "by hand", nonRetryable: true });
+      },
+    ],
+  ])(
+    "tells the model that a call's outcome is not known if its activity is %s, as by hand",
+    async (_how, ended) => {
+      const inputs: unknown[] = [];
+      const { value, fake } = await play({
+        steps: [answered([bashCall]), answered()],
+        activities: {
+          runTool: async (input) => {
+            inputs.push(input);
+            return input.isLost ? { outcome: "unknown", tokens: 1, ms: 0, hash: "lost" } : ended();
+          },
+        },
+      });
+      expect(value?.status).toBe("completed");
+      expect(inputs).toMatchObject([
+        { step: 1, index: 0 },
+        { step: 1, index: 0, isLost: true },
+      ]);
+      expect(fake.steps()).toEqual([1, 2]);
+    },
+  );
 
   it("does not take an answer that broke off for the end of the task: one more try, then a typed failure", async () => {
     const once = await play({ steps: [answered([], { finish: "error" }), answered()] });

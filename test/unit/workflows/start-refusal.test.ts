@@ -25,6 +25,8 @@ it("takes what clients send and runs carry over", () => {
 it.each([
   ["guidance", { guidance: [{ ...item, parts: [...item.parts, null] }] }],
   ["guidance", { guidance: [{ ...item, queuedAt: "soon" }] }],
+  ["blank", { task: "" }],
+  ["blank", { task: " \n\t\u00a0" }],
   ["schedule", { schedule: 7 }],
   ["deliver", { deliver: 1 }],
   ["deliver", { deliver: { order, outcome: { status: "odd" } } }],
