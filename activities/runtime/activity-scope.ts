@@ -16,8 +16,8 @@ export interface ActivityScope {
   readonly sessionId: string;
   readonly runId: string;
   readonly attempt: number;
-  /** When the workflow asked for it, by Temporal's clock, in ms since 1970. */
-  readonly scheduledMs: number;
+  /** From the workflow's request to this attempt, by Temporal's clock, in ms. */
+  readonly sinceAskedMs: number;
   /** Earlier attempts that ended with their worker, as far as heartbeats show. */
   readonly lostAttempts: number;
   /** Earlier attempts that did nothing and were deferred to a later one. */
@@ -86,7 +86,7 @@ export async function inScope<T>(
       sessionId,
       runId: execution.runId,
       attempt: context.info.attempt,
-      scheduledMs: context.info.scheduledTimestampMs,
+      sinceAskedMs: context.info.currentAttemptScheduledTimestampMs - context.info.scheduledTimestampMs,
       lostAttempts: attempt.lost,
       waits: attempt.waits(),
       waited: attempt.waited,

@@ -71,7 +71,7 @@ export function createSandboxLifecycle(
         const session = await enterWaiting(deps, scope, input);
         // Temporal's server keeps the time until the next attempt, so no slot and no timer is used meanwhile. An attempt may come
         // early: after a lost worker, or as a person asks for it.
-        const leftMs = scope.scheduledMs + input.afterMs - Date.now();
+        const leftMs = input.afterMs - scope.sinceAskedMs;
         if (leftMs > 0) throw notYet(leftMs);
         if (scope.signal.aborted) return scope.stopped();
         await saves.settled(session.id);

@@ -9,11 +9,12 @@ import { useDatabase } from "../support/test-database.ts";
 
 const database = useDatabase(4);
 
-/** An attempt of an activity that the workflow asked for so long ago. */
+/** An attempt of an activity that the workflow asked for so long before. */
 const attempt = (id: string, number: number, agoMs = 0) =>
   new MockActivityEnvironment({
     attempt: number,
-    scheduledTimestampMs: Date.now() - agoMs,
+    scheduledTimestampMs: 1,
+    currentAttemptScheduledTimestampMs: 1 + agoMs,
     workflowExecution: { workflowId: id, runId: "run-1" },
   });
 const opening = { chain: "run-1" };
