@@ -1,7 +1,12 @@
 import Dockerode from "dockerode";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createDockerHost } from "../../activities/sandbox/docker/docker.ts";
-import { createOptions, sandboxName } from "../../activities/sandbox/docker/profile.ts";
+import {
+  CACHE_LABEL,
+  cacheName,
+  createOptions,
+  sandboxName,
+} from "../../activities/sandbox/docker/profile.ts";
 import { differences } from "../../activities/sandbox/docker/profile-differences.ts";
 import { SandboxLost } from "../../activities/sandbox/sandbox-lost.ts";
 import { createSurroundings } from "../../activities/sandbox/docker/surroundings.ts";
@@ -31,6 +36,23 @@ const thrownBy = async (promise: Promise<unknown>): Promise<unknown> =>
     () => "nothing was thrown",
     (error: unknown) => error,
   );
+
+test("a volume that somebody else made under the name of ours is neither used nor changed", async () => {
+  const cache = newId();
+  const spec = sandboxes.spec({ cache });
+  const cases = [
+    [sandboxName(spec.sessionId), {}],
+    [sandboxName(spec.sessionId), { "longhaul.session": "another" }],
+    [cacheName(cache), {}],
+    [cacheName(cache), { [CACHE_LABEL]: "another" }],
+  ] as const;
+  for (const [Name, Labels] of cases) {
+    await sandboxes.docker.createVolume({ Name, Labels });
+    expect(await thrownBy(sandboxes.host.open(spec))).toMatchObject({ type: "SandboxRefused" });
+    expect((await sandboxes.docker.getVolume(Name).inspect()).Labels ?? {}).toEqual(Labels);
+    await sandboxes.docker.getVolume(Name).remove();
+  }
+});
 
 test("[R52] a sandbox matches the profile, and its commands have no capabilities", async () => {
   const spec = sandboxes.spec();

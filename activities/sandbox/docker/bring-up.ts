@@ -6,6 +6,7 @@ import type { ContainerInspectInfo } from "dockerode";
 import { fatal, retryable } from "../../contract/failures.ts";
 import type { SandboxSpec } from "../spec.ts";
 import { ownVolume } from "./docker-containers.ts";
+import { EGRESS_LABELS } from "./egress-container.ts";
 import {
   impossible,
   ofOtherArchitecture,
@@ -112,6 +113,8 @@ async function create(
   const { [SESSION_LABEL]: session = "", ...labels } = sandboxLabels(spec.sessionId, now);
   await ownVolume(docker, name, { [SESSION_LABEL]: session }, labels);
   if (spec.cache !== undefined) await ownVolume(docker, cacheName(spec.cache), { [CACHE_LABEL]: spec.cache });
+  // The proxy may be started after it.
+  if (spec.network === "listed") await ownVolume(docker, egressVolume, EGRESS_LABELS);
   const egress = { volume: egressVolume, token: randomBytes(16).toString("hex") };
   const options = createOptions(spec, now, spec.network === "listed" ? egress : undefined);
   const container = await unless([409], () => createContainer(docker, spec, options));

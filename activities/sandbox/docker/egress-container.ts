@@ -11,6 +11,8 @@ import { SESSION_LABEL } from "./profile.ts";
 
 /** Label of the proxy's container and volume. */
 const EGRESS_LABEL = "longhaul.egress";
+/** Labels by which both are known as ours. */
+export const EGRESS_LABELS = { [EGRESS_LABEL]: String(PROTOCOL) };
 const SOURCE_VARIABLE = "LONGHAUL_PROXY";
 /** The folder of the control socket, which `relay.py` connects to. */
 const CONTROL_FOLDER = "/var/lib/longhaul";
@@ -70,7 +72,7 @@ export async function removeUnusedProxy(docker: Dockerode, name: string): Promis
 
 async function createProxy(docker: Dockerode, proxy: EgressContainer): Promise<void> {
   const options = proxyOptions(proxy);
-  await ownVolume(docker, proxy.name, options.Labels);
+  await ownVolume(docker, proxy.name, EGRESS_LABELS);
   // 409: another worker was faster.
   await unless([409], () => createContainer(docker, options));
 }
@@ -98,7 +100,7 @@ const proxyOptions = ({ name, image, hosts }: EgressContainer) =>
     Entrypoint: pythonArguments(SOURCE_VARIABLE),
     Cmd: [],
     Env: [`${SOURCE_VARIABLE}=${egressProxySource}`],
-    Labels: { [EGRESS_LABEL]: String(PROTOCOL) },
+    Labels: EGRESS_LABELS,
     Healthcheck: { Test: ["NONE"] },
     HostConfig: {
       Init: true,
