@@ -3,7 +3,8 @@ import { Option, type Command } from "commander";
 import { exitCodes, notPossible, usageError, type ExitCode } from "../console/errors.ts";
 import { oneLine, present } from "../console/format.ts";
 import type { Output, Style } from "../console/output.ts";
-import type { Overlap, ScheduleDocument } from "../schedules/schedules.ts";
+import type { Overlap } from "../schedules/in-temporal.ts";
+import type { ScheduleDocument } from "../schedules/schedules.ts";
 import { positiveAmount } from "../sessions/flag-values.ts";
 import { prepareStart, REHEARSAL_NOTE, withSettingFlags, type RunFlags } from "../sessions/run-options.ts";
 
@@ -63,20 +64,30 @@ async function create(
   if (config.rehearsal) output.note(`${REHEARSAL_NOTE}\n`);
   const [{ withPreparedServices }, { makeSchedule, zoneOf }, { storedStart }] = await Promise.all([
     import("../sessions/with-session.ts"),
-    import("../schedules/schedules.ts"),
+    import("../schedules/make-schedule.ts"),
     import("../sessions/start-session.ts"),
   ]);
   const say = (line: string) => output.note(`${line}\n`);
-  await withPreparedServices({ ...flags, image: config.run.sandbox.image }, say, async (services) => {
-    const { task, config: run } = await storedStart(services, start);
-    await makeSchedule(services, { name, cron, timeZone, overlap, task, config: run });
-  });
+  const next = await withPreparedServices(
+    { ...flags, image: config.run.sandbox.image },
+    say,
+    async (services) => {
+      const { task, config: run } = await storedStart(services, start);
+      return makeSchedule(services, { name, cron, timeZone, overlap, task, config: run });
+    },
+  );
   const zone = zoneOf({ cron, timeZone });
   say(`The schedule ${name} was created. Its times are in the zone ${zone}.`);
+  say(`Next: ${next.map((time) => inZone(time, zone)).join(", ")}.`);
   if (timeZone === undefined && zone === "UTC") say(anotherZone(name));
   say("All schedules: longhaul schedule list");
   return exitCodes.completed;
 }
+
+/** Such as `2026-11-27 06:00`. */
+const inZone = (time: Date, timeZone: string): string =>
+  // The form of Sweden is ISO's.
+  new Intl.DateTimeFormat("sv-SE", { timeZone, dateStyle: "short", timeStyle: "short" }).format(time);
 
 /** A schedule cannot be changed. With this machine's zone, if that is not UTC. */
 function anotherZone(name: string): string {

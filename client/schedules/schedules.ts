@@ -1,57 +1,27 @@
 /** Schedules: Temporal handles the times and overlaps, our table holds the task and its settings. */
-import {
-  ScheduleAlreadyRunning,
-  ScheduleNotFoundError,
-  type Client,
-  type ScheduleDescription,
-} from "@temporalio/client";
-import type { RunConfig } from "../../activities/config/agent-config.ts";
-import { nearest } from "../../activities/contract/nearest.ts";
-import {
-  createSchedule,
-  findSchedule,
-  listSchedules,
-  removeSchedule,
-} from "../../activities/store/schedules.ts";
+import { ScheduleNotFoundError, type ScheduleDescription } from "@temporalio/client";
+import { findSchedule, listSchedules, removeSchedule } from "../../activities/store/schedules.ts";
 import { until } from "../../worker/connect/until.ts";
-import { WORKFLOW_TYPE, type CodingAgentInput } from "../../workflows/messages.ts";
 import type { Services } from "../connect/connection.ts";
-import { notPossible, usageError, type ClientError } from "../console/errors.ts";
-import { oneLine } from "../console/format.ts";
-import { workflowOptions } from "../sessions/start-session.ts";
+import { notPossible } from "../console/errors.ts";
 import { unlessTableMissing } from "../lookup/unless-table-missing.ts";
+import {
+  describeSchedule,
+  isOfAgent,
+  isOurs,
+  overlapOf,
+  type Overlap,
+  type ScheduleMemo,
+} from "./in-temporal.ts";
 
-/** What happens to a start while the previous session runs. */
-export const OVERLAPS = ["skip", "buffer-one", "cancel", "allow"] as const;
-export type Overlap = (typeof OVERLAPS)[number];
-
-const POLICIES = {
-  skip: "SKIP",
-  "buffer-one": "BUFFER_ONE",
-  cancel: "CANCEL_OTHER",
-  allow: "ALLOW_ALL",
-} as const satisfies Record<Overlap, ScheduleDescription["policies"]["overlap"]>;
-
-/** How late a start that was missed during downtime may be made up. Source: issue 15; Temporal's default is a year. */
-const CATCH_UP = "1 hour";
 /** How long to wait for a requested start. */
 const STARTED_MS = 5_000;
 const POLL_MS = 200;
 
-export interface ScheduleOrder {
-  readonly name: string;
-  readonly cron: string;
-  /** IANA name; undefined means UTC. */
-  readonly timeZone: string | undefined;
-  readonly overlap: Overlap;
-  readonly task: string;
-  readonly config: RunConfig;
-}
-
 export interface ScheduleDocument {
   readonly name: string;
-  /** `missing`: Temporal no longer has the schedule. */
-  readonly state: "active" | "paused" | "missing";
+  /** `missing`: Temporal no longer has the schedule. `unrecorded`: only Temporal has it, so its sessions fail. */
+  readonly state: "active" | "paused" | "missing" | "unrecorded";
   readonly cron: string | null;
   readonly timeZone: string | null;
   readonly overlap: Overlap | null;
@@ -63,83 +33,22 @@ export interface ScheduleDocument {
   readonly task: string;
 }
 
-/** @throws ClientError: usage for an expression or time zone that Temporal refuses, impossible if the name is taken */
-export async function makeSchedule(services: Services, order: ScheduleOrder): Promise<void> {
-  const { db } = services.store;
-  const { name, cron, timeZone, overlap, task, config } = order;
-  const client = await services.temporal.client();
-  if (!(await createSchedule(db, { name, task, config, owner: services.user }))) throw taken(name);
-  const { staticSummary, memo, ...more } = workflowOptions(services.taskQueue, name, { task, config });
-  try {
-    await client.schedule.create({
-      scheduleId: name,
-      spec: { cronExpressions: [cron], ...(timeZone === undefined ? {} : { timezone: timeZone }) },
-      action: {
-        type: "startWorkflow",
-        workflowType: WORKFLOW_TYPE,
-        // Temporal appends the start time.
-        workflowId: name,
-        taskQueue: services.taskQueue,
-        args: [{ schedule: name } satisfies CodingAgentInput],
-        staticSummary,
-        memo,
-        // The SDK passes the priority on, but its types omit it.
-        ...(more.priority === undefined ? {} : { priority: more.priority }),
-      },
-      policies: { overlap: POLICIES[overlap], catchupWindow: CATCH_UP },
-      memo: { cron, timeZone: zoneOf(order) },
-    });
-  } catch (error) {
-    await removeSchedule(db, name);
-    if (error instanceof ScheduleAlreadyRunning) throw taken(name);
-    throw refusal(error, order) ?? error;
-  }
-}
-
-/** The zone of the times: an expression may name it too. */
-export const zoneOf = ({ cron, timeZone }: Pick<ScheduleOrder, "cron" | "timeZone">): string =>
-  /^(?:CRON_)?TZ=(\S+)/.exec(cron)?.[1] ?? timeZone ?? "UTC";
-
-function taken(name: string): ClientError {
-  return notPossible(
-    `There is a schedule ${name} already.`,
-    `Delete it first: longhaul schedule delete ${name}`,
-  );
-}
-
-/** The SDK reports invalid times as a TypeError. */
-function refusal(error: unknown, { cron, timeZone }: ScheduleOrder): ClientError | undefined {
-  if (!(error instanceof TypeError)) return undefined;
-  const zone = zoneOf({ cron, timeZone });
-  if (/unknown time zone/i.test(error.message)) {
-    const meant = nearest(zone, Intl.supportedValuesOf("timeZone"));
-    return usageError(
-      `Temporal does not know the time zone ${zone}.`,
-      meant === undefined ? "Its name has the form Europe/Berlin." : `Did you mean ${meant}?`,
-    );
-  }
-  return usageError(
-    `Temporal does not accept the times ${JSON.stringify(cron)}: ${oneLine(error.message, 300)}`,
-    'Five fields, such as --cron "0 6 * * 1-5": minute, hour, day, month, day of the week.',
-  );
-}
-
+/** What our rows say and what Temporal has of this installation, also where one of them lacks it. */
 export async function readSchedules(services: Services): Promise<ScheduleDocument[]> {
   const rows = (await unlessTableMissing(() => listSchedules(services.store.db))) ?? [];
-  if (rows.length === 0) return [];
   const client = await services.temporal.client();
-  return Promise.all(
-    rows.map(async ({ name, task }) => documentOf({ name, task }, await describe(client, name))),
+  const known = new Set(rows.map(({ name }) => name));
+  const recorded = await Promise.all(
+    rows.map(async ({ name, task }) => documentOf({ name, task }, await describeSchedule(client, name))),
   );
-}
-
-async function describe(client: Client, name: string): Promise<ScheduleDescription | undefined> {
-  try {
-    return await client.schedule.getHandle(name).describe();
-  } catch (error) {
-    if (error instanceof ScheduleNotFoundError) return undefined;
-    throw error;
+  const others: ScheduleDocument[] = [];
+  for await (const { scheduleId: name, memo } of client.schedule.list()) {
+    if (known.has(name) || !isOurs(services, memo as Partial<ScheduleMemo> | undefined)) continue;
+    const found = await describeSchedule(client, name);
+    if (found === undefined || !isOfAgent(found)) continue;
+    others.push({ ...documentOf({ name, task: "" }, found), state: "unrecorded" });
   }
+  return [...recorded, ...others];
 }
 
 function documentOf(
@@ -159,9 +68,6 @@ function documentOf(
   };
 }
 
-const overlapOf = (found: ScheduleDescription | undefined): Overlap | undefined =>
-  OVERLAPS.find((name) => POLICIES[name] === found?.policies.overlap);
-
 /** @throws ClientError (impossible) if there is none of that name */
 export async function pauseSchedule(services: Services, name: string, pause: boolean): Promise<void> {
   const handle = (await services.temporal.client()).schedule.getHandle(name);
@@ -172,9 +78,16 @@ export async function pauseSchedule(services: Services, name: string, pause: boo
 export async function deleteSchedule(services: Services, name: string): Promise<void> {
   const client = await services.temporal.client();
   const { db } = services.store;
-  if ((await unlessTableMissing(() => findSchedule(db, name))) === undefined) throw unknown(name);
+  const row = await unlessTableMissing(() => findSchedule(db, name));
+  const found = await describeSchedule(client, name);
+  const isUnrecorded =
+    row === undefined &&
+    found !== undefined &&
+    isOfAgent(found) &&
+    isOurs(services, found.memo as Partial<ScheduleMemo> | undefined);
+  if (row === undefined && !isUnrecorded) throw unknown(name);
   try {
-    await client.schedule.getHandle(name).delete();
+    if (found !== undefined) await client.schedule.getHandle(name).delete();
   } catch (error) {
     if (!(error instanceof ScheduleNotFoundError)) throw error;
   }

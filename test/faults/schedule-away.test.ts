@@ -1,6 +1,6 @@
 /** A server that was down: missed starts of a schedule are caught up within its window, one at a time (B6). */
 import { expect, it, onTestFinished } from "vitest";
-import { makeSchedule } from "../../client/schedules/schedules.ts";
+import { makeSchedule } from "../../client/schedules/make-schedule.ts";
 import { runConfig, useAgent } from "../support/agent-harness.ts";
 import { clientServices } from "../support/client-services.ts";
 import { connectTo } from "../support/connections.ts";

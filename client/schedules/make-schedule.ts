@@ -1,0 +1,184 @@
+/** Creates a schedule: our row, then Temporal's schedule, and what became of an attempt whose answer was lost. */
+import { randomUUID } from "node:crypto";
+import type { Client, ScheduleDescription } from "@temporalio/client";
+import type { RunConfig } from "../../activities/config/agent-config.ts";
+import { nearest } from "../../activities/contract/nearest.ts";
+import { createSchedule, findSchedule, removeSchedule } from "../../activities/store/schedules.ts";
+import { plainReason } from "../../worker/connect/plain-reason.ts";
+import { WORKFLOW_TYPE, type CodingAgentInput } from "../../workflows/messages.ts";
+import type { Services } from "../connect/connection.ts";
+import { missing, notPossible, usageError, type ClientError } from "../console/errors.ts";
+import { oneLine } from "../console/format.ts";
+import { workflowOptions } from "../sessions/start-session.ts";
+import {
+  describeSchedule,
+  isOfAgent,
+  overlapOf,
+  POLICIES,
+  type Overlap,
+  type ScheduleMemo,
+} from "./in-temporal.ts";
+
+/** How late a start that was missed during downtime may be made up. Source: issue 15; Temporal's default is a year. */
+const CATCH_UP = "1 hour";
+export interface ScheduleOrder {
+  readonly name: string;
+  readonly cron: string;
+  /** IANA name; undefined means UTC. */
+  readonly timeZone: string | undefined;
+  readonly overlap: Overlap;
+  readonly task: string;
+  readonly config: RunConfig;
+}
+
+/** The zone of the times: an expression may name it too. */
+export const zoneOf = ({ cron, timeZone }: Pick<ScheduleOrder, "cron" | "timeZone">): string =>
+  /^(?:CRON_)?TZ=(\S+)/.exec(cron)?.[1] ?? timeZone ?? "UTC";
+
+/**
+ * Idempotent after an attempt whose answer was lost: Temporal is asked what became of it, and what it has of ours is adopted.
+ * @returns the next times, at most three
+ * @throws ClientError: usage for an expression or time zone that Temporal refuses or that never comes, impossible if the name is taken
+ */
+export async function makeSchedule(services: Services, order: ScheduleOrder): Promise<readonly Date[]> {
+  const { db } = services.store;
+  const { name, task, config } = order;
+  checkTimes(order.cron);
+  const client = await services.temporal.client();
+  const row = { name, task, config, owner: services.user };
+  if (!(await createSchedule(db, row))) {
+    // A row without a schedule is left by an attempt that died in between, or by a Temporal that was lost.
+    if ((await findSchedule(db, name)) === undefined || (await describeSchedule(client, name)) !== undefined)
+      throw taken(name);
+    await removeSchedule(db, name);
+    if (!(await createSchedule(db, row))) throw taken(name);
+  }
+  const memo = memoOf(services, order);
+  const found = await createInTemporal(services, order, memo).then(
+    () => describeSchedule(client, name),
+    (error: unknown) => settle(services, client, { order, memo, error }),
+  );
+  const next = found?.info.nextActionTimes.slice(0, 3) ?? [];
+  if (found !== undefined && next.length === 0) {
+    await client.schedule.getHandle(name).delete();
+    await removeSchedule(db, name);
+    throw usageError(`The times ${JSON.stringify(order.cron)} never come.`, FORM);
+  }
+  return next;
+}
+
+const memoOf = ({ taskQueue, user }: Services, order: ScheduleOrder): ScheduleMemo => ({
+  cron: order.cron,
+  timeZone: zoneOf(order),
+  queue: taskQueue,
+  ...(user === undefined ? {} : { owner: user }),
+  creation: randomUUID(),
+});
+
+async function createInTemporal(
+  services: Services,
+  { name, cron, timeZone, overlap, task, config }: ScheduleOrder,
+  own: ScheduleMemo,
+): Promise<void> {
+  const client = await services.temporal.client();
+  const { staticSummary, memo, ...more } = workflowOptions(services.taskQueue, name, { task, config });
+  await client.schedule.create({
+    scheduleId: name,
+    spec: { cronExpressions: [cron], ...(timeZone === undefined ? {} : { timezone: timeZone }) },
+    action: {
+      type: "startWorkflow",
+      workflowType: WORKFLOW_TYPE,
+      // Temporal appends the start time.
+      workflowId: name,
+      taskQueue: services.taskQueue,
+      args: [{ schedule: name } satisfies CodingAgentInput],
+      staticSummary,
+      memo,
+      // The SDK passes the priority on, but its types omit it.
+      ...(more.priority === undefined ? {} : { priority: more.priority }),
+    },
+    policies: { overlap: POLICIES[overlap], catchupWindow: CATCH_UP },
+    memo: own,
+  });
+}
+
+interface Failed {
+  readonly order: ScheduleOrder;
+  readonly memo: ScheduleMemo;
+  readonly error: unknown;
+}
+
+/**
+ * Only Temporal's own no is one: after any other failure the schedule may exist.
+ * @returns the schedule, if it is this attempt's, or one of ours that lacked its row
+ */
+async function settle(
+  services: Services,
+  client: Client,
+  { order, memo, error }: Failed,
+): Promise<ScheduleDescription> {
+  const { name } = order;
+  const { db } = services.store;
+  const refused = refusal(error, order);
+  if (refused !== undefined) {
+    await removeSchedule(db, name);
+    throw refused;
+  }
+  let found: ScheduleDescription | undefined;
+  try {
+    found = await describeSchedule(client, name);
+  } catch (unanswered) {
+    throw missing(
+      `Temporal did not say whether it made the schedule ${name} (${plainReason(unanswered)}).`,
+      `Create it again: what was made is adopted. Or remove it: longhaul schedule delete ${name}`,
+      error,
+    );
+  }
+  if (found !== undefined && isAdoptable(found, order, memo)) return found;
+  await removeSchedule(db, name);
+  if (found !== undefined) throw taken(name);
+  throw error;
+}
+
+function isAdoptable(found: ScheduleDescription, { overlap }: ScheduleOrder, memo: ScheduleMemo): boolean {
+  const theirs = found.memo as Partial<ScheduleMemo> | undefined;
+  if (theirs?.creation === memo.creation) return true;
+  const isSame = (["cron", "timeZone", "queue", "owner"] as const).every(
+    (key) => theirs?.[key] === memo[key],
+  );
+  return isSame && isOfAgent(found) && overlapOf(found) === overlap;
+}
+
+const FORM =
+  'Five fields, such as --cron "0 6 * * 1-5": minute, hour, day, month, day of the week; or @daily, @every 6h; before them CRON_TZ=ZONE.';
+
+/** Temporal also reads six and seven fields, with a year at the end; other programs' six begin with seconds. @throws ClientError (usage) */
+function checkTimes(cron: string): void {
+  const times = cron.trim().replace(/^(?:CRON_)?TZ=\S+\s+/, "");
+  if (times.startsWith("@") || times.split(/\s+/).length === 5) return;
+  throw usageError(`${JSON.stringify(cron)} has ${times.split(/\s+/).length} fields.`, FORM);
+}
+
+function taken(name: string): ClientError {
+  return notPossible(
+    `There is a schedule ${name} already.`,
+    `Delete it first: longhaul schedule delete ${name}`,
+  );
+}
+
+/** The SDK reports invalid times as a TypeError. */
+function refusal(error: unknown, { cron, timeZone }: ScheduleOrder): ClientError | undefined {
+  if (!(error instanceof TypeError)) return undefined;
+  const zone = zoneOf({ cron, timeZone });
+  if (/unknown time zone/i.test(error.message)) {
+    const meant = nearest(zone, Intl.supportedValuesOf("timeZone"));
+    return usageError(
+      `Temporal does not know the time zone ${zone}.`,
+      meant === undefined ? "Its name has the form Europe/Berlin." : `Did you mean ${meant}?`,
+    );
+  }
+  return usageError(
+    `Temporal does not accept the times ${JSON.stringify(cron)}: ${oneLine(error.message, 300)}`,
+    FORM,
+  );
+}
