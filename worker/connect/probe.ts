@@ -108,14 +108,35 @@ export async function probeDocker(environment?: Environment, timeoutMs = PROBE_M
     shown = engine.shown;
     const version = (await ask(engine, "/version", timeoutMs)) as EngineVersion;
     if (version.Components?.some(({ Name }) => /podman/i.test(Name ?? "")) === true) throw podman(shown);
+    const unfit = unfitEngine(version);
+    if (unfit !== undefined) throw new ServiceMissing({ service: "The engine", address: shown, ...unfit });
     return `Docker ${version.Version ?? "?"}`;
   } catch (error) {
     throw dockerMissing(shown, error);
   }
 }
 
+/** Of Docker 20.10: the oldest engine that the tests ran on. */
+const OLDEST_API = [1, 41] as const;
+
+/** What no sandbox can be made on. */
+function unfitEngine({ ApiVersion: api = "", Os: os, Version: version = "?" }: EngineVersion) {
+  const fix = "Set DOCKER_HOST to an engine of Docker 20.10 or newer that runs Linux containers.";
+  const [major = 0, minor = 0] = api.split(".").map(Number);
+  if (os !== undefined && os !== "linux")
+    return { problem: `runs ${os} containers, and sandboxes are Linux`, fix };
+  if (api !== "" && (major < OLDEST_API[0] || (major === OLDEST_API[0] && minor < OLDEST_API[1])))
+    return {
+      problem: `is too old (Docker ${version}, API ${api}; needed: API ${OLDEST_API.join(".")})`,
+      fix,
+    };
+  return undefined;
+}
+
 interface EngineVersion {
   readonly Version?: string;
+  readonly ApiVersion?: string;
+  readonly Os?: string;
   readonly Components?: readonly { readonly Name?: string }[];
 }
 

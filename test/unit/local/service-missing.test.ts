@@ -1,9 +1,11 @@
+import { createServer as createHttpServer } from "node:http";
 import { createServer } from "node:net";
 import { chmodSync, chownSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { readWorkerConfig } from "../../../worker/config.ts";
 import { dockerMissing, isPermissionDenied, probeDocker } from "../../../worker/connect/probe.ts";
+import { listen } from "../../support/listen.ts";
 import { emptyFolder } from "../../support/empty-folder.ts";
 
 const denied = Object.assign(new Error("connect EACCES /var/run/docker.sock"), { code: "EACCES" });
@@ -47,3 +49,19 @@ it("reports the cause for a service without an address", () => {
     /^Postgres has no address \(DATABASE_URL is not set\)\. Set it to/,
   );
 });
+
+it.each([
+  [
+    { Version: "19.03.1", ApiVersion: "1.40", Os: "linux" },
+    /is too old \(Docker 19\.03\.1, API 1\.40; needed: API 1\.41\)/,
+  ],
+  [{ Version: "28.0.0", ApiVersion: "1.48", Os: "windows" }, /runs windows containers/],
+  [{ Version: "4.3.1", Components: [{ Name: "Podman Engine" }] }, /is Podman, which is not supported/],
+])(
+  "an engine that no sandbox can be made on is refused before anything starts: %o",
+  async (version, words) => {
+    const server = createHttpServer((_request, response) => response.end(JSON.stringify(version)));
+    const port = await listen(server);
+    await expect(probeDocker({ DOCKER_HOST: `tcp://127.0.0.1:${port}` })).rejects.toThrow(words);
+  },
+);
