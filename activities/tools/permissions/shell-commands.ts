@@ -20,7 +20,7 @@ export interface ShellCommands {
 const MAX_DEPTH = 8;
 /** A longer text is not read, and more commands neither: it is not sure what runs. Source: ours; it takes some 20 ms. */
 const MAX_CHARS = 60_000;
-const MAX_COMMANDS = 300;
+const MAX_COMMANDS = 10_000;
 /** More parentheses would take the parser quadratic time. */
 const MAX_PARENTHESES = 500;
 /** Options in front of a verb. */

@@ -17,7 +17,7 @@ describe("each activity", () => {
       expect(given.retry.maximumAttempts).toBeGreaterThan(0);
       expect(given.retry.maximumAttempts).toBeLessThanOrEqual(
         // They count their own attempts, and may have to wait for their model's limits.
-        name === "modelStep" || name === "summarize" ? 100_000 : 1_000,
+        name === "modelStep" || name === "summarize" ? 100_000 : 1_440,
       );
       expect(given.retry.maximumInterval).toBeLessThanOrEqual(120_000);
     },
