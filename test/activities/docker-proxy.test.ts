@@ -69,6 +69,9 @@ test("is let through, and no rule is there that nothing needs", async () => {
   expect(await build(built, "RUN touch /home/agent/built")).not.toHaveProperty("failed");
   // No sandbox can be made from it, so it is removed.
   expect((await build(randomBytes(16).toString("hex"), "RUN rm /usr/bin/tee")).failed).toContain("tee");
+  expect(
+    (await build(randomBytes(16).toString("hex"), "COPY --from=longhaul-not-there:1 /a /b")).failed,
+  ).toMatch(/the image longhaul-not-there:1 cannot be taken/);
   await setUps!.keep(setUp, kept);
   const again = await setUps!.take(setUp, kept);
   expect((await bash(again!, "ls ~/kept")).out).toBe("/home/agent/kept\n");

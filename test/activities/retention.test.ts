@@ -144,6 +144,7 @@ it("a session goes with its delegates and all their rows; forks and other sessio
     id: "gone.s1c0",
     task: "Help.",
     config,
+    owner: "alice",
     parent: { id: "gone", call: "s1c0", epoch: 1, access: "write" },
   });
   await copyNewestFiles(db, "gone", "gone.s1c0");

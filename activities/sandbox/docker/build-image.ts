@@ -132,13 +132,26 @@ async function triggersOf(docker: Dockerode, image: string): Promise<readonly st
   const inspect = () => unless([404], () => docker.getImage(image).inspect());
   let found = await inspect();
   if (found === undefined) {
-    // What cannot be taken ends the build with the engine's own words.
-    const taken = await unless([404, 500], () => docker.createImage({ fromImage: named(image) }));
-    if (taken !== undefined) await new Promise((resolve) => docker.modem.followProgress(taken, resolve));
+    const trouble = await takeImage(docker, image);
     found = await inspect();
+    if (found === undefined)
+      throw new ContextRefused(`the image ${image} cannot be taken (${trouble ?? "it is gone"})`);
   }
   const onBuild: unknown = found?.Config.OnBuild;
   return Array.isArray(onBuild) ? onBuild.map(String) : [];
+}
+
+/** @returns the engine's words if it cannot */
+async function takeImage(docker: Dockerode, image: string): Promise<string | undefined> {
+  try {
+    const taking = await docker.createImage({ fromImage: named(image) });
+    return await new Promise((resolve) =>
+      docker.modem.followProgress(taking, (error) => resolve(error === null ? undefined : reasonOf(error))),
+    );
+  } catch (error) {
+    if (statusOf(error) === undefined) throw unavailable(error);
+    return reasonOf(error);
+  }
 }
 
 /** Without a tag the engine would take all of them. */
