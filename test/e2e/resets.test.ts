@@ -1,0 +1,64 @@
+/**
+ * Resets of sessions of every shape to every kind of event, of the newest run and of older ones, also twice and during what is in
+ * flight. With LONGHAUL_RESETS and LONGHAUL_RESET_SEED it makes as many resets as wanted, of all shapes, and prints their counts.
+ */
+import { afterAll, expect, it } from "vitest";
+import { startAgent } from "../support/agent-harness.ts";
+import { createFakeHost } from "../support/fake-host.ts";
+import { perFile } from "../support/per-file.ts";
+import { createRandom } from "../support/random.ts";
+import { newCounts, resetSession } from "../support/resets/reset-session.ts";
+import { SHAPES } from "../support/resets/shapes.ts";
+
+const host = createFakeHost();
+const agent = perFile(() => startAgent({ sandboxHost: host }));
+afterAll(() => host.dispose());
+
+const TOTAL = Number(process.env["LONGHAUL_RESETS"] ?? 36);
+const SEED = Number(process.env["LONGHAUL_RESET_SEED"] ?? 7);
+const IS_LONG = process.env["LONGHAUL_RESETS"] !== undefined;
+/** A session that continues as new for each few steps takes longest, and is left to the long runs. */
+const ONLY =
+  process.env["LONGHAUL_RESET_SHAPES"]?.split(",") ??
+  (IS_LONG ? undefined : SHAPES.map(({ name }) => name).filter((name) => name !== "continued"));
+/** Of one session, before another of its shape is started: the checker reads all of its histories. */
+const PER_SESSION = IS_LONG ? 20 : Math.ceil(TOTAL / SHAPES.length);
+const AT_ONCE = 4;
+
+it(
+  "whatever is reset goes on with its own line to its end, and everything that is left is sound",
+  { timeout: IS_LONG ? 6 * 3_600_000 : 300_000, retry: 0 },
+  async () => {
+    const counts = newCounts();
+    const shapes = SHAPES.filter(({ name }) => ONLY?.includes(name) ?? true);
+    const sessions = Math.ceil(TOTAL / PER_SESSION);
+    let [next, shown] = [0, 0];
+    const lane = async () => {
+      while (next < sessions) {
+        const number = next++;
+        const shape = shapes[number % shapes.length];
+        if (!shape) return;
+        const random = createRandom(SEED * 1_000 + number);
+        await resetSession(agent, shape, { random, counts, resets: PER_SESSION });
+        if (!IS_LONG) continue;
+        process.stderr.write(`${number + 1} of ${sessions} sessions\n`);
+        for (const violation of counts.violations.slice(shown))
+          process.stderr.write(`VIOLATION ${violation}\n`);
+        shown = counts.violations.length;
+      }
+    };
+    await Promise.all(Array.from({ length: AT_ONCE }, lane));
+    if (IS_LONG) {
+      const table = (of: ReadonlyMap<string, number>) =>
+        [...of]
+          .toSorted(([a], [b]) => a.localeCompare(b))
+          .map(([name, times]) => `  ${times} ${name}`)
+          .join("\n");
+      const sum = [...counts.done.values()].reduce((all, times) => all + times, 0);
+      process.stderr.write(
+        `seed ${SEED}: ${sum} resets, ${counts.overtaken} more overtaken by another\n${table(counts.done)}\nrefused:\n${table(counts.refused)}\n`,
+      );
+    }
+    expect(counts.violations).toEqual([]);
+  },
+);
