@@ -14,7 +14,7 @@ const host = createFakeHost();
 const agent = perFile(() => startAgent({ sandboxHost: host }));
 afterAll(() => host.dispose());
 
-const TOTAL = Number(process.env["LONGHAUL_RESETS"] ?? 36);
+const TOTAL = Number(process.env["LONGHAUL_RESETS"] ?? 24);
 const SEED = Number(process.env["LONGHAUL_RESET_SEED"] ?? 7);
 const IS_LONG = process.env["LONGHAUL_RESETS"] !== undefined;
 /** A session that continues as new for each few steps takes longest, and is left to the long runs. */

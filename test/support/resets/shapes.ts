@@ -35,7 +35,7 @@ const SHAPE_NAMES = [
   "delegates",
   "retry",
 ] as const;
-export type ShapeName = (typeof SHAPE_NAMES)[number];
+type ShapeName = (typeof SHAPE_NAMES)[number];
 
 const echo = (step: number, place = 0) =>
   call("bash", { command: `echo result ${step}.${place} >> all.txt; echo result ${step}.${place}` });
