@@ -10,9 +10,19 @@ import type { Queryable } from "./db.ts";
 
 const PREFIX = "@blob:";
 
+/** A file as it is stored. */
+interface BlobFile {
+  readonly bytes: Uint8Array;
+  readonly mediaType: string;
+  readonly filename?: string | undefined;
+}
+
+const asBuffer = ({ buffer, byteOffset, byteLength }: Uint8Array) =>
+  Buffer.from(buffer, byteOffset, byteLength);
+
 /**
- * Stores bytes and returns the part that stands for them in a message. Idempotent. Bytes that are already stored get a new
- * timestamp, so that the deletion of a session does not remove them before the new message is stored.
+ * Stores bytes and returns the part that stands for them in a message. Idempotent. Call it in the transaction that stores the
+ * message: the row that names the bytes is what keeps them. Otherwise see `saveBlobFor`.
  */
 export async function saveBlob(
   db: Queryable,
@@ -21,9 +31,41 @@ export async function saveBlob(
   filename?: string,
 ): Promise<FilePart> {
   const { rows } = await db.execute<{ sha256: string }>(
-    sql`select longhaul_save_blob(${mediaType}, ${Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)}) as sha256`,
+    sql`select longhaul_save_blob(${mediaType}, ${asBuffer(bytes)}) as sha256`,
   );
-  const sha256 = rows[0]?.sha256 ?? "";
+  return partOf(rows[0]?.sha256, { bytes, mediaType, filename });
+}
+
+/**
+ * As `saveBlob`, for a message that is stored later: until then it may be in a workflow's queue only. The session, which need
+ * not exist yet, keeps the bytes from now on until it is deleted, whatever happens to other sessions that have the same ones.
+ */
+export async function saveBlobFor(db: Queryable, sessionId: string, file: BlobFile): Promise<FilePart> {
+  const { rows } = await db.execute<{ sha256: string }>(
+    sql`select longhaul_keep_blob(${sessionId}, ${file.mediaType}, ${asBuffer(file.bytes)}) as sha256`,
+  );
+  return partOf(rows[0]?.sha256, file);
+}
+
+/** Ids of the blobs that these sessions use: in their messages, and in those that are still on their way. */
+export async function blobsOf(tx: Queryable, sessionIds: readonly string[]): Promise<string[]> {
+  const { rows } = await tx.execute<{ sha256: string }>(
+    sql`select distinct sha256 from blob_uses where session_id in ${[...sessionIds]} order by sha256`,
+  );
+  return rows.map(({ sha256 }) => sha256);
+}
+
+/** Removes those of the blobs that no session uses any more. */
+export async function dropBlobs(tx: Queryable, candidates: readonly string[]): Promise<void> {
+  if (candidates.length === 0) return;
+  // Who saves the same bytes meanwhile waits for us, or we for them: the second statement sees their use.
+  await tx.execute(sql`select 1 from blobs where sha256 in ${[...candidates]} order by sha256 for update`);
+  await tx.execute(sql`
+    delete from blobs b where sha256 in ${[...candidates]}
+    and not exists (select 1 from blob_uses u where u.sha256 = b.sha256)`);
+}
+
+function partOf(sha256 = "", { bytes, mediaType, filename }: BlobFile): FilePart {
   return {
     type: "file",
     mediaType,

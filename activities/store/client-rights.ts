@@ -77,6 +77,8 @@ const SPECIAL: Readonly<Record<string, Rights | "none">> = {
   deleted_sessions: { grants: READ, rows: `owner = ${MINE}` },
   client_roles: { grants: READ, rows: "role = current_user" },
   token_ratios: { grants: READ, rows: "true" },
+  // Written by functions and triggers.
+  blob_uses: { grants: READ, rows: ofSession("blob_uses") },
   // Accessed through their functions only.
   blobs: "none",
   // For the operator only.
@@ -156,7 +158,7 @@ function grantsTo(role: string, rights: ReadonlyMap<string, Rights | "none">): s
     `revoke all on all tables in schema public from ${role}`,
     `grant usage on schema public to ${role}`,
     `grant usage on all sequences in schema public to ${role}`,
-    `grant execute on function longhaul_blobs(text[]), longhaul_save_blob(text, bytea),
+    `grant execute on function longhaul_blobs(text[]), longhaul_save_blob(text, bytea), longhaul_keep_blob(text, text, bytea),
       longhaul_taken(text[], text, text), longhaul_remove_schedule(text) to ${role}`,
     `grant select on messages, longhaul_migrations to ${role}`,
     ...[...rights].flatMap(([table, allowed]) =>

@@ -1,5 +1,6 @@
 /** Deletes a session from the database, with its delegates, all their rows, and everything that only they refer to. */
 import { eq, inArray, sql } from "drizzle-orm";
+import { blobsOf, dropBlobs } from "./blobs.ts";
 import type { Database, Queryable } from "./db.ts";
 import * as schema from "./schema/index.ts";
 import { lockSandbox } from "./session-locks.ts";
@@ -40,6 +41,28 @@ export async function readFamily(db: Queryable, id: string): Promise<FamilyMembe
 }
 
 /**
+ * Keeps runs from claiming the sessions, and rows of theirs from being stored, until the transaction ends.
+ * @returns false if the family has changed since it was read
+ */
+export async function lockFamily(tx: Queryable, family: readonly FamilyMember[]): Promise<boolean> {
+  const [root] = family;
+  if (root === undefined) return false;
+  // Opening and saving sandboxes takes the same lock, so no run can claim a session meanwhile.
+  for (const { id } of family) await lockSandbox(tx, id);
+  await tx
+    .select({ id: schema.sessions.id })
+    .from(schema.sessions)
+    .where(
+      inArray(
+        schema.sessions.id,
+        family.map(({ id }) => id),
+      ),
+    )
+    .for("update");
+  return keyOf(await readFamily(tx, root.id)) === keyOf(family);
+}
+
+/**
  * Deletes every row of a family, in one transaction, and keeps one line about each session. Checkpoints that a fork builds on
  * are handed over to the fork. A batch keeps its items, without their sessions.
  * @param family the sessions found not to run: nothing is deleted if the family has changed
@@ -49,19 +72,9 @@ export async function deleteFamily(
   family: readonly FamilyMember[],
   by: string | undefined,
 ): Promise<Deletion> {
-  const [root] = family;
-  if (root === undefined) return { kind: "changed" };
   return db.transaction(async (tx): Promise<Deletion> => {
-    // Opening and saving sandboxes takes the same lock, so no run can claim a session meanwhile.
-    for (const { id } of family) await lockSandbox(tx, id);
+    if (!(await lockFamily(tx, family))) return { kind: "changed" };
     const ids = family.map(({ id }) => id);
-    await tx
-      .select({ id: schema.sessions.id })
-      .from(schema.sessions)
-      .where(inArray(schema.sessions.id, ids))
-      .for("update");
-    const now = await readFamily(tx, root.id);
-    if (keyOf(now) !== keyOf(family)) return { kind: "changed" };
     const runs = await tx
       .select({ id: schema.runs.sessionId, runId: schema.runs.runId })
       .from(schema.runs)
@@ -77,9 +90,8 @@ export async function deleteFamily(
       .set({ sessionId: null })
       .where(inArray(schema.batchItems.sessionId, ids));
     for (const table of sessionTables()) await tx.delete(table).where(inArray(table.sessionId, ids));
-    const endedMs = Math.max(...family.map(({ endedAt }) => endedAt?.getTime() ?? Infinity));
     await tx.delete(schema.sessions).where(inArray(schema.sessions.id, ids));
-    await dropBlobs(tx, blobs, Number.isFinite(endedMs) ? new Date(endedMs) : undefined);
+    await dropBlobs(tx, blobs);
     return { kind: "deleted", ids, runs };
   });
 }
@@ -104,36 +116,6 @@ async function leaveToForks(tx: Queryable, ids: readonly string[]): Promise<void
     update checkpoints c set session_id = heirs.heir, epoch = 0, superseded_epoch = 0,
       step = -(c.id % 2000000000)::int
     from (select id, min(heir) as heir from needed group by id) as heirs where heirs.id = c.id`);
-}
-
-/** Ids of the blobs that messages of these sessions refer to. */
-export async function blobsOf(tx: Queryable, ids: readonly string[]): Promise<string[]> {
-  const { rows } = await tx.execute<{ sha256: string }>(sql`
-    select distinct found[1] as sha256 from (
-      select content::text as words from stored_messages where session_id in ${ids} and content::text like '%@blob:%'
-      union all select parts::text from guidance where session_id in ${ids} and parts::text like '%@blob:%'
-    ) as said, regexp_matches(words, '@blob:([0-9a-f]{64})', 'g') as found`);
-  return rows.map(({ sha256 }) => sha256);
-}
-
-/**
- * Removes blobs that no message refers to any more.
- * @param ended blobs that were saved again since then are kept, as their message may not be stored yet
- */
-export async function dropBlobs(
-  tx: Queryable,
-  candidates: readonly string[],
-  ended: Date | undefined,
-): Promise<void> {
-  if (candidates.length === 0) return;
-  await tx.execute(sql`
-    delete from blobs where sha256 in ${candidates}
-    and created_at <= coalesce(${ended?.toISOString() ?? null}::timestamptz, now())
-    and sha256 not in (
-      select found[1] from (
-        select content::text as words from stored_messages where content::text like '%@blob:%'
-        union all select parts::text from guidance where parts::text like '%@blob:%'
-      ) as said, regexp_matches(words, '@blob:([0-9a-f]{64})', 'g') as found)`);
 }
 
 interface DeletedSession {

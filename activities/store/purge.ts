@@ -3,12 +3,12 @@ import { createGunzip } from "node:zlib";
 import { Readable } from "node:stream";
 import { getTableColumns, inArray, sql, type Column } from "drizzle-orm";
 import type { PgTable } from "drizzle-orm/pg-core";
-import { loadBlobs, saveBlob } from "./blobs.ts";
+import { blobsOf, dropBlobs, loadBlobs, saveBlob } from "./blobs.ts";
 import { packPieces } from "./checkpoints.ts";
 import type { Database, Queryable } from "./db.ts";
-import { blobsOf, dropBlobs } from "./delete-session.ts";
+import { lockFamily, type FamilyMember } from "./delete-session.ts";
 import { sessionTables } from "./session-tables.ts";
-import { blobs, checkpoints, sessions, toolOutputs } from "./schema/index.ts";
+import { blobs, blobUses, checkpoints, sessions, toolOutputs } from "./schema/index.ts";
 
 const PURGED = "[purged]";
 
@@ -21,18 +21,29 @@ export interface Purged {
   readonly saves: readonly { readonly id: string; readonly steps: readonly number[] }[];
 }
 
-/** @param ids sessions that are not running */
-export async function purgeText(db: Database, ids: readonly string[], text: string): Promise<Purged> {
+/**
+ * @param family sessions that were found not to run
+ * @returns undefined, with nothing changed, if a run has claimed one of them since: it could store what it has read again
+ */
+export async function purgeText(
+  db: Database,
+  family: readonly FamilyMember[],
+  text: string,
+): Promise<Purged | undefined> {
+  const ids = family.map(({ id }) => id);
   const replaced = await db.transaction(async (tx) => {
+    if (!(await lockFamily(tx, family))) return undefined;
     let rows = await purgeOutputs(tx, ids, text);
     for (const table of sessionTables())
-      if ((table as PgTable) !== toolOutputs)
-        rows += await purgeTable(tx, table, inArray(table.sessionId, [...ids]), text);
+      if (!isApart(table)) rows += await purgeTable(tx, table, inArray(table.sessionId, [...ids]), text);
     rows += await purgeTable(tx, sessions, inArray(sessions.id, [...ids]), text);
     return { rows, ...(await purgeBlobs(tx, ids, text)) };
   });
-  return { ...replaced, saves: await savesWith(db, ids, text) };
+  return replaced && { ...replaced, saves: await savesWith(db, ids, text) };
 }
+
+/** Outputs keep their length, and the hashes of blobs are no words. */
+const isApart = (table: PgTable) => table === toolOutputs || table === blobUses;
 
 /** The text as JSON escapes it inside a string. */
 const escaped = (text: string) => JSON.stringify(text).slice(1, -1);
@@ -104,16 +115,14 @@ async function purgeOutputs(tx: Queryable, ids: readonly string[], text: string)
 async function purgeBlobs(tx: Queryable, ids: readonly string[], text: string) {
   const names = await blobsOf(tx, ids);
   const found = [...(await loadBlobs(tx, names))].filter(([, bytes]) => Buffer.from(bytes).includes(text));
-  let files = 0;
+  const cleaned: string[] = [];
   for (const [sha256, bytes] of found) {
     const [row] = await tx
       .select({ mediaType: blobs.mediaType })
       .from(blobs)
       .where(inArray(blobs.sha256, [sha256]));
-    if (row?.mediaType.startsWith("text/") !== true) {
-      files += 1;
-      continue;
-    }
+    if (row?.mediaType.startsWith("text/") !== true) continue;
+    cleaned.push(sha256);
     const clean = Buffer.from(Buffer.from(bytes).toString().replaceAll(text, PURGED));
     const { data } = await saveBlob(tx, clean, row.mediaType);
     for (const [table, column] of [
@@ -124,13 +133,10 @@ async function purgeBlobs(tx: Queryable, ids: readonly string[], text: string) {
         update ${sql.identifier(table)} set ${sql.identifier(column)} =
           replace(${sql.identifier(column)}::text, ${`@blob:${sha256}`}, ${data})::json
         where session_id in ${[...ids]} and strpos(${sql.identifier(column)}::text, ${sha256}) > 0`);
+    await tx.execute(sql`delete from blob_uses where session_id in ${[...ids]} and sha256 = ${sha256}`);
   }
-  await dropBlobs(
-    tx,
-    found.map(([sha256]) => sha256),
-    undefined,
-  );
-  return { files };
+  await dropBlobs(tx, cleaned);
+  return { files: found.length - cleaned.length };
 }
 
 async function savesWith(db: Database, ids: readonly string[], text: string): Promise<Purged["saves"]> {

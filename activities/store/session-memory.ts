@@ -3,7 +3,7 @@ import { and, asc, desc, eq, sql } from "drizzle-orm";
 import { pageOf } from "../contract/cut-text.ts";
 import type { ToolResultPart, UserPart } from "../contract/message.ts";
 import type { Queryable } from "./db.ts";
-import { saveBlob } from "./blobs.ts";
+import { saveBlobFor } from "./blobs.ts";
 import { storedMessages, toolOutputs } from "./schema/index.ts";
 import { searchHistory } from "./transcript-search.ts";
 import type { SessionMemory } from "../contract/tools.ts";
@@ -22,7 +22,7 @@ export function createSessionMemory(db: Queryable, sessionId: string): SessionMe
       return text === undefined ? undefined : { ...pageOf(text, offset, limit), total: text.length };
     },
     search: (words, limit) => searchHistory(db, sessionId, words, { limit }),
-    saveBlob: (bytes, mediaType) => saveBlob(db, bytes, mediaType),
+    saveBlob: (bytes, mediaType) => saveBlobFor(db, sessionId, { bytes, mediaType }),
   };
 }
 

@@ -87,13 +87,14 @@ async function saveRows(
   for (const { item, attempt: wanted } of plan.starts) {
     const start = starts.get(item.id);
     if (start === undefined) continue;
-    const { workspace, ...parts } = await storedStart(services, start);
     const attempt = await freeAttempt(services, name, item.id, wanted);
+    const sessionId = itemSessionId(name, item.id, attempt);
+    const { workspace, ...parts } = await storedStart(services, sessionId, start);
     rows.push({
       itemId: item.id,
       ordinal: item.ordinal,
       digest: item.digest,
-      sessionId: itemSessionId(name, item.id, attempt),
+      sessionId,
       attempt,
       start: parts,
       workspace,

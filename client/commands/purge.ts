@@ -6,7 +6,7 @@ import { purgeText, type Purged } from "../../activities/store/purge.ts";
 import { usageError } from "../console/errors.ts";
 import { plural, present } from "../console/format.ts";
 import type { Output } from "../console/output.ts";
-import { idleFamily } from "../sessions/delete-session.ts";
+import { idleFamily, running } from "../sessions/delete-session.ts";
 import { recordAction } from "../sessions/record-action.ts";
 import { processStdin, readMessage } from "../sessions/task-input.ts";
 import { SESSION, withSession } from "../sessions/with-session.ts";
@@ -22,11 +22,8 @@ export function purgeCommand(command: Command, output: Output) {
       throw usageError(`The text has ${text.length} characters; it must have at least ${MIN_CHARS}.`);
     await withSession(reference, async (services, row) => {
       const family = await idleFamily(services, row);
-      const purged = await purgeText(
-        services.store.db,
-        family.map(({ id }) => id),
-        text,
-      );
+      const purged = await purgeText(services.store.db, family, text);
+      if (purged === undefined) throw running(row.id, row.id);
       await recordAction(services, row, "purge");
       if (flags.json === true) output.json({ id: row.id, ...purged });
       else for (const line of purgedLines(row.id, purged)) output.note(`${line}\n`);

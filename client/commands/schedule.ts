@@ -72,7 +72,7 @@ async function create(
     { ...flags, image: config.run.sandbox.image },
     say,
     async (services) => {
-      const { task, config: run } = await storedStart(services, start);
+      const { task, config: run } = await storedStart(services, name, start);
       return makeSchedule(services, { name, cron, timeZone, overlap, task, config: run });
     },
   );

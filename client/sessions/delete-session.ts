@@ -48,7 +48,8 @@ export async function idleFamily(services: Services, row: SessionRow): Promise<F
   return family;
 }
 
-function running(id: string, which: string) {
+/** @param which the session that runs: itself, or a delegate */
+export function running(id: string, which: string) {
   return notPossible(
     which === id
       ? `${id} runs: nothing was changed.`

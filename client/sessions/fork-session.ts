@@ -35,9 +35,9 @@ export async function forkSession(services: Services, row: SessionRow, order: Fo
   const last = await lastStep(store.db, row.id);
   const beforeStep = order.fromStep ?? last + 1;
   requireStep(row.id, beforeStep, last);
-  const guidance = order.message === undefined ? [] : [await guidanceOf(services, order.message)];
   await awaitSaves(store.db, row.id);
   const id = await copy(services, row.id, beforeStep, order.id);
+  const guidance = order.message === undefined ? [] : [await guidanceOf(services, id, order.message)];
   await client.workflow.start(WORKFLOW_TYPE, {
     ...workflowOptions(services.taskQueue, id, { task: row.task, config }),
     args: [(guidance.length === 0 ? {} : { guidance }) satisfies CodingAgentInput],
@@ -66,8 +66,8 @@ async function copy(
   }
 }
 
-async function guidanceOf(services: Services, text: string): Promise<Guidance> {
-  const parts = await partsOf(services, { id: undefined, text, attachments: [] });
+async function guidanceOf(services: Services, sessionId: string, text: string): Promise<Guidance> {
+  const parts = await partsOf(services, sessionId, { id: undefined, text, attachments: [] });
   return {
     id: randomUUID(),
     parts,

@@ -5,7 +5,7 @@ import { senderOf } from "../../activities/contract/person-name.ts";
 import type { UserPart } from "../../activities/contract/message.ts";
 import { excerptOf } from "../../activities/contract/queued-message.ts";
 import { reasonOf } from "../../activities/contract/reason-of.ts";
-import { saveBlob } from "../../activities/store/blobs.ts";
+import { saveBlobFor } from "../../activities/store/blobs.ts";
 import { announceQueued } from "../../activities/store/queued-events.ts";
 import { readFigures, type SessionRow } from "../../activities/store/reading.ts";
 import { isKnownMessage, readWaiting } from "../../activities/store/waiting-messages.ts";
@@ -71,7 +71,7 @@ export async function sendGuidance(services: Services, row: SessionRow, given: N
     return { queued: false, position: place + 1, acknowledged: true, resumed: false };
   }
   const by = senderOf({ by: services.user });
-  const guidance: GuidanceMessage = { id, parts: await partsOf(services, message), ...by };
+  const guidance: GuidanceMessage = { id, parts: await partsOf(services, row.id, message), ...by };
   const start = {
     ...workflowOptions(services.taskQueue, row.id, {
       task: row.task,
@@ -113,17 +113,21 @@ export async function sendGuidance(services: Services, row: SessionRow, given: N
   };
 }
 
-/** A message's text and files as parts; long text is stored as a blob. */
-export async function partsOf(services: Services, message: NewMessage): Promise<UserPart[]> {
+/** A message's text and files as parts; long text is stored as a blob. The session keeps what is stored. */
+export async function partsOf(
+  services: Services,
+  sessionId: string,
+  message: NewMessage,
+): Promise<UserPart[]> {
   const { db } = services.store;
   const bytes = Buffer.from(message.text);
   const parts: UserPart[] = [
     bytes.length <= (idsOnly() ? 0 : INLINE_BYTES)
       ? { type: "text", text: message.text }
-      : await saveBlob(db, bytes, "text/plain", "message.txt"),
+      : await saveBlobFor(db, sessionId, { bytes, mediaType: "text/plain", filename: "message.txt" }),
   ];
   for (const file of message.attachments) {
-    parts.push(await saveBlob(db, file.bytes, file.mediaType, file.filename));
+    parts.push(await saveBlobFor(db, sessionId, file));
   }
   return parts;
 }

@@ -6,7 +6,7 @@ import type { RunConfig } from "../../activities/config/agent-config.ts";
 import { cleanDeep } from "../../activities/redaction/clean-deep.ts";
 import type { FilePart } from "../../activities/contract/message.ts";
 import { packWorkspace } from "../../activities/store/workspace-pack.ts";
-import { saveBlob } from "../../activities/store/blobs.ts";
+import { saveBlobFor } from "../../activities/store/blobs.ts";
 import { migrateStore } from "../../activities/store/db.ts";
 import { findSession, type SessionRow } from "../../activities/store/reading.ts";
 import { createSession, endAbandoned, type NewSession } from "../../activities/store/sessions.ts";
@@ -74,26 +74,26 @@ function cleaned({ id, task, config, attachments, folder, acceptEnded = false }:
 
 /** @returns undefined if the chosen id is used already */
 async function store(services: Services, start: Start): Promise<string | undefined> {
-  const session = await storedParts(services, start);
   const { namespace } = (await services.temporal.client()).options;
   for (;;) {
     const id = start.id ?? createSessionId();
+    const session = await storedParts(services, id, start);
     if (await createSession(services.store, { id, namespace, ...session })) return id;
     if (start.id !== undefined) return undefined;
   }
 }
 
-/** The cleaned settings of a session that begins later; its attachments are stored. */
-export function storedStart(services: Services, start: Start): Promise<Omit<NewSession, "id">> {
-  return storedParts(services, cleaned(start));
+/** The cleaned settings of a session that begins later, under this id; its attachments are stored for it. */
+export function storedStart(services: Services, id: string, start: Start): Promise<Omit<NewSession, "id">> {
+  return storedParts(services, id, cleaned(start));
 }
 
-async function storedParts(services: Services, start: Start): Promise<Omit<NewSession, "id">> {
+async function storedParts(services: Services, id: string, start: Start): Promise<Omit<NewSession, "id">> {
   const { db } = services.store;
   await withTables(services, () => findSession(db, ""));
   const parts: FilePart[] = [];
   for (const { bytes, mediaType, filename } of start.attachments) {
-    parts.push(await saveBlob(db, bytes, mediaType, filename));
+    parts.push(await saveBlobFor(db, id, { bytes, mediaType, filename }));
   }
   const workspace = start.folder && (await packWorkspace(start.folder.files));
   return {

@@ -2,7 +2,9 @@
 import { randomBytes } from "node:crypto";
 import { eq, isNull, sql } from "drizzle-orm";
 import { expect, it } from "vitest";
-import { loadBlobs, saveBlob } from "../../activities/store/blobs.ts";
+import { openBatch, saveItem } from "../../activities/store/batches.ts";
+import type { FilePart } from "../../activities/contract/message.ts";
+import { dropBlobs, loadBlobs, saveBlob, saveBlobFor } from "../../activities/store/blobs.ts";
 import { readWorkspace, saveCheckpoint, checkpointBase } from "../../activities/store/checkpoints.ts";
 import { copyNewestFiles } from "../../activities/store/delegations.ts";
 import {
@@ -26,10 +28,12 @@ import {
   endedLongAgo,
   OUTPUT_REMOVED,
 } from "../../activities/store/retention.ts";
+import { withSandboxLock } from "../../activities/store/session-locks.ts";
 import { createSession } from "../../activities/store/sessions.ts";
 import { packWorkspace, type WorkspaceFile } from "../../activities/store/workspace-pack.ts";
 import { folderOf } from "../../activities/git/folders.ts";
 import { runConfig } from "../support/agent-harness.ts";
+import { eventually } from "../support/eventually.ts";
 import { wholeDatabase } from "../support/stored.ts";
 import { useDatabase } from "../support/test-database.ts";
 
@@ -105,15 +109,109 @@ it("a leaked text is taken out of every row; what still has it is named", async 
   const input = JSON.stringify({ command: `echo '${secret}'` });
   const call = { callId: "c", index: 0, name: "bash", about: secret, inputCut: input };
   await appendEvents(db, "leaky", 1, [{ type: "llm:tool-call", step: 1, data: call }]);
-  const purged = await purgeText(db, ["leaky"], secret);
+  const purged = await purgeText(db, await readFamily(db, "leaky"), secret);
   expect(purged).toMatchObject({ files: 1, saves: [{ id: "leaky", steps: [0] }] });
-  expect(purged.rows).toBeGreaterThanOrEqual(5);
+  expect(purged?.rows).toBeGreaterThanOrEqual(5);
   const rows = (await wholeDatabase(store)).split("\n");
   const leaks = rows.filter((row) => /leaked|ked.*-12345/.test(row));
   expect(leaks.filter((row) => !row.includes("apart"))).toEqual([]);
   const read = await createSessionMemory(db, "leaky").readOutput("s1c0", 0, 1_000);
   expect(read?.text).toBe(`${"*".repeat(17)} and ${"*".repeat(17)} end`);
   expect(rows.some((row) => row.includes("apart") && row.includes("leaked"))).toBe(true);
+});
+
+it("a session's file stays while its message is on its way, whatever happens to another with the same bytes", async () => {
+  const { store } = database;
+  const { db } = store;
+  const secret = "sk-on-its-way-12345";
+  const files = ["text/plain", "image/png"].flatMap((mediaType) =>
+    ["queue", "batch", "nobody"].map((holder) => ({
+      holder,
+      mediaType,
+      bytes: Buffer.from(`${mediaType} ${holder} ${secret}`),
+    })),
+  );
+  for (const id of ["queue", "deleted", "purged"]) await createSession(store, { id, task: "Look.", config });
+  await openBatch(db, { id: "b", owner: null, concurrency: 1, stopAfter: null, maxCostUsd: null });
+  const parts: FilePart[] = [];
+  for (const { holder, ...one } of files) {
+    if (holder === "queue") await saveBlobFor(db, holder, one);
+    for (const id of ["deleted", "purged"]) parts.push(await saveBlobFor(db, id, one));
+  }
+  await parkGuidance(db, "purged", [{ id: "p", parts, queuedAt: "2026-01-01T00:00:00Z" }]);
+  const waiting = parts.filter((_, index) => files[Math.floor(index / 2)]?.holder === "batch");
+  const start = { task: "Later.", config, parts: waiting };
+  const item = { itemId: "i", ordinal: 1, digest: "", sessionId: "b-i", attempt: 1, start };
+  await saveItem(db, "b", { ...item, workspace: undefined });
+  // The others end later than the files were sent.
+  await db.update(sessions).set({ endedAt: sql`now() + interval '1 minute'` });
+
+  expect(await purgeText(db, await readFamily(db, "purged"), secret)).toMatchObject({ files: 3 });
+  for (const id of ["deleted", "purged"])
+    expect(await deleteFamily(db, await readFamily(db, id), undefined)).toMatchObject({ kind: "deleted" });
+  const kept = await loadBlobs(
+    db,
+    parts.map(({ data }) => idOf(data)),
+  );
+  const left = [...kept.values()].map(String).toSorted();
+  const wanted = files.filter(({ holder }) => holder !== "nobody").map(({ bytes }) => String(bytes));
+  expect(left).toEqual(wanted.toSorted());
+  expect((await wholeDatabase(store)).includes("queue [purged]")).toBe(false);
+
+  // The last session that has the bytes takes them with it.
+  await deleteFamily(db, await readFamily(db, "queue"), undefined);
+  expect([...(await loadBlobs(db, [...kept.keys()])).values()].map(String).toSorted()).toEqual(
+    wanted.filter((words) => words.includes("batch")).toSorted(),
+  );
+});
+
+it("bytes that are saved while they are removed are there afterwards", async () => {
+  const { store } = database;
+  const { db } = store;
+  for (const order of ["saved first", "removed first"]) {
+    const bytes = Buffer.from(`the same bytes, ${order}`);
+    const file = { bytes, mediaType: "text/plain" };
+    const { data } = await saveBlobFor(db, "before", file);
+    await createSession(store, { id: "before", task: "Look.", config });
+    const family = await readFamily(db, "before");
+    let other: Promise<unknown> = Promise.resolve();
+    await db.transaction(async (tx) => {
+      if (order === "saved first") await saveBlobFor(tx, "after", file);
+      else await tx.execute(sql`select 1 from blobs for update`);
+      other = order === "saved first" ? deleteFamily(db, family, undefined) : saveBlobFor(db, "after", file);
+      await eventually("one waits for the other", async () => {
+        const { rows } = await db.execute(
+          sql`select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+        );
+        return rows.length > 0 ? true : undefined;
+      });
+      if (order === "removed first") {
+        await tx.execute(sql`delete from blob_uses where session_id = 'before'`);
+        await dropBlobs(tx, [idOf(data)]);
+      }
+    });
+    await other;
+    expect((await loadBlobs(db, [idOf(data)])).size, order).toBe(1);
+    await deleteFamily(db, await readFamily(db, "before"), undefined);
+  }
+});
+
+it("a text is not taken out of a session that a run claims meanwhile", async () => {
+  const { store } = database;
+  const { db } = store;
+  await createSession(store, { id: "resumed", task: "Use sk-resumed-12345.", config });
+  const family = await readFamily(db, "resumed");
+  let purge: ReturnType<typeof purgeText> = Promise.resolve(undefined);
+  await withSandboxLock(store, "resumed", async (tx) => {
+    purge = purgeText(db, family, "sk-resumed-12345");
+    await tx.update(sessions).set({ runId: "another" }).where(eq(sessions.id, "resumed"));
+  });
+  expect(await purge).toBeUndefined();
+  expect(await wholeDatabase(store)).toContain("sk-resumed-12345");
+  expect(await purgeText(db, await readFamily(db, "resumed"), "sk-resumed-12345")).toMatchObject({
+    files: 0,
+  });
+  expect(await wholeDatabase(store)).not.toContain("sk-resumed-12345");
 });
 
 const file = (path: string, text = path): WorkspaceFile => ({

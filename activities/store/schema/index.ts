@@ -213,6 +213,23 @@ export const blobs = pgTable("blobs", {
   createdAt: at("created_at").notNull().defaultNow(),
 });
 
+/**
+ * Which session uses which blob, from the moment it is saved until the session is deleted. Triggers of `stored_messages`,
+ * `guidance` and `batch_items` add a row for each blob that they name. The session may be one that does not exist yet.
+ */
+export const blobUses = pgTable(
+  "blob_uses",
+  {
+    sessionId: text("session_id").notNull(),
+    sha256: text().notNull(),
+  },
+  (t) => [
+    primaryKey({ columns: [t.sessionId, t.sha256] }),
+    // Used when a session is deleted, to find blobs that no other one uses.
+    index("blob_uses_blob_idx").on(t.sha256),
+  ],
+);
+
 /** People's messages: those that wait for a run, and all delivered ones, so that a reset can deliver them again. */
 export const guidance = pgTable(
   "guidance",
@@ -235,10 +252,6 @@ export const guidance = pgTable(
     index("guidance_waiting_idx")
       .on(t.sessionId, t.ordinal)
       .where(sql`delivered_sequence is null and not dropped`),
-    // Used when a session is deleted, to find messages that refer to blobs.
-    index("guidance_blobs_idx")
-      .on(t.sessionId)
-      .where(sql`parts::text like '%@blob:%'`),
   ],
 );
 

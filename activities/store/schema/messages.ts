@@ -56,10 +56,6 @@ export const storedMessages = pgTable(
     index("messages_notes_idx")
       .on(t.sessionId)
       .where(sql`superseded_epoch is null and role = 'tool' and meta is not null`),
-    // Used when a session is deleted, to find messages that refer to blobs.
-    index("messages_blobs_idx")
-      .on(t.sessionId)
-      .where(sql`content::text like '%@blob:%'`),
     check("messages_role_check", sql`${t.role} in ('system','user','assistant','tool')`),
   ],
 );
