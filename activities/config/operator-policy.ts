@@ -11,7 +11,8 @@ import { LAST_PRIORITY, prioritySchema, USUAL_PRIORITY } from "./precedence.ts";
 import { listedRegistries } from "./registry-settings.ts";
 import { workerProgramSchema } from "./mcp-settings.ts";
 import { NETWORKS } from "./sandbox-settings.ts";
-import { megabytes, sizeSchema } from "./sizes.ts";
+import { above, outside, type PolicyRefusal } from "./policy-limits.ts";
+import { sizeSchema } from "./sizes.ts";
 import { fitsPattern } from "./star-pattern.ts";
 
 const names = z.array(z.string().min(1));
@@ -24,6 +25,19 @@ export const operatorPolicySchema = z.strictObject({
   /** Names of OCI runtimes; `default` is the engine's own. */
   runtimes: names.optional(),
   networks: z.array(z.enum(NETWORKS)).optional(),
+  /**
+   * Running containers of others, by the names that sessions give (`--container`). Absent: none while a rule on images, runtimes,
+   * networks or limits is set, since those cannot be held there; else any.
+   */
+  containers: names.optional(),
+  /** Whether images may be built from a workspace's Dockerfile; the images that it takes come under `images`. */
+  builds: z.boolean().optional(),
+  /** Host names that `sandbox.domains` may list, `*` for any text; with this rule nobody can be asked for further ones. */
+  domains: names.optional(),
+  /** Absent: only `required` while a rule on networks is set, since the other may let a sandbox reach more. */
+  guard: z.array(z.enum(["required", "best-effort"])).optional(),
+  /** Repositories as `host/path`, or `file:///path` for those on the worker's disk; `*` for any text. */
+  remotes: names.optional(),
   /** Private addresses and prefixes that `sandbox.allow` may open, and hosts of private package registries. */
   allow: names.optional(),
   /** Models as `PROVIDER/MODEL`; for a provider whose address the session sets, `HOST/MODEL`. */
@@ -62,15 +76,6 @@ export function rateOf(policy: OperatorPolicy | undefined, model: string): Model
   return Object.entries(policy?.rates ?? {}).find(([pattern]) => fitsPattern(pattern, model))?.[1];
 }
 
-export interface PolicyRefusal {
-  /** The rule's name in the file, such as `max.memory`. */
-  readonly rule: string;
-  /** What was requested, and what is allowed. */
-  readonly why: string;
-  /** Only the session's own model is refused, which a person can change. */
-  readonly isOwnModel?: true;
-}
-
 /**
  * The first rule that a session's settings exceed, or that its run's start options exceed.
  * @param begun the run's start options: a client using Temporal directly may set more than the settings say
@@ -81,13 +86,12 @@ export function policyRefusal(
   begun: Precedence = {},
 ): PolicyRefusal | undefined {
   const { sandbox, limits } = config;
-  const { images, runtimes, networks, allow, max } = policy;
-  const runtime = sandbox.runtime ?? "default";
+  const { max } = policy;
   return (
-    outside({ rule: "images", setting: "sandbox.image" }, sandbox.image, images, fitsPattern) ??
-    outside({ rule: "runtimes", setting: "sandbox.runtime" }, runtime, runtimes) ??
-    outside({ rule: "networks", setting: "sandbox.network" }, sandbox.network, networks) ??
-    addressRefusal(allow, sandbox) ??
+    (sandbox.container === undefined
+      ? sandboxRefusal(policy, sandbox)
+      : containerRefusal(policy, sandbox.container.name)) ??
+    remoteRefusal(policy, config) ??
     modelRefusal(policy, config) ??
     mcpRefusal(policy, config) ??
     precedenceRefusal(policy, config) ??
@@ -95,15 +99,91 @@ export function policyRefusal(
       priority: begun.priorityKey ?? config.priority,
       tenant: begun.fairnessKey ?? config.tenant,
     }) ??
-    above({ rule: "max.memory", setting: "sandbox.memory" }, sandbox.memory, max.memory) ??
-    above({ rule: "max.cpus", setting: "sandbox.cpus" }, sandbox.cpus, max.cpus) ??
-    above({ rule: "max.pids", setting: "sandbox.pids" }, sandbox.pids, max.pids) ??
-    above({ rule: "max.disk", setting: "sandbox.disk" }, sandbox.disk, max.disk) ??
     above({ rule: "max.steps", setting: "limits.maxSteps" }, limits.maxSteps, max.steps) ??
     above({ rule: "max.saved", setting: "limits.maxSaved" }, limits.maxSaved, max.saved) ??
     // Without a limit a session may cost anything.
     above({ rule: "max.costUsd", setting: "limits.maxCostUsd" }, limits.maxCostUsd ?? Infinity, max.costUsd)
   );
+}
+
+/** What will run, and what it may reach and use. */
+function sandboxRefusal(policy: OperatorPolicy, sandbox: RunConfig["sandbox"]): PolicyRefusal | undefined {
+  const { runtimes, networks, guard, builds, domains, allow, max } = policy;
+  const isLax = sandbox.guard === "best-effort" && sandbox.network !== "none";
+  return (
+    imageRefusal(policy, sandbox.image, "sandbox.image") ??
+    (sandbox.build !== undefined && builds === false
+      ? { rule: "builds", why: "sandbox.build is set, and no image may be built" }
+      : undefined) ??
+    outside({ rule: "runtimes", setting: "sandbox.runtime" }, sandbox.runtime ?? "default", runtimes) ??
+    outside({ rule: "networks", setting: "sandbox.network" }, sandbox.network, networks) ??
+    (isLax && guard === undefined && networks !== undefined
+      ? { rule: "networks", why: "sandbox.guard is best-effort, so it could not be held" }
+      : undefined) ??
+    outside({ rule: "guard", setting: "sandbox.guard" }, sandbox.guard, guard) ??
+    (sandbox.network === "listed" ? domainRefusal(domains, sandbox) : undefined) ??
+    addressRefusal(allow, sandbox) ??
+    above({ rule: "max.memory", setting: "sandbox.memory" }, sandbox.memory, max.memory) ??
+    above({ rule: "max.cpus", setting: "sandbox.cpus" }, sandbox.cpus, max.cpus) ??
+    above({ rule: "max.pids", setting: "sandbox.pids" }, sandbox.pids, max.pids) ??
+    above({ rule: "max.disk", setting: "sandbox.disk" }, sandbox.disk, max.disk)
+  );
+}
+
+/** @param setting what names the image */
+export const imageRefusal = (
+  { images }: Pick<OperatorPolicy, "images">,
+  image: string,
+  setting: string,
+): PolicyRefusal | undefined => outside({ rule: "images", setting }, image, images, fitsPattern);
+
+/** Another person's container is used as it is: no rule on images, networks or limits holds in it. */
+function containerRefusal(policy: OperatorPolicy, name: string): PolicyRefusal | undefined {
+  const { containers, images, runtimes, networks, domains, guard, allow, max } = policy;
+  if (containers !== undefined)
+    return outside({ rule: "containers", setting: "the container" }, name, containers, fitsPattern);
+  const rules = { images, runtimes, networks, domains, guard, allow };
+  const limits = { memory: max.memory, cpus: max.cpus, pids: max.pids, disk: max.disk };
+  const set = [
+    ...Object.entries(rules).filter(([, rule]) => rule !== undefined),
+    ...Object.entries(limits).flatMap(([limit, most]) => (most === undefined ? [] : [[`max.${limit}`]])),
+  ][0]?.[0];
+  if (typeof set !== "string") return undefined;
+  return {
+    rule: "containers",
+    why: `it would work in the container ${name}, where the rule ${set} cannot be held`,
+  };
+}
+
+function domainRefusal(
+  domains: readonly string[] | undefined,
+  { domains: asked, askForDomains }: RunConfig["sandbox"],
+): PolicyRefusal | undefined {
+  if (domains === undefined) return undefined;
+  for (const domain of asked) {
+    const refusal = outside({ rule: "domains", setting: "sandbox.domains" }, domain, domains, fitsPattern);
+    if (refusal !== undefined) return refusal;
+  }
+  return askForDomains === true && !domains.includes("*")
+    ? { rule: "domains", why: "sandbox.askForDomains would let a person open other hosts" }
+    : undefined;
+}
+
+function remoteRefusal({ remotes }: OperatorPolicy, { repository }: RunConfig): PolicyRefusal | undefined {
+  if (remotes === undefined || repository === undefined) return undefined;
+  const asked = [repository.url, ...repository.also].map((url) =>
+    url.startsWith("file:")
+      ? url
+      : url
+          .replace(/^[a-z+]+:\/\/(?:[^@/]*@)?/i, "")
+          .replace(/^[^@/]*@/, "")
+          .replace(/^([^/:]+):(?!\d)/, "$1/"),
+  );
+  for (const remote of asked) {
+    const refusal = outside({ rule: "remotes", setting: "the repository" }, remote, remotes, fitsPattern);
+    if (refusal !== undefined) return refusal;
+  }
+  return undefined;
 }
 
 const OWN_MODEL = "its model";
@@ -163,34 +243,6 @@ function precedenceRefusal(
   const may = max.priority === LAST_PRIORITY ? `${LAST_PRIORITY}` : `${max.priority} to ${LAST_PRIORITY}`;
   return { rule: "max.priority", why: `priority is ${priority}, and may be ${may}: 1 goes first` };
 }
-
-/** A rule's name in the policy file, and the setting that it limits. */
-interface Limited {
-  readonly rule: string;
-  readonly setting: string;
-}
-
-function outside(
-  { rule, setting }: Limited,
-  asked: string,
-  allowed: readonly string[] | undefined,
-  fits: (pattern: string, asked: string) => boolean = (name, text) => name === text,
-): PolicyRefusal | undefined {
-  if (allowed === undefined || allowed.some((pattern) => fits(pattern, asked))) return undefined;
-  return { rule, why: `${setting} is ${asked}, and may be: ${allowed.join(", ") || "nothing"}` };
-}
-
-/** @param asked a number, or a size such as `2g` */
-function above<Amount extends string | number>(
-  { rule, setting }: Limited,
-  asked: Amount,
-  most: Amount | undefined,
-): PolicyRefusal | undefined {
-  if (most === undefined || amountOf(asked) <= amountOf(most)) return undefined;
-  return { rule, why: `${setting} is ${asked === Infinity ? "not set" : asked}, and may be ${most} at most` };
-}
-
-const amountOf = (value: string | number) => (typeof value === "number" ? value : megabytes(value));
 
 function addressRefusal(
   allowed: readonly string[] | undefined,

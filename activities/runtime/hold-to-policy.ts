@@ -1,7 +1,8 @@
 /** Checks a session against the operator's policy: when a run opens it, and at each request to a model. */
 import type { Precedence } from "../contract/precedence.ts";
 import { fatal } from "../contract/failures.ts";
-import { modelRefusal, policyRefusal, type PolicyRefusal } from "../config/operator-policy.ts";
+import { modelRefusal, policyRefusal } from "../config/operator-policy.ts";
+import type { PolicyRefusal } from "../config/policy-limits.ts";
 import { othersOfOwner, type Session } from "../store/sessions.ts";
 import type { AgentDeps } from "./deps.ts";
 

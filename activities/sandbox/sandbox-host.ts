@@ -48,7 +48,7 @@ export interface BuildOrder {
   readonly target?: string | undefined;
   readonly timeoutMs: number;
   /** Why the operator's policy refuses an image that the build would take; undefined if it may. */
-  readonly refuseImage?: (image: string) => string | undefined;
+  readonly refuseImage: (image: string) => string | undefined;
 }
 
 export interface BuildResult {

@@ -3,12 +3,13 @@
  * is cached on the host under a hash of what it depends on; later sandboxes of the session use it as long as it is there.
  */
 import { buildCommand, type ImageBuild } from "../config/build-settings.ts";
+import { imageRefusal } from "../config/operator-policy.ts";
 import type { Setup } from "../config/setup-settings.ts";
 import { cutTail, shorten } from "../contract/cut-text.ts";
 import { retryable } from "../contract/failures.ts";
 import type { AgentDeps } from "../runtime/deps.ts";
 import { contextSource } from "../sandbox/agent/sources.ts";
-import type { BuildResult, KeptSetUps } from "../sandbox/sandbox-host.ts";
+import type { BuildOrder, BuildResult, KeptSetUps } from "../sandbox/sandbox-host.ts";
 import { endOf, lastLine, wholeOutput } from "../sandbox/own-command.ts";
 import type { CommandState, Sandbox } from "../sandbox/sandbox.ts";
 import { SandboxLost } from "../sandbox/sandbox-lost.ts";
@@ -37,7 +38,7 @@ export interface BuildRequest {
 
 /** @returns the sandbox that is made from the image, or how the build failed @throws SandboxUnavailable, SandboxRefused (fatal) */
 export async function openBuilt(
-  deps: WorkspaceDeps & Pick<AgentDeps, "sanitizer">,
+  deps: WorkspaceDeps & Pick<AgentDeps, "sanitizer" | "policy">,
   build: ImageBuild,
   request: BuildRequest,
   signal: AbortSignal,
@@ -77,7 +78,12 @@ export async function openBuilt(
   const egress = watchEgress(deps, session, step);
   try {
     await egress.begin(sandbox);
-    const result = await buildFrom(setUps, request, { ...asked, build, key }, signal);
+    const result = await buildFrom(
+      setUps,
+      request,
+      { ...asked, build, key, refuseImage: imageRule(deps) },
+      signal,
+    );
     output = cutTail(deps.sanitizer.clean(result.output).trimEnd(), MAX_OUTPUT_CHARS);
     const refused = await egress.end();
     if (result.failed !== undefined)
@@ -101,6 +107,13 @@ function imageKey({ id, config, owner }: Session, build: ImageBuild, hash: strin
   ]);
 }
 
+const imageRule =
+  ({ policy }: Pick<AgentDeps, "policy">) =>
+  (image: string): string | undefined => {
+    const refusal = policy && imageRefusal(policy, image, "its image");
+    return refusal && `the operator's policy refuses it (${refusal.rule}): ${refusal.why}`;
+  };
+
 interface ContextFacts {
   readonly hash: string;
   /** The Dockerfile's name in the context. */
@@ -120,7 +133,12 @@ const troubleIn = (words: string): string => lastLine(words) || "the context cou
 async function buildFrom(
   setUps: KeptSetUps,
   { session, sandbox, setup }: BuildRequest,
-  { build, key, dockerfile }: ContextFacts & { readonly build: ImageBuild; readonly key: string },
+  {
+    build,
+    key,
+    dockerfile,
+    refuseImage,
+  }: ContextFacts & Pick<BuildOrder, "refuseImage"> & { readonly build: ImageBuild; readonly key: string },
   signal: AbortSignal,
 ): Promise<BuildResult> {
   const state = await runContext(sandbox, "tar", build);
@@ -136,7 +154,7 @@ async function buildFrom(
       };
     const { args, target } = build;
     const context = wholeOutput(sandbox, state);
-    const order = { context, dockerfile, args, target, timeoutMs: setup.timeout };
+    const order = { context, dockerfile, args, target, refuseImage, timeoutMs: setup.timeout };
     return await setUps.build(sandboxSpec(session.id, session.config, session.owner), key, order, signal);
   } finally {
     await sandbox.discard(state.id);

@@ -27,7 +27,7 @@ import { failureText, howItEnded, MAX_COMMAND_CHARS, MAX_OUTPUT_CHARS, readyNoti
 /** The sandbox ends a command at its time; we look again this much later. */
 const MARGIN_MS = 5_000;
 
-type SetUpDeps = WorkspaceDeps & Pick<AgentDeps, "sanitizer">;
+type SetUpDeps = WorkspaceDeps & Pick<AgentDeps, "sanitizer" | "policy">;
 
 export type SetUps = ReturnType<typeof createSetUps>;
 

@@ -63,7 +63,13 @@ test("is let through, and no rule is there that nothing needs", async () => {
     const context = pack();
     context.entry({ name: "Dockerfile" }, `FROM ${setUp.image}\n${line}\n`);
     context.finalize();
-    const order = { context: Readable.from(context), dockerfile: "Dockerfile", args: {}, timeoutMs: 60_000 };
+    const order = {
+      context: Readable.from(context),
+      dockerfile: "Dockerfile",
+      args: {},
+      refuseImage: () => undefined,
+      timeoutMs: 60_000,
+    };
     return setUps!.build(setUp, key, order, AbortSignal.timeout(60_000));
   };
   expect(await build(built, "RUN touch /home/agent/built")).not.toHaveProperty("failed");

@@ -31,6 +31,7 @@ test("an image is never a session's before it is known that a sandbox runs on it
         context: contextOf(`FROM ${spec.image}\nRUN ${line}\n`),
         dockerfile: "Dockerfile",
         args: {},
+        refuseImage: () => undefined,
         timeoutMs: 60_000,
       },
       AbortSignal.timeout(60_000),
@@ -60,7 +61,13 @@ test("a build runs without a way out: no fetch by the engine, no interface but l
   const key = newKey();
   const build = (dockerfile: string) => {
     const context = contextOf(dockerfile);
-    const order = { context, dockerfile: "Dockerfile", args: {}, timeoutMs: 60_000 };
+    const order = {
+      context,
+      dockerfile: "Dockerfile",
+      args: {},
+      refuseImage: () => undefined,
+      timeoutMs: 60_000,
+    };
     return setUps.build(spec, key, order, AbortSignal.timeout(60_000));
   };
   const fetched = await build(`FROM ${spec.image}\nADD http://127.0.0.1:${port}/x /x\n`);
@@ -74,6 +81,16 @@ test("a build runs without a way out: no fetch by the engine, no interface but l
   onTestFinished(() => sandboxes.docker.getImage(trigger).remove({ force: true }) as Promise<void>);
   expect((await build(`FROM ${trigger}\n`)).failed).toMatch(/has the trigger ONBUILD ADD/);
   expect(asked).toBe(0);
+  const order = {
+    context: contextOf(`FROM ${spec.image}\n`),
+    dockerfile: "Dockerfile",
+    args: {},
+    timeoutMs: 60_000,
+  };
+  const refuseImage = (image: string) => `${image} may not be used`;
+  expect((await setUps.build(spec, key, { ...order, refuseImage }, AbortSignal.timeout(60_000))).failed).toBe(
+    `line 1 of Dockerfile: ${spec.image} may not be used`,
+  );
 
   const look =
     "ls /sys/class/net > /opt/seen; sleep 1; cat /sys/fs/cgroup/pids.max /sys/fs/cgroup/pids/pids.max >> /opt/seen || true";

@@ -23,6 +23,15 @@ const MCP = { mcp: ["db-*", "*.example.com"] };
 const box = (sandbox: Record<string, unknown>): Asked => ({ sandbox });
 const run = (settings: Record<string, unknown>): Asked => ({ run: settings });
 
+const attached = (name: string) =>
+  run({ sandbox: { ...agentConfigSchema.parse({}).sandbox, container: { name } } });
+const REMOTES = { remotes: ["github.com/acme/*"] };
+const repository = (url: string, also: readonly string[] = []) => run({ repository: { url, also } });
+
+test("a container of others may be used where no rule on images, networks or limits is set", () => {
+  expect(ruleAgainst({ models: ["openai/*"], max: { steps: 500 } }, attached("theirs"))).toBeUndefined();
+});
+
 test.each<[string, object, Asked, Asked]>([
   [
     "images",
@@ -105,6 +114,59 @@ test.each<[string, object, Asked, Asked]>([
     MCP,
     run({ mcpServers: { "db-a": { url: "https://x.example.org" } } }),
     run({ mcpServers: { any: { url: "https://a.example.com/mcp" } } }),
+  ],
+  // What runs in somebody's container, no rule on images, networks or limits holds.
+  ...[
+    { images: ["*"] },
+    { runtimes: ["default"] },
+    { networks: ["none"] },
+    { domains: ["*"] },
+    { guard: ["required"] },
+    { allow: [] },
+    { max: { memory: "9g" } },
+    { max: { cpus: 9 } },
+    { max: { pids: 999 } },
+    { max: { disk: "99g" } },
+  ].map((held): [string, object, Asked, Asked] => [
+    "containers",
+    held,
+    attached("theirs"),
+    box({ network: "none", domains: [] }),
+  ]),
+  ["containers", { containers: ["dev-*"], images: [] }, attached("prod-db"), attached("dev-1")],
+  ["builds", { builds: false }, box({ build: { dockerfile: "Dockerfile" } }), {}],
+  ["networks", { networks: ["bridge", "none"] }, box({ guard: "best-effort" }), box({ guard: "required" })],
+  ["guard", { guard: ["required"] }, box({ guard: "best-effort" }), {}],
+  [
+    "domains",
+    { domains: ["*.example.com"] },
+    box({ network: "listed", domains: ["a.example.com", "evil.test"] }),
+    box({ network: "listed", domains: ["a.example.com"] }),
+  ],
+  [
+    "domains",
+    { domains: ["a.test"] },
+    box({ network: "listed", domains: ["a.test"], askForDomains: true }),
+    box({ network: "listed", domains: ["a.test"] }),
+  ],
+  [
+    "remotes",
+    REMOTES,
+    repository("https://github.com/other/app.git"),
+    repository("https://github.com/acme/app.git"),
+  ],
+  ["remotes", REMOTES, repository("file:///srv/private.git"), repository("git@github.com:acme/app.git")],
+  [
+    "remotes",
+    REMOTES,
+    repository("ssh://git@github.com.evil.test/acme/app"),
+    repository("ssh://git@github.com/acme/app"),
+  ],
+  [
+    "remotes",
+    REMOTES,
+    repository("https://github.com/acme/a", ["github.com/other/*"]),
+    repository("https://github.com/acme/a", ["github.com/acme/*"]),
   ],
 ])("%s refuses what exceeds it, and accepts the rest", (rule, policy, beyond, within) => {
   expect(ruleAgainst(policy, beyond)).toBe(rule);

@@ -114,7 +114,7 @@ async function checkDockerfile(
       `line ${refused.line} of ${dockerfile}: ${refused.why}. Fetch it with RUN, behind the sandbox's firewall, or put it into the workspace`,
     );
   for (const { line, image } of images) {
-    const why = refuseImage?.(image);
+    const why = refuseImage(image);
     if (why !== undefined) throw new ContextRefused(`line ${line} of ${dockerfile}: ${why}`);
   }
   for (const { line, image } of images) {
