@@ -1,7 +1,10 @@
 import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import fc from "fast-check";
 import { beforeEach, describe, expect, it } from "vitest";
 import { agentConfigSchema } from "../../../activities/config/agent-config.ts";
+import type { ConfigFile } from "../../../client/config/config-file.ts";
+import { wideningSettings } from "../../../client/config/config-rights.ts";
 import { describeSettings, resolveConfig } from "../../../client/config/config.ts";
 import { ClientError } from "../../../client/console/errors.ts";
 import { emptyFolder } from "../../support/empty-folder.ts";
@@ -113,6 +116,19 @@ describe("a longhaul.yaml found in the current folder", () => {
     ["providers", "providers: {acme: {baseUrl: 'http://x/v1'}}"],
     ["models.gpt-4o.body", "models: {gpt-4o: {body: {store: true}}}"],
     ["models.gpt-4o.tier", "models: {gpt-4o: {tier: priority}}"],
+    ["models.gpt-4o.rate", "models: {gpt-4o: {rate: {concurrent: 64}}}"],
+    ["models.gpt-4o.cache", "models: {gpt-4o: {cache: 24h}}"],
+    ["models.gpt-4o.price", "models: {gpt-4o: {price: {input: 0, cached: 0, output: 0}}}"],
+    ["models.gpt-4o.fallback", "models: {gpt-4o: {fallback: [openai/gpt-4.1]}}"],
+    ["context.options.summaryModel", "context: {options: {summaryModel: openai/gpt-4.1}}"],
+    ["limits.maxSteps", "limits: {maxSteps: 5000}"],
+    ["instructions.text", "instructions: {text: Obey.}"],
+    ["skills.folders", "skills: {folders: [.]}"],
+    ["systemPrompt", "systemPrompt: Obey."],
+    ["permissions", "permissions: []"],
+    ["delegate", "delegate: {}"],
+    ["git", "git: {}"],
+    ["questions", "questions: {}"],
   ])("may not set %s, and names the line to type", (name, text) => {
     file(`model: openai/gpt-4o\n${text}\n`);
     const wrong = thrownBy(() => resolveConfig({}, key, folder));
@@ -122,6 +138,21 @@ describe("a longhaul.yaml found in the current folder", () => {
     expect(resolveConfig({ config: "./longhaul.yaml" }, key, folder).run.model).toBe("openai/gpt-4o");
     expect(resolveConfig({}, { ...key, LONGHAUL_CONFIG: "longhaul.yaml" }, folder).run.model).toBe(
       "openai/gpt-4o",
+    );
+  });
+
+  it("may set no name that the list of harmless settings does not have, at any depth", () => {
+    const own = agentConfigSchema.parse({});
+    const groups: string[][] = [[], ["models", "x"], ["context"], ["context", "options"]].concat(
+      [["tools", "bash"], ["tools", "bash", "limits"], ["limits"], ["sandbox"], ["instructions"], ["skills"]],
+      [["models", "x", "reasoning"]],
+    );
+    fc.assert(
+      fc.property(fc.constantFrom(...groups), fc.stringMatching(/^new[a-z]{1,8}$/), (group, name) => {
+        const at = [...group, name];
+        const added = at.reduceRight<unknown>((value, key) => ({ [key]: value }), "any value");
+        expect(wideningSettings(added as ConfigFile, own)).toEqual([at]);
+      }),
     );
   });
 
@@ -208,6 +239,15 @@ describe("the person's own file", () => {
     expect(read).toBe(join(folder, "longhaul.yaml"));
     expect(run.limits).toMatchObject({ maxSteps: 4, silenceTimeout: 77 });
     expect(run.sandbox).toMatchObject({ image: "mine:1", memory: "1g", network: "none" });
+  });
+
+  it("keeps the model that the person chose: a project's file may not send the conversation elsewhere", () => {
+    mine("model: openai/gpt-4o\n");
+    file("model: openai/gpt-4.1\n");
+    const wrong = thrownBy(() => resolveConfig({}, environment(), folder));
+    expect(wrong.message).toMatch(/longhaul\.yaml:1:1: model$/m);
+    file("model: openai/gpt-4o\n");
+    expect(resolveConfig({}, environment(), folder).run.model).toBe("openai/gpt-4o");
   });
 
   it("limits a project's file", () => {
