@@ -7,6 +7,7 @@ import { bytesOfText, textOfBytes } from "../../activities/store/path-text.ts";
 import type { WorkspaceFile } from "../../activities/store/workspace-pack.ts";
 import { usageError } from "../console/errors.ts";
 import { bytes, listNames, present } from "../console/format.ts";
+import { credentialFiles } from "./credential-files.ts";
 import { withSafeRepositories } from "./safe-repositories.ts";
 import {
   repositoryEntries,
@@ -66,22 +67,17 @@ export async function readFolder(folder: string): Promise<FolderContent> {
   };
 }
 
-/** Names of files that usually contain secrets; templates of such files do not. */
-const SECRET_FILES =
-  /(^|\/)(\.env(\.[^/]+)?|\.envrc|\.netrc|\.pypirc|\.git-credentials|\.htpasswd|id_(rsa|dsa|ecdsa|ed25519))$/;
-const TEMPLATES = /\.(example|sample|template|dist|defaults?)$/;
-
 function notesOf(files: readonly WorkspaceFile[], leftOut: readonly string[]): string[] {
   // Such as a linked worktree of a repository in the same folder.
   const [parts, alone] = [leftOut.filter((path) => !isDotGit(path)), leftOut.filter(isDotGit)];
-  const secret = files.filter(({ path }) => SECRET_FILES.test(path) && !TEMPLATES.test(path));
+  const secret = credentialFiles(files);
   return present(
     parts.length > 0 &&
       `The repository goes into the sandbox as a clone would have it, without ${listNames(parts)}.`,
     alone.length > 0 &&
       `${listNames(alone)}: leads to no repository that could go along, so the files there go into the sandbox without their history.`,
     secret.length > 0 &&
-      `Warning: ${listNames(secret.map(({ path }) => path))} may hold secrets, and the agent can read what is in the sandbox.` +
+      `Warning: ${listNames(secret)} may hold secrets, and the agent can read what is in the sandbox.` +
         " To keep it out, name it in .gitignore.",
   );
 }

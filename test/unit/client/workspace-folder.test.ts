@@ -97,3 +97,62 @@ it("reports files that usually contain secrets, unless they are ignored or templ
   rmSync(join(folder, "id_ed25519"));
   expect((await readFolder(folder)).notes).toEqual([]);
 });
+
+it.each([
+  "prod.env",
+  ".env-local",
+  "a/.netrc",
+  "_netrc",
+  ".aws/credentials",
+  ".aws/config",
+  "x/.ssh/id_work",
+  ".pgpass",
+  ".docker/config.json",
+  ".dockercfg",
+  ".kube/config",
+  "kubeconfig.yaml",
+  "dev.kubeconfig",
+  "secrets.yml",
+  ".config/gcloud/access_tokens.db",
+  "service-account.json",
+  ".config/gh/hosts.yml",
+  "release.jks",
+  "cert.p12",
+  ".cargo/credentials.toml",
+  "terraform.tfstate",
+  ".vault-token",
+  "config/master.key",
+  "credentials.json",
+])("warns of %s by its name", async (path) => {
+  put(path, "s3cret-content");
+  const { notes } = await readFolder(folder);
+  expect(notes).toEqual([expect.stringContaining(`Warning: ${path} may hold secrets`)]);
+  expect(notes.join()).not.toContain("s3cret-content");
+});
+
+it.each([
+  [".npmrc", "//registry.example/:_authToken=npm_abc\n"],
+  [".npmrc", "_auth = dXNlcjpwYXNz\n"],
+  [".yarnrc.yml", 'npmAuthToken: "abc"\n'],
+  ["pip.conf", "index-url = https://user:word@pypi.example/simple\n"],
+  [".m2/settings.xml", "<server><password>word</password></server>"],
+  ["deploy/tls.pem", "subject=x\n-----BEGIN RSA PRIVATE KEY-----\nMII\n"],
+  ["notes", "-----BEGIN OPENSSH PRIVATE KEY-----\nb3B\n"],
+])("warns of %s by what it contains, and does not show it", async (path, text) => {
+  put(path, text);
+  const { notes } = await readFolder(folder);
+  expect(notes).toEqual([expect.stringContaining(`Warning: ${path} may hold secrets`)]);
+  expect(notes.join()).not.toMatch(/abc|word|MII|b3B/);
+});
+
+it.each([
+  [".npmrc", "registry=https://registry.example/\n//registry.example/:_authToken=${NPM_TOKEN}\n"],
+  ["ca.pem", "-----BEGIN CERTIFICATE-----\nMII\n"],
+  [".ssh/id_work.pub", "ssh-ed25519 AAAA"],
+  ["keys.ts", 'const isKey = (text: string) => text.includes("-----BEGIN PRIVATE KEY-----");\n'],
+  [".env.template", "KEY=\n"],
+  ["src/environment.ts", ""],
+])("does not warn of %s, which holds none", async (path, text) => {
+  put(path, text);
+  expect((await readFolder(folder)).notes).toEqual([]);
+});
