@@ -4,12 +4,15 @@ import { secretForms } from "./secret-forms.ts";
 import { createStarts, type SecretStarts } from "./secret-starts.ts";
 import { goesOn } from "./secret-match.ts";
 import { NO_TAILS, type Scan, scanSecrets } from "./secret-scan.ts";
+import { TOKEN_RULES } from "./token-rules.ts";
 
 /** Replaces a secret. No longer than the shortest secret, so that masking never lengthens a text. */
 export const MASK = "[masked]";
 
 export interface Masker {
   mask(text: string): string;
+  /** As `mask`, with a mark of one's own in the place of a secret of so many characters. */
+  replace(text: string, mark: (chars: number) => string): string;
   /** The same for text in pieces; a secret may be split over any number of them. */
   stream(): TextStream;
   /** What `mask` shows of the text between two places: of a secret that crosses one of them, the part inside is masked too. */
@@ -19,12 +22,15 @@ export interface Masker {
 /**
  * Masks each secret of at least 8 characters in the forms of `secretForms`, and what looks like a well-known vendor's
  * token. Time is linear in the text's length.
+ *
+ * @param rules what a vendor's token looks like
  */
-export function createMasker(secrets: readonly string[]): Masker {
-  const starts = createStarts(secretForms(secrets, cleanText));
+export function createMasker(secrets: readonly string[], rules = TOKEN_RULES): Masker {
+  const starts = createStarts(secretForms(secrets, cleanText), rules);
   const scanWhole = (text: string) => scanSecrets(starts, { text, before: "", covered: 0, whole: true });
   return {
     mask: (text) => shown(text, scanWhole(text)),
+    replace: (text, mark) => shown(text, scanWhole(text), mark),
     stream: () => new MaskedStream(starts),
     maskWindow(text, from, to) {
       const { spans } = scanWhole(text);
@@ -39,12 +45,17 @@ export function createMasker(secrets: readonly string[]): Masker {
   };
 }
 
-function shown(text: string, { covered, spans, held }: Omit<Scan, "tails">): string {
+function shown(
+  text: string,
+  { covered, spans, held }: Omit<Scan, "tails">,
+  mark: (chars: number) => string = () => MASK,
+): string {
   let out = "";
   let at = covered;
   for (let index = 0; index < spans.length; index += 2) {
-    out += text.slice(at, spans[index]) + MASK;
-    at = spans[index + 1] ?? at;
+    const [from = at, to = at] = [spans[index], spans[index + 1]];
+    out += text.slice(at, from) + mark(to - from);
+    at = to;
   }
   return at === 0 && held === text.length ? text : out + text.slice(at, Math.max(at, held));
 }

@@ -18,7 +18,7 @@ interface Candidates {
 
 const NONE: Candidates = { patterns: [], rules: [] };
 
-export function createStarts(forms: readonly SecretForm[]): SecretStarts {
+export function createStarts(forms: readonly SecretForm[], rules = TOKEN_RULES): SecretStarts {
   const lists: Candidates[] = [NONE];
   const pairs = new Uint16Array(256 * 256);
   const firsts = new Uint16Array(256);
@@ -42,7 +42,7 @@ export function createStarts(forms: readonly SecretForm[]): SecretStarts {
   }
   // Which character a spelling stands for is read only where one may begin.
   if (forms.length > 0) add(spellingStarts(), () => {});
-  for (const rule of TOKEN_RULES) add(startsOfRule(rule), (list) => list.rules.push(rule));
+  for (const rule of rules) add(startsOfRule(rule), (list) => list.rules.push(rule));
 
   const candidates = (text: string, at: number): Candidates => {
     const first = bucket(text.charCodeAt(at));

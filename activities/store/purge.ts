@@ -1,8 +1,11 @@
 /** Removes a text, such as a key that leaked into a conversation, from everything that is stored of sessions. */
 import { createGunzip } from "node:zlib";
 import { Readable } from "node:stream";
+import { StringDecoder } from "node:string_decoder";
 import { getTableColumns, inArray, sql, type Column } from "drizzle-orm";
 import type { PgTable } from "drizzle-orm/pg-core";
+import { cleanDeep } from "../redaction/clean-deep.ts";
+import { createMasker } from "../redaction/secret-mask.ts";
 import { blobsOf, dropBlobs, loadBlobs, saveBlob } from "./blobs.ts";
 import { packPieces } from "./checkpoints.ts";
 import type { Database, Queryable } from "./db.ts";
@@ -11,6 +14,11 @@ import { sessionTables } from "./session-tables.ts";
 import { blobs, blobUses, checkpoints, sessions, toolOutputs } from "./schema/index.ts";
 
 const PURGED = "[purged]";
+/** Rows that are read and written at once. */
+const ROWS_AT_ONCE = 50;
+
+/** Finds the text however it is spelled, as the sanitizer does: escaped, quoted, encoded. Other secrets stay as they are. */
+const finderOf = (text: string) => createMasker([text], []);
 
 export interface Purged {
   /** Number of rows that contained it. */
@@ -45,32 +53,55 @@ export async function purgeText(
 /** Outputs keep their length, and the hashes of blobs are no words. */
 const isApart = (table: PgTable) => table === toolOutputs || table === blobUses;
 
-/** The text as JSON escapes it inside a string. */
-const escaped = (text: string) => JSON.stringify(text).slice(1, -1);
-
+/** @returns how many rows contained it */
 async function purgeTable(
   tx: Queryable,
   table: PgTable,
   isMine: ReturnType<typeof inArray>,
   text: string,
 ): Promise<number> {
-  let rows = 0;
-  for (const column of Object.values(getTableColumns(table)).filter(holdsWords)) {
-    const isJson = column.columnType === "PgJson";
-    const inJson = [escaped(text), escaped(escaped(text))];
-    // In JSON the unescaped form could match syntax. A plain text may contain JSON, so both forms are searched.
-    const forms = [...new Set(isJson ? inJson : [text, ...inJson])].toSorted((a, b) => b.length - a.length);
-    let value = sql`${column}::text`;
-    for (const form of forms) value = sql`replace(${value}, ${form}, ${PURGED})`;
-    const { rowCount } = await tx.execute(sql`
-      update ${table} set ${sql.identifier(column.name)} = ${isJson ? sql`(${value})::json` : value}
-      where ${isMine} and (${sql.join(
-        forms.map((form) => sql`strpos(${column}::text, ${form}) > 0`),
-        sql` or `,
-      )})`);
-    rows += rowCount ?? 0;
+  const finder = finderOf(text);
+  const purged = (part: string) => finder.replace(part, () => PURGED);
+  const columns = Object.values(getTableColumns(table)).filter(holdsWords);
+  if (columns.length === 0) return 0;
+  // A row's place stays while this transaction has it locked.
+  const { rows: places } = await tx.execute<{ place: string }>(
+    sql`select ctid::text as place from ${table} where ${isMine} for update`,
+  );
+  const names = sql.join(
+    columns.map(({ name }) => sql`${sql.identifier(name)}::text as ${sql.identifier(name)}`),
+    sql`, `,
+  );
+  let changed = 0;
+  for (let at = 0; at < places.length; at += ROWS_AT_ONCE) {
+    const some = sql.param(places.slice(at, at + ROWS_AT_ONCE).map(({ place }) => place));
+    const { rows } = await tx.execute<Record<string, string | null>>(
+      sql`select ctid::text as "row's place", ${names} from ${table} where ctid = any(${some}::tid[])`,
+    );
+    for (const row of rows) {
+      const changes = columns.flatMap((column) => {
+        const before = row[column.name] ?? "";
+        // Each text of a JSON document by itself: what stands around it must stay a document.
+        const isJson = column.columnType === "PgJson" && before !== "";
+        const after = isJson ? purgedJson(before, purged) : purged(before);
+        if (after === before) return [];
+        return [sql`${sql.identifier(column.name)} = ${after}${isJson ? sql`::json` : sql``}`];
+      });
+      if (changes.length === 0) continue;
+      changed += 1;
+      await tx.execute(
+        sql`update ${table} set ${sql.join(changes, sql`, `)} where ctid = ${row["row's place"]}::tid`,
+      );
+    }
   }
-  return rows;
+  return changed;
+}
+
+/** @returns the document as it is if it does not contain the text */
+function purgedJson(before: string, purged: (part: string) => string): string {
+  const value: unknown = JSON.parse(before);
+  const after = JSON.stringify(cleanDeep(value, purged));
+  return after === JSON.stringify(value) ? before : after;
 }
 
 /** Columns that identify rows are not searched. */
@@ -81,40 +112,39 @@ const holdsWords = (column: Column) =>
 
 /** Whole outputs are read by offset: the replacement has the same length, also across two pieces. */
 async function purgeOutputs(tx: Queryable, ids: readonly string[], text: string): Promise<number> {
-  const filler = "*".repeat(text.length);
-  const { rowCount } = await tx.execute(sql`
-    update tool_outputs set content = replace(content, ${text}, ${filler})
-    where session_id in ${[...ids]} and strpos(content, ${text}) > 0`);
-  const most = text.length - 1;
-  interface Seam extends Record<string, unknown> {
-    readonly id: string;
-    readonly handle: string;
-    readonly part: number;
-    readonly tail: string;
-    readonly head: string;
+  const finder = finderOf(text);
+  const { rows: outputs } = await tx.execute<{ id: string; handle: string }>(
+    sql`select distinct session_id as id, handle from tool_outputs where session_id in ${[...ids]}`,
+  );
+  let changed = 0;
+  for (const { id, handle } of outputs) {
+    const { rows: parts } = await tx.execute<{ part: number; content: string }>(sql`
+      select part, content from tool_outputs where session_id = ${id} and handle = ${handle} order by part for update`);
+    const clean = finder.replace(parts.map(({ content }) => content).join(""), (chars) => "*".repeat(chars));
+    let end = 0;
+    for (const { part, content } of parts) {
+      const begin = end;
+      end += content.length;
+      const now = clean.slice(begin, end);
+      if (now === content) continue;
+      changed += 1;
+      await tx.execute(sql`
+        update tool_outputs set content = ${now} where session_id = ${id} and handle = ${handle} and part = ${part}`);
+    }
   }
-  const { rows } = await tx.execute<Seam>(sql`
-    select a.session_id as id, a.handle, a.part, right(a.content, ${most}) as tail, left(b.content, ${most}) as head
-    from tool_outputs a join tool_outputs b
-      on b.session_id = a.session_id and b.handle = a.handle and b.part = a.part + 1
-    where a.session_id in ${[...ids]} and strpos(right(a.content, ${most}) || left(b.content, ${most}), ${text}) > 0`);
-  for (const { id, handle, part, tail, head } of rows) {
-    const clean = (tail + head).replaceAll(text, filler);
-    const [end, start] = [clean.slice(0, tail.length), clean.slice(tail.length)];
-    await tx.execute(sql`
-      update tool_outputs set content = left(content, length(content) - length(${tail}::text)) || ${end}
-      where session_id = ${id} and handle = ${handle} and part = ${part}`);
-    await tx.execute(sql`
-      update tool_outputs set content = ${start} || substr(content, length(${head}::text) + 1)
-      where session_id = ${id} and handle = ${handle} and part = ${part + 1}`);
-  }
-  return (rowCount ?? 0) + rows.length;
+  return changed;
 }
 
 /** Long texts are stored again without it; images and documents cannot be changed. */
 async function purgeBlobs(tx: Queryable, ids: readonly string[], text: string) {
   const names = await blobsOf(tx, ids);
-  const found = [...(await loadBlobs(tx, names))].filter(([, bytes]) => Buffer.from(bytes).includes(text));
+  const finder = finderOf(text);
+  const purged = (part: string) => finder.replace(part, () => PURGED);
+  const has = (bytes: Uint8Array) => {
+    const whole = Buffer.from(bytes);
+    return whole.includes(text) || purged(whole.toString()) !== whole.toString();
+  };
+  const found = [...(await loadBlobs(tx, names))].filter(([, bytes]) => has(bytes));
   const cleaned: string[] = [];
   for (const [sha256, bytes] of found) {
     const [row] = await tx
@@ -123,7 +153,7 @@ async function purgeBlobs(tx: Queryable, ids: readonly string[], text: string) {
       .where(inArray(blobs.sha256, [sha256]));
     if (row?.mediaType.startsWith("text/") !== true) continue;
     cleaned.push(sha256);
-    const clean = Buffer.from(Buffer.from(bytes).toString().replaceAll(text, PURGED));
+    const clean = Buffer.from(purged(Buffer.from(bytes).toString()));
     const { data } = await saveBlob(tx, clean, row.mediaType);
     for (const [table, column] of [
       ["stored_messages", "content"],
@@ -153,15 +183,22 @@ async function savesWith(db: Database, ids: readonly string[], text: string): Pr
 }
 
 async function packHas(db: Database, id: number, text: string): Promise<boolean> {
-  const needle = Buffer.from(text);
-  let before = Buffer.alloc(0);
+  const stream = finderOf(text).stream();
+  const decoder = new StringDecoder("utf8");
+  let held = "";
   let isFound = false;
+  const look = (piece: string, shown: string) => {
+    held += piece;
+    isFound ||= !held.startsWith(shown);
+    held = held.slice(shown.length);
+  };
   const unpacked = Readable.from(packPieces(db, id)).compose(createGunzip());
-  for await (const piece of unpacked) {
-    const bytes = Buffer.concat([before, piece as Buffer]);
+  for await (const bytes of unpacked) {
     // Read to the end even after a match: a stream that is abandoned fails later, outside any handler.
-    isFound ||= bytes.includes(needle);
-    before = bytes.subarray(Math.max(0, bytes.length - needle.length + 1));
+    if (isFound) continue;
+    const piece = decoder.write(bytes as Buffer);
+    look(piece, stream.push(piece));
   }
+  if (!isFound) look("", stream.end());
   return isFound;
 }

@@ -17,7 +17,7 @@ const MIN_CHARS = 8;
 export function purgeCommand(command: Command, output: Output) {
   command.argument("<id>", SESSION).option("--json", "one JSON document");
   return async (reference: string, flags: { readonly json?: boolean }) => {
-    const text = await readSecret();
+    const text = (await readSecret()).trim();
     if (text.length < MIN_CHARS)
       throw usageError(`The text has ${text.length} characters; it must have at least ${MIN_CHARS}.`);
     await withSession(reference, async (services, row) => {
@@ -57,6 +57,7 @@ function purgedLines(id: string, { rows, files, saves }: Purged): string[] {
       (save) =>
         `Saved files of ${save.id} still contain it, after step ${save.steps.join(", ")}: delete the session to remove them.`,
     ),
+    "It was looked for as it is and as masking knows it: quoted and escaped for shells, JSON and URLs, in hex and decimal, backwards, and in base64 and base32, base64 also twice. A form that is compressed, encrypted or cut in pieces was not, nor the names of saved files.",
     `Not searched: Temporal's histories (people's messages, first lines of calls, final answers), forks, logs, backups. longhaul delete ${id} removes the histories too.`,
     "Someone may have seen it already: replace the key or password as well.",
   );
