@@ -1,4 +1,4 @@
-/** What deleted sessions left on this host: sandboxes, and the repositories through which their commits went out. */
+/** What deleted sessions left on this host: sandboxes, images of set-ups, and the repositories through which their commits went out. */
 import { readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { SandboxHost } from "../activities/sandbox/sandbox-host.ts";
@@ -15,6 +15,18 @@ export async function removeDeleted(store: Store, host: SandboxHost, id: string)
     await host.remove(id);
     return true;
   });
+}
+
+/** Removes the images that deleted sessions' set-ups made here. @returns a line for each */
+export async function removeDeletedSetUps(
+  store: Store,
+  { setUps }: Pick<SandboxHost, "setUps">,
+): Promise<string[]> {
+  const removed: string[] = [];
+  for (const id of (await setUps?.makers()) ?? [])
+    if ((await findDeleted(store.db, id)) !== undefined && (await findSession(store.db, id)) === undefined)
+      removed.push(...((await setUps?.forget(id)) ?? []));
+  return removed;
 }
 
 /** @param folder where the worker keeps its repositories; it may not exist */

@@ -19,7 +19,7 @@ import { cancelIfOver, endedSession } from "./session-end.ts";
 import { withSandboxLock } from "../activities/store/session-locks.ts";
 import type { OperatorPolicy } from "../activities/config/operator-policy.ts";
 import { retain } from "./retention.ts";
-import { removeDeleted, removeDeletedRelays } from "./clean-deleted.ts";
+import { removeDeleted, removeDeletedRelays, removeDeletedSetUps } from "./clean-deleted.ts";
 import type { CodecKey } from "./connect/codec.ts";
 import { listedAsRunning } from "./connect/list-runs.ts";
 import { temporalClient } from "./connect/temporal-client.ts";
@@ -96,6 +96,7 @@ export async function reapSandboxes(options: RoundOptions): Promise<string[]> {
       options.logger.info({ session: id }, why);
     });
   }
+  for (const line of await removeDeletedSetUps(store, host)) options.logger.info(line);
   for (const line of await host.removeUnused()) options.logger.info(line);
   return removed;
 }

@@ -37,6 +37,10 @@ export interface KeptSetUps {
    * network. Aborting ends the build.
    */
   build(spec: SandboxSpec, key: string, order: BuildOrder, signal: AbortSignal): Promise<BuildResult>;
+  /** The sessions that made what is kept here. */
+  makers(): Promise<readonly string[]>;
+  /** Removes what a session made, unless a sandbox uses it. @returns a line for each */
+  forget(sessionId: string): Promise<readonly string[]>;
 }
 
 export interface BuildOrder {

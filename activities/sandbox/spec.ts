@@ -25,6 +25,8 @@ export interface SandboxSpec {
   readonly runtime?: string;
   /** Names the volume of package caches that it shares with other sessions; absent = none. */
   readonly cache?: string;
+  /** A hash of who started the session: what its set-up keeps counts as theirs; absent = nobody's. */
+  readonly ownerKey?: string;
   /** The image that it is made from, with what a set-up added to `image`; absent = `image` itself. */
   readonly keptImage?: string;
   /** Settings taken from the user's machine for its commands. */
@@ -78,6 +80,7 @@ export function sandboxSpec(
     ...(runtime === undefined ? {} : { runtime }),
     ...(sandbox.container === undefined ? {} : { container: sandbox.container }),
     ...(cache === undefined ? {} : { cache }),
+    ...(owner === undefined ? {} : { ownerKey: ofOwner("kept set-ups", owner) }),
     settings: {
       env: { ...(cache === undefined ? {} : cacheVariables(CACHE_FOLDER)), ...env, ...sandbox.env },
       files: { ...files, ...sharedSkillFiles(skills) },

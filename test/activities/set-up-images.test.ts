@@ -122,3 +122,37 @@ test("what a build left without a name goes after a day, and not before", async 
   await expect(docker.getImage(old).inspect()).rejects.toMatchObject({ statusCode: 404 });
   await docker.getImage(fresh).inspect();
 });
+
+test("each owner has ten images of their own, and what a session made goes with it alone", async () => {
+  const { docker, host } = sandboxes;
+  const spec = sandboxes.spec({ network: "none" });
+  const container = await docker.createContainer({ Image: spec.image });
+  const kept = async (sessionId: string, ownerKey: string, agoMs: number) => {
+    const labels = {
+      ...(await keptLabels(docker, { ...spec, sessionId, ownerKey })),
+      "longhaul.setup": new Date(Date.now() - agoMs).toISOString(),
+    };
+    const changes = Object.entries(labels).map(([name, value]) => `LABEL ${name}=${JSON.stringify(value)}`);
+    const key = newKey();
+    await container.commit({ repo: "longhaul-setup", tag: key, pause: false, changes });
+    return keptName(key);
+  };
+  const [busy, quiet] = [newKey(), newKey()];
+  const old = await kept(`${busy}-0`, quiet, DAY_MS);
+  const all: string[] = [];
+  for (let at = 0; at < 11; at += 1) all.push(await kept(`${busy}-${at}`, busy, 3_600_000 - at * 60_000));
+  onTestFinished(async () => {
+    await container.remove({ v: true });
+    await Promise.allSettled([old, ...all].map((name) => docker.getImage(name).remove({ force: true })));
+  });
+  const there = async () => {
+    const found = await Promise.allSettled([old, ...all].map((name) => docker.getImage(name).inspect()));
+    return found.map(({ status }) => status === "fulfilled");
+  };
+  await host.removeUnused();
+  const [quiets, oldest, ...others] = await there();
+  expect([quiets, oldest, others.every(Boolean)]).toEqual([true, false, true]);
+  expect(await host.setUps!.makers()).toEqual(expect.arrayContaining([`${busy}-0`, `${busy}-10`]));
+  expect(await host.setUps!.forget(`${busy}-10`)).toHaveLength(1);
+  expect((await there()).filter(Boolean)).toHaveLength(10);
+});

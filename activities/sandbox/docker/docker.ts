@@ -11,7 +11,7 @@ import { Firewall } from "./firewall.ts";
 import { sandboxName } from "./profile.ts";
 import { SandboxLinks } from "./sandbox-links.ts";
 import { SandboxOpener } from "./sandbox-opener.ts";
-import { findKept, keepAs, removeOldKept } from "./set-up-images.ts";
+import { findKept, keepAs, makersOfKept, removeKeptOf, removeOldKept } from "./set-up-images.ts";
 import { createSurroundings } from "./surroundings.ts";
 
 export interface DockerHostOptions {
@@ -89,4 +89,6 @@ const keptSetUps = (docker: Dockerode, links: SandboxLinks, opener: SandboxOpene
   },
   keep: (spec, key) => keepAs(docker, spec, key),
   build: (spec, key, order, signal) => buildImage(docker, spec, { ...order, key }, signal),
+  makers: () => makersOfKept(docker),
+  forget: (sessionId) => removeKeptOf(docker, sessionId),
 });

@@ -8,11 +8,15 @@ import type { SandboxSpec } from "../spec.ts";
 export const MADE_FROM_LABEL = "longhaul.setup.image";
 const MADE_FROM_ID_LABEL = "longhaul.setup.imageId";
 const KEPT_LABEL = "longhaul.setup";
+/** Which session made it: it goes with that session. */
+const MAKER_LABEL = "longhaul.setup.session";
+/** Whose it is: each owner has their own number of images. */
+const OWNER_LABEL = "longhaul.setup.owner";
 const REPOSITORY = "longhaul-setup";
 
 /** A week: after that, packages that are not pinned are installed afresh. */
 const MAX_AGE_MS = 7 * 24 * 3_600_000;
-/** Per host; each image has at most 2 GiB. */
+/** Per owner and host; each image has at most 2 GiB. */
 const MAX_IMAGES = 10;
 /** For unnamed images, which a newer one replaced or a build left behind. Longer than any build takes. */
 const MAX_UNNAMED_AGE_MS = 24 * 3_600_000;
@@ -42,6 +46,9 @@ export async function keptLabels(docker: Dockerode, spec: SandboxSpec): Promise<
     [KEPT_LABEL]: new Date().toISOString(),
     [MADE_FROM_LABEL]: spec.image,
     [MADE_FROM_ID_LABEL]: base.Id,
+    [MAKER_LABEL]: spec.sessionId,
+    // Also without an owner: the image may be based on one that has the label.
+    [OWNER_LABEL]: spec.ownerKey ?? "",
   };
 }
 
@@ -60,15 +67,39 @@ export async function nameKept(docker: Dockerode, imageId: string, key: string):
 
 /** Removes old images, and the oldest if there are too many, but none that a sandbox uses. @returns a line for each */
 export async function removeOldKept(docker: Dockerode): Promise<string[]> {
-  const images = (await unless([], () => docker.listImages({ filters: { label: [KEPT_LABEL] } }))) ?? [];
+  const images = await keptImages(docker, KEPT_LABEL);
   const byAge = images.toSorted((a, b) => (madeAt(b) < madeAt(a) ? -1 : 1));
   const named = byAge.filter((image) => nameOf(image)?.startsWith(`${REPOSITORY}:`) === true);
-  const surplus = named.filter((image, at) => at >= MAX_IMAGES || isOlder(madeAt(image), MAX_AGE_MS));
+  const counts = new Map<string, number>();
+  const surplus = named.filter((image) => {
+    const owner = image.Labels?.[OWNER_LABEL] ?? "";
+    const newer = counts.get(owner) ?? 0;
+    counts.set(owner, newer + 1);
+    return newer >= MAX_IMAGES || isOlder(madeAt(image), MAX_AGE_MS);
+  });
   const unnamed = byAge.filter(
     (image) => nameOf(image) === undefined && isOlder(madeAt(image), MAX_UNNAMED_AGE_MS),
   );
+  return removeImages(docker, [...surplus, ...unnamed]);
+}
+
+/** The sessions that made what is kept here. */
+export async function makersOfKept(docker: Dockerode): Promise<string[]> {
+  const images = await keptImages(docker, MAKER_LABEL);
+  return [...new Set(images.flatMap(({ Labels: labels }) => labels?.[MAKER_LABEL] ?? []))];
+}
+
+/** Removes what a session made, but nothing that a sandbox uses. @returns a line for each */
+export async function removeKeptOf(docker: Dockerode, sessionId: string): Promise<string[]> {
+  return removeImages(docker, await keptImages(docker, `${MAKER_LABEL}=${sessionId}`));
+}
+
+const keptImages = async (docker: Dockerode, label: string): Promise<Dockerode.ImageInfo[]> =>
+  (await unless([], () => docker.listImages({ filters: { label: [label] } }))) ?? [];
+
+async function removeImages(docker: Dockerode, images: readonly Dockerode.ImageInfo[]): Promise<string[]> {
   const removed: string[] = [];
-  for (const image of [...surplus, ...unnamed]) {
+  for (const image of images) {
     const name = nameOf(image) ?? image.Id;
     // 409: in use.
     if ((await unless([404, 409], () => docker.getImage(name).remove())) === undefined) continue;
