@@ -121,13 +121,19 @@ def differences(before, now):
     return changed, [path for path in before if path not in now]
 
 
+def is_known(missing, was_missing):
+    """Whether the last listing names all that is missing. After a restore less is there to be missing; it stays named until something
+    changes."""
+    return missing.items() <= was_missing.items()
+
+
 def save(order, parts, write):
     """Order: `whole`, `hasBase`, `limits`, `rebuilt`. Parts: the newest stored listing and, with `hasBase`, the listing that the
     pack is the difference to. Writes the pack, then the listing; nothing if nothing changed."""
     latest, was_missing = listing_of(parts)
     base = listing_of(parts)[0] if order["hasBase"] else latest
     survey, kept = look_and_keep(order, base or {})
-    if not any(differences(latest or {}, survey.entries)) and survey.missing() == was_missing:
+    if not any(differences(latest or {}, survey.entries)) and is_known(survey.missing(), was_missing):
         return report(survey, unchanged=True)
     # Not whole if files could not be read: only earlier packs have their content.
     whole = base is None or (order["whole"] and not kept)
@@ -150,7 +156,7 @@ def save(order, parts, write):
         survey, kept = look_and_keep(order, have)
     pack.close()
     missing = survey.missing()
-    if not any(differences(latest or {}, survey.entries)) and missing == was_missing:
+    if not any(differences(latest or {}, survey.entries)) and is_known(missing, was_missing):
         return report(survey, unchanged=True)
     changed, removed = differences(base or {}, survey.entries)
     for piece in written_listing(survey.entries, missing):
