@@ -9,6 +9,7 @@ import { commandList } from "./command-list.ts";
 import { createProgram } from "./program.ts";
 import { ownCommand, ownShell } from "./setup/own-command.ts";
 import { missingServiceOf } from "./connect/missing-service.ts";
+import { databaseErrorOf } from "../activities/store/database-error.ts";
 import { reasonOf } from "../activities/contract/reason-of.ts";
 
 const verbs = commandList.flatMap(({ name, aliases = [] }) => [name, ...aliases]);
@@ -21,7 +22,8 @@ function explain(error: unknown, verbose: boolean): ExitCode {
   if (known !== undefined) {
     output.note(`${title} ${known.message}\n${known.fix === undefined ? "" : `${known.fix}\n`}`);
   } else {
-    const message = reasonOf(error);
+    // A query error says its SQL, and the reason is in its cause.
+    const message = databaseErrorOf(error)?.message ?? reasonOf(error);
     output.note(`${title} ${message.split("\n")[0]}\nLONGHAUL_DEBUG=1 or --verbose shows the stack trace.\n`);
   }
   if (verbose)

@@ -17,6 +17,7 @@ import { temporalClient } from "./connect/temporal-client.ts";
 import { temporalRuns } from "./connect/session-runs.ts";
 import { hearAnnouncements } from "../activities/store/announcements.ts";
 import { migrateStore, openStore } from "../activities/store/db.ts";
+import { mayNotMigrate } from "./connect/postgres-missing.ts";
 import { createNotifier } from "../activities/store/events.ts";
 import { hasNewerTables } from "../activities/store/schema-version.ts";
 import { toolRegistry } from "../activities/tools/index.ts";
@@ -46,7 +47,9 @@ export async function bindDeps(config: WorkerConfig, tools: Tools): Promise<Boun
   try {
     const [searchAttributes] = await Promise.all([
       hasSearchAttributes(connection, namespace, logger),
-      migrateStore(store),
+      migrateStore(store).catch((error: unknown) => {
+        throw mayNotMigrate(error, config.databaseUrl) ?? error;
+      }),
     ]);
     if (await hasNewerTables(store.db))
       logger.warn(

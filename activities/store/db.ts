@@ -1,7 +1,7 @@
 /** The connection to Postgres: pool, transactions, migrations. The rest of `store/` holds one file per aggregate. */
 import { fileURLToPath } from "node:url";
 import { drizzle, type NodePgDatabase } from "drizzle-orm/node-postgres";
-import { migrate } from "drizzle-orm/node-postgres/migrator";
+import { readMigrationFiles, type MigrationMeta } from "drizzle-orm/migrator";
 import pg from "pg";
 import { applyClientRights } from "./client-rights.ts";
 import { readPostgresAddress } from "./postgres-address.ts";
@@ -58,7 +58,19 @@ const IDLE_IN_TRANSACTION_MS = 600_000;
  * every step: 0.8 to 1.4 ms of the 4 ms that loading 500 already seen messages took (measured). Other statements are then
  * planned without their values, too: nearly all look up one session, and the same plan fits every session.
  */
-const PLAN_ONCE = "-c plan_cache_mode=force_generic_plan";
+const PLAN_ONCE = "set plan_cache_mode = force_generic_plan";
+/** Another server took over and this one only reads (25006), or it ends or starts (57P01 to 57P03): no connection to it is of use. */
+const USELESS = /^(25006|57P0[1-3])$/;
+
+/**
+ * Not as an option of the start: some poolers refuse those, and it only saves time. The pool waits for it, which its types do not
+ * say.
+ */
+const planningOnce = (onError: (error: Error) => void) => ({
+  onConnect: async (client: pg.ClientBase): Promise<void> => {
+    await client.query(PLAN_ONCE).catch(onError);
+  },
+});
 
 /**
  * Opens a pool. Connects when first used; a database that restarts costs its connections, never the process.
@@ -73,7 +85,7 @@ export function openStore(options: StoreOptions): Store {
     idleTimeoutMillis: 30_000,
     idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_MS,
     application_name: "longhaul",
-    options: PLAN_ONCE,
+    ...planningOnce(onError),
     ...address.config,
   });
   // A checked-out client emits its own error when the server goes away; without a listener Node ends the process.
@@ -94,12 +106,22 @@ function withOwnTransactions(db: Database): Database {
     try {
       const own = sessions.get(client) ?? drizzle(client, { schema });
       sessions.set(client, own);
-      return await own.transaction(body, config);
-    } finally {
+      const result = await own.transaction(body, config);
       client.release();
+      return result;
+    } catch (error) {
+      client.release(isUseless(error));
+      throw error;
     }
   };
   return Object.assign(db, { transaction });
+}
+
+/** Whether the connection would refuse the next one, too: it is not pooled again. */
+function isUseless(error: unknown): boolean {
+  for (let inner = error; inner instanceof Error; inner = inner.cause)
+    if ("code" in inner && typeof inner.code === "string" && USELESS.test(inner.code)) return true;
+  return false;
 }
 
 /**
@@ -114,16 +136,40 @@ export async function migrateStore(store: Store): Promise<void> {
     await client.query("select pg_advisory_lock($1)", [MIGRATION_LOCK]);
     try {
       const migrationsFolder = fileURLToPath(new URL("./migrations", import.meta.url));
-      await migrate(drizzle(client), {
-        migrationsFolder,
-        migrationsTable: "longhaul_migrations",
-        migrationsSchema: "public",
-      });
+      await applyMigrations(client, readMigrationFiles({ migrationsFolder }));
       await applyClientRights(client);
     } finally {
       await client.query("select pg_advisory_unlock($1)", [MIGRATION_LOCK]);
     }
   } finally {
     client.release();
+  }
+}
+
+/**
+ * As drizzle's own migrator does it, in the table that this uses, but without its CREATE SCHEMA: that needs a right on the database also
+ * where the schema exists, which a managed server gives to nobody.
+ */
+async function applyMigrations(client: pg.PoolClient, migrations: readonly MigrationMeta[]): Promise<void> {
+  await client.query(
+    "create table if not exists public.longhaul_migrations (id serial primary key, hash text not null, created_at bigint)",
+  );
+  const { rows } = await client.query<{ at: string | null }>(
+    "select max(created_at) as at from public.longhaul_migrations",
+  );
+  const last = Number(rows[0]?.at ?? -1);
+  await client.query("begin");
+  try {
+    for (const { folderMillis, hash, sql } of migrations.filter((one) => one.folderMillis > last)) {
+      for (const statement of sql) await client.query(statement);
+      await client.query("insert into public.longhaul_migrations (hash, created_at) values ($1, $2)", [
+        hash,
+        folderMillis,
+      ]);
+    }
+    await client.query("commit");
+  } catch (error) {
+    await client.query("rollback").catch(() => undefined);
+    throw error;
   }
 }

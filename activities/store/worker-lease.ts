@@ -22,7 +22,8 @@ const FREEING_CLASS = LOCK_CLASS + 1;
  * A machine that is cut off closes no connection: Postgres probes after 5 s of silence, and frees the lease some 6 s later
  * instead of after two hours. Source: ours; a live worker's connection is never idle that long.
  */
-const KEEPALIVE = "-c tcp_keepalives_idle=5 -c tcp_keepalives_interval=2 -c tcp_keepalives_count=3";
+const KEEPALIVE =
+  "set tcp_keepalives_idle = 5; set tcp_keepalives_interval = 2; set tcp_keepalives_count = 3";
 
 export interface LostWorker {
   readonly id: number;
@@ -131,7 +132,6 @@ class HeldLease implements WorkerLease {
       connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
       application_name: "longhaul-lease",
       keepAlive: true,
-      options: KEEPALIVE,
     });
     const onEnd = () => {
       if (this.#client !== client || this.#isClosed) return;
@@ -142,6 +142,7 @@ class HeldLease implements WorkerLease {
     client.on("end", onEnd);
     await client.connect();
     try {
+      await client.query(KEEPALIVE);
       await this.#take(client);
     } catch (error) {
       await client.end().catch(() => undefined);

@@ -48,8 +48,8 @@ export async function makeSchedule(services: Services, order: ScheduleOrder): Pr
   const row = { name, task, config, owner: services.user };
   if (!(await createSchedule(db, row))) {
     // A row without a schedule is left by an attempt that died in between, or by a Temporal that was lost.
-    if ((await findSchedule(db, name)) === undefined || (await describeSchedule(client, name)) !== undefined)
-      throw taken(name);
+    const [mine, found] = await Promise.all([findSchedule(db, name), describeSchedule(client, name)]);
+    if (mine === undefined || found !== undefined) throw taken(name);
     await removeSchedule(db, name);
     if (!(await createSchedule(db, row))) throw taken(name);
   }
@@ -130,7 +130,7 @@ async function settle(
   } catch (unanswered) {
     throw missing(
       `Temporal did not say whether it made the schedule ${name} (${plainReason(unanswered)}).`,
-      `Create it again: what was made is adopted. Or remove it: longhaul schedule delete ${name}`,
+      `Look whether it is there: longhaul schedule list. If not, create it again; to remove it: longhaul schedule delete ${name}`,
       error,
     );
   }

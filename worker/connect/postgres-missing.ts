@@ -1,5 +1,5 @@
 /** Why Postgres could not be used, as a typed failure: silent, refusing, or unknown to this machine. Pure. */
-import { PostgresAddressWrong } from "../../activities/store/postgres-address.ts";
+import { PostgresAddressWrong, readPostgresAddress } from "../../activities/store/postgres-address.ts";
 import { innermostReason } from "../../activities/contract/reason-of.ts";
 import { plainReason } from "./plain-reason.ts";
 import { poolerRefusal } from "./probe-pooler.ts";
@@ -88,4 +88,24 @@ function troubleOf(error: unknown): Trouble | undefined {
   // Codes of the system, such as EPIPE, have the same form as five characters of SQLSTATE have.
   const state = codes.find((code) => /^[0-9A-Z]{5}$/.test(code) && !/^E[A-Z]+$/.test(code));
   return state === undefined ? undefined : REFUSALS.find(([code]) => code.test(state))?.[1];
+}
+
+/** SQLSTATE: insufficient privilege. */
+const NOT_ALLOWED = "42501";
+
+/** A worker's role that may not bring the tables up to date; undefined for any other error. */
+export function mayNotMigrate(error: unknown, url: string): ServiceMissing | undefined {
+  const codes: unknown[] = [];
+  for (let inner = error; inner instanceof Error; inner = inner.cause)
+    codes.push("code" in inner && inner.code);
+  if (!codes.includes(NOT_ALLOWED)) return undefined;
+  const { shown, config } = readPostgresAddress(url);
+  return new ServiceMissing({
+    service: "Postgres",
+    address: shown,
+    problem: `does not let the worker's role bring the tables up to date at ${shown}`,
+    reason: innermostReason(error),
+    fix: `As the owner of the schema: GRANT USAGE, CREATE ON SCHEMA public TO "${config.user ?? "ROLE"}"; tables of another owner go to it with ALTER TABLE … OWNER TO.`,
+    cause: error,
+  });
 }

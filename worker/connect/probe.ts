@@ -43,9 +43,10 @@ export async function probePostgres(url: string, patience: Patience = within(PRO
       client.on("error", () => {});
       try {
         await client.connect();
-        const { rows } = await client.query<{ version: string }>(
-          "select current_setting('server_version') as version",
+        const { rows } = await client.query<{ version: string; encoding: string }>(
+          "select current_setting('server_version') as version, current_setting('server_encoding') as encoding",
         );
+        if (rows[0]?.encoding !== "UTF8") throw otherEncoding(asked.address, rows[0]?.encoding ?? "?");
         await refusePooler(client, url, asked.address, timeoutMs);
         return `PostgreSQL ${rows[0]?.version ?? "?"}`;
       } finally {
@@ -56,6 +57,14 @@ export async function probePostgres(url: string, patience: Patience = within(PRO
     throw postgresMissing(error, asked);
   }
 }
+
+const otherEncoding = (address: string, encoding: string): ServiceMissing =>
+  new ServiceMissing({
+    service: "Postgres",
+    address,
+    problem: `has a database with the encoding ${encoding} at ${address}, and texts need UTF8`,
+    fix: "Create one for it: CREATE DATABASE longhaul ENCODING 'UTF8' TEMPLATE template0; and name it in DATABASE_URL.",
+  });
 
 const POSTGRES_FIX = "Correct DATABASE_URL, or unset it and `npm start` brings up its own.";
 
