@@ -25,21 +25,32 @@ export async function callFromWorker(
     return unknownEnd(call, "the worker that made it was lost before the answer was stored");
   const isRestarted = server.settings.where === "worker" && !connections.has(server);
   let isConnected = false;
+  async function exchange<T>(body: (client: Client) => Promise<T>): Promise<T> {
+    let used: Client | undefined;
+    try {
+      return await connections.use(server, signal, (client) => {
+        used = client;
+        isConnected = true;
+        lookAtList(client, call);
+        return body(client);
+      });
+    } catch (error) {
+      if (used === undefined || !isStaleSession(error)) throw error;
+      return connections.use(
+        server,
+        signal,
+        async (fresh) => {
+          await call.onReconnected();
+          return body(fresh);
+        },
+        used,
+      );
+    }
+  }
   const result = await converse(call, context, {
     mark: isRepeatable ? undefined : SENT,
-    async exchange(_name, body) {
-      const client = await connections.client(server, signal);
-      isConnected = true;
-      lookAtList(client, call);
-      try {
-        return await body(client);
-      } catch (error) {
-        if (!isStaleSession(error)) throw error;
-        const fresh = await connections.client(server, signal, client);
-        await call.onReconnected();
-        return body(fresh);
-      }
-    },
+    exchange: (_name, body) => exchange(body),
+    request: exchange,
     // No server received the request.
     isUnsent: (error) => !isConnected || /ECONNREFUSED|ENOTFOUND|EAI_AGAIN/.test(reasonOf(error)),
   });

@@ -14,10 +14,17 @@ const IDLE_MS = 5 * 60_000;
 
 export interface Connections {
   /**
-   * The open connection, or a new one. Sessions share none: a server of the older revisions keeps state per connection.
+   * Runs `body` with the open connection, or a new one, which stays open as long as `body` takes. Sessions share none: a server
+   * of the older revisions keeps state per connection.
    * @param instead a connection that the server has forgotten
+   * @throws what `body` throws, and what connecting does
    */
-  client(server: ServerOf, signal: AbortSignal, instead?: Client): Promise<Client>;
+  use<T>(
+    server: ServerOf,
+    signal: AbortSignal,
+    body: (client: Client) => Promise<T>,
+    instead?: Client,
+  ): Promise<T>;
   /** Whether a connection is open. */
   has(server: ServerOf): boolean;
   close(): Promise<void>;
@@ -25,42 +32,64 @@ export interface Connections {
 
 interface Entry {
   readonly client: Promise<Client>;
+  /** How many calls are in flight. */
+  users: number;
+  /** Runs while there are none. */
   timer: NodeJS.Timeout | undefined;
 }
 
-export function createConnections(access: McpAccess, logins: Logins | undefined): Connections {
+/** @param idleMs how long a connection that no call uses stays open */
+export function createConnections(
+  access: McpAccess,
+  logins: Logins | undefined,
+  idleMs = IDLE_MS,
+): Connections {
   const entries = new Map<string, Entry>();
   const network = createOutgoing();
 
   function drop(key: string, entry: Entry): Promise<void> {
     clearTimeout(entry.timer);
-    if (entries.get(key) === entry) entries.delete(key);
+    forget(key, entry);
     return entry.client.then((client) => client.close()).catch(() => undefined);
   }
 
-  function touch(key: string, entry: Entry): void {
-    clearTimeout(entry.timer);
-    entry.timer = setTimeout(() => void drop(key, entry), IDLE_MS);
+  function forget(key: string, entry: Entry): void {
+    if (entries.get(key) === entry) entries.delete(key);
+  }
+
+  function release(key: string, entry: Entry): void {
+    entry.users -= 1;
+    if (entry.users > 0) return;
+    if (entries.get(key) !== entry) return void drop(key, entry);
+    entry.timer = setTimeout(() => void drop(key, entry), idleMs);
     entry.timer.unref();
   }
 
+  function open(key: string, server: ServerOf, signal: AbortSignal): Entry {
+    const client = network.then((outgoing) => connect(server, { ...access, logins }, outgoing, signal));
+    const entry: Entry = { client, users: 0, timer: undefined };
+    entries.set(key, entry);
+    client.then((made) => (made.onclose = () => void drop(key, entry))).catch(() => drop(key, entry));
+    return entry;
+  }
+
   return {
-    async client(server, signal, instead) {
+    async use(server, signal, body, instead) {
       const key = keyOf(server);
-      const open = entries.get(key);
-      // If two calls find the connection stale, only the first opens a new one.
-      if (open !== undefined && instead !== undefined && (await open.client) === instead)
-        void drop(key, open);
-      let entry = entries.get(key);
-      if (entry === undefined) {
-        entry = { client: connect(server, { ...access, logins }, await network, signal), timer: undefined };
-        entries.set(key, entry);
-        const mine = entry;
-        mine.client.then((made) => (made.onclose = () => void drop(key, mine))).catch(() => drop(key, mine));
+      const known = entries.get(key);
+      // If two calls find the connection stale, only the first opens a new one. The last that uses the old one closes it.
+      if (known !== undefined && instead !== undefined && (await known.client) === instead) {
+        forget(key, known);
+        if (known.users === 0) void drop(key, known);
       }
-      const client = await entry.client;
-      touch(key, entry);
-      return client;
+      const entry = entries.get(key) ?? open(key, server, signal);
+      entry.users += 1;
+      clearTimeout(entry.timer);
+      try {
+        return await body(await entry.client);
+      } finally {
+        release(key, entry);
+      }
     },
     has: (server) => entries.has(keyOf(server)),
     async close() {

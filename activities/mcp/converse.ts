@@ -10,7 +10,7 @@ import type { McpCall } from "./mcp.ts";
 import { callTool, type Continued } from "./protocol-client.ts";
 import { toolResult } from "./results.ts";
 import { taskOf } from "./task-answers.ts";
-import { cancelTask, followTask, updateTask } from "./tasks.ts";
+import { cancelTask, followTask, updateTask, type RequestOnce } from "./tasks.ts";
 
 /** The most rounds of one call. Source: the protocol's own library. */
 const MAX_ROUNDS = 10;
@@ -26,6 +26,11 @@ export interface Line {
    * @throws what `body` throws, and what connecting does
    */
   exchange<T>(name: string, body: (client: Client) => Promise<T>): Promise<T>;
+  /**
+   * Runs `body` for one of the requests about a task. Each may have another connection: a task outlives the one that began it.
+   * Absent if all need the same.
+   */
+  request?<T>(body: (client: Client) => Promise<T>): Promise<T>;
   /** Whether an error is passed on unchanged, and how it is reported otherwise. */
   readonly isLost?: (error: unknown) => boolean;
   readonly isUnsent: (error: unknown) => boolean;
@@ -153,17 +158,18 @@ async function follow(
   const { settings } = server;
   const done = [...(state.answered ?? []), ...Object.keys(responses ?? {})];
   try {
-    // Each attempt polls under its own name.
-    const end = await line.exchange(`${callKey}t${attempt}`, async (client) => {
+    const end = await withRequests(line, `${callKey}t${attempt}`, async (request) => {
       try {
         if (responses !== undefined) {
-          await updateTask(client, task, responses, { timeout: settings.timeout, signal });
+          const limits = { timeout: settings.timeout, signal };
+          await request((client) => updateTask(client, task, responses, limits));
           await call.keepState({ round: state.round, questions: state.questions, answered: done });
         }
         const note = (text: string) => onProgress(0, text);
-        return await followTask(client, task, { settings, answered: done, signal, onProgress: note });
+        return await followTask(request, task, { settings, answered: done, signal, onProgress: note });
       } catch (error) {
-        if (signal.aborted && !(signal.reason instanceof LeaveRunning)) await cancelTask(client, task);
+        if (signal.aborted && !(signal.reason instanceof LeaveRunning))
+          await request((client) => cancelTask(client, task)).catch(() => undefined);
         throw error;
       }
     });
@@ -183,6 +189,12 @@ async function follow(
     return failed(call, context, { ...line, isUnsent: () => false }, error);
   }
 }
+
+/** @param name each attempt polls under its own */
+const withRequests = <T>(line: Line, name: string, body: (request: RequestOnce) => Promise<T>): Promise<T> =>
+  line.request === undefined
+    ? line.exchange(name, (client) => body((once) => once(client)))
+    : body(line.request);
 
 function failed(call: McpCall, { signal }: ToolContext, line: Line, error: unknown): ToolResult {
   if (signal.reason instanceof LeaveRunning) throw signal.reason;

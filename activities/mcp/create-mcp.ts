@@ -36,8 +36,8 @@ export function createLoadedMcp(access: McpAccess, store: Pick<Store, "db"> | un
         : callInSandbox(call, context),
     async cancelTask(server, task) {
       if (!isRemote(server.settings)) return;
-      const client = await connections.client(server, AbortSignal.timeout(server.settings.startTimeout));
-      await cancelTask(client, task);
+      const limit = AbortSignal.timeout(server.settings.startTimeout);
+      await connections.use(server, limit, (client) => cancelTask(client, task));
     },
     close: () => connections.close(),
   };
@@ -50,7 +50,8 @@ async function listed(
   signal: AbortSignal,
 ): Promise<ListedTools> {
   const options = { timeout: server.settings.startTimeout, signal };
-  if (isRemote(server.settings)) return listTools(await connections.client(server, signal), options);
+  if (isRemote(server.settings))
+    return connections.use(server, signal, (client) => listTools(client, options));
   if (sandbox === undefined) throw new McpFailure("the sandbox that it runs in could not be opened");
   const client = await greetNew({ ...server, sandbox }, { signal });
   try {

@@ -40,9 +40,12 @@ interface Follow {
   readonly onProgress: (note: string) => void;
 }
 
+/** Runs `body` with a client that is connected now. */
+export type RequestOnce = <T>(body: (client: Client) => Promise<T>) => Promise<T>;
+
 /** Polls until the task has ended or asks something. @throws the signal's reason */
 export async function followTask(
-  client: Client,
+  once: RequestOnce,
   taskId: string,
   { settings, answered, signal, onProgress }: Follow,
 ): Promise<TaskEnd> {
@@ -54,7 +57,7 @@ export async function followTask(
     await setTimeout(pause, undefined, { signal }).catch(() => signal.throwIfAborted());
     try {
       const request = { method: "tasks/get", params: { taskId } };
-      const task = await client.request(request, taskSchema, { timeout, signal });
+      const task = await once((client) => client.request(request, taskSchema, { timeout, signal }));
       heard = performance.now();
       onProgress(`task ${oneLine(`${task.status} ${task.statusMessage ?? ""}`, 150)}`);
       const end = endOf(task, answered);
@@ -69,7 +72,7 @@ export async function followTask(
       pause = POLL_MS.usual;
     }
     if (performance.now() - begun > maxTimeout) {
-      await cancelTask(client, taskId);
+      await once((client) => cancelTask(client, taskId)).catch(() => undefined);
       return {
         kind: "lost",
         reason: `its task took longer than ${maxTimeout / 1_000} s (maxTimeout of this server), and was cancelled`,
