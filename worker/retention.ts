@@ -1,6 +1,7 @@
 /** Deletes what the operator's policy no longer keeps, a part of it in each round. */
 import type { Client } from "@temporalio/client";
 import type { OperatorPolicy } from "../activities/config/operator-policy.ts";
+import { reasonOf } from "../activities/contract/reason-of.ts";
 import type { Store } from "../activities/store/db.ts";
 import { deleteFamily, readFamily } from "../activities/store/delete-session.ts";
 import { aloneOverWorkers, dropOldOutputs, endedLongAgo } from "../activities/store/retention.ts";
@@ -10,6 +11,10 @@ import type { Logger } from "./logger.ts";
 
 /** Sessions per round: 7,200 a day with a round every 10 minutes, and no long transaction. Source: ours. */
 const MAX_SESSIONS = 50;
+/** So many failures in a row may mean that Temporal is away: the next round goes on behind them. Source: ours. */
+const MAX_FAILURES = 50;
+/** How many of the oldest sessions the next round passes over. */
+const passedOver = new WeakMap<Store, number>();
 /** Shown by `status` as who deleted the session. */
 const BY = "retention";
 
@@ -27,8 +32,7 @@ export async function retain(
   const { db } = options.store;
   if (sessionsDays === undefined && outputsDays === undefined) return;
   await aloneOverWorkers(db, async () => {
-    if (sessionsDays !== undefined)
-      for (const id of await endedLongAgo(db, sessionsDays, MAX_SESSIONS)) await deleteEnded(options, id);
+    if (sessionsDays !== undefined) await deleteOld(options, sessionsDays);
     if (outputsDays !== undefined) {
       const sessions = await dropOldOutputs(db, outputsDays, MAX_SESSIONS);
       if (sessions > 0) options.logger.info({ sessions }, "removed outputs whose retention is over");
@@ -36,15 +40,43 @@ export async function retain(
   });
 }
 
-/** A session that is resumed at this moment is kept, and so is one with a running delegate. */
-async function deleteEnded({ store, client, logger }: RetentionOptions, id: string): Promise<void> {
+/** What cannot go is passed over, so that it does not keep the rest. */
+async function deleteOld(options: RetentionOptions, days: number): Promise<void> {
+  const { store } = options;
+  let [gone, kept, failures] = [0, passedOver.get(store) ?? 0, 0];
+  passedOver.delete(store);
+  while (gone < MAX_SESSIONS && failures < MAX_FAILURES) {
+    const ids = await endedLongAgo(store.db, days, MAX_SESSIONS, kept);
+    if (ids.length === 0) return;
+    for (const id of ids) {
+      const isGone = await deleteEnded(options, id).catch((error: unknown) => {
+        options.logger.warn(
+          { session: id, reason: reasonOf(error) },
+          "a session whose retention is over could not be deleted",
+        );
+        return undefined;
+      });
+      failures = isGone === undefined ? failures + 1 : 0;
+      if (isGone === true) gone += 1;
+      else kept += 1;
+    }
+  }
+  if (failures >= MAX_FAILURES) passedOver.set(store, kept);
+}
+
+/**
+ * A session that is resumed at this moment is kept, and so is one with a running delegate.
+ * @returns whether it is deleted
+ */
+async function deleteEnded({ store, client, logger }: RetentionOptions, id: string): Promise<boolean> {
   const family = await readFamily(store.db, id);
-  if (family.some(({ endedAt }) => endedAt === null) || (await isRunning(client, id))) return;
+  if (family.some(({ endedAt }) => endedAt === null) || (await isRunning(client, id))) return false;
   const deletion = await deleteFamily(store.db, family, BY);
-  if (deletion.kind === "changed") return;
-  const { left, reason } = await forgetHistories(client, deletion.ids, deletion.runs);
+  if (deletion.kind === "changed") return false;
   logger.info({ session: id }, "deleted a session whose retention is over");
+  const { left, reason } = await forgetHistories(client, deletion.ids, deletion.runs);
   if (left > 0) logger.warn({ session: id, reason }, "Temporal keeps its history until its own retention");
+  return true;
 }
 
 async function isRunning(client: Client, id: string): Promise<boolean> {

@@ -6,11 +6,14 @@ import type { Database, Queryable } from "./db.ts";
 export const OUTPUT_REMOVED =
   "[This output was removed by the operator's retention; run the call again where it is needed.]";
 
-/** Sessions that ended before the given time, the oldest first; delegates are deleted with their parents. */
-export async function endedLongAgo(db: Queryable, days: number, limit: number): Promise<string[]> {
+/**
+ * Sessions that ended before the given time, the oldest first; delegates are deleted with their parents.
+ * @param skip how many of the oldest are left out
+ */
+export async function endedLongAgo(db: Queryable, days: number, limit: number, skip = 0): Promise<string[]> {
   const { rows } = await db.execute<{ id: string }>(sql`
     select id from sessions where parent_id is null and ended_at < now() - ${days} * interval '1 day'
-    order by ended_at limit ${limit}`);
+    order by ended_at, id limit ${limit} offset ${skip}`);
   return rows.map(({ id }) => id);
 }
 
@@ -38,12 +41,26 @@ export async function dropOldOutputs(db: Database, days: number, limit: number):
   return rows.length;
 }
 
-/** Runs `body` unless another worker is running it at this moment. */
+/**
+ * Runs `body` unless another worker is running it at this moment. The lock is the connection's: a transaction that idles as long
+ * as this may take would be ended.
+ */
 export async function aloneOverWorkers(db: Database, body: () => Promise<void>): Promise<void> {
-  await db.transaction(async (tx) => {
-    const { rows } = await tx.execute<{ locked: boolean }>(
-      sql`select pg_try_advisory_xact_lock(hashtext('longhaul'), hashtext('retention')) as locked`,
+  const client = await db.$client.connect();
+  let isUnlocked = false;
+  try {
+    const { rows } = await client.query<{ locked: boolean }>(
+      "select pg_try_advisory_lock(hashtext('longhaul'), hashtext('retention')) as locked",
     );
-    if (rows[0]?.locked === true) await body();
-  });
+    try {
+      if (rows[0]?.locked === true) await body();
+    } finally {
+      if (rows[0]?.locked === true)
+        await client.query("select pg_advisory_unlock(hashtext('longhaul'), hashtext('retention'))");
+      isUnlocked = true;
+    }
+  } finally {
+    // Closed if it may still have the lock.
+    client.release(!isUnlocked);
+  }
 }
