@@ -30,7 +30,7 @@ export interface Line {
    * Runs `body` for one of the requests about a task. Each may have another connection: a task outlives the one that began it.
    * Absent if all need the same.
    */
-  request?<T>(body: (client: Client) => Promise<T>): Promise<T>;
+  readonly request?: RequestOnce;
   /** Whether an error is passed on unchanged, and how it is reported otherwise. */
   readonly isLost?: (error: unknown) => boolean;
   readonly isUnsent: (error: unknown) => boolean;
