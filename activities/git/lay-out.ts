@@ -15,7 +15,7 @@ import { lsRemote, troubleOf } from "./remote.ts";
 import { GitFailed } from "./run-git.ts";
 import type { CommandSandbox } from "../sandbox/own-command.ts";
 import { SandboxLost } from "../sandbox/sandbox-lost.ts";
-import { findStartPoint, withPack, type StartPoint } from "./start-point.ts";
+import { findStartPoint, tooLargeTree, withPack, type StartPoint } from "./start-point.ts";
 import { asked, fetchByName, isCommit, noStart, startOn } from "./start-names.ts";
 import { refusalOf, type RemoteTrouble } from "./trouble.ts";
 
@@ -43,6 +43,7 @@ export async function fetchForSession(
 ): Promise<Fetched> {
   const { mirror, start } = await fetchStart(access, repository, sessionId, signal);
   const { url: base } = repository;
+  await requireCheckout(access, { url: base, mirror, commit: start.commit }, signal);
   const parts = repository.submodules
     ? await fetchParts(access, repository, { mirror, commit: start.commit }, signal)
     : [];
@@ -50,6 +51,8 @@ export async function fetchForSession(
     const why = `The submodules of ${base} cannot be fetched: ${parts.refused}. Leave git.submodules out to work without them.`;
     throw unavailable(why, parts.isPassing);
   }
+  for (const { submodule, mirror: own } of parts)
+    await requireCheckout(access, { url: submodule.url, mirror: own, commit: submodule.commit }, signal);
   if (!repository.lfs) return { mirror, start, parts, lfs: [] };
   const places = [
     { folder: "", url: base, mirror, commit: start.commit },
@@ -72,6 +75,20 @@ export async function fetchForSession(
     if (objects.length > 0) lfs.push({ folder: place.folder, mirror: place.mirror, objects });
   }
   return { mirror, start, parts, lfs };
+}
+
+/** @throws RepositoryUnavailable (fatal) if no attempt at a checkout could succeed */
+async function requireCheckout(
+  access: GitAccess,
+  { url, mirror, commit }: { readonly url: string; readonly mirror: string; readonly commit: string },
+  signal: AbortSignal,
+): Promise<void> {
+  const why = await tooLargeTree(access, mirror, commit, { signal });
+  if (why !== undefined)
+    throw unavailable(
+      `Commit ${commit.slice(0, 12)} of ${url} cannot be checked out: ${why}. Nothing was put into the sandbox; choose another --ref.`,
+      false,
+    );
 }
 
 interface LayOut {

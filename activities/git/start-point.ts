@@ -2,6 +2,7 @@
 import { spawn } from "node:child_process";
 import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
+import { cutTail } from "../contract/cut-text.ts";
 import type { GitAccess } from "./git-access.ts";
 import { formatOf } from "./mirror.ts";
 import { namesOf, wantedRef } from "./start-names.ts";
@@ -58,6 +59,58 @@ export async function findStartPoint(
   }
   return { commit, name, refs, defaultBranch };
 }
+
+/** More files and folders no checkout in a sandbox would end with. Source: ours, twice the largest public repositories. */
+const MAX_ENTRIES = 1_000_000;
+/** Source: Linux' PATH_MAX without its end. */
+const MAX_PATH_BYTES = 4_095;
+
+/**
+ * Why a commit's files cannot be checked out: a small tree that names itself often enough has billions of them. Reads no more than
+ * the limit. @returns undefined if they can, as far as the listing tells
+ */
+export async function tooLargeTree(
+  access: GitAccess,
+  mirror: string,
+  commit: string,
+  { signal, maxEntries = MAX_ENTRIES }: { readonly signal: AbortSignal; readonly maxEntries?: number },
+): Promise<string | undefined> {
+  const child = spawn("git", ["ls-tree", "-r", "-t", "-z", "--name-only", "--full-tree", commit], {
+    cwd: mirror,
+    env: gitEnvironment(access),
+    stdio: ["ignore", "pipe", "pipe"],
+    signal,
+  });
+  const ended = new Promise<void>((resolve, reject) => {
+    child.on("error", reject);
+    child.on("close", () => resolve());
+  });
+  ended.catch(() => undefined);
+  let words = "";
+  child.stderr.on("data", (bytes: Buffer) => (words = cutTail(words + String(bytes), 1_000)));
+  let entries = 0;
+  let pathBytes = 0;
+  try {
+    for await (const piece of child.stdout) {
+      const bytes = piece as Buffer;
+      for (let from = 0; from < bytes.length;) {
+        const end = bytes.indexOf(0, from);
+        pathBytes += (end === -1 ? bytes.length : end) - from;
+        if (pathBytes > MAX_PATH_BYTES) return TOO_DEEP;
+        if (end === -1) break;
+        [entries, pathBytes, from] = [entries + 1, 0, end + 1];
+      }
+      if (entries > maxEntries) return `it has more than ${maxEntries} files and folders`;
+    }
+    await ended;
+    // Git has a limit of its own for nested folders.
+    return /maximum allowed tree depth/.test(words) ? TOO_DEEP : undefined;
+  } finally {
+    child.kill();
+  }
+}
+
+const TOO_DEEP = "its folders are nested too deep for any path to lead to them";
 
 export interface Pack {
   readonly refs: StartPoint["refs"];
