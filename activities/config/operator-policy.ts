@@ -171,19 +171,22 @@ function domainRefusal(
 
 function remoteRefusal({ remotes }: OperatorPolicy, { repository }: RunConfig): PolicyRefusal | undefined {
   if (remotes === undefined || repository === undefined) return undefined;
-  const asked = [repository.url, ...repository.also].map((url) =>
-    url.startsWith("file:")
-      ? url
-      : url
-          .replace(/^[a-z+]+:\/\/(?:[^@/]*@)?/i, "")
-          .replace(/^[^@/]*@/, "")
-          .replace(/^([^/:]+):(?!\d)/, "$1/"),
-  );
-  for (const remote of asked) {
-    const refusal = outside({ rule: "remotes", setting: "the repository" }, remote, remotes, fitsPattern);
+  for (const url of [repository.url, ...repository.also]) {
+    const limited = { rule: "remotes", setting: "the repository" };
+    // Another way of writing a path must not pass for it.
+    if (/(^|[/:])\.{1,2}(\/|$)|%2e|%2f|\\/i.test(url))
+      return { rule: limited.rule, why: `${url} is not a plain path` };
+    const refusal = outside(limited, remoteName(url), remotes, fitsPattern);
     if (refusal !== undefined) return refusal;
   }
   return undefined;
+}
+
+/** `host/path` of an address in any of git's forms, the host in lower case; `file:///path` for one on the worker's disk. */
+function remoteName(url: string): string {
+  if (/^file:/i.test(url)) return url.replace(/^file:/i, "file:");
+  const place = url.replace(/^[a-z+]+:\/\//i, "").replace(/^[^@/]*@/, "");
+  return place.replace(/^([^/:]+):(?!\d+\/)/, "$1/").replace(/^[^/]*/, (host) => host.toLowerCase());
 }
 
 const OWN_MODEL = "its model";

@@ -155,6 +155,14 @@ test.each<[string, object, Asked, Asked]>([
     repository("https://github.com/other/app.git"),
     repository("https://github.com/acme/app.git"),
   ],
+  [
+    "remotes",
+    REMOTES,
+    repository("https://github.com/acme/../other/x"),
+    repository("https://GitHub.com/acme/x"),
+  ],
+  ["remotes", { remotes: ["*"] }, repository("https://github.com/acme/%2e%2e/x"), repository("FILE:///x")],
+  ["remotes", { remotes: ["*/x"] }, repository("FILE:///srv/y"), repository("https://a.test/x")],
   ["remotes", REMOTES, repository("file:///srv/private.git"), repository("git@github.com:acme/app.git")],
   [
     "remotes",

@@ -119,7 +119,14 @@ async function checkDockerfile(
   }
   for (const { line, image } of images) {
     const triggers = await triggersOf(docker, image);
-    const fetches = readDockerfile(triggers.join("\n"), {}).refused;
+    const { refused: fetches, images: further } = readDockerfile(triggers.join("\n"), {});
+    for (const other of further) {
+      const why = refuseImage(other.image);
+      if (why !== undefined)
+        throw new ContextRefused(
+          `line ${line} of ${dockerfile}: a trigger of ${image} takes ${other.image}: ${why}`,
+        );
+    }
     if (fetches !== undefined)
       throw new ContextRefused(
         `line ${line} of ${dockerfile}: the image ${image} has the trigger ONBUILD ${triggers[fetches.line - 1]}: ${fetches.why}`,

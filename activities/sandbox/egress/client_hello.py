@@ -7,6 +7,11 @@ HOST_NAME = 0
 # Source: RFC 9849: encrypted client hello.
 ENCRYPTED_CLIENT_HELLO = 0xFE0D
 MAX_HELLO_BYTES = 1 << 16
+SERVER_HELLO = 2
+CHANGE_CIPHER_SPEC = 20
+APPLICATION_DATA = 23
+# The random of a server hello that asks for a second client hello. Source: RFC 8446, 4.1.3.
+HELLO_RETRY = bytes.fromhex("cf21ad74e59a6111be1d8c021e65b891c2a211167abb8c5e079e09e2c8a8339c")
 
 
 class Fields:
@@ -35,6 +40,12 @@ class Fields:
 
 def hello_of(records):
     """@returns the hello's body; None while the records do not have all of it @raises ValueError if it is not a hello"""
+    found = hello_and_end(records)
+    return found and found[0]
+
+
+def hello_and_end(records):
+    """The same, with the number of bytes of its records. @raises ValueError also if its last record has more than the hello"""
     fields, body = Fields(records), bytearray()
     while True:
         if fields.more() and fields.data[fields.at] != HANDSHAKE or len(records) > MAX_HELLO_BYTES:
@@ -47,7 +58,37 @@ def hello_of(records):
         if body and body[0] != CLIENT_HELLO:
             raise ValueError("this is no TLS client hello")
         if len(body) >= 4 and len(body) >= 4 + int.from_bytes(body[1:4], "big"):
-            return bytes(body[4 : 4 + int.from_bytes(body[1:4], "big")])
+            if len(body) > 4 + int.from_bytes(body[1:4], "big"):
+                raise ValueError("something follows the client hello in its record")
+            return bytes(body[4:]), fields.at
+
+
+def asks_again(records):
+    """@returns whether the server's first message asks for a second client hello; None while it is not there yet"""
+    fields, body = Fields(records), bytearray()
+    while len(body) < 38:
+        if not fields.more() or len(records) > MAX_HELLO_BYTES:
+            return None if len(records) <= MAX_HELLO_BYTES else False
+        if fields.data[fields.at] != HANDSHAKE:
+            return False
+        try:
+            fields.take(3)
+            body += fields.vector(2)
+        except ValueError:
+            return None
+    return body[0] == SERVER_HELLO and bytes(body[6:38]) == HELLO_RETRY
+
+
+def second_hello_of(records):
+    """The same as `hello_of`, behind what a client may send before it: a change of the cipher, and early data that was refused."""
+    at = 0
+    while at + 5 <= len(records) and records[at] in (CHANGE_CIPHER_SPEC, APPLICATION_DATA):
+        at += 5 + int.from_bytes(records[at + 3 : at + 5], "big")
+    if at >= len(records):
+        if len(records) > MAX_HELLO_BYTES:
+            raise ValueError("this is no TLS client hello")
+        return None
+    return hello_of(records[at:])
 
 
 def server_name(hello):

@@ -10,9 +10,13 @@ import socket
 import time
 
 MAX_HEAD_BYTES = 1 << 16
-# Limits per session and in total: each connection takes some 100 KB at most.
+# Limits per session and in total: each connection takes some 100 KB at most. However many others have, a session has some.
 MAX_CONNECTIONS = 128
 MAX_ALL_CONNECTIONS = 1024
+OWN_CONNECTIONS = 8
+# Connections that have not said whose they are; a further one ends the oldest. A sandbox says it at once.
+MAX_UNKNOWN = 128
+FIRST_SECONDS = 2
 HEAD_SECONDS = 60
 CONNECT_SECONDS = 15
 # Refusals are reported once in this time for each host and reason, with their count.
@@ -57,21 +61,37 @@ class Proxy:
     def __init__(self):
         self.boot = os.urandom(8).hex()
         self.sessions = {}
+        # Of known sessions.
         self.connections = 0
+        self.unknown = {}
+
+    async def owner(self, reader, writer):
+        """@returns the session that a connection's first line names with its secret token; None if there is none"""
+        self.unknown[writer] = True
+        if len(self.unknown) > MAX_UNKNOWN:
+            oldest = next(iter(self.unknown))
+            del self.unknown[oldest]
+            oldest.transport.abort()
+        try:
+            async with asyncio.timeout(FIRST_SECONDS):
+                _, name, token = (await reader.readuntil(b"\n")).decode("ascii").split()
+        finally:
+            self.unknown.pop(writer, None)
+        session = self.sessions.get(name)
+        return session if session and hmac.compare_digest(session.token, token) else None
 
     async def accept(self, reader, writer):
         """Handles one connection of a sandbox, whose first line has the sandbox's name and secret token."""
         session = None
-        self.connections += 1
         try:
+            session = await self.owner(reader, writer)
+            if session is None:
+                return await answer(writer, 403, "unknown-session", "The proxy does not know this sandbox.")
+            self.connections += 1
+            session.connections += 1
             async with asyncio.timeout(HEAD_SECONDS):
-                _, name, token = (await reader.readuntil(b"\n")).decode("ascii").split()
-                session = self.sessions.get(name)
-                if session is None or not hmac.compare_digest(session.token, token):
-                    session = None
-                    return await answer(writer, 403, "unknown-session", "The proxy does not know this sandbox.")
-                session.connections += 1
-                if session.connections > MAX_CONNECTIONS or self.connections > MAX_ALL_CONNECTIONS:
+                is_many = self.connections > MAX_ALL_CONNECTIONS and session.connections > OWN_CONNECTIONS
+                if session.connections > MAX_CONNECTIONS or is_many:
                     return await answer(writer, 503, "too-many-connections", "Too many connections are open; try again.")
                 head = await read_head(reader)
             await self.exchange(session, head, reader, writer)
@@ -81,8 +101,8 @@ class Proxy:
             # One side disconnected, or was silent for too long.
             pass
         finally:
-            self.connections -= 1
             if session:
+                self.connections -= 1
                 session.connections -= 1
             writer.close()
 
@@ -145,8 +165,39 @@ class Proxy:
             return writer.write(ALERT)
         if head:
             return await forward(head, head.first[1], name, port, sandbox, upstream)
-        upstream[1].write(data)
+        # What follows the hello waits: it could be a second one, for another server.
+        end = hello_and_end(data)[1]
+        upstream[1].write(data[:end])
+        try:
+            async with asyncio.timeout(HEAD_SECONDS):
+                answered = await until_known(upstream[0], asks_again)
+                writer.write(answered)
+                is_again = asks_again(answered)
+                upstream[1].write(await again(reader, name, data[end:]) if is_again else data[end:])
+        except Refused as refused:
+            session.deny(name, port, refused.reason)
+            return writer.write(ALERT)
         await splice(sandbox, upstream)
+
+
+async def until_known(reader, verdict, data=b""):
+    """Reads until the verdict on what was read is not None, or the other side ends. @returns what was read, behind `data`"""
+    while verdict(data) is None and (piece := await reader.read(MAX_HEAD_BYTES)):
+        data += piece
+    return data
+
+
+async def again(reader, name, begun):
+    """Reads the second client hello, for which a server may ask. @returns what was read @raises Refused"""
+    try:
+        data = await until_known(reader, second_hello_of, begun)
+        hello = second_hello_of(data)
+        if hello is None:
+            raise EOFError
+        check_hello(hello, name)
+    except ValueError as error:
+        raise Refused("malformed-client-hello", str(error)) from None
+    return data
 
 
 async def opening(reader, name):

@@ -6,6 +6,8 @@ Messages that two parsers could read differently are refused, since a request's 
 import re
 import urllib.parse
 
+# Ends of lines that only some parsers take for one.
+BARE = re.compile(r"[\0\r\n]")
 TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 # Fields for one connection only: the proxy sets its own on each side. After an upgrade it could not parse the traffic.
 HOP_BY_HOP = {"connection", "keep-alive", "proxy-connection", "proxy-authorization", "upgrade", "te"}
@@ -15,18 +17,23 @@ class Malformed(Exception):
     pass
 
 
+def field(line):
+    """@returns name and value @raises Malformed"""
+    name, colon, value = line.partition(":")
+    if not colon or not TOKEN.fullmatch(name) or BARE.search(value):
+        raise Malformed
+    return name, value.strip(" \t")
+
+
 class Head:
     """The head of a request or an answer: its first line in three parts, and its fields in order."""
 
     def __init__(self, data):
         lines = data.decode("latin-1").removesuffix("\r\n\r\n").split("\r\n")
+        if BARE.search(lines[0]):
+            raise Malformed
         self.first = lines[0].split(" ", 2)
-        self.fields = []
-        for line in lines[1:]:
-            name, colon, value = line.partition(":")
-            if not colon or not TOKEN.fullmatch(name) or re.search(r"[\0\r\n]", value):
-                raise Malformed
-            self.fields.append((name, value.strip(" \t")))
+        self.fields = [field(line) for line in lines[1:]]
 
     def values(self, name):
         return [value for field, value in self.fields if field.lower() == name]
@@ -61,10 +68,14 @@ async def copy_body(head, reader, writer):
         if lengths or [coding.lower() for coding in codings] != ["chunked"]:
             raise Malformed
         while size := await copy_chunk(reader, writer):
-            await copy_bytes(size + 2, reader, writer)
+            await copy_bytes(size, reader, writer)
+            if await reader.readexactly(2) != b"\r\n":
+                raise Malformed
+            writer.write(b"\r\n")
+        # Trailers are checked and dropped: nothing that we know needs them.
         while (line := await reader.readuntil(b"\r\n")) != b"\r\n":
-            writer.write(line)
-        writer.write(line)
+            field(line[:-2].decode("latin-1"))
+        writer.write(b"\r\n")
     elif lengths:
         if len(set(lengths)) != 1 or not re.fullmatch(r"\d{1,18}", lengths[0]):
             raise Malformed
@@ -75,8 +86,8 @@ async def copy_body(head, reader, writer):
 async def copy_chunk(reader, writer):
     """Copies one chunk. @returns its size, 0 at the end"""
     line = await reader.readuntil(b"\r\n")
-    size = line[:-2].partition(b";")[0].strip()
-    if not re.fullmatch(rb"[0-9a-fA-F]{1,12}", size):
+    size = line[:-2].partition(b";")[0].strip(b" \t")
+    if BARE.search(line[:-2].decode("latin-1")) or not re.fullmatch(rb"[0-9a-fA-F]{1,12}", size):
         raise Malformed
     # The chunk's extensions are dropped: nothing uses them.
     writer.write(size + b"\r\n")
