@@ -26,7 +26,9 @@ const say = (line: string) =>
   process.stderr.write(`[${((Date.now() - began) / 1_000).toFixed(0).padStart(4)} s] ${line}\n`);
 
 async function main(): Promise<number> {
-  if (process.argv.includes("--surroundings")) return trySurroundings();
+  if (process.argv.includes("--surroundings"))
+    return runTests("test/commands/surroundings.test.ts", { LONGHAUL_SURROUNDINGS: "all" });
+  if (process.argv.includes("--resets")) return runTests("test/e2e/resets.test.ts", resetsAsked());
   let options: SoakOptions;
   try {
     options = readOptions(process.argv.slice(2), randomInt(1, 2 ** 31));
@@ -49,10 +51,21 @@ async function main(): Promise<number> {
   }
 }
 
-/** Every case of the test of which `npm test` runs a sample. */
-async function trySurroundings(): Promise<number> {
-  const args = [join(project, "scripts", "test.mjs"), "test/commands/surroundings.test.ts"];
-  const env = { ...process.env, LONGHAUL_SURROUNDINGS: "all" };
+/** How many, and by which seed: `--resets 2000 --seed 7`. */
+function resetsAsked(): Readonly<Record<string, string>> {
+  const after = (flag: string) => {
+    const place = process.argv.indexOf(flag);
+    return place < 0 ? undefined : process.argv[place + 1];
+  };
+  const seed = after("--seed") ?? String(randomInt(1, 2 ** 31));
+  process.stdout.write(`seed ${seed}\n`);
+  return { LONGHAUL_RESETS: after("--resets") ?? "2000", LONGHAUL_RESET_SEED: seed };
+}
+
+/** Every case of a test of which `npm test` runs a sample. */
+async function runTests(file: string, more: Readonly<Record<string, string>>): Promise<number> {
+  const args = [join(project, "scripts", "test.mjs"), file];
+  const env = { ...process.env, ...more };
   const child = spawn(process.execPath, args, { cwd: project, env, stdio: "inherit" });
   await once(child, "exit");
   return child.exitCode ?? 1;

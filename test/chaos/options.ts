@@ -37,6 +37,7 @@ export const USAGE = `npm run chaos -- [--minutes N] [--seed N] [--sessions N] [
   --faults    of: ${FAULTS.join(", ")}; default all
   --every     mean pause between two faults, in seconds; default 4
   --deploy    both workers are replaced in good order, one after the other, so often, in minutes; default 3
+npm run chaos -- --resets [N] [--seed N]   resets of sessions of every shape to any event; default 2,000
 npm run chaos -- --surroundings   a worker and a client in every kind of surroundings: proxies, authorities, contexts; none of the above
 Temporal's server keeps its state in Postgres if Go can build it, and is the development server elsewhere.
 `;

@@ -17,10 +17,7 @@ afterAll(() => host.dispose());
 const TOTAL = Number(process.env["LONGHAUL_RESETS"] ?? 24);
 const SEED = Number(process.env["LONGHAUL_RESET_SEED"] ?? 7);
 const IS_LONG = process.env["LONGHAUL_RESETS"] !== undefined;
-/** A session that continues as new for each few steps takes longest, and is left to the long runs. */
-const ONLY =
-  process.env["LONGHAUL_RESET_SHAPES"]?.split(",") ??
-  (IS_LONG ? undefined : SHAPES.map(({ name }) => name).filter((name) => name !== "continued"));
+const ONLY = process.env["LONGHAUL_RESET_SHAPES"]?.split(",");
 /** Of one session, before another of its shape is started: the checker reads all of its histories. */
 const PER_SESSION = IS_LONG ? 20 : Math.ceil(TOTAL / SHAPES.length);
 const AT_ONCE = 4;

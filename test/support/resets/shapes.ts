@@ -100,7 +100,8 @@ export const SHAPES: readonly Shape[] = [
   {
     name: "continued",
     isExact: true,
-    config: { limits: { maxHistoryEvents: 40 } },
+    // The fewest that the settings allow.
+    config: { limits: { maxHistoryEvents: 50 } },
     calls: until(8, (step) => [echo(step)]),
   },
   {
