@@ -106,7 +106,8 @@ export const SHAPES: readonly Shape[] = [
   },
   {
     name: "delegates",
-    isExact: true,
+    // A delegate that is started again has its new epoch in its name, which the result says.
+    isExact: false,
     config: delegating(),
     calls: until(4, (step) =>
       step === 2 ? [call("delegate", { task: "A task for another." }), echo(step, 1)] : [echo(step)],
