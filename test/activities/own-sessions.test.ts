@@ -192,6 +192,9 @@ describe("a client's role", () => {
     const url = new URL(database.url);
     [url.username, url.password] = [encodeURIComponent(role), "secret"];
     pool = new pg.Pool({ connectionString: url.href, max: 2 });
+    // Revoking the role ends what is left of its connections.
+    pool.on("error", () => undefined);
+    pool.on("connect", (client) => client.on("error", () => undefined));
     await createSession(store(), { id: "alices", task: "t", config, owner: person });
   });
   afterAll(async () => {
