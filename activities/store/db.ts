@@ -151,9 +151,14 @@ export async function migrateStore(store: Store): Promise<void> {
  * where the schema exists, which a managed server gives to nobody.
  */
 async function applyMigrations(client: pg.PoolClient, migrations: readonly MigrationMeta[]): Promise<void> {
-  await client.query(
-    "create table if not exists public.longhaul_migrations (id serial primary key, hash text not null, created_at bigint)",
+  // Asked first: to create it needs a right on the schema also where it exists.
+  const known = await client.query<{ found: string | null }>(
+    "select to_regclass('public.longhaul_migrations')::text as found",
   );
+  if (known.rows[0]?.found == null)
+    await client.query(
+      "create table public.longhaul_migrations (id serial primary key, hash text not null, created_at bigint)",
+    );
   const { rows } = await client.query<{ at: string | null }>(
     "select max(created_at) as at from public.longhaul_migrations",
   );

@@ -1,5 +1,5 @@
 /** A batch as people and scripts see it. */
-import type { BatchFigures } from "../../activities/contract/batch.ts";
+import { batchWorkflowId, type BatchFigures } from "../../activities/contract/batch.ts";
 import { batchLine } from "../../activities/contract/batch-policy.ts";
 import {
   batchFigures,
@@ -9,6 +9,7 @@ import {
   type Batch,
 } from "../../activities/store/batches.ts";
 import type { Services } from "../connect/connection.ts";
+import { describeRun } from "../connect/describe-run.ts";
 import { exitCodes, notPossible, type ExitCode } from "../console/errors.ts";
 import { dollars, table } from "../console/format.ts";
 import type { Style } from "../console/output.ts";
@@ -72,6 +73,18 @@ export async function readBatches({ store: { db } }: Pick<Services, "store">): P
   return Promise.all(rows.map(async (row) => summaryOf(row, await batchFigures(db, row.id))));
 }
 
+/** A client may have stored it a moment ago; it starts the run next. */
+const STARTING_MS = 60_000;
+
+/** The same with the status `lost` if nothing works on it any more: its run was ended in Temporal, or never began. */
+export async function withRun<T extends BatchSummary>({ temporal }: Services, document: T): Promise<T> {
+  if (document.endedAt !== null) return document;
+  const status = (await describeRun(temporal, batchWorkflowId(document.name)))?.status;
+  const isStarting = status === "GONE" && Date.now() - Date.parse(document.createdAt) < STARTING_MS;
+  const runs = [undefined, "RUNNING", "CONTINUED_AS_NEW", "PAUSED"].includes(status);
+  return runs || isStarting ? document : { ...document, status: "lost" };
+}
+
 function summaryOf(batch: Batch, figures: BatchFigures): BatchSummary {
   const { id: name, status, concurrency, stopAfter, maxCostUsd } = batch;
   return {
@@ -93,7 +106,9 @@ export function figuresText(figures: BatchFigures): string {
 
 /** A batch as one line. */
 export const summaryText = (batch: BatchSummary, style: Style): string =>
-  `${style("bold", batch.name)}  ${batch.status}: ${figuresText(batch)}`;
+  `${style("bold", batch.name)}  ${batch.status}: ${figuresText(batch)}${batch.status === "lost" ? LOST : ""}`;
+
+const LOST = " (stopped: Temporal no longer runs it; run the same file again for the rest)";
 
 export function batchText(document: BatchDocument, style: Style, columns: number): string {
   const head = summaryText(document, style);

@@ -53,11 +53,13 @@ function concurrencyOf(text: string): number {
 }
 
 async function listAll({ json }: BatchFlags, output: Output): Promise<ExitCode> {
-  const [{ withServices }, { readBatches, summaryText }] = await Promise.all([
+  const [{ withServices }, { readBatches, summaryText, withRun }] = await Promise.all([
     import("../sessions/with-session.ts"),
     import("../batch/batch-document.ts"),
   ]);
-  const batches = await withServices(readBatches);
+  const batches = await withServices(async (services) =>
+    Promise.all((await readBatches(services)).map((batch) => withRun(services, batch))),
+  );
   if (json === true) output.json(batches, 2);
   else if (batches.length === 0) output.note("There are no batches. Start one: longhaul batch FILE\n");
   else output.result(`${batches.map((batch) => summaryText(batch, output.style)).join("\n")}\n`);
@@ -65,11 +67,11 @@ async function listAll({ json }: BatchFlags, output: Output): Promise<ExitCode> 
 }
 
 async function showStatus(name: string, { json }: BatchFlags, output: Output): Promise<ExitCode> {
-  const [{ withServices }, { readBatch }] = await Promise.all([
+  const [{ withServices }, { readBatch, withRun }] = await Promise.all([
     import("../sessions/with-session.ts"),
     import("../batch/batch-document.ts"),
   ]);
-  const document = await withServices((services) => readBatch(services, name));
+  const document = await withServices(async (services) => withRun(services, await readBatch(services, name)));
   await showDocument(document, json === true, output);
   return exitCodes.completed;
 }

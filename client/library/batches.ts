@@ -1,6 +1,6 @@
 /** Batches and schedules, with the same operations as the commands of these names. */
 import type { BatchDocument, BatchSummary } from "../batch/batch-document.ts";
-import { readBatch, readBatches } from "../batch/batch-document.ts";
+import { readBatch, readBatches, withRun } from "../batch/batch-document.ts";
 import { cancelBatch } from "../batch/cancel-batch.ts";
 import { batchName } from "../batch/parse-batch.ts";
 import { prepareBatch } from "../batch/prepare-batch.ts";
@@ -63,8 +63,8 @@ export function batchesOver(
   { flagsOf, onNote }: { flagsOf: (options: StartOptions) => RunFlags; onNote: (line: string) => void },
 ): Batches {
   return {
-    list: () => readBatches(services),
-    get: (name) => readBatch(services, name),
+    list: async () => Promise.all((await readBatches(services)).map((batch) => withRun(services, batch))),
+    get: async (name) => withRun(services, await readBatch(services, name)),
     start: async (file, { name: given, concurrency = CONCURRENCY, stopAfter, maxCostUsd, ...all } = {}) => {
       if (!Number.isInteger(concurrency) || concurrency < 1 || concurrency > MAX_CONCURRENCY)
         throw usageError(`concurrency must be an integer from 1 to ${MAX_CONCURRENCY}.`);

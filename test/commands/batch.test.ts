@@ -132,3 +132,28 @@ test("Ctrl-C leaves it running, and cancel with its name ends it and its session
   expect((await handle.describe()).status.name).toBe("CANCELLED");
   expect((await longhaul(["cancel", `long-${RUN}`])).code).toBe(5);
 });
+
+test("a batch whose run was ended in Temporal is shown as that, with what to do", async () => {
+  const cwd = emptyFolder();
+  const name = `lost-${RUN}`;
+  const following = starting(
+    ["batch", batchFile(cwd, `${name}.jsonl`, [{ id: "one", task: "run: sleep 60" }])],
+    { cwd },
+  );
+  await eventually(
+    "its item runs",
+    () =>
+      statusOf(`${name}-one`)
+        .then(() => true)
+        .catch(() => false),
+    60_000,
+  );
+  await (await temporal()).workflow.getHandle(batchWorkflowId(name)).terminate("by a test");
+  const shown = await longhaul(["batch", "status", name]);
+  expect(shown.out).toMatch(
+    /^lost-\w+ {2}lost: .*stopped: Temporal no longer runs it; run the same file again/,
+  );
+  expect((await longhaul(["batch", "list"])).out).toContain(`${name}  lost:`);
+  await following.ended;
+  await longhaul(["cancel", `${name}-one`]);
+});
