@@ -2,9 +2,8 @@ import { createServer } from "node:net";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { readProxies, temporalProxy } from "../../activities/process/proxies.ts";
 import { readWorkerConfig } from "../../worker/config.ts";
-import { hostAndPort } from "../../worker/connect/host-and-port.ts";
 import { patiently } from "../../worker/connect/patience.ts";
-import { temporalConnection } from "../../worker/connect/temporal-connection.ts";
+import { hostAndPort, temporalConnection } from "../../worker/connect/temporal-connection.ts";
 import { listen } from "../support/listen.ts";
 
 describe("the proxies of the environment", () => {

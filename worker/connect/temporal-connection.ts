@@ -3,7 +3,6 @@ import type { ConnectionOptions } from "@temporalio/client";
 import { loadClientConnectConfig } from "@temporalio/envconfig";
 import type { NativeConnectionOptions } from "@temporalio/worker";
 import { ProxyUnusable, temporalProxy, type TemporalProxy } from "../../activities/process/proxies.ts";
-import { hostAndPort } from "./host-and-port.ts";
 import type { Place } from "./patience.ts";
 import { proxyMissing } from "./service-missing.ts";
 
@@ -35,6 +34,14 @@ export function temporalConnection(address?: string): TemporalConnection {
     place: proxy === undefined ? { host, port: port ?? TEMPORAL_PORT } : undefined,
     namespace: namespace ?? "default",
   };
+}
+
+/** Of `host:port`, `[::1]:port` or a URL; the host without brackets. Pure. */
+export function hostAndPort(address: string): { readonly host: string; readonly port: number | undefined } {
+  const plain = address.replace(/^[a-z]+:\/\//i, "").replace(/\/.*$/, "");
+  const [, bracketed, name, port] = /^(?:\[([^\]]*)\]|([^:]*))(?::(\d+))?$/.exec(plain) ?? [];
+  // More than one colon without brackets: an IPv6 address alone.
+  return { host: bracketed ?? name ?? plain, port: port === undefined ? undefined : Number(port) };
 }
 
 /** Of an address without one. Source: Temporal's SDKs. */
