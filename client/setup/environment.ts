@@ -20,7 +20,11 @@ export const WORKER_SETTINGS =
 
 const ALLOWED: Readonly<Record<Purpose, readonly RegExp[]>> = {
   service: [ANY],
-  installer: [ANY, NETWORK, /^(DEBIAN_FRONTEND|APT_CONFIG|CGO_ENABLED|GO[A-Z0-9]+|npm_config_.+)$/i],
+  installer: [
+    ANY,
+    NETWORK,
+    /^(DEBIAN_FRONTEND|APT_CONFIG|CGO_ENABLED|GO[A-Z0-9]+|PIP_[A-Z_]+|npm_config_.+)$/i,
+  ],
   dockerd: [ANY, NETWORK, /^(DOCKER_(RAMDISK|TMPDIR)|DOCKERD_[A-Z_]+|MOBY_[A-Z_]+)$/],
   rehearsal: [ANY, NODE, /^LONGHAUL_REHEARSAL_/],
   // The engine may be reached over ssh.

@@ -4,6 +4,7 @@ import { accessSync, closeSync, constants, fchmodSync, mkdirSync, openSync, read
 import { createServer } from "node:net";
 import { delimiter, dirname, join } from "node:path";
 import { promisify } from "node:util";
+import { cutChars } from "../../activities/contract/cut-text.ts";
 import { childEnvironment } from "./environment.ts";
 import { until } from "../../worker/connect/until.ts";
 import { PRIVATE_FILE, PRIVATE_FOLDER } from "./private-folder.ts";
@@ -24,6 +25,12 @@ export function run(
   const { child } = running;
   programs.add(child);
   return running.finally(() => programs.delete(child));
+}
+
+/** The last line that a program of `run` wrote to its standard error, or why it did not run. */
+export function lastWords(error: unknown): string {
+  const { stderr, message } = error as { stderr?: string; message?: string };
+  return cutChars((stderr || message)?.trim().split("\n").at(-1) ?? "failed", 300);
 }
 
 /** Child processes whose end is awaited. */

@@ -20,12 +20,12 @@ export interface SandboxImageOptions {
   readonly docker: Dockerode;
   readonly tag: string;
   readonly say: Say;
-  /** False keeps debootstrap from being installed. Default: true unless LONGHAUL_NO_INSTALL=1. */
+  /** False keeps mmdebstrap from being installed. Default: true unless LONGHAUL_NO_INSTALL=1. */
   readonly mayInstall?: boolean;
 }
 
 /**
- * Returns once the image is there. Our own tag is built (`docker build`), or made with debootstrap if no registry
+ * Returns once the image is there. Our own tag is built (`docker build`), or made with mmdebstrap if no registry
  * answers; any other is pulled.
  * @throws ServiceMissing with what was tried and one way to fix it
  */
@@ -47,7 +47,7 @@ export async function ensureSandboxImage(options: SandboxImageOptions): Promise<
   const obstacle = bootstrapObstacle(mayInstall);
   if (obstacle !== undefined) {
     const variant = full ? "--build-arg VARIANT=full " : "";
-    const fix = `With a registry: docker build ${variant}-t ${tag} client/setup/sandbox-image. Without one, as root on Debian: apt-get install debootstrap, then try again.`;
+    const fix = `With a registry: docker build ${variant}-t ${tag} client/setup/sandbox-image. Without one, as root on Debian: apt-get install mmdebstrap, then try again.`;
     throw missing(tag, `no image registry answers (${trouble}), and ${obstacle}`, fix);
   }
   say(`No image registry answers (${trouble}): making the sandbox image from Debian packages.`);

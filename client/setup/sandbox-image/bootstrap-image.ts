@@ -1,16 +1,16 @@
-/** Builds the sandbox image without an image registry: debootstrap installs a Debian system, which Docker imports. */
+/** Builds the sandbox image without an image registry: mmdebstrap installs a Debian system, which Docker imports. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { mkdir, mkdtemp, readFile, rename, rm, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import type { Readable } from "node:stream";
 import type Dockerode from "dockerode";
 import { cutTail } from "../../../activities/contract/cut-text.ts";
 import { aptInstall, MAX_LOG_BYTES } from "../apt.ts";
 import { childEnvironment } from "../environment.ts";
 import { findOnPath, run } from "../processes.ts";
-import { type Say, slowly } from "../progress.ts";
+import { allOrFirstFailure, type Say, slowly } from "../progress.ts";
 import { registriesOfMachine } from "../../registries/registries-of-machine.ts";
 import { type AptSource, findAptSource } from "./apt-source.ts";
 import { given } from "../../console/given.ts";
@@ -26,8 +26,11 @@ const WORK_FOLDER = "/var/tmp";
 const NODE_VERSION = "24.21.0";
 const NPM_VERSION = "11.21.2";
 const SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-/** For the full image, debootstrap took 11 minutes on two busy cores, and once more than 15 (2026-11-22). */
+/** mmdebstrap takes 35 s for the usual image on two busy cores; on a slow mirror, the full one may take far longer. */
 const TIMEOUT_MS = 45 * 60_000;
+const TOOL = "mmdebstrap";
+/** The npm package that contains Node for this machine. */
+const PROGRAM = `node-linux-${process.arch}`;
 export interface BootstrapOptions {
   readonly docker: Dockerode;
   readonly tag: string;
@@ -39,33 +42,37 @@ export interface BootstrapOptions {
 
 /** Why an image cannot be built this way on this machine, or undefined if it can. */
 export function bootstrapObstacle(mayInstall: boolean): string | undefined {
-  if (process.platform !== "linux" || process.getuid?.() !== 0) return "debootstrap needs root on Linux";
-  if (findOnPath("debootstrap") !== undefined) return undefined;
-  if (findOnPath("apt-get") === undefined) return "debootstrap is not installed, and there is no apt-get";
-  return mayInstall ? undefined : "debootstrap is not installed, and LONGHAUL_NO_INSTALL is set";
+  if (process.platform !== "linux" || process.getuid?.() !== 0) return `${TOOL} needs root on Linux`;
+  // It is a program for apt: without that it is of no use.
+  if (findOnPath("apt-get") === undefined) return `${TOOL} needs apt-get, which is not there`;
+  if (findOnPath(TOOL) !== undefined) return undefined;
+  return mayInstall ? undefined : `${TOOL} is not installed, and LONGHAUL_NO_INSTALL is set`;
 }
 
-/** Builds the image `tag`: takes five minutes or more on two cores, the full image longer. Leaves nothing else behind. */
+/** Builds the image `tag`: takes a minute or two on two cores, the full image longer. Leaves nothing else behind. */
 export async function bootstrapImage(options: BootstrapOptions): Promise<void> {
   const { docker, tag, say, mayInstall } = options;
-  if (findOnPath("debootstrap") === undefined && mayInstall)
-    await aptInstall(say, "Installing debootstrap with apt-get: it makes the sandbox image", ["debootstrap"]);
-  const root = await mkdtemp(join(WORK_FOLDER, "longhaul-image-"));
+  if (findOnPath(TOOL) === undefined && mayInstall)
+    await aptInstall(say, `Installing ${TOOL} with apt-get: it makes the sandbox image`, [TOOL]);
+  const work = await mkdtemp(join(WORK_FOLDER, "longhaul-image-"));
+  const root = join(work, "root");
+  const node = join(work, "node");
   try {
-    await layOut(root, options);
-    await slowly(
-      say,
-      `Sandbox image: adding Node ${NODE_VERSION}, npm ${NPM_VERSION}, pnpm, yarn and uv`,
-      async () => {
-        await addNode(root);
-        await setUp(root);
-      },
-    );
-    await slowly(say, `Sandbox image: importing it into Docker as ${tag}`, () =>
+    await allOrFirstFailure([
+      layOut(root, options),
+      slowly(say, `Sandbox image: fetching Node ${NODE_VERSION} and npm ${NPM_VERSION}`, () =>
+        fetchNode(node),
+      ),
+    ]);
+    await slowly(say, "Sandbox image: adding Node, npm, pnpm, yarn and uv (usually 15 to 30 s)", async () => {
+      await addNode(node, root);
+      await setUp(root);
+    });
+    await slowly(say, `Sandbox image: importing it into Docker as ${tag} (usually 10 to 20 s)`, () =>
       importFolder(docker, root, tag),
     );
   } finally {
-    await rm(root, { recursive: true, force: true });
+    await rm(work, { recursive: true, force: true });
   }
 }
 
@@ -79,9 +86,10 @@ async function layOut(root: string, { say, full }: BootstrapOptions): Promise<vo
   const sources = packageSources();
   for (const [at, source] of sources.entries()) {
     try {
-      const what = `Sandbox image: laying out ${source.suite} with ${packages.length} packages (debootstrap)`;
+      const usually = full ? "" : ", usually 30 to 90 s";
+      const what = `Sandbox image: laying out ${source.suite} with ${packages.length} packages (${TOOL}${usually})`;
       await slowly(say, what, () =>
-        run("debootstrap", debootstrapArguments(root, packages, source), {
+        run(TOOL, layoutArguments(root, packages, source), {
           env: { ...childEnvironment("installer"), PATH: SYSTEM_PATH },
           maxBuffer: MAX_LOG_BYTES,
           timeout: TIMEOUT_MS,
@@ -96,7 +104,7 @@ async function layOut(root: string, { say, full }: BootstrapOptions): Promise<vo
   }
 }
 
-/** A release and, if known, the address of its packages; without one, debootstrap uses its default. */
+/** A release and, if known, the address of its packages; without one, mmdebstrap uses its default. */
 type PackageSource = Pick<AptSource, "suite"> & Partial<AptSource>;
 
 /** From the machine's own mirror, which has all releases of its distribution. */
@@ -128,14 +136,14 @@ function machineSource(): (AptSource & { readonly isDebian: boolean }) | undefin
   }
 }
 
-function debootstrapArguments(root: string, packages: readonly string[], source: PackageSource): string[] {
+/** Packages without a valid signature are refused by apt, which does the work. */
+function layoutArguments(root: string, packages: readonly string[], source: PackageSource): string[] {
   const { suite, components, keyring, address } = source;
   return [
     "--variant=minbase",
+    "--quiet",
     `--include=${packages.join(",")}`,
     ...(components === undefined ? [] : [`--components=${components.join(",")}`]),
-    // Without this flag, unsigned packages are accepted if the keys are missing.
-    ...(findOnPath("gpgv") === undefined ? [] : ["--force-check-gpg"]),
     ...(keyring !== undefined && existsSync(keyring) ? [`--keyring=${keyring}`] : []),
     suite,
     root,
@@ -143,27 +151,33 @@ function debootstrapArguments(root: string, packages: readonly string[], source:
   ];
 }
 
-/** Installs Node from npm's registry, like our own packages: Debian's Node is past its end, and its npm has 400 packages. */
-async function addNode(root: string): Promise<void> {
-  const program = `node-linux-${process.arch}`;
-  const local = join(root, "usr", "local");
+/** Fetches Node from npm's registry, like our own packages: Debian's Node is past its end, and its npm has 400 packages. */
+async function fetchNode(folder: string): Promise<void> {
   const npm = npmCommand();
-  const options = ["--global", "--prefix", local, "--no-audit", "--no-fund", "--loglevel=error"];
-  const packages = [`${program}@${NODE_VERSION}`, `npm@${NPM_VERSION}`];
-  await run(npm.command, [...npm.args, "install", ...options, ...packages], {
-    env: childEnvironment("installer"),
-    maxBuffer: MAX_LOG_BYTES,
-    timeout: TIMEOUT_MS,
-  });
-  // setup.sh creates npm's links, as it does in `docker build`.
-  for (const name of ["npm", "npx", "node"]) await rm(join(local, "bin", name), { force: true });
-  await rename(join(local, "lib", "node_modules", program, "bin", "node"), join(local, "bin", "node"));
-  await mkdir(join(local, "include"), { recursive: true });
-  await rename(
-    join(local, "lib", "node_modules", program, "include", "node"),
-    join(local, "include", "node"),
+  const options = ["--global", "--prefix", folder, "--no-audit", "--no-fund", "--loglevel=error"];
+  await run(
+    npm.command,
+    [...npm.args, "install", ...options, `${PROGRAM}@${NODE_VERSION}`, `npm@${NPM_VERSION}`],
+    {
+      env: childEnvironment("installer"),
+      maxBuffer: MAX_LOG_BYTES,
+      timeout: TIMEOUT_MS,
+    },
   );
-  await rm(join(local, "lib", "node_modules", program), { recursive: true });
+}
+
+/** Moves what `fetchNode` fetched into the system. setup.sh creates npm's links, as it does in `docker build`. */
+async function addNode(folder: string, root: string): Promise<void> {
+  const modules = join(folder, "lib", "node_modules");
+  const local = join(root, "usr", "local");
+  for (const [from, to] of [
+    [join(modules, PROGRAM, "bin", "node"), join(local, "bin", "node")],
+    [join(modules, PROGRAM, "include", "node"), join(local, "include", "node")],
+    [join(modules, "npm"), join(local, "lib", "node_modules", "npm")],
+  ] as const) {
+    await mkdir(dirname(to), { recursive: true });
+    await rename(from, to);
+  }
 }
 
 /** The npm that started this process, or the one on PATH. */

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Turns a Debian system into our sandbox image. Runs as root inside it, from the Dockerfile or after debootstrap. Node, its
+# Turns a Debian system into our sandbox image. Runs as root inside it, from the Dockerfile or after mmdebstrap. Node, its
 # headers and npm's folder must already be in /usr/local.
 set -eu
 COREPACK=0.36.0
@@ -45,6 +45,6 @@ chown -R agent:agent /home/agent
 # With no-new-privileges, the setuid and setgid bits have no effect in the sandbox; no file needs to have them.
 find / -xdev -type f -perm /6000 -exec chmod a-s {} +
 apt-get clean
-rm -rf /var/lib/apt/lists/* /var/log/*.log /var/log/apt /debootstrap /tmp/npm-cache /tmp/certificates.pem ~root/.cache
+rm -rf /var/lib/apt/lists/* /var/log/*.log /var/log/apt /tmp/npm-cache /tmp/certificates.pem ~root/.cache
 # Debian's own images leave these out too.
 rm -rf /usr/share/doc/* /usr/share/man/* /usr/share/info/* /usr/share/locale/*

