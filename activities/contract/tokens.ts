@@ -117,7 +117,7 @@ export function estimatedNextInput(next: NextInput): NextInputEstimate {
 const MAX_BILL_FACTOR = 5;
 const MIN_BILL_FACTOR = 0.25;
 /** Below this a constant that a server adds weighs more than any factor. */
-const MIN_JUDGED_TOKENS = 2_000;
+const MIN_JUDGED_TOKENS = 1_500;
 
 /** True if a reported input cannot belong to a request of our count. Such usage is not used. */
 export function contradicts(billedTokens: number, countedTokens: number): boolean {

@@ -32,7 +32,7 @@ import { findAskedCall } from "../store/asked-call.ts";
 import type { LedgerRow } from "../store/tool-calls.ts";
 import { hasEnded } from "../step/ended-call.ts";
 import { exitPlan, type ExitPlanInput } from "../tools/exit-plan.ts";
-import { askUser, optionsOf, type AskUserInput } from "../tools/ask-user.ts";
+import { askUser, type AskUserInput } from "../tools/ask-user.ts";
 
 /** Of a question in the history. */
 const MAX_FACTS_CHARS = 200;
@@ -130,7 +130,7 @@ async function questionOf(db: Queryable, session: Session, call: ToolCallPart): 
 
 function asksUser(call: ToolCallPart): Asks {
   const given = askUser.input.parse(call.input) as AskUserInput;
-  const options = optionsOf(given);
+  const options = given.options ?? [];
   return {
     kind: "ask",
     text: given.question,

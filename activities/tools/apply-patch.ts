@@ -13,10 +13,7 @@ import { showName } from "./paths.ts";
 import { typedTool, type ToolContext, type ToolResult } from "./tool.ts";
 
 const input = z.strictObject({
-  patch: z
-    .string()
-    .min(1)
-    .describe("The patch, from the line `*** Begin Patch` to the line `*** End Patch`."),
+  patch: z.string().min(1).describe("From `*** Begin Patch` to `*** End Patch`."),
 });
 
 /** How many times a patch is planned because a file changed between reading and writing. */
@@ -24,17 +21,17 @@ const MAX_ROUNDS = 5;
 
 export const applyPatch = typedTool({
   name: "apply_patch",
-  description: `Changes several files at once. If one part does not fit, nothing is changed. Format:
+  description: `Changes several files, or nothing if one part does not fit. Format:
 *** Begin Patch
-*** Add File: path (each line of the file begins with +)
+*** Add File: path (its lines begin with +)
 *** Delete File: path
 *** Update File: path
-*** Move to: new path (optional, right after Update File)
-@@ optional line above the change, such as a function's head
+*** Move to: new path (optional)
+@@ a line above the change (optional)
  context line (begins with a blank; about 3 before and after)
 -removed line
 +added line
-*** End of File (optional: the change is at the file's end)
+*** End of File (optional: the change is at its end)
 *** End Patch
 Paths are relative to /workspace.`,
   input,

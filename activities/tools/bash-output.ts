@@ -7,13 +7,8 @@ import { oneLine } from "./paths.ts";
 import { typedTool, type ToolContext, type ToolResult } from "./tool.ts";
 
 const input = z.strictObject({
-  id: z.string().describe("The id that bash returned for the background command."),
-  offset: z
-    .number()
-    .int()
-    .min(0)
-    .optional()
-    .describe("Byte to read from: the last answer's next offset. Default: the newest output."),
+  id: z.string(),
+  offset: z.number().int().min(0).optional().describe("Byte to read from: the last answer's next offset."),
 });
 
 /** Characters reserved for the lines about the command itself. */
@@ -24,8 +19,7 @@ const AROUND_BYTES = 8_192;
 export const bashOutput = typedTool({
   name: "bash_output",
   description:
-    "Shows a background command's state and output: the newest output, or the output from `offset` on. Each answer gives " +
-    "the next offset. It does not wait: to wait a while, run `sleep` with bash first.",
+    "Shows a background command's state and newest output, or its output from `offset` on. Does not wait: to wait, run `sleep` with bash.",
   input,
   readOnly: true,
   about: (given) => given.id,
@@ -111,6 +105,9 @@ export function describeState(state: CommandState): string {
 /** Reports an unknown command, with the existing ones. */
 export async function noSuchCommand(sandbox: Sandbox, id: string): Promise<string> {
   const running = (await sandbox.list()).filter((state) => state.kind === "running").map((state) => state.id);
-  const known = running.length === 0 ? "None is running." : `Running: ${running.slice(-20).join(", ")}.`;
+  const known =
+    running.length === 0
+      ? "None is running: bash starts one with background: true."
+      : `Running: ${running.slice(-20).join(", ")}.`;
   return `There is no command with the id "${oneLine(id, 60)}" in this sandbox. ${known}`;
 }

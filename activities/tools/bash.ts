@@ -11,19 +11,15 @@ import { typedTool, type ToolContext, type ToolResult } from "./tool.ts";
 import { type ToolLimits } from "../contract/tools.ts";
 
 const input = z.strictObject({
-  command: z.string().min(1).describe("The command, run by `bash -c`. May have several lines."),
-  timeout_seconds: z
-    .number()
-    .positive()
-    .optional()
-    .describe("Ends the command after this many seconds. Default 60, at most 600."),
+  command: z.string().min(1),
+  timeout_seconds: z.number().positive().optional().describe("Default 60, at most 600."),
   background: z
     .boolean()
     .optional()
     .describe(
-      "Start the command and return at once with an id for bash_output and kill_process. It has no time limit.",
+      "For servers and long work: returns at once with an id for bash_output and kill_process; no time limit.",
     ),
-  cwd: z.string().optional().describe("Folder to run in, relative to /workspace. Default /workspace."),
+  cwd: z.string().optional(),
 });
 
 /** Time between TERM and KILL: the requirements' 0.5 s from a cancel to the process's end leaves this much. */
@@ -34,11 +30,9 @@ const SANDBOX_MARGIN_MS = 5_000;
 export const bash = typedTool({
   name: "bash",
   description:
-    "Runs a command in the sandbox with bash, in /workspace. Each call is a new shell: variables and `cd` do not last. " +
-    "Returns standard output and standard error together, and the exit code if it is not 0. The command is ended after 60 s by " +
-    "default (timeout_seconds, at most 600); use background: true for servers and longer work. There is no terminal and no " +
-    "standard input: pass --yes and the like. Output over 30,000 characters is cut in the middle; read_output reads all of it. " +
-    "To read, search or edit files, prefer the tools for that.",
+    "Runs a command with bash in /workspace, each in a new shell: variables and `cd` do not last. Returns output and errors " +
+    "together, and the exit code if it is not 0. No terminal and no standard input: answer prompts by options. Output over " +
+    "30,000 characters is cut in the middle; read_output has all of it. Prefer the other tools to read, search or edit files.",
   input,
   readOnly: false,
   about: ({ command }) => command.trim().split("\n")[0] ?? "",

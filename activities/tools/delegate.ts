@@ -12,17 +12,15 @@ export const delegateInput = z.strictObject({
     .trim()
     .min(1)
     .max(MAX_TASK_CHARS)
-    .describe(
-      "Everything that the delegate needs to know: it does not see this conversation. Say what its answer must contain.",
-    ),
+    .describe("All it needs to know, as it does not see this conversation, and what to answer."),
   access: z
     .enum(["read", "write"])
     .default("read")
     .describe(
-      "write: the files that it changes are copied back to /workspace. read: its changes are discarded.",
+      "write copies the files that it changed back, except those changed here meanwhile; read discards its changes.",
     ),
-  max_steps: z.number().int().min(1).max(10_000).optional().describe("Stop it after this many steps."),
-  model: z.string().min(1).max(200).optional().describe("Use another of this session's models."),
+  max_steps: z.number().int().min(1).max(10_000).optional().describe("Stop it after so many steps."),
+  model: z.string().min(1).max(200).optional().describe("Another of this session's models."),
 });
 export type DelegateInput = z.infer<typeof delegateInput>;
 
@@ -30,11 +28,9 @@ export type DelegateInput = z.infer<typeof delegateInput>;
 export const delegate = typedTool({
   name: DELEGATE,
   description:
-    "Gives a task to another agent, which works on a copy of /workspace in a separate sandbox, and returns its last answer. " +
-    "Use it for work that would fill this conversation (a long search, reading many files) or that can run beside other " +
-    "work: several calls in one answer run at the same time. The delegate has your tools except this one, starts without " +
-    "installed dependencies and running processes, and cannot ask you anything. With access: write, the files that it changed " +
-    "are copied back, except those that were changed here meanwhile, which are named. Give parallel delegates different files.",
+    "Gives a task to another agent with a copy of /workspace in its own sandbox, and returns its last answer. For work that would " +
+    "fill this conversation or can run beside other work: calls in one answer run at the same time. It has your tools except " +
+    "this one, no installed dependencies or running processes, and cannot ask you. Give parallel delegates different files.",
   input: delegateInput,
   readOnly: false,
   about: ({ task }) => task,

@@ -9,13 +9,10 @@ import { encodeText, readTextFile } from "./text-file.ts";
 import { typedTool, type ToolContext, type ToolResult } from "./tool.ts";
 
 const input = z.strictObject({
-  path: z.string().describe("File to edit, relative to /workspace or absolute inside it. It must exist."),
-  old_string: z
-    .string()
-    .min(1)
-    .describe("The text to replace, exactly as in the file, without line numbers. It must occur once."),
-  new_string: z.string().describe("The replacement, literally. Empty deletes the text."),
-  replace_all: z.boolean().optional().describe("Replace every occurrence. Default false."),
+  path: z.string(),
+  old_string: z.string().min(1).describe("The text as it is in the file, without line numbers."),
+  new_string: z.string(),
+  replace_all: z.boolean().optional(),
 });
 
 /** Each round of parallel edits to one file lets one succeed, so this many may run at once. */
@@ -25,8 +22,7 @@ export const editFile = typedTool({
   name: "edit_file",
   description:
     "Replaces text in a file. old_string must match exactly one place, unless replace_all is set: include enough lines " +
-    "around it. Only trailing blanks, line ends and a uniform indentation shift may differ. The file keeps its line ends " +
-    "and byte order mark. For several edits in several files use apply_patch.",
+    "around it. Only trailing blanks, line ends and uniform indentation may differ. For several edits use apply_patch.",
   input,
   readOnly: false,
   about: (given) => given.path,

@@ -11,7 +11,7 @@ const input = z.strictObject({
     .trim()
     .min(1)
     .max(MAX_PLAN_CHARS)
-    .describe("The plan in Markdown: what will be changed, in which order, and how it will be checked."),
+    .describe("In Markdown: what will be changed, in which order, and how it will be checked."),
 });
 
 export type ExitPlanInput = z.infer<typeof input>;
@@ -20,8 +20,7 @@ export type ExitPlanInput = z.infer<typeof input>;
 export const exitPlan = typedTool<ExitPlanInput>({
   name: "exit_plan",
   description:
-    "Shows your plan to the person and waits until they approve it. Before that, nothing in /workspace can be changed: " +
-    "read and try out what you need, and call this when the plan is complete.",
+    "Shows your complete plan to the person and waits until they approve it. Before that, nothing in /workspace can be changed.",
   input,
   readOnly: true,
   about: ({ plan }) => plan,

@@ -8,11 +8,8 @@ import { showName, workspacePath } from "./paths.ts";
 import { typedTool, type ToolContext, type ToolResult } from "./tool.ts";
 
 const input = z.strictObject({
-  pattern: z
-    .string()
-    .min(1)
-    .describe("Glob such as *.ts (in any folder), src/**/*.test.ts or docs/*.{md,txt}."),
-  path: z.string().optional().describe("Folder to search, relative to /workspace. Default /workspace."),
+  pattern: z.string().min(1).describe("Glob; without a slash it matches in every folder."),
+  path: z.string().optional(),
 });
 
 /** Bytes of names collected before the newest are selected: some 50,000 files. */
@@ -35,7 +32,7 @@ exit 0
 export const globFiles = typedTool({
   name: "glob_files",
   description:
-    "Finds files by name pattern, newest first, at most 1,000. Leaves out .git, node_modules and files that .gitignore excludes.",
+    "Finds files by name, newest first, at most 1,000. Leaves out .git, node_modules and what .gitignore excludes.",
   input,
   readOnly: true,
   about: (given) => `${given.pattern}${given.path === undefined ? "" : ` in ${given.path}`}`,

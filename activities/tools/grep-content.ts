@@ -7,15 +7,9 @@ import { typedTool, type ToolContext, type ToolResult } from "./tool.ts";
 import { type ToolLimits } from "../contract/tools.ts";
 
 const input = z.strictObject({
-  pattern: z
-    .string()
-    .min(1)
-    .describe("Regular expression, matched line by line. Case matters; begin with (?i) to ignore it."),
-  path: z
-    .string()
-    .optional()
-    .describe("File or folder to search, relative to /workspace. Default /workspace."),
-  include: z.string().optional().describe("Only files whose name matches this glob, such as *.ts."),
+  pattern: z.string().min(1).describe("Regular expression; (?i) at its start ignores case."),
+  path: z.string().optional().describe("File or folder to search. Default /workspace."),
+  include: z.string().optional().describe("Glob for file names."),
 });
 
 /** Most output read from the sandbox: 1,000 matches of 2,000 bytes and their names. */
@@ -44,8 +38,8 @@ fi
 export const grepContent = typedTool({
   name: "grep_content",
   description:
-    "Searches file contents by regular expression. Returns the matching lines with their numbers, by file: at most 1,000, " +
-    "each cut at 500 characters. Leaves out binary files, .git, node_modules and files that .gitignore excludes.",
+    "Searches file contents. Returns the matching lines with their numbers, by file: at most 1,000, each cut at 500 characters. " +
+    "Leaves out binary files and what glob_files leaves out.",
   input,
   readOnly: true,
   about: (given) => `${given.pattern}${given.path === undefined ? "" : ` in ${given.path}`}`,

@@ -71,6 +71,23 @@ export function toolSpec(tool: Tool): ToolSpec {
 }
 
 function inputSchemaOf(tool: Tool): Record<string, unknown> {
-  const { $schema: _dialect, ...schema } = z.toJSONSchema(tool.input, { io: "input" });
+  const { $schema: _dialect, ...schema } = z.toJSONSchema(tool.input, {
+    io: "input",
+    override: ({ jsonSchema }) => {
+      for (const check of CHECKED_HERE) delete jsonSchema[check];
+    },
+  });
   return schema;
 }
+
+/** Left out of what the model sees, since each costs tokens in every request: `invokeTool` checks them all the same. */
+const CHECKED_HERE = [
+  "additionalProperties",
+  "minLength",
+  "maxLength",
+  "minimum",
+  "maximum",
+  "exclusiveMinimum",
+  "minItems",
+  "maxItems",
+] as const;

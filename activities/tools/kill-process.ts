@@ -4,7 +4,7 @@ import { failure } from "./failure.ts";
 import { typedTool, type ToolContext, type ToolResult } from "./tool.ts";
 
 const input = z.strictObject({
-  id: z.string().describe("The id that bash returned for the background command."),
+  id: z.string(),
 });
 
 /** A server gets this much time to close its files. */
@@ -12,8 +12,7 @@ const GRACE_MS = 2_000;
 
 export const killProcess = typedTool({
   name: "kill_process",
-  description:
-    "Ends a background command and all processes that it started: TERM, then KILL after 2 s. bash_output still reads its output.",
+  description: "Ends a background command and the processes that it started.",
   input,
   readOnly: false,
   about: (given) => given.id,

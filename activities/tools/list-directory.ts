@@ -5,14 +5,13 @@ import { showName, showSize, workspacePath } from "./paths.ts";
 import { typedTool, type ToolContext, type ToolResult } from "./tool.ts";
 
 const input = z.strictObject({
-  path: z.string().optional().describe("Folder to list, relative to /workspace. Default: /workspace itself."),
+  path: z.string().optional(),
 });
 
 export const listDirectory = typedTool({
   name: "list_directory",
   description:
-    "Lists a folder, with its hidden entries: folders first (with a slash), then files with their size and links with their " +
-    "target. At most 1,000 entries; glob_files finds files by pattern in many folders.",
+    "Lists a folder, hidden entries too: folders with a slash, files with their size, links with their target; at most 1,000.",
   input,
   readOnly: true,
   about: (given) => given.path ?? ".",

@@ -8,9 +8,9 @@ import { runOnPath } from "./sandbox-program.ts";
 import { typedTool, type ToolContext, type ToolResult } from "./tool.ts";
 
 const input = z.strictObject({
-  path: z.string().describe("File to read, relative to /workspace or absolute inside it."),
-  offset: z.number().int().min(1).optional().describe("First line to show, counted from 1. Default 1."),
-  limit: z.number().int().min(1).optional().describe("How many lines to show. Default and at most 2,000."),
+  path: z.string().describe("Relative to /workspace, or absolute inside it."),
+  offset: z.number().int().min(1).optional().describe("First line, from 1."),
+  limit: z.number().int().min(1).optional(),
 });
 
 /** Enough to distinguish text from binary, and to recognise an image by its magic number. */
@@ -25,9 +25,8 @@ const NOTE_CHARS = 500;
 export const readFile = typedTool({
   name: "read_file",
   description:
-    "Reads a text file. Each line is shown as its number, a tab and its text: leave out number and tab when you quote " +
-    "the line in edit_file. At most 2,000 lines per call (read on with offset and limit) and 2,000 characters per line. " +
-    "For images use view_image, for folders list_directory.",
+    "Reads a text file. Shows each line as its number, a tab and its text: leave out number and tab when you quote it in " +
+    "edit_file. At most 2,000 lines per call, and 2,000 characters per line.",
   input,
   readOnly: true,
   about: (given) => given.path,

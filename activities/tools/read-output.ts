@@ -4,9 +4,9 @@ import { oneLine } from "./paths.ts";
 import { typedTool, type ToolContext, type ToolResult } from "./tool.ts";
 
 const input = z.strictObject({
-  handle: z.string().describe("Handle of the output, such as s12c0, from a truncation or clearing notice."),
-  offset: z.number().int().min(0).optional().describe("First character to show, counted from 0. Default 0."),
-  limit: z.number().int().min(1).optional().describe("How many characters. Default and at most 29,500."),
+  handle: z.string().describe("From the notice in that result."),
+  offset: z.number().int().min(0).optional().describe("First character, from 0."),
+  limit: z.number().int().min(1).optional().describe("At most 29,500."),
 });
 
 /** Characters reserved for the line that says which page this is. */
@@ -14,8 +14,7 @@ const NOTE_CHARS = 500;
 
 export const readOutput = typedTool({
   name: "read_output",
-  description:
-    "Reads the whole output of an earlier tool call whose result was truncated or cleared, page by page, also after a restart.",
+  description: "Reads the output of an earlier call whose result was cut or cleared, by pages.",
   input,
   readOnly: true,
   about: (given) => given.handle,
@@ -28,7 +27,7 @@ async function run(given: z.infer<typeof input>, context: ToolContext): Promise<
   const page = await context.memory.readOutput(given.handle, offset, Math.min(given.limit ?? room, room));
   if (page === undefined) {
     return failure(
-      `There is no output with the handle "${oneLine(given.handle, 60)}". Handles look like s12c0; the notice of a truncated or cleared result gives its handle.`,
+      `There is no output with the handle "${oneLine(given.handle, 60)}". Only a result that was cut or cleared has one, in its notice. Results without such a notice were shown whole.`,
     );
   }
   if (offset >= page.total && page.total > 0) {

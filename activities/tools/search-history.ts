@@ -5,11 +5,7 @@ import { typedTool, type ToolContext, type ToolResult } from "./tool.ts";
 import { type HistorySearch } from "../contract/tools.ts";
 
 const input = z.strictObject({
-  query: z
-    .string()
-    .trim()
-    .min(1)
-    .describe('Words that must all occur, in any order; put a phrase in quotes: port "address in use".'),
+  query: z.string().trim().min(1).describe("Words that must all occur; quotes keep a phrase together."),
 });
 
 const MAX_ROWS = 20;
@@ -20,9 +16,8 @@ const MAX_WORDS = 12;
 export const searchHistory = typedTool({
   name: "search_history",
   description:
-    "Finds earlier messages of this session, also those that a summary has replaced, and the whole outputs of truncated " +
-    "results that contain all the words. Newest first, at most 20, with an excerpt of each. Use it when the summary lacks a " +
-    "detail.",
+    "Finds earlier messages of this session, also those that a summary replaced, and the whole outputs of cut results: excerpts, " +
+    "newest first, at most 20.",
   input,
   readOnly: true,
   about: (given) => given.query,

@@ -4,12 +4,12 @@ import { oneLine } from "./paths.ts";
 import { typedTool, type ToolResult } from "./tool.ts";
 
 const item = z.strictObject({
-  content: z.string().trim().min(1).max(500).describe("What to do, in one line."),
-  status: z.enum(["pending", "in_progress", "completed"]).describe("Its state."),
+  content: z.string().trim().min(1).max(500),
+  status: z.enum(["pending", "in_progress", "completed"]),
 });
 
 const input = z.strictObject({
-  items: z.array(item).max(100).describe("The whole list, in order: it replaces the previous one."),
+  items: z.array(item).max(100).describe("The whole list, in order."),
 });
 
 const BOX = { pending: "[ ]", in_progress: "[~]", completed: "[x]" } as const;
@@ -18,8 +18,8 @@ const BOX = { pending: "[ ]", in_progress: "[~]", completed: "[x]" } as const;
 export const todo = typedTool({
   name: "todo",
   description:
-    "Writes the plan down as a checklist, for you and for people who watch. Use it for work of three or more steps: send " +
-    "the whole list each time, with one item in_progress, and mark each item completed as soon as it is done.",
+    "Keeps a checklist for you and for people who watch. Use it for work of three or more steps. One item is in_progress; mark " +
+    "each completed as soon as it is done.",
   input,
   readOnly: true,
   about: ({ items }) => {

@@ -6,15 +6,14 @@ import { MAX_IMAGE_BYTES as MAX_BYTES, storeImage } from "./store-image.ts";
 import { typedTool, type ToolContext, type ToolResult } from "./tool.ts";
 
 const input = z.strictObject({
-  path: z.string().describe("PNG, JPEG, GIF or WebP file, relative to /workspace or absolute inside it."),
+  path: z.string(),
 });
 
 const CHUNK_BYTES = 1_048_576;
 
 export const viewImage = typedTool({
   name: "view_image",
-  description:
-    "Shows you an image file of the workspace: PNG, JPEG, GIF or WebP, at most 3.9 MB and 8,000 pixels on a side.",
+  description: "Shows you a PNG, JPEG, GIF or WebP file, at most 3.9 MB and 8,000 pixels on a side.",
   input,
   readOnly: true,
   about: (given) => given.path,

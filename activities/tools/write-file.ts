@@ -7,17 +7,15 @@ import { readTextFile } from "./text-file.ts";
 import { typedTool, type ToolContext, type ToolResult } from "./tool.ts";
 
 const input = z.strictObject({
-  path: z
-    .string()
-    .describe("File to write, relative to /workspace or absolute inside it. Missing folders are created."),
-  content: z.string().describe("The whole content of the file."),
+  path: z.string(),
+  content: z.string(),
 });
 
 export const writeFile = typedTool({
   name: "write_file",
   description:
-    "Writes a whole file: creates it, or replaces the existing one and keeps its mode. To change a part of a file " +
-    "use edit_file. Write the content out in full: a line such as `... rest unchanged` is refused.",
+    "Creates a file and missing folders, or replaces a whole file. Lines that stand for text left out are refused. To change " +
+    "a part use edit_file.",
   input,
   readOnly: false,
   about: (given) => given.path,

@@ -45,6 +45,11 @@ function invoked(
   return invokeTool(createToolRegistry([tool]), called, { ...context, ...more }, options);
 }
 
+const fieldDescriptions = ({ properties }: Record<string, unknown>): string[] =>
+  Object.values(properties as Record<string, { description?: string }>).map(
+    (field) => field.description ?? "",
+  );
+
 describe("tool registry", () => {
   it("shows the model the same schemas as before", () => {
     expect(toolSpecs()).toMatchSnapshot();
@@ -54,14 +59,32 @@ describe("tool registry", () => {
     expect(Object.keys(toolsConfigSchema.shape)).toEqual(["parallel", ...toolRegistry.keys()]);
   });
 
-  it("describes every field of every tool and refuses unknown ones", () => {
+  it("describes every field of every tool, unless its name says all", () => {
+    const plain = new Set(["command", "cwd", "path", "id", "content", "new_string", "replace_all", "limit"]);
     for (const { name, inputSchema } of toolSpecs()) {
-      expect(inputSchema["additionalProperties"], name).toBe(false);
       for (const [field, schema] of Object.entries(
         inputSchema["properties"] as Record<string, { description?: string }>,
       )) {
-        expect(schema.description, `${name}.${field}`).toBeTruthy();
+        if (!plain.has(field)) expect(schema.description, `${name}.${field}`).toBeTruthy();
       }
+    }
+  });
+
+  it("refuses unknown fields, and limits that the shown schema leaves out", () => {
+    for (const { name, input } of toolRegistry.values())
+      expect(JSON.stringify(z.toJSONSchema(input, { io: "input" })), name).toContain(
+        '"additionalProperties":false',
+      );
+    expect(toolRegistry.get("bash")?.input.safeParse({ command: "" }).success).toBe(false);
+    expect(toolRegistry.get("read_file")?.input.safeParse({ path: "a", offset: 0 }).success).toBe(false);
+  });
+
+  it("shows no example that a small model would use as a value", () => {
+    for (const { name, description, inputSchema } of toolSpecs()) {
+      const words = [description, ...fieldDescriptions(inputSchema)].join("\n");
+      expect(words, name).not.toMatch(/such as|for example|e\.g\.|\bs\d+c\d+\b/i);
+      // What looks like an argument: a quoted word, a file's name with its ending, a glob.
+      expect(words, name).not.toMatch(/"|\B'\w|\b\w+\.(?:ts|js|md|txt)\b|\*\.|\*\*\//);
     }
   });
 

@@ -1,0 +1,33 @@
+import { encode } from "gpt-tokenizer/encoding/o200k_base";
+import { expect, it } from "vitest";
+import { DEFAULT_IMAGE } from "../../../activities/config/default-image.ts";
+import { systemPrompt } from "../../../activities/config/system-prompt.ts";
+import { prefixWith } from "../../../activities/context/request.ts";
+import { createToolRegistry, toolRegistry, toolSpecs } from "../../../activities/tools/index.ts";
+
+const MAX_TOKENS = 2_300;
+const TASK =
+  "Make the tests of the parser pass. The failing ones are about nested quotes; do not change their text.";
+
+const system = systemPrompt({ instructions: undefined, config: { sandbox: { image: DEFAULT_IMAGE } } });
+/** All that a session may have at once: exit_plan is for planning sessions, which cannot write. */
+const tools = createToolRegistry([...toolRegistry.values()].filter(({ name }) => name !== "exit_plan"));
+
+it("sends a task's first request, with every tool of a session, in at most 2,300 tokens", () => {
+  const body = {
+    model: "gpt-4o",
+    messages: [
+      { role: "system", content: system },
+      { role: "user", content: TASK },
+    ],
+    tools: toolSpecs(tools).map(({ name, description, inputSchema: parameters }) => ({
+      type: "function",
+      function: { name, description, parameters },
+    })),
+    stream: true,
+    stream_options: { include_usage: true },
+  };
+  expect(tools.size).toBe(16);
+  expect(encode(JSON.stringify(body)).length).toBeLessThan(MAX_TOKENS);
+  expect(prefixWith(system, tools).tokens).toBeLessThan(MAX_TOKENS);
+});
