@@ -1,14 +1,11 @@
 /** Batches whose workers are killed or replaced: no item runs twice, and never more at once than allowed. */
 import { randomBytes } from "node:crypto";
-import { existsSync } from "node:fs";
-import { join } from "node:path";
 import { expect, inject, it, onTestFinished } from "vitest";
 import { Client, Connection } from "@temporalio/client";
 import { batchWorkflowId } from "../../activities/contract/batch.ts";
 import { listItems } from "../../activities/store/batches.ts";
 import { parseBatch } from "../../client/batch/parse-batch.ts";
 import { startBatch } from "../../client/batch/start-batch.ts";
-import { cacheFolder } from "../../client/setup/temporal-binary.ts";
 import { dataConverter } from "../../worker/connect/data-converter.ts";
 import { runConfig } from "../support/agent-harness.ts";
 import { CANARY } from "../support/canary.ts";
@@ -17,8 +14,7 @@ import { mostAtOnce } from "../support/delegating.ts";
 import { eventually } from "../support/eventually.ts";
 import { startScriptedModel } from "../support/scripted-model.ts";
 import { callRows } from "../support/stored.ts";
-import { SERVER_VERSION } from "../support/temporal-server/programs.ts";
-import { startPostgresTemporal } from "../support/temporal-server/start.ts";
+import { newerTemporal, startOwnTemporal } from "../support/own-temporal.ts";
 import { useDatabase } from "../support/test-database.ts";
 import { makeCurrent } from "../support/versions.ts";
 import { startWorkerProcess, type WorkerProcess } from "../support/worker-process.ts";
@@ -116,10 +112,12 @@ it("is processed over a kill -9 of its worker, two at once, with the model calls
   expect(await batch.rows()).toEqual(rows);
 }, 240_000);
 
-it.skipIf(!existsSync(join(cacheFolder(), `temporal-server-v${SERVER_VERSION}`)))(
-  `moves to a new version of its workers between two items (with Temporal's server ${SERVER_VERSION}, which is built)`,
+const newer = await newerTemporal();
+
+it.skipIf(newer === undefined)(
+  "moves to a new version of its workers between two items (with Temporal's server 1.32)",
   async () => {
-    const temporal = await startPostgresTemporal({ durable: false, say: () => undefined });
+    const temporal = await startOwnTemporal([], newer);
     onTestFinished(() => temporal.close());
     const tasks = [5, 0, 0].map((seconds, place) => `run: sleep ${seconds}\nsay: Done ${place}.`);
     const batch = await batchOf(tasks, 1, temporal.address);

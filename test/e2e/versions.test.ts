@@ -1,8 +1,6 @@
 /** Workers with deployment versions in Temporal: what holds on any server. */
 import { execFileSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
-import { existsSync } from "node:fs";
-import { join } from "node:path";
 import { describe, expect, inject, it, onTestFinished } from "vitest";
 import type { SessionStatusDocument } from "../../client/sessions/status-document.ts";
 import { cacheFolder, temporalBinary } from "../../client/setup/temporal-binary.ts";
@@ -14,8 +12,7 @@ import { answerQuestionUpdate, statusQuery } from "../../workflows/messages.ts";
 import { checkSession } from "../support/checker/check-session.ts";
 import { call, scriptedModel, text } from "../support/scripted-model.ts";
 import { resultTexts } from "../support/stored.ts";
-import { SERVER_VERSION } from "../support/temporal-server/programs.ts";
-import { startPostgresTemporal } from "../support/temporal-server/start.ts";
+import { newerTemporal, startOwnTemporal } from "../support/own-temporal.ts";
 import { useDatabase } from "../support/test-database.ts";
 import { deploymentsOf, makeCurrent } from "../support/versions.ts";
 
@@ -96,64 +93,59 @@ it("is off by default, and leaves no deployment on the server [V4]", async () =>
   expect((await statusOf(before.id)).document.build).toBeNull();
 });
 
-describe.skipIf(!existsSync(join(cacheFolder(), `temporal-server-v${SERVER_VERSION}`)))(
-  `with Temporal's server ${SERVER_VERSION}, which is built`,
-  () => {
-    it("a session that waits for a person moves with its question open, and accepts the answer there [V2]", async () => {
-      const temporal = await startPostgresTemporal({ durable: false, say: () => undefined });
-      onTestFinished(() => temporal.close());
-      const temporalAddress = temporal.address;
-      const ask = { question: "Which port?", default: "80", timeout_seconds: 3_600 };
-      const script = scriptedModel()
-        .answers(call("bash", { command: "echo once >> n.txt; cat n.txt" }), call("ask_user", ask))
-        .calls("bash", { command: "cat n.txt" })
-        .says("Done.");
-      const session = await startKillableSession(database, script, { temporalAddress });
-      const { client } = session.place;
-      const deployment = `fleet-${randomBytes(3).toString("hex")}`;
-      await session.startWorker(pinnedTo(deployment, "v1"));
-      await makeCurrent(client, deployment, "v1");
-      const handle = client.workflow.getHandle(session.id);
-      await eventually(
-        "it waits",
-        async () => (await handle.query(statusQuery)).status === "waiting",
-        60_000,
+const newer = await newerTemporal();
+
+describe.skipIf(newer === undefined)("with Temporal's server 1.32", () => {
+  it("a session that waits for a person moves with its question open, and accepts the answer there [V2]", async () => {
+    const temporal = await startOwnTemporal([], newer);
+    onTestFinished(() => temporal.close());
+    const temporalAddress = temporal.address;
+    const ask = { question: "Which port?", default: "80", timeout_seconds: 3_600 };
+    const script = scriptedModel()
+      .answers(call("bash", { command: "echo once >> n.txt; cat n.txt" }), call("ask_user", ask))
+      .calls("bash", { command: "cat n.txt" })
+      .says("Done.");
+    const session = await startKillableSession(database, script, { temporalAddress });
+    const { client } = session.place;
+    const deployment = `fleet-${randomBytes(3).toString("hex")}`;
+    await session.startWorker(pinnedTo(deployment, "v1"));
+    await makeCurrent(client, deployment, "v1");
+    const handle = client.workflow.getHandle(session.id);
+    await eventually("it waits", async () => (await handle.query(statusQuery)).status === "waiting", 60_000);
+    const questions = () =>
+      database.store.pool.query<{ status: string; left: number; id: string }>(
+        "select id, status, extract(epoch from expires_at - now())::float8 as left from questions where session_id = $1",
+        [session.id],
       );
-      const questions = () =>
-        database.store.pool.query<{ status: string; left: number; id: string }>(
-          "select id, status, extract(epoch from expires_at - now())::float8 as left from questions where session_id = $1",
-          [session.id],
-        );
-      const before = (await questions()).rows;
-      await session.startWorker(pinnedTo(deployment, "v2"));
-      await makeCurrent(client, deployment, "v2");
-      await eventually(
-        "it has gone over",
-        async () => {
-          await handle.signal("nudge");
-          const { raw } = await handle.describe();
-          return raw.workflowExecutionInfo?.versioningInfo?.deploymentVersion?.buildId === "v2";
-        },
-        60_000,
-      );
-      const asks = async () => (await handle.query(statusQuery)).questions.length === 1;
-      await eventually("it waits there", asks, 60_000);
-      const { events: history } = await handle.fetchHistory();
-      const timer = history?.map((event) => event.timerStartedEventAttributes).find(Boolean);
-      expect(Number(timer?.startToFireTimeout?.seconds)).toBeLessThan(3_600);
-      expect((await questions()).rows).toMatchObject([{ id: before[0]?.id, status: "open" }]);
-      await handle.executeUpdate(answerQuestionUpdate, { args: [{ text: "8080" }] });
-      expect(await handle.result()).toMatchObject({ status: "completed" });
-      expect(await resultTexts(database.store, session.id)).toEqual([
-        "once",
-        expect.stringContaining("8080"),
-        "once",
-      ]);
-      expect(session.model.log).toHaveLength(3);
-      const types = (await session.events()).map(({ type }) => type);
-      expect(types.filter((type) => type === "question:asked")).toHaveLength(1);
-      expect(types.filter((type) => type === "question:answered")).toHaveLength(1);
-      await checkSession(session.place, session);
-    });
-  },
-);
+    const before = (await questions()).rows;
+    await session.startWorker(pinnedTo(deployment, "v2"));
+    await makeCurrent(client, deployment, "v2");
+    await eventually(
+      "it has gone over",
+      async () => {
+        await handle.signal("nudge");
+        const { raw } = await handle.describe();
+        return raw.workflowExecutionInfo?.versioningInfo?.deploymentVersion?.buildId === "v2";
+      },
+      60_000,
+    );
+    const asks = async () => (await handle.query(statusQuery)).questions.length === 1;
+    await eventually("it waits there", asks, 60_000);
+    const { events: history } = await handle.fetchHistory();
+    const timer = history?.map((event) => event.timerStartedEventAttributes).find(Boolean);
+    expect(Number(timer?.startToFireTimeout?.seconds)).toBeLessThan(3_600);
+    expect((await questions()).rows).toMatchObject([{ id: before[0]?.id, status: "open" }]);
+    await handle.executeUpdate(answerQuestionUpdate, { args: [{ text: "8080" }] });
+    expect(await handle.result()).toMatchObject({ status: "completed" });
+    expect(await resultTexts(database.store, session.id)).toEqual([
+      "once",
+      expect.stringContaining("8080"),
+      "once",
+    ]);
+    expect(session.model.log).toHaveLength(3);
+    const types = (await session.events()).map(({ type }) => type);
+    expect(types.filter((type) => type === "question:asked")).toHaveLength(1);
+    expect(types.filter((type) => type === "question:answered")).toHaveLength(1);
+    await checkSession(session.place, session);
+  });
+});

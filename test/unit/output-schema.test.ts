@@ -96,7 +96,7 @@ describe("a schema that would keep or end its worker", () => {
 });
 
 it("an answer of empty lines in a fence is looked at in no time", async () => {
-  const begun = performance.now();
+  const begun = process.cpuUsage().user;
   expect((await checkAnswer({}, `\`\`\`${"\n".repeat(100_000)}x`)).ok).toBe(false);
-  expect(performance.now() - begun).toBeLessThan(1_000);
+  expect((process.cpuUsage().user - begun) / 1_000).toBeLessThan(1_000);
 });

@@ -30,7 +30,7 @@ it.each([
 });
 
 it("a list of tools with many stars is looked at in no time", () => {
-  const begun = performance.now();
+  const begun = process.cpuUsage().user;
   expect(isListed([`${"a*".repeat(30)}b`], "a".repeat(128))).toBe(false);
-  expect(performance.now() - begun).toBeLessThan(1_000);
+  expect((process.cpuUsage().user - begun) / 1_000).toBeLessThan(1_000);
 });

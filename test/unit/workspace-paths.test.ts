@@ -52,9 +52,9 @@ describe("paths", () => {
       kind: "folder" as const,
     }));
     const inside = Array.from({ length: 1_000 }, (_, at) => file(`${deep.at(-1)?.path}/${at}`));
-    const began = performance.now();
+    const began = process.cpuUsage().user;
     assertSafePaths([...deep, ...inside]);
-    expect(performance.now() - began).toBeLessThan(2_000);
+    expect((process.cpuUsage().user - began) / 1_000).toBeLessThan(2_000);
     expect(() => assertSafePaths([...inside, ...deep, file("d/d"), file("d/d/e")])).toThrow(/below a file/);
   });
 });

@@ -56,7 +56,9 @@ function start(environment: Readonly<Record<string, string>> = {}): Command {
 
 function npmPids(): number[] {
   const file = join(clone, "npm.pids");
-  return existsSync(file) ? readFileSync(file, "utf8").trim().split("\n").map(Number) : [];
+  // The shell makes the file before it writes the line.
+  const text = existsSync(file) ? readFileSync(file, "utf8") : "";
+  return text.split("\n").slice(0, -1).map(Number);
 }
 
 const isWaiting = (command: Command) => until(() => command.stderr().includes("Waiting"), 20_000);

@@ -67,18 +67,19 @@ describe("the rule in force", () => {
   });
 
   it("takes time linear in the text", () => {
-    const begun = performance.now();
+    const begun = process.cpuUsage().user;
     const greedy = [{ tool: "bash", match: "*a*a*a*a*b", action: "ask" as const }];
     expect(verdictOf(greedy, bash(`x ${"a".repeat(50_000)}`)).action).toBe("allow");
-    expect(performance.now() - begun).toBeLessThan(5_000);
+    expect((process.cpuUsage().user - begun) / 1_000).toBeLessThan(5_000);
   });
 });
 
 it("patterns with many stars are looked at in no time, also where the shell fills in", () => {
-  const begun = performance.now();
+  // Of this thread: a busy machine takes none of it. Backtracking would take minutes.
+  const begun = process.cpuUsage().user;
   for (const command of ["a".repeat(5_000), `${"a".repeat(5_000)} $(b) c`]) {
     for (const match of ["*".repeat(1_000), `${"a*".repeat(499)}d`])
       verdictOf([{ tool: "bash", match, action: "deny" }], { toolName: "bash", input: { command } });
   }
-  expect(performance.now() - begun).toBeLessThan(2_000);
+  expect((process.cpuUsage().user - begun) / 1_000).toBeLessThan(2_000);
 });
