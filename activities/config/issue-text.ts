@@ -36,11 +36,15 @@ function namedTexts(issue: Issue, schema: z.ZodType): string[] {
   return [path.length === 0 ? issueText(issue) : `${nameOf(path)}: ${issueText(issue)}`];
 }
 
-/** Such as `unknown key contex: did you mean context?` */
-export function unknownKeyText(path: readonly PropertyKey[], known: readonly string[]): string {
-  const meant = nearest(String(path.at(-1)), known);
-  const others = known.length === 0 ? "" : `: the known keys are ${known.join(", ")}`;
-  return `unknown key ${nameOf(path)}${meant === undefined ? others : `: did you mean ${meant}?`}`;
+/** Such as `unknown key contex: did you mean context?` @param others names that are meant, too, but not listed */
+export function unknownKeyText(
+  path: readonly PropertyKey[],
+  known: readonly string[],
+  others: readonly string[] = [],
+): string {
+  const meant = nearest(String(path.at(-1)), [...known, ...others]);
+  const list = known.length === 0 ? "" : `: the known keys are ${known.join(", ")}`;
+  return `unknown key ${nameOf(path)}${meant === undefined ? list : `: did you mean ${meant}?`}`;
 }
 
 const nameOf = (path: readonly PropertyKey[]) => path.map(String).join(".");

@@ -4,10 +4,8 @@
  */
 import type { AgentConfig } from "../../activities/config/agent-config.ts";
 import { megabytes } from "../../activities/config/sizes.ts";
-import { isGroup, type Group } from "./config-aliases.ts";
+import { isGroup, type Group, type SettingPath } from "./config-aliases.ts";
 import type { ConfigFile } from "./config-file.ts";
-
-export type SettingPath = readonly string[];
 
 type Sandbox = AgentConfig["sandbox"];
 /** Whether a value gives more rights than the value in force without it. */

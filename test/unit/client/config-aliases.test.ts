@@ -1,8 +1,10 @@
 /** The requirements' spellings of settings, in addition to the documented ones (requirement D2). */
+import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
+import { SPELLINGS } from "../../../client/config/config-aliases.ts";
 import { budgetOf, runPolicyOf } from "../../../activities/config/run-policy.ts";
 import { agentConfigSchema, type RunConfig } from "../../../activities/config/agent-config.ts";
-import { parseConfigFile } from "../../../client/config/config-file.ts";
+import { parseConfigFile, placeOf } from "../../../client/config/config-file.ts";
 
 const parsed = (text: string) => agentConfigSchema.parse(parseConfigFile("longhaul.yaml", text));
 
@@ -44,6 +46,65 @@ describe("aliases in longhaul.yaml", () => {
   ])("are refused if nothing has such a setting: %s", (text, message) => {
     expect(() => parsed(text)).toThrow(message);
   });
+});
+
+describe("the settings that the second design prints (requirement D2)", () => {
+  const printed = readFileSync(new URL("../../fixtures/printed-settings.yaml", import.meta.url), "utf8");
+
+  it("are accepted to the letter", () => {
+    const { context, tools } = parsed(printed);
+    expect(context).toEqual({
+      strategy: "reactive-overflow",
+      options: { preserveLastNTurns: 2, pruneProtect: 40_000 },
+    });
+    expect(tools).toEqual({
+      bash: { limits: { maxChars: 30_000 } },
+      read_file: { limits: { maxLines: 2_000, maxLineChars: 2_000 } },
+    });
+  });
+
+  const lines = printed.split("\n");
+  const settings = lines.flatMap((line, at) => (/: \w/.test(line) ? [{ line, at }] : []));
+
+  it.each(settings)("have the line of a wrong value: $line", ({ line, at }) => {
+    const wrong = lines.with(at, line.replace(/: .*/, ": { x: 1 }")).join("\n");
+    expect(() => parsed(wrong)).toThrow(`longhaul.yaml:${at + 1}:`);
+  });
+
+  it.each(settings)("have the line of a misspelt name, and what is meant: $line", ({ line, at }) => {
+    const [, indent = "", name = ""] = /^( *)(\w+)/.exec(line) ?? [];
+    const misspelt = `${name.slice(0, -2)}${name.at(-1)}${name.at(-2)}`;
+    const wrong = lines.with(at, line.replace(name, misspelt)).join("\n");
+    const place = new RegExp(
+      `longhaul.yaml:${at + 1}:${indent.length + 1}: unknown key [\\w.]*${misspelt}: did you mean ${name}`,
+    );
+    expect(() => parsed(wrong)).toThrow(place);
+  });
+});
+
+describe("each second spelling", () => {
+  const paths = SPELLINGS.map(({ from, to }) => {
+    const any = from[0] === "tools" ? "read_file" : "trigger";
+    const named = from.map((part) => (part === "*" ? any : part));
+    return { from: named.join("."), to: to.map((part) => (part === "*" ? any : part)), named };
+  }).filter(({ to }) => to.at(-1) !== "maxMatches");
+
+  it.each(paths)("has a wrong value reported at its own line: $from", ({ named }) => {
+    const text = `model: a/b\n${blockOf(named, ["- 1"])}`;
+    expect(() => parsed(text)).toThrow(`longhaul.yaml:${named.length + 1}:`);
+  });
+
+  it.each(paths)("is found by its documented name: $from", ({ named, to }) => {
+    expect(placeOf("longhaul.yaml", `# mine\n${blockOf(named, ["- 1"])}`, to)).toBe(
+      `longhaul.yaml:${named.length + 1}:${(named.length - 1) * 2 + 1}`,
+    );
+  });
+
+  const blockOf = (path: readonly string[], value: readonly string[]) =>
+    [
+      ...path.map((part, depth) => `${"  ".repeat(depth)}${part}:`),
+      ...value.map((line) => "  ".repeat(path.length) + line),
+    ].join("\n");
 });
 
 describe("context options", () => {
