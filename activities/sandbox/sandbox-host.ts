@@ -29,9 +29,9 @@ export interface SandboxHost {
 /** Images cached on a host: results of projects' set-ups, and images built from Dockerfiles. */
 export interface KeptSetUps {
   /** Recreates the session's sandbox on its files, with the kept set-up; undefined, with nothing changed, if there is none. */
-  take(spec: SandboxSpec, key: string, signal?: AbortSignal): Promise<Sandbox | undefined>;
-  /** Keeps what the session's sandbox has outside its workspace. */
-  keep(spec: SandboxSpec, key: string): Promise<void>;
+  take(spec: SandboxSpec, key: string, order?: TakeOrder): Promise<Sandbox | undefined>;
+  /** Keeps what the session's sandbox has outside its workspace. @param commit what the workspace had when it was made */
+  keep(spec: SandboxSpec, key: string, commit?: string): Promise<void>;
   /**
    * Builds an image from a Dockerfile, which `take` then finds by the key. The session's sandbox must exist: the build uses its
    * network. Aborting ends the build.
@@ -41,6 +41,12 @@ export interface KeptSetUps {
   makers(): Promise<readonly string[]>;
   /** Removes what a session made, unless a sandbox uses it. @returns a line for each */
   forget(sessionId: string): Promise<readonly string[]>;
+}
+
+export interface TakeOrder {
+  readonly signal?: AbortSignal | undefined;
+  /** Asked before anything is changed; gets an empty text if no commit was given. */
+  readonly accepts?: ((commit: string) => Promise<boolean>) | undefined;
 }
 
 export interface BuildOrder {

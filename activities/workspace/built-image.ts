@@ -67,12 +67,12 @@ export async function openBuilt(
     return { ready, image: key };
   };
 
-  const earlier = before === undefined ? undefined : await openKept(deps, session, before, signal);
+  const earlier = before === undefined ? undefined : await openKept(deps, session, { key: before }, signal);
   if (before !== undefined && earlier !== undefined) return built(before, "taken", earlier);
   const asked = await contextFacts(sandbox, build);
   if ("trouble" in asked) return failed(asked.trouble);
   const key = imageKey(session, build, asked.hash);
-  const taken = await openKept(deps, session, key, signal);
+  const taken = await openKept(deps, session, { key }, signal);
   if (taken !== undefined) return built(key, "taken", taken);
 
   const egress = watchEgress(deps, session, step);
@@ -91,7 +91,7 @@ export async function openBuilt(
   } finally {
     egress.stop();
   }
-  const ready = await openKept(deps, session, key, signal);
+  const ready = await openKept(deps, session, { key }, signal);
   if (ready === undefined)
     throw retryable("SandboxUnavailable", "The image that was built is gone; it is built again.");
   return built(key, "made", ready);

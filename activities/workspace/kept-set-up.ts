@@ -1,12 +1,14 @@
 /**
  * Caches the result of a project's set-up on the host, for later sessions of the same user on the same project: files outside
  * the workspace as an image, new files inside it as a pack in that image. The key is a hash of what the set-up depends on: of
- * the files that name packages if the set-up made only package folders, else of all files.
+ * the files that name packages if the set-up made only package folders, else of all files. Package files do not tell whose scripts
+ * ran, so what is kept by them is used only where the commit that it was made from is part of the history.
  */
 import { reasonOf } from "../contract/reason-of.ts";
 import { createHash, randomUUID } from "node:crypto";
 import { log } from "@temporalio/activity";
 import type { RunConfig } from "../config/agent-config.ts";
+import { repositoryAddress } from "../config/git-settings.ts";
 import type { Setup } from "../config/setup-settings.ts";
 import { setupSource } from "../sandbox/agent/sources.ts";
 import { endOf, lastLine, program, runOwn } from "../sandbox/own-command.ts";
@@ -23,7 +25,7 @@ import { ofOwner, sandboxSpec } from "../sandbox/spec.ts";
 /** Packing 2 GiB at disk speed. */
 const PROGRAM_TIMEOUT_MS = 300_000;
 /** Part of every key: raising it makes what older versions kept unusable. */
-const VERSION = 2;
+const VERSION = 3;
 
 interface SetUpPlace {
   readonly session: Session;
@@ -44,19 +46,32 @@ export function keptSetUp(deps: WorkspaceDeps, { session, sandbox, setup, image 
     return undefined;
   const on = image === undefined ? [] : [image];
   const { repository } = session.config;
-  const ask = (target: Sandbox, what: "locks" | "begin" | "pack" | "unpack" | "clear") =>
-    askProgram(target, {
-      do: what,
-      commands: setup.commands,
-      rebuilt: REBUILT_FOLDERS,
-      head: repository === undefined,
-    });
+  const ask = (
+    target: Sandbox,
+    what: "locks" | "contains" | "begin" | "pack" | "unpack" | "clear",
+    more = {},
+  ) => askProgram(target, { do: what, commands: setup.commands, rebuilt: REBUILT_FOLDERS, ...more });
   /** Keys by what the set-up depends on: only the files that name packages, or all files. */
   const keys: { packages?: string; files?: string } = {};
+  let commit: string | undefined;
   let unable: string | undefined;
 
-  async function takeBy(key: string, signal: AbortSignal): Promise<Sandbox | undefined> {
-    const made = await openKept(deps, session, key, signal);
+  /**
+   * Whether what was kept by package files may be used here. On a forge only the default branch keeps by them. On a disk any
+   * branch may be checked out under any name, so there the commit that it was made from must be part of this one's history.
+   */
+  async function isOurs(made: string): Promise<boolean> {
+    if (repository !== undefined && isOnForge(repository.url)) return true;
+    if (commit === undefined || made === "") return commit === undefined && made === "";
+    return (await ask(sandbox, "contains", { commit: made })).contains === true;
+  }
+
+  async function takeBy(
+    key: string,
+    signal: AbortSignal,
+    accepts?: (commit: string) => Promise<boolean>,
+  ): Promise<Sandbox | undefined> {
+    const made = await openKept(deps, session, { key, accepts }, signal);
     if (made === undefined) return undefined;
     const { unpacked } = await ask(made, "unpack");
     return unpacked === true ? made : undefined;
@@ -68,7 +83,8 @@ export function keptSetUp(deps: WorkspaceDeps, { session, sandbox, setup, image 
       const locks = await ask(sandbox, "locks");
       if (locks.hash !== undefined) {
         keys.packages = keyOf(session.config, owner, ["packages", locks.hash, ...on]);
-        const taken = await takeBy(keys.packages, signal);
+        ({ commit } = locks);
+        const taken = await takeBy(keys.packages, signal, isOurs);
         if (taken !== undefined) return taken;
       }
       const begun = await ask(sandbox, "begin");
@@ -78,16 +94,17 @@ export function keptSetUp(deps: WorkspaceDeps, { session, sandbox, setup, image 
       return takeBy(keys.files, signal);
     },
     /**
-     * Call it after the set-up. What another branch than the default one made is only for the very same files: its scripts may
-     * come from a stranger, and package files alone do not tell them apart. @returns why it is not kept, if it is not
+     * Call it after the set-up. What another branch than the default one made is only for the very same files.
+     * @returns why it is not kept, if it is not
      */
     async keep(): Promise<string | undefined> {
       if (unable !== undefined) return unable;
       try {
         const packed = await ask(sandbox, "pack");
-        const key = packed.onlyRebuilt === true && repository?.ref === undefined ? keys.packages : keys.files;
+        const byPackages = packed.onlyRebuilt === true && repository?.ref === undefined;
+        const key = (byPackages ? keys.packages : undefined) ?? keys.files;
         if (packed.unable === undefined && key !== undefined)
-          await setUps.keep(sandboxSpec(session.id, session.config, session.owner), key);
+          await setUps.keep(sandboxSpec(session.id, session.config, session.owner), key, commit);
         await ask(sandbox, "clear");
         return packed.unable;
       } catch (error) {
@@ -99,10 +116,17 @@ export function keptSetUp(deps: WorkspaceDeps, { session, sandbox, setup, image 
   };
 }
 
+function isOnForge(url: string): boolean {
+  const address = repositoryAddress(url);
+  return !("wrong" in address) && address.kind !== "file";
+}
+
 /** The answer of agent/setup.py. */
 interface ProgramAnswer {
   readonly unable?: string;
   readonly hash?: string;
+  readonly commit?: string;
+  readonly contains?: boolean;
   readonly onlyRebuilt?: boolean;
   readonly unpacked?: boolean;
 }
@@ -131,20 +155,20 @@ export function runSetUpProgram(
 
 /**
  * Recreates the session's sandbox from what is kept under `key`, holding the session's lock, under which sandboxes are
- * created and recorded. @returns undefined if nothing is kept
+ * created and recorded. @returns undefined if nothing is kept, or what is kept is not accepted
  */
 export async function openKept(
   deps: WorkspaceDeps,
   session: Session,
-  key: string,
+  kept: { readonly key: string; readonly accepts?: ((commit: string) => Promise<boolean>) | undefined },
   signal: AbortSignal,
 ): Promise<Sandbox | undefined> {
   return withSandboxLock(deps.store, session.id, async (tx) => {
     await inCharge(tx, session);
     const sandbox = await deps.sandboxHost.setUps?.take(
       sandboxSpec(session.id, session.config, session.owner),
-      key,
-      signal,
+      kept.key,
+      { signal, accepts: kept.accepts },
     );
     if (sandbox === undefined) return undefined;
     await allowListed(tx, session, sandbox);

@@ -11,7 +11,7 @@ export function removeSetUpImages(agent: AgentHarness): void {
     const { setUps } = host;
     host.setUps = {
       ...setUps,
-      keep: (spec, key) => setUps.keep(spec, keys.add(key) && key),
+      keep: (spec, key, commit) => setUps.keep(spec, keys.add(key) && key, commit),
       build: (spec, key, ...more) => setUps.build(spec, keys.add(key) && key, ...more),
     };
   });

@@ -97,17 +97,23 @@ def do_locks(order):
         name = os.path.basename(path).decode(errors="replace")
         return path in named or any(fnmatch.fnmatchcase(name, lock) for lock in LOCKS)
 
-    return {"hash": hashlib.sha256(f"{hash_of(order, is_lock)} {branch(order)}".encode()).hexdigest()}
+    if not os.path.lexists(os.path.join(WORKSPACE, b".git")):
+        return {"hash": hash_of(order, is_lock)}
+    commit = git("rev-parse", "--verify", "--quiet", "HEAD^{commit}").strip()
+    # Without a commit nobody can tell later whose files these were.
+    return {"hash": hash_of(order, is_lock), "commit": commit} if commit else {}
 
 
-def branch(order):
-    """A folder's current branch: another one may be a stranger's, with the same package files. A fetched repository has a
-    branch of each session's own."""
-    if not order.get("head"):
-        return ""
+def do_contains(order):
+    """Whether the current commit is the given one or comes after it."""
+    return {"contains": git("merge-base", order["commit"], "HEAD").strip() == order["commit"]}
+
+
+def git(*arguments):
+    """@returns its output, empty if it fails; a replacement of a commit by another one is not followed"""
+    command = ["git", "-C", WORKSPACE, "--no-replace-objects", *arguments]
     try:
-        with open(os.path.join(WORKSPACE, b".git/HEAD"), "rb") as file:
-            return file.read(4096).hex()
+        return subprocess.run(command, capture_output=True, check=False).stdout.decode(errors="replace")
     except OSError:
         return ""
 

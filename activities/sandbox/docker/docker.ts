@@ -76,18 +76,18 @@ export function createDockerHost({
 }
 
 const keptSetUps = (docker: Dockerode, links: SandboxLinks, opener: SandboxOpener): KeptSetUps => ({
-  async take(spec, key, signal) {
-    const keptImage = await findKept(docker, spec, key);
-    if (keptImage === undefined) return undefined;
+  async take(spec, key, { signal, accepts } = {}) {
+    const kept = await findKept(docker, spec, key);
+    if (kept === undefined || (await accepts?.(kept.commit)) === false) return undefined;
     // Only the container is removed: the files stay on their volume.
     const container = docker.getContainer(sandboxName(spec.sessionId));
     const found = await unless([404], () => container.inspect());
     await unless([404, 409], () => container.remove({ force: true, v: true }));
     if (found !== undefined)
       links.drop(found.Id, "the sandbox is recreated with the result of an earlier set-up");
-    return opener.open({ ...spec, keptImage }, signal);
+    return opener.open({ ...spec, keptImage: kept.image }, signal);
   },
-  keep: (spec, key) => keepAs(docker, spec, key),
+  keep: (spec, key, commit) => keepAs(docker, spec, { key, commit }),
   build: (spec, key, order, signal) => buildImage(docker, spec, { ...order, key }, signal),
   makers: () => makersOfKept(docker),
   forget: (sessionId) => removeKeptOf(docker, sessionId),

@@ -12,6 +12,8 @@ const KEPT_LABEL = "longhaul.setup";
 const MAKER_LABEL = "longhaul.setup.session";
 /** Whose it is: each owner has their own number of images. */
 const OWNER_LABEL = "longhaul.setup.owner";
+/** The commit that the workspace had, if it had one. */
+const COMMIT_LABEL = "longhaul.setup.commit";
 const REPOSITORY = "longhaul-setup";
 
 /** A week: after that, packages that are not pinned are installed afresh. */
@@ -28,7 +30,7 @@ export async function findKept(
   docker: Dockerode,
   spec: SandboxSpec,
   key: string,
-): Promise<string | undefined> {
+): Promise<{ readonly image: string; readonly commit: string } | undefined> {
   const name = keptName(key);
   const [kept, base] = await Promise.all(
     [name, spec.image].map((image) => unless([404], () => docker.getImage(image).inspect())),
@@ -36,7 +38,9 @@ export async function findKept(
   const labels: Record<string, string> = kept?.Config.Labels ?? {};
   const fits =
     base !== undefined && labels[MADE_FROM_LABEL] === spec.image && labels[MADE_FROM_ID_LABEL] === base.Id;
-  return fits && !isOlder(labels[KEPT_LABEL], MAX_AGE_MS) ? name : undefined;
+  if (!fits || isOlder(labels[KEPT_LABEL], MAX_AGE_MS)) return undefined;
+  // By its id: another session may give the name to something else meanwhile.
+  return { image: kept?.Id ?? name, commit: labels[COMMIT_LABEL] ?? "" };
 }
 
 /** Labels by which a kept image is found again, and matched to sessions that use the same base image. */
@@ -52,9 +56,14 @@ export async function keptLabels(docker: Dockerode, spec: SandboxSpec): Promise<
   };
 }
 
-export async function keepAs(docker: Dockerode, spec: SandboxSpec, key: string): Promise<void> {
+export async function keepAs(
+  docker: Dockerode,
+  spec: SandboxSpec,
+  { key, commit }: { readonly key: string; readonly commit?: string | undefined },
+): Promise<void> {
   const container = docker.getContainer(sandboxName(spec.sessionId));
-  const labels = await keptLabels(docker, spec);
+  // Also without a commit: the image may be based on one that has the label.
+  const labels = { ...(await keptLabels(docker, spec)), [COMMIT_LABEL]: commit ?? "" };
   const changes = Object.entries(labels).map(([name, value]) => `LABEL ${name}=${JSON.stringify(value)}`);
   // No pause is needed: the set-up is over, so nothing is writing.
   await container.commit({ repo: REPOSITORY, tag: key, pause: false, changes });
