@@ -2,6 +2,7 @@
 import type { ForgePlace } from "../config/forge-place.ts";
 import { innermostReason } from "../contract/reason-of.ts";
 import { gitFetch } from "./outgoing.ts";
+import { readJson, readText } from "../process/bounded-body.ts";
 import { serverWords } from "./trouble.ts";
 
 /** The forge refused the request, or gave no usable answer. */
@@ -55,14 +56,12 @@ export async function askForge(
     signal.throwIfAborted();
     throw new ForgeRefusal(0, `${place.api} does not answer: ${innermostReason(error)}`);
   }
-  const text = await response.text();
-  if (response.ok) {
-    try {
-      return JSON.parse(text);
-    } catch {
-      throw new ForgeRefusal(502, `${place.api} did not answer in JSON`);
-    }
-  }
+  if (response.ok)
+    return await readJson(response).catch((error: unknown) => {
+      signal.throwIfAborted();
+      throw new ForgeRefusal(502, `${place.api} did not answer in JSON: ${innermostReason(error)}`);
+    });
+  const text = await readText(response).catch(() => "");
   throw new ForgeRefusal(response.status, `${place.api} answered ${response.status}: ${wordsOf(text)}`);
 }
 

@@ -92,7 +92,7 @@ async function upload(
   signal: AbortSignal,
 ): Promise<void> {
   if (actions?.upload === undefined) return;
-  const wait = patience(signal, SILENCE_MS);
+  const wait = patience(signal, SILENCE_MS, size);
   try {
     await send(store, actions.upload.href, {
       method: "PUT",

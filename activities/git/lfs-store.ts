@@ -17,6 +17,7 @@ import {
 import type { GitAccess } from "./git-access.ts";
 import type { LfsObject } from "./lfs-pointers.ts";
 import { refusedRemote } from "./named-remote.ts";
+import { readJson, readText, type Bounds } from "../process/bounded-body.ts";
 import { gitFetch } from "./outgoing.ts";
 import { gitReason } from "./git-reason.ts";
 import { credentialFor, gitEnvironment, GitFailed, shellQuoted, sshCommand } from "./run-git.ts";
@@ -207,10 +208,11 @@ export async function askBatch(
       body,
       signal: AbortSignal.any([signal, AbortSignal.timeout(ASK_MS)]),
     });
-    const answer = (await response.json().catch(() => ({}))) as { objects?: LfsOffer[] };
-    if (!Array.isArray(answer.objects))
+    const answer = (await readJson(response).catch(() => undefined)) as { objects?: LfsOffer[] } | undefined;
+    signal.throwIfAborted();
+    if (!Array.isArray(answer?.objects))
       throw new LfsFailed(`${store.endpoint} did not answer in the form of Git LFS`);
-    offers.push(...answer.objects);
+    offers.push(...answer.objects.slice(0, OBJECTS_AT_ONCE));
   }
   return offers;
 }
@@ -228,7 +230,7 @@ const originOf = (href: string): string => URL.parse(href)?.origin ?? "";
 export async function send(
   store: LfsStore,
   url: string,
-  init: RequestInit & { duplex?: "half" },
+  init: RequestInit & { readonly duplex?: "half"; readonly bounds?: Bounds },
 ): Promise<Response> {
   let at = url;
   for (let hop = 0; ; hop += 1) {
@@ -252,7 +254,7 @@ export async function send(
       at = new URL(next, at).href;
       continue;
     }
-    const text = await response.text().catch(() => "");
+    const text = await readText(response).catch(() => "");
     const why =
       status === 401 || status === 403
         ? ` (${store.closed === undefined ? "the worker's credential for it does not grant access" : `no credential of the worker is used for it; ${store.closed}`})`

@@ -1,7 +1,7 @@
 /** Fetches files in Git LFS into the mirror's own store, on the worker. */
 import { createHash, randomUUID } from "node:crypto";
 import { createReadStream } from "node:fs";
-import { mkdir, rename, rm, writeFile } from "node:fs/promises";
+import { mkdir, rename, rm, statfs, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { Named } from "../config/repository-place.ts";
 import { exists } from "./folders.ts";
@@ -42,6 +42,7 @@ export async function fetchLfs(
   const missing: LfsObject[] = [];
   for (const object of objects) if (!(await exists(lfsPath(mirror, object.oid)))) missing.push(object);
   if (missing.length === 0) return objects;
+  await unlessTooLarge(mirror, missing);
   const store = await lfsStoreOf(access, { ...from, folder: mirror }, "download", signal);
   const sizes = new Map(missing.map(({ oid, size }) => [oid, size]));
   for (const { oid, actions, error } of await askBatch(store, "download", missing, signal)) {
@@ -58,6 +59,16 @@ export async function fetchLfs(
   return objects;
 }
 
+/** A commit says itself how large its files are, and all sessions share the worker's disk. @throws LfsFailed */
+async function unlessTooLarge(folder: string, objects: readonly LfsObject[]): Promise<void> {
+  const { bavail, bsize } = await statfs(folder);
+  const [bytes, free] = [objects.reduce((sum, { size }) => sum + size, 0), bavail * bsize];
+  if (bytes > free / 2)
+    throw new LfsFailed(
+      `the commit's files have ${Math.ceil(bytes / 2 ** 20)} MiB, more than half of what is free on the worker's disk (${Math.floor(free / 2 ** 20)} MiB); make room there, or start without git.lfs`,
+    );
+}
+
 /** Writes the object to its path, complete and with the right content, or not at all. */
 async function download(
   store: LfsStore,
@@ -65,12 +76,13 @@ async function download(
   { path, ...object }: LfsObject & { readonly path: string },
   signal: AbortSignal,
 ): Promise<void> {
-  const wait = patience(signal, SILENCE_MS);
+  const wait = patience(signal, SILENCE_MS, object.size);
   await mkdir(dirname(path), { recursive: true });
   const part = `${path}.${randomUUID().slice(0, 8)}.part`;
   const wrong = `the store sent different content for the object ${object.oid.slice(0, 12)}`;
   try {
-    const init = { method: "GET", headers: headersOf(store, action), signal: wait.signal };
+    const bounds = { maxBytes: object.size };
+    const init = { method: "GET", headers: headersOf(store, action), signal: wait.signal, bounds };
     const { body } = await send(store, action.href, init);
     await writeObject(part, object, body === null ? [] : wait.heard(body), wrong);
     await rename(part, path);

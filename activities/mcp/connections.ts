@@ -1,6 +1,5 @@
 /** The worker's connections to servers, over HTTP or to its own programs: one per session and server, while in use. */
 import { StreamableHTTPClientTransport, type Client } from "@modelcontextprotocol/client";
-import { boundedFetch } from "./bounded-fetch.ts";
 import { createOutgoing, type Outgoing } from "../process/outgoing-fetch.ts";
 import { headersFor, type McpAccess } from "./access.ts";
 import type { Logins } from "./logins.ts";
@@ -113,7 +112,7 @@ async function connect(
   const { logins } = access;
   if (settings.auth === "oauth" && logins === undefined) throw new McpFailure("this worker keeps no logins");
   const transport = new StreamableHTTPClientTransport(new URL(url), {
-    fetch: boundedFetch(fetch),
+    fetch,
     ...(settings.auth === "oauth" && logins !== undefined
       ? { authProvider: logins.providerFor(name, url) }
       : {}),

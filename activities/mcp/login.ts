@@ -7,6 +7,7 @@ import {
   type OAuthDiscoveryState,
   type OAuthTokens,
 } from "@modelcontextprotocol/client";
+import { createOutgoing } from "../process/outgoing-fetch.ts";
 import type { Access } from "./logins.ts";
 import { McpFailure, reasonOf } from "./mcp-failure.ts";
 
@@ -51,7 +52,8 @@ export async function logIn(
     saveDiscoveryState: (found) => void (info = found),
   };
   const scope = server.scopes?.join(" ");
-  const options = { serverUrl: server.url, ...(scope === undefined ? {} : { scope }) };
+  const { fetch, close } = await createOutgoing();
+  const options = { serverUrl: server.url, fetchFn: fetch, ...(scope === undefined ? {} : { scope }) };
   try {
     await auth(provider, options);
     const answer = await browser.answer();
@@ -73,5 +75,7 @@ export async function logIn(
     };
   } catch (error) {
     throw new McpFailure(reasonOf(error));
+  } finally {
+    await close();
   }
 }

@@ -29,7 +29,8 @@ export class RepairedEvents {
   readonly #repair: Repair;
   readonly #piece: FindPiece;
   readonly #decoder = new TextDecoder();
-  #rest = "";
+  /** Pieces of a line that is not complete yet: joined once, since a line may be long. */
+  readonly #rest: string[] = [];
   /** Lines of the event that is not complete yet. */
   #lines: string[] = [];
   #held: { readonly last: Piece; text: string } | undefined;
@@ -49,8 +50,10 @@ export class RepairedEvents {
    * @returns the events that are now complete; empty if none is
    */
   take(bytes: Uint8Array, hold = false): string {
-    const lines = (this.#rest + this.#decoder.decode(bytes, { stream: true })).split("\n");
-    this.#rest = lines.pop() ?? "";
+    const text = this.#decoder.decode(bytes, { stream: true });
+    const end = text.lastIndexOf("\n");
+    const lines = end === -1 ? [] : (this.#takeRest() + text.slice(0, end)).split("\n");
+    this.#rest.push(text.slice(end + 1));
     const events = lines.map((line) => this.#line(line)).join("");
     return hold ? events : events + this.release();
   }
@@ -64,9 +67,12 @@ export class RepairedEvents {
 
   /** @returns the events that are left */
   end(): string {
-    const rest = this.#rest + this.#decoder.decode();
-    this.#rest = "";
+    const rest = this.#takeRest() + this.#decoder.decode();
     return (rest === "" ? "" : this.#line(rest)) + this.#line("") + this.release();
+  }
+
+  #takeRest(): string {
+    return this.#rest.splice(0).join("");
   }
 
   #line(line: string): string {

@@ -1,4 +1,5 @@
 /** What a model server reports: its models and their actual windows. Time limits are short, and a missing answer is fine. */
+import { readJson } from "../../activities/process/bounded-body.ts";
 import { findProvider } from "../../activities/config/providers.ts";
 
 export interface ServedModel {
@@ -151,7 +152,7 @@ function windowOf(
 async function getJson(url: string, request: RequestInit): Promise<unknown> {
   try {
     const response = await fetch(url, request);
-    return response.ok ? await response.json() : undefined;
+    return response.ok ? await readJson(response) : undefined;
   } catch {
     // No answer in time, or not JSON: not a usable model server.
     return undefined;

@@ -46,6 +46,8 @@ const DOWNLOAD_MS = 60_000;
 
 /** A build has 40 to 60 MB; a much larger file cannot be the right one. */
 const MAX_ARCHIVE_BYTES = 300_000_000;
+/** The program has 120 to 150 MB. */
+const MAX_UNPACKED_BYTES = 1_000_000_000;
 
 /**
  * @returns the program, executable, in `folder`
@@ -81,14 +83,18 @@ export async function downloadTemporal(
 /** Writes the archive's program to `file`. @returns the archive's SHA-256 */
 async function unpack(archive: Readable, file: string, signal: AbortSignal): Promise<string> {
   const hash = createHash("sha256");
-  let bytes = 0;
-  const measured = new Transform({
-    transform(chunk: Buffer, _encoding, done) {
-      bytes += chunk.length;
-      hash.update(chunk);
-      done(bytes > MAX_ARCHIVE_BYTES ? new Error("the archive is too large") : null, chunk);
-    },
-  });
+  const upTo = (maxBytes: number, take: (chunk: Buffer) => void) => {
+    let bytes = 0;
+    return new Transform({
+      transform(chunk: Buffer, _encoding, done) {
+        bytes += chunk.length;
+        take(chunk);
+        done(bytes > maxBytes ? new Error("the archive is too large") : null, chunk);
+      },
+    });
+  };
+  const measured = upTo(MAX_ARCHIVE_BYTES, (chunk) => void hash.update(chunk));
+  const unpacked = upTo(MAX_UNPACKED_BYTES, () => undefined);
   const entries = extract();
   let found = false;
   entries.on("entry", (header, content, next) => {
@@ -101,7 +107,7 @@ async function unpack(archive: Readable, file: string, signal: AbortSignal): Pro
     }
     pipeline(content, createWriteStream(file, { mode: 0o600 }), { signal }).then(() => next(), next);
   });
-  await pipeline(archive, measured, createGunzip(), entries, { signal });
+  await pipeline(archive, measured, createGunzip(), unpacked, entries, { signal });
   if (!found) throw new Error("the archive contains no program `temporal`");
   return hash.digest("hex");
 }

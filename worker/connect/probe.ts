@@ -21,6 +21,8 @@ import { plainReason } from "./plain-reason.ts";
 
 /** Exit code 4 comes within 10 s [U7], and a busy machine's engine may take more than 4 s (measured 2026-11). */
 const PROBE_MS = 7_000;
+/** Of an answer of the engine: an image with many labels has some 100 KB. */
+const MAX_ANSWER_CHARS = 8_000_000;
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -238,7 +240,10 @@ function get(client: EngineAddress["client"], path: string, timeoutMs: number): 
     const call = request(where, (response) => {
       let text = "";
       response.setEncoding("utf8");
-      response.on("data", (piece: string) => (text += piece));
+      response.on("data", (piece: string) => {
+        text += piece;
+        if (text.length > MAX_ANSWER_CHARS) response.destroy(new Error("its answer is too long"));
+      });
       response.on("end", () =>
         response.statusCode === 200 ? resolve(text) : reject(new Error(shorten(text.trim(), 200))),
       );

@@ -37,6 +37,16 @@ it("finds the pointers of a commit, and of all commits since another", async () 
   expect(oids(await lfsObjectsSince(access(), mirror, head, undefined))).toEqual(expected(one, two, three));
 });
 
+it("fetches no files that would fill the worker's disk, and asks no store for them", async () => {
+  const { text } = pointerOf("content");
+  const commit = remote.commit("main", { "a.bin": text.replace(/size \d+/, "size 900000000000000") });
+  const mirror = await updateMirror(access(), remote.url);
+  const url = "https://nowhere.invalid/acme/app";
+  await expect(fetchLfs(access(), { named: { url }, url, mirror, commit }, signal)).rejects.toThrow(
+    "more than half of what is free on the worker's disk",
+  );
+});
+
 it("fetches an object once, and refuses an incomplete one", async () => {
   const { text, oid } = pointerOf("content");
   const commit = remote.commit("main", { "a.bin": text });
