@@ -20,7 +20,7 @@ const OPENING: ReadonlySet<number> = new Set([0x5b, 0x7b]);
 const CLOSING: ReadonlySet<number> = new Set([0x5d, 0x7d]);
 
 /** An answer was larger or deeper than any that is read. */
-export class BodyTooLarge extends Error {
+class BodyTooLarge extends Error {
   override readonly name = "BodyTooLarge";
 }
 

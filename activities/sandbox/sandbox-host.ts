@@ -43,7 +43,7 @@ export interface KeptSetUps {
   forget(sessionId: string): Promise<readonly string[]>;
 }
 
-export interface TakeOrder {
+interface TakeOrder {
   readonly signal?: AbortSignal | undefined;
   /** Asked before anything is changed; gets an empty text if no commit was given. */
   readonly accepts?: ((commit: string) => Promise<boolean>) | undefined;

@@ -46,32 +46,15 @@ export function keptSetUp(deps: WorkspaceDeps, { session, sandbox, setup, image 
     return undefined;
   const on = image === undefined ? [] : [image];
   const { repository } = session.config;
-  const ask = (
-    target: Sandbox,
-    what: "locks" | "contains" | "begin" | "pack" | "unpack" | "clear",
-    more = {},
-  ) => askProgram(target, { do: what, commands: setup.commands, rebuilt: REBUILT_FOLDERS, ...more });
+  const ask = (target: Sandbox, what: string, more = {}) =>
+    askProgram(target, { do: what, commands: setup.commands, rebuilt: REBUILT_FOLDERS, ...more });
   /** Keys by what the set-up depends on: only the files that name packages, or all files. */
   const keys: { packages?: string; files?: string } = {};
   let commit: string | undefined;
   let unable: string | undefined;
 
-  /**
-   * Whether what was kept by package files may be used here. On a forge only the default branch keeps by them. On a disk any
-   * branch may be checked out under any name, so there the commit that it was made from must be part of this one's history.
-   */
-  async function isOurs(made: string): Promise<boolean> {
-    if (repository !== undefined && isOnForge(repository.url)) return true;
-    if (commit === undefined || made === "") return commit === undefined && made === "";
-    return (await ask(sandbox, "contains", { commit: made })).contains === true;
-  }
-
-  async function takeBy(
-    key: string,
-    signal: AbortSignal,
-    accepts?: (commit: string) => Promise<boolean>,
-  ): Promise<Sandbox | undefined> {
-    const made = await openKept(deps, session, { key, accepts }, signal);
+  async function takeBy(kept: KeptPlace, signal: AbortSignal): Promise<Sandbox | undefined> {
+    const made = await openKept(deps, session, kept, signal);
     if (made === undefined) return undefined;
     const { unpacked } = await ask(made, "unpack");
     return unpacked === true ? made : undefined;
@@ -84,14 +67,19 @@ export function keptSetUp(deps: WorkspaceDeps, { session, sandbox, setup, image 
       if (locks.hash !== undefined) {
         keys.packages = keyOf(session.config, owner, ["packages", locks.hash, ...on]);
         ({ commit } = locks);
-        const taken = await takeBy(keys.packages, signal, isOurs);
+        const contains = async (made: string) =>
+          (await ask(sandbox, "contains", { commit: made })).contains === true;
+        const accepts = async (made: string) =>
+          isOnForge(repository?.url) ||
+          (made === "" || commit === undefined ? made === (commit ?? "") : contains(made));
+        const taken = await takeBy({ key: keys.packages, accepts }, signal);
         if (taken !== undefined) return taken;
       }
       const begun = await ask(sandbox, "begin");
       unable = locks.unable ?? begun.unable;
       if (begun.hash === undefined) return undefined;
       keys.files = keyOf(session.config, owner, ["files", begun.hash, ...on]);
-      return takeBy(keys.files, signal);
+      return takeBy({ key: keys.files }, signal);
     },
     /**
      * Call it after the set-up. What another branch than the default one made is only for the very same files.
@@ -116,9 +104,19 @@ export function keptSetUp(deps: WorkspaceDeps, { session, sandbox, setup, image 
   };
 }
 
-function isOnForge(url: string): boolean {
-  const address = repositoryAddress(url);
+/**
+ * There only the default branch keeps by package files. On a disk any branch may be checked out under any name, so what is kept
+ * must come from the branch's own history.
+ */
+function isOnForge(url: string | undefined): boolean {
+  const address = repositoryAddress(url ?? "");
   return !("wrong" in address) && address.kind !== "file";
+}
+
+interface KeptPlace {
+  readonly key: string;
+  /** Whether what was kept with this commit may be used; it is empty without one. */
+  readonly accepts?: (commit: string) => Promise<boolean>;
 }
 
 /** The answer of agent/setup.py. */
@@ -160,7 +158,7 @@ export function runSetUpProgram(
 export async function openKept(
   deps: WorkspaceDeps,
   session: Session,
-  kept: { readonly key: string; readonly accepts?: ((commit: string) => Promise<boolean>) | undefined },
+  kept: KeptPlace,
   signal: AbortSignal,
 ): Promise<Sandbox | undefined> {
   return withSandboxLock(deps.store, session.id, async (tx) => {
