@@ -24,8 +24,8 @@ const listed: readonly Omit<CommandEntry, "name">[] = [
     load: async () => (await import("./commands/queue.ts")).queueCommand,
   },
   {
-    usage: "unsay <id> <message-id>",
-    about: "take back a message that the agent has not read yet",
+    usage: "unsay <id> [message-id]",
+    about: "take back a message that the agent has not read yet, or all of them",
     load: async () => (await import("./commands/unsay.ts")).unsayCommand,
   },
   {

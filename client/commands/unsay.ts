@@ -1,18 +1,33 @@
-/** `longhaul unsay ID MESSAGE`: takes back a message that the agent has not read yet. */
+/** `longhaul unsay ID MESSAGE`: takes back messages that the agent has not read yet. */
 import type { Command } from "commander";
-import { notPossible } from "../console/errors.ts";
+import { notPossible, usageError } from "../console/errors.ts";
+import { plural } from "../console/format.ts";
 import type { Output } from "../console/output.ts";
 import { readStatus } from "../sessions/session-status.ts";
 import { SESSION, withWorkingSession } from "../sessions/with-session.ts";
-import { withdrawMessage } from "../sessions/withdraw-message.ts";
+import { withdrawAll, withdrawMessage } from "../sessions/withdraw-message.ts";
+
+interface UnsayFlags {
+  readonly all?: boolean;
+  readonly json?: boolean;
+}
 
 export function unsayCommand(command: Command, output: Output) {
   command
     .argument("<id>", SESSION)
-    .argument("<message-id>", "the message: its id, the beginning of it, or its number in the queue")
+    .argument("[message-id]", "the message: its id, the beginning of it, or its number in the queue")
+    .option("--all", "every message that waits")
     .option("--json", "one JSON document");
-  return (reference: string, named: string, flags: { readonly json?: boolean }) =>
-    withWorkingSession(reference, async (services, row) => {
+  return (reference: string, named: string | undefined, { all = false, json = false }: UnsayFlags) => {
+    if ((named === undefined) !== all)
+      throw usageError("Name one message, or take all back with --all.", `longhaul queue ${reference}`);
+    return withWorkingSession(reference, async (services, row) => {
+      if (named === undefined) {
+        const withdrawn = await withdrawAll(services, row);
+        if (json) output.json({ id: row.id, withdrawn });
+        else output.note(`Taken back: ${plural(withdrawn.length, "message")} of ${row.id}.\n`);
+        return;
+      }
       const { queue } = await readStatus(services, row);
       const message = findMessage(queue, named);
       if (message === undefined) {
@@ -22,9 +37,10 @@ export function unsayCommand(command: Command, output: Output) {
         );
       }
       await withdrawMessage(services, row, message.id);
-      if (flags.json === true) output.json({ id: row.id, message: message.id, withdrawn: true });
+      if (json) output.json({ id: row.id, message: message.id, withdrawn: true });
       else output.note(`Taken back: ${message.id}. The agent will not read it.\n`);
     });
+  };
 }
 
 /** By its id, by its position from 1, or by an unambiguous prefix of its id. */

@@ -1,5 +1,4 @@
 /** The library over open services: the commands' operations, without a terminal. */
-import { Readable } from "node:stream";
 import { readWhole, type SessionRow } from "../../activities/store/reading.ts";
 import { listQuestions } from "../../activities/store/questions.ts";
 import { describeRun } from "../connect/describe-run.ts";
@@ -15,15 +14,16 @@ import { isMessageId, sendGuidance } from "../sessions/send-guidance.ts";
 import { exportDocument } from "../sessions/session-export.ts";
 import { startSession } from "../sessions/start-session.ts";
 import { recordAction } from "../sessions/record-action.ts";
-import { readMessage, type Stdin } from "../sessions/task-input.ts";
+import { noStdin, readMessage } from "../sessions/task-input.ts";
 import { trajectoryDocument } from "../sessions/trajectory.ts";
 import { unlessTableMissing } from "../lookup/unless-table-missing.ts";
 import { requireSession } from "../sessions/with-session.ts";
-import { withdrawMessage } from "../sessions/withdraw-message.ts";
+import { withdrawAll, withdrawMessage } from "../sessions/withdraw-message.ts";
 import { follow } from "../watch/follow.ts";
 import { SharedListener } from "../watch/shared-listener.ts";
 import { noFiles, pullWorkspace, sessionDiff } from "../workspace/pull-workspace.ts";
 import { batchesOver, schedulesOver } from "./batches.ts";
+import { pastOf } from "./past.ts";
 import { attachmentOf, readAttachments, type Attachment } from "../sessions/images.ts";
 import type { ConnectOptions, Event, EventOptions, Longhaul, SayOptions, SessionEnd } from "./types.ts";
 import type { StartOptions } from "./start-options.ts";
@@ -59,12 +59,14 @@ export function libraryOver(services: Services, options: LibraryOptions = {}): L
       return sendGuidance(services, await session(reference), { id, text: words, attachments });
     },
     unsay: async (reference, message) => withdrawMessage(services, await session(reference), message),
+    unsayAll: async (reference) => withdrawAll(services, await session(reference)),
     answer: async (reference, answer) =>
       sendAnswer(services, (await session(reference)).id, cleanAnswer(answer)),
     interrupt: async (reference, text) => {
       const message = text === undefined ? undefined : interruptMessage(text, reference);
       return interruptSession(services, await session(reference), message);
     },
+    ...pastOf(services, session),
     cancel: async (reference) => cancelSession(services, await session(reference)),
     status: async (reference) => readStatus(services, await session(reference)),
     list: async (listing = {}) =>
@@ -148,6 +150,3 @@ function runFlags(asked: StartOptions, { model, config }: LibraryOptions) {
     ...given({ maxCost: maxCostUsd, deadline: deadlineMs, image: images }),
   };
 }
-
-/** The library must not read its process's standard input. */
-const noStdin = (): Stdin => ({ kind: "none", stream: Readable.from([]) });

@@ -4,6 +4,9 @@ import type { EventType, SessionEvent } from "../../activities/store/event.ts";
 import type { ListedQuestion } from "../../activities/store/questions.ts";
 import type { CancelledRun } from "../sessions/cancel-session.ts";
 import type { Interrupted } from "../sessions/interrupt-session.ts";
+import type { ContextReport } from "../../activities/context/context-report.ts";
+import type { Undone } from "../sessions/compact-session.ts";
+import type { Retried } from "../sessions/retry-session.ts";
 import type { Answered } from "../sessions/send-answer.ts";
 import type { Sent } from "../sessions/send-guidance.ts";
 import type { Started } from "../sessions/start-session.ts";
@@ -32,6 +35,22 @@ export interface SayOptions {
   readonly id?: string;
   /** Images and PDFs to show, at most 8 MiB each: paths, or their bytes. They are stored; the signal only names them. */
   readonly images?: readonly (string | { readonly name: string; readonly bytes: Uint8Array })[];
+}
+
+export interface RetryOptions {
+  /** The first step to do again; default: the newest that began. */
+  readonly fromStep?: number;
+  /** Messages that were sent since then are not delivered again. */
+  readonly dropMessages?: boolean;
+}
+
+export interface ForkOptions {
+  /** The first step that is left out; default: none. */
+  readonly fromStep?: number;
+  /** What to say to the new session. */
+  readonly message?: string;
+  /** The new session's id. */
+  readonly id?: string;
 }
 
 /** Exactly one of `text`, `option` and `action`; `text` may go with `deny`. */
@@ -91,11 +110,23 @@ export interface Longhaul {
   say(session: string, text: string, options?: SayOptions): Promise<Sent>;
   /** Takes back a message that no step has delivered. */
   unsay(session: string, message: string): Promise<void>;
+  /** Takes back every message that waits. @returns their ids */
+  unsayAll(session: string): Promise<string[]>;
   answer(session: string, answer: Answer): Promise<Answered>;
   /** Aborts the current step. The session continues with its queue, then with `text`. */
   interrupt(session: string, text?: string): Promise<Interrupted>;
   /** Ends the run; resolves when the clean-up is complete. */
   cancel(session: string): Promise<CancelledRun>;
+  /** Summarises old messages at the next step boundary. `focus`: what the summary must keep in view. */
+  compact(session: string, options?: { readonly focus?: string }): Promise<void>;
+  /** The messages of the newest compaction round are in view again: at once if the session has ended. */
+  undoCompaction(session: string): Promise<Undone>;
+  /** The use of the window, by the calculation that starts compaction. Tokens. */
+  context(session: string): Promise<ContextReport>;
+  /** Goes back to before a step, conversation and files, and continues from there. */
+  retry(session: string, options?: RetryOptions): Promise<Retried>;
+  /** A new session that continues from before a step of this one, which is unchanged. */
+  fork(session: string, options?: ForkOptions): Promise<{ readonly id: string }>;
   status(session: string): Promise<SessionStatusDocument>;
   /** Newest first; delegates only if their parent is named. */
   list(options?: ListOptions): Promise<SessionStatusDocument[]>;

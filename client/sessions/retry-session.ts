@@ -88,7 +88,7 @@ export async function retrySession(services: Services, row: SessionRow, retry: R
 
 /** @throws ClientError (usage) if the session's live line has no such step */
 export function requireStep(id: string, step: number, last: number): void {
-  if (step < 1 || step > last + 1) throw outOfRange(id, step, last);
+  if (!Number.isInteger(step) || step < 1 || step > last + 1) throw outOfRange(id, step, last);
 }
 
 function outOfRange(id: string, step: number, last: number) {

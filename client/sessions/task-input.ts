@@ -1,5 +1,6 @@
 /** The task's text: from the command line, from stdin, or from both. */
 import { fstatSync } from "node:fs";
+import { Readable } from "node:stream";
 import { cleanText } from "../../activities/contract/clean-text.ts";
 import { usageError } from "../console/errors.ts";
 
@@ -17,6 +18,9 @@ export interface Stdin {
   readonly kind: "terminal" | "file" | "pipe" | "socket" | "none";
   readonly stream: NodeJS.ReadableStream;
 }
+
+/** For programs, whose own standard input is not ours to read. */
+export const noStdin = (): Stdin => ({ kind: "none", stream: Readable.from([]) });
 
 export function processStdin(): Stdin {
   return { kind: kindOf(), stream: process.stdin };

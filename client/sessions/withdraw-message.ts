@@ -7,9 +7,10 @@ import type { SessionRow } from "../../activities/store/reading.ts";
 import { askWithin, NoAnswer } from "../../worker/connect/with-timeout.ts";
 import { withdrawMessageUpdate, type WithdrawnMessage } from "../../workflows/messages.ts";
 import type { Services } from "../connect/connection.ts";
-import { missing, notPossible } from "../console/errors.ts";
+import { ClientError, exitCodes, missing, notPossible } from "../console/errors.ts";
 import { recordNow } from "./record-action.ts";
 import { withRunning } from "./running-session.ts";
+import { readStatus } from "./session-status.ts";
 import { hasEnded } from "./start-session.ts";
 
 const REPLY_MS = 5_000;
@@ -22,6 +23,35 @@ export async function withdrawMessage(services: Services, row: SessionRow, id: s
   else if (!isParked) throw tooLate(row.id, "the session has ended");
   const data = { id, ...senderOf({ by: services.user }) };
   await recordNow(services, row, (step) => ({ type: "message:withdrawn", step, data }));
+}
+
+/**
+ * Takes back every message that waits, oldest first; those that the agent reads meanwhile stay with it.
+ * @returns the ids of those taken back
+ * @throws ClientError (missing) if no worker answers
+ */
+export async function withdrawAll(services: Services, row: SessionRow): Promise<string[]> {
+  const withdrawn: string[] = [];
+  const tried = new Set<string>();
+  for (;;) {
+    // The run shows the oldest alone if there are many.
+    const left = (await readStatus(services, row)).queue.filter(({ id }) => !tried.has(id));
+    if (left.length === 0) return withdrawn;
+    for (const { id } of left) {
+      tried.add(id);
+      if (await isWithdrawn(services, row, id)) withdrawn.push(id);
+    }
+  }
+}
+
+async function isWithdrawn(services: Services, row: SessionRow, id: string): Promise<boolean> {
+  try {
+    await withdrawMessage(services, row, id);
+    return true;
+  } catch (error) {
+    if (error instanceof ClientError && error.exitCode === exitCodes.impossible) return false;
+    throw error;
+  }
 }
 
 async function informRun(services: Services, row: SessionRow, message: WithdrawnMessage): Promise<void> {

@@ -5,7 +5,14 @@ import { expect, inject, onTestFinished, test } from "vitest";
 import type { Event, Longhaul } from "../../client/library/index.ts";
 import { connect } from "../../client/library/index.ts";
 import { bigPng } from "../support/images.ts";
-import { begin, emptyFolder, inThisProcess, longhaul, untilStatus } from "../support/commands/longhaul.ts";
+import {
+  begin,
+  emptyFolder,
+  inThisProcess,
+  longhaul,
+  untilRunning,
+  untilStatus,
+} from "../support/commands/longhaul.ts";
 
 async function connected(): Promise<Longhaul> {
   const environment = inject("commandsEnvironment");
@@ -113,6 +120,55 @@ test("a picture far larger than a signal is stored, shown to the model, and only
   expect(JSON.stringify(events)).not.toContain(bytes.subarray(200, 260).toString("base64"));
   const wrong = client.say(id, "Look.", { images: [{ name: "no.png", bytes: Buffer.from("no image") }] });
   await expect(wrong).rejects.toMatchObject({ exitCode: 2 });
+});
+
+test("compacts, shows the context, undoes, retries and forks as the commands do", async () => {
+  const client = await connected();
+  const fill = Array.from({ length: 12 }, (_, at) => `run: seq ${at * 1_000} ${at * 1_000 + 900}`);
+  const id = await begin(`${fill.join("\n")}\nrun: sleep 100\nsay: Done.`);
+  await untilRunning(id, 13);
+  await expect(client.compact(id, { focus: "x".repeat(2_001) })).rejects.toMatchObject({ exitCode: 2 });
+  await client.compact(id, { focus: "the numbers" });
+  await client.interrupt(id);
+  await untilStatus(id, ({ compactionRounds }) => compactionRounds === 1);
+  const [full, { code, out }] = [await client.context(id), await longhaul(["context", id, "--json"])];
+  expect(code).toBe(0);
+  expect(full).toMatchObject({ id, messages: { summaries: 1 }, budget: JSON.parse(out).budget });
+  await client.cancel(id);
+  expect(await client.undoCompaction(id)).toMatchObject({ undone: true, round: 1 });
+  expect((await client.context(id)).messages.summaries).toBe(0);
+  await expect(client.undoCompaction(id)).rejects.toMatchObject({ exitCode: 5 });
+
+  for (const fromStep of [0, 1.5, Number.NaN, 99])
+    await expect(client.retry(id, { fromStep })).rejects.toMatchObject({ exitCode: 2 });
+  expect(await client.retry(id, { fromStep: 2 })).toMatchObject({ step: 2, epoch: 2 });
+  await client.cancel(id);
+  const fork = await client.fork(id, { fromStep: 2, message: "say: Elsewhere." });
+  expect(fork.id).not.toBe(id);
+  const ended = await untilStatus(fork.id, ({ status }) => status === "completed");
+  expect(ended.result).toBe("Elsewhere.");
+  await expect(client.fork(id, { id: fork.id })).rejects.toMatchObject({ exitCode: 5 });
+  await expect(client.fork(id, { id: "no id" })).rejects.toMatchObject({ exitCode: 2 });
+});
+
+test("clears the queue: from a program, and with unsay --all", async () => {
+  const client = await connected();
+  const id = await begin("run: sleep 100\nsay: Done.");
+  await untilRunning(id, 1);
+  const say = (name: string) => client.say(id, `say: ${name}`, { id: name });
+  await say("one");
+  await say("two");
+  expect(await client.unsayAll(id)).toEqual(["one", "two"]);
+  expect(await client.unsayAll(id)).toEqual([]);
+  await say("three");
+  await say("four");
+  const { code, out } = await longhaul(["unsay", id, "--all", "--json"]);
+  expect({ code, ...JSON.parse(out) }).toEqual({ code: 0, id, withdrawn: ["three", "four"] });
+  expect((await client.status(id)).queue).toEqual([]);
+  expect((await longhaul(["unsay", id])).code).toBe(2);
+  expect((await longhaul(["unsay", id, "1", "--all"])).code).toBe(2);
+  await client.interrupt(id, "say: Heard.");
+  expect((await untilStatus(id, ({ status }) => status === "completed")).result).toBe("Heard.");
 });
 
 test("many followers share a connection", async () => {
