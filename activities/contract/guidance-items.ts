@@ -88,7 +88,7 @@ function notUnderstood(part: unknown): UserPart {
   const what =
     type === undefined ? "A part" : `A part of the type ${JSON.stringify(cutChars(cleanText(type), 40))}`;
   return textPart(
-    `[${what} came with this message and was left out, because it could not be read. A file is sent as {"type": "file", "mediaType": "image/png", "data": "<base64>"}, or with \`longhaul say --image\`.]`,
+    `[${what} came with this message and was left out, because it could not be read. A file is sent as {"type": "file", "mediaType": "image/png", "data": "<base64>"}, or with \`longhaul say --file\`.]`,
   );
 }
 
@@ -159,7 +159,7 @@ export function itemsOf(
 function carried(part: UserPart): UserPart[] {
   if (partBytes(part) <= MAX_ITEM_BYTES) return [part];
   if (part.type === "text") return piecesOf(part.text).map((text) => ({ type: "text", text }));
-  const text = `[A file (${part.mediaType}, ${part.data.length} characters) came with this message. It is too large for a signal and was not accepted: send it with \`longhaul say --image\`, or put it in the workspace.]`;
+  const text = `[A file (${part.mediaType}, ${part.data.length} characters) came with this message. It is too large for a signal and was not accepted: send it with \`longhaul say --file\`, or put it in the workspace.]`;
   return [{ type: "text", text }];
 }
 

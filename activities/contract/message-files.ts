@@ -6,6 +6,10 @@ export function filesOf(message: Message): FilePart[] {
   return message.role === "tool" ? [...(message.content[0].files ?? [])] : [];
 }
 
+/** A text file as the model reads it. The name is quoted, so that it cannot end the tag. */
+export const fileText = (name: string, text: string) =>
+  `<file name=${JSON.stringify(name)}>\n${text.replace(/\n$/, "")}\n</file>`;
+
 /** @param shown the replacement of each file: another file, or text; files without an entry stay */
 export function withFiles(message: Message, shown: ReadonlyMap<FilePart, FilePart | string>): Message {
   if (message.role === "user") {

@@ -56,7 +56,15 @@ export function queuedMessage(
   };
 }
 
+/** The name of a long text that is stored as a file. */
+export const LONG_TEXT_NAME = "message.txt";
+
 /** Text stored as a separate file. Other text files show only their names. */
 function isStoredText(part: UserPart): part is FilePart {
-  return part.type === "file" && part.mediaType === "text/plain" && part.data.length < 100;
+  return (
+    part.type === "file" &&
+    part.mediaType === "text/plain" &&
+    (part.filename ?? LONG_TEXT_NAME) === LONG_TEXT_NAME &&
+    part.data.length < 100
+  );
 }

@@ -2,6 +2,7 @@
 import type { FilePart, UserPart } from "../contract/message.ts";
 import { blobId, saveBlob, withStoredSize } from "../store/blobs.ts";
 import type { Queryable } from "../store/db.ts";
+import { fileText } from "../contract/message-files.ts";
 import { imageTypeOf, isPdf } from "../contract/image-type.ts";
 
 /** @returns a reference to the stored blob, the text of a text file, or a text that says why the file was not stored */
@@ -16,7 +17,10 @@ export async function storeFile(db: Queryable, part: FilePart): Promise<UserPart
     const isLink = /^\w+:\/\//.test(part.data);
     return notTaken(part, isLink ? "links are not fetched" : "its data is not base64");
   }
-  if (part.mediaType.startsWith("text/")) return { type: "text", text: new TextDecoder().decode(bytes) };
+  if (part.mediaType.startsWith("text/")) {
+    const text = new TextDecoder().decode(bytes);
+    return { type: "text", text: part.filename === undefined ? text : fileText(part.filename, text) };
+  }
   // The declared type does not count: a provider refuses the whole request if an image's bytes are not an image.
   const found = imageTypeOf(bytes) ?? (isPdf(bytes) ? "application/pdf" : undefined);
   if (found === undefined && /^image\/|^application\/pdf$/.test(part.mediaType))
@@ -35,6 +39,6 @@ function notTaken({ filename, mediaType }: FilePart, why: string): UserPart {
   const name = filename === undefined ? "A file" : `The file ${JSON.stringify(filename)}`;
   return {
     type: "text",
-    text: `[${name} (${mediaType}) came with this message and was left out: ${why}. It can be sent with \`longhaul say --image\`, or put in the workspace.]`,
+    text: `[${name} (${mediaType}) came with this message and was left out: ${why}. It can be sent with \`longhaul say --file\`, or put in the workspace.]`,
   };
 }

@@ -3,7 +3,7 @@ import type { Command } from "commander";
 import { switchModel } from "../../activities/store/session-settings.ts";
 import { usageError } from "../console/errors.ts";
 import type { Output } from "../console/output.ts";
-import { notShown, readAttachments } from "../sessions/images.ts";
+import { notShown, readAttachments } from "../sessions/attachments.ts";
 import { collect } from "../sessions/flag-values.ts";
 import { resolveAsking } from "../sessions/run-options.ts";
 import { isMessageId, sendGuidance } from "../sessions/send-guidance.ts";
@@ -14,6 +14,7 @@ import { sentNotes } from "../sessions/sent-notes.ts";
 
 interface SayFlags {
   readonly image?: readonly string[];
+  readonly file?: readonly string[];
   readonly id?: string;
   readonly model?: string;
   readonly config?: string;
@@ -25,12 +26,13 @@ export function sayCommand(command: Command, output: Output) {
     .argument("<id>", SESSION)
     .argument("<message...>", "what to say; - reads it from stdin")
     .option("--image <file>", "image or PDF to show; may be repeated", collect)
+    .option("--file <file>", "text file, image or PDF to show; may be repeated", collect)
     .option("--id <id>", "your own id for the message: one with the same id is delivered once")
     .option("--model <provider/model>", "continue with another model, from the next step")
     .option("--config <file>", "where that model is described (default: LONGHAUL_CONFIG or ./longhaul.yaml)")
     .option("--json", "one JSON document");
   return async (reference: string, words: readonly string[], flags: SayFlags) => {
-    const attachments = await readAttachments(flags.image ?? []);
+    const attachments = await readAttachments({ images: flags.image, files: flags.file });
     const text = await readMessage(words, processStdin());
     if (flags.id !== undefined && !isMessageId(flags.id)) {
       throw usageError("--id must have 1 to 128 letters, digits, dots, colons, dashes and underscores.");

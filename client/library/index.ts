@@ -11,6 +11,7 @@ export { ServiceMissing } from "../../worker/connect/service-missing.ts";
 export type { Answered } from "../sessions/send-answer.ts";
 export type { CancelledRun } from "../sessions/cancel-session.ts";
 export type { Interrupted } from "../sessions/interrupt-session.ts";
+export type { AttachmentSource } from "../sessions/attachments.ts";
 export type { Undone } from "../sessions/compact-session.ts";
 export type { Retried } from "../sessions/retry-session.ts";
 export type { ContextReport } from "../../activities/context/context-report.ts";

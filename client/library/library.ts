@@ -24,8 +24,8 @@ import { SharedListener } from "../watch/shared-listener.ts";
 import { noFiles, pullWorkspace, sessionDiff } from "../workspace/pull-workspace.ts";
 import { batchesOver, schedulesOver } from "./batches.ts";
 import { pastOf } from "./past.ts";
-import { attachmentOf, readAttachments, type Attachment } from "../sessions/images.ts";
-import type { ConnectOptions, Event, EventOptions, Longhaul, SayOptions, SessionEnd } from "./types.ts";
+import { readAttachments } from "../sessions/attachments.ts";
+import type { ConnectOptions, Event, EventOptions, Longhaul, SessionEnd } from "./types.ts";
 import type { StartOptions } from "./start-options.ts";
 import { given } from "../console/given.ts";
 
@@ -51,11 +51,11 @@ export function libraryOver(services: Services, options: LibraryOptions = {}): L
       const { start } = await prepareStart([task], runFlags(asked, options), onNote, { stdin: noStdin() });
       return startSession(services, start);
     },
-    say: async (reference, text, { id, images = [] } = {}) => {
+    say: async (reference, text, { id, images, files } = {}) => {
       if (id !== undefined && !isMessageId(id))
         throw usageError(`${JSON.stringify(id)} is not a message id.`);
       const words = await readMessage([text], noStdin());
-      const attachments = await attachmentsOf(images);
+      const attachments = await readAttachments({ images, files });
       return sendGuidance(services, await session(reference), { id, text: words, attachments });
     },
     unsay: async (reference, message) => withdrawMessage(services, await session(reference), message),
@@ -101,15 +101,6 @@ async function exported({ db }: Services["store"], row: SessionRow, format: "own
   return format === "atif" ? trajectoryDocument(row, whole, productVersion()) : exportDocument(row, whole);
 }
 
-async function attachmentsOf(images: NonNullable<SayOptions["images"]>): Promise<Attachment[]> {
-  const all: Attachment[] = [];
-  for (const image of images) {
-    if (typeof image === "string") all.push(...(await readAttachments([image])));
-    else all.push(attachmentOf(image.name, image.bytes));
-  }
-  return all;
-}
-
 interface Source {
   readonly services: Services;
   readonly listen: SharedListener["listen"];
@@ -142,11 +133,11 @@ async function* events(
 
 /** The flags of a library call: services and workers run elsewhere and have the keys. */
 function runFlags(asked: StartOptions, { model, config }: LibraryOptions) {
-  const { maxCostUsd, deadlineMs, images, ...more } = asked;
+  const { maxCostUsd, deadlineMs, images, files, ...more } = asked;
   return {
     setup: false,
     ...given({ model, config }),
     ...more,
-    ...given({ maxCost: maxCostUsd, deadline: deadlineMs, image: images }),
+    ...given({ maxCost: maxCostUsd, deadline: deadlineMs, image: images, file: files }),
   };
 }

@@ -1,4 +1,5 @@
 /** Options of a session that a program starts. */
+import type { AttachmentSource } from "../sessions/attachments.ts";
 
 export interface StartOptions {
   /** Your own id: the same id and task again attaches to the session. */
@@ -21,6 +22,8 @@ export interface StartOptions {
   readonly priority?: number;
   /** The tenant: if there are too few workers, tenants take turns. */
   readonly tenant?: string;
-  /** Paths of images and PDFs that belong to the task. */
-  readonly images?: readonly string[];
+  /** Images and PDFs that belong to the task: paths, or their bytes. */
+  readonly images?: readonly AttachmentSource[];
+  /** The same, and text files, whose text becomes part of the task's message, with the file's name. */
+  readonly files?: readonly AttachmentSource[];
 }

@@ -5,6 +5,7 @@ import type { ListedQuestion } from "../../activities/store/questions.ts";
 import type { CancelledRun } from "../sessions/cancel-session.ts";
 import type { Interrupted } from "../sessions/interrupt-session.ts";
 import type { ContextReport } from "../../activities/context/context-report.ts";
+import type { AttachmentSource } from "../sessions/attachments.ts";
 import type { Undone } from "../sessions/compact-session.ts";
 import type { Retried } from "../sessions/retry-session.ts";
 import type { Answered } from "../sessions/send-answer.ts";
@@ -34,7 +35,9 @@ export interface SayOptions {
   /** A message with the same id is delivered once. */
   readonly id?: string;
   /** Images and PDFs to show, at most 8 MiB each: paths, or their bytes. They are stored; the signal only names them. */
-  readonly images?: readonly (string | { readonly name: string; readonly bytes: Uint8Array })[];
+  readonly images?: readonly AttachmentSource[];
+  /** The same, and text files, whose text becomes part of the message, with the file's name. */
+  readonly files?: readonly AttachmentSource[];
 }
 
 export interface RetryOptions {

@@ -14,7 +14,7 @@ import { checked, collect, parseDeadline, positiveAmount, positiveInteger } from
 import { forProject } from "../registries/session-registries.ts";
 import type { SessionGit } from "../../activities/config/git-settings.ts";
 import { sessionGit, withGitFlags, type GitFlags } from "./git-flags.ts";
-import { notShown, readAttachments } from "./images.ts";
+import { notShown, readAttachments, requireTextRoom, type AttachmentSource } from "./attachments.ts";
 import { QUESTION_MODES, type QuestionMode } from "../../activities/config/question-settings.ts";
 import type { OutputSchema } from "../../activities/config/output-schema.ts";
 import { parseSessionId } from "./session-id.ts";
@@ -31,7 +31,8 @@ export interface RunFlags extends GitFlags, SandboxFlags, ContainerFlags {
   readonly maxCost?: number;
   readonly deadline?: number;
   readonly config?: string;
-  readonly image?: readonly string[];
+  readonly image?: readonly AttachmentSource[];
+  readonly file?: readonly AttachmentSource[];
   readonly id?: string;
   readonly json?: boolean;
   readonly devcontainer?: boolean;
@@ -50,6 +51,7 @@ export function withRunFlags(command: Command): Command {
     .option("--max-cost <usd>", "stop when the session has cost this much", positiveAmount)
     .option("--plan", "plan first: nothing is changed before you approve the plan")
     .option("--image <file>", "image or PDF that belongs to the task; may be repeated", collect)
+    .option("--file <file>", "text file, image or PDF that belongs to the task; may be repeated", collect)
     .option("--container <name>", "work in this running container, as it is; it is never changed or removed")
     .option("--workspace-dir <dir>", "the folder of --container to work in (default: its own working folder)")
     .option("--devcontainer", "take image, set-up and variables from the project's devcontainer.json")
@@ -132,11 +134,12 @@ export async function prepareStart(
     note(`The user's name in --repo is left out: the repository is ${git.url}.\n`);
   for (const line of [...config.notes, ...(fromDevcontainer?.notes ?? [])]) note(`${line}\n`);
   if (config.rehearsal && flags.setup !== false) await mentionLocalServers(note);
-  const attachments = await readAttachments(flags.image ?? []);
+  const attachments = await readAttachments({ images: flags.image, files: flags.file });
   const folder = await readProject(flags.workspace, config, read);
   for (const line of folder?.notes ?? []) note(`${line}\n`);
   for (const line of notShown(attachments, config.run)) note(`${line}\n`);
   const task = await readTask(words, stdin, note);
+  requireTextRoom(task, attachments);
   const run = {
     ...inContainer(forProject(config.run, projectName(git, flags.workspace)), container),
     ...(flags.plan === true ? { plan: true } : {}),

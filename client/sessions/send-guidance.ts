@@ -3,7 +3,7 @@ import { randomUUID } from "node:crypto";
 import { WithStartWorkflowOperation, WorkflowUpdateFailedError } from "@temporalio/client";
 import { senderOf } from "../../activities/contract/person-name.ts";
 import type { UserPart } from "../../activities/contract/message.ts";
-import { excerptOf } from "../../activities/contract/queued-message.ts";
+import { excerptOf, LONG_TEXT_NAME } from "../../activities/contract/queued-message.ts";
 import { reasonOf } from "../../activities/contract/reason-of.ts";
 import { saveBlobFor } from "../../activities/store/blobs.ts";
 import { announceQueued } from "../../activities/store/queued-events.ts";
@@ -23,7 +23,7 @@ import type { Services } from "../connect/connection.ts";
 import { requireKey } from "../connect/require-key.ts";
 import { askWithin } from "../../worker/connect/with-timeout.ts";
 import { notPossible } from "../console/errors.ts";
-import { cleanAttachment, type Attachment } from "./images.ts";
+import { attachedText, cleanAttachment, requireTextRoom, type Attachment } from "./attachments.ts";
 import { idsOnly } from "../setup/services.ts";
 import { settingsOf } from "./settings-of.ts";
 import { workflowOptions } from "./start-session.ts";
@@ -57,8 +57,12 @@ export interface NewMessage {
 /** Whether it is a valid message id. */
 export const isMessageId = (id: string) => /^[\w.:-]{1,128}$/.test(id);
 
-/** @throws ClientError (impossible) if the queue is full or the session refuses it, (missing) as `requireKey` */
+/**
+ * @throws ClientError (usage) if it is too long, (impossible) if the queue is full or the session refuses it, (missing) as
+ * `requireKey`
+ */
 export async function sendGuidance(services: Services, row: SessionRow, given: NewMessage): Promise<Sent> {
+  requireTextRoom(given.text, given.attachments);
   const message = cleaned(given);
   const { db } = services.store;
   const [waiting] = await Promise.all([readWaiting(db, row.id), requireKey(services.temporal, row.id)]);
@@ -124,10 +128,13 @@ export async function partsOf(
   const parts: UserPart[] = [
     bytes.length <= (idsOnly() ? 0 : INLINE_BYTES)
       ? { type: "text", text: message.text }
-      : await saveBlobFor(db, sessionId, { bytes, mediaType: "text/plain", filename: "message.txt" }),
+      : await saveBlobFor(db, sessionId, { bytes, mediaType: "text/plain", filename: LONG_TEXT_NAME }),
   ];
   for (const file of message.attachments) {
-    parts.push(await saveBlobFor(db, sessionId, file));
+    const text = attachedText(file);
+    parts.push(
+      await saveBlobFor(db, sessionId, text === undefined ? file : { ...file, bytes: Buffer.from(text) }),
+    );
   }
   return parts;
 }

@@ -4,7 +4,7 @@ import { WorkflowExecutionAlreadyStartedError } from "@temporalio/common";
 import { precedenceOf } from "../../activities/config/precedence.ts";
 import type { RunConfig } from "../../activities/config/agent-config.ts";
 import { cleanDeep } from "../../activities/redaction/clean-deep.ts";
-import type { FilePart } from "../../activities/contract/message.ts";
+import type { UserPart } from "../../activities/contract/message.ts";
 import { packWorkspace } from "../../activities/store/workspace-pack.ts";
 import { saveBlobFor } from "../../activities/store/blobs.ts";
 import { migrateStore } from "../../activities/store/db.ts";
@@ -16,7 +16,7 @@ import type { Services } from "../connect/connection.ts";
 import { describedRun } from "../../worker/connect/described-run.ts";
 import { idsOnly } from "../setup/services.ts";
 import { notPossible, type ClientError } from "../console/errors.ts";
-import { cleanAttachment, type Attachment } from "./images.ts";
+import { attachedText, cleanAttachment, type Attachment } from "./attachments.ts";
 import { createSessionId } from "./session-id.ts";
 import { staticSummary, taskDetails, taskSummary } from "./session-text.ts";
 import { isMissingTable } from "../lookup/unless-table-missing.ts";
@@ -91,9 +91,10 @@ export function storedStart(services: Services, id: string, start: Start): Promi
 async function storedParts(services: Services, id: string, start: Start): Promise<Omit<NewSession, "id">> {
   const { db } = services.store;
   await withTables(services, () => findSession(db, ""));
-  const parts: FilePart[] = [];
-  for (const { bytes, mediaType, filename } of start.attachments) {
-    parts.push(await saveBlobFor(db, id, { bytes, mediaType, filename }));
+  const parts: UserPart[] = [];
+  for (const file of start.attachments) {
+    const text = attachedText(file);
+    parts.push(text === undefined ? await saveBlobFor(db, id, file) : { type: "text", text });
   }
   const workspace = start.folder && (await packWorkspace(start.folder.files));
   return {

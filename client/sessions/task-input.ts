@@ -5,7 +5,7 @@ import { cleanText } from "../../activities/contract/clean-text.ts";
 import { usageError } from "../console/errors.ts";
 
 /** Most characters of a task or a message, input from stdin included. Source: requirement 4.1. */
-const MAX_TEXT_CHARS = 1_048_576;
+export const MAX_TEXT_CHARS = 1_048_576;
 
 /**
  * How long stdin may stay silent before it is ignored. A shell's pipe is meant as input, but its first bytes may take a

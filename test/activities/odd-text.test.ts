@@ -60,7 +60,7 @@ it("files inside a message are taken as what they are, or words say why they wer
   const parts = [
     text("look"),
     file("image/*", `data:image/png;base64,${DOT_PNG.toString("base64")}`),
-    file("text/plain", Buffer.from("notes").toString("base64")),
+    { ...file("text/markdown", Buffer.from("notes").toString("base64")), filename: "todo.md" },
     file("image/png", Buffer.from("no picture").toString("base64")),
     file("image/png", "https://example.org/a.png"),
     file("image/png", "@blob:00"),
@@ -72,7 +72,14 @@ it("files inside a message are taken as what they are, or words say why they wer
   const kinds = user?.type === "message" ? user.parts.map((part) => part.type) : [];
   expect(kinds).toEqual(["text", "image", "text", "text", "text", "text", "text"]);
   const words = wordsAsked(agent.model, 0);
-  for (const said of ["notes", "not a PNG", "links are not fetched", "names a stored file", "is not base64"])
+  for (const said of [
+    "todo.md",
+    "notes",
+    "not a PNG",
+    "links are not fetched",
+    "names a stored file",
+    "is not base64",
+  ])
     expect(words).toContain(said);
 });
 

@@ -151,6 +151,36 @@ test("compacts, shows the context, undoes, retries and forks as the commands do"
   await expect(client.fork(id, { id: "no id" })).rejects.toMatchObject({ exitCode: 2 });
 });
 
+test("text files go with a task and with a message, under their names", async () => {
+  const client = await connected();
+  const notes = { name: "notes.md", bytes: Buffer.from("Use tabs.\n") };
+  const { id } = await client.start("run: sleep 100\nsay: Not heard.", { files: [notes] });
+  await untilRunning(id, 1);
+  const folder = emptyFolder();
+  writeFileSync(join(folder, "log.txt"), "first line\nlast line\n");
+  const said = await longhaul(["say", id, "say: Read.", "--file", join(folder, "log.txt")]);
+  expect(said.code, said.err).toBe(0);
+  expect((await client.status(id)).queue).toMatchObject([{ text: expect.stringContaining("say: Read.") }]);
+  await client.interrupt(id);
+  await untilStatus(id, ({ status }) => status === "completed");
+  const { messages } = (await client.export(id)) as {
+    readonly messages: readonly { readonly kind: string; readonly content: unknown }[];
+  };
+  const contentOf = (kind: string) => messages.find((message) => message.kind === kind)?.content;
+  expect(contentOf("task")).toMatchObject([
+    { type: "text" },
+    { type: "text", text: '<file name="notes.md">\nUse tabs.\n</file>' },
+  ]);
+  expect(contentOf("guidance")).toMatchObject([
+    { type: "text", text: "say: Read." },
+    { type: "text", text: '<file name="log.txt">\nfirst line\nlast line\n</file>' },
+  ]);
+  writeFileSync(join(folder, "program"), Buffer.from([0, 1, 2]));
+  expect((await longhaul(["say", id, "Look.", "--file", join(folder, "program")])).code).toBe(2);
+  const long = { name: "long.txt", bytes: Buffer.alloc(1_048_577, "a") };
+  await expect(client.say(id, "Look.", { files: [long] })).rejects.toMatchObject({ exitCode: 2 });
+});
+
 test("clears the queue: from a program, and with unsay --all", async () => {
   const client = await connected();
   const id = await begin("run: sleep 100\nsay: Done.");
