@@ -50,6 +50,12 @@ export async function close(run: Run, outcome: Outcome): Promise<ClosedSession> 
   return closed;
 }
 
+/** The end of a run that has no session: the person who started it reads in its result what to do. */
+export function notStarted(run: Run, result: string): ClosedSession {
+  enterPhase(run, "ended");
+  return { ...notStored(run, { status: "failed" }), result };
+}
+
 /** The run ends as it would have: the reaper stores that end, from the run's result or failure. */
 function notStored({ state }: Run, { status, limit }: Outcome): ClosedSession {
   const { step, round, usage } = state;

@@ -3,7 +3,7 @@ import { CancellationScope, CancelledFailure, continueAsNew, workflowInfo } from
 import type { BudgetLimit } from "../activities/contract/budget-question.ts";
 import type { ClosedSession } from "../activities/contract/activities.ts";
 import { applyOpened, applyStep, carry, createState } from "./agent-state.ts";
-import { close, keepWaiting } from "./closing.ts";
+import { close, keepWaiting, notStarted } from "./closing.ts";
 import { watchDeadline } from "./deadline.ts";
 import { fetchRepository, pushSaves } from "./delivery.ts";
 import { runTools } from "./calls.ts";
@@ -49,6 +49,7 @@ export async function codingAgent(input: CodingAgentInput = {}): Promise<ClosedS
   CancellationScope.current().cancelRequested.catch(announceStop);
   const outcome = await runSession(run, input).catch(outcomeOf);
   run.status = outcome.status;
+  if (outcome.error?.type === "NothingToStart") return notStarted(run, outcome.error.message);
   const closed = await CancellationScope.nonCancellable(() => close(run, outcome));
   if (outcome.status === "completed" && waiting(run.state.inbox) > 0) {
     // A message arrived while the session was closing: continue with it, unless the run was cancelled as well.

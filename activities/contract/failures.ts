@@ -42,6 +42,8 @@ export type FailureType =
   /** Several workers in a row were lost while running the same activity, so no other worker gets it. */
   | "PoisonedSession"
   | "BadConfiguration"
+  /** A start with an empty input, under an id that no session has: nothing was started. */
+  | "NothingToStart"
   /** The session asks for more than the worker's operator allows. */
   | "PolicyRefused"
   /** The id of a session to be started belongs to another one. */

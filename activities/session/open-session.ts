@@ -27,7 +27,7 @@ import { toolsToTake } from "../step/server-tools.ts";
 import { lastRound } from "../store/compactions.ts";
 import { retryFailed } from "../store/mcp.ts";
 import { appendEvents } from "../store/events.ts";
-import { hasRunOfChain, idTaken, makeOrAdopt } from "../store/adopt-session.ts";
+import { hasRunOfChain, hasSession, idTaken, makeOrAdopt } from "../store/adopt-session.ts";
 import type { Queryable } from "../store/db.ts";
 import { chainStart, hasBegun, runInCharge, takeOver } from "../store/runs.ts";
 import type { Standpoint } from "../store/standpoint.ts";
@@ -99,12 +99,22 @@ async function prepareRow(
   id: string,
   { task, schedule, chain }: OpenSessionInput,
 ): Promise<void> {
-  if (task === undefined && schedule === undefined) return;
+  if (task === undefined && schedule === undefined) {
+    if (!(await hasSession(deps.store.db, id))) throw nothingToStart(id);
+    return;
+  }
   // A run that was reset has the input of the first: its row may have been mended or given another model since.
   if (await hasRunOfChain(deps.store.db, id, chain)) return;
   if (task !== undefined) await prepareFromTask(deps, id, task);
   if (schedule !== undefined) await prepareScheduled(deps, id, schedule);
 }
+
+/** Temporal's Web UI copies the input of a client's session, which is empty, to another id ("Start Workflow Like This One"). */
+const nothingToStart = (id: string) =>
+  fatal(
+    "NothingToStart",
+    `Nothing was started: no session has the id ${id}, and the input names no task. To start a session, use the input {"task": "…"}, or run: longhaul start "…". To continue a session that has ended, start the workflow under that session's own id with the same empty input, or run: longhaul say ID "…"`,
+  );
 
 /** Makes this run the one that may write, and holds it to the operator's policy. */
 async function claim(deps: AgentDeps, scope: ActivityScope, input: OpenSessionInput, at: Standpoint) {

@@ -35,6 +35,10 @@ export async function makeOrAdopt(
 
 const settings = ({ limits: _limits, ...rest }: RunConfig): string => JSON.stringify(rest);
 
+export async function hasSession(db: Queryable, id: string): Promise<boolean> {
+  return (await db.$count(sessions, eq(sessions.id, id))) > 0;
+}
+
 /** Whether an earlier run of the same chain has had the session: what such a run continues is its own. */
 export async function hasRunOfChain(db: Queryable, sessionId: string, chain: string): Promise<boolean> {
   const found = await db
