@@ -139,40 +139,42 @@ const closedTo = (table: string) => `
  * @param connection as the tables' owner or a superuser
  */
 export async function applyClientRights(connection: Statements): Promise<void> {
-  const { rows } = await connection.query<{ role: string; digest: string | null }>(
-    `select r.role, obj_description('client_roles'::regclass, 'pg_class') as digest from client_roles r
+  const { rows } = await connection.query<{ role: string; schema: string; digest: string | null }>(
+    `select r.role, current_schema() as schema, obj_description('client_roles'::regclass, 'pg_class') as digest from client_roles r
       join pg_roles p on p.rolname = r.role order by r.role`,
   );
   if (rows.length === 0) return;
-  const rights = tableRights();
-  const digest = digestOf([...rights, ROLE_LIMITS, ...rows.map(({ role }) => role)]);
+  const [rights, schemaName] = [tableRights(), rows[0]?.schema ?? "public"];
+  const own = schemaName === "public" ? [] : [schemaName];
+  const digest = digestOf([...rights, ROLE_LIMITS, ...own, ...rows.map(({ role }) => role)]);
   if (rows[0]?.digest === digest) return;
   for (const [table, allowed] of rights)
     await connection.query(allowed === "none" ? closedTo(table) : policyOf(table, allowed));
-  for (const { role } of rows) await connection.query(grantsTo(quoted(role), rights));
+  for (const { role } of rows) await connection.query(grantsTo(quoted(role), quoted(schemaName), rights));
   await connection.query(`comment on table client_roles is '${digest}'`);
 }
 
-function grantsTo(role: string, rights: ReadonlyMap<string, Rights | "none">): string {
+function grantsTo(role: string, schemaName: string, rights: ReadonlyMap<string, Rights | "none">): string {
   return [
-    `revoke all on all tables in schema public from ${role}`,
-    `grant usage on schema public to ${role}`,
-    `grant usage on all sequences in schema public to ${role}`,
+    `revoke all on all tables in schema ${schemaName} from ${role}`,
+    `grant usage on schema ${schemaName} to ${role}`,
+    `grant usage on all sequences in schema ${schemaName} to ${role}`,
     `grant execute on function longhaul_blobs(text[]), longhaul_save_blob(text, bytea), longhaul_keep_blob(text, text, bytea),
       longhaul_taken(text[], text, text), longhaul_remove_schedule(text) to ${role}`,
     `grant select on messages, longhaul_migrations to ${role}`,
     ...[...rights].flatMap(([table, allowed]) =>
       allowed === "none" ? [] : [`grant ${allowed.grants} on ${table} to ${role}`],
     ),
-    limitsOf(role),
+    limitsOf(role, schemaName),
   ].join(";\n");
 }
 
 /** Whoever may not change roles leaves them as `database client` made them. */
-const limitsOf = (role: string) => `do $limits$ begin
+const limitsOf = (role: string, schemaName: string) => `do $limits$ begin
     ${Object.entries(ROLE_LIMITS)
       .map(([name, value]) => `alter role ${role} set ${name} = '${value}';`)
       .join("\n    ")}
+    ${schemaName === quoted("public") ? "" : `alter role ${role} set search_path = ${schemaName};`}
   exception when insufficient_privilege then null;
   end $limits$`;
 

@@ -8,9 +8,12 @@ const MAX_ROLE_BYTES = 63;
 /** Each program of a person uses up to four; an open page uses one more. */
 const MAX_CONNECTIONS = 50;
 
-/** One role per person and database, because roles belong to the whole server. */
-export function clientRole(database: string, owner: string): string {
-  return `${database}_client_${owner}`;
+/** One role per person and set of tables, because roles belong to the whole server. */
+export async function clientRole({ pool }: Pick<Store, "pool">, owner: string): Promise<string> {
+  const { rows } = await pool.query<{ place: string }>(
+    "select concat_ws('_', current_database(), nullif(current_schema(), 'public')) as place",
+  );
+  return `${rows[0]?.place ?? ""}_client_${owner}`;
 }
 
 /** Whether Postgres keeps the name of a person's role unchanged. */
@@ -21,8 +24,8 @@ export const fitsRole = (role: string) => Buffer.byteLength(role) <= MAX_ROLE_BY
  * @throws pg.DatabaseError if the connection's own role may not create roles (42501), or no worker has created the tables (42P01)
  */
 export async function grantClient(store: Store, owner: string, password: string): Promise<string> {
+  const role = await clientRole(store, owner);
   return onConnection(store, async (client) => {
-    const role = clientRole(await databaseOf(client), owner);
     await client.query("select from client_roles limit 0");
     const { rowCount } = await client.query("select from pg_roles where rolname = $1", [role]);
     await client.query(
@@ -40,8 +43,8 @@ export async function grantClient(store: Store, owner: string, password: string)
 
 /** Ends its connections and removes it. The sessions stay. @returns false if there is none */
 export async function revokeClient(store: Store, owner: string): Promise<boolean> {
+  const role = await clientRole(store, owner);
   return onConnection(store, async (client) => {
-    const role = clientRole(await databaseOf(client), owner);
     const { rowCount } = await client.query("delete from client_roles where role = $1", [role]);
     const known = await client.query("select from pg_roles where rolname = $1", [role]);
     if (known.rowCount !== 0) {
@@ -68,16 +71,14 @@ export async function ownerOfRole({ pool }: Pick<Store, "pool">): Promise<string
   }
 }
 
-async function databaseOf(client: pg.PoolClient): Promise<string> {
-  const { rows } = await client.query<{ name: string }>("select current_database() as name");
-  return rows[0]?.name ?? "";
-}
-
 async function onConnection<T>(store: Store, body: (client: pg.PoolClient) => Promise<T>): Promise<T> {
   const client = await store.pool.connect();
+  let isDone = false;
   try {
-    return await body(client);
+    const result = await body(client);
+    isDone = true;
+    return result;
   } finally {
-    client.release();
+    client.release(!isDone);
   }
 }

@@ -21,7 +21,7 @@ function newestOf({ entries }: Journal): number {
 export async function hasNewerTables(db: Queryable): Promise<boolean> {
   try {
     const { rows } = await db.execute<{ newest: string | null }>(
-      sql`select max(created_at)::text as newest from public.longhaul_migrations`,
+      sql`select max(created_at)::text as newest from longhaul_migrations`,
     );
     return Number(rows[0]?.newest ?? 0) > NEWEST_KNOWN;
   } catch {

@@ -16,14 +16,15 @@ const CONNECT_TIMEOUT_MS = 5_000;
  * this worker's own lost connection: a standby that was promoted may have been up for weeks.
  */
 const SETTLING_MS = 10_000;
-/** Advisory locks of the workers that free a frozen worker's tasks: one at a time. */
-const FREEING_CLASS = LOCK_CLASS + 1;
+/** Another schema of the same database numbers its workers itself, so its locks have another class: even and positive. */
+const CLASS = `select case current_schema() when 'public' then ${LOCK_CLASS}
+  else hashtext('longhaul lease ' || current_schema()) & 2147483646 end as class`;
 /**
  * A machine that is cut off closes no connection: Postgres probes after 5 s of silence, and frees the lease some 6 s later
  * instead of after two hours. Source: ours; a live worker's connection is never idle that long.
  */
 const KEEPALIVE =
-  "set tcp_keepalives_idle = 5; set tcp_keepalives_interval = 2; set tcp_keepalives_count = 3";
+  "set application_name = 'longhaul-lease'; set tcp_keepalives_idle = 5; set tcp_keepalives_interval = 2; set tcp_keepalives_count = 3";
 
 export interface LostWorker {
   readonly id: number;
@@ -74,6 +75,7 @@ class HeldLease implements WorkerLease {
   readonly #settlingMs: number;
   #settledAt = 0;
   #id: number | undefined;
+  #class = LOCK_CLASS;
   #client: pg.Client | undefined;
   #speaking: NodeJS.Timeout | undefined;
   #isClosed = false;
@@ -94,7 +96,7 @@ class HeldLease implements WorkerLease {
     if (this.#client === undefined) return [];
     this.#speaking?.refresh();
     const { namespace, frozenMs, sessionsAtWork } = this.#options;
-    const values = [this.#id, namespace, LOCK_CLASS, frozenMs, this.#settlingMs, sessionsAtWork()];
+    const values = [this.#id, namespace, this.#class, frozenMs, this.#settlingMs, sessionsAtWork()];
     const { rows } = await this.#client.query<LostWorker>(MISSING, values);
     return performance.now() < this.#settledAt ? [] : rows;
   }
@@ -102,7 +104,8 @@ class HeldLease implements WorkerLease {
   async settle(lost: LostWorker, cleanUp: () => Promise<void>): Promise<boolean> {
     const client = this.#client;
     if (client === undefined) return false;
-    const lock = [lost.frozen ? FREEING_CLASS : LOCK_CLASS, lost.id];
+    // The workers that free a frozen worker's tasks exclude each other by the next class.
+    const lock = [this.#class + (lost.frozen ? 1 : 0), lost.id];
     const { rows } = await client.query<{ taken: boolean }>(
       "select pg_try_advisory_lock($1, $2) as taken",
       lock,
@@ -130,7 +133,6 @@ class HeldLease implements WorkerLease {
     const client = new pg.Client({
       ...readPostgresAddress(this.#options.url).config,
       connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
-      application_name: "longhaul-lease",
       keepAlive: true,
     });
     const onEnd = () => {
@@ -143,6 +145,7 @@ class HeldLease implements WorkerLease {
     await client.connect();
     try {
       await client.query(KEEPALIVE);
+      this.#class = (await client.query<{ class: number }>(CLASS)).rows[0]?.class ?? LOCK_CLASS;
       await this.#take(client);
     } catch (error) {
       await client.end().catch(() => undefined);
@@ -152,7 +155,7 @@ class HeldLease implements WorkerLease {
   }
 
   async #take(client: pg.Client): Promise<void> {
-    const held = this.#id === undefined ? undefined : await client.query(HOLD_AGAIN, [this.#id, LOCK_CLASS]);
+    const held = this.#id === undefined ? undefined : await client.query(HOLD_AGAIN, [this.#id, this.#class]);
     if (held?.rows[0]?.held) return;
     // Others considered it lost in the meantime: from now on it counts as another worker.
     const { identity, namespace } = this.#options;
@@ -161,7 +164,7 @@ class HeldLease implements WorkerLease {
       [identity, namespace],
     );
     this.#id = rows[0]?.id ?? 0;
-    await client.query("select pg_advisory_lock($1, $2)", [LOCK_CLASS, this.#id]);
+    await client.query("select pg_advisory_lock($1, $2)", [this.#class, this.#id]);
   }
 
   async #reconnect(): Promise<void> {

@@ -21,10 +21,10 @@ export function databaseCommand(command: Command, output: Output) {
     if (what !== "client") throw usageError("Write it as: longhaul database client NAME");
     checkedName(name, "NAME");
     const url = operatorDatabaseUrl();
-    if (!fitsRole(clientRole(new URL(url).pathname.slice(1), name)))
-      throw usageError(`The name ${name} is too long for a role of Postgres.`);
     const store = openStore({ url, maxConnections: 1 });
     try {
+      if (!fitsRole(await clientRole(store, name)))
+        throw usageError(`The name ${name} is too long for a role of Postgres.`);
       if (flags.revoke !== true) await grant(name, url);
       else if (await revokeClient(store, name)) output.note(`The role of ${name} was removed.\n`);
       else throw notPossible(`${name} has no role in this database.`);

@@ -1,8 +1,11 @@
 /** A real PgBouncer before a real Postgres: what cannot work is refused at the start, with the reason. */
 import { chmodSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { sql } from "drizzle-orm";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { existsSync } from "node:fs";
+import { migrateStore, openStore } from "../../activities/store/db.ts";
+import { holdLease } from "../../activities/store/worker-lease.ts";
 import { openServices } from "../../client/connect/connection.ts";
 import { endProcess, freePort, launch, tail } from "../../client/setup/processes.ts";
 import { findServices } from "../../client/setup/services.ts";
@@ -15,7 +18,6 @@ import { emptyFolder } from "../support/empty-folder.ts";
 
 const database = useDatabase();
 const PROGRAM = "/usr/sbin/pgbouncer";
-const LETS_IN = "ignore_startup_parameters = options,idle_in_transaction_session_timeout";
 
 /** @returns the database's address through the pooler */
 async function startPooler(mode: "transaction" | "session", ...settings: string[]): Promise<string> {
@@ -68,7 +70,7 @@ const open = async (url: string) => {
 
 describe.skipIf(!existsSync(PROGRAM))(`behind a pooler (${PROGRAM}, of the package pgbouncer)`, () => {
   it("that lends connections by the transaction, worker and client end with the reason and a fix", async () => {
-    const url = await startPooler("transaction", LETS_IN);
+    const url = await startPooler("transaction");
     for (const message of [await refusal(probePostgres(url)), await refusal(open(url))]) {
       expect(message).toContain("is behind a pooler in transaction mode at");
       expect(message).toContain("LISTEN");
@@ -81,20 +83,37 @@ describe.skipIf(!existsSync(PROGRAM))(`behind a pooler (${PROGRAM}, of the packa
 
   it("also with one connection for all, and with many that are lent in turn", async () => {
     for (const settings of [["default_pool_size = 1"], ["server_round_robin = 1", "min_pool_size = 6"]]) {
-      const url = await startPooler("transaction", LETS_IN, ...settings);
+      const url = await startPooler("transaction", ...settings);
       expect(await refusal(probePostgres(url, within(3_000)))).toContain("transaction mode");
     }
   });
 
-  it("that lends them for as long as they are open, nothing is refused", async () => {
-    const url = await startPooler("session", LETS_IN);
+  it("that lends them for as long as they are open, and has its default settings, everything works", async () => {
+    const url = await startPooler("session");
     expect(await probePostgres(url)).toContain("PostgreSQL");
     await open(url);
+    const store = openStore({ url, maxConnections: 2 });
+    onTestFinished(() => store.close());
+    await migrateStore(store);
+    const { rows } = await store.db.execute(sql`select current_setting('plan_cache_mode') as plan,
+      current_setting('idle_in_transaction_session_timeout') as idle, current_setting('application_name') as name`);
+    expect(rows).toEqual([{ plan: "force_generic_plan", idle: "10min", name: "longhaul" }]);
+    const options = { url, identity: "w", namespace: "default", frozenMs: 60_000, sessionsAtWork: () => [] };
+    const lease = await holdLease(options);
+    expect(await lease.missing()).toEqual([]);
+    await lease.close();
   });
 
-  it("that does not let our connections in, the setting that would is named", async () => {
-    const url = await startPooler("session");
-    expect(await refusal(open(url))).toContain("ignore_startup_parameters = options");
+  it("that refuses a parameter of the address, the parameter and what helps are named", async () => {
+    const url = new URL(await startPooler("session"));
+    url.search = "?options=-c%20search_path%3Dx";
+    expect(await refusal(open(url.href))).toMatch(
+      /refuses our connections.*unsupported startup parameter.*options/s,
+    );
+    expect(await refusal(open(url.href))).toContain("ignore_startup_parameters");
+    const ignoring = new URL(await startPooler("session", "ignore_startup_parameters = options"));
+    ignoring.search = url.search;
+    await open(ignoring.href);
   });
 });
 

@@ -1,9 +1,10 @@
 /** Servers and roles as operators have them: read-only after a failover, another encoding, few rights, a strict start. */
 import { randomBytes } from "node:crypto";
 import { connect, createServer } from "node:net";
+import { sql } from "drizzle-orm";
 import pg from "pg";
 import { expect, inject, it, onTestFinished } from "vitest";
-import { migrateStore, openStore } from "../../activities/store/db.ts";
+import { migrateStore, openStore, type Store } from "../../activities/store/db.ts";
 import { probePostgres } from "../../worker/connect/probe.ts";
 import { mayNotMigrate } from "../../worker/connect/postgres-missing.ts";
 import { listen } from "../support/listen.ts";
@@ -84,13 +85,16 @@ it("a connection that only reads is not pooled again", async () => {
   expect(await pidOf()).not.toBe(before);
 });
 
-it("a server in between that takes no options at the start is used", async () => {
+it("a server in between that takes no parameters at the start is used", async () => {
   const { hostname, port } = new URL(server);
   const starts: string[] = [];
   const strict = createServer((client) => {
     client.once("data", (first) => {
-      starts.push(first.toString("latin1"));
-      if (first.includes("options\0")) return void client.destroy();
+      const [, ...words] = first.subarray(8).toString("latin1").split("\0");
+      const names = ["user", ...words].filter((_word, index) => index % 2 === 0 && _word !== "");
+      starts.push(...names);
+      if (names.some((name) => !["user", "database", "client_encoding"].includes(name)))
+        return void client.destroy();
       const upstream = connect(Number(port), hostname);
       upstream.write(first);
       upstream.pipe(client).pipe(upstream);
@@ -101,8 +105,46 @@ it("a server in between that takes no options at the start is used", async () =>
   const between = new URL(server);
   [between.hostname, between.port] = ["127.0.0.1", String(await listen(strict))];
   const store = openStore({ url: between.href, maxConnections: 1 });
-  const { rows } = await store.db.execute<{ plan_cache_mode: string }>("show plan_cache_mode");
-  expect(rows).toEqual([{ plan_cache_mode: "force_generic_plan" }]);
-  await store.close();
-  expect(starts).toHaveLength(1);
+  onTestFinished(() => store.close());
+  expect(await settingsOf(store)).toEqual(["force_generic_plan", "10min", "longhaul"]);
+  expect(starts).toContain("user");
+});
+
+const settingsOf = async (store: Store) =>
+  Object.values(
+    (
+      await store.db.execute<Record<string, string>>(
+        sql`select current_setting('plan_cache_mode') a, current_setting('idle_in_transaction_session_timeout') b, current_setting('application_name') c`,
+      )
+    ).rows[0] ?? {},
+  );
+
+it("what the address or the role sets for a connection stays", async () => {
+  const { name, url } = await emptyDatabase();
+  const role = `${name}_role`;
+  await asOwner(
+    url,
+    `create role ${role} login password 'p'`,
+    `alter role ${role} set plan_cache_mode = 'force_custom_plan'`,
+  );
+  onTestFinished(() => asOwner(server, `drop role ${role}`));
+  const own = new URL(url);
+  own.search =
+    "?application_name=mine&options=-c%20plan_cache_mode%3Dauto%20-c%20idle_in_transaction_session_timeout%3D5s";
+  const ofAddress = openStore({ url: own.href, maxConnections: 1 });
+  onTestFinished(() => ofAddress.close());
+  expect(await settingsOf(ofAddress)).toEqual(["auto", "5s", "mine"]);
+  [own.username, own.password, own.search] = [role, "p", ""];
+  const ofRole = openStore({ url: own.href, maxConnections: 1 });
+  expect(await settingsOf(ofRole)).toEqual(["force_custom_plan", "10min", "longhaul"]);
+  await ofRole.close();
+});
+
+it("a migration that fails leaves no connection behind that still has the lock or a transaction", async () => {
+  const { url } = await emptyDatabase();
+  await asOwner(url, "create table boxes (in_the_way int)");
+  const store = openStore({ url, maxConnections: 1 });
+  onTestFinished(() => store.close());
+  await expect(migrateStore(store)).rejects.toThrow("boxes");
+  expect(store.pool.totalCount).toBe(0);
 });

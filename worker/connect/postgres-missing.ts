@@ -1,6 +1,7 @@
 /** Why Postgres could not be used, as a typed failure: silent, refusing, or unknown to this machine. Pure. */
 import { PostgresAddressWrong, readPostgresAddress } from "../../activities/store/postgres-address.ts";
 import { innermostReason } from "../../activities/contract/reason-of.ts";
+import { SchemaUnusable } from "../../activities/store/migrate.ts";
 import { plainReason } from "./plain-reason.ts";
 import { poolerRefusal } from "./probe-pooler.ts";
 import { ServiceMissing } from "./service-missing.ts";
@@ -93,19 +94,20 @@ function troubleOf(error: unknown): Trouble | undefined {
 /** SQLSTATE: insufficient privilege. */
 const NOT_ALLOWED = "42501";
 
-/** A worker's role that may not bring the tables up to date; undefined for any other error. */
+/** A schema in which the worker's role cannot bring the tables up to date; undefined for any other error. */
 export function mayNotMigrate(error: unknown, url: string): ServiceMissing | undefined {
-  const codes: unknown[] = [];
-  for (let inner = error; inner instanceof Error; inner = inner.cause)
-    codes.push("code" in inner && inner.code);
-  if (!codes.includes(NOT_ALLOWED)) return undefined;
-  const { shown, config } = readPostgresAddress(url);
+  const isSchema = error instanceof SchemaUnusable;
+  if (!isSchema && (!(error instanceof Error) || !("code" in error) || error.code !== NOT_ALLOWED))
+    return undefined;
+  const { shown } = readPostgresAddress(url);
   return new ServiceMissing({
     service: "Postgres",
     address: shown,
     problem: `does not let the worker's role bring the tables up to date at ${shown}`,
     reason: innermostReason(error),
-    fix: `As the owner of the schema: GRANT USAGE, CREATE ON SCHEMA public TO "${config.user ?? "ROLE"}"; tables of another owner go to it with ALTER TABLE … OWNER TO.`,
+    fix: isSchema
+      ? error.fix
+      : "As a superuser, or as the owner of what the reason names: ALTER TABLE NAME OWNER TO the worker's role; the same for functions and views.",
     cause: error,
   });
 }

@@ -70,7 +70,7 @@ export function poolerRefusal(error: unknown, address: string): ServiceMissing |
     address,
     problem: `is behind a pooler that refuses our connections at ${address}`,
     reason: error.message,
-    fix: "Set DATABASE_URL to the server's own address, or to a pool in session mode with ignore_startup_parameters = options,idle_in_transaction_session_timeout.",
+    fix: "Leave out of DATABASE_URL what the reason names, or let the pooler accept it (PgBouncer: ignore_startup_parameters). Settings of the role do the same: ALTER ROLE … SET.",
     cause: error,
   });
 }

@@ -1,0 +1,128 @@
+/**
+ * Brings the tables up to date, in the schema that is the connection's own: the first of its `search_path`, by default `public`. So
+ * an address (`?options=-c search_path=…`) or a role chooses the schema, as for any program.
+ */
+import { fileURLToPath } from "node:url";
+import { readMigrationFiles, type MigrationMeta } from "drizzle-orm/migrator";
+import type pg from "pg";
+import { applyClientRights, quoted } from "./client-rights.ts";
+import { allowSilence } from "./silence.ts";
+
+/** Any number; the same in every version, so that old and new workers exclude each other. */
+const MIGRATION_LOCK = 7_305_142;
+
+/** No tables can be made in the schema. The message says why; the connection's role, and what helps. */
+export class SchemaUnusable extends Error {
+  override readonly name = "SchemaUnusable";
+  readonly fix: string;
+
+  constructor(message: string, fix: string) {
+    super(message);
+    this.fix = fix;
+  }
+}
+
+/**
+ * Several processes may call it at once: an advisory lock on one connection lets them in one after the other. Also grants clients'
+ * roles their rights on new tables. Idempotent.
+ * @throws SchemaUnusable
+ */
+export async function migrateStore(store: { readonly pool: pg.Pool }): Promise<void> {
+  const client = await store.pool.connect();
+  let isDone = false;
+  try {
+    // Another process' migration may take long, and this one waits for it.
+    allowSilence(client);
+    await client.query("select pg_advisory_lock($1)", [MIGRATION_LOCK]);
+    const migrationsFolder = fileURLToPath(new URL("./migrations", import.meta.url));
+    await applyMigrations(client, readMigrationFiles({ migrationsFolder }));
+    await applyClientRights(client);
+    await client.query("select pg_advisory_unlock($1)", [MIGRATION_LOCK]);
+    isDone = true;
+  } finally {
+    // A connection that failed here may be of no use, and closing it frees the lock.
+    client.release(!isDone);
+  }
+}
+
+/**
+ * As drizzle's own migrator does it, in the table that this uses, but without its CREATE SCHEMA: that needs a right on the database also
+ * where the schema exists, which a managed server gives to nobody.
+ */
+async function applyMigrations(client: pg.PoolClient, migrations: readonly MigrationMeta[]): Promise<void> {
+  const place = await placeOf(client);
+  const table = `${quoted(place.schema)}.longhaul_migrations`;
+  const { rows } = place.isKnown
+    ? await client.query<{ at: string | null }>(`select max(created_at) as at from ${table}`)
+    : { rows: [] };
+  const last = Number(rows[0]?.at ?? -1);
+  const missing = migrations.filter((one) => one.folderMillis > last);
+  if (missing.length === 0) return;
+  if (!place.mayCreate) throw mayNotCreate(place);
+  await client.query("begin");
+  try {
+    if (!place.isKnown)
+      await client.query(
+        `create table ${table} (id serial primary key, hash text not null, created_at bigint)`,
+      );
+    for (const { folderMillis, hash, sql } of missing) {
+      for (const statement of sql) await client.query(inSchema(statement, place.schema));
+      await client.query(`insert into ${table} (hash, created_at) values ($1, $2)`, [hash, folderMillis]);
+    }
+    await client.query("commit");
+  } catch (error) {
+    await client.query("rollback").catch(() => undefined);
+    throw error;
+  }
+}
+
+/** Migrations are written for `public`, as the library generates them. Whatever they name by its schema is in the chosen one. */
+export const inSchema = (statement: string, schema: string): string =>
+  statement
+    .replaceAll('"public".', () => `${quoted(schema)}.`)
+    .replaceAll("search_path = public,", () => `search_path = ${quoted(schema)},`);
+
+interface Place {
+  readonly schema: string;
+  readonly role: string;
+  readonly mayCreate: boolean;
+  /** It has our tables. */
+  readonly isKnown: boolean;
+}
+
+const PLACE = `select current_schema() as schema, current_user as role, current_setting('search_path') as path,
+  has_schema_privilege(current_schema(), 'CREATE') as "mayCreate",
+  exists (select from pg_class where relname = 'longhaul_migrations' and relnamespace = to_regnamespace(quote_ident(current_schema()))) as "isKnown",
+  (select relnamespace::regnamespace::text from pg_class where oid = to_regclass('longhaul_migrations')) as other`;
+
+/** @throws SchemaUnusable */
+async function placeOf(client: pg.PoolClient): Promise<Place> {
+  const { rows } = await client.query<
+    { [K in keyof Place]: Place[K] | null } & { path: string; role: string; other: string | null }
+  >(PLACE);
+  const { schema, role, path, mayCreate, isKnown, other } = rows[0] ?? expectRow();
+  if (schema === null)
+    throw new SchemaUnusable(
+      `no schema of the search_path (${path}) exists and may be used by the role ${role}`,
+      `As the owner of the database: CREATE SCHEMA NAME AUTHORIZATION ${quoted(role)}; or as the owner of an existing schema: GRANT USAGE, CREATE ON SCHEMA NAME TO ${quoted(role)}; and name it in the search_path of the role or the address.`,
+    );
+  // Nobody asked for another set of tables: the schema came up later, under the role's name.
+  if (isKnown !== true && other !== null && schema === role && path.includes('"$user"'))
+    throw new SchemaUnusable(
+      `the tables are in the schema ${other}, but new ones would go to ${schema}, because the search_path is ${path}`,
+      `Choose one: ALTER ROLE ${quoted(role)} SET search_path = ${other}; or = ${quoted(schema)}, for tables of its own.`,
+    );
+  return { schema, role, mayCreate: mayCreate === true, isKnown: isKnown === true };
+}
+
+function expectRow(): never {
+  throw new Error("Postgres answered a query of one row with none");
+}
+
+const mayNotCreate = ({ schema, role }: Place): SchemaUnusable => {
+  const name = /^[a-z_][a-z0-9_]*$/.test(schema) ? schema : quoted(schema);
+  return new SchemaUnusable(
+    `the role ${role} may not create tables in the schema ${schema}`,
+    `As the owner of the schema: GRANT USAGE, CREATE ON SCHEMA ${name} TO ${quoted(role)};`,
+  );
+};
