@@ -8,7 +8,6 @@ import {
   upsertSearchAttributes,
 } from "@temporalio/workflow";
 import { cutChars } from "../activities/contract/cut-text.ts";
-import { pruneDue } from "../activities/contract/prune-due.ts";
 import { mismatchNote } from "../activities/contract/output-mismatch.ts";
 import { LOOP_WARNING_TEXT } from "../activities/contract/stuck.ts";
 import type {
@@ -21,12 +20,12 @@ import type {
 import type { DeliveryOrder } from "../activities/contract/delivery.ts";
 import type { Limit } from "../activities/contract/limits.ts";
 import type { RunPolicy } from "../activities/contract/run-policy.ts";
-import { applyCompaction, applyPrune, applyUndo, type AgentState, type Phase } from "./agent-state.ts";
+import { beginAnew, type AgentState, type Phase } from "./agent-state.ts";
 import { DelegateSlots } from "./delegate-slots.ts";
-import { drain, tooMuch } from "./inbox.ts";
+import { drain, putBack, tooMuch } from "./inbox.ts";
 import { isHostLost, onHost } from "./lost-host.ts";
 import { askedModel } from "./fallback.ts";
-import { WRAP_UP_TEXT, type CompactionPlan } from "./loop-policy.ts";
+import { WRAP_UP_TEXT } from "./loop-policy.ts";
 import { wasStopped } from "./outcome.ts";
 import { currentDetails } from "./presentation.ts";
 import { createAsking, unanswered, type Asking } from "./asking.ts";
@@ -135,6 +134,17 @@ export function interrupted(run: Run, answer: ModelStepFacts | undefined): answe
   return answer === undefined;
 }
 
+/**
+ * The step's answer may come with another policy. A request that another model refuses before it has answered anything must fit
+ * its smaller window.
+ */
+export function applyPolicy(run: Run, policy: RunPolicy, answer: ModelStepFacts): void {
+  if (answer.policy === undefined) return;
+  if (answer.kind === "overflow" && (answer.policy.model ?? policy.model) !== policy.model)
+    run.state.occasion = "smaller";
+  run.policy = { ...policy, ...answer.policy };
+}
+
 /** One model step, with all messages that arrived since the last one. */
 export async function askModel(
   run: Run,
@@ -144,11 +154,9 @@ export async function askModel(
   enterPhase(run, "thinking");
   run.opening ??= openSandbox(run);
   await parkOverflow(run);
-  const { guidance, parked } = drain(state.inbox);
-  if (guidance.length > 0 || parked) {
-    state.recentCalls = [];
-    state.mismatches = 0;
-  }
+  const drained = drain(state.inbox);
+  const { guidance, parked } = drained;
+  if (guidance.length > 0 || parked) beginAnew(state);
   const note = noteFor(state, wrapUp);
   state.loopWarningDue = false;
   state.mismatch = undefined;
@@ -180,10 +188,7 @@ export async function askModel(
   } finally {
     // A failed step may not have delivered its messages, so they are requeued first. Those that it did deliver are
     // recognised by their ids.
-    if (answer === undefined) {
-      state.inbox.queue.unshift(...guidance);
-      if (parked) state.inbox.parked = Math.max(1, state.inbox.parked);
-    }
+    if (answer === undefined) putBack(state.inbox, drained);
   }
 }
 
@@ -235,46 +240,6 @@ export async function saveAndPark(run: Run): Promise<void> {
   run.unannounced.isOver = true;
   await condition(() => !run.unannounced.isBusy);
   await parkOverflow(run);
-}
-
-export async function compact(run: Run, plan: CompactionPlan): Promise<void> {
-  const { state } = run;
-  enterPhase(run, "compacting");
-  state.compactRequest = undefined;
-  state.interrupting = false;
-  const round = state.round + 1;
-  const { fallback } = askedModel(state, run.policy);
-  const input = { step: state.step + 1, round, ...plan, ...(fallback === undefined ? {} : { fallback }) };
-  const facts = await interruptible(run, () =>
-    perform("summarize", optionsOf(run), `compaction round ${round} · ${plan.trigger}`, input),
-  );
-  state.interrupting = false;
-  if (facts) applyCompaction(state, facts);
-}
-
-/** Undoes as many compactions as a person asked for since the last step. */
-export async function undoCompactions(run: Run): Promise<void> {
-  const { state } = run;
-  for (let requestId = state.undoRequests[0]; requestId !== undefined; requestId = state.undoRequests[0]) {
-    enterPhase(run, "compacting");
-    const input = { step: state.step + 1, requestId };
-    applyUndo(
-      state,
-      await perform("undoCompaction", optionsOf(run), "undo the newest compaction round", input),
-    );
-    state.undoRequests.shift();
-  }
-}
-
-export async function pruneOld(run: Run, policy: RunPolicy): Promise<void> {
-  const { state } = run;
-  const { used: usedTokens, prunable, growth: growthTokens } = state.context;
-  if (
-    !pruneDue({ usedTokens, prunableTokens: prunable, growthTokens }, policy.budget, policy.prune ?? "always")
-  )
-    return;
-  enterPhase(run, "pruning");
-  applyPrune(state, await perform("prune", optionsOf(run), "prune old tool results", { step: state.step }));
 }
 
 /** Source: ours; the databases that clusters keep search attributes in take 255. */

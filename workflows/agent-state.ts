@@ -9,6 +9,7 @@ import type {
   ToolFacts,
   UndoneFacts,
 } from "../activities/contract/activities.ts";
+import type { Occasion } from "../activities/contract/budget.ts";
 import type { ContextSize } from "../activities/contract/context-size.ts";
 import type { WaitingCall } from "./asking.ts";
 import type { Inbox } from "./inbox.ts";
@@ -29,8 +30,8 @@ export interface AgentState {
   epoch: number;
   context: ContextSize;
   round: number;
-  /** Nothing of the session is in the provider's cache; true until the first step. */
-  cacheExpired: boolean;
+  /** Why the next request may have to become smaller. Until the first step, the provider may have nothing in its cache. */
+  occasion: Occasion;
   /** Failed compactions in a row (invariant 9). */
   breaker: number;
   /** Rounds in a row that gained nothing: the next one was due again after one step. */
@@ -136,7 +137,7 @@ const FIRST = {
 const EACH_RUN = {
   phase: "opening",
   epoch: 1,
-  cacheExpired: false,
+  occasion: "trigger",
   deadline: undefined,
   lastCalls: [],
   sandbox: undefined,
@@ -167,7 +168,8 @@ export function applyOpened(state: AgentState, session: OpenedSession): void {
   state.epoch = session.epoch;
   state.context = session.context;
   state.round = session.round;
-  state.cacheExpired = session.cold ?? false;
+  const isFirst = session.otherModel ? "smaller" : "trigger";
+  state.occasion = session.cold ? "return" : isFirst;
   state.sandbox = session.sandbox;
   if (session.costUsd !== undefined) state.costUsd = session.costUsd;
   if (session.parked) state.inbox.parked = Math.max(1, state.inbox.parked);
@@ -196,11 +198,17 @@ export function applyStep(state: AgentState, facts: ModelStepFacts): void {
     state.step += 1;
     state.steps += 1;
     state.compacted = false;
-    state.cacheExpired = false;
+    state.occasion = "trigger";
   }
   // The fallback model has not answered yet.
   if (facts.kind === "answered" || (facts.kind === "unavailable" && facts.reason === "used-up"))
     state.emptyAnswers = 0;
+}
+
+/** A person has spoken: what counted against the model before counts no more. */
+export function beginAnew(state: AgentState): void {
+  state.recentCalls = [];
+  state.mismatches = 0;
 }
 
 export function applyToolResult(state: AgentState, call: CallFacts, facts: ToolFacts): void {

@@ -13,32 +13,24 @@ import { limitToAsk, mayGoOn } from "./limits.ts";
 import { setUpSandbox } from "./set-up.ts";
 import { announceStop } from "./stops.ts";
 import { returnIfDue, stepIn } from "./fallback.ts";
-import {
-  afterOverflow,
-  afterStep,
-  applyMove,
-  compactionDue,
-  continueDue,
-  limitReached,
-} from "./loop-policy.ts";
+import { afterStep, applyMove, continueDue, limitReached } from "./loop-policy.ts";
 import { carryWaiting, MovesOn, type WaitingCall } from "./asking.ts";
 import { givenPrecedence } from "../activities/contract/precedence.ts";
+import { makeRoom, pruneOld, undoCompactions } from "./make-room.ts";
 import type { RunPolicy } from "../activities/contract/run-policy.ts";
 import type { CodingAgentInput } from "./messages.ts";
 import { failed, failureOf, outcomeOf, type Outcome } from "./outcome.ts";
 import { openSession } from "./proxies.ts";
 import { hasNewVersion, moveOn, ownVersion } from "./versions.ts";
 import {
+  applyPolicy,
   askModel,
-  compact,
   createRun,
   interrupted,
   parkOverflow,
-  pruneOld,
   saveAndPark,
   setSearchAttributes,
   showDetails,
-  undoCompactions,
   type Run,
 } from "./actions.ts";
 
@@ -105,15 +97,14 @@ async function loop(run: Run, first: NonNullable<Run["policy"]>): Promise<Outcom
     }
 
     await undoCompactions(run);
-    const plan = afterOverflow(state.overflows, policy) ?? compactionDue(state, policy);
-    if (plan) await compact(run, plan);
+    await makeRoom(run, policy);
 
     const limit = limitReached(state, policy);
     returnIfDue(state, policy, Date.now());
     const answer = await askModel(run, { wrapUp: limit });
     if (interrupted(run, answer)) continue;
     applyStep(state, answer);
-    if (answer.policy) run.policy = { ...policy, ...answer.policy };
+    applyPolicy(run, policy, answer);
     showDetails(run);
 
     if (answer.kind === "answered" && limit) return { status: "max_steps", limit };

@@ -1,4 +1,5 @@
 /** The queue of guidance: accept, detect duplicates, count, drain. Pure. */
+import { estimateMessage } from "../activities/contract/tokens.ts";
 import { refusalOf } from "../activities/contract/guidance-limits.ts";
 import type { Guidance } from "../activities/contract/guidance.ts";
 import { bytesOf, idOf, jsonBytes, partsOf } from "../activities/contract/guidance-items.ts";
@@ -79,6 +80,11 @@ export function tooMuch(inbox: Inbox): Guidance[][] | undefined {
   return lists;
 }
 
+/** Estimated tokens of the messages in the queue; those that are stored as blobs or in Postgres are not known here. */
+export function waitingTokens({ queue }: Inbox): number {
+  return queue.reduce((sum, { parts }) => sum + estimateMessage({ role: "user", content: parts }), 0);
+}
+
 /** The oldest messages of the queue, as many as may be shown at once. */
 export function firstOf({ queue }: Inbox): readonly Guidance[] {
   let bytes = 0;
@@ -96,10 +102,25 @@ export function latestIds({ seen }: Inbox): string[] {
     .toReversed();
 }
 
-/** Takes all waiting messages. */
-export function drain(inbox: Inbox): { guidance: Guidance[]; parked: boolean } {
-  const drained = { guidance: inbox.queue, parked: inbox.parked > 0 };
-  inbox.queue = [];
+export interface Drained {
+  readonly guidance: readonly Guidance[];
+  /** Messages wait in Postgres, before those in `guidance`. */
+  readonly parked: boolean;
+}
+
+/**
+ * Takes the waiting messages.
+ * @param guidance the queue's oldest; the rest stays. Default: all
+ */
+export function drain(inbox: Inbox, guidance: readonly Guidance[] = inbox.queue): Drained {
+  const drained = { guidance, parked: inbox.parked > 0 };
+  inbox.queue = inbox.queue.slice(guidance.length);
   inbox.parked = 0;
   return drained;
+}
+
+/** Puts messages back that may not have been delivered. Those that were are recognised by their ids. */
+export function putBack(inbox: Inbox, { guidance, parked }: Drained): void {
+  inbox.queue.unshift(...guidance);
+  if (parked) inbox.parked = Math.max(1, inbox.parked);
 }

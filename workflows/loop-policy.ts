@@ -3,8 +3,9 @@ import type { CallFacts, CompactionTrigger, ModelStepFacts } from "../activities
 import type { Limit } from "../activities/contract/limits.ts";
 import type { RunPolicy } from "../activities/contract/run-policy.ts";
 import type { FailureType } from "../activities/contract/failures.ts";
+import { prunesFirst } from "../activities/contract/prune-due.ts";
 import type { AgentState } from "./agent-state.ts";
-import { waiting } from "./inbox.ts";
+import { waiting, waitingTokens } from "./inbox.ts";
 
 /** After this many failed compactions in a row, only the compaction without a model is tried. Source: requirement 2.9. */
 const BREAKER = 3;
@@ -16,17 +17,47 @@ export interface CompactionPlan {
 }
 
 /**
- * Whether a compaction is due before the next step: a person asked for it, or the full request has reached the trigger. The
- * trigger may be lower when a session is resumed after its provider's cache expired (decision 0034).
+ * Whether a compaction is due before the next step: a person asked for it, or the full request has reached the trigger, with the
+ * messages that it will deliver.
  */
 export function compactionDue(state: AgentState, policy: RunPolicy): CompactionPlan | undefined {
   if (state.compactRequest) return { trigger: "manual", ...state.compactRequest };
   if (policy.autoCompaction === false) return undefined;
-  const { triggerTokens, returnTokens = triggerTokens } = policy.budget;
   if (policy.maxFutileRounds !== undefined && pauses(state, policy.maxFutileRounds)) return undefined;
-  if (state.compacted || state.context.used < (state.cacheExpired ? returnTokens : triggerTokens))
-    return undefined;
+  if (state.compacted || nextRequest(state, policy) < triggerTokens(state, policy)) return undefined;
   return { trigger: "threshold", ...(state.breaker >= BREAKER ? { deterministic: true } : {}) };
+}
+
+/** The trigger may be lower when a session is resumed after its provider's cache expired (decision 0034). */
+function triggerTokens({ occasion }: AgentState, { budget }: RunPolicy): number {
+  return occasion === "return" ? (budget.returnTokens ?? budget.triggerTokens) : budget.triggerTokens;
+}
+
+/** Tokens of the next request. Runs older than `pruneFirst` do not count messages before they are delivered. */
+function nextRequest({ context, inbox }: AgentState, { budget }: RunPolicy): number {
+  return budget.pruneFirst === undefined
+    ? context.used
+    : context.used + waitingTokens(inbox) * (context.ratio ?? 1);
+}
+
+/**
+ * Whether old results are hidden before this compaction, which may not be due any more after that. Not if a person asked for it,
+ * nor if a provider refused a request that fits by our count.
+ */
+export function pruneComesFirst(state: AgentState, policy: RunPolicy, plan: CompactionPlan): boolean {
+  const { budget } = policy;
+  const usedTokens = nextRequest(state, policy);
+  const isOurs =
+    plan.trigger === "threshold" || (plan.trigger === "overflow" && usedTokens > budget.limitTokens);
+  // A fallback model's requests are measured by the session's own model here.
+  if (!isOurs || state.fallback !== undefined) return false;
+  const numbers = { usedTokens, prunableTokens: state.context.prunable };
+  return prunesFirst(numbers, state.occasion, { budget, triggerTokens: triggerTokens(state, policy) });
+}
+
+/** Whether a compaction is not needed any more, now that old results are hidden. */
+export function fitsNow(state: AgentState, policy: RunPolicy): boolean {
+  return nextRequest(state, policy) < triggerTokens(state, policy);
 }
 
 /** Steps without a compaction after several that gained nothing. Source: ours, at most one compaction in ten steps. */

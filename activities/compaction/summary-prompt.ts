@@ -134,7 +134,7 @@ function entryOf(row: StoredMessage, resultChars: number): Entry {
   const whole = row.tokens + ENTRY_TOKENS;
   if (whole * 2.2 <= text.length) return { text, tokens: whole };
   // For a shortened result, the stored count is scaled by the share that is left.
-  const chars = row.role === "tool" && row.prunedStep === undefined ? row.content[0].text.length : 0;
+  const chars = row.role === "tool" ? row.content[0].text.length : 0;
   if (chars > text.length)
     return { text, tokens: Math.ceil((row.tokens * text.length) / chars) + ENTRY_TOKENS };
   return { text, tokens: estimateText(text) };
@@ -147,7 +147,8 @@ function entryText(row: StoredMessage, resultChars: number): string {
   if (row.role === "tool") {
     const [result] = row.content;
     const most = READ_TOOLS.has(result.toolName) ? Math.min(READ_CHARS, resultChars) : resultChars;
-    const text = row.prunedStep === undefined ? excerptMiddle(result.text, most) : "(cleared)";
+    // A hidden result as well: what it said would otherwise be in no summary.
+    const text = excerptMiddle(result.text, most);
     return `[result of ${result.toolName}, ${result.outcome}] ${fenced(text)}`;
   }
   const text = fenced(excerptMiddle(textOf(row), TEXT_CHARS));

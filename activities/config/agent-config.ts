@@ -100,12 +100,12 @@ const limitsConfigSchema = z.strictObject({
 });
 
 const contextConfigSchema = z.strictObject({
-  strategy: z.enum(strategyNames).default("reactive-overflow"),
+  strategy: z.enum(strategyNames).default("threshold-turns"),
   options: z
     .strictObject({
       /**
-       * Share of the usable window at which compaction starts, 0–1; `overflow`: when none of it is left; `manual`:
-       * only on a person's `compact`. Default: the strategy's. Source: requirements D0, D2 and D4.
+       * Share of the usable window at which compaction starts, 0–1; `overflow`: when the next request does not fit;
+       * `manual`: only on a person's `compact`. Default: the strategy's. Source: requirements D0, D2 and D4.
        */
       trigger: z.union([z.number().min(0.05).max(0.95), z.enum(["overflow", "manual"])]).optional(),
       /**
@@ -124,7 +124,10 @@ const contextConfigSchema = z.strictObject({
       pruneProtect: z.number().int().min(0).optional(),
       /** Smallest number of tokens hidden at once. Source: requirement D2, 20,000. */
       pruneMinimum: tokens.optional(),
-      /** When old tool results are hidden: if it pays off (`auto`), before each compaction (`always`), `never`. */
+      /**
+       * When old tool results are hidden: before a summary, where that is cheaper (`auto`); after each step, as soon as
+       * `pruneMinimum` can be hidden (`always`); `never`.
+       */
       prune: z.enum(["auto", "always", "never"]).optional(),
       /** False: same as `trigger: manual`; a request that does not fit ends the run. Default true. */
       auto: z.boolean().optional(),

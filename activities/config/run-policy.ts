@@ -2,6 +2,7 @@
 import type { RunConfig } from "./agent-config.ts";
 import { questionSettings } from "./question-settings.ts";
 import { budgetFor, type Budget } from "../contract/budget.ts";
+import { pruneFirstFor } from "../contract/prune-due.ts";
 import type { RunPolicy } from "../contract/run-policy.ts";
 import { strategies, type StrategyTrigger } from "../contract/strategies.ts";
 import { precedenceOf } from "./precedence.ts";
@@ -34,11 +35,11 @@ export function budgetOf(config: RunConfig, prefixTokens: number): Budget {
   const trigger = triggerOf(config);
   const { small, large } = RETURN_TRIGGER;
   const usual = config.contextWindow < LARGE_WINDOW_TOKENS ? small : large;
-  // A session that compacts only on a person's request does not compact on resume either.
-  const returnRatio = options.returnTrigger ?? (trigger === "manual" ? undefined : usual);
+  // A session that compacts only on a person's request, or on an overflow, does not compact on resume either.
+  const returnRatio = options.returnTrigger ?? (typeof trigger === "number" ? usual : undefined);
   const isConfigured = (options.trigger ?? config.headroom) !== undefined || typeof trigger !== "number";
   return budgetFor(config.contextWindow, {
-    triggerRatio: typeof trigger === "number" ? trigger : 1,
+    triggerRatio: typeof trigger === "number" ? trigger : "limit",
     ...(returnRatio === undefined ? {} : { returnRatio }),
     ...(isConfigured ? {} : { triggerOfTokens: ECONOMIC_TOKENS }),
     ...(options.returnTrigger === undefined ? { returnOfTokens: ECONOMIC_TOKENS } : {}),
@@ -48,7 +49,13 @@ export function budgetOf(config: RunConfig, prefixTokens: number): Budget {
     ...(options.keepMessages === undefined ? {} : { tailMessages: options.keepMessages }),
     pruneProtectTokens: options.pruneProtect,
     pruneMinimumTokens: options.pruneMinimum,
+    pruneFirst: pruneModeOf(config) === "auto" ? pruneFirstFor(config.contextWindow) : {},
   });
+}
+
+function pruneModeOf({ context }: RunConfig): "auto" | "each-step" | "never" {
+  const { prune = "auto" } = context.options;
+  return prune === "always" ? "each-step" : prune;
 }
 
 /** What starts a compaction in this run: as configured, otherwise the strategy's trigger. */
@@ -113,7 +120,7 @@ export function runPolicyOf(
     model: config.model,
     maxSteps: config.limits.maxSteps,
     budget: budgetOf(config, prefixTokens),
-    prune: config.context.options.prune ?? "auto",
+    prune: pruneModeOf(config),
     ...(triggerOf(config) === "manual" ? { autoCompaction: false } : {}),
     ...(config.fallback === undefined
       ? {}

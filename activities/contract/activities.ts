@@ -7,6 +7,7 @@
 import type {
   CompactionFacts,
   PruneFacts,
+  PruneInput,
   SummarizeInput,
   UndoCompactionInput,
   UndoneFacts,
@@ -66,6 +67,8 @@ export interface OpenedSession {
   readonly round: number;
   /** Resumed so late that the provider's cache has expired: the next request is billed in full. */
   readonly cold?: boolean;
+  /** The newest answer is another model's, so nothing of the next request is in the provider's cache. */
+  readonly otherModel?: true;
   /** USD of the session so far, if a person is asked at its limit: a run may start at that limit. */
   readonly costUsd?: number;
   /** The cost limit was already reached when the run was opened or resumed: the run ends before it pays for anything. */
@@ -264,7 +267,7 @@ export interface AgentActivities {
   /** Undoes the newest compaction. */
   undoCompaction(input: UndoCompactionInput): Promise<UndoneFacts>;
   /** Hides old tool results from the view. */
-  prune(input: { readonly step: number }): Promise<PruneFacts>;
+  prune(input: PruneInput): Promise<PruneFacts>;
   /** Saves what changed in the workspace. */
   saveWorkspace(input: { readonly step: number }): Promise<WorkspaceFacts>;
   /** Saves the workspace and removes the container, `afterMs` from now, for as long as the session waits. */

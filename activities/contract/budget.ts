@@ -1,5 +1,17 @@
 /** How the window is divided: reserves, trigger, tail, prune. Pure: no clock, no I/O. */
 
+/**
+ * Why the next request must become smaller: it has reached the trigger, the session is resumed after its provider's cache has
+ * expired, or the request goes to another model, whose window is smaller.
+ */
+export type Occasion = "trigger" | "return" | "smaller";
+
+/**
+ * The occasions on which hiding old results comes before a summary. The number is the largest share of the trigger that may be
+ * left after that: a request that stays larger soon needs a summary all the same, and has been billed in full twice.
+ */
+export type PruneFirst = Readonly<Partial<Record<Occasion, number>>>;
+
 /** Figures that apply to one model, all in tokens of the full request (system + tools + messages). */
 export interface Budget {
   readonly windowTokens: number;
@@ -19,6 +31,11 @@ export interface Budget {
   readonly summaryTokens: number;
   readonly pruneProtectTokens: number;
   readonly pruneMinimumTokens: number;
+  /**
+   * When hiding old results comes before a summary; empty: never. Absent in runs older than this rule, which do not count
+   * messages before they are delivered either.
+   */
+  readonly pruneFirst?: PruneFirst;
 }
 
 /** From this size on, windows use the requirements' absolute numbers; smaller windows scale them down in proportion. */
@@ -29,8 +46,11 @@ const OUTPUT_RESERVE = 4_000;
 const SAFETY_RESERVE = 5_000;
 
 export interface BudgetOptions {
-  /** Share of the usable window at which compaction starts, 0–1. Source: requirement D4, 0.8. */
-  readonly triggerRatio: number;
+  /**
+   * Share of the usable window at which compaction starts, 0–1; `limit`: at the largest request that is sent. Source:
+   * requirement D4, 0.8.
+   */
+  readonly triggerRatio: number | "limit";
   /** The same for a session that is resumed after its provider's cache has expired (decision 0034). */
   readonly returnRatio?: number;
   /** The ratios apply to this many tokens of the usable window, if that is less than the whole. */
@@ -46,12 +66,13 @@ export interface BudgetOptions {
   /** Newest tool results that prune leaves alone, and the least that it hides at once. Source: requirement 4.3, OpenCode. */
   readonly pruneProtectTokens?: number | undefined;
   readonly pruneMinimumTokens?: number | undefined;
+  readonly pruneFirst?: PruneFirst;
 }
 
 /**
  * The figures in force for a window.
  * Source: requirement 4 (128k figures; reserves ≤ 20 % of the window, tail ≤ 25 %, user messages ≤ 15 %,
- * prune's protect ≤ 30 % and minimum ≤ 15 %).
+ * prune's protect ≤ 30 % and minimum ≤ 15 %; 20 % is protected, as with more nothing can be hidden in small windows).
  */
 export function budgetFor(windowTokens: number, options: BudgetOptions): Budget {
   const share = (ratio: number, full: number) =>
@@ -62,28 +83,33 @@ export function budgetFor(windowTokens: number, options: BudgetOptions): Budget 
   const { maxInputTokens: maxInput = Infinity } = options;
   const safety = share(0.08, SAFETY_RESERVE);
   const usable = Math.min(windowTokens - reserves, maxInput - safety);
+  const limitTokens = Math.min(windowTokens - output, maxInput);
   return {
     windowTokens,
     outputTokens: output,
-    triggerTokens: Math.floor(Math.min(usable, options.triggerOfTokens ?? usable) * options.triggerRatio),
+    triggerTokens:
+      options.triggerRatio === "limit"
+        ? limitTokens
+        : Math.floor(Math.min(usable, options.triggerOfTokens ?? usable) * options.triggerRatio),
     ...(options.returnRatio === undefined
       ? {}
       : {
           returnTokens: Math.floor(Math.min(usable, options.returnOfTokens ?? usable) * options.returnRatio),
         }),
-    limitTokens: Math.min(windowTokens - output, maxInput),
+    limitTokens,
     tailTokens: share(0.25, 20_000),
     tailMessages: options.tailMessages ?? 10,
     userTokens: share(0.15, 20_000),
     summaryTokens: share(0.1, 4_096),
     pruneProtectTokens: options.pruneProtectTokens ?? pruneProtectTokens(windowTokens),
     pruneMinimumTokens: options.pruneMinimumTokens ?? share(0.15, 20_000),
+    ...(options.pruneFirst === undefined ? {} : { pruneFirst: options.pruneFirst }),
   };
 }
 
 /** Newest tool results that prune leaves alone unless the configuration says otherwise, in tokens. */
 export function pruneProtectTokens(windowTokens: number): number {
-  return windowTokens >= FULL_WINDOW_TOKENS ? 40_000 : Math.floor(Math.min(40_000, 0.3 * windowTokens));
+  return windowTokens >= FULL_WINDOW_TOKENS ? 40_000 : Math.floor(Math.min(40_000, 0.2 * windowTokens));
 }
 
 /** Share of a request by which its size may be underestimated. Source: requirement 9, p95 of the estimate's error 3 %. */

@@ -1,9 +1,24 @@
 /** The compaction and prune facts that the workflow and the activities exchange. Types only. */
 import type { ContextSize } from "./context-size.ts";
+import type { Guidance } from "./guidance.ts";
 
 export type CompactionTrigger = "threshold" | "overflow" | "manual";
 
-export interface SummarizeInput {
+/** The messages that were drained before a compaction: it delivers them first, so that they are in the view. */
+export interface DrainedInput {
+  readonly guidance?: readonly Guidance[];
+  /** True while messages parked in Postgres wait: they are delivered before `guidance`. */
+  readonly parked?: boolean;
+}
+
+/** What became of them. Absent in the results of workers that delivered messages with the model step alone. */
+export interface DeliveredFacts {
+  readonly delivered?: true;
+  /** Messages left waiting in Postgres for the next step: there were more than one step takes. */
+  readonly parked?: number;
+}
+
+export interface SummarizeInput extends DrainedInput {
   readonly step: number;
   readonly round: number;
   readonly trigger: CompactionTrigger;
@@ -15,7 +30,9 @@ export interface SummarizeInput {
   readonly deterministic?: boolean;
 }
 
-export type CompactionFacts =
+export type CompactionFacts = DeliveredFacts & CompactionOutcome;
+
+export type CompactionOutcome =
   | {
       readonly kind: "compacted";
       readonly round: number;
@@ -40,7 +57,12 @@ export type UndoneFacts =
   | { readonly kind: "undone"; readonly round: number; readonly context: ContextSize }
   | { readonly kind: "nothing"; readonly reason: string; readonly context: ContextSize };
 
-export interface PruneFacts {
+export interface PruneInput extends DrainedInput {
+  /** The last finished step. */
+  readonly step: number;
+}
+
+export interface PruneFacts extends DeliveredFacts {
   readonly pruned: number;
   readonly savedTokens: number;
   readonly context: ContextSize;

@@ -6,8 +6,11 @@ export interface RunPolicy {
   readonly model: string;
   readonly maxSteps: number;
   readonly budget: Budget;
-  /** When old tool results are hidden. Absent in histories older than this setting, which use `always`. */
-  readonly prune?: "auto" | "always" | "never";
+  /**
+   * When old tool results are hidden: `auto` as `budget.pruneFirst` says, `each-step` after each step. Only in older histories:
+   * `always`, and no mode, which are the same.
+   */
+  readonly prune?: "auto" | "each-step" | "never" | "always";
   /** Estimated tokens of the prefix before the messages, for display. */
   readonly prefix?: { readonly system: number; readonly tools: number };
   /** False if only a person's request starts a compaction. Absent means true. */

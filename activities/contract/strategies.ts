@@ -1,6 +1,9 @@
 /** The compaction strategies, as data. The engine that follows them is compaction/compact.ts. */
 
-/** What triggers a compaction: a share of the usable window (0–1), a request that does not fit, or only a person. */
+/**
+ * What triggers a compaction: a share of the usable window (0–1), a request that does not fit (by our estimate, or as the
+ * provider says), or only a person.
+ */
 export type StrategyTrigger = number | "overflow" | "manual";
 
 /** A strategy: when it compacts, what stays verbatim besides the task, and who writes the summary. */
@@ -19,6 +22,7 @@ export interface Strategy {
 export const MAX_HEAD_MESSAGES = 50;
 
 export const strategyNames = [
+  "threshold-turns",
   "reactive-overflow",
   "proactive-threshold",
   "threshold-rounds",
@@ -29,9 +33,14 @@ export const strategyNames = [
 
 export type StrategyName = (typeof strategyNames)[number];
 
-/** Source: requirement D0 (Gemini CLI) for `proactive-threshold`, requirement D4 for `threshold-rounds`, else requirement D2. */
+/**
+ * Source: requirement D0 (Gemini CLI) for `proactive-threshold`, requirement D4 for `threshold-rounds`, else requirement D2. The
+ * default is `threshold-turns`: what `reactive-overflow` keeps, at the trigger of `threshold-rounds`. From 32,000
+ * tokens on, waiting for the overflow costs 7 to 145 % more on the recorded task, and requests are refused (decision 0026).
+ */
 export const strategies: Readonly<Record<StrategyName, Strategy>> = {
-  "reactive-overflow": { trigger: 0.8, writer: "model", keepTurns: 2 },
+  "threshold-turns": { trigger: 0.8, writer: "model", keepTurns: 2 },
+  "reactive-overflow": { trigger: "overflow", writer: "model", keepTurns: 2 },
   "proactive-threshold": { trigger: 0.5, writer: "model", keepRatio: 0.3 },
   "threshold-rounds": { trigger: 0.8, writer: "model" },
   "middle-removal": { trigger: 0.8, writer: "code", headMessages: 4 },

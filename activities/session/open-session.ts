@@ -7,6 +7,7 @@
 import { inScope, type ActivityScope } from "../runtime/activity-scope.ts";
 import { contextSizeOf, measureOf } from "../context/context-size.ts";
 import { shorten } from "../contract/cut-text.ts";
+import type { StoredMessage } from "../contract/message.ts";
 import type { OpenedSession, OpenSessionInput } from "../contract/activities.ts";
 import type { AgentDeps } from "../runtime/deps.ts";
 import { enterSession } from "../runtime/enter-session.ts";
@@ -84,6 +85,7 @@ async function openSession(
     context: contextSizeOf(rows, measureOf(session, prefix)),
     round,
     ...(cold ? { cold } : {}),
+    ...(isOtherModels(rows, policy.model) ? { otherModel: true as const } : {}),
     ...(costUsd === undefined || policy.asksAtLimit !== true ? {} : { costUsd }),
     ...(costUsd !== undefined && mayBeSpent && isSpent(deps.policy, policy, costUsd)
       ? { isSpent: true }
@@ -91,6 +93,10 @@ async function openSession(
     ...(parked > 0 ? { parked: true } : {}),
     ...sandboxOf(session),
   };
+}
+
+function isOtherModels(rows: readonly StoredMessage[], model: string): boolean {
+  return (rows.findLast((row) => row.usage !== undefined)?.model ?? model) !== model;
 }
 
 /** Creates the session's row if no client did. */

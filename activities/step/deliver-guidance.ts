@@ -6,6 +6,7 @@ import { cutChars } from "../contract/cut-text.ts";
 import type { Viewer } from "../contract/media-tokens.ts";
 import { estimateMessage } from "../contract/tokens.ts";
 import type { MessageKind, UserPart } from "../contract/message.ts";
+import type { DeliveredFacts, DrainedInput } from "../contract/compaction-facts.ts";
 import type { ModelStepInput } from "../contract/activities.ts";
 import type { Guidance } from "../contract/guidance.ts";
 import type { Sanitizer } from "../redaction/sanitizer.ts";
@@ -33,7 +34,7 @@ import { lockRun } from "../store/session-locks.ts";
 const MAX_MESSAGES = 500;
 
 interface GuidanceRequest {
-  readonly input: ModelStepInput;
+  readonly input: Pick<ModelStepInput, "step" | "guidance" | "parked" | "note">;
   /** The most tokens of messages that one step takes; the rest is parked, in order, for the next step. */
   readonly roomTokens: number;
 }
@@ -62,6 +63,24 @@ export async function deliverGuidance(
     if (input.note) await addNote(tx, place, input.note);
     return wait;
   });
+}
+
+/** The same for an activity that makes the next request smaller, and measures it with these messages. @throws Superseded (fatal) */
+export async function deliverDrained(
+  deps: Parameters<typeof deliverGuidance>[0],
+  scope: Parameters<typeof deliverGuidance>[1],
+  session: Parameters<typeof deliverGuidance>[2],
+  {
+    step,
+    drained,
+    roomTokens,
+  }: { readonly step: number; readonly drained: DrainedInput; readonly roomTokens: number },
+): Promise<DeliveredFacts> {
+  const { guidance = [], parked } = drained;
+  if (guidance.length === 0 && parked !== true) return {};
+  const input = { step, guidance, ...(parked === true ? { parked } : {}) };
+  const left = await deliverGuidance(deps, scope, session, { input, roomTokens });
+  return { delivered: true, ...(left > 0 ? { parked: left } : {}) };
 }
 
 interface StepPlace {

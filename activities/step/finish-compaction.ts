@@ -3,7 +3,8 @@ import type { ActivityScope } from "../runtime/activity-scope.ts";
 import type { StoredMessage } from "../contract/message.ts";
 import { contextSizeOf, type Measure } from "../context/context-size.ts";
 import { tokensSaved } from "../transcript/view.ts";
-import type { CompactionFacts, SummarizeInput } from "../contract/activities.ts";
+import type { SummarizeInput } from "../contract/activities.ts";
+import type { CompactionOutcome } from "../contract/compaction-facts.ts";
 import type { ContextSize } from "../contract/context-size.ts";
 import type { AgentDeps } from "../runtime/deps.ts";
 import { superseded } from "../contract/failures.ts";
@@ -37,7 +38,7 @@ export interface CompactionContext {
 export async function finishCompaction(
   compaction: CompactionContext,
   outcome: Compaction,
-): Promise<CompactionFacts> {
+): Promise<CompactionOutcome> {
   const { context, measure, deps, session } = compaction;
   // A summary is stored in parallel with its usage rows; the compaction is done when both are stored.
   if (outcome.kind !== "compacted") await Promise.all(compaction.writes);
@@ -72,7 +73,7 @@ export async function finishCompaction(
 type Compacted = Extract<Compaction, { kind: "compacted" }>;
 type Ended = Compacted | Extract<Compaction, { kind: "failed" }>;
 
-async function storeCompacted(compaction: CompactionContext, outcome: Compacted): Promise<CompactionFacts> {
+async function storeCompacted(compaction: CompactionContext, outcome: Compacted): Promise<CompactionOutcome> {
   const { deps, session, scope, measure, input } = compaction;
   const { before, after, hidden } = outcome;
   const data = { prunedCount: hidden.length, savedTokens: savedBy(compaction, hidden) };

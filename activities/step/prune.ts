@@ -1,15 +1,16 @@
 /**
- * Hides old tool results from the view.
+ * Hides old tool results from the view, after it has delivered what was drained before it.
  *
- * Idempotency key: the marks themselves: what is marked is skipped. Side effects: marks and an event, in one
+ * Idempotency key: the marks themselves: what is marked is skipped. Side effects: messages; marks and an event, in one
  * transaction. Heartbeat: by timer. Retry class: Postgres. Cancel: nothing to undo.
  */
 import { inScope, type ActivityScope } from "../runtime/activity-scope.ts";
 import { planPrune } from "../transcript/prune-plan.ts";
 import { contextSizeOf, measureOf } from "../context/context-size.ts";
-import type { PruneFacts } from "../contract/activities.ts";
+import type { PruneFacts, PruneInput } from "../contract/activities.ts";
 import type { AgentDeps } from "../runtime/deps.ts";
 import { enterSession } from "../runtime/enter-session.ts";
+import { deliverDrained } from "./deliver-guidance.ts";
 import { superseded } from "../contract/failures.ts";
 import { prefixOf } from "../context/request.ts";
 import { budgetOf } from "../config/run-policy.ts";
@@ -17,17 +18,22 @@ import { storePrune } from "../store/compactions.ts";
 import { loadView } from "../store/load-view.ts";
 
 export function createPrune(deps: AgentDeps) {
-  return (input: { readonly step: number }): Promise<PruneFacts> =>
-    inScope(deps, (scope) => prune(deps, scope, input.step));
+  return (input: PruneInput): Promise<PruneFacts> => inScope(deps, (scope) => prune(deps, scope, input));
 }
 
-async function prune(deps: AgentDeps, scope: ActivityScope, step: number): Promise<PruneFacts> {
+async function prune(deps: AgentDeps, scope: ActivityScope, input: PruneInput): Promise<PruneFacts> {
   const { db } = deps.store;
+  const { step } = input;
   // All results of the step are stored, so a run that was reset to here keeps them.
   const session = await enterSession(deps, scope, { step: step + 1, phase: "model", round: "earlier" });
-  const rows = await loadView(db, session.id);
   const prefix = prefixOf(session, deps.tools);
   const budget = budgetOf(session.config, prefix.tokens);
+  const delivered = await deliverDrained(deps, scope, session, {
+    step: step + 1,
+    drained: input,
+    roomTokens: budget.userTokens,
+  });
+  const rows = await loadView(db, session.id);
   const { sequences, savedTokens } = planPrune(rows, budget);
   if (sequences.length > 0) {
     const at = { sessionId: session.id, epoch: session.epoch, step };
@@ -42,5 +48,5 @@ async function prune(deps: AgentDeps, scope: ActivityScope, step: number): Promi
   const prunable =
     // Nothing could be hidden, so pruning is not due again before the next step.
     sequences.length === 0 ? Math.min(context.prunable, budget.pruneProtectTokens) : context.prunable;
-  return { pruned: sequences.length, savedTokens, context: { ...context, prunable } };
+  return { ...delivered, pruned: sequences.length, savedTokens, context: { ...context, prunable } };
 }

@@ -12,6 +12,7 @@ import { finishCompaction, type CompactionContext } from "./finish-compaction.ts
 import { compact } from "../compaction/compact.ts";
 import type { Compaction, CompactionInput, Summarise } from "../compaction/compaction.ts";
 import { withAskedModel } from "./asked-model.ts";
+import { deliverDrained } from "./deliver-guidance.ts";
 import { createSummariser, summariserOf, SummariserUnavailable } from "./summariser.ts";
 import { contextSizeOf, measureOf, type Measure } from "../context/context-size.ts";
 import type { Budget } from "../contract/budget.ts";
@@ -46,19 +47,25 @@ async function summarize(
   const { db } = deps.store;
   const at: Standpoint = { step: input.step, phase: "model", round: input.round - 1 };
   const read = () => Promise.all([loadView(db, scope.sessionId), recentRounds(db, scope.sessionId)]);
-  const [entered, [rows, rounds]] = await enterReading(deps, scope, at, read);
+  const [entered, [early, rounds]] = await enterReading(deps, scope, at, read);
   holdToModels(deps, entered);
   const session = await withAskedModel(deps, entered, input.fallback);
   const tokenRatio = await ratioOfSummariser(deps, session);
   const { config } = session;
   const prefix = prefixOf(session, deps.tools);
   const budget = budgetOf(config, prefix.tokens);
+  const delivered = await deliverDrained(deps, scope, session, {
+    step: input.step,
+    drained: input,
+    roomTokens: budget.userTokens,
+  });
+  const rows = delivered.delivered ? await loadView(db, scope.sessionId) : early;
   const measure = measureOf(session, prefix);
   const context = contextSizeOf(rows, measure);
   const done = rounds.find(({ round, status }) => round === input.round && status === "compacted");
   if (done !== undefined) {
     const { tokensBefore: before, tokensAfter: after } = done;
-    return { kind: "compacted", round: input.round, before, after, context };
+    return { ...delivered, kind: "compacted", round: input.round, before, after, context };
   }
   const { strategy } = config.context;
   const startedAt = performance.now();
@@ -76,7 +83,8 @@ async function summarize(
     options: config.context.options,
     deterministic: input.deterministic === true || inflatedLately(rounds, input),
   };
-  return finishCompaction(round, await compactWith(round, compaction, tokenRatio));
+  const outcome = await finishCompaction(round, await compactWith(round, compaction, tokenRatio));
+  return { ...delivered, ...outcome };
 }
 
 function ratioOfSummariser(

@@ -5,7 +5,7 @@ import { tokensSaved } from "./view.ts";
 
 /** Tools whose results stay readable: they are small, and the model relies on them. */
 const PROTECTED_TOOLS: ReadonlySet<string> = new Set(["todo", "ask_user"]);
-/** User turns whose results are spared longer. Source: OpenCode. */
+/** User turns whose results are spared longer, if there are older ones. Source: OpenCode. */
 const PROTECTED_TURNS = 2;
 /** Replacing a result this small by a placeholder with its handle would save nothing. */
 const PLACEHOLDER_TOKENS = 32;
@@ -18,8 +18,8 @@ export interface PrunePlan {
 
 /**
  * Old results to hide, walking back from the newest to the last summary. The newest `pruneProtectTokens` of results
- * stay. Results of the last two user turns stay up to twice that: in a long run with a single user message the turn
- * is the whole run, and sparing all of it would leave nothing to hide.
+ * stay. Results of the last two user turns stay up to twice that, if there are older turns: in a run with one or two
+ * messages of the user, these turns are all that there is, and sparing them would leave nothing to hide.
  */
 export function planPrune(
   rows: readonly StoredMessage[],
@@ -51,10 +51,12 @@ interface Beyond {
 function beyondProtected(rows: readonly StoredMessage[], protectTokens: number): Beyond {
   const hidden: StoredMessage[] = [];
   let [savedTokens, seenTokens, turns] = [0, 0, 0];
-  const spared = () => (turns < PROTECTED_TURNS ? 2 * protectTokens : protectTokens);
-  for (const row of rows.toReversed()) {
-    if (row.kind === "summary") break;
-    if (row.kind === "task" || row.kind === "guidance") turns++;
+  const isTurn = ({ kind }: StoredMessage) => kind === "task" || kind === "guidance";
+  const since = rows.slice(rows.findLastIndex((row) => row.kind === "summary") + 1);
+  const hasOlder = since.filter(isTurn).length > PROTECTED_TURNS;
+  const spared = () => (hasOlder && turns < PROTECTED_TURNS ? 2 * protectTokens : protectTokens);
+  for (const row of since.toReversed()) {
+    if (isTurn(row)) turns++;
     if (row.role !== "tool" || row.prunedStep !== undefined) continue;
     seenTokens += row.tokens;
     if (seenTokens <= spared() || !isPrunable(row)) continue;

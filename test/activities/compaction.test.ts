@@ -256,6 +256,12 @@ it("prune marks old results, keeps their text, and does it once [case 15]", asyn
   expect(facts.savedTokens).toBeGreaterThan(4_800);
   const marked = (await session.all()).filter((row) => row.prunedStep === 40);
   expect(marked).toHaveLength(facts.pruned);
+  // Each says when it was hidden, and nothing else does.
+  const since = Date.now() - 60_000;
+  for (const row of await session.all()) {
+    if (row.prunedStep === null) expect(row.prunedAt).toBeNull();
+    else expect(row.prunedAt?.getTime()).toBeGreaterThan(since);
+  }
   expect(JSON.stringify(marked[0]?.content)).toContain("no one needs any more");
   const shown = buildView(await session.view()).messages.filter(
     (message) => message.role === "tool" && message.content[0].text.startsWith(PRUNED_TEXT),

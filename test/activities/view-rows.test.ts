@@ -73,6 +73,9 @@ describe("the view", () => {
     );
     await session.prune();
     await isAsMarked();
+    const pruned = (await session.all()).filter((row) => row.prunedStep !== null);
+    expect(pruned.length).toBeGreaterThan(0);
+    expect(pruned.every((row) => row.prunedAt !== null && row.compactedAt === null)).toBe(true);
   });
 
   it("does not hide a row whose transaction began before a later row was read", async () => {

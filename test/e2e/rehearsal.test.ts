@@ -11,7 +11,7 @@ import { useAgent } from "../support/agent-harness.ts";
 
 const agent = useAgent();
 
-const asked = process.env["LONGHAUL_STRATEGIES"] ?? "reactive-overflow";
+const asked = process.env["LONGHAUL_STRATEGIES"] ?? "threshold-turns";
 const chosen = strategyNames.filter((name) => asked === "all" || asked.split(",").includes(name));
 
 const MODEL = { window: 16_000, maxOutput: 2_000, reasoning: true } as const;

@@ -20,7 +20,7 @@ async function ended(context: object = {}): Promise<DirectAgent> {
     parts: [text(`Part ${at}.`), call("read_file", { path: "big.txt", offset: 1 + at * 5 })],
   }));
   const script = longSession({ steps: [...reads, says("Half of it is done."), says("All of it is done.")] });
-  const strategy = { strategy: "reactive-overflow" as const, options: {}, ...context };
+  const strategy = { strategy: "threshold-turns" as const, options: {}, ...context };
   const agent = await startDirectAgent(database, script, {
     task: "Read all of it.",
     config: { contextWindow: 128_000, context: strategy },

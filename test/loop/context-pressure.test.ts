@@ -130,34 +130,44 @@ describe("results of one step that are larger than the window together", () => {
 });
 
 describe("another model in mid-run", () => {
-  it("with a smaller window is shown to watchers and compacted for before its first step [llm:switched]", async () => {
-    const names = Array.from({ length: 12 }, (_, place) => `file-${place}.txt`);
-    const served = { "gpt-4o": { window: 128_000 }, small: { window: 16_000, maxOutput: 1_000 } };
-    const agent = await startDirectAgent(
-      database,
-      answers(...names.map((name) => read(name)), says("Half way."), says("Done.")),
-      { served, config: { contextWindow: 128_000 } },
-    );
-    for (const [place, name] of names.entries())
-      await agent.sandbox.files.write(name, Buffer.from(mixedText(place, 120)));
-    expect((await playLoop(agent)).status).toBe("completed");
-    const large = agent.model.log.at(-1)?.usage;
-    expect(large?.input ?? 0).toBeGreaterThan(20_000);
+  it.each([
+    ["old results are hidden", "auto", "context:pruned"],
+    ["a summary is made, if they are never hidden", "never", "context:compressed"],
+  ] as const)(
+    "with a smaller window is shown to watchers, and before its first step %s [llm:switched]",
+    async (_, prune, made) => {
+      const names = Array.from({ length: 12 }, (_, place) => `file-${place}.txt`);
+      const served = { "gpt-4o": { window: 128_000 }, small: { window: 16_000, maxOutput: 1_000 } };
+      const agent = await startDirectAgent(
+        database,
+        answers(...names.map((name) => read(name)), says("Half way."), says("Done.")),
+        {
+          served,
+          config: { contextWindow: 128_000, context: { strategy: "threshold-turns", options: { prune } } },
+        },
+      );
+      for (const [place, name] of names.entries())
+        await agent.sandbox.files.write(name, Buffer.from(mixedText(place, 120)));
+      expect((await playLoop(agent)).status).toBe("completed");
+      const large = agent.model.log.at(-1)?.usage;
+      expect(large?.input ?? 0).toBeGreaterThan(20_000);
 
-    const models = { "openai/small": { contextWindow: 16_000, maxOutput: 1_000 } };
-    const resolved = resolveModel("openai/small", { models, providers: {} });
-    if (!resolved.ok) throw new Error(resolved.message);
-    expect(await switchModel(database.store, agent.id, resolved.model)).toBe(true);
-    expect(await switchModel(database.store, agent.id, resolved.model)).toBe(false);
-    agent.runId = "run-2";
-    expect((await playLoop(agent)).status).toBe("completed");
+      const models = { "openai/small": { contextWindow: 16_000, maxOutput: 1_000 } };
+      const resolved = resolveModel("openai/small", { models, providers: {} });
+      if (!resolved.ok) throw new Error(resolved.message);
+      expect(await switchModel(database.store, agent.id, resolved.model)).toBe(true);
+      expect(await switchModel(database.store, agent.id, resolved.model)).toBe(false);
+      agent.runId = "run-2";
+      expect((await playLoop(agent)).status).toBe("completed");
 
-    expect(refused(agent)).toEqual([]);
-    const events = await agent.events();
-    expect(events.indexOf("context:compressed")).toBeGreaterThan(events.indexOf("llm:switched"));
-    const [row] = await database.store.db.select().from(sessions).where(eq(sessions.id, agent.id));
-    expect(row?.config).toMatchObject({ model: "openai/small", contextWindow: 16_000 });
-  });
+      expect(refused(agent)).toEqual([]);
+      const events = await agent.events();
+      expect(events.indexOf(made)).toBeGreaterThan(events.indexOf("llm:switched"));
+      expect(events.includes("context:compressed")).toBe(prune === "never");
+      const [row] = await database.store.db.select().from(sessions).where(eq(sessions.id, agent.id));
+      expect(row?.config).toMatchObject({ model: "openai/small", contextWindow: 16_000 });
+    },
+  );
 
   it("brings its figures to a run on its way, and its predecessor's bill no longer counts", async () => {
     const served = { "gpt-4o": { window: 32_000 }, small: { window: 16_000, maxOutput: 1_000 } };
@@ -185,7 +195,7 @@ it("a summariser of its own gets no more than its own window holds, on its own w
   const agent = await startDirectAgent(database, answers(...names.map((name) => read(name)), says("Done.")), {
     served: { "gpt-4o": { window: 32_000 }, tiny: { window: 8_000, maxOutput: 1_200 } },
     config: {
-      context: { strategy: "threshold-rounds", options: {} },
+      context: { strategy: "threshold-rounds", options: { prune: "never" } },
       summariser: { model: "openai/tiny", contextWindow: 8_000, maxOutput: 1_200, api: "chat" },
     },
   });

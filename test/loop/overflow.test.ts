@@ -27,6 +27,10 @@ async function start(script: Turn, options: DirectAgentOptions = {}): Promise<Di
   return agent;
 }
 
+const SUMMARIES_ONLY = {
+  config: { context: { strategy: "threshold-turns", options: { prune: "never" } } },
+} as const;
+
 const read = (step: number, limit = 30): Reply => ({
   parts: [text(`Step ${step}.`), call("read_file", { path: "big.txt", offset: 1 + step * 5, limit })],
 });
@@ -216,7 +220,7 @@ it("bills of a server that cuts requests to its own window are reported once, an
     step += 1;
     const input = Math.min(request.inputTokens, 8_000);
     return { ...(step < 40 ? read(step, 30) : says("It is done.")), usage: { input, cached: 0 } };
-  });
+  }, SUMMARIES_ONLY);
   expect(await playLoop(agent)).toMatchObject({ status: "completed", state: { step: 40 } });
   expect((await roundsOf(database.store, agent.id)).length).toBeGreaterThan(0);
   const events = await readEvents(database.store.db, agent.id, 0, 10_000);

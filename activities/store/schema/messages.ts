@@ -115,6 +115,13 @@ export const messages = pgView("messages")
         compactedAt: sql`${compactionEvents.createdAt}`
           .mapWith((value: string): Date | null => new Date(value))
           .as("compacted_at"),
+        // Of the act that hid it; computed only if it is asked for.
+        prunedAt: sql`case when ${storedMessages.prunedStep} is not null then (
+          select max(m.created_at) from view_marks m
+          where m.session_id = ${storedMessages.sessionId} and m.kind = 'prune' and m.superseded_epoch is null
+            and m.step = ${storedMessages.prunedStep} and ${storedMessages.sequence} <@ m.sequences) end`
+          .mapWith((value: string | null): Date | null => (value === null ? null : new Date(value)))
+          .as("pruned_at"),
       })
       .from(storedMessages)
       .leftJoin(

@@ -115,7 +115,7 @@ export function policyNote({ file }: PolicyMaterial): string {
 
 let prefix: string | undefined;
 
-function prefixText(): string {
+export function prefixText(): string {
   if (prefix === undefined) {
     const { system, tools } = prefixWith(
       systemPrompt({ instructions: undefined, config: { sandbox: { image: DEFAULT_IMAGE } } }),

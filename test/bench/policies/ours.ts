@@ -3,9 +3,9 @@ import type { RunConfig } from "../../../activities/config/agent-config.ts";
 import type { StrategyName } from "../../../activities/contract/strategies.ts";
 import { compact } from "../../../activities/compaction/compact.ts";
 import type { CompactionInput, SummaryRequest } from "../../../activities/compaction/compaction.ts";
-import type { Budget } from "../../../activities/contract/budget.ts";
+import type { Budget, PruneFirst } from "../../../activities/contract/budget.ts";
 import { planPrune } from "../../../activities/transcript/prune-plan.ts";
-import { pruneDue, type PruneMode } from "../../../activities/contract/prune-due.ts";
+import { pruneDue, prunesFirst, type PruneNumbers } from "../../../activities/contract/prune-due.ts";
 import { viewSize } from "../../../activities/transcript/size.ts";
 import { truncateText } from "../../../activities/transcript/truncate.ts";
 import { budgetOf, toolLimitsOf } from "../../../activities/config/run-policy.ts";
@@ -20,7 +20,11 @@ const TOKENS_PER_WORD = 1.6;
 
 export interface Policy {
   readonly strategy?: StrategyName;
-  readonly prune?: PruneMode;
+  readonly prune?: "auto" | "always" | "never";
+  /** Instead of what the table says for the window. */
+  readonly pruneFirst?: PruneFirst;
+  /** The session begins in a window twice as large, and changes to a model with its own before this step. */
+  readonly switchAt?: number;
   /** Never before the provider refuses: the reference. */
   readonly onlyOnOverflow?: boolean;
   /** Trigger for a person who comes back to an empty cache; undefined: the one for all. */
@@ -29,14 +33,15 @@ export interface Policy {
 
 /** Plays all steps of the replay's trajectory. */
 export async function replayOurs(replay: Replay, policy: Policy): Promise<Outcome> {
-  const { strategy, returnTrigger } = policy;
-  const config = configOf(
-    { context: { strategy, options: { returnTrigger } } },
-    { contextWindow: replay.windowTokens, maxOutput: MAX_OUTPUT_TOKENS, input: ["text"] },
-  );
-  const budget = budgetOf(config, replay.prefixTokens);
-  for (const step of replay.trajectory.steps) {
+  const ownTokens = replay.windowTokens;
+  if (policy.switchAt !== undefined) replay.windowTokens = 2 * ownTokens;
+  let [config, budget] = figuresOf(replay, policy);
+  for (const [at, step] of replay.trajectory.steps.entries()) {
     if (step.user !== undefined) replay.say(step);
+    if (at === policy.switchAt) {
+      replay.switchTo(ownTokens);
+      [config, budget] = figuresOf(replay, policy);
+    }
     await makeRoom(replay, config, budget, policy);
     replay.answer(step);
     const handle = `s${replay.step - 1}c0`;
@@ -45,17 +50,30 @@ export async function replayOurs(replay: Replay, policy: Policy): Promise<Outcom
         truncateText(output, { maxChars: toolLimitsOf(config, name).maxChars, handle }).text,
     );
     replay.addResults(step, stored);
-    prune(replay, budget, policy);
+    const mode = policy.prune === "always" ? "each-step" : "auto";
+    if (pruneDue(numbersOf(replay), budget, mode)) prune(replay, budget);
   }
   return replay.outcome();
 }
 
+function figuresOf(replay: Replay, policy: Policy): [RunConfig, Budget] {
+  const { strategy, returnTrigger, prune, pruneFirst } = policy;
+  const config = configOf(
+    { context: { strategy, options: { returnTrigger, prune } } },
+    { contextWindow: replay.windowTokens, maxOutput: MAX_OUTPUT_TOKENS, input: ["text"] },
+  );
+  const budget = budgetOf(config, replay.prefixTokens);
+  return [config, pruneFirst === undefined ? budget : { ...budget, pruneFirst }];
+}
+
 /** As the loop does: a refused request is followed by a compaction, twice at most; then the oldest go. */
 async function makeRoom(replay: Replay, config: RunConfig, budget: Budget, policy: Policy): Promise<void> {
-  const { triggerTokens, returnTokens = triggerTokens } = budget;
-  const trigger = replay.cold ? returnTokens : triggerTokens;
-  if (policy.onlyOnOverflow !== true && sizeOf(replay).next.tokens >= trigger)
-    await compactReplay(replay, config, budget, "threshold");
+  const { occasion } = replay;
+  const { returnTokens = budget.triggerTokens } = budget;
+  const triggerTokens = occasion === "return" ? returnTokens : budget.triggerTokens;
+  const isDue = () => policy.onlyOnOverflow !== true && sizeOf(replay).next.tokens >= triggerTokens;
+  if (isDue() && prunesFirst(numbersOf(replay), occasion, { budget, triggerTokens })) prune(replay, budget);
+  if (isDue()) await compactReplay(replay, config, budget, "threshold");
   for (let tries = 0; replay.overflown; tries += 1) {
     replay.overflows += 1;
     if (tries < 2) await compactReplay(replay, config, budget, "overflow");
@@ -63,9 +81,12 @@ async function makeRoom(replay: Replay, config: RunConfig, budget: Budget, polic
   }
 }
 
-function prune(replay: Replay, budget: Budget, policy: Policy): void {
-  const { next, prunableTokens, growthTokens } = sizeOf(replay);
-  if (!pruneDue({ usedTokens: next.tokens, prunableTokens, growthTokens }, budget, policy.prune)) return;
+function numbersOf(replay: Replay): PruneNumbers {
+  const { next, prunableTokens } = sizeOf(replay);
+  return { usedTokens: next.tokens, prunableTokens };
+}
+
+function prune(replay: Replay, budget: Budget): void {
   const hidden = new Set(planPrune(replay.rows, budget).sequences);
   if (hidden.size === 0) return;
   replay.prunes += 1;

@@ -1,5 +1,6 @@
 /** Replays a trajectory: what is sent, what it costs, what is left in view. No services. */
 import { encode } from "gpt-tokenizer/encoding/o200k_base";
+import type { Occasion } from "../../../activities/contract/budget.ts";
 import type { Message, StoredMessage } from "../../../activities/contract/message.ts";
 import { shownMessage } from "../../../activities/transcript/view.ts";
 import { PrefixCache, type Segment, tokensOf } from "../../support/model-server/prefix-cache.ts";
@@ -62,15 +63,15 @@ function stringsOf(input: unknown): string {
 
 export class Replay {
   rows: StoredMessage[] = [];
-  /** The person came back to an empty cache: the next request is billed in full whatever it holds. */
-  cold = false;
+  /** Unless it is `trigger`, the cache is empty, and the next request is billed in full whatever it holds. */
+  occasion: Occasion = "trigger";
   /** Steps taken. */
   step = 0;
   rounds = 0;
   prunes = 0;
   overflows = 0;
   readonly trajectory: Trajectory;
-  readonly windowTokens: number;
+  windowTokens: number;
   readonly #cache = new PrefixCache();
   readonly #prefix: Segment;
   #sequence = 0;
@@ -103,8 +104,15 @@ export class Replay {
   /** A person's message. */
   say({ user: text = "", cold }: TrajectoryStep): void {
     if (cold === true) this.#cache.forget();
-    this.cold = cold === true;
+    this.occasion = cold === true ? "return" : "trigger";
     this.#append(rowsOf([user(text)], this.#sequence + 1, this.step));
+  }
+
+  /** The next requests go to another model, which has nothing of them in its cache. */
+  switchTo(windowTokens: number): void {
+    this.windowTokens = windowTokens;
+    this.#cache.forget();
+    this.occasion = "smaller";
   }
 
   answer(step: TrajectoryStep): void {
@@ -118,7 +126,7 @@ export class Replay {
     const request = this.#request();
     this.#ownOutput += output;
     this.#bill(request, output);
-    this.cold = false;
+    this.occasion = "trigger";
     const usage = { input: tokensOf(request), output };
     this.#append(rowsOf([[message, { usage }]], this.#sequence + 1, this.step));
     this.step += 1;

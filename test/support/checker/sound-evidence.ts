@@ -25,6 +25,7 @@ export function messageRow(row: Partial<MessageRow> & Pick<MessageRow, "sequence
     compactedRound: null,
     compactedAt: null,
     prunedStep: null,
+    prunedAt: null,
     supersededEpoch: null,
     createdAt: at(row.sequence),
     ...row,

@@ -108,7 +108,7 @@ describe("each second spelling", () => {
 });
 
 describe("context options", () => {
-  const runOf = (options: object, strategy = "reactive-overflow"): RunConfig => ({
+  const runOf = (options: object, strategy = "threshold-turns"): RunConfig => ({
     ...agentConfigSchema.parse({ context: { strategy, options } }),
     tools: {},
     model: "openai/x",
@@ -126,9 +126,28 @@ describe("context options", () => {
     expect(triggerOf({})).toBe(93_600);
     expect(triggerOf({}, "proactive-threshold")).toBe(58_500);
     expect(triggerOf({ trigger: 0.4 })).toBe(46_800);
-    expect(triggerOf({ trigger: "overflow" })).toBe(117_000);
+    // The window less the room for the answer.
+    expect(triggerOf({ trigger: "overflow" })).toBe(124_000);
+    expect(triggerOf({}, "reactive-overflow")).toBe(124_000);
     expect(policyOf(runOf({ trigger: "manual" }))).toMatchObject({ autoCompaction: false });
     expect(policyOf(runOf({ trigger: "overflow" }))).not.toHaveProperty("autoCompaction");
+  });
+
+  it("leave a session that compacts on an overflow as it is when it is resumed, unless they say otherwise", () => {
+    const returnOf = (options: object) => budgetOf(runOf(options, "reactive-overflow"), 0).returnTokens;
+    expect(returnOf({})).toBeUndefined();
+    expect(returnOf({ returnTrigger: 0.5 })).toBe(58_500);
+  });
+
+  it("say when old results are hidden: before a summary, after each step, or never", () => {
+    const modeOf = (options: object) => {
+      const { prune, budget } = policyOf(runOf(options));
+      return { prune, first: budget.pruneFirst };
+    };
+    expect(modeOf({})).toEqual({ prune: "auto", first: {} });
+    expect(policyOf({ ...runOf({}), contextWindow: 16_000 }).budget.pruneFirst).toMatchObject({ trigger: 0.7 });
+    expect(modeOf({ prune: "always" })).toEqual({ prune: "each-step", first: {} });
+    expect(modeOf({ prune: "never" })).toEqual({ prune: "never", first: {} });
   });
 
   it("set what prune protects, and the least it hides", () => {

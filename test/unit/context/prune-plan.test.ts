@@ -1,9 +1,8 @@
 import { describe, expect, it } from "vitest";
-import { budgetFor } from "../../../activities/contract/budget.ts";
+import { budgetFor, type Occasion } from "../../../activities/contract/budget.ts";
 import type { Message } from "../../../activities/contract/message.ts";
-import { pruneBatch, pruneGain } from "../../../activities/contract/prune-balance.ts";
 import { planPrune, prunableTokens } from "../../../activities/transcript/prune-plan.ts";
-import { pruneDue } from "../../../activities/contract/prune-due.ts";
+import { pruneDue, pruneFirstFor, prunesFirst } from "../../../activities/contract/prune-due.ts";
 import { stuckVerdict } from "../../../activities/contract/stuck.ts";
 import { calls, result, rowsOf, says, user, type RowExtra } from "../../support/rows.ts";
 
@@ -70,10 +69,18 @@ describe("planPrune", () => {
     expect(prunableTokens(rows, 0)).toBe(0);
   });
 
-  it("hides the oldest of a long run with a single user message, beyond twice the protected tokens", () => {
+  it("hides the oldest of a long run with a single user message, beyond the protected tokens", () => {
     const rows = rowsOf([turn("task"), ...Array.from({ length: 12 }, () => step(10_000)).flat()]);
     const { sequences } = planPrune(rows, budget);
-    expect(sequences).toEqual([3, 5, 7, 9]);
+    expect(sequences).toEqual([3, 5, 7, 9, 11, 13, 15, 17]);
+  });
+
+  it("spares the last two user turns up to twice the protected tokens, if there are older ones", () => {
+    const ten = Array.from({ length: 3 }, () => step(10_000)).flat();
+    const rows = rowsOf([turn("task"), ...ten, turn("two"), ...ten, turn("three"), ...ten]);
+    expect(planPrune(rows, budget).sequences).toEqual([3, 5, 7]);
+    const long = rowsOf([turn("task"), ...ten, turn("two"), ...ten, turn("three"), ...ten, ...ten]);
+    expect(planPrune(long, budget).sequences).toEqual([3, 5, 7, 10]);
   });
 
   it("plans nothing more once a plan is carried out", () => {
@@ -84,68 +91,98 @@ describe("planPrune", () => {
   });
 });
 
-describe("pruneDue", () => {
+describe("prune after each step, the asked rule [case 15]", () => {
+  // The document's own numbers: the newest 40,000 tokens of results are protected, at least 20,000 must be saved.
+  it.each([16_000, 64_000, 128_000, 200_000, 1_000_000])(
+    "protects 40,000 tokens and hides 20,000 or more, in a window of %i tokens and however empty it is",
+    (window) => {
+      const figures = budgetFor(window, {
+        triggerRatio: 0.8,
+        pruneProtectTokens: 40_000,
+        pruneMinimumTokens: 20_000,
+      });
+      const due = (prunableTokens: number) =>
+        pruneDue({ usedTokens: 1, prunableTokens }, figures, "each-step");
+      expect(due(60_000)).toBe(true);
+      expect(due(59_999)).toBe(false);
+    },
+  );
+
+  it("has these numbers by itself from 128,000 tokens on, and a share of the window below", () => {
+    const figures = (window: number) => {
+      const { pruneProtectTokens: protect, pruneMinimumTokens: least } = budgetFor(window, {
+        triggerRatio: 0.8,
+      });
+      return [protect, least];
+    };
+    expect(figures(128_000)).toEqual([40_000, 20_000]);
+    expect(figures(1_000_000)).toEqual([40_000, 20_000]);
+    expect(figures(16_000)).toEqual([3_200, 2_400]);
+  });
+
+  it("hides what is older than the newest 40,000 tokens of a single turn, as soon as that is 20,000", () => {
+    const rows = (count: number) =>
+      rowsOf([turn("task"), ...Array.from({ length: count }, () => step(10_050)).flat()]);
+    expect(planPrune(rows(4), budget).sequences).toEqual([]);
+    expect(planPrune(rows(5), budget).sequences).toEqual([3, 5]);
+    const isDue = (count: number) =>
+      pruneDue({ usedTokens: 0, prunableTokens: prunableTokens(rows(count), 40_000) }, budget, "each-step");
+    expect([isDue(4), isDue(5)]).toEqual([false, true]);
+  });
+});
+
+describe("prune before a summary", () => {
+  const used = 20_000;
+  const at = (window: number, occasion: Occasion, saved: number) => {
+    const figures = { ...budgetFor(window, { triggerRatio: 0.8 }), pruneFirst: pruneFirstFor(window) };
+    const numbers = { usedTokens: used, prunableTokens: figures.pruneProtectTokens + saved };
+    return prunesFirst(numbers, occasion, { budget: figures, triggerTokens: used });
+  };
+
+  it("comes first by window and occasion, if little enough of the trigger is left after it", () => {
+    expect(at(32_000, "trigger", used * 0.3 + 1)).toBe(true);
+    expect(at(32_000, "trigger", used * 0.3 - 1)).toBe(false);
+    expect(at(64_000, "trigger", used * 0.3 + 1)).toBe(false);
+    expect(at(64_001, "trigger", used)).toBe(false);
+    expect(at(32_000, "return", 4_800)).toBe(true);
+    // Saving less than the minimum would not be worth an activity.
+    expect(at(32_000, "return", 4_799)).toBe(false);
+    expect(at(128_000, "return", used)).toBe(false);
+    expect(at(28_000, "smaller", used * 0.3 + 1)).toBe(true);
+    expect(at(32_000, "smaller", used * 0.3 + 1)).toBe(false);
+  });
+
+  it("never comes first if it does not bring the request under the trigger", () => {
+    const figures = { ...budgetFor(200_000, { triggerRatio: 0.8 }), pruneFirst: { return: 1 } };
+    const numbers = { usedTokens: 180_000, prunableTokens: 65_000 };
+    expect(prunesFirst(numbers, "return", { budget: figures, triggerTokens: 155_000 })).toBe(false);
+    expect(prunesFirst(numbers, "return", { budget: figures, triggerTokens: 155_001 })).toBe(true);
+  });
+
+  it("is switched off by an empty table, and in runs that have none", () => {
+    const numbers = { usedTokens: 30_000, prunableTokens: 40_000 };
+    const small = budgetFor(32_000, { triggerRatio: 0.8 });
+    for (const figures of [small, { ...small, pruneFirst: {} }])
+      expect(prunesFirst(numbers, "trigger", { budget: figures, triggerTokens: 30_000 })).toBe(false);
+  });
+});
+
+describe("prune in runs that were recorded earlier", () => {
   const near = Math.ceil(budget.triggerTokens * 0.9);
   const full = { usedTokens: near, prunableTokens: 60_000 };
 
-  it("postpones a compaction if it is always due: with enough beyond the protected tokens, near the trigger [case 15]", () => {
-    expect(pruneDue(full, budget, "always")).toBe(true);
-    expect(pruneDue({ ...full, prunableTokens: 59_999 }, budget, "always")).toBe(false);
-    expect(pruneDue({ ...full, usedTokens: near - 1 }, budget, "always")).toBe(false);
+  it.each([undefined, "always"])(
+    "with the mode %s, hides near the trigger, with enough beyond the protected tokens",
+    (mode) => {
+      expect(pruneDue(full, budget, mode)).toBe(true);
+      expect(pruneDue({ ...full, prunableTokens: 59_999 }, budget, mode)).toBe(false);
+      expect(pruneDue({ ...full, usedTokens: near - 1 }, budget, mode)).toBe(false);
+    },
+  );
+
+  it.each(["auto", "never"])("with the mode %s, hides nothing after a step", (mode) => {
+    expect(pruneDue({ usedTokens: near, prunableTokens: 1_000_000 }, budget, mode)).toBe(false);
   });
-
-  it("hides nothing if it is switched off", () => {
-    expect(pruneDue({ usedTokens: near, prunableTokens: 1_000_000 }, budget, "never")).toBe(false);
-  });
-
-  it("hides a batch in a large window, whose next compaction is far away", () => {
-    const large = budgetFor(1_000_000, { triggerRatio: 0.8 });
-    expect(pruneDue({ usedTokens: 120_000, prunableTokens: 90_000 }, large)).toBe(true);
-  });
-
-  it("waits for a batch that is worth billing the rest again [case 15]", () => {
-    const large = budgetFor(1_000_000, { triggerRatio: 0.8 });
-    expect(pruneDue({ usedTokens: 90_000, prunableTokens: 61_000 }, large)).toBe(false);
-  });
-
-  it("keeps the prefix near the trigger, where a compaction saves more for less", () => {
-    const large = budgetFor(1_000_000, { triggerRatio: 0.8 });
-    expect(pruneDue({ usedTokens: large.triggerTokens - 1, prunableTokens: 600_000 }, large)).toBe(false);
-    expect(pruneDue(full, budget)).toBe(false);
-  });
-});
-
-describe("pruneGain", () => {
-  const large = budgetFor(1_000_000, { triggerRatio: 0.8 });
-  const offer = { savedTokens: 50_000, behindTokens: 60_000, usedTokens: 120_000, growthTokens: 1_500 };
-
-  it("grows with what is hidden, and falls with what follows it and with how full the window is", () => {
-    const gain = pruneGain(offer, large);
-    expect(pruneGain({ ...offer, savedTokens: 60_000 }, large)).toBeGreaterThan(gain);
-    expect(pruneGain({ ...offer, behindTokens: 70_000 }, large)).toBeLessThan(gain);
-    expect(pruneGain({ ...offer, usedTokens: 200_000 }, large)).toBeLessThan(gain);
-  });
-
-  it("is smaller if each step adds more, since it postpones for fewer steps", () => {
-    expect(pruneGain({ ...offer, growthTokens: 6_000 }, large)).toBeLessThan(pruneGain(offer, large));
-  });
-
-  it("is exactly the gained steps at the average price less their own, less the rest billed once in full", () => {
-    // Trigger 10,000; after a round 3,000 + 1,000 + 5 × 200 stay. A round reads 1,250, writes 6,400 and bills 4,500.
-    const small = { ...budget, triggerTokens: 10_000, summaryTokens: 1_000, tailTokens: 8_000 };
-    const step = 0.1 * 7_500 + ((1_250 + 6_400 + 4_500) * 200) / 5_000;
-    const bought = { savedTokens: 2_000, behindTokens: 3_000, usedTokens: 7_000, growthTokens: 200 };
-    expect(pruneGain(bought, small)).toBeCloseTo(10 * (step - 600) - 2_700, 6);
-  });
-});
-
-it("pruneBatch minimises the cost of billing again plus that of carrying on, and is never below the minimum", () => {
-  const offer = { savedTokens: 0, behindTokens: 50_000, usedTokens: 100_000, growthTokens: 1_000 };
-  const cost = (batch: number) => (45_000 * 1_000) / batch + 0.05 * batch;
-  const best = pruneBatch(offer, budget);
-  expect(best).toBeCloseTo(30_000, 0);
-  expect(cost(best)).toBeLessThan(Math.min(cost(best * 0.9), cost(best * 1.1)));
-  expect(pruneBatch({ ...offer, behindTokens: 100 }, budget)).toBe(budget.pruneMinimumTokens);
 });
 
 describe("prunableTokens", () => {
@@ -156,10 +193,10 @@ describe("prunableTokens", () => {
   });
 
   it("reports none while the results of the last two turns have room left", () => {
-    const rows = rowsOf([turn("task"), ...Array.from({ length: 6 }, () => step(10_000)).flat()]);
-    expect(
-      pruneDue({ usedTokens: 92_000, prunableTokens: prunableTokens(rows, 40_000) }, budget, "always"),
-    ).toBe(false);
+    const six = Array.from({ length: 6 }, () => step(10_000)).flat();
+    const rows = rowsOf([turn("task"), turn("two"), turn("three"), ...six]);
+    const numbers = { usedTokens: 92_000, prunableTokens: prunableTokens(rows, 40_000) };
+    expect(pruneDue(numbers, budget, "each-step")).toBe(false);
   });
 });
 

@@ -63,6 +63,7 @@ describe("what a strategy keeps", () => {
       return [name, { first: replaced[0], kept: long.length - (replaced.at(-1) ?? 0) }];
     });
     expect(Object.fromEntries(await Promise.all(figures))).toEqual({
+      "threshold-turns": { first: 2, kept: 10 },
       "reactive-overflow": { first: 2, kept: 10 },
       "proactive-threshold": { first: 2, kept: 24 },
       "threshold-rounds": { first: 2, kept: 10 },

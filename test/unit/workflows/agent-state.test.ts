@@ -17,7 +17,7 @@ const STATE: AgentState = {
   epoch: 3,
   context: { used: 5_000, estimated: true, prunable: 100 },
   round: 2,
-  cacheExpired: true,
+  occasion: "return",
   breaker: 1,
   futile: 1,
   roundStep: 4,
@@ -53,7 +53,7 @@ const STATE: AgentState = {
 const NOT_CARRIED = [
   "phase",
   "epoch",
-  "cacheExpired",
+  "occasion",
   // Of calls that are left for it alone: see carryWaiting.
   "interrupting",
   "beginsInterruptible",

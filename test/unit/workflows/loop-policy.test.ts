@@ -1,10 +1,18 @@
 import { describe, expect, it } from "vitest";
 import { budgetFor } from "../../../activities/contract/budget.ts";
+import { pruneFirstFor } from "../../../activities/contract/prune-due.ts";
 import { estimatedNextInput } from "../../../activities/contract/tokens.ts";
 import type { CompactionFacts } from "../../../activities/contract/activities.ts";
 import type { RunPolicy } from "../../../activities/contract/run-policy.ts";
 import { applyCompaction, applyStep, createState, type AgentState } from "../../../workflows/agent-state.ts";
-import { afterAnswer, afterOverflow, callGroups, compactionDue } from "../../../workflows/loop-policy.ts";
+import {
+  afterAnswer,
+  afterOverflow,
+  callGroups,
+  compactionDue,
+  fitsNow,
+  pruneComesFirst,
+} from "../../../workflows/loop-policy.ts";
 
 const budget = budgetFor(100_000, { triggerRatio: 0.9, maxOutputTokens: 4_000 });
 const policy = { budget } as RunPolicy;
@@ -23,6 +31,46 @@ const answer = (finish: string, calls = 0) =>
     epoch: 1,
   }) as const;
 const applyAnswer = (state: AgentState) => applyStep(state, { ...answer("stop"), context: state.context });
+
+const item = (id: string, text: string) => ({ id, queuedAt: "", parts: [{ type: "text" as const, text }] });
+
+describe("old results", () => {
+  const small = { ...budgetFor(32_000, { triggerRatio: 0.8 }), pruneFirst: pruneFirstFor(32_000) };
+  const smallPolicy = { budget: small } as RunPolicy;
+  const prunable = small.pruneProtectTokens + 12_000;
+  const filled = (used: number): AgentState => ({
+    ...using(used),
+    context: { used, estimated: false, prunable },
+  });
+  const threshold = { trigger: "threshold" } as const;
+  const overflow = { trigger: "overflow" } as const;
+
+  it("are hidden before a summary that is due, and not before one that a person asked for", () => {
+    const state = filled(small.triggerTokens);
+    expect(pruneComesFirst(state, smallPolicy, threshold)).toBe(true);
+    expect(pruneComesFirst(state, smallPolicy, { trigger: "manual" })).toBe(false);
+    expect(pruneComesFirst(state, policy, threshold)).toBe(false);
+    // A fallback model's requests are not what was counted.
+    expect(pruneComesFirst({ ...state, fallback: { index: 1, sinceMs: 0 } }, smallPolicy, threshold)).toBe(
+      false,
+    );
+  });
+
+  it("are hidden if the request does not fit by our count, and not if only the provider says so", () => {
+    const state = { ...filled(small.limitTokens + 1), occasion: "smaller" as const };
+    state.context = { ...state.context, prunable: small.pruneProtectTokens + 20_000 };
+    const smaller = { budget: { ...small, pruneFirst: { smaller: 0.7 } } } as RunPolicy;
+    expect(pruneComesFirst(state, smaller, overflow)).toBe(true);
+    expect(pruneComesFirst({ ...state, context: { ...state.context, used: small.limitTokens } }, smaller, overflow)).toBe(false);
+  });
+
+  it("need no summary after that if the request is under the trigger, with the messages that still wait", () => {
+    const state = filled(small.triggerTokens - 1);
+    expect(fitsNow(state, smallPolicy)).toBe(true);
+    state.inbox.queue.push(item("a", "One more thing."));
+    expect(fitsNow(state, smallPolicy)).toBe(false);
+  });
+});
 
 describe("a compaction", () => {
   it("is due when the full request, system and tools included, reaches the trigger, and not one token below [case 2]", () => {
@@ -55,7 +103,7 @@ describe("a compaction", () => {
   it("is due at its own trigger if a session is resumed with an expired cache, until its first step", () => {
     const large = budgetFor(200_000, { triggerRatio: 0.8, returnRatio: 0.4, maxOutputTokens: 4_000 });
     const half = Math.floor(large.triggerTokens / 2);
-    const cacheExpired = (used: number): AgentState => ({ ...using(used), cacheExpired: true });
+    const cacheExpired = (used: number): AgentState => ({ ...using(used), occasion: "return" });
     const largePolicy = { budget: large } as RunPolicy;
     expect(compactionDue(using(half), largePolicy)).toBeUndefined();
     expect(compactionDue(cacheExpired(half - 1), largePolicy)).toBeUndefined();
@@ -66,6 +114,15 @@ describe("a compaction", () => {
     const state = cacheExpired(half);
     applyAnswer(state);
     expect(compactionDue(state, largePolicy)).toBeUndefined();
+  });
+
+  it("counts the messages that wait, in runs that deliver them first", () => {
+    const state = using(budget.triggerTokens - 100);
+    state.inbox.queue.push(item("a", "the quick brown fox jumps over the lazy dog. ".repeat(20)));
+    expect(compactionDue(state, { budget: { ...budget, pruneFirst: {} } } as RunPolicy)).toEqual({
+      trigger: "threshold",
+    });
+    expect(compactionDue(state, policy)).toBeUndefined();
   });
 
   it("never follows another without a step between, however full the window [case 10]", () => {

@@ -1,0 +1,109 @@
+/** The loop's second part: makes room in the window, once the waiting messages are drained. Also undoes compactions. */
+import type { DeliveredFacts, DrainedInput } from "../activities/contract/compaction-facts.ts";
+import { pruneDue } from "../activities/contract/prune-due.ts";
+import type { RunPolicy } from "../activities/contract/run-policy.ts";
+import { enterPhase, interruptible, optionsOf, type Run } from "./actions.ts";
+import { applyCompaction, applyPrune, applyUndo, beginAnew } from "./agent-state.ts";
+import { askedModel } from "./fallback.ts";
+import { drain, firstOf, putBack } from "./inbox.ts";
+import {
+  afterOverflow,
+  compactionDue,
+  fitsNow,
+  pruneComesFirst,
+  type CompactionPlan,
+} from "./loop-policy.ts";
+import { perform } from "./proxies.ts";
+
+/**
+ * Makes the next request smaller if that is due: old results are hidden where that comes first, and a summary is made if that is
+ * not enough. The waiting messages are drained first.
+ */
+export async function makeRoom(run: Run, policy: RunPolicy): Promise<void> {
+  const { state } = run;
+  const plan = afterOverflow(state.overflows, policy) ?? compactionDue(state, policy);
+  if (plan === undefined) return;
+  if (pruneComesFirst(state, policy, plan)) {
+    await prune(run);
+    if (fitsNow(state, policy)) return;
+  }
+  await compact(run, plan);
+}
+
+/**
+ * Drains messages for an activity that delivers them before its own work. If it may not have, they wait again.
+ * @returns undefined if `body` was aborted
+ */
+async function delivering<Facts extends DeliveredFacts>(
+  { state }: Run,
+  body: (drained: DrainedInput) => Promise<Facts | undefined>,
+): Promise<Facts | undefined> {
+  // As many as an activity's input may hold; the model step delivers the others.
+  const drained = drain(state.inbox, firstOf(state.inbox));
+  const { guidance, parked } = drained;
+  let facts: Facts | undefined;
+  try {
+    facts = await body({
+      ...(guidance.length > 0 ? { guidance } : {}),
+      ...(parked ? { parked } : {}),
+    });
+    return facts;
+  } finally {
+    if (facts?.delivered !== true) putBack(state.inbox, drained);
+    else {
+      beginAnew(state);
+      state.inbox.parked += facts.parked ?? 0;
+    }
+  }
+}
+
+async function compact(run: Run, plan: CompactionPlan): Promise<void> {
+  const { state } = run;
+  enterPhase(run, "compacting");
+  state.compactRequest = undefined;
+  state.interrupting = false;
+  const round = state.round + 1;
+  const { fallback } = askedModel(state, run.policy);
+  const input = { step: state.step + 1, round, ...plan, ...(fallback === undefined ? {} : { fallback }) };
+  const summary = `compaction round ${round} · ${plan.trigger}`;
+  const facts = await delivering(run, (drained) =>
+    interruptible(run, () => perform("summarize", optionsOf(run), summary, { ...input, ...drained })),
+  );
+  state.interrupting = false;
+  if (facts) applyCompaction(state, facts);
+}
+
+/** Undoes as many compactions as a person asked for since the last step. */
+export async function undoCompactions(run: Run): Promise<void> {
+  const { state } = run;
+  for (let requestId = state.undoRequests[0]; requestId !== undefined; requestId = state.undoRequests[0]) {
+    enterPhase(run, "compacting");
+    const input = { step: state.step + 1, requestId };
+    applyUndo(
+      state,
+      await perform("undoCompaction", optionsOf(run), "undo the newest compaction round", input),
+    );
+    state.undoRequests.shift();
+  }
+}
+
+/** Hides old results after a step, if they are hidden so. */
+export async function pruneOld(run: Run, policy: RunPolicy): Promise<void> {
+  const { state } = run;
+  const { used: usedTokens, prunable: prunableTokens } = state.context;
+  if (!pruneDue({ usedTokens, prunableTokens }, policy.budget, policy.prune)) return;
+  enterPhase(run, "pruning");
+  applyPrune(state, await perform("prune", optionsOf(run), PRUNE_SUMMARY, { step: state.step }));
+}
+
+const PRUNE_SUMMARY = "prune old tool results";
+
+/** Hides old results before a step. */
+async function prune(run: Run): Promise<void> {
+  const { state } = run;
+  enterPhase(run, "pruning");
+  const facts = await delivering(run, (drained) =>
+    perform("prune", optionsOf(run), PRUNE_SUMMARY, { step: state.step, ...drained }),
+  );
+  if (facts) applyPrune(state, facts);
+}
