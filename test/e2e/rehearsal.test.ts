@@ -4,6 +4,7 @@
  */
 import { expect, it } from "vitest";
 import { strategyNames, type StrategyName } from "../../activities/contract/strategies.ts";
+import { readEvents } from "../../activities/store/events.ts";
 import { FLASHCARDS } from "../../worker/rehearsal/flashcards/script.ts";
 import { createRehearsal } from "../../worker/rehearsal/rehearsal.ts";
 import { answersOf, resultTexts, roundsOf, billsOf } from "../support/stored.ts";
@@ -38,6 +39,9 @@ it.each(chosen)(
     const { store } = agent.database;
     const rounds = await roundsOf(store, session.id);
     expect(rounds.filter((round) => round.status === "compacted").length).toBeGreaterThanOrEqual(3);
+    // Where that is enough, old results are hidden instead.
+    const events = await readEvents(store.db, session.id, 0, 10_000);
+    expect(events.map(({ type }) => type)).toContain("context:pruned");
     // Each step of the script came once, in order, and every failure was intended.
     const answers = await answersOf(store, session.id);
     const said = JSON.stringify(answers.map((row) => row.content));

@@ -45,11 +45,13 @@ describe.concurrent("a task longer than its window", () => {
           says("Done."),
         ],
       });
-      const session = await agent.start(script, inSmallWindow(strategy));
+      // Otherwise hiding old results is enough in so small a window.
+      const session = await agent.start(script, inSmallWindow(strategy, { prune: "never" }));
       expect(await session.handle.result()).toMatchObject({ status: "completed", steps: STEPS + 1 });
       expect(session.model.log.filter((served) => served.status !== 200)).toEqual([]);
       const rounds = await roundsOf(agent.database.store, session.id);
-      expect(rounds.length).toBeGreaterThanOrEqual(2);
+      // It waits until the window is full.
+      expect(rounds.length).toBeGreaterThanOrEqual(strategy === "reactive-overflow" ? 1 : 2);
       for (const round of rounds) {
         expect(round).toMatchObject({ status: "compacted", strategy });
         expect(round.tokensAfter).toBeLessThan(round.tokensBefore);

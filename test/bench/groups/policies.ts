@@ -5,13 +5,14 @@ import { prefixWith } from "../../../activities/context/request.ts";
 import { DEFAULT_IMAGE } from "../../../activities/config/default-image.ts";
 import { systemPrompt } from "../../../activities/config/system-prompt.ts";
 import { toolRegistry } from "../../../activities/tools/index.ts";
-import { type Policy, replayOurs } from "../policies/ours.ts";
+import { pruneFirstFor } from "../../../activities/contract/prune-due.ts";
+import { compareFirst, type Policy, replayOurs } from "../policies/ours.ts";
 import { Replay, type Outcome } from "../policies/replay.ts";
 import { readRecorded } from "../policies/recorded.ts";
 import type { Trajectory } from "../policies/trajectory.ts";
 import { type Figure, ratioAtMost } from "../table.ts";
 
-const WINDOWS = [32_000, 128_000, 200_000, 1_000_000];
+const WINDOWS = [16_000, 32_000, 64_000, 128_000, 200_000, 400_000, 1_000_000];
 const fixture = (name: string) => fileURLToPath(new URL(`../../fixtures/${name}`, import.meta.url));
 
 export interface PolicyMaterial {
@@ -22,7 +23,9 @@ export interface PolicyMaterial {
 const POLICIES: Readonly<Record<string, Policy>> = {
   ours: {},
   "ours, no trigger for returns": { returnTrigger: 0.8 },
+  "ours, the summary first": { prune: "never" },
   "ours, prune always": { prune: "always" },
+  "ours, reactive-overflow": { strategy: "reactive-overflow" },
   "ours, proactive-threshold": { strategy: "proactive-threshold" },
   "reference: only on overflow": { prune: "never", onlyOnOverflow: true },
 };
@@ -66,7 +69,10 @@ async function inWindow(
     });
   const [ours] = rows as [Row];
   const window = `${windowTokens / 1_000}k`;
-  const figures = [...rows, ...peers].map((row) => rowFigure(window, row, ours));
+  const figures = [
+    ...[...rows, ...peers].map((row) => rowFigure(window, row, ours)),
+    ...(await occasions(windowTokens, trajectory)),
+  ];
   const [cheapest] = peers.toSorted((a, b) => a.outcome.perStep - b.outcome.perStep);
   const [best] = peers.toSorted((a, b) => b.outcome.facts - a.outcome.facts);
   if (cheapest === undefined || best === undefined) return figures;
@@ -82,6 +88,33 @@ async function inWindow(
       note: `${cheapest.name}; facts ${percent(ours.outcome.facts)} to its ${percent(cheapest.outcome.facts)}, the best of the others' ${percent(best.outcome.facts)} (${best.name})`,
     },
   ];
+}
+
+/** Share of the trigger that is tried on occasions on which the summary comes first. */
+const TRIED_SHARE = 0.7;
+
+/** What the table of `prune-due.ts` is made from: an occasion on which old results are hidden first must be worth it. */
+async function occasions(windowTokens: number, trajectory: Trajectory): Promise<Figure[]> {
+  const figures: Figure[] = [];
+  for (const occasion of ["trigger", "return", "smaller"] as const) {
+    const share = pruneFirstFor(windowTokens)[occasion];
+    const replay = () => new Replay(trajectory, windowTokens, prefixText());
+    const { first, summary } = await compareFirst(occasion, share ?? TRIED_SHARE, replay);
+    figures.push({
+      name: `${windowTokens / 1_000}k: prune first, ${occasion}`,
+      value: first.perStep,
+      unit: "tokens a step",
+      n: 1,
+      ratio: first.perStep / summary.perStep,
+      ...(share === undefined ? {} : { goal: ratioAtMost(1.02) }),
+      note:
+        `the summary first: ${summary.perStep.toFixed(0)}; facts ${percent(first.facts)} to ${percent(summary.facts)}; prunes ${first.prunes.toFixed(1)}; ` +
+        (share === undefined
+          ? "not so by default"
+          : `so by default, if at most ${percent(share)} of the trigger are left`),
+    });
+  }
+  return figures;
 }
 
 function rowFigure(window: string, { name, outcome }: Row, ours: Row): Figure {
@@ -115,7 +148,7 @@ export function policyNote({ file }: PolicyMaterial): string {
 
 let prefix: string | undefined;
 
-export function prefixText(): string {
+function prefixText(): string {
   if (prefix === undefined) {
     const { system, tools } = prefixWith(
       systemPrompt({ instructions: undefined, config: { sandbox: { image: DEFAULT_IMAGE } } }),

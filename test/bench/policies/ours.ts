@@ -3,7 +3,7 @@ import type { RunConfig } from "../../../activities/config/agent-config.ts";
 import type { StrategyName } from "../../../activities/contract/strategies.ts";
 import { compact } from "../../../activities/compaction/compact.ts";
 import type { CompactionInput, SummaryRequest } from "../../../activities/compaction/compaction.ts";
-import type { Budget, PruneFirst } from "../../../activities/contract/budget.ts";
+import type { Budget, Occasion, PruneFirst } from "../../../activities/contract/budget.ts";
 import { planPrune } from "../../../activities/transcript/prune-plan.ts";
 import { pruneDue, prunesFirst, type PruneNumbers } from "../../../activities/contract/prune-due.ts";
 import { viewSize } from "../../../activities/transcript/size.ts";
@@ -29,6 +29,41 @@ export interface Policy {
   readonly onlyOnOverflow?: boolean;
   /** Trigger for a person who comes back to an empty cache; undefined: the one for all. */
   readonly returnTrigger?: number;
+}
+
+/** Steps before which a session changes to a model with a smaller window: one session for each. */
+const SWITCHES = [60, 120, 180, 240];
+
+/** What hiding old results first, on one occasion alone, comes to beside a summary on every occasion. */
+export interface Comparison {
+  /** Billed-equivalent tokens a step; means over several sessions if the model is switched. */
+  readonly first: Mean;
+  readonly summary: Mean;
+}
+
+interface Mean {
+  readonly perStep: number;
+  readonly facts: number;
+  readonly prunes: number;
+}
+
+/** @param share of the trigger that may be left, at most @param replay a fresh one each time */
+export async function compareFirst(
+  occasion: Occasion,
+  share: number,
+  replay: () => Replay,
+): Promise<Comparison> {
+  const mean = async (pruneFirst: PruneFirst): Promise<Mean> => {
+    const outcomes: Outcome[] = [];
+    for (const switchAt of occasion === "smaller" ? SWITCHES : [undefined])
+      outcomes.push(
+        await replayOurs(replay(), { pruneFirst, ...(switchAt === undefined ? {} : { switchAt }) }),
+      );
+    const of = (name: "perStep" | "facts" | "prunes") =>
+      outcomes.reduce((sum, outcome) => sum + outcome[name], 0) / outcomes.length;
+    return { perStep: of("perStep"), facts: of("facts"), prunes: of("prunes") };
+  };
+  return { first: await mean({ [occasion]: share }), summary: await mean({}) };
 }
 
 /** Plays all steps of the replay's trajectory. */

@@ -145,7 +145,9 @@ describe("context options", () => {
       return { prune, first: budget.pruneFirst };
     };
     expect(modeOf({})).toEqual({ prune: "auto", first: {} });
-    expect(policyOf({ ...runOf({}), contextWindow: 16_000 }).budget.pruneFirst).toMatchObject({ trigger: 0.7 });
+    expect(policyOf({ ...runOf({}), contextWindow: 16_000 }).budget.pruneFirst).toMatchObject({
+      trigger: 0.7,
+    });
     expect(modeOf({ prune: "always" })).toEqual({ prune: "each-step", first: {} });
     expect(modeOf({ prune: "never" })).toEqual({ prune: "never", first: {} });
   });

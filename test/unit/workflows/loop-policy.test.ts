@@ -61,7 +61,13 @@ describe("old results", () => {
     state.context = { ...state.context, prunable: small.pruneProtectTokens + 20_000 };
     const smaller = { budget: { ...small, pruneFirst: { smaller: 0.7 } } } as RunPolicy;
     expect(pruneComesFirst(state, smaller, overflow)).toBe(true);
-    expect(pruneComesFirst({ ...state, context: { ...state.context, used: small.limitTokens } }, smaller, overflow)).toBe(false);
+    expect(
+      pruneComesFirst(
+        { ...state, context: { ...state.context, used: small.limitTokens } },
+        smaller,
+        overflow,
+      ),
+    ).toBe(false);
   });
 
   it("need no summary after that if the request is under the trigger, with the messages that still wait", () => {
