@@ -3,6 +3,7 @@ import { hostname } from "node:os";
 import { z } from "zod";
 import { gitAccessOf, type GitAccess } from "../activities/git/git-access.ts";
 import { gitHubAppSettings, gitHubAppTrouble } from "../activities/git/github-app.ts";
+import { Identities } from "../activities/model/identity/identities.ts";
 import { mcpAccessOf, type McpAccess } from "../activities/mcp/access.ts";
 import { ProxyUnusable, readProxies } from "../activities/process/proxies.ts";
 import { PostgresAddressWrong, readPostgresAddress } from "../activities/store/postgres-address.ts";
@@ -129,6 +130,8 @@ export interface WorkerConfig {
   readonly notify: { readonly url: string; readonly withContent: boolean } | undefined;
   /** What sessions may ask for: LONGHAUL_POLICY. */
   readonly policy: OperatorPolicy | undefined;
+  /** Who this worker is at the policy's providers. */
+  readonly identities: Identities;
   /** The file with the operator's own tools. */
   readonly toolsFile: string | undefined;
   /** Traces and metrics; undefined if OTEL_EXPORTER_OTLP_ENDPOINT is not set. */
@@ -156,6 +159,7 @@ type Environment = Readonly<Record<string, string | undefined>>;
 /** @throws ServiceMissing if DATABASE_URL is not set or a GitHub App's key cannot be used, Error that names each wrong variable, or what is wrong with the policy */
 export function readWorkerConfig(environment: Environment = process.env): WorkerConfig {
   const e = parsed(environment);
+  const policy = e.LONGHAUL_POLICY === undefined ? undefined : readPolicy(e.LONGHAUL_POLICY);
   checkGitHubApp(environment);
   checkProxies(environment);
   return {
@@ -193,7 +197,8 @@ export function readWorkerConfig(environment: Environment = process.env): Worker
         ? undefined
         : { url: e.LONGHAUL_NOTIFY_URL, withContent: e.LONGHAUL_NOTIFY_CONTENT === "1" },
     toolsFile: e.LONGHAUL_TOOLS,
-    policy: e.LONGHAUL_POLICY === undefined ? undefined : readPolicy(e.LONGHAUL_POLICY),
+    policy,
+    identities: new Identities({ providers: policy?.providers ?? {}, environment }),
     telemetry: telemetryOf(e),
     idsOnly: e.LONGHAUL_HISTORY === "ids",
     codecKeys: codecKeysOf(e.LONGHAUL_CODEC_KEYS),

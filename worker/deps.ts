@@ -55,7 +55,9 @@ export async function bindDeps(config: WorkerConfig, tools: Tools): Promise<Boun
       logger.warn(
         "this worker is older than the database; if its tables do not match, it takes no more work",
       );
-    const model = createAiSdkModel({ environment: config.providers, mask: (text) => sanitizer.clean(text) });
+    const { providers: environment, identities } = config;
+    const mask = (text: string) => sanitizer.clean(text);
+    const model = createAiSdkModel({ environment, identities, mask });
     // Loading the SDK takes 0.3 s: it begins before the first task needs it.
     model.warm().catch((error: unknown) => logger.error({ err: error }, "the model SDK does not load"));
     const temporal = temporalClient({ connection, namespace }, config.codecKeys);

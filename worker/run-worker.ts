@@ -4,7 +4,7 @@ import { rmSync, writeFileSync } from "node:fs";
 import { flushCompileCache } from "node:module";
 import { setTimeout as sleep } from "node:timers/promises";
 import { makeTelemetryFilterString, NativeConnection, Runtime, Worker } from "@temporalio/worker";
-import { createSanitizer } from "../activities/redaction/sanitizer.ts";
+import { createSanitizer, joinedSecrets } from "../activities/redaction/sanitizer.ts";
 import { connectDocker } from "../activities/sandbox/docker/connect-docker.ts";
 import { engineAddress } from "../activities/sandbox/docker/engine-address.ts";
 import { runcOf } from "../activities/sandbox/docker/known-escapes.ts";
@@ -39,7 +39,7 @@ const STOP_SIGNALS = ["SIGTERM", "SIGINT"] as const;
  * @throws ServiceMissing when a dependency does not answer at the start; one that goes away later is waited for
  */
 export async function runWorker(config: WorkerConfig): Promise<void> {
-  const sanitizer = createSanitizer(config.secrets, config.git.madeSecrets);
+  const sanitizer = createSanitizer(config.secrets, madeSecrets(config));
   const logger = createLogger(config.logLevel, sanitizer);
   guardProcess(logger);
   Runtime.install({
@@ -285,3 +285,6 @@ function guardProcess(logger: Logger): void {
   process.on("unhandledRejection", judge);
   process.on("uncaughtException", judge);
 }
+
+/** Tokens that this process gets while it runs. */
+const madeSecrets = ({ git, identities }: WorkerConfig) => joinedSecrets(git.madeSecrets, identities.issued);

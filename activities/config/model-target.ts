@@ -3,12 +3,11 @@ import { z } from "zod";
 import { timerMs } from "./durations.ts";
 import { headerName, headersSchema, httpAddress } from "./http-settings.ts";
 import { modelRateSchema } from "./model-rate.ts";
+import { apis, presetFields, type Api } from "./presets.ts";
 
 const tokens = z.number().int().positive();
 
-/** OpenAI's Responses and chat completions, Anthropic's messages, Google's generateContent. */
-const apis = ["responses", "chat", "messages", "gemini"] as const;
-export type Api = (typeof apis)[number];
+export type { Api };
 
 /**
  * The worker's other secrets, such as its database's password or a GITHUB_TOKEN, cannot be named: a key may be sent
@@ -69,6 +68,8 @@ export const providerConfigSchema = z.strictObject({
   /** Override `limits.connectTimeout` and similar settings, in ms. */
   timeouts: timeoutsSchema.optional(),
   options: wireOptionsSchema.optional(),
+  ...presetFields,
+  auth: z.never("it belongs to the worker's policy file (LONGHAUL_POLICY), under providers").optional(),
 });
 export type ProviderConfig = z.infer<typeof providerConfigSchema>;
 
@@ -141,7 +142,7 @@ export const modelConfigSchema = askingSchema.extend({
 export type ModelConfig = z.infer<typeof modelConfigSchema>;
 
 /** A provider as stored with a session: names of variables, never their values. */
-const resolvedProviderSchema = providerConfigSchema.omit({ api: true }).extend({
+const resolvedProviderSchema = providerConfigSchema.omit({ api: true, auth: true }).extend({
   name: z.string(),
   /** The worker's variable that holds the address, if no address is configured. */
   baseUrlEnv: z.string().optional(),

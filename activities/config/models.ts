@@ -12,6 +12,7 @@ import { cleanText } from "../contract/clean-text.ts";
 import { cutChars } from "../contract/cut-text.ts";
 import { editDistance } from "../contract/nearest.ts";
 import type { ModelTarget } from "./model-target.ts";
+import { makersName } from "./presets.ts";
 import { type Environment, findProvider, fullModelName, hasCompatibleServer } from "./providers.ts";
 
 /** The known facts about models, and the time that they apply to. */
@@ -131,7 +132,6 @@ export function resolveModel(
   const written = name.trim();
   const model = fullModelName(written);
   if (!isModelName(model)) return { ok: false, message: noModelName(written), nearest: [] };
-  const known = findModel(model, facts.catalogue);
   const config = settingsOf(models, model);
   const nearest = () =>
     nearestModels(model, [...Object.keys(models).map(fullModelName), ...servedModels(facts)]);
@@ -140,12 +140,16 @@ export function resolveModel(
     const near = nearest();
     return { ok: false, message: unknownProvider(model, near), nearest: near };
   }
+  const makers = makersName(found.provider.preset, found.modelName);
+  const known =
+    findModel(model, facts.catalogue) ??
+    (makers === undefined ? undefined : findModel(makers, facts.catalogue));
   if (config.tools === false) {
     const message = `${model} cannot call tools (models.${written}.tools is false), and the agent needs tools. Choose another model.`;
     return { ok: false, message, nearest: [] };
   }
   const { name: provider } = found.provider;
-  const isMakers = !hasOwnServer(provider, providers, env);
+  const isMakers = found.provider.preset === undefined && !hasOwnServer(provider, providers, env);
   const isGone = isMakers && known !== undefined && !isServed(known, facts.now);
   if (isGone && config.contextWindow === undefined) {
     const near = livingModels(model, facts);

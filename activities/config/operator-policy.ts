@@ -6,6 +6,7 @@ import type { RunConfig } from "./agent-config.ts";
 import { containedIn, isPrefix, toPrefix } from "./ip-prefix.ts";
 import { modelRateSchema, type ModelRate } from "./model-rate.ts";
 import type { ModelTarget } from "./model-target.ts";
+import { operatorProviderSchema } from "./operator-providers.ts";
 import { fullModelName, usualAddress } from "./providers.ts";
 import { LAST_PRIORITY, prioritySchema, USUAL_PRIORITY } from "./precedence.ts";
 import { listedRegistries } from "./registry-settings.ts";
@@ -66,6 +67,8 @@ export const operatorPolicySchema = z.strictObject({
   rates: z.record(z.string(), modelRateSchema).default({}),
   /** Programs on the worker that sessions may use as MCP servers, by the names that sessions use. */
   mcpServers: z.record(z.string(), workerProgramSchema).optional(),
+  /** Providers as this worker reaches them, whatever a session says of them: with an identity, or at an address of its own. */
+  providers: z.record(z.string(), operatorProviderSchema).optional(),
   /** Counted from a session's end. Absent: nothing is deleted automatically. */
   retention: z.strictObject({ sessionsDays: days.optional(), outputsDays: days.optional() }).default({}),
 });
@@ -193,7 +196,7 @@ const OWN_MODEL = "its model";
 
 /** Applies the rule `models` to each model that a session may ask, its delegates' included. */
 export function modelRefusal(
-  { models }: Pick<OperatorPolicy, "models">,
+  { models, providers = {} }: Pick<OperatorPolicy, "models" | "providers">,
   { summariser, fallback = [], delegate, ...own }: RunConfig,
 ): PolicyRefusal | undefined {
   if (models === undefined) return undefined;
@@ -208,7 +211,12 @@ export function modelRefusal(
     const named = ["model", "models"].find((field) => target.body?.[field] !== undefined);
     if (named !== undefined)
       return { rule: "models", why: `models.${target.model}.body.${named} would ask for another model` };
-    const refusal = outside({ rule: "models", setting }, askedName(target), models, fitsPattern);
+    const refusal = outside(
+      { rule: "models", setting },
+      askedName(target, Object.keys(providers)),
+      models,
+      fitsPattern,
+    );
     if (refusal !== undefined) return { ...refusal, ...(setting === OWN_MODEL ? { isOwnModel: true } : {}) };
   }
   return undefined;
@@ -216,12 +224,17 @@ export function modelRefusal(
 
 type AskedModel = Pick<ModelTarget, "model" | "modelName" | "provider" | "body">;
 
-/** The host or provider that really gets the request: a provider's name proves nothing if a session sets its address. */
-function askedName({ model, modelName, provider }: AskedModel): string {
+/**
+ * The host or provider that really gets the request: a provider's name proves nothing if a session sets its address.
+ * @param ours providers whose address the operator has set, so that the session's does not count
+ */
+function askedName({ model, modelName, provider }: AskedModel, ours: readonly string[]): string {
   const full = fullModelName(model);
   if (provider === undefined) return full;
   const place =
-    provider.baseUrl === undefined || provider.baseUrl === usualAddress(provider.name)
+    provider.baseUrl === undefined ||
+    provider.baseUrl === usualAddress(provider.name) ||
+    ours.includes(provider.name)
       ? provider.name
       : new URL(provider.baseUrl).host;
   return `${place}/${modelName ?? full.slice(full.indexOf("/") + 1)}`;

@@ -1,5 +1,6 @@
 /** Services that Longhaul knows by name, as data, and which of them serves a model. Pure. */
 import type { Api, Provider, ProviderConfig, WireOptions } from "./model-target.ts";
+import { apiOfPreset, isPreset, presetAddress, type PresetName } from "./presets.ts";
 
 interface BuiltIn {
   readonly api: Api;
@@ -10,6 +11,7 @@ interface BuiltIn {
   readonly keyless?: true;
   readonly headersEnv?: Readonly<Record<string, string>>;
   readonly options?: WireOptions;
+  readonly preset?: PresetName;
 }
 
 /** Sources: each service's own reference of its compatible endpoint; needs beyond the wire: docs/models.md. */
@@ -58,7 +60,11 @@ const builtInProviders: Readonly<Record<string, BuiltIn>> = {
 /** The address of a built-in provider, if it has just one. */
 export const usualAddress = (name: string): string | undefined => builtInOf(name)?.baseUrl;
 
+/** A preset is a provider too, for clients of a worker whose policy file says where it is. */
 const builtInOf = (name: string): BuiltIn | undefined =>
+  isPreset(name) && name !== "azure" ? { ...apiOfPreset(name), preset: name, keyless: true } : listedAs(name);
+
+const listedAs = (name: string): BuiltIn | undefined =>
   Object.hasOwn(builtInProviders, name) ? builtInProviders[name] : undefined;
 
 /** Variables that hold the address or the credentials of built-in providers. */
@@ -119,19 +125,34 @@ function isReady(name: string, builtIn: BuiltIn | undefined, environment: Enviro
   return builtIn.keyless === true || keyVariables(builtIn).every((variable) => environment[variable]);
 }
 
+/** A provider as it is configured, with what is built in of it. */
+export function describedProvider(
+  name: string,
+  own: ProviderConfig,
+): { readonly provider: Provider; readonly api: Api } {
+  return described(name, builtInOf(name), own);
+}
+
 function described(
   name: string,
   builtIn: BuiltIn | undefined,
   own: ProviderConfig | undefined,
 ): { readonly provider: Provider; readonly api: Api } {
-  const { api, keyless: _, ...known } = builtIn ?? { api: "chat" };
-  const { api: ownApi, ...configured } = own ?? {};
+  const preset = own?.preset;
+  const {
+    api,
+    keyless: _,
+    ...known
+  }: BuiltIn = preset === undefined ? (builtIn ?? { api: "chat" }) : apiOfPreset(preset);
+  const { api: ownApi, auth: _auth, ...configured } = own ?? {};
+  const address = configured.baseUrl ?? presetAddress(configured);
   const options = { ...known.options, ...configured.options };
   return {
     provider: {
       name,
       ...known,
       ...configured,
+      ...(address === undefined ? {} : { baseUrl: address }),
       ...(Object.keys(options).length > 0 ? { options } : {}),
     } as Provider,
     // A custom server usually supports chat completions, as nearly all compatible ones do.

@@ -11,6 +11,7 @@ import type { ModelTarget } from "../config/model-target.ts";
 import { type Environment, fullModelName } from "../config/providers.ts";
 import { deadlinesOf } from "./deadlines.ts";
 import { type Endpoint, endpointOf } from "./endpoint.ts";
+import type { Identities } from "./identity/identities.ts";
 import { createNetwork, type Network } from "./provider-fetch.ts";
 import { toModelError } from "./to-model-error.ts";
 import { createWithoutRefused } from "./refusals/without-refused.ts";
@@ -30,6 +31,8 @@ export interface AiSdkOptions {
   readonly environment: Environment;
   /** Removes secrets from a text; applied to every error's message. */
   readonly mask: (text: string) => string;
+  /** Providers that the operator has placed, or whose tokens this worker has. */
+  readonly identities?: Identities;
 }
 
 export interface AiSdkModel extends Model {
@@ -39,14 +42,17 @@ export interface AiSdkModel extends Model {
 
 /** The model port. Holds no connection: nothing needs closing. */
 export function createAiSdkModel(options: AiSdkOptions): AiSdkModel {
+  const { environment, identities } = options;
+  identities?.maskWith(options.mask);
   const withoutRefused = createWithoutRefused();
   let loading: Promise<Network> | undefined;
   const load = () => (loading ??= createNetwork());
   return {
     warm: async () => void (await Promise.all([load(), loadWire("responses")])),
-    ask: async (request, onDelta, signal) => {
+    ask: async (asked, onDelta, signal) => {
       signal.throwIfAborted();
-      const endpoint = endpointOf(request.target, options.environment);
+      const request = { ...asked, target: identities?.targetOf(asked.target) ?? asked.target };
+      const endpoint = endpointOf(request.target, environment, identities);
       const [network, wire] = await Promise.all([load(), loadWire(request.target.api)]);
       signal.throwIfAborted();
       const asking = { wire, network, endpoint, mask: options.mask };

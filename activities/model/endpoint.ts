@@ -1,6 +1,8 @@
 /** The address and credentials for a model. Pure. */
-import type { ModelTarget } from "../config/model-target.ts";
+import type { ModelTarget, Provider } from "../config/model-target.ts";
 import { type Environment, findProvider, fullModelName, missingVariables } from "../config/providers.ts";
+import { lackingFields } from "../config/presets.ts";
+import type { Identities, Identity } from "./identity/identities.ts";
 import { ModelError } from "./model.ts";
 
 export interface Endpoint {
@@ -12,14 +14,23 @@ export interface Endpoint {
   readonly baseUrl: string | undefined;
   readonly headers: Readonly<Record<string, string>>;
   readonly query: Readonly<Record<string, string>>;
+  /** Gives each request its token, in place of a key. */
+  readonly identity?: Identity | undefined;
+  /** Claude at Vertex: the model is in the address, and the API's version in the body. */
+  readonly isVertexClaude?: boolean;
 }
 
 /** @throws ModelError if a key or an address is missing */
-export function endpointOf(target: ModelTarget, environment: Environment): Endpoint {
+export function endpointOf(
+  target: ModelTarget,
+  environment: Environment,
+  identities?: Pick<Identities, "of">,
+): Endpoint {
   const { model, modelName } = target;
   // Sessions that are older than this setting have no provider.
   const provider = target.provider ?? findProvider(model, {}, environment)?.provider;
-  const missing = provider === undefined ? [] : missingVariables(provider, environment);
+  const identity = provider && identities?.of(provider.name);
+  const missing = provider === undefined || identity ? [] : missingVariables(provider, environment);
   if (provider === undefined || missing.length > 0) {
     throw new ModelError(
       provider === undefined
@@ -28,6 +39,7 @@ export function endpointOf(target: ModelTarget, environment: Environment): Endpo
       { class: provider === undefined ? "not-found" : "credentials" },
     );
   }
+  if (provider.preset !== undefined && provider.baseUrl === undefined) throw noPlace(provider);
   const { baseUrl, baseUrlEnv, keyEnv, headers = {}, headersEnv = {}, query = {} } = provider;
   const secret = Object.entries(headersEnv).flatMap(([header, variable]) => {
     const value = environment[variable];
@@ -35,9 +47,19 @@ export function endpointOf(target: ModelTarget, environment: Environment): Endpo
   });
   return {
     modelId: modelName ?? fullModelName(model).replace(/^(openai|rehearsal)\//, ""),
-    apiKey: (keyEnv === undefined ? undefined : environment[keyEnv]) || undefined,
+    apiKey: (keyEnv === undefined || identity ? undefined : environment[keyEnv]) || undefined,
     baseUrl: baseUrl ?? ((baseUrlEnv === undefined ? undefined : environment[baseUrlEnv]) || undefined),
     headers: { ...headers, ...Object.fromEntries(secret) },
     query,
+    ...(identity === undefined ? {} : { identity }),
+    ...(provider.preset === "vertex-claude" ? { isVertexClaude: true } : {}),
   };
+}
+
+function noPlace(provider: Provider): ModelError {
+  const { name, preset } = provider;
+  return new ModelError(
+    `This worker does not know where ${name} is: the preset ${preset} needs ${lackingFields(provider).join(" and ")}. Set providers.${name} in its policy file (LONGHAUL_POLICY), or in the longhaul.yaml that starts the session.`,
+    { class: "credentials" },
+  );
 }

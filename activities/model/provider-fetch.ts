@@ -7,6 +7,7 @@ import {
 } from "../process/outgoing-fetch.ts";
 import type { Endpoint } from "./endpoint.ts";
 import { gatheredBody, type Gathering } from "./gathered-body.ts";
+import { authorized } from "./identity/authorized.ts";
 
 type Body = Record<string, unknown>;
 
@@ -27,21 +28,31 @@ export async function createNetwork(): Promise<Network> {
   const { request } = await createOutgoing();
   return {
     fetchFor: (exchange) => async (input, init) => {
-      const response = await request(addressOf(input, exchange.endpoint), editRequest(init, exchange));
+      const { identity } = exchange.endpoint;
+      const address = addressOf(input, exchange.endpoint);
+      const edited = editRequest(init, exchange);
+      const send = (sent: OutgoingRequest) => request(address, sent);
+      const response = await (identity === undefined ? send(edited) : authorized(identity, edited, send));
       exchange.onHeaders();
       return watched(response, exchange);
     },
   };
 }
 
-function addressOf(input: Parameters<Fetch>[0], { query }: Endpoint): string {
+function addressOf(
+  input: Parameters<Fetch>[0],
+  { query, isVertexClaude, modelId }: Pick<Endpoint, "query" | "isVertexClaude" | "modelId">,
+): string {
   const url = new URL(input instanceof Request ? input.url : input);
+  if (isVertexClaude === true)
+    url.pathname = url.pathname.replace(/\/messages$/, `/models/${modelId}:streamRawPredict`);
   for (const [name, value] of Object.entries(query)) url.searchParams.set(name, value);
   return url.toString();
 }
 
 function editRequest(init: RequestInit | undefined, { endpoint, body }: Exchange): OutgoingRequest {
   const headers = new Headers(init?.headers);
+  const edit = endpoint.isVertexClaude === true ? toVertexClaude : (json: string) => json;
   // The SDKs require a key; a server that takes its credentials from another header rejects a made-up one.
   if (endpoint.apiKey === undefined && Object.keys(endpoint.headers).length > 0)
     for (const name of ["authorization", "x-api-key", "x-goog-api-key"]) headers.delete(name);
@@ -50,9 +61,15 @@ function editRequest(init: RequestInit | undefined, { endpoint, body }: Exchange
   return {
     method,
     headers,
-    body: typeof json === "string" ? wellFormed(withFields(json, body)) : null,
+    body: typeof json === "string" ? wellFormed(edit(withFields(json, body))) : null,
     signal,
   };
+}
+
+/** Source: platform.claude.com/docs/en/build-with-claude/claude-on-vertex-ai. */
+function toVertexClaude(json: string): string {
+  const { model: _, ...body } = JSON.parse(json) as Body;
+  return JSON.stringify({ anthropic_version: "vertex-2023-10-16", ...body });
 }
 
 function withFields(json: string, fields: Body): string {

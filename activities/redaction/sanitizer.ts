@@ -17,14 +17,27 @@ export interface Sanitizer {
   readonly maskWindow: (text: string, from: number, to: number) => string;
 }
 
+type Made = () => readonly string[];
+
+/** Lists of secrets that grow, as one: a new array if one of them changed. */
+export function joinedSecrets(...lists: readonly Made[]): Made {
+  let parts: readonly (readonly string[])[] = [];
+  let joined: readonly string[] = [];
+  return () => {
+    const now = lists.map((list) => list());
+    if (now.length !== parts.length || now.some((part, index) => part !== parts[index])) {
+      parts = now;
+      joined = now.flat();
+    }
+    return joined;
+  };
+}
+
 /**
  * @param secrets values that must never be shown; those under 8 characters are ignored, because they may be words
  * @param made returns secrets that were created later: a new array if they changed
  */
-export function createSanitizer(
-  secrets: readonly string[],
-  made: () => readonly string[] = () => secrets,
-): Sanitizer {
+export function createSanitizer(secrets: readonly string[], made: Made = () => secrets): Sanitizer {
   let known: readonly string[] = secrets;
   let current = createMasker(secrets);
   const masker = () => {
