@@ -3,6 +3,8 @@ import { readFileSync } from "node:fs";
 import { parse } from "yaml";
 import { issueTexts } from "../activities/config/issue-text.ts";
 import { operatorPolicySchema, type OperatorPolicy } from "../activities/config/operator-policy.ts";
+import type { OperatorProvider } from "../activities/config/operator-providers.ts";
+import type { ProviderConfig } from "../activities/config/model-target.ts";
 import { WrongSettings } from "./connect/wrong-settings.ts";
 
 /** @throws WrongSettings that names each wrong key: a worker without its policy does not start */
@@ -18,4 +20,19 @@ export function readPolicy(path: string): OperatorPolicy {
   const result = operatorPolicySchema.safeParse(content ?? {});
   if (result.success) return result.data;
   throw wrong(issueTexts(result.error, operatorPolicySchema).join("\n"));
+}
+
+/** The providers that a policy file places, without their identities; none if the file is wrong, which its worker says. */
+export function placedProviders(path: string): Record<string, ProviderConfig> {
+  try {
+    const placed = Object.entries(readPolicy(path).providers ?? {});
+    return Object.fromEntries(placed.map(([name, provider]) => [name, withoutAuth(provider)]));
+  } catch (error) {
+    if (error instanceof WrongSettings) return {};
+    throw error;
+  }
+}
+
+function withoutAuth({ auth, ...provider }: OperatorProvider): ProviderConfig {
+  return auth === undefined ? provider : { ...provider };
 }

@@ -12,21 +12,23 @@ export function doctorCommand(command: Command, output: Output) {
   return async (flags: { readonly config?: string; readonly json?: boolean }): Promise<ExitCode> => {
     const own = describeSettings(flags);
     const { run, sandbox } = own;
-    const [{ diagnose }, { modelServerCheck }, { mcpChecks }] = await Promise.all([
+    const [{ diagnose }, { modelServerCheck }, { identityChecks }, { mcpChecks }] = await Promise.all([
       import("../setup/doctor.ts"),
       import("../setup/model-check.ts"),
+      import("../setup/identity-check.ts"),
       import("../setup/mcp-check.ts"),
     ]);
-    const [{ checks: found, settings }, server] = await Promise.all([
+    const [{ checks: found, settings }, server, identities] = await Promise.all([
       diagnose({ sandbox, model: own.choice }),
       run && modelServerCheck(run),
+      identityChecks(),
     ]);
     const named = (name: string) => found.find((check) => check.name === name)?.ok === true;
     const stores =
       named("Postgres") && named("Temporal") ? { name: "stores", ...(await checkStores()) } : undefined;
     const mcpServers = run?.mcpServers ?? {};
     const servers = sandbox === undefined ? [] : await mcpChecks({ mcpServers, sandbox });
-    const checks = present(...found, stores, server, ...servers);
+    const checks = present(...found, stores, server, ...identities, ...servers);
     const others = settings.filter(({ name }) => !own.settings.some((other) => other.name === name));
     const diagnosis = { checks: [...checks, own.check], settings: [...others, ...own.settings] };
     if (flags.json === true) output.json(diagnosis, 2);

@@ -22,6 +22,7 @@ import { checkedName, namesByToken } from "./people.ts";
 import { withSharedSkills } from "./shared-skills.ts";
 import { type SandboxFlags, withSandboxFlags } from "./sandbox-flags.ts";
 import { ClientError, missing, usageError } from "../console/errors.ts";
+import { placedProviders } from "../../worker/read-policy.ts";
 import { withMachine } from "../registries/session-registries.ts";
 import { given } from "../console/given.ts";
 
@@ -205,7 +206,11 @@ export function clientSanitizer(environment: Environment = process.env): Sanitiz
 /** The files, and the settings in force: the environment and the flags override the files. */
 function readMerged(flags: ConfigFlags, environment: Environment, cwd: string) {
   const files = readConfigFiles(flags, environment, cwd);
-  return { ...files, settings: overlaid(layered(files.own.settings, files.file), flags, environment) };
+  const settings = overlaid(layered(files.own.settings, files.file), flags, environment);
+  const policy = setting(environment, "LONGHAUL_POLICY");
+  // A worker that is started from here has this policy: its providers are where that says.
+  const placed = policy === undefined ? {} : placedProviders(policy);
+  return { ...files, settings: { ...settings, providers: { ...settings.providers, ...placed } } };
 }
 
 /** @throws ClientError (usage) that names the source of an invalid value; values from files were checked before */
