@@ -99,7 +99,7 @@ function sharedSources(): Sources {
   const remotes = new Map<string, Promise<void>>();
   return {
     stdin: { kind: "none", stream: Readable.from([]) },
-    readFolder: (path) => once(folders, path, () => readFolder(path)),
+    readFolder: (path, leaveOut) => once(folders, path, () => readFolder(path, leaveOut)),
     checkRepository: (git, flags) => once(remotes, JSON.stringify(git), () => checkRemote(git, flags)),
   };
 }

@@ -84,8 +84,8 @@ export function libraryOver(services: Services, options: LibraryOptions = {}): L
       return { files: pulled.files, skipped: pulled.skipped, unsafe: pulled.unsafe };
     },
     diff: async (reference) => {
-      const { changed, patch } = await sessionDiff(store, await session(reference));
-      return { changed, patch };
+      const { changed, patch, ignored } = await sessionDiff(store, await session(reference));
+      return { changed, patch, ignored };
     },
     export: async (reference, format = "own") => exported(store, await session(reference), format),
     events: (reference, wanted) => events({ services, listen, closed: closed.signal }, reference, wanted),

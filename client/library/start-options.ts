@@ -7,6 +7,8 @@ export interface StartOptions {
   readonly model?: string;
   /** A folder that is copied into the sandbox. */
   readonly workspace?: string;
+  /** What else of it stays here, in the form of lines of `.gitignore`; what Git tracks goes along in any case. */
+  readonly leaveOut?: readonly string[];
   /** A repository that the worker clones, instead of a folder. */
   readonly repo?: string;
   readonly ref?: string;

@@ -100,6 +100,8 @@ export interface SessionDiff {
   /** Number of files. */
   readonly changed: number;
   readonly patch: string;
+  /** New files that are in neither, because Git ignores them. */
+  readonly ignored: readonly string[];
 }
 
 /**

@@ -21,12 +21,15 @@ import { parseSessionId } from "./session-id.ts";
 import type { Start } from "./start-session.ts";
 import { processStdin, readTask, type Stdin } from "./task-input.ts";
 import { projectFiles } from "../../activities/config/project-files.ts";
+import { withInstructionsAbove } from "../workspace/instructions-above.ts";
 import { readFolder } from "../workspace/workspace-folder.ts";
 import { given } from "../console/given.ts";
 
 export interface RunFlags extends GitFlags, SandboxFlags, ContainerFlags {
   readonly model?: string;
   readonly workspace?: string;
+  /** Lines as of `.gitignore`: what else of the workspace stays here. */
+  readonly leaveOut?: readonly string[];
   readonly maxSteps?: number;
   readonly maxCost?: number;
   readonly deadline?: number;
@@ -60,10 +63,13 @@ export function withRunFlags(command: Command): Command {
 
 /** Flags that also apply to many sessions at once. */
 export function withItemFlags(command: Command): Command {
-  return withSettingFlags(command).option(
-    "--workspace <dir>",
-    "folder to work on: copied in, .gitignore respected",
-  );
+  return withSettingFlags(command)
+    .option("--workspace <dir>", "folder to work on: copied in as Git reads it, .gitignore respected")
+    .option(
+      "--leave-out <pattern>",
+      "leave out what Git does not track and this matches, as a line of .gitignore; may be repeated",
+      collect,
+    );
 }
 
 /** Flags that also apply to a session without a folder. */
@@ -135,7 +141,7 @@ export async function prepareStart(
   for (const line of [...config.notes, ...(fromDevcontainer?.notes ?? [])]) note(`${line}\n`);
   if (config.rehearsal && flags.setup !== false) await mentionLocalServers(note);
   const attachments = await readAttachments({ images: flags.image, files: flags.file });
-  const folder = await readProject(flags.workspace, config, read);
+  const folder = await readProject(flags, config, read);
   for (const line of folder?.notes ?? []) note(`${line}\n`);
   for (const line of notShown(attachments, config.run)) note(`${line}\n`);
   const task = await readTask(words, stdin, note);
@@ -190,10 +196,19 @@ function projectName(git: SessionGit | undefined, workspace: string | undefined)
   return git?.url ?? (workspace === undefined ? "" : resolve(workspace));
 }
 
-async function readProject(path: string | undefined, { run }: ResolvedConfig, read: typeof readFolder) {
-  if (path === undefined) return undefined;
-  const folder = await read(path);
-  return { ...folder, ...projectFiles(folder.files, run), path };
+async function readProject(
+  { workspace, leaveOut = [] }: RunFlags,
+  { run }: ResolvedConfig,
+  read: typeof readFolder,
+) {
+  if (workspace === undefined) {
+    if (leaveOut.length > 0) throw usageError("--leave-out is about --workspace, and there is none.");
+    return undefined;
+  }
+  const folder = await read(workspace, leaveOut);
+  const { instructions, skills } = projectFiles(folder.files, run);
+  const all = withInstructionsAbove(workspace, instructions, run);
+  return { ...folder, skills, instructions: all, path: workspace };
 }
 
 /** The configuration, with windows from servers for models that are in no table. @throws ClientError */

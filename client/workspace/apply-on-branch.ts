@@ -37,6 +37,8 @@ export async function applyOnBranch(
     );
   const before = await git(top, ["symbolic-ref", "--quiet", "--short", "HEAD"]);
   const head = String(before.code === 0 ? before.out : await mustGit(top, ["rev-parse", "HEAD"])).trim();
+  // A file that was only touched has no change. It ends with 1 if others have.
+  await git(top, ["update-index", "-q", "--refresh"]);
   const files = await patchedFiles(top, prefix, patch);
   if ("refused" in files) throw doesNotFit(files.refused);
   const touched = await uncommitted(top, files);

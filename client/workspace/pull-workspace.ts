@@ -66,8 +66,12 @@ export async function sessionDiff(store: Store, session: Session) {
   const states = await sessionStates(store.db, session.id);
   if (states === undefined) throw noFiles(session);
   const { before, after } = states;
-  const notes = await missingNotes(store.db, session.id);
-  return { ...diffWorkspaces(before, after, { binaries: "bytes" }), notes, isFiltered: isFiltered(after) };
+  const diff = diffWorkspaces(before, after, { binaries: "bytes" });
+  const notes = present(
+    ...(await missingNotes(store.db, session.id)),
+    diff.ignored.length > 0 && `New, but left out because Git ignores them: ${listNames(diff.ignored)}.`,
+  );
+  return { ...diff, notes, isFiltered: isFiltered(after) };
 }
 
 /** Whether Git may store other bytes than the files have: by their attributes, or by the repository's settings. */

@@ -3,24 +3,12 @@
  * that is opened alone, one that borrows objects from another, a partial clone. Only files are read; Git itself runs for borrowed
  * objects alone, by a command that starts nothing that the repository's configuration names.
  */
-import { execFileSync } from "node:child_process";
 import { mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join, relative, resolve } from "node:path";
-import { textOfBytes } from "../../activities/store/path-text.ts";
 import type { WorkspaceFile } from "../../activities/store/workspace-pack.ts";
 import { usageError } from "../console/errors.ts";
-
-/** Of a repository with thousands of commits a few seconds; more means that something waits. */
-const GIT_TIMEOUT_MS = 120_000;
-/** `protocol.allow`: objects that are missing are not fetched, for which a repository may name a program. */
-const NO_PROGRAM = [
-  "core.fsmonitor=false",
-  "core.hooksPath=/dev/null",
-  "protocol.allow=never",
-  "safe.bareRepository=all",
-];
-const MAX_OUTPUT_BYTES = 128 * 1024 * 1024;
+import { GitFailed, safeGit } from "./safe-git.ts";
 
 /** What a linked worktree has in its own folder instead of the common one. */
 const OF_WORKTREE =
@@ -113,29 +101,6 @@ function repositoriesWith(files: readonly WorkspaceFile[], pattern: RegExp): Rea
   return new Set(found);
 }
 
-/** What Git tracks in a checkout; nothing if there is no Git, or it cannot say. */
-export function trackedPaths(folder: string): string[] {
-  try {
-    const out = safeGit(["ls-files", "-z"], folder);
-    return textOfBytes(out)
-      .split("\0")
-      .filter((path) => path !== "");
-  } catch {
-    return [];
-  }
-}
-
-/** Git without the programs that a repository's configuration names. Its output; throws an error with `stderr`. */
-function safeGit(args: readonly string[], cwd?: string): Buffer {
-  return execFileSync("git", [...NO_PROGRAM.flatMap((setting) => ["-c", setting]), ...args], {
-    cwd,
-    input: "",
-    stdio: ["pipe", "pipe", "pipe"],
-    timeout: GIT_TIMEOUT_MS,
-    maxBuffer: MAX_OUTPUT_BYTES,
-  });
-}
-
 /** All that a repository's references, logs and index lead to, as one pack: none of the rest of another that it borrows from. */
 function packAll(
   folder: string,
@@ -155,9 +120,9 @@ function packAll(
     safeGit([...args, join(place, "pack")]);
     return readdirSync(place).map((name) => ({ name, bytes: readFileSync(join(place, name)) }));
   } catch (error) {
-    const words = String((error as { readonly stderr?: unknown }).stderr ?? error).trim();
+    if (!(error instanceof GitFailed)) throw error;
     throw usageError(
-      `--workspace: the repository ${repository} borrows objects from another one, and they cannot be read: ${words.slice(0, 500)}`,
+      `--workspace: the repository ${repository} borrows objects from another one, and they cannot be read: ${error.message.slice(0, 500)}`,
       "Make it whole with `git repack -a -d`, and remove .git/objects/info/alternates.",
     );
   } finally {

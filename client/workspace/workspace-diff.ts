@@ -1,8 +1,8 @@
-/** The change between two states of a workspace as a patch for `git apply`. Pure. */
+/** The change between two states of a workspace as a patch for `git apply`. */
 import { structuredPatch } from "diff";
-import ignore from "ignore";
 import { bytesOfText } from "../../activities/store/path-text.ts";
 import type { WorkspaceFile } from "../../activities/store/workspace-pack.ts";
+import { ignoredAmong } from "./git-rules.ts";
 import { binaryPatch, blobNames } from "./git-binary-patch.ts";
 
 /** If comparing a file takes longer, it is shown as replaced. */
@@ -11,6 +11,8 @@ const DIFF_TIMEOUT_MS = 2_000;
 export interface WorkspaceDiff {
   readonly patch: string;
   readonly changed: number;
+  /** New files that Git would leave out. */
+  readonly ignored: readonly string[];
 }
 
 type Content = Extract<WorkspaceFile, { kind: "file" | "link" }>;
@@ -20,30 +22,30 @@ export interface DiffOptions {
   readonly binaries: "bytes" | "named";
 }
 
-/** Omits `.git`, and of what is new `node_modules` and what the new state's own `.gitignore` ignores. */
+/**
+ * Omits `.git`, and of what is new what Git leaves out by the new state's own rules.
+ * @throws ClientError (missing) without Git
+ */
 export function diffWorkspaces(
   before: readonly WorkspaceFile[],
   after: readonly WorkspaceFile[],
   options: DiffOptions,
 ): WorkspaceDiff {
-  const ignored = ignore().add("node_modules");
-  const isGits = (path: string) => path.split("/").includes(".git");
-  const own = after.find((file) => file.path === ".gitignore");
-  if (own?.kind === "file") ignored.add(new TextDecoder().decode(own.bytes));
-  const contents = (files: readonly WorkspaceFile[], isIn: (path: string) => boolean) =>
+  const contents = (files: readonly WorkspaceFile[]) =>
     new Map(
       files
-        .filter((file): file is Content => file.kind !== "folder" && isIn(file.path))
+        .filter((file): file is Content => file.kind !== "folder" && !file.path.split("/").includes(".git"))
         .map((file) => [file.path, file]),
     );
+  const [old, fresh] = [contents(before), contents(after)];
   // What is ignored and was there at the start is tracked, or was not ignored then.
-  const old = contents(before, (path) => !isGits(path));
-  const fresh = contents(after, (path) => !isGits(path) && (old.has(path) || !ignored.ignores(path)));
+  const ignored = [...ignoredAmong(after)].filter((path) => !old.has(path));
+  for (const path of ignored) fresh.delete(path);
   const paths = [...new Set([...old.keys(), ...fresh.keys()])].toSorted();
   const pieces = paths
     .map((path) => diffPath(path, old.get(path), fresh.get(path), options))
     .filter((piece) => piece !== "");
-  return { patch: pieces.join(""), changed: pieces.length };
+  return { patch: pieces.join(""), changed: pieces.length, ignored: ignored.toSorted() };
 }
 
 /** If a file becomes a link or a link a file, the patch removes one and adds the other: Git refuses a change of mode. */

@@ -2,17 +2,16 @@
 import { lstatSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { lstat, readdir } from "node:fs/promises";
 import { join, posix, resolve } from "node:path";
-import ignore, { type Ignore } from "ignore";
 import { bytesOfText, textOfBytes } from "../../activities/store/path-text.ts";
 import type { WorkspaceFile } from "../../activities/store/workspace-pack.ts";
 import { usageError } from "../console/errors.ts";
 import { bytes, listNames, present } from "../console/format.ts";
 import { credentialFiles } from "./credential-files.ts";
+import { type FolderRules, isAlwaysOut, rulesOfFolder } from "./git-rules.ts";
 import { withSafeRepositories } from "./safe-repositories.ts";
 import {
   repositoryEntries,
   repositoryFolders,
-  trackedPaths,
   withWholeRepositories,
   type RepositoryFolders,
 } from "./whole-repositories.ts";
@@ -20,8 +19,6 @@ import {
 /** Source: MAX_PACK_BYTES of the checkpoints. */
 const MAX_WORKSPACE_BYTES = 256 * 1024 * 1024;
 const MAX_FILES = 200_000;
-/** Not needed in the sandbox: rebuilt there, or our own data. `.git` is included, because agents read its history. */
-const ALWAYS_OUT = ["node_modules", ".longhaul"];
 
 export interface FolderContent {
   readonly files: readonly WorkspaceFile[];
@@ -31,20 +28,21 @@ export interface FolderContent {
 }
 
 /**
- * The folder's files, except those ignored by `.gitignore` files (also nested ones), `node_modules` and `.longhaul`; what Git
- * tracks goes along in any case.
- * Repositories are included as a clone would have them: their configuration may hold tokens in addresses and headers.
- * @throws ClientError (usage) if it is not a folder, cannot be read or is larger than 256 MB
+ * The folder's files as Git reads them (`git-rules.ts`), without `node_modules` and `.longhaul`; what Git tracks goes along in any
+ * case. Repositories are included as a clone would have them: their configuration may hold tokens in addresses and headers.
+ * @param leaveOut what else stays here, in the form of lines of `.gitignore`
+ * @throws ClientError (usage) if it is not a folder, cannot be read or is larger than 256 MB; (missing) without Git
  */
-export async function readFolder(folder: string): Promise<FolderContent> {
+export async function readFolder(folder: string, leaveOut: readonly string[] = []): Promise<FolderContent> {
   const root = resolve(folder);
   const stat = await lstat(root).catch(() => undefined);
   if (stat === undefined || !(await isFolder(root))) {
     throw usageError(`--workspace: ${folder} is not a folder.`);
   }
-  const content: Content = { root, files: [], bytes: 0, elsewhere: new Map(), tracked: new Set() };
+  const content: Content = { root, leaveOut, files: [], bytes: 0, elsewhere: new Map(), leftOut: [] };
   try {
-    addFolder(content, { path: "", disk: Buffer.from(root) }, []);
+    const rules = { below: "", only: "all", ...rulesOfFolder(root, leaveOut) } as const;
+    addFolder(content, { path: "", disk: Buffer.from(root) }, rules);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === undefined) throw error;
     throw usageError(
@@ -63,6 +61,7 @@ export async function readFolder(folder: string): Promise<FolderContent> {
         ([repository, { common }]) => `The history in ${repository} is that of ${common}, and goes along.`,
       ),
       ...notesOf(safe.files, safe.leftOut),
+      ...leftHere(content),
     ],
   };
 }
@@ -78,7 +77,7 @@ function notesOf(files: readonly WorkspaceFile[], leftOut: readonly string[]): s
       `${listNames(alone)}: leads to no repository that could go along, so the files there go into the sandbox without their history.`,
     secret.length > 0 &&
       `Warning: ${listNames(secret)} may hold secrets, and the agent can read what is in the sandbox.` +
-        " To keep it out, name it in .gitignore.",
+        " To keep what Git does not track out of it: --leave-out PATTERN.",
   );
 }
 
@@ -89,10 +88,12 @@ async function isFolder(path: string): Promise<boolean> {
   );
 }
 
-interface Rules {
-  /** Folder of the `.gitignore`, relative, with a final `/` unless it is the root. */
+/** What counts in a folder: the rules of the innermost repository. */
+interface Rules extends FolderRules {
+  /** Folder that the paths are relative to, with a final `/` unless it is the root. */
   readonly below: string;
-  readonly ignored: Ignore;
+  /** `tracked`: nothing but what Git tracks, in a folder that is ignored. */
+  readonly only: "all" | "tracked";
 }
 
 /** What has been read so far below `root`. */
@@ -102,8 +103,9 @@ interface Content {
   bytes: number;
   /** Repositories that are not below the root, by the path of their `.git`. */
   readonly elsewhere: Map<string, RepositoryFolders>;
-  /** What Git tracks, with the folders around it. */
-  readonly tracked: Set<string>;
+  readonly leaveOut: readonly string[];
+  /** What stays here by a rule; of a folder only its path. */
+  readonly leftOut: string[];
 }
 
 /** A path of the workspace, and where its content is on disk. */
@@ -117,38 +119,32 @@ const isDotGit = (path: string): boolean => /(^|\/)\.git$/.test(path);
 const isGits = (path: string): boolean => /(^|\/)\.git\//.test(path);
 
 /** Synchronous: 50,000 files took twice as long with a promise per file. Names are read as bytes: not every one is UTF-8. */
-function addFolder(
-  content: Content,
-  { path: folder, disk }: Place,
-  outer: readonly Rules[] | "tracked",
-): void {
-  const names = readdirSync(disk, { encoding: "buffer" }).map(textOfBytes).toSorted();
-  const inside = (name: string): Place => ({
-    path: folder === "" ? name : `${folder}/${name}`,
-    disk: Buffer.concat([disk, SLASH, bytesOfText(name)]),
-  });
-  if (names.includes(".git")) noteTracked(content, folder);
-  const own = names.includes(".gitignore") ? inside(".gitignore") : undefined;
-  const rules =
-    outer === "tracked" || own === undefined || !lstatSync(own.disk).isFile()
-      ? outer
-      : [
-          ...outer,
-          {
-            below: folder === "" ? "" : `${folder}/`,
-            ignored: ignore().add(readFileSync(own.disk, "utf8")),
-          },
-        ];
-  for (const name of names) addPath(content, inside(name), rules);
+function addFolder(content: Content, { path: folder, disk }: Place, outer: Rules): void {
+  const entries = readdirSync(disk, { encoding: "buffer" }).map(textOfBytes).toSorted();
+  const isNested = folder !== "" && entries.includes(".git") && !isGits(`${folder}/`);
+  const rules = isNested ? rulesOfNested(content, folder, outer) : outer;
+  for (const name of entries) {
+    const path = folder === "" ? name : `${folder}/${name}`;
+    addPath(content, { path, disk: Buffer.concat([disk, SLASH, bytesOfText(name)]) }, rules);
+  }
 }
 
-/** @param outer the rules for the path; `tracked`: nothing but what Git tracks, in a folder that is ignored */
-function addPath(content: Content, { path, disk }: Place, outer: readonly Rules[] | "tracked"): void {
+/** Git reads a repository in a repository by its own rules alone. */
+function rulesOfNested({ root, leaveOut }: Content, folder: string, outer: Rules): Rules {
+  return { below: `${folder}/`, only: outer.only, ...rulesOfFolder(join(root, folder), leaveOut) };
+}
+
+function addPath(content: Content, { path, disk }: Place, outer: Rules): void {
   const { files } = content;
   const stat = lstatSync(disk);
-  const isOut = !isGits(`${path}/`) && (outer === "tracked" || isLeftOut(outer, path, stat.isDirectory()));
-  if (isOut && !content.tracked.has(path)) return;
-  const rules = isOut ? "tracked" : outer;
+  const name = path.slice(outer.below.length);
+  const isOut =
+    !isGits(`${path}/`) && (outer.only === "tracked" || outer.ignored.has(name) || isAlwaysOut(path));
+  if (isOut && !outer.tracked.has(name)) {
+    if (outer.only === "all" && !isOurs(path)) content.leftOut.push(stat.isDirectory() ? `${path}/` : path);
+    return;
+  }
+  const rules: Rules = isOut ? { ...outer, only: "tracked" } : outer;
   if (files.length >= MAX_FILES) throw usageError(`--workspace: more than ${MAX_FILES} files.`);
   const mode = stat.mode & 0o777;
   if (stat.isDirectory()) {
@@ -175,12 +171,15 @@ function addPath(content: Content, { path, disk }: Place, outer: readonly Rules[
   // Sockets, pipes and devices are not regular files.
 }
 
-/** Whatever ignore rules say, what Git tracks goes along: without it, it would look deleted. */
-function noteTracked({ root, tracked }: Content, folder: string): void {
-  for (const name of trackedPaths(join(root, folder))) {
-    let path = folder === "" ? name : `${folder}/${name}`;
-    for (; path !== "." && !tracked.has(path); path = posix.dirname(path)) tracked.add(path);
-  }
+/** Of a repository's own folder. */
+const NONE: Rules = { below: "", only: "all", tracked: new Set(), ignored: new Set() };
+
+/** Nobody misses our own data. */
+const isOurs = (path: string) => posix.basename(path) === ".longhaul";
+
+function leftHere({ leftOut }: Content): string[] {
+  if (leftOut.length === 0) return [];
+  return [`Stays here by ignore rules: ${listNames(leftOut)}.`];
 }
 
 /** Adds what a `.git` leads to that is no folder here. @returns false if it leads to nothing outside the folder */
@@ -190,7 +189,7 @@ function addRepository(content: Content, path: string): boolean {
   content.elsewhere.set(path, folders);
   content.files.push({ kind: "folder", path, mode: 0o755 });
   for (const [name, disk] of repositoryEntries(folders))
-    addPath(content, { path: `${path}/${name}`, disk: Buffer.from(disk) }, []);
+    addPath(content, { path: `${path}/${name}`, disk: Buffer.from(disk) }, NONE);
   const at = content.files.findLastIndex((file) => file.path === `${path}/config`);
   const config = content.files[at];
   // It may be that of a bare repository; the last value of a setting counts.
@@ -209,15 +208,4 @@ function placeOf({ root, elsewhere }: Content, repository: string): string {
     if (repository.startsWith(`${dotGit}/`)) return join(common, repository.slice(dotGit.length));
   }
   return join(root, repository);
-}
-/** Git's rule: the innermost `.gitignore` with a rule for a path decides. */
-function isLeftOut(rules: readonly Rules[], name: string, isFolder: boolean): boolean {
-  if (ALWAYS_OUT.includes(posix.basename(name))) return true;
-  const path = isFolder ? `${name}/` : name;
-  for (const { below, ignored } of rules.toReversed()) {
-    const verdict = ignored.test(path.slice(below.length));
-    if (verdict.ignored) return true;
-    if (verdict.unignored) return false;
-  }
-  return false;
 }

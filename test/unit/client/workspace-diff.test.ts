@@ -61,7 +61,7 @@ describe("diffWorkspaces", () => {
 
   it("is empty if nothing changed, and notes modes and binaries", () => {
     const old = [file("x", "1\n"), file("b", Buffer.from([0, 1]))];
-    expect(diffWorkspaces(old, old, { binaries: "named" })).toEqual({ patch: "", changed: 0 });
+    expect(diffWorkspaces(old, old, { binaries: "named" })).toEqual({ patch: "", changed: 0, ignored: [] });
     const { patch, changed } = diffWorkspaces(
       old,
       [file("x", "1\n", 0o755), file("b", Buffer.from([0, 2]))],

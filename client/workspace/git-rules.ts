@@ -1,0 +1,135 @@
+/**
+ * Which files of a folder, or of a session's saved files, git leaves out: git itself is asked, in either direction, so that its
+ * case, its nesting and every file of rules that it knows count. What git tracks is never left out.
+ */
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join, posix } from "node:path";
+import { bytesOfText, textOfBytes } from "../../activities/store/path-text.ts";
+import type { WorkspaceFile } from "../../activities/store/workspace-pack.ts";
+import { isGitName } from "./safe-repositories.ts";
+import { safeGit } from "./safe-git.ts";
+
+/** Rebuilt in the sandbox, or our own data: out even where no rule names them, unless git tracks them. */
+const ALWAYS_OUT = ["node_modules", ".longhaul"];
+
+export const isAlwaysOut = (path: string): boolean => ALWAYS_OUT.includes(posix.basename(path));
+
+/** What git says of a folder; the paths are relative to it. */
+export interface FolderRules {
+  /** What git tracks, and the folders around it. */
+  readonly tracked: ReadonlySet<string>;
+  /**
+   * What rules leave out: files and links, and folders with all that is in them but for what git tracks. A folder that has nothing
+   * but ignored files counts as a whole.
+   */
+  readonly ignored: ReadonlySet<string>;
+}
+
+/**
+ * The rules of the repository that the folder is in count, also those above it; a folder that is in none, or that its repository
+ * ignores, has its own `.gitignore` files.
+ * @param leaveOut further rules, in the form of a line of `.gitignore`
+ * @throws ClientError (missing) without Git; GitFailed
+ */
+export function rulesOfFolder(folder: string, leaveOut: readonly string[] = []): FolderRules {
+  if (repositoryTop(folder) !== undefined) return read(folder, [], leaveOut);
+  const place = emptyRepository();
+  try {
+    const there = [...NO_OTHER_RULES, `--git-dir=${join(place, ".git")}`, `--work-tree=${folder}`];
+    return read(folder, there, leaveOut);
+  } finally {
+    rmSync(place, { recursive: true, force: true });
+  }
+}
+
+/** The top of the repository that the folder is in, as a real path; undefined if it is in none, or that ignores it. */
+export function repositoryTop(folder: string): string | undefined {
+  const asked = { cwd: folder, mayFail: true };
+  const top = textOfBytes(safeGit(["rev-parse", "--show-toplevel"], asked)).replace(/\n$/, "");
+  return top !== "" && safeGit(["check-ignore", "."], asked).length === 0 ? top : undefined;
+}
+
+function read(folder: string, place: readonly string[], leaveOut: readonly string[]): FolderRules {
+  const ask = (...args: string[]) => names(safeGit([...place, "ls-files", "-z", ...args], { cwd: folder }));
+  const tracked = new Set<string>();
+  for (const name of ask())
+    for (let path = name; path !== "." && !tracked.has(path); path = posix.dirname(path)) tracked.add(path);
+  const rules = ["--exclude-standard", ...leaveOut.map((pattern) => `--exclude=${pattern}`)];
+  const ignored = ask("--others", "--ignored", "--directory", ...rules);
+  return { tracked, ignored: new Set(ignored.map((name) => name.replace(/\/$/, ""))) };
+}
+
+/**
+ * The paths of saved files that a new file would be ignored at, by the files of rules among them; what their index tracks is not
+ * among them. The rules are written to a folder of their own, where git reads nothing else.
+ * @throws ClientError (missing) without Git; GitFailed
+ */
+export function ignoredAmong(files: readonly WorkspaceFile[]): ReadonlySet<string> {
+  const roots = files
+    .filter(({ path }) => posix.basename(path) === ".git")
+    .map(({ path }) => posix.dirname(path));
+  const found = new Set<string>();
+  const groups = Map.groupBy(files, ({ path }) => innermost(roots, path));
+  for (const [root, own] of groups) {
+    const below = (path: string) => (root === "." ? path : path.slice(root.length + 1));
+    const relative = own
+      .map((file) => ({ ...file, path: below(file.path) }))
+      .filter(({ path }) => path !== "");
+    for (const path of ignoredIn(relative)) found.add(root === "." ? path : `${root}/${path}`);
+  }
+  return found;
+}
+
+/** The innermost repository that a path is in; `.` if there is none. */
+function innermost(roots: readonly string[], path: string): string {
+  let best = ".";
+  for (const root of roots)
+    if (root !== "." && path.startsWith(`${root}/`) && root.length >= best.length) best = root;
+  return best;
+}
+
+function ignoredIn(files: readonly WorkspaceFile[]): string[] {
+  const asked = files.filter(({ kind, path }) => kind !== "folder" && !path.split("/").some(isGitName));
+  const rules = files.filter(
+    ({ kind, path }) =>
+      kind === "file" && (posix.basename(path) === ".gitignore" || path === ".git/info/exclude"),
+  );
+  const index = files.find(({ kind, path }) => kind === "file" && path === ".git/index");
+  const out = new Set(asked.filter(({ path }) => path.split("/").some(isAlwaysOut)).map(({ path }) => path));
+  if (rules.length === 0 && (out.size === 0 || index === undefined)) return [...out];
+  const place = emptyRepository();
+  try {
+    for (const file of index === undefined ? rules : [...rules, index]) writeRules(place, file);
+    const input = Buffer.concat(asked.flatMap(({ path }) => [bytesOfText(path), Buffer.alloc(1)]));
+    const check = [...NO_OTHER_RULES, "check-ignore", "--no-index", "-z", "--stdin"];
+    for (const name of names(safeGit(check, { cwd: place, input, mayFail: true }))) out.add(name);
+    // An index that git cannot read tracks nothing.
+    for (const name of names(safeGit(["ls-files", "-z"], { cwd: place, mayFail: true }))) out.delete(name);
+    return [...out];
+  } finally {
+    rmSync(place, { recursive: true, force: true });
+  }
+}
+
+function writeRules(place: string, file: WorkspaceFile): void {
+  const parts = file.path.split("/");
+  if (file.kind !== "file" || parts.includes("..") || parts.slice(1).some(isGitName)) return;
+  const target = join(place, ...parts);
+  mkdirSync(dirname(target), { recursive: true });
+  writeFileSync(target, file.bytes);
+}
+
+/** Neither the person's own rules nor a case that this machine's disk does not know. */
+const NO_OTHER_RULES = ["-c", "core.excludesFile=/dev/null", "-c", "core.ignoreCase=false"];
+
+function emptyRepository(): string {
+  const place = mkdtempSync(join(tmpdir(), "longhaul-rules-"));
+  safeGit(["init", "--quiet", "--template=", place]);
+  return place;
+}
+
+const names = (out: Buffer): string[] =>
+  textOfBytes(out)
+    .split("\0")
+    .filter((name) => name !== "");
