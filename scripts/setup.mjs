@@ -36,9 +36,44 @@ async function install() {
 }
 
 function isInstalled() {
-  return (
-    existsSync(stamp) && readFileSync(stamp, "utf8") === fingerprint() && directPackages().every(isThere)
+  if (!directPackages().every(isThere)) return false;
+  if (existsSync(stamp) && readFileSync(stamp, "utf8") === fingerprint()) return true;
+  if (!isAsLocked()) return false;
+  writeFileSync(stamp, fingerprint());
+  return true;
+}
+
+/**
+ * Somebody's own `npm ci` has installed what is locked: npm keeps a list of what is in node_modules. Of optional packages it has
+ * those of this platform.
+ */
+function isAsLocked() {
+  const [locked, installed] = [join(project, "package-lock.json"), join(modules, ".package-lock.json")].map(
+    packagesIn,
   );
+  const isSame = ([place, { version, integrity, optional }]) => {
+    const there = installed[place];
+    if (there === undefined) return optional === true;
+    return (
+      there.version === version &&
+      there.integrity === integrity &&
+      isThere(place.slice("node_modules/".length))
+    );
+  };
+  return (
+    Object.keys(locked).length > 0 &&
+    Object.entries(locked).every(isSame) &&
+    Object.keys(installed).every((place) => place in locked)
+  );
+}
+
+function packagesIn(file) {
+  try {
+    const { "": _project, ...packages } = JSON.parse(readFileSync(file, "utf8")).packages;
+    return packages;
+  } catch {
+    return {};
+  }
 }
 
 /** Somebody's `npm prune --omit=dev` keeps the stamp. */

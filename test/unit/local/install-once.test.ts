@@ -1,7 +1,7 @@
 /** Commands that are started at the same moment on a fresh clone, with an npm of ours that waits for a file. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { cpSync, existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { beforeEach, expect, onTestFinished, test } from "vitest";
@@ -105,4 +105,27 @@ test("everything is installed whatever the environment leaves out, and again if 
   rmSync(join(clone, "node_modules", "wanted"), { recursive: true });
   await start().ended;
   expect(npmPids()).toHaveLength(2);
+});
+
+test("what npm has installed as locked by hand is recognised, and installed again if the lock has another", async () => {
+  const wanted = { version: "1.0.0", integrity: "sha512-a" };
+  const locked = (entry: object) =>
+    JSON.stringify({
+      packages: {
+        "": {},
+        "node_modules/wanted": entry,
+        "node_modules/elsewhere": { ...wanted, optional: true },
+      },
+    });
+  writeFileSync(join(clone, "package-lock.json"), locked(wanted));
+  mkdirSync(join(clone, "node_modules", "wanted"), { recursive: true });
+  writeFileSync(join(clone, "node_modules", "wanted", "package.json"), "{}");
+  const list = { packages: { "node_modules/wanted": wanted } };
+  writeFileSync(join(clone, "node_modules", ".package-lock.json"), JSON.stringify(list));
+  await start().ended;
+  expect(npmPids()).toEqual([]);
+  letNpmEnd();
+  writeFileSync(join(clone, "package-lock.json"), locked({ ...wanted, integrity: "sha512-b" }));
+  await start().ended;
+  expect(npmPids()).toHaveLength(1);
 });
