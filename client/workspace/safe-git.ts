@@ -1,6 +1,7 @@
 /** Git without the programs that a repository's configuration names: for folders that somebody else may have written. */
 import { spawnSync } from "node:child_process";
 import { missing } from "../console/errors.ts";
+import { childEnvironment } from "../setup/environment.ts";
 
 /** Of a repository with thousands of commits a few seconds; more means that something waits. */
 const GIT_TIMEOUT_MS = 120_000;
@@ -16,10 +17,6 @@ const NO_PROGRAM = [
   "safe.directory=*",
 ];
 const MAX_OUTPUT_BYTES = 128 * 1024 * 1024;
-/** A hook's or an alias's own place must not become that of the folder that is asked about. */
-const PLACES =
-  /^GIT_(DIR|WORK_TREE|INDEX_FILE|COMMON_DIR|OBJECT_DIRECTORY|ALTERNATE_OBJECT_DIRECTORIES|PREFIX|NAMESPACE)$/;
-
 export interface SafeGitOptions {
   readonly cwd?: string;
   readonly input?: Buffer;
@@ -30,11 +27,11 @@ export interface SafeGitOptions {
 /** @returns what it printed @throws ClientError (missing) without Git; GitFailed with its words */
 export function safeGit(args: readonly string[], options: SafeGitOptions = {}): Buffer {
   const { cwd, input = Buffer.alloc(0), mayFail = false } = options;
-  const environment = Object.entries(process.env).filter(([name]) => !PLACES.test(name));
   const ended = spawnSync("git", [...NO_PROGRAM.flatMap((setting) => ["-c", setting]), ...args], {
     cwd,
     input,
-    env: Object.fromEntries(environment),
+    // Without GIT_DIR and the like: a hook's own place must not become that of the folder that is asked about.
+    env: childEnvironment("service"),
     timeout: GIT_TIMEOUT_MS,
     maxBuffer: MAX_OUTPUT_BYTES,
   });

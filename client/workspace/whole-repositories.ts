@@ -7,6 +7,7 @@ import { mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync, statSync 
 import { tmpdir } from "node:os";
 import { dirname, join, relative, resolve } from "node:path";
 import type { WorkspaceFile } from "../../activities/store/workspace-pack.ts";
+import { cutChars } from "../../activities/contract/cut-text.ts";
 import { usageError } from "../console/errors.ts";
 import { GitFailed, safeGit } from "./safe-git.ts";
 
@@ -122,7 +123,7 @@ function packAll(
   } catch (error) {
     if (!(error instanceof GitFailed)) throw error;
     throw usageError(
-      `--workspace: the repository ${repository} borrows objects from another one, and they cannot be read: ${error.message.slice(0, 500)}`,
+      `--workspace: the repository ${repository} borrows objects from another one, and they cannot be read: ${cutChars(error.message, 500)}`,
       "Make it whole with `git repack -a -d`, and remove .git/objects/info/alternates.",
     );
   } finally {
