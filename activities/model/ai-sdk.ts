@@ -112,6 +112,7 @@ async function askOnce(
       modelName: request.target.modelName,
       api: request.target.api,
       provider: request.target.provider,
+      identity: asking.endpoint.identity?.name,
       nearWindow: (request.estimatedTokens ?? 0) >= NEAR_WINDOW * request.target.contextWindow,
       heard: reader.firstTokenAt !== undefined,
       mask: asking.mask,

@@ -16,6 +16,8 @@ export interface ErrorContext {
   readonly api: Api;
   /** Absent in sessions older than providers. */
   readonly provider?: Provider | undefined;
+  /** Who asks in place of a key: `providers.bedrock (aws-bedrock)`. */
+  readonly identity?: string | undefined;
   /** Whether the request is, by our count, about as large as the model's window. */
   readonly nearWindow?: boolean | undefined;
   /** Whether a part of an answer had arrived before. */
@@ -57,7 +59,11 @@ function wording(kind: ModelErrorClass, facts: ErrorFacts, context: ErrorContext
     malformed: `${provider} sent an answer that cannot be read${status}: ${said}`,
     rejected: rejected(provider, `${status}: ${said}`, facts),
     quota: `The account at ${provider} has no credit left${status}: ${clause}. Add credit, or set ${key} to a key of another account, and resume.`,
-    credentials: `${provider} refuses the credentials${status}: ${clause}. Set ${key} to a valid key for ${address} and resume.`,
+    credentials: `${provider} refuses the credentials${status}: ${clause}. ${
+      context.identity === undefined
+        ? `Set ${key} to a valid key for ${address}`
+        : `Give the identity of ${context.identity} in the worker's policy file the right to use ${context.modelName ?? model}`
+    } and resume.`,
     "not-found": `${provider} does not know what was asked for${status}: ${clause}. Check the model's name (${askedFor(context)}) and ${address}${
       api === "responses"
         ? `; if the server supports only chat completions, set models.${model}.api: chat in longhaul.yaml`

@@ -44,7 +44,8 @@ export function modelFinding(
   };
 }
 
-function keyText({ keyEnv, headersEnv = {} }: Provider, environment: Environment): string {
+function keyText({ keyEnv, headersEnv = {}, preset }: Provider, environment: Environment): string {
+  if (preset !== undefined && keyEnv === undefined) return "asked with the worker's own identity";
   const [set] = [keyEnv, ...Object.values(headersEnv)].filter((name) => name && environment[name]);
   return set === undefined ? "it needs no key" : `${set} is set`;
 }
@@ -89,7 +90,9 @@ export async function askWindows(
 
 function serverOf({ provider, api }: Asked, environment: Environment) {
   const address = provider && addressOf(provider, environment);
-  if (!address || provider?.name === "rehearsal" || (api !== "chat" && api !== "responses")) return undefined;
+  // A cloud lists models only for those who have a token.
+  if (!address || provider?.name === "rehearsal" || provider?.preset !== undefined) return undefined;
+  if (api !== "chat" && api !== "responses") return undefined;
   const key = provider?.keyEnv && environment[provider.keyEnv];
   const headers: Record<string, string> = key ? { authorization: `Bearer ${key}` } : {};
   return { address, headers };
