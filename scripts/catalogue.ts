@@ -50,6 +50,7 @@ const facts = z.strictObject({
   maxOutput: z.number().optional(),
   input: z.array(z.enum(["text", "image", "pdf"])).optional(),
   thinks: z.boolean().optional(),
+  tools: z.literal(false).optional(),
 });
 const supplementSchema = z.strictObject({
   dated: z.string(),
@@ -104,6 +105,7 @@ function fromPublic(model: PublicModel, provider: string): CatalogueModel {
     ...(cost === undefined ? {} : { price: { ...rateOf(cost), ...above } }),
     ...(model.reasoning ? { thinks: true as const } : {}),
     ...(known.length > 0 ? { efforts: known } : {}),
+    ...(model.tool_call ? {} : { tools: false as const }),
   };
 }
 
@@ -150,8 +152,7 @@ function withSupplement(
 }
 
 function isUseful(provider: string, id: string, model: PublicModel): boolean {
-  if (!model.tool_call || !model.modalities.output.includes("text") || model.status === "deprecated")
-    return false;
+  if (!model.modalities.output.includes("text") || model.status === "deprecated") return false;
   return provider !== "openrouter" || (ROUTED.test(id) && (model.release_date ?? "") >= ROUTED_SINCE);
 }
 

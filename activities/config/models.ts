@@ -29,6 +29,8 @@ export interface ServedWindow {
   readonly window?: number | undefined;
   /** Tokens that the model supports, if the server does not report how many it serves. */
   readonly most?: number | undefined;
+  /** False: the server says that the model cannot call tools. */
+  readonly tools?: false | undefined;
   /** The server's address. */
   readonly from: string;
 }
@@ -119,15 +121,34 @@ export type ModelResolution =
   /** `nearest` are known names, nearest first. */
   | { readonly ok: false; readonly message: string; readonly nearest: readonly string[] };
 
+/** What knows that a model cannot call tools; undefined if nothing does, or a person says that it can. */
+function withoutTools(
+  own: boolean | undefined,
+  known: CatalogueModel | undefined,
+  served: ServedWindow | undefined,
+): "settings" | "catalogue" | "server" | undefined {
+  if (own !== undefined) return own ? undefined : "settings";
+  if (known?.tools === false) return "catalogue";
+  return served?.tools === false ? "server" : undefined;
+}
+
+function noTools(model: string, known: "settings" | "catalogue" | "server"): string {
+  const needs = `and the agent needs tools; nothing was started. Choose another model.`;
+  if (known === "settings") return `${model} cannot call tools (models.${model}.tools is false), ${needs}`;
+  const source = known === "catalogue" ? "as the catalogue of models says" : "as its server says";
+  return `${model} cannot call tools, ${source}, ${needs} If it can, set models.${model}.tools: true in longhaul.yaml.`;
+}
+
 /**
  * What a run needs to know about a model: from configuration, then the catalogue, then assumptions that are reported.
  * @param env of the process: its keys, and OPENAI_BASE_URL
+ * @param needs whether it must be able to call tools, as the agent's models must; one that only writes summaries need not
  */
 export function resolveModel(
   name: string,
   { models, providers }: Pick<AgentConfig, "models" | "providers">,
   env: Environment = {},
-  facts: ModelFacts = publishedFacts,
+  { needs = "tools", ...facts }: ModelFacts & { readonly needs?: "tools" | "text" } = publishedFacts,
 ): ModelResolution {
   const written = name.trim();
   const model = fullModelName(written);
@@ -144,10 +165,8 @@ export function resolveModel(
   const known =
     findModel(model, facts.catalogue) ??
     (makers === undefined ? undefined : findModel(makers, facts.catalogue));
-  if (config.tools === false) {
-    const message = `${model} cannot call tools (models.${written}.tools is false), and the agent needs tools. Choose another model.`;
-    return { ok: false, message, nearest: [] };
-  }
+  const unable = needs === "tools" ? withoutTools(config.tools, known, facts.served?.[model]) : undefined;
+  if (unable !== undefined) return { ok: false, message: noTools(model, unable), nearest: [] };
   const { name: provider } = found.provider;
   const isMakers = found.provider.preset === undefined && !hasOwnServer(provider, providers, env);
   const isGone = isMakers && known !== undefined && !isServed(known, facts.now);
@@ -230,7 +249,9 @@ function shutDown(model: string, { ends }: CatalogueModel, living: readonly stri
 }
 
 function servedModels({ catalogue, now }: ModelFacts): string[] {
-  return Object.entries(catalogue.models).flatMap(([name, model]) => (isServed(model, now) ? [name] : []));
+  return Object.entries(catalogue.models).flatMap(([name, model]) =>
+    isServed(model, now) && model.tools !== false ? [name] : [],
+  );
 }
 
 const bare = (name: string) => name.slice(name.indexOf("/") + 1).toLowerCase();

@@ -32,7 +32,7 @@ export function resolveRun(
   const { model: delegateModel, ...delegate } = settings.delegate;
   const { summaryModel } = settings.context.options;
   if (summaryModel !== undefined && fullModelName(summaryModel.trim()) !== own.model.model) {
-    const other = resolveModel(summaryModel, settings, env, facts);
+    const other = resolveModel(summaryModel, settings, env, { ...facts, needs: "text" });
     if (!other.ok) return { ok: false, message: `context.options.summaryModel: ${other.message}` };
     run.summariser = other.model;
     resolved.push(other);

@@ -52,7 +52,7 @@ export function modelsCommand(command: Command, output: Output) {
   };
 }
 
-/** Models of the configuration and the catalogue that are served: usable ones first, each part by name. Pure. */
+/** Models of the configuration and the catalogue that are served and can call tools: usable ones first, each part by name. Pure. */
 export function modelRows(from: {
   readonly settings: Pick<AgentConfig, "model" | "models" | "providers">;
   readonly facts: ModelFacts;
@@ -65,7 +65,12 @@ export function modelRows(from: {
   const configured = Object.entries(settings.models).map(
     ([name, own]) => [fullModelName(name), own] as const,
   );
+  const canCallTools = (model: string) => {
+    const own = configured.find(([name]) => name === model)?.[1].tools;
+    return own ?? catalogue.models[model]?.tools !== false;
+  };
   return [...new Set([...configured.map(([name]) => name), ...served])]
+    .filter(canCallTools)
     .map((model): ModelRow => {
       const known = catalogue.models[model];
       const own = configured.find(([name]) => name === model)?.[1];

@@ -68,7 +68,7 @@ export async function modelServerCheck(
 /** The person waits this long at most before each start with such a model. */
 const START_MS = 1_000;
 
-/** Asks servers in parallel for the windows of models that are not in the catalogue; omits servers that do not answer. */
+/** Asks servers in parallel for the windows of models that are not in the catalogue, and whether they call tools; omits servers that do not answer. */
 export async function askWindows(
   targets: readonly Asked[],
   environment: Environment = process.env,
@@ -80,10 +80,14 @@ export async function askWindows(
     const { modelName = target.model, provider } = target;
     const options = { timeoutMs: START_MS, headers };
     const served = servedAs((await askServer(address, options)) ?? [], modelName, provider?.name);
-    const facts = served?.window === undefined ? await askOllama(address, modelName, options) : undefined;
-    const { window = served?.window, most = served?.most } = facts ?? {};
-    if (window === undefined && most === undefined) return [];
-    return [[target.model, { window, most, from: withoutPassword(address) }]];
+    const mayBeOllama = served?.window === undefined || provider?.name === "ollama";
+    const shown = mayBeOllama ? await askOllama(address, modelName, options) : undefined;
+    const { tools } = shown ?? {};
+    // What a server has loaded counts more than what the model's file says.
+    const { window = served?.window, most = served?.most } =
+      served?.window === undefined ? (shown ?? {}) : {};
+    if (window === undefined && most === undefined && tools === undefined) return [];
+    return [[target.model, { window, most, tools, from: withoutPassword(address) }]];
   });
   return Object.fromEntries((await Promise.all(asked)).flat());
 }

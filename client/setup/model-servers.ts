@@ -8,6 +8,8 @@ export interface ServedModel {
   readonly window?: number | undefined;
   /** The model's maximum, if the server does not report the window in use. */
   readonly most?: number | undefined;
+  /** False: the server says that it cannot call tools. */
+  readonly tools?: false | undefined;
 }
 
 export interface ModelServer {
@@ -74,7 +76,7 @@ export async function askServer(
 }
 
 /**
- * Ollama's data about a model that is not loaded: the window from its Modelfile, else the model's maximum.
+ * Ollama's data about a model: the window from its Modelfile, else the model's maximum; whether it can call tools.
  * @returns undefined for another kind of server
  */
 export async function askOllama(
@@ -95,8 +97,10 @@ export async function askOllama(
   const { parameters } = shown;
   const most = count(facts[`${String(facts["general.architecture"])}.context_length`]);
   const given = typeof parameters === "string" ? /^num_ctx\s+(\d+)$/m.exec(parameters)?.[1] : undefined;
-  if (most === undefined && given === undefined) return undefined;
-  return { window: given === undefined ? undefined : Number(given), most };
+  const { capabilities } = shown;
+  const tools = Array.isArray(capabilities) && !capabilities.includes("tools") ? (false as const) : undefined;
+  if (most === undefined && given === undefined && tools === undefined) return undefined;
+  return { window: given === undefined ? undefined : Number(given), most, tools };
 }
 
 /** Finds a listed model by name: Ollama's `latest` may be omitted, and llama.cpp serves its one model under any name. */

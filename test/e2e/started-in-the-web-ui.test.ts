@@ -1,17 +1,15 @@
-/** "Start Workflow Like This One" of Temporal's Web UI: it copies a session's input, which is empty, and much else. */
+/** "Start Workflow Like This One" of Temporal's Web UI: it copies a session's input, which is empty. */
 import { randomUUID } from "node:crypto";
 import { expect, it } from "vitest";
 import { sessions } from "../../activities/store/schema/index.ts";
 import type { codingAgent } from "../../workflows/index.ts";
-import { useAgent, type RunningSession } from "../support/agent-harness.ts";
+import { useAgent } from "../support/agent-harness.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
 
 const agent = useAgent();
 
-/** Sends what the Web UI sends: much of a run that it shows, under an id that the person types. */
-async function startLike({ id }: RunningSession, workflowId: string, inputs: readonly string[]) {
-  const { raw } = await agent.client.workflow.getHandle(id).describe();
-  const { searchAttributes, memo } = raw.workflowExecutionInfo ?? {};
+/** Sends what the Web UI (2.54) sends. Its form has the same id until the person types another one. */
+async function startLike(workflowId: string, inputs: readonly string[]) {
   const metadata = { encoding: Buffer.from("json/plain") };
   await agent.client.workflowService.startWorkflowExecution({
     namespace: agent.client.options.namespace,
@@ -19,11 +17,9 @@ async function startLike({ id }: RunningSession, workflowId: string, inputs: rea
     workflowType: { name: "codingAgent" },
     taskQueue: { name: agent.taskQueue },
     requestId: randomUUID(),
-    identity: "user@web-ui",
     input: { payloads: inputs.map((input) => ({ metadata, data: Buffer.from(input) })) },
-    searchAttributes: searchAttributes ?? null,
-    memo: memo ?? null,
-    userMetadata: raw.executionConfig?.userMetadata ?? null,
+    userMetadata: {},
+    searchAttributes: null,
   });
   return agent.client.workflow.getHandle<typeof codingAgent>(workflowId);
 }
@@ -38,7 +34,7 @@ it.each([
   const session = await agent.run(scriptedModel().says("Done."));
   await session.result();
   const id = `copy-${randomUUID()}`;
-  const handle = await startLike(session, id, inputs);
+  const handle = await startLike(id, inputs);
   const closed = await handle.result();
   expect(closed).toMatchObject({ status: "failed", steps: 0 });
   for (const said of ["Nothing was started", id, '{"task": "…"}', "that session's own id", "longhaul say"])
@@ -54,7 +50,7 @@ it.each([
 it("under the same id, a copy resumes the session", async () => {
   const session = await agent.run(scriptedModel().says("First.").says("Second."));
   await session.result();
-  const handle = await startLike(session, session.id, ["{}"]);
+  const handle = await startLike(session.id, ["{}"]);
   expect(await handle.result()).toMatchObject({ status: "completed", result: "Second.", steps: 2 });
   expect(session.model.requests).toHaveLength(2);
 });

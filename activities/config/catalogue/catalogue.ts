@@ -16,6 +16,8 @@ const catalogueModelSchema = z.strictObject({
   /** The model reasons before it answers. */
   thinks: z.literal(true).optional(),
   efforts: z.array(z.enum(efforts)).optional(),
+  /** The model cannot call tools. */
+  tools: z.literal(false).optional(),
   /** Day of the model's shutdown; `gone` if it is past and the day is unknown. */
   ends: z.union([z.iso.date(), z.literal("gone")]).optional(),
 });

@@ -78,6 +78,19 @@ describe("the window of a model in no table", () => {
     const served = await askWindows([{ ...target, provider: { name: provider, baseUrl } }], {});
     return served[target.model];
   };
+  it.each([
+    [["completion", "vision"], false],
+    [["completion", "tools"], undefined],
+    [undefined, undefined],
+  ])("comes with whether it can call tools, if the server says so: %j", async (capabilities, tools) => {
+    const shown = { ...ollama("")["/api/show"], capabilities };
+    const loaded = { "/api/ps": { models: [{ name: "qwen3:latest", context_length: 4_096 }] } };
+    for (const documents of [{}, loaded])
+      expect((await ask("ollama", "qwen3", { ...ollama(""), ...documents, "/api/show": shown }))?.tools).toBe(
+        tools,
+      );
+  });
+
   const ollama = (parameters: string) => ({
     "/v1/models": list("qwen3:latest"),
     "/api/ps": { models: [] },
