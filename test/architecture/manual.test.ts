@@ -128,6 +128,37 @@ describe("the manual", () => {
     expect(types.filter((type) => !page.includes(`\`${type}\``))).toEqual([]);
   });
 
+  test("maps each field of the design's events to one of ours", () => {
+    const printed = parse(textOf("test/fixtures/printed-events.yaml")) as Record<string, readonly string[]>;
+    const fieldsOf = (type: string) => {
+      const shapes = eventsSchema()["oneOf"] as readonly {
+        readonly title: string;
+        readonly properties: { readonly data: { readonly properties: object } };
+      }[];
+      return Object.keys(shapes.find(({ title }) => title === type)?.properties.data.properties ?? {});
+    };
+    const rows = [...textOf("docs/events.md").matchAll(/^\| `([\w:-]+)` \| (none|`\w+`) \| (.*) \|$/gm)].map(
+      ([, event = "", field = "", ours = ""]) => ({ event, field: field.replaceAll("`", ""), ours }),
+    );
+    const asked = Object.entries(printed).flatMap(([event, fields]) =>
+      (fields.length === 0 ? ["none"] : fields).map((field) => `${event}.${field}`),
+    );
+    expect(rows.map(({ event, field }) => `${event}.${field}`)).toEqual(asked);
+    const common = ["step", "attempt"];
+    const wrong = rows.filter(({ event, ours }) => {
+      // What follows the colon are values and explanations.
+      const [name = ""] = ours.split(/: |;| of the same step/);
+      const named = [...name.matchAll(/`([\w:.-]+)`/g)].map((found) => found[1] ?? "");
+      const isOurs = (name: string) => {
+        const [type = "", field] = name.split(".");
+        if (type in eventData) return field === undefined || fieldsOf(type).includes(field);
+        return [...fieldsOf(event), ...common].includes(name);
+      };
+      return named.length === 0 ? !name.startsWith("always") : !named.every(isOurs);
+    });
+    expect(wrong).toEqual([]);
+  });
+
   test("names every way in which a run can fail", () => {
     const page = textOf("docs/troubleshooting.md");
     const declared = textOf("activities/contract/failures.ts").matchAll(/^ {2}\| "([A-Za-z]+)"/gm);
