@@ -1,0 +1,78 @@
+/** The pages that say where things are: docs/how-it-maps.md, and the path of a task in ARCHITECTURE.md. */
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { getTableName, is } from "drizzle-orm";
+import { getViewConfig, PgTable, PgView } from "drizzle-orm/pg-core";
+import { expect, test } from "vitest";
+import { parse } from "yaml";
+import * as schema from "../../activities/store/schema/index.ts";
+import { commandList } from "../../client/command-list.ts";
+import { project, textOf } from "./sources.ts";
+
+const page = textOf("docs/how-it-maps.md");
+const architecture = textOf("ARCHITECTURE.md");
+const card = parse(textOf("test/fixtures/design-card.yaml")) as Record<
+  "packages" | "topLevel" | "shape" | "usedBy",
+  readonly string[]
+>;
+
+const isExported = (name: string, text: string) =>
+  new RegExp(`^export (async )?(function|const|interface|class|type) ${name}\\b`, "m").test(text);
+
+/** Tables and views of the schema. */
+const tables = Object.values(schema).flatMap((value: unknown) => {
+  if (is(value, PgTable)) return [getTableName(value)];
+  return is(value, PgView) ? [getViewConfig(value).name] : [];
+});
+
+test("the map has each phrase of the design card", () => {
+  for (const phrase of [...card.shape, ...card.usedBy]) expect(page).toContain(`| "${phrase}" |`);
+  expect(page).toContain(`"${card.topLevel.join(", ")}"`);
+  for (const path of card.topLevel) expect(existsSync(join(project, path)), path).toBe(true);
+  const { dependencies } = JSON.parse(textOf("package.json")) as {
+    readonly dependencies: Readonly<Record<string, string>>;
+  };
+  expect(card.packages.filter((name) => !(name in dependencies))).toEqual([]);
+  expect(page.split("\n").length).toBeLessThan(60);
+});
+
+test("the map's names are exported by the files that they stand before", () => {
+  const links = [...page.matchAll(/((?:`\w+`, )*`\w+`) \[[^\]]+\]\(\.\.\/([^)]+)\)/g)];
+  const wrong = links.flatMap(([, names = "", path = ""]) =>
+    [...names.matchAll(/`(\w+)`/g)]
+      .map(([, name = ""]) => name)
+      .filter((name) => !isExported(name, textOf(path)))
+      .map((name) => `${name} in ${path}`),
+  );
+  expect(links.length).toBeGreaterThan(30);
+  expect(wrong).toEqual([]);
+});
+
+test("the map's tables and commands are there", () => {
+  const listsOf = (word: RegExp) =>
+    [...page.matchAll(word)].flatMap(([found]) => found.match(/`[^`]+`/g) ?? []);
+  const named = listsOf(/tables? (`\w+`(, )?)+/g).map((name) => name.slice(1, -1));
+  expect(named.length).toBeGreaterThan(10);
+  expect(named.filter((name) => !tables.includes(name))).toEqual([]);
+  const commands = [...page.matchAll(/`longhaul (\w+)`/g)].map(([, name = ""]) => name);
+  expect(commands.filter((name) => !commandList.some((command) => command.name === name))).toEqual([]);
+});
+
+test("ARCHITECTURE's tables are those of the schema", () => {
+  const [section = ""] = architecture.match(/(?<=\n## Tables\n)[^]*?(?=\n## )/) ?? [];
+  const rows = [...section.matchAll(/^\| (`[^|]+) \|/gm)].map(([, cell = ""]) => cell);
+  const named = rows.flatMap((cell) => [...cell.matchAll(/`(\w+)`/g)].map(([, name]) => name));
+  expect(tables.filter((name) => !named.includes(name))).toEqual([]);
+  expect(named.filter((name) => !tables.includes(name ?? ""))).toEqual([]);
+});
+
+test("ARCHITECTURE's path of a task names activities that there are", () => {
+  const [path = ""] = architecture.match(/(?<=\n## The path of a task\n)[^]*?(?=\n## )/) ?? [];
+  const activities = textOf("activities/contract/activities.ts");
+  const named = [...path.matchAll(/`([a-z]+(?:[A-Z][a-z]+)*)`/g)].map(([, name = ""]) => name);
+  const participants = [...path.matchAll(/participant \w as ([a-z]+[A-Z]\w+)/g)].map(([, name = ""]) => name);
+  const known = (name: string) => new RegExp(`^  ${name}\\(`, "m").test(activities);
+  const used = [...new Set([...named, ...participants])].filter((name) => name !== "schedules");
+  expect(used.length).toBeGreaterThan(8);
+  expect(used.filter((name) => !known(name))).toEqual([]);
+});
