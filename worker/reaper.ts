@@ -13,14 +13,16 @@ import { createSessionSandboxes } from "../activities/workspace/session-sandbox.
 import { removeStray } from "../activities/workspace/stray-sandbox.ts";
 import type { Store } from "../activities/store/db.ts";
 import type { Notifier } from "../activities/store/events.ts";
-import { endedSessionIds } from "../activities/store/session-standing.ts";
-import { activeSessionIds, lastUsedStep } from "../activities/store/sessions.ts";
+import { endedSessionIds, quietSessions } from "../activities/store/session-standing.ts";
+import { lastUsedStep } from "../activities/store/missing-steps.ts";
+import { activeSessionIds } from "../activities/store/sessions.ts";
 import { cancelIfOver, endedSession } from "./session-end.ts";
 import { withSandboxLock } from "../activities/store/session-locks.ts";
 import type { OperatorPolicy } from "../activities/config/operator-policy.ts";
 import { retain } from "./retention.ts";
 import { removeDeleted, removeDeletedRelays, removeDeletedSetUps } from "./clean-deleted.ts";
 import type { CodecKey } from "./connect/codec.ts";
+import { askAgainIfGone } from "./connect/ask-again.ts";
 import { listedAsRunning } from "./connect/list-runs.ts";
 import { temporalClient } from "./connect/temporal-client.ts";
 import type { Logger } from "./logger.ts";
@@ -38,24 +40,27 @@ export interface ReaperOptions {
   readonly everyMs: number;
   /** Folder of this worker's own repositories. */
   readonly git?: Pick<GitAccess, "folder"> | undefined;
+  /** Cleans texts of secrets before they are stored. */
+  readonly clean?: ((text: string) => string) | undefined;
   /** How long the operator keeps what. */
   readonly retention?: OperatorPolicy["retention"];
 }
 
-type RoundOptions = Pick<ReaperOptions, "host" | "store" | "notifier" | "logger"> & {
+type RoundOptions = Pick<ReaperOptions, "host" | "store" | "notifier" | "logger" | "clean"> & {
   readonly client: Client;
 };
 
 /** @returns a function that ends it and waits for a round under way */
 export function startReaper(options: ReaperOptions): () => Promise<void> {
   const client = temporalClient(options, options.codecKeys);
+  const questions = createQuestionLook();
   let round: Promise<void> = Promise.resolve();
   const reap = () => {
     round = round.then(async () => {
       // One part can fail, as when the engine is away, without the others. The next round tries all again.
       const { retention = {} } = options;
       const old = (round: RoundOptions) => retain(round, retention);
-      for (const look of [reapSandboxes, endLeftSessions, old, reapRelays]) {
+      for (const look of [reapSandboxes, endLeftSessions, questions, old, reapRelays]) {
         try {
           await look({ ...options, client });
         } catch (error) {
@@ -148,6 +153,36 @@ async function endLeftSessions(options: RoundOptions): Promise<void> {
     if (!running.has(id)) await apart(options, id, async () => void (await endedSession(options, id)));
   for (const id of await endedSessionIds(store.db, [...running]))
     await apart(options, id, async () => void (await cancelIfOver(options, id)));
+}
+
+/** Source: ours; each is replayed by a worker if it is not in its cache. */
+const MAX_ASKED = 50;
+
+/**
+ * Has questions stored again that runs wait for and Postgres lacks, as after a restore from an older copy. Each standstill of a session
+ * is looked at once.
+ */
+export function createQuestionLook(): (
+  options: Pick<RoundOptions, "client" | "store" | "logger">,
+) => Promise<void> {
+  const seen = new Map<string, number>();
+  return async (options) => {
+    const { client, store } = options;
+    const { db } = store;
+    const quiet = await quietSessions(db, [...(await listedAsRunning(client))]);
+    const unseen = quiet.filter(({ id, seq }) => seen.get(id) !== seq).slice(0, MAX_ASKED);
+    const still = new Set(quiet.map(({ id }) => id));
+    for (const id of seen.keys()) if (!still.has(id)) seen.delete(id);
+    for (const { id, seq } of unseen)
+      await apart(options, id, async () => {
+        seen.set(id, seq);
+        if (await askAgainIfGone({ db, client }, id))
+          options.logger.warn(
+            { session: id },
+            "asked again: Postgres lacks the question that the session waits for",
+          );
+      });
+  };
 }
 
 /** A failure with one session is logged, retried in the next round, and delays no other session. */

@@ -62,6 +62,7 @@ export async function runWorker(config: WorkerConfig): Promise<void> {
     notifier: deps.notifier,
     everyMs: config.reapMs,
     git: config.git,
+    clean: sanitizer.clean,
     ...(config.policy === undefined ? {} : { retention: config.policy.retention }),
   });
   const lease = await holdLease({

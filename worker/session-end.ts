@@ -2,17 +2,21 @@
 import { WorkflowFailedError, type Client } from "@temporalio/client";
 import { ApplicationFailure } from "@temporalio/common";
 import type { ClosedSession } from "../activities/contract/activities.ts";
+import { unlessRecorded } from "../activities/runtime/note-missing.ts";
 import type { Store } from "../activities/store/db.ts";
 import { lastAnswer } from "../activities/store/transcript.ts";
 import { answerText } from "../activities/contract/message.ts";
 import { standingOf, type SessionStanding } from "../activities/store/session-standing.ts";
 import { endAbandoned, findSession, type AbandonedEnd, type Session } from "../activities/store/sessions.ts";
 import { describedRun, type RunStatus } from "./connect/described-run.ts";
+import { finishedStep, temporalRuns } from "./connect/session-runs.ts";
 import { whereFound } from "./connect/where-found.ts";
 
 interface Stores {
   readonly store: Store;
   readonly client: Client;
+  /** Cleans what people said of secrets; without it, messages that only Temporal has are left there. */
+  readonly clean?: ((text: string) => string) | undefined;
 }
 
 /**
@@ -26,7 +30,10 @@ const GRACE_MS = { begun: 60_000, notBegun: 10 * 60_000 };
  * workflow never wrote its end. A workflow that is not found in the namespace where the session ran is gone; one that may be
  * another namespace's keeps its sandbox.
  */
-export async function endedSession({ store, client }: Stores, id: string): Promise<Session | undefined> {
+export async function endedSession(
+  { store, client, clean }: Stores,
+  id: string,
+): Promise<Session | undefined> {
   // Read before Temporal is asked: a run that claims the session later differs from this row's.
   const session = await findSession(store.db, id);
   if (session === undefined) return undefined;
@@ -35,8 +42,29 @@ export async function endedSession({ store, client }: Stores, id: string): Promi
   if (!isOpen) return found?.status === "RUNNING" ? undefined : session;
   if (found === undefined && !isGone(await standingOf(store.db, id), client)) return undefined;
   if (found?.status === "RUNNING") return undefined;
-  const end = found === undefined ? GONE : await endOf({ store, client }, id, found);
+  const stores = { store, client, clean };
+  const isOlder = found !== undefined && (await noteMissing(stores, session, found.runId));
+  const end = found === undefined ? GONE : await endOf(stores, { id, isOlder }, found);
   return (await endAbandoned(store.db, id, session.runId, end)) ? session : undefined;
+}
+
+const ANSWER_GONE: AbandonedEnd = {
+  status: "failed",
+  type: "RecordMissing",
+  message:
+    "The run completed in Temporal, and Postgres, which was restored from an older copy, lacks its answer. The older conversation and the files are kept: `say` goes on with it.",
+};
+
+/** Puts on record the steps that the ended run had finished and the rows lack, as after a restore from an older copy. */
+async function noteMissing(
+  { store, client, clean }: Stores,
+  session: Session,
+  ended: string,
+): Promise<boolean> {
+  const { id, runId } = session;
+  const finished = await finishedStep(client, id, ended);
+  const sessionRuns = clean === undefined ? { said: async () => [] } : temporalRuns(client, clean);
+  return finished > session.reached && unlessRecorded({ store, sessionRuns }, { runId }, session, finished);
 }
 
 const GONE: AbandonedEnd = {
@@ -56,7 +84,7 @@ function isGone(standing: SessionStanding | undefined, client: Client): boolean 
 /** How a run ended that could not store it. Its own outcome counts if it had one. */
 async function endOf(
   { store, client }: Stores,
-  id: string,
+  { id, isOlder }: { readonly id: string; readonly isOlder: boolean },
   { runId, status }: { readonly runId: string; readonly status: RunStatus },
 ): Promise<AbandonedEnd> {
   // Its own finaliser never ran, or found no database: without this the session would stay active forever.
@@ -65,6 +93,9 @@ async function endOf(
   const own = await outcomeOf(client, id, runId);
   if (own === undefined) return { status: status === "CANCELLED" ? "cancelled" : "failed", message };
   if (own.message !== null) return own;
+  // The rows lack the answer that ended the run; its result is the beginning of it.
+  if (isOlder && own.status === "completed" && !own.result) return ANSWER_GONE;
+  if (isOlder) return own;
   const answer = await lastAnswer(store.db, id);
   return { ...own, result: answer?.role === "assistant" ? answerText(answer.content) : "" };
 }
@@ -73,7 +104,7 @@ async function endOf(
 async function outcomeOf(client: Client, id: string, runId: string): Promise<AbandonedEnd | undefined> {
   try {
     const closed: ClosedSession = await client.workflow.getHandle(id, runId).result();
-    return { status: closed.status, message: null };
+    return { status: closed.status, message: null, result: closed.result };
   } catch (error) {
     const cause = error instanceof WorkflowFailedError ? error.cause : undefined;
     if (!(cause instanceof ApplicationFailure) || !cause.type || cause.type === "Unexpected")

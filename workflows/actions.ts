@@ -166,6 +166,7 @@ export async function askModel(
   const input = {
     step,
     round: state.round,
+    ...(state.results > 0 ? { results: state.results } : {}),
     guidance,
     ...(parked ? { parked } : {}),
     ...(note ? { note } : {}),

@@ -21,6 +21,8 @@ export interface AgentState {
   readonly inbox: Inbox;
   /** Steps finished in the session. */
   step: number;
+  /** How many calls of the last step have their results. */
+  results: number;
   /** Steps of this task, from start or resume: what `maxSteps` counts. */
   steps: number;
   /** Steps that a person granted on top of `maxSteps`. */
@@ -107,6 +109,7 @@ const SHOWN_CALLS = 5;
 /** The fields that are carried from run to run under the same name, with their values in a session's first run. */
 const FIRST = {
   step: 0,
+  results: 0,
   steps: 0,
   moreSteps: 0,
   endsAtLimit: false,
@@ -196,6 +199,7 @@ export function applyStep(state: AgentState, facts: ModelStepFacts): void {
   if (facts.kind === "empty") state.emptyAnswers += 1;
   if (facts.kind === "answered" || facts.kind === "interrupted") {
     state.step += 1;
+    state.results = 0;
     state.steps += 1;
     state.compacted = false;
     state.occasion = "trigger";
@@ -213,6 +217,7 @@ export function beginAnew(state: AgentState): void {
 
 export function applyToolResult(state: AgentState, call: CallFacts, facts: ToolFacts): void {
   const { context } = state;
+  state.results += 1;
   state.context = {
     ...context,
     // Computed as the activities do; rounded to whole tokens only for display.

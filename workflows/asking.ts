@@ -10,6 +10,8 @@ export interface OpenQuestion extends QuestionFacts {
   /** Set for a question about a limit. */
   readonly budget?: OpenBudget;
   settlement: Settlement | undefined;
+  /** The database does not have it any more: it is asked again. */
+  isGone?: true;
 }
 
 /** The questions of a step. */

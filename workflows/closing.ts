@@ -46,7 +46,7 @@ export async function close(run: Run, outcome: Outcome): Promise<ClosedSession> 
   // Messages that arrived while the notice was sent: nothing is awaited between the last look and the run's end.
   if (outcome.status !== "completed") await keepWaiting(run);
   enterPhase(run, "ended");
-  if (run.policy?.searchAttributes) setSearchAttributes(run, status);
+  if (run.policy?.searchAttributes) setSearchAttributes(run, closed.status);
   return closed;
 }
 

@@ -43,6 +43,10 @@ export async function codingAgent(input: CodingAgentInput = {}): Promise<ClosedS
   run.status = outcome.status;
   if (outcome.error?.type === "NothingToStart") return notStarted(run, outcome.error.message);
   const closed = await CancellationScope.nonCancellable(() => close(run, outcome));
+  if (closed.error) {
+    await CancellationScope.nonCancellable(() => keepWaiting(run));
+    throw failureOf({ status: "failed", error: closed.error });
+  }
   if (outcome.status === "completed" && waiting(run.state.inbox) > 0) {
     // A message arrived while the session was closing: continue with it, unless the run was cancelled as well.
     await CancellationScope.nonCancellable(() => parkOverflow(run));

@@ -7,10 +7,11 @@ import { createUnnamedIds, idOf, itemsOf, partsOf } from "../activities/contract
 import { senderOf } from "../activities/contract/person-name.ts";
 import { accept, firstOf, refusal, waiting, withdraw } from "./inbox.ts";
 import { unanswered } from "./asking.ts";
-import { answerRefusal, takeAnswer, withdrawForMessage } from "./questions.ts";
+import { answerRefusal, askAgain, takeAnswer, withdrawForMessage } from "./questions.ts";
 import {
   answerQuestionUpdate,
   answerSignal,
+  askAgainSignal,
   compactSignal,
   guidanceSignal,
   interruptSignal,
@@ -164,6 +165,9 @@ function setAnswerHandlers(run: Run): void {
         'Answer a question: `{"question": "s1c0", "text": "…"}`, `{"option": 1}`, or just `"…"` if one is open. Allow or refuse a call: `{"action": "allow"}`, `"allow-always"`, `"deny"`.',
     },
   );
+  setHandler(askAgainSignal, () => askAgain(run), {
+    description: "Store the open questions again: Postgres was restored from an older copy and lacks them.",
+  });
   setHandler(
     answerQuestionUpdate,
     async (message) => {

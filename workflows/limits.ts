@@ -4,7 +4,7 @@ import type { RunPolicy } from "../activities/contract/run-policy.ts";
 import { lasted, type OpenQuestion } from "./asking.ts";
 import { limitReached } from "./loop-policy.ts";
 import { perform } from "./proxies.ts";
-import { answerTo, restingDuring } from "./questions.ts";
+import { answerTo, ASK_AGAIN, restingDuring } from "./questions.ts";
 import { optionsOf, showDetails, type Run } from "./actions.ts";
 
 /** The limit that a person must be asked about now, if any. */
@@ -43,6 +43,7 @@ export async function mayGoOn(run: Run, limit: BudgetLimit, first: RunPolicy): P
   const open: OpenQuestion = { ...question, budget, askedAtMs: Date.now(), settlement: undefined };
   asking.busy = 1;
   const settlement = await restingDuring(run, () => answerTo(run, open));
+  if (settlement === ASK_AGAIN) return mayGoOn(run, limit, first);
   const summary = `step ${step} · ${settlement.how} after ${lasted(Date.now() - open.askedAtMs)}`;
   const settled = await perform("settleBudget", optionsOf(run), summary, { ...budget, settlement });
   return settled.of === undefined ? false : raise(run, limit, settled.of);

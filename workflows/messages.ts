@@ -68,6 +68,8 @@ export const interruptSignal = defineSignal<[(GuidanceMessage | string)?]>("inte
 export const compactSignal = defineSignal<[(CompactRequest | string)?]>("compact");
 export const undoCompactionSignal = defineSignal<[]>("undoCompaction");
 export const answerSignal = defineSignal<[AnswerMessage | string]>("answer");
+/** For a run that waits for an answer to a question that Postgres does not have, as after a restore from an older copy. */
+export const askAgainSignal = defineSignal<[]>("askAgain");
 export const answerQuestionUpdate = defineUpdate<AnswerReply, [AnswerMessage]>("answerQuestion");
 export const sendGuidanceUpdate = defineUpdate<QueuedReply, [GuidanceMessage]>("sendGuidance");
 /** Withdraws a waiting message; `parked` if the sender has already withdrawn it in Postgres. */
@@ -110,6 +112,8 @@ export interface CarriedState {
   /** Recently seen client ids, newest last. */
   readonly seenIds: readonly string[];
   readonly step: number;
+  /** How many calls of that step have their results. Absent means none, or what older runs carried. */
+  readonly results?: number;
   readonly steps: number;
   /** Steps that a person granted on top of the limit. Absent means none. */
   readonly moreSteps?: number;

@@ -8,6 +8,7 @@ import type {
 } from "../activities/contract/activities.ts";
 import {
   readAnswer,
+  type AskedPerson,
   type NotifyInput,
   type ReadAnswer,
   type SettledQuestion,
@@ -87,14 +88,9 @@ async function ask(
   const { messages } = asking;
   // A question that the previous run had asked is counted already.
   if (before === undefined) asking.storing += 1;
-  const asked = await perform(
-    "askPerson",
-    optionsOf(run),
-    titled(`step ${step} · ${asks}`, call),
-    input,
-  ).finally(() => (asking.storing -= 1));
-  if (asked.kind === "passed") return undefined;
-  const question: OpenQuestion = {
+  const title = titled(`step ${step} · ${asks}`, call);
+  const store = () => perform("askPerson", optionsOf(run), title, input).finally(() => (asking.storing -= 1));
+  const held = (asked: Extract<AskedPerson, { kind: "asked" }>): OpenQuestion => ({
     ...asked.question,
     index,
     askedAtMs: Date.now(),
@@ -102,12 +98,30 @@ async function ask(
       asked.settled ??
       before?.settlement ??
       (asking.messages > messages ? { how: "withdrawn", why: "said" } : undefined),
-  };
-  const settlement = question.settlement ?? (await answerTo(run, question, before === undefined));
+  });
+  let asked = await store();
+  if (asked.kind === "passed") return undefined;
+  let question = held(asked);
+  let settlement = question.settlement ?? (await answerTo(run, question, before === undefined));
+  while (settlement === ASK_AGAIN) {
+    asking.storing += 1;
+    asked = await store();
+    if (asked.kind === "passed") return undefined;
+    question = held(asked);
+    settlement = question.settlement ?? (await answerTo(run, question, false));
+  }
   const after = asked.settled ? "" : ` after ${lasted(Date.now() - question.askedAtMs)}`;
   const summary = titled(`step ${step} · ${settlement.how}${after}`, call);
   const { id } = question;
-  return perform("settleQuestion", optionsOf(run), summary, { step, index, id, settlement });
+  const { about, question: named } = input;
+  return perform("settleQuestion", optionsOf(run), summary, {
+    step,
+    index,
+    ...(about === undefined ? {} : { about }),
+    ...(named === undefined ? {} : { question: named }),
+    id,
+    settlement,
+  });
 }
 
 const asksFor = ({ about }: RunToolInput) =>
@@ -132,8 +146,20 @@ export async function notifyEnd(run: Run): Promise<void> {
   await condition(() => isDone, NOTICE_MS);
 }
 
+/** Instead of an answer: the question is not stored any more. */
+export const ASK_AGAIN = "ask again";
+
+/** For each open question: a restored database lacks its row, so that no one can see it. */
+export function askAgain({ asking }: Run): void {
+  for (const question of unanswered(asking)) question.isGone = true;
+}
+
 /** Waits for the answer. A timer is started only for a question whose default is used after some time. */
-export async function answerTo(run: Run, question: OpenQuestion, isNew = true): Promise<Settlement> {
+export async function answerTo(
+  run: Run,
+  question: OpenQuestion,
+  isNew = true,
+): Promise<Settlement | typeof ASK_AGAIN> {
   const { asking } = run;
   if (run.policy?.notifies && isNew) void notify(run, { event: "question:asked", question: question.id });
   asking.open.push(question);
@@ -143,9 +169,13 @@ export async function answerTo(run: Run, question: OpenQuestion, isNew = true): 
   try {
     const isBudget = question.kind === "budget";
     const isOver = () =>
-      question.settlement !== undefined || asking.moves || (isBudget && run.state.deadline !== undefined);
+      question.settlement !== undefined ||
+      question.isGone === true ||
+      asking.moves ||
+      (isBudget && run.state.deadline !== undefined);
     if (question.expiresInMs === undefined) await condition(isOver);
     else await condition(isOver, question.expiresInMs);
+    if (question.settlement === undefined && question.isGone === true) return ASK_AGAIN;
     stays = question.settlement === undefined && asking.moves;
     if (stays) throw new MovesOn();
     question.settlement ??= isBudget

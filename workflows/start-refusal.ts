@@ -59,6 +59,7 @@ const CARRIED: Readonly<Record<keyof CarriedState, Fits>> = {
   parked: isNumber,
   seenIds: isListOf(isText),
   step: isNumber,
+  results: isNumber,
   steps: isNumber,
   moreSteps: isNumber,
   endsAtLimit: isFlag,

@@ -89,6 +89,8 @@ export interface ModelStepInput {
   readonly step: number;
   /** Load the tools of the session's MCP servers first, if they are not loaded yet. */
   readonly takeTools?: true;
+  /** How many calls of the step before have their results. */
+  readonly results?: number;
   /** Messages drained at this boundary, in order. */
   readonly guidance: readonly Guidance[];
   /** True while messages parked in Postgres wait: they are delivered before `guidance`. */
@@ -225,6 +227,8 @@ export interface ClosedSession {
   readonly usage: StepUsage & { readonly calls: number };
   /** Set for a session that works on a repository. */
   readonly delivery?: DeliveryState;
+  /** Set if the session could not end as the run had: what it was stored as, and why. */
+  readonly error?: { readonly type: string; readonly message: string };
 }
 
 export interface AgentActivities {

@@ -50,6 +50,8 @@ export type FailureType =
   | "IdTaken"
   /** A tool call that is not in the step's stored answer. */
   | "NoSuchCall"
+  /** A run has done what the database does not have: it was restored from an older copy. */
+  | "RecordMissing"
   | "Stuck"
   | "EmptyAnswer"
   /** The answer broke off twice in a row. */
@@ -90,6 +92,14 @@ export function fatal(type: FailureType, message: string, cause?: unknown): Appl
 /** A newer run has claimed the session, so this one may write nothing. @param kept what that means here, as a clause */
 export function superseded(kept: string): ApplicationFailure {
   return fatal("Superseded", `A newer run has claimed this session; ${kept}.`);
+}
+
+/** Rows that this attempt had read are not there any more: the database was restored from an older copy. The next attempt finds it out. */
+export function rowsGone(kept: string): ApplicationFailure {
+  return retryable(
+    "RecordMissing",
+    `Postgres no longer has what this attempt began with: it was restored from an older copy; ${kept}. It is tried again.`,
+  );
 }
 
 /** A failure that is retried, after `delayMs` if given. */

@@ -15,6 +15,15 @@ export interface SessionRuns {
    * charge, and later runs that never opened the session. Oldest first, delivered ones included.
    */
   unkept(sessionId: string, runs: UnkeptRuns): Promise<Guidance[]>;
+  /**
+   * All messages that people sent to the session's runs, as far as Temporal has them: for rows that are older. Oldest first.
+   * @param runId the newest run, which Temporal's list may not have yet
+   */
+  said(sessionId: string, runId: string | undefined): Promise<Guidance[]>;
+  /** The last step that a run had finished; 0 if it never opened the session, or Temporal does not have it. */
+  finished(sessionId: string, runId: string): Promise<number>;
+  /** The newest run of the session that has ended, other than the one that asks. */
+  newestEnded(sessionId: string, asking: string): Promise<string | undefined>;
   /** Undefined for a run that no reset made, or that Temporal does not have. */
   origin(sessionId: string, runId: string): Promise<ResetOrigin | undefined>;
 }

@@ -12,6 +12,7 @@ import { childConfig, childIdOf, delegateNote } from "./child-session.ts";
 import { storeDelegateResult } from "./store-result.ts";
 import type { AgentDeps } from "../runtime/deps.ts";
 import { enterSession } from "../runtime/enter-session.ts";
+import { missingFacts, unlessMissing } from "../runtime/note-missing.ts";
 import { endedBefore, hasEnded } from "../step/ended-call.ts";
 import { makeOrAdopt } from "../store/adopt-session.ts";
 import {
@@ -35,33 +36,50 @@ import type { SessionSandboxes } from "../workspace/session-sandbox.ts";
 
 export function createOpenDelegate(deps: AgentDeps, sandboxes: SessionSandboxes, saves: BackgroundSaves) {
   return (input: OpenDelegateInput): Promise<OpenedDelegate> =>
-    inScope(deps, async (scope) => {
-      const session = await enterSession(deps, scope, { step: input.step, phase: "tools" });
-      const { row, fence, call, task } = await callOf(deps, session, input);
-      if (hasEnded(row)) return { kind: "settled", facts: await endedBefore(deps.store.db, row, call) };
-      const known = await findDelegation(deps.store.db, row);
-      const child = childIdOf(row);
-      if (known?.childId === child && (await findDelegate(deps.store.db, child, session.id)) !== undefined)
-        return { kind: "open", child, access: task.access };
-      // Another delegate known for this call is from before a reset, and still runs in Temporal.
-      const delegated = known === undefined ? await countDelegations(deps.store.db, session.id) : 0;
-      const allowed =
-        session.config.delegate && childConfig(session.config, session.config.delegate, task, delegated);
-      const refuse = async (text: string): Promise<OpenedDelegate> => {
-        const refused = { outcome: "error", text, truncated: false, durationMs: 0 } as const;
-        const at = { session, row: { ...row, fence }, call };
-        return { kind: "settled", facts: await storeDelegateResult(deps, scope, at, refused) };
-      };
-      if (allowed?.ok !== true)
-        return refuse(allowed?.message ?? "This session cannot delegate. Do it yourself.");
-      await saves.saving(session.id, () => saveSandbox(deps, sandboxes, session, input.step));
-      if (!(await makeChild(deps, scope, { session, row, call, task, child }, allowed.config)))
-        return refuse(
-          `No delegate was started: the id of its session, ${child}, belongs to another session. Do it yourself.`,
-        );
-      await endOrphans(deps, session.id);
-      return { kind: "open", child, access: task.access };
-    });
+    inScope(deps, (scope) =>
+      unlessMissing<OpenedDelegate>(deps, scope, input.step, {
+        body: () => openDelegate(deps, { sandboxes, saves }, scope, input),
+        missing: { kind: "settled", facts: missingFacts(input) },
+      }),
+    );
+}
+
+interface ParentFiles {
+  readonly sandboxes: SessionSandboxes;
+  readonly saves: BackgroundSaves;
+}
+
+async function openDelegate(
+  deps: AgentDeps,
+  { sandboxes, saves }: ParentFiles,
+  scope: ActivityScope,
+  input: OpenDelegateInput,
+): Promise<OpenedDelegate> {
+  const session = await enterSession(deps, scope, { step: input.step, phase: "tools" });
+  const { row, fence, call, task } = await callOf(deps, session, input);
+  if (hasEnded(row)) return { kind: "settled", facts: await endedBefore(deps.store.db, row, call) };
+  const known = await findDelegation(deps.store.db, row);
+  const child = childIdOf(row);
+  if (known?.childId === child && (await findDelegate(deps.store.db, child, session.id)) !== undefined)
+    return { kind: "open", child, access: task.access };
+  // Another delegate known for this call is from before a reset, and still runs in Temporal.
+  const delegated = known === undefined ? await countDelegations(deps.store.db, session.id) : 0;
+  const allowed =
+    session.config.delegate && childConfig(session.config, session.config.delegate, task, delegated);
+  const refuse = async (text: string): Promise<OpenedDelegate> => {
+    const refused = { outcome: "error", text, truncated: false, durationMs: 0 } as const;
+    const at = { session, row: { ...row, fence }, call };
+    return { kind: "settled", facts: await storeDelegateResult(deps, scope, at, refused) };
+  };
+  if (allowed?.ok !== true)
+    return refuse(allowed?.message ?? "This session cannot delegate. Do it yourself.");
+  await saves.saving(session.id, () => saveSandbox(deps, sandboxes, session, input.step));
+  if (!(await makeChild(deps, scope, { session, row, call, task, child }, allowed.config)))
+    return refuse(
+      `No delegate was started: the id of its session, ${child}, belongs to another session. Do it yourself.`,
+    );
+  await endOrphans(deps, session.id);
+  return { kind: "open", child, access: task.access };
 }
 
 /** The call, claimed: from here on no one can be sure that it did not begin. */

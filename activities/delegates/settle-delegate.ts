@@ -8,7 +8,6 @@ import { log } from "@temporalio/activity";
 import { inScope, type ActivityScope } from "../runtime/activity-scope.ts";
 import type { DelegateEnd, SettledDelegate, SettleDelegateInput } from "../contract/delegates.ts";
 import { limitOf } from "../contract/limits.ts";
-import { fatal } from "../contract/failures.ts";
 import { withFallback } from "../config/asked-model.ts";
 import { sessionCostUsd } from "../config/cost.ts";
 import { toolLimitsOf } from "../config/run-policy.ts";
@@ -23,6 +22,8 @@ import { storeDelegateResult } from "./store-result.ts";
 import { applyFiles } from "./apply-files.ts";
 import type { AgentDeps } from "../runtime/deps.ts";
 import { enterSession } from "../runtime/enter-session.ts";
+import { missingEnd } from "../runtime/interrupt-open-calls.ts";
+import { missingFacts, unlessMissing } from "../runtime/note-missing.ts";
 import { endedBefore, hasEnded } from "../step/ended-call.ts";
 import { storeFullOutput } from "../step/store-full-output.ts";
 import {
@@ -46,7 +47,12 @@ import { withoutLost, type SessionSandboxes } from "../workspace/session-sandbox
 
 export function createSettleDelegate(deps: AgentDeps, sandboxes: SessionSandboxes, saves: BackgroundSaves) {
   return (input: SettleDelegateInput): Promise<SettledDelegate> =>
-    inScope(deps, (scope) => settleDelegate(deps, { sandboxes, saves }, scope, input));
+    inScope(deps, (scope) =>
+      unlessMissing<SettledDelegate>(deps, scope, input.step, {
+        body: () => settleDelegate(deps, { sandboxes, saves }, scope, input),
+        missing: { kind: "settled", facts: missingFacts(input) },
+      }),
+    );
 }
 
 /** The parent's sandbox, and the saves of it. */
@@ -69,8 +75,14 @@ async function settleDelegate(
     findAskedCall(db, session.id, { step, index }),
     findDelegate(db, child, session.id),
   ]);
-  if (delegate === undefined) throw fatal("NoSuchCall", `Session ${session.id} has no delegate ${child}.`);
   if (hasEnded(found)) return { kind: "settled", facts: await endedBefore(deps.store.db, found, call) };
+  if (delegate === undefined) {
+    const lost = { ...missingEnd(), truncated: false, durationMs: 0 };
+    return {
+      kind: "settled",
+      facts: await storeDelegateResult(deps, scope, { session, row: found, call }, lost),
+    };
+  }
   if (await isAtWork(deps, delegate, input.closed)) return { kind: "running" };
   const delegation = await findDelegation(db, found);
   const open = (await openCalls(db, session.id)).filter((row) => row.step === step);

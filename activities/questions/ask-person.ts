@@ -15,6 +15,7 @@ import type { AgentDeps } from "../runtime/deps.ts";
 import { approvalText, shownQuestion } from "./approval-text.ts";
 import { readState } from "../mcp/call-state.ts";
 import { enterSession } from "../runtime/enter-session.ts";
+import { unlessMissing } from "../runtime/note-missing.ts";
 import { inputHash, questionId, standingVerdict } from "../tools/permissions/approval.ts";
 import type { Queryable } from "../store/db.ts";
 import { namesToAsk } from "../store/egress.ts";
@@ -38,33 +39,29 @@ import { askUser, type AskUserInput } from "../tools/ask-user.ts";
 const MAX_FACTS_CHARS = 200;
 
 export function createAskPerson(deps: AgentDeps) {
-  return (input: RunToolInput): Promise<AskedPerson> => inScope(deps, (scope) => ask(deps, scope, input));
+  return (input: RunToolInput): Promise<AskedPerson> =>
+    inScope(deps, (scope) =>
+      unlessMissing<AskedPerson>(deps, scope, input.step, {
+        body: () => ask(deps, scope, input),
+        missing: { kind: "passed" },
+      }),
+    );
 }
 
 async function ask(deps: AgentDeps, scope: ActivityScope, input: RunToolInput): Promise<AskedPerson> {
   const { db } = deps.store;
-  const { step, index } = input;
+  const { step } = input;
   const session = await enterSession(deps, scope, { step, phase: "tools" });
   const { row, call } = await findAskedCall(db, session.id, input);
   const asks = await asksNow(db, session, { input, row, call });
   if (asks === undefined) return { kind: "passed" };
 
   const settings = questionSettings(session.config.questions);
-  const id = input.question ?? questionId(input);
   const asked = await db.transaction(async (tx) => {
     if (!(await lockRunAlone(tx, session.id, scope.runId))) throw superseded("the question was not asked");
-    const isTooMuch = (await openQuestions(tx, session.id)).filter((open) => open.id !== id).length;
-    const { row: question, isNew } = await openQuestion(tx, {
-      ...asks,
-      ...expiryOf(asks, settings),
-      sessionId: session.id,
-      epoch: session.epoch,
-      id,
-      step,
-      callIndex: index,
-      inputHash: inputHash(call),
-    });
-    if (isNew) await appendEvents(tx, session.id, session.epoch, [askedEvent(question, scope.attempt)]);
+    const open = await openQuestions(tx, session.id);
+    const { question, isNew } = await openAbout(tx, scope, session, { input, call, asks });
+    const isTooMuch = open.filter(({ id }) => id !== question.id).length;
     // A question that an earlier run asked keeps the rest of its time.
     const expiresInMs = isNew ? expiryOf(asks, settings).expiresInMs : await timeLeftMs(tx, question);
     return { question, isTooMuch: isTooMuch >= settings.maxOpen, expiresInMs };
@@ -81,6 +78,44 @@ async function ask(deps: AgentDeps, scope: ActivityScope, input: RunToolInput): 
     },
     ...(settled === undefined ? {} : { settled }),
   };
+}
+
+interface AsksAbout {
+  readonly input: RunToolInput;
+  readonly call: ToolCallPart;
+  readonly asks: Asks;
+}
+
+/** Stores a question about a call, unless it is stored. */
+async function openAbout(
+  tx: Queryable,
+  { attempt }: Pick<ActivityScope, "attempt">,
+  session: Session,
+  { input, call, asks }: AsksAbout,
+): Promise<{ readonly question: QuestionRow; readonly isNew: boolean }> {
+  const { row: question, isNew } = await openQuestion(tx, {
+    ...asks,
+    ...expiryOf(asks, questionSettings(session.config.questions)),
+    sessionId: session.id,
+    epoch: session.epoch,
+    id: input.question ?? questionId(input),
+    step: input.step,
+    callIndex: input.index,
+    inputHash: inputHash(call),
+  });
+  if (isNew) await appendEvents(tx, session.id, session.epoch, [askedEvent(question, attempt)]);
+  return { question, isNew };
+}
+
+/** Stores again the question of a call that its run holds an answer to. @returns undefined if the call asks nothing now */
+export async function openAgain(
+  tx: Queryable,
+  scope: Pick<ActivityScope, "attempt">,
+  session: Session,
+  of: { readonly input: RunToolInput; readonly row: LedgerRow; readonly call: ToolCallPart },
+): Promise<QuestionRow | undefined> {
+  const asks = await asksNow(tx, session, of);
+  return asks && (await openAbout(tx, scope, session, { ...of, asks })).question;
 }
 
 /** What is asked about a call before it runs; or, after it ran, for permission to reach what it was refused. */

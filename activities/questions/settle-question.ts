@@ -8,14 +8,16 @@
 import { inScope, type ActivityScope } from "../runtime/activity-scope.ts";
 import { cleanDeep } from "../redaction/clean-deep.ts";
 import type { ToolFacts } from "../contract/activities.ts";
-import { fatal, superseded } from "../contract/failures.ts";
+import { superseded } from "../contract/failures.ts";
 import type { ToolCallPart, ToolResultPart } from "../contract/message.ts";
 import type { SettledQuestion, Settlement, SettleQuestionInput } from "../contract/questions.ts";
 import { standingVerdict } from "../tools/permissions/approval.ts";
 import type { AgentDeps } from "../runtime/deps.ts";
 import { enterSession } from "../runtime/enter-session.ts";
+import { missingFacts, unlessMissing } from "../runtime/note-missing.ts";
 import { resultEvent } from "../store/call-events.ts";
 import { endedBefore, hasEnded, hashOf } from "../step/ended-call.ts";
+import { openAgain } from "./ask-person.ts";
 import { closingOf, resultFor, settledEvent } from "./settlement.ts";
 import type { Queryable } from "../store/db.ts";
 import type { NewEvent } from "../store/event.ts";
@@ -32,29 +34,38 @@ import {
 import { addNotice, markClosed, PARKED } from "../store/sandboxes.ts";
 import { lockRunAlone } from "../store/session-locks.ts";
 import type { Session } from "../store/sessions.ts";
-import { findAskedCall } from "../store/asked-call.ts";
+import { findAskedCall, noSuchCall } from "../store/asked-call.ts";
 import { finishCall, type LedgerRow } from "../store/tool-calls.ts";
 import { insertMessage } from "../store/transcript.ts";
 import { estimateMessage } from "../contract/tokens.ts";
 
 export function createSettleQuestion(deps: AgentDeps) {
   return (input: SettleQuestionInput): Promise<SettledQuestion> =>
-    inScope(deps, (scope) => settle(deps, scope, input));
+    inScope(deps, (scope) =>
+      unlessMissing<SettledQuestion>(deps, scope, input.step, {
+        body: () => settle(deps, scope, input),
+        missing: { kind: "result", facts: missingFacts(input) },
+      }),
+    );
 }
 
 async function settle(
   deps: AgentDeps,
   scope: ActivityScope,
-  { step, index, id, settlement: given }: SettleQuestionInput,
+  { id, settlement: given, ...about }: SettleQuestionInput,
 ): Promise<SettledQuestion> {
+  const { step, index } = about;
   const { db } = deps.store;
   const session = await enterSession(deps, scope, { step, phase: "tools" });
   const settlement = cleanDeep(given, deps.sanitizer.clean) as Settlement;
   const settled = await db.transaction(async (tx): Promise<SettledQuestion> => {
     if (!(await lockRunAlone(tx, session.id, scope.runId))) throw superseded("the answer was dropped");
     const { row, call } = await findAskedCall(tx, session.id, { step, index });
-    const question = await findQuestion(tx, session.id, session.epoch, id);
-    if (!question) throw fatal("NoSuchCall", `Session ${session.id} has no question ${id} in step ${step}.`);
+    const question =
+      (await findQuestion(tx, session.id, session.epoch, id)) ??
+      // A restored database may lack it.
+      (await openAgain(tx, scope, session, { input: about, row, call }));
+    if (!question) throw noSuchCall(session.id, { step, index });
     const answered = { session, question, settlement, attempt: scope.attempt };
     if (question.kind === "egress") {
       await settleEgress(tx, answered);

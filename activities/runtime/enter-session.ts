@@ -3,6 +3,7 @@ import type { ActivityScope } from "./activity-scope.ts";
 import type { CloseSandboxInput } from "../contract/activities.ts";
 import type { AgentDeps } from "./deps.ts";
 import { fatal, superseded } from "../contract/failures.ts";
+import { unlessRecorded } from "./note-missing.ts";
 import { runInCharge, takeOver } from "../store/runs.ts";
 import type { Standpoint } from "../store/standpoint.ts";
 import { findSession, lastStep, type Session } from "../store/sessions.ts";
@@ -20,8 +21,9 @@ type Caller = Pick<ActivityScope, "sessionId" | "runId">;
 type EnterDeps = Pick<AgentDeps, "store" | "sessionRuns" | "announcements">;
 
 /**
- * @returns the session with the epoch in force; a run that was reset claims it here
- * @throws Superseded (fatal) if a newer run has claimed it, BadConfiguration (fatal) if there is no such session
+ * @returns the session with the epoch in force; a run that was reset claims it here. Steps before `at` whose rows are missing are on
+ *   record now
+ * @throws Superseded (fatal) if a newer run has claimed it, RecordMissing (fatal) if there is no such session
  */
 export async function enterSession(deps: EnterDeps, scope: Caller, at: Standpoint): Promise<Session> {
   return (await enter(deps, scope, at)).session;
@@ -45,17 +47,36 @@ export async function enterReading<T>(
 
 async function enter(deps: EnterDeps, scope: Caller, at: Standpoint): Promise<Entered> {
   const entered = await tryEnter(deps, scope, at);
-  if (entered === "missing")
-    throw fatal(
-      "BadConfiguration",
-      `No session ${scope.sessionId} in Postgres. Start one with: longhaul start "TASK"`,
-    );
+  if (entered === "missing") throw sessionMissing(scope.sessionId, at);
   if (entered === "superseded") {
     throw superseded("this attempt wrote nothing");
   }
   // The end of such a run is written nevertheless: see `enterToClose`.
   if (entered.session.isOrphan) throw fatal("Superseded", ORPHANED);
-  return entered;
+  return reaching(deps, scope, entered, at.phase === "tools" ? at.step : at.step - 1);
+}
+
+/** Puts on record what is missing of the steps that the run has finished. @param finished the last one */
+async function reaching(
+  deps: EnterDeps,
+  scope: Caller,
+  entered: Entered,
+  finished: number,
+): Promise<Entered> {
+  const { session } = entered;
+  if (finished <= session.reached || !(await unlessRecorded(deps, scope, session, finished))) return entered;
+  const again = await findSession(deps.store.db, session.id);
+  return again === undefined ? entered : { session: again, isNew: true };
+}
+
+/** A run that has done something knows a session that the database does not. */
+function sessionMissing(id: string, { step, phase }: Standpoint) {
+  if (step <= 1 && phase !== "tools")
+    return fatal("BadConfiguration", `No session ${id} in Postgres. Start one with: longhaul start "TASK"`);
+  return fatal(
+    "RecordMissing",
+    `Postgres has no session ${id}, which has done ${step - 1} steps: it was restored from a backup that is older than the session, or it is another database. Nothing was changed. The session's sandbox is kept as it is, and Temporal has the run's history. Restore a newer backup, and continue with: longhaul say ${id} "Go on."`,
+  );
 }
 
 /**
@@ -70,7 +91,8 @@ export async function enterToClose(
 ): Promise<{ readonly session: Session; readonly step: number } | undefined> {
   if (neverOpened === undefined) {
     const entered = await tryEnter(deps, scope, { step: step + 1, phase: "model" });
-    return typeof entered === "string" ? undefined : { session: entered.session, step };
+    if (typeof entered === "string") return undefined;
+    return { session: (await reaching(deps, scope, entered, step)).session, step };
   }
   const { db } = deps.store;
   const inCharge = await runInCharge(db, scope.sessionId);

@@ -10,31 +10,45 @@ import { resultEvent } from "../store/call-events.ts";
 import { finishCall, openCalls, type LedgerRow } from "../store/tool-calls.ts";
 import { insertMessage } from "../store/transcript.ts";
 
+type OpenEnd = Pick<ToolResultPart, "outcome" | "text">;
+
+const interruptedEnd = ({ status }: LedgerRow): OpenEnd =>
+  status === "running"
+    ? {
+        outcome: "unknown",
+        text: "This call was started, and the run ended before its outcome was known. Inspect before repeating it.",
+      }
+    : { outcome: "interrupted", text: "The run was stopped before this call was started." };
+
+/** For calls that the run has finished, and whose results a restored database lacks. */
+export const missingEnd = (): OpenEnd => ({
+  outcome: "unknown",
+  text: "The result of this call is missing: the record of the session was restored from an older copy. The call was probably run. Look at what it changed before you repeat it.",
+});
+
 /**
  * Gives every open call of the session's current rows its result and its event: whether it was never started or was cut off.
  * Questions that no one waits for are withdrawn.
  * For a run that ends, and for a run that resumes a session whose last run could not do this itself: a result that came later,
  * after its call was compacted, would be in the view without its call.
  * @param epoch the session's current one, in which the events are written
+ * @param endOf how such a call ended, if the run was not just stopped
  * @returns the calls that a server runs as a task, which no one waits for any more
  */
 export async function interruptOpenCalls(
   tx: Queryable,
   sessionId: string,
   epoch: number,
+  endOf: (call: LedgerRow) => OpenEnd = interruptedEnd,
 ): Promise<LedgerRow[]> {
   const open = await openCalls(tx, sessionId);
   const events: NewEvent[] = [];
   for (const call of open) {
-    const begun = call.status === "running";
     const part: ToolResultPart = {
       type: "tool-result",
       toolCallId: call.callId,
       toolName: call.name,
-      outcome: begun ? "unknown" : "interrupted",
-      text: begun
-        ? "This call was started, and the run ended before its outcome was known. Inspect before repeating it."
-        : "The run was stopped before this call was started.",
+      ...endOf(call),
     };
     const message: Message = { role: "tool", content: [part] };
     const row = {

@@ -11,6 +11,7 @@ import { LIMIT_ERRORS } from "../contract/limits.ts";
 import { answerText } from "../contract/message.ts";
 import type { AgentDeps } from "../runtime/deps.ts";
 import { enterToClose } from "../runtime/enter-session.ts";
+import { unlessRecorded } from "../runtime/note-missing.ts";
 import { interruptOpenCalls } from "../runtime/interrupt-open-calls.ts";
 import { endTasks } from "../step/end-tasks.ts";
 import { lostRates, sessionCostUsd } from "../config/cost.ts";
@@ -21,6 +22,7 @@ import type { Queryable } from "../store/db.ts";
 import type { NewEvent } from "../store/event.ts";
 import { appendEvents, dropStoredChunks } from "../store/events.ts";
 import { loadBill, recordLostCalls, totalUsage } from "../store/model-calls.ts";
+import { isStepMissing } from "../store/missing-steps.ts";
 import { deliveryOf, findRepository, listPublications, recordPublication } from "../store/repositories.ts";
 import { endSession, type Session } from "../store/sessions.ts";
 import { reportEnd, type ReportedEnd } from "../runtime/telemetry/report.ts";
@@ -38,19 +40,20 @@ export function createCloseSession(deps: AgentDeps) {
 async function closeSession(
   deps: AgentDeps,
   scope: ActivityScope,
-  input: CloseSessionInput,
+  given: CloseSessionInput,
 ): Promise<ClosedSession> {
   const { db } = deps.store;
   // The session of this id is not this run's: neither is it ended, nor does its answer go to this run's result.
-  if (input.error?.type === "IdTaken")
-    return { status: input.status, steps: 0, rounds: 0, result: "", usage: NOTHING_USED };
-  const own = await enterToClose(deps, scope, input);
+  if (given.error?.type === "IdTaken")
+    return { status: given.status, steps: 0, rounds: 0, result: "", usage: NOTHING_USED };
+  const own = await enterToClose(deps, scope, given);
   const session = own?.session;
-  const step = own?.step ?? input.step;
+  const step = own?.step ?? given.step;
   const [answer, rounds] = await Promise.all([
     lastAnswer(db, scope.sessionId),
     lastRound(db, scope.sessionId),
   ]);
+  const input = await unlessAnswerMissing(deps, scope, given, { ...own, answered: answer?.step });
   const said = answer?.role === "assistant" ? answerText(answer.content) : "";
   const output = await outputIn(deps, session, input, said);
   const text = output === undefined ? said : JSON.stringify(output);
@@ -63,7 +66,33 @@ async function closeSession(
     result: deps.idsOnly === true ? "" : cutChars(text, MAX_RESULT_CHARS),
     usage: await totalUsage(db, scope.sessionId),
     ...(session === undefined ? {} : await deliveryIn(db, session)),
+    ...(input === given ? {} : { error: ANSWER_MISSING }),
   };
+}
+
+const ANSWER_MISSING = {
+  type: "RecordMissing",
+  message:
+    'The model\'s last answer is missing: Postgres was restored from an older copy while the session ended. The older conversation and the files are kept. Send a message to continue, such as "Go on."',
+};
+
+/** A session is never completed without the answer that completed it. */
+async function unlessAnswerMissing(
+  deps: AgentDeps,
+  scope: ActivityScope,
+  input: CloseSessionInput,
+  {
+    session,
+    step,
+    answered,
+  }: { readonly session?: Session; readonly step?: number; readonly answered: number | undefined },
+): Promise<CloseSessionInput> {
+  if (input.status !== "completed" || session === undefined || step === undefined) return input;
+  if (answered === step) return input;
+  // They may have gone since the activity began.
+  await unlessRecorded(deps, scope, session, step);
+  if (!(await isStepMissing(deps.store.db, session.id, step))) return input;
+  return { ...input, status: "failed", error: ANSWER_MISSING };
 }
 
 interface Ending {

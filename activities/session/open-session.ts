@@ -30,11 +30,12 @@ import { retryFailed } from "../store/mcp.ts";
 import { appendEvents } from "../store/events.ts";
 import { hasRunOfChain, hasSession, idTaken, makeOrAdopt } from "../store/adopt-session.ts";
 import type { Queryable } from "../store/db.ts";
-import { chainStart, hasBegun, runInCharge, takeOver } from "../store/runs.ts";
+import { chainStart, endedRunsOf, hasBegun, runInCharge, takeOver } from "../store/runs.ts";
 import type { Standpoint } from "../store/standpoint.ts";
 import { mendSchedule, mendSession } from "../store/mend-session.ts";
 import { findSchedule } from "../store/schedules.ts";
-import { lastUsedStep, type Session } from "../store/sessions.ts";
+import { lastUsedStep } from "../store/missing-steps.ts";
+import type { Session } from "../store/sessions.ts";
 import { isCold, spentUsd } from "../store/model-calls.ts";
 import { findRepository } from "../store/repositories.ts";
 import { countParked } from "../store/guidance.ts";
@@ -55,7 +56,7 @@ async function openSession(
 ): Promise<OpenedSession> {
   const { db } = deps.store;
   await prepareRow(deps, scope.sessionId, input);
-  const at = await standpointOf(db, scope.sessionId, input);
+  const at = await standpointOf(deps, scope, input);
   const isContinued = input.continuedStep !== undefined;
   const entered = await claim(deps, scope, input, at);
   const step = at.step - 1;
@@ -158,7 +159,13 @@ async function policyOf(
  * Where a run begins. A run that continues the run in charge or resumes an ended session continues from the newest rows.
  * A reset to the start of an earlier run goes back to where that run began.
  */
-async function standpointOf(db: Queryable, id: string, input: OpenSessionInput): Promise<Standpoint> {
+async function standpointOf(
+  deps: AgentDeps,
+  scope: ActivityScope,
+  input: OpenSessionInput,
+): Promise<Standpoint> {
+  const { db } = deps.store;
+  const { sessionId: id } = scope;
   const { continuedStep, continuedRound, continuedFrom } = input;
   if (continuedStep !== undefined) {
     const step = continuedStep + 1;
@@ -166,9 +173,25 @@ async function standpointOf(db: Queryable, id: string, input: OpenSessionInput):
       return { step, phase: "resume" };
     return { step, phase: "model", round: continuedRound ?? "earlier" };
   }
-  const [begun, last] = await Promise.all([chainStart(db, id, input.chain), lastUsedStep(db, id)]);
+  const [begun, last, before] = await Promise.all([
+    chainStart(db, id, input.chain),
+    lastUsedStep(db, id),
+    finishedBefore(deps, scope),
+  ]);
   if (begun !== undefined) return { step: begun + 1, phase: "model", round: "earlier" };
-  return { step: last + 1, phase: "resume" };
+  return { step: Math.max(last, before) + 1, phase: "resume" };
+}
+
+/** The last step of the run before this one, by its history, if the rows do not have its end: they may be older than it. */
+async function finishedBefore(
+  { store, sessionRuns }: AgentDeps,
+  { sessionId, runId }: ActivityScope,
+): Promise<number> {
+  const [newest, known] = await Promise.all([
+    sessionRuns.newestEnded(sessionId, runId),
+    endedRunsOf(store.db, sessionId),
+  ]);
+  return newest === undefined || known.includes(newest) ? 0 : sessionRuns.finished(sessionId, newest);
 }
 
 /** Ends the calls that an earlier run left open. */

@@ -17,7 +17,8 @@ import { estimateMessage } from "../contract/tokens.ts";
 import type { RunToolInput, ToolFacts } from "../contract/activities.ts";
 import type { AgentDeps } from "../runtime/deps.ts";
 import { enterReading } from "../runtime/enter-session.ts";
-import { retryable, superseded } from "../contract/failures.ts";
+import { missingFacts, unlessMissing } from "../runtime/note-missing.ts";
+import { retryable, rowsGone, superseded } from "../contract/failures.ts";
 import { createSessionMemory } from "../store/session-memory.ts";
 import { saveSandbox } from "../workspace/save-files.ts";
 import { abortable } from "../sandbox/shared-work.ts";
@@ -47,7 +48,12 @@ import { invokeTool, type InvokedTool } from "../tools/invoke.ts";
 export function createRunTool(deps: AgentDeps, sandboxes: SessionSandboxes, saves: BackgroundSaves) {
   const notesFor = createFolderNotes(deps);
   return (input: RunToolInput): Promise<ToolFacts> =>
-    inScope(deps, (scope) => runTool(deps, { sandboxes, saves, notesFor }, scope, input));
+    inScope(deps, (scope) =>
+      unlessMissing(deps, scope, input.step, {
+        body: () => runTool(deps, { sandboxes, saves, notesFor }, scope, input),
+        missing: missingFacts(input),
+      }),
+    );
 }
 
 interface Helpers {
@@ -267,7 +273,8 @@ async function storedElsewhere(
     findCall(store.db, session.id, row.step, row.index),
     runInCharge(store.db, session.id),
   ]);
-  if (!current || inCharge !== runId) throw superseded("the result of this call was dropped");
+  if (inCharge !== undefined && inCharge !== runId) throw superseded("the result of this call was dropped");
+  if (!current) throw rowsGone("the result of this call was dropped");
   if (hasEnded(current)) return endedBefore(store.db, current, call);
   throw retryable(
     "CallTaken",

@@ -11,7 +11,7 @@ import { contextSizeOf, sizeFacts } from "../context/context-size.ts";
 import { estimateMessage } from "../contract/tokens.ts";
 import type { StepOutcome, StepUsage } from "../contract/activities.ts";
 import type { ContextSize } from "../contract/context-size.ts";
-import { superseded } from "../contract/failures.ts";
+import { rowsGone, superseded } from "../contract/failures.ts";
 import { answerCostUsd } from "../config/cost.ts";
 import type { ModelAnswer } from "../model/model.ts";
 import type { Queryable } from "../store/db.ts";
@@ -20,6 +20,7 @@ import { type ModelCallRow, learnFrom, recordCall } from "../store/model-calls.t
 import type { NewEvent } from "../store/event.ts";
 import { appendEvents } from "../store/events.ts";
 import { callsOf, findAnswer, insertPartialAnswer } from "../store/transcript.ts";
+import { runInCharge } from "../store/runs.ts";
 import { lockRun } from "../store/session-locks.ts";
 import { aboutOf, callFacts, serversOf } from "./call-facts.ts";
 import { boundedInput } from "../store/call-events.ts";
@@ -58,6 +59,7 @@ export async function storeAnswer(step: StepContext, answer: ModelAnswer): Promi
   const stored = await commitAnswer(deps.store.pool, {
     runId: scope.runId,
     content,
+    after: step.rows.at(-1)?.sequence ?? 0,
     tokens,
     meta: {
       ...(believed ? { usage: believed } : {}),
@@ -74,7 +76,7 @@ export async function storeAnswer(step: StepContext, answer: ModelAnswer): Promi
       ...calls.map((call, index) => callEvent(step, call, index)),
     ],
   });
-  if (!stored) throw superseded("the answer of this attempt was dropped");
+  if (!stored) throw await notStored(step, "the answer of this attempt was dropped");
   reportCall(step, bill, session.config, { "gen_ai.output.messages": answerText(content) });
   deps.notifier.wake(session.id);
   // A wrap-up request may leave out the tools that the estimate counts: some servers have no other way to forbid calls.
@@ -96,6 +98,12 @@ export async function storeAnswer(step: StepContext, answer: ModelAnswer): Promi
     ...(await mismatchOf(step, content, answer.finish)),
     ...costFacts(spent && (await withLost(step)), bill.costUsd),
   };
+}
+
+/** Why nothing was stored: another run has the session, or the rows that the attempt had read are gone. */
+async function notStored({ deps, scope, session }: StepContext, kept: string) {
+  const inCharge = await runInCharge(deps.store.db, session.id);
+  return inCharge === undefined || inCharge === scope.runId ? rowsGone(kept) : superseded(kept);
 }
 
 function keptBill(step: StepContext, answer: ModelAnswer): ModelCallRow {

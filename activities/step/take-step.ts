@@ -1,14 +1,15 @@
 /** A step's request and its answer: from the view in Postgres to the stored answer. */
 import type { Budget } from "../contract/budget.ts";
 import type { StoredMessage } from "../contract/message.ts";
-import type { StepOutcome } from "../contract/activities.ts";
+import type { ModelStepInput, StepOutcome } from "../contract/activities.ts";
 import { modelDeadlines } from "../config/run-policy.ts";
 import { measureOf, sizeFacts } from "../context/context-size.ts";
 import { type BuiltMessages, buildMessages, type Prefix } from "../context/request.ts";
 import type { ModelAnswer } from "../model/model.ts";
 import type { AgentDeps } from "../runtime/deps.ts";
 import type { ActivityScope } from "../runtime/activity-scope.ts";
-import { interruptOpenCalls } from "../runtime/interrupt-open-calls.ts";
+import { interruptOpenCalls, missingEnd } from "../runtime/interrupt-open-calls.ts";
+import { appendEvents } from "../store/events.ts";
 import { loadView } from "../store/load-view.ts";
 import type { Session } from "../store/sessions.ts";
 import { announceSwitch } from "../store/session-settings.ts";
@@ -46,7 +47,7 @@ export async function takeStep(
 ): Promise<StepOutcome> {
   const { deps, scope, session, input } = base;
   const { prefix, budget } = request;
-  const rows = await loadAnswered(deps, scope, session, input.step);
+  const rows = await loadAnswered(deps, scope, session, input);
   const measure = measureOf(session, prefix);
   const { tokenRatio } = session;
   const step: StepContext = { ...base, rows, measure, tokenRatio, size: viewSize({ rows, ...measure }) };
@@ -134,25 +135,37 @@ async function loadAnswered(
   deps: Pick<AgentDeps, "store" | "mcp">,
   { runId }: ActivityScope,
   session: Session,
-  step: number,
+  { step, results: known = 0 }: Pick<ModelStepInput, "step" | "results">,
 ): Promise<StoredMessage[]> {
   const { store } = deps;
   const { id: sessionId, epoch } = session;
   const rows = await loadView(store.db, sessionId);
-  if (!hasOpenCalls(rows, step)) return rows;
-  const stopped = await store.db.transaction(async (tx) =>
-    (await lockRun(tx, sessionId, runId)) ? interruptOpenCalls(tx, sessionId, epoch) : [],
-  );
+  const stored = resultsOfLast(rows, step);
+  if (!stored.hasOpen) return rows;
+  // The run knows of more results than there are rows: the database was restored from an older copy.
+  const missing = known - stored.count;
+  const stopped = await store.db.transaction(async (tx) => {
+    if (!(await lockRun(tx, sessionId, runId))) return [];
+    if (missing <= 0) return interruptOpenCalls(tx, sessionId, epoch);
+    const data = { from: step - 1, to: step - 1, calls: missing };
+    await appendEvents(tx, sessionId, epoch, [{ type: "record:missing", step: step - 1, data }]);
+    return interruptOpenCalls(tx, sessionId, epoch, missingEnd);
+  });
   endTasks(deps, session, stopped);
   return loadView(store.db, sessionId);
 }
 
-/** Checks only the newest answer before this step: earlier answers were checked at their own steps. */
-function hasOpenCalls(rows: readonly StoredMessage[], step: number): boolean {
+/** Looks only at the newest answer before this step: earlier answers were looked at in their own steps. */
+function resultsOfLast(
+  rows: readonly StoredMessage[],
+  step: number,
+): { readonly hasOpen: boolean; readonly count: number } {
   const last = rows.findLast((row) => row.role === "assistant");
-  if (last?.role !== "assistant" || last.step >= step) return false;
+  if (last?.role !== "assistant" || last.step >= step) return { hasOpen: false, count: 0 };
   const results = rows.flatMap((row) => (row.role === "tool" ? row.content : []));
-  return callsOf(last.content).some(
-    ({ toolCallId }) => !results.some((result) => result.toolCallId === toolCallId),
-  );
+  const calls = callsOf(last.content);
+  const count = calls.filter(({ toolCallId }) =>
+    results.some((result) => result.toolCallId === toolCallId),
+  ).length;
+  return { hasOpen: count < calls.length, count };
 }

@@ -22,7 +22,10 @@ interface CallPlace {
 }
 
 export const noSuchCall = (sessionId: string, { step, index }: CallPlace) =>
-  fatal("NoSuchCall", `Step ${step} of session ${sessionId} has no call ${index}.`);
+  fatal(
+    "NoSuchCall",
+    `Step ${step} of session ${sessionId} has no call ${index} in Postgres, whose rows differ from what the run did. Nothing was run or changed; the conversation and the files are kept. Compare both with \`longhaul doctor\`, and continue with: longhaul say ${sessionId} "Go on."`,
+  );
 
 /** The ledger's row and the answer that asked for it, in one statement: each costs a process of Postgres that is woken. */
 const askedQuery = prepared((db) =>

@@ -15,6 +15,8 @@ import type { ModelCallRow } from "./model-calls.ts";
 export interface StoredAnswer {
   readonly runId: string;
   readonly content: readonly AssistantPart[];
+  /** The sequence of the last message that the model was sent. */
+  readonly after: number;
   readonly tokens: number;
   readonly meta: MessageMeta;
   readonly calls: readonly ToolCallPart[];
@@ -26,7 +28,8 @@ export interface StoredAnswer {
 
 const COMMIT_ANSWER = `
 with run as (
-  select 1 from sessions where id = $1 and run_id = $2 for share
+  select 1 from sessions where id = $1 and run_id = $2
+    and exists (select 1 from stored_messages where session_id = $1 and sequence = $23) for share
 ), c as (
   update cursors set message_sequence = message_sequence + 1 + json_array_length($3::json),
     event_seq = event_seq + json_array_length($4::json)
@@ -56,7 +59,7 @@ select first from c`;
 /**
  * Stores an answer with its calls as pending ledger rows, sequences set aside for their results, its bill and its events;
  * deletes the step's live pieces.
- * @returns false, with nothing written, if another run has taken the session over
+ * @returns false, with nothing written, if another run has taken the session over, or the messages before it are gone
  * @throws a unique violation if another attempt has stored this step's answer
  */
 export async function commitAnswer(pool: pg.Pool, answer: StoredAnswer): Promise<boolean> {
@@ -93,6 +96,7 @@ export async function commitAnswer(pool: pg.Pool, answer: StoredAnswer): Promise
       whole(bill.durationMs),
       bill.usage?.cacheWrite ?? null,
       bill.costUsd ?? null,
+      answer.after,
     ],
   });
   return rowCount === 1;

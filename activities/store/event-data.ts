@@ -231,6 +231,11 @@ export const eventData = {
   /** The server's list of tools has changed: used after the next compaction, or once a person sends a message. */
   "mcp:changed": of({ server: text, added: list(text), removed: list(text) }),
   "mcp:failed": of({ server: text, message: text, required: flag }),
+  /**
+   * The database was restored from an older copy: the rows of these steps are missing, and what they did may be in the files. `calls`:
+   * only the results of so many calls of the step are missing.
+   */
+  "record:missing": of({ from: number, to: number, calls: number.optional() }),
   "session:ended": of({
     status: text,
     /** Which limit was reached, if not the limit of steps. */

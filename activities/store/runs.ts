@@ -224,6 +224,15 @@ export async function runIdsOf(db: Queryable, sessionId: string): Promise<string
   return rows.map((row) => row.runId);
 }
 
+/** The runs that ended with all that they wrote: those that another one followed, and the one in charge once the session has ended. */
+export async function endedRunsOf(db: Queryable, sessionId: string): Promise<string[]> {
+  const { rows } = await db.execute<{
+    run_id: string;
+  }>(sql`select r.run_id from runs r join sessions s on s.id = r.session_id
+    where r.session_id = ${sessionId} and (r.run_id is distinct from s.run_id or s.ended_at is not null)`);
+  return rows.map((row) => row.run_id);
+}
+
 /** The steps that were finished when a chain of runs began, if one of its runs was seen before (a reset to its start). */
 export async function chainStart(
   db: Queryable,

@@ -37,3 +37,16 @@ export async function endedSessionIds(db: Queryable, ids: readonly string[]): Pr
     .where(and(inArray(sessions.id, [...ids]), isNotNull(sessions.endedAt)));
   return rows.map(({ id }) => id);
 }
+
+/** Open sessions of these whose last event is a minute old, with its number. A session waits for a person, or works silently. */
+export async function quietSessions(
+  db: Queryable,
+  ids: readonly string[],
+): Promise<{ readonly id: string; readonly seq: number }[]> {
+  if (ids.length === 0) return [];
+  const { rows } = await db.execute<{ id: string; seq: string }>(sql`
+    select s.id, e.seq from sessions s
+    cross join lateral (select seq, at from events where session_id = s.id order by seq desc limit 1) e
+    where s.id = any(${sql.param([...ids])}::text[]) and s.ended_at is null and e.at < now() - interval '1 minute'`);
+  return rows.map(({ id, seq }) => ({ id, seq: Number(seq) }));
+}

@@ -10,6 +10,7 @@ import { isLive } from "./live-line.ts";
 import type { Queryable, Store } from "./db.ts";
 import { isOrphan } from "./delegations.ts";
 import { loadCatalogues } from "./mcp.ts";
+import { reachedStep } from "./missing-steps.ts";
 import { prepared } from "./prepared.ts";
 import { configOf, configText } from "./stored-config.ts";
 import { isPromptOfSession, promptColumns, promptOf, promptRow, SYSTEM_SEQUENCE } from "./stored-prompt.ts";
@@ -64,6 +65,8 @@ export interface Session {
   readonly parentId: string | undefined;
   /** For a delegate: no call of its parent waits for it any more. */
   readonly isOrphan: boolean;
+  /** The last step that its rows reach, or say is missing; one that was interrupted before the model spoke may have no row. */
+  readonly reached: number;
   /** The ratio of its model's real count to our estimate, as learned over all sessions. */
   readonly tokenRatio: TokenRatio | undefined;
   /** Tools of the MCP servers that it has; absent if it has none. */
@@ -137,6 +140,7 @@ const sessionQuery = prepared((db) =>
       parentId: sessions.parentId,
       isOrphan,
       tokenRatio: { ratio: tokenRatios.ratio, samples: tokenRatios.samples },
+      reached: reachedStep,
       isPlanApproved: sql<boolean>`exists (select 1 from questions as q
         where q.session_id = ${sessions.id} and q.kind = 'plan' and q.status = 'answered')`,
     })
@@ -204,19 +208,6 @@ export async function lastStep(db: Queryable, sessionId: string): Promise<number
     .from(storedMessages)
     .where(and(isLive(storedMessages, sessionId), eq(storedMessages.slot, "assistant")));
   return row?.step ?? 0;
-}
-
-/**
- * The highest step of the live line that anything is stored under: its answer, or the files it left. A step that was
- * interrupted before the model said anything has no answer, and may have a checkpoint.
- */
-export async function lastUsedStep(db: Queryable, sessionId: string): Promise<number> {
-  const { rows } = await db.execute<{ step: number }>(sql`
-    select greatest(0,
-      (select max(step) from stored_messages
-        where session_id = ${sessionId} and slot = 'assistant' and superseded_epoch is null),
-      (select max(step) from checkpoints where session_id = ${sessionId} and superseded_epoch is null)) as step`);
-  return rows[0]?.step ?? 0;
 }
 
 const ENDED_NOW = { endedAt: sql`now()`, updatedAt: sql`now()`, container: null };

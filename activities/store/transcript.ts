@@ -35,6 +35,8 @@ export interface MessageMeta {
   readonly by?: readonly string[];
   /** For a result: folders' instructions that it contains. */
   readonly notes?: readonly FolderNotes[];
+  /** For the notice that the rows of these steps are missing. */
+  readonly missing?: { readonly from: number; readonly to: number };
   /** More messages waited than the step had room for. */
   readonly leftSome?: boolean;
 }

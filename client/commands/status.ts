@@ -15,6 +15,7 @@ import {
   usageText,
 } from "../console/format.ts";
 import { isOfWorkflow } from "../connect/run-trouble.ts";
+import { missingText } from "../render/lines.ts";
 import { readStatus } from "../sessions/session-status.ts";
 import type { SessionStatusDocument } from "../sessions/status-document.ts";
 import { SESSION, withSession } from "../sessions/with-session.ts";
@@ -66,6 +67,7 @@ export function statusText(
       `${usageText(usage)}, ${plural(usage.calls, "call")}${document.costUsd === null ? "" : `, ${dollars(document.costUsd)}${estimatedPart(document.costEstimatedUsd)}`}`,
     ],
     document.usageDoubtful && ["counts", doubtText()],
+    ...document.missing.map((rows, index): Row => [index === 0 ? "missing" : "", missingText(rows)]),
     ...gitRows(document),
     document.notSaved.length > 0 && [
       "not saved",

@@ -1,7 +1,7 @@
 /** Compares Postgres and Temporal, which differ after one of them was lost or restored from a backup. Changes nothing. */
 import type { Client } from "@temporalio/client";
 import { endedRuns, openRows, type OpenRow } from "../../activities/store/open-rows.ts";
-import { lastUsedStep } from "../../activities/store/sessions.ts";
+import { lastUsedStep } from "../../activities/store/missing-steps.ts";
 import { plural } from "../console/format.ts";
 import { openServices, type Services } from "./connection.ts";
 import { describedRun } from "../../worker/connect/described-run.ts";

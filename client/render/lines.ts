@@ -45,6 +45,14 @@ export function compressedLine(data: EventData["context:compressed"], style: Sty
   return style("cyan", `◆ context compacted, round ${data.round}: ${sizes}, ${how}`);
 }
 
+/** What a restored database lacks, for people. */
+export function missingText({ from, to, calls }: EventData["record:missing"]): string {
+  const steps = from === to ? `step ${from} is` : `steps ${from} to ${to} are`;
+  const what =
+    calls === undefined ? steps : `${plural(calls, "result")} of step ${from} ${calls === 1 ? "is" : "are"}`;
+  return `Postgres was restored from an older copy: ${what} missing from the record, with the messages and costs; what was done then may be in the files`;
+}
+
 const NAMES_CHARS = 200;
 
 export function changedTools({ server, added, removed }: EventData["mcp:changed"]): string {

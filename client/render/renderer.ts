@@ -9,6 +9,7 @@ import { doubtText, refusedText, REFUSED_SUMMARY } from "../console/doubt-text.t
 import { contextText, dollars, duration, oneLine, plural, tokens, present } from "../console/format.ts";
 import {
   changedTools,
+  missingText,
   compressedLine,
   endLines,
   queuedLine,
@@ -279,6 +280,7 @@ export class Renderer {
       const left = delegateLines.notApplied(data);
       if (left !== undefined) this.#warn(left);
     },
+    "record:missing": (_event, data) => this.#warn(`! ${missingText(data)}`),
     "session:ended": (_event, data) => {
       const isShown =
         data.reason !== null && this.#finalError !== undefined && sameWords(data.reason, this.#finalError);

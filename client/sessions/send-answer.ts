@@ -11,6 +11,8 @@ import {
 import { reasonOf } from "../../activities/contract/reason-of.ts";
 import { senderOf } from "../../activities/contract/person-name.ts";
 import { listQuestions, type ListedQuestion } from "../../activities/store/questions.ts";
+import { askAgainIfGone } from "../../worker/connect/ask-again.ts";
+import { until } from "../../worker/connect/until.ts";
 import { askWithin } from "../../worker/connect/with-timeout.ts";
 import { answerQuestionUpdate, answerSignal } from "../../workflows/messages.ts";
 import type { Services } from "../connect/connection.ts";
@@ -22,6 +24,8 @@ import { given } from "../console/given.ts";
 
 /** How long to wait for a worker before the answer is left with Temporal. */
 const REPLY_MS = 5_000;
+/** How long a run may take to store a question again. */
+const ASKED_MS = 10_000;
 
 export interface Answered {
   /** The session that asked: this one, or one of its delegates. */
@@ -65,15 +69,19 @@ export async function sendAnswer(
 ): Promise<Answered> {
   const named = { ...senderOf({ by: services.user }), ...said };
   const { db } = services.store;
+  const open = await openOrAskedAgain(services, id, named.question);
   const all = await listQuestions(db, { of: id, all: true });
-  const asked = chosen(id, await listQuestions(db, { of: id }), all, {
+  const asked = chosen(id, open, all, {
     question: named.question,
     isCommand: names !== undefined,
   });
   // A wrong answer is reported even without a worker.
   const options = asked.options === null ? {} : { options: asked.options.map(({ label }) => label) };
-  const open = [{ id: asked.id, kind: asked.kind, ...options }];
-  const answer = readAnswer(open, { ...named, question: asked.id }, names);
+  const answer = readAnswer(
+    [{ id: asked.id, kind: asked.kind, ...options }],
+    { ...named, question: asked.id },
+    names,
+  );
   if (!answer.ok) throw notPossible(`The answer was not accepted: ${answer.reason}.`);
 
   const { session, id: question } = asked;
@@ -102,6 +110,24 @@ export async function sendAnswer(
   });
   if (sent === undefined) throw notPossible(`${session} is no longer running; the answer was not accepted.`);
   return sent;
+}
+
+/** The open questions. If there is none that is meant, and the run waits for one that Postgres lacks, it asks again first. */
+async function openOrAskedAgain(
+  services: Services,
+  id: string,
+  question: string | undefined,
+): Promise<ListedQuestion[]> {
+  const { db } = services.store;
+  const read = async () =>
+    (await listQuestions(db, { of: id })).filter((open) => question === undefined || open.id === question);
+  const [first] = await read();
+  if (first === undefined) {
+    const client = await services.temporal.client().catch(() => undefined);
+    if (client !== undefined && (await askAgainIfGone({ db, client }, id)))
+      await until(async () => (await read()).length > 0, ASKED_MS);
+  }
+  return listQuestions(db, { of: id });
 }
 
 function unseenOf(

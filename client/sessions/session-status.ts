@@ -2,6 +2,7 @@
 import { shorten } from "../../activities/contract/cut-text.ts";
 import { listQuestions } from "../../activities/store/questions.ts";
 import { listSessions, readFigures, type SessionRow, type Listing } from "../../activities/store/reading.ts";
+import { missingRows } from "../../activities/store/missing-steps.ts";
 import { wasReported } from "../../activities/store/reported.ts";
 import { deliveryOf, findRepository, listPublications } from "../../activities/store/repositories.ts";
 import { findSandbox } from "../../activities/store/sandboxes.ts";
@@ -44,6 +45,7 @@ export async function readStatus(services: Services, row: SessionRow): Promise<S
     questions,
     children,
     sandbox,
+    missing,
   ] = await Promise.all([
     readFigures(services.store.db, [row.id]).then((all) => all.get(row.id)),
     sessionSizes(services.store.db, [row.id]).then((all) => all.get(row.id)),
@@ -57,6 +59,7 @@ export async function readStatus(services: Services, row: SessionRow): Promise<S
     listQuestions(services.store.db, { of: row.id }),
     readChildren(services.store.db, row.id),
     findSandbox(services.store.db, row.id),
+    missingRows(services.store.db, row.id),
   ]);
   const known = statusDocument(row, { figures, size, run, isDoubted });
   const document = {
@@ -66,6 +69,7 @@ export async function readStatus(services: Services, row: SessionRow): Promise<S
     git: gitStatus(row, repository, publications),
     delivery: deliveryOf(publications),
     notSaved: (sandbox?.leftOut ?? []).map(({ path, reason }) => ({ path, reason })),
+    missing,
     questions: questions.map(questionStatus),
     children,
   };
@@ -81,8 +85,20 @@ export async function readStatus(services: Services, row: SessionRow): Promise<S
         : document.context,
     compactionRounds: Math.max(document.compactionRounds, view.compactionRounds),
     limits: { ...document.limits, deadline: view.deadline ?? null },
+    questions: [...document.questions, ...unstored(row.id, view, document.questions)],
     live: true,
   };
+}
+
+/** Questions that the run waits for and the rows lack, as after a restore; `answer` has them stored again. */
+function unstored(
+  session: string,
+  view: SessionView,
+  stored: SessionStatusDocument["questions"],
+): SessionStatusDocument["questions"] {
+  return view.questions
+    .filter(({ id }) => !stored.some((question) => question.id === id && question.session === session))
+    .map((question) => ({ ...question, session, options: null, default: null, expiresAt: null }));
 }
 
 /** Limit of the query: a session has a bounded number of delegates. */

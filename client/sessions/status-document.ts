@@ -76,6 +76,12 @@ export interface SessionStatusDocument {
   readonly delivery: DeliveryState;
   /** Files that no save has in their present state, at most 200; empty in lists. */
   readonly notSaved: readonly { readonly path: string; readonly reason: string }[];
+  /** Steps, or results of a step's calls, that a database restored from an older copy lacks; empty in lists. */
+  readonly missing: readonly {
+    readonly from: number;
+    readonly to: number;
+    readonly calls?: number | undefined;
+  }[];
   /** For a delegate: its parent, and the call's key in the ledger. */
   readonly parent: { readonly id: string; readonly call: string } | null;
   /** Its delegates, oldest first. */
@@ -178,6 +184,7 @@ export function statusDocument(
     git: null,
     delivery: "none",
     notSaved: [],
+    missing: [],
     parent: row.parentId === null ? null : { id: row.parentId, call: row.parentCall ?? "" },
     children: [],
   };

@@ -217,16 +217,13 @@ it("while Temporal is asked about other runs nothing waits for the session's row
   const [asking, answers] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
   let current = "run-2";
   const sessionRuns: SessionRuns = {
+    ...loneRun,
     async isCurrent(_session, runId) {
       const isCurrent = current === runId;
       if (runId === "run-2" && isCurrent) asking.resolve();
       if (runId === "run-2") await answers.promise;
       return isCurrent;
     },
-    isRunning: async () => false,
-    cancel: async () => undefined,
-    unkept: async () => [],
-    origin: async () => undefined,
   };
   const late = takeOver({ store, sessionRuns }, { sessionId: session.id, runId: "run-2" }, at);
   await asking.promise;

@@ -1,4 +1,5 @@
 /** Ends that only one of the two stores knows, as after the restore of an older copy, on real runs in Temporal. */
+import { insertMessage } from "../../activities/store/transcript.ts";
 import { randomBytes, randomUUID } from "node:crypto";
 import { ApplicationFailure } from "@temporalio/common";
 import { eq } from "drizzle-orm";
@@ -90,6 +91,9 @@ it("a run that could not store its end keeps the outcome that it had", async () 
   for (const { steps, is } of outcomes) {
     const { handle } = await play({ steps, activities: { closeSession } });
     await stored({}, handle.workflowId);
+    const message = { role: "assistant", content: [{ type: "text", text: "It is done." }] } as const;
+    const place = { epoch: 1, step: 1, slot: "assistant", kind: "answer", tokens: 1 } as const;
+    await insertMessage(database.store.db, handle.workflowId, 10, { ...place, message });
     const ended = await eventually("the run is over", () => endedSession(given, handle.workflowId));
     expect(ended.id).toBe(handle.workflowId);
     expect(await findSession(database.store.db, handle.workflowId)).toMatchObject({ status: is.status });

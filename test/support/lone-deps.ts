@@ -15,6 +15,9 @@ export const loneRun: SessionRuns = {
   isRunning: () => Promise.resolve(false),
   cancel: () => Promise.resolve(),
   unkept: () => Promise.resolve([]),
+  said: () => Promise.resolve([]),
+  finished: () => Promise.resolve(0),
+  newestEnded: () => Promise.resolve(undefined),
   origin: () => Promise.resolve(undefined),
 };
 

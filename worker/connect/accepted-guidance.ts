@@ -27,7 +27,8 @@ export function acceptedGuidance({ events }: History): Guidance[] {
       }),
     ];
   });
-  const seen = new Set<string>();
+  // A message that its sender took back counts as seen.
+  const seen = new Set<string>(list.flatMap(takenBackBy));
   return items.filter(({ id }) => !seen.has(id) && seen.add(id));
 }
 
@@ -38,6 +39,16 @@ function runKeyOf(events: readonly Event[]): string {
   const startedEventId = String(first?.workflowTaskCompletedEventAttributes?.startedEventId);
   const begun = events.find((event) => String(event.eventId) === startedEventId);
   return `${chain} ${optionalTsToMs(begun?.eventTime) ?? 0}`;
+}
+
+/** Ids of messages that the run's queue had until their sender withdrew them. */
+function takenBackBy(event: Event): string[] {
+  const input =
+    event.workflowExecutionUpdateAdmittedEventAttributes?.request?.input ??
+    event.workflowExecutionUpdateAcceptedEventAttributes?.acceptedRequest?.input;
+  if (input?.name !== "withdrawMessage") return [];
+  const { id } = (valueOf(input.args?.payloads?.[0]) ?? {}) as { readonly id?: unknown };
+  return typeof id === "string" ? [id] : [];
 }
 
 function startedWith(event: Event): Guidance[] {

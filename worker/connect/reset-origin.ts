@@ -49,8 +49,8 @@ type Finding = {
   -readonly [Key in Exclude<keyof Place, "open" | "phase" | "settled" | "undone">]: Place[Key];
 } & { calls: Set<number> | undefined; settled: string[]; undone: string[] };
 
-/** How far a run had come by the end of these events. */
-function placeAfter(events: readonly Event[]): Place {
+/** How far a run had come by the end of these events, with decoded payloads. */
+export function placeAfter(events: readonly Event[]): Place {
   const found: Finding = {
     step: undefined,
     calls: undefined,

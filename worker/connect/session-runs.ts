@@ -4,7 +4,7 @@ import { acceptedGuidance } from "./accepted-guidance.ts";
 import { describedRun, type RunStatus } from "./described-run.ts";
 import { listRuns } from "./list-runs.ts";
 import { readHistory } from "./read-history.ts";
-import { resetOrigin } from "./reset-origin.ts";
+import { placeAfter, resetOrigin } from "./reset-origin.ts";
 import { whereFound } from "./where-found.ts";
 import { cleanDeep } from "../../activities/redaction/clean-deep.ts";
 import type { Guidance } from "../../activities/contract/guidance.ts";
@@ -28,6 +28,8 @@ interface OtherRun extends KnownRun {
 export function temporalRuns(client: Client, clean: (text: string) => string): SessionRuns {
   const bounded = <T>(ask: () => Promise<T>): Promise<T> =>
     client.withAbortSignal(AbortSignal.timeout(ANSWER_MS), ask);
+  const messagesTo = (sessionId: string, runs: readonly KnownRun[]) =>
+    saidTo({ client, clean }, sessionId, runs);
   const known = async (sessionId: string, runId: string): Promise<KnownRun | undefined> => {
     const found = await describedRun(client, sessionId, runId);
     return found && { runId, isKept: isKept(found.status), startedMs: found.startedMs };
@@ -44,6 +46,14 @@ export function temporalRuns(client: Client, clean: (text: string) => string): S
     async cancel(sessionId) {
       await bounded(() => whereFound(client.workflow.getHandle(sessionId).cancel()));
     },
+    said: (sessionId, runId) =>
+      bounded(async () => messagesTo(sessionId, inOrder(await runsOf(client, sessionId, runId)))),
+    finished: (sessionId, runId) => bounded(() => finishedStep(client, sessionId, runId)),
+    newestEnded: (sessionId, asking) =>
+      bounded(async () => {
+        const all = inOrder(await runsOf(client, sessionId, undefined));
+        return all.findLast(({ runId, isRunning }) => !isRunning && runId !== asking)?.runId;
+      }),
     unkept: (sessionId, runs) => bounded(() => unkept(sessionId, runs)),
     origin: (sessionId, runId) =>
       bounded(async () => {
@@ -67,15 +77,36 @@ export function temporalRuns(client: Client, clean: (text: string) => string): S
       .filter((run) => run !== undefined)
       .filter((run) => !run.isKept || run.runId === ending)
       .toSorted((a, b) => a.startedMs - b.startedMs);
-    const messages: Guidance[] = [];
-    for (const { runId } of runs) {
-      // The list may still name a run whose history is gone.
-      const history = await whereFound(readHistory(client, sessionId, runId));
-      if (history === undefined) continue;
-      messages.push(...(cleanDeep(acceptedGuidance(history), clean) as Guidance[]));
-    }
-    return messages;
+    return messagesTo(sessionId, runs);
   }
+}
+
+/** Oldest first. One that the list does not have yet began just now. */
+function inOrder(runs: readonly OtherRun[]): OtherRun[] {
+  const startOf = ({ startedMs }: OtherRun) => startedMs || Infinity;
+  return runs.toSorted((a, b) => (startOf(a) < startOf(b) ? -1 : 1));
+}
+
+async function saidTo(
+  { client, clean }: { readonly client: Client; readonly clean: (text: string) => string },
+  sessionId: string,
+  runs: readonly KnownRun[],
+): Promise<Guidance[]> {
+  const messages: Guidance[] = [];
+  for (const { runId } of runs) {
+    // The list may still name a run whose history is gone.
+    const history = await whereFound(readHistory(client, sessionId, runId));
+    if (history !== undefined) messages.push(...(cleanDeep(acceptedGuidance(history), clean) as Guidance[]));
+  }
+  return messages;
+}
+
+/** The last step that a run had finished by its history. @returns 0 if Temporal does not have it */
+export async function finishedStep(client: Client, sessionId: string, runId: string): Promise<number> {
+  const history = await whereFound(readHistory(client, sessionId, runId));
+  const place = history && placeAfter(history.events ?? []);
+  if (place?.step === undefined) return 0;
+  return place.phase === "tools" ? place.step : place.step - 1;
 }
 
 /** The runs of Temporal's list, which may lag behind by a moment, and the run that the caller knows. */

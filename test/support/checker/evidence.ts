@@ -91,6 +91,17 @@ export function forkedAt({ messages: rows }: Pick<Evidence, "messages">): number
   return Math.max(0, ...notes.map((row) => row.sequence));
 }
 
+/** Steps that a restored database lacks, as the session's events say. */
+export function missingSteps({ events: list }: Pick<Evidence, "events">): Set<number> {
+  const steps = new Set<number>();
+  for (const { type, data } of list) {
+    if (type !== "record:missing") continue;
+    const { from, to, calls } = data as { from: number; to: number; calls?: number };
+    if (calls === undefined) for (let step = from; step <= to; step += 1) steps.add(step);
+  }
+  return steps;
+}
+
 export function metaOf(row: MessageRow): MessageMeta {
   return (row.meta ?? {}) as MessageMeta;
 }

@@ -47,6 +47,7 @@ function changesOf({ rounds, events, runs }: Evidence): (number | undefined)[] {
   return [
     ...rounds.filter((round) => round.status !== "failed").map((round) => round.createdAt.getTime()),
     ...rounds.filter((round) => round.status === "undone").map(() => undefined),
+    ...events.filter((event) => event.type === "record:missing").map((event) => event.at.getTime()),
     ...events.filter((event) => event.type === "context:pruned").map((event) => event.at.getTime()),
     ...runs
       .filter((run, index) => index > 0 && run.epoch > (runs[index - 1]?.epoch ?? 1))

@@ -1,5 +1,13 @@
 /** I1: message sequences are 1..n without hole or duplicate, one answer a step, and no step is missing. */
-import { forkedAt, isClosed, liveRows, placeOf, type Evidence, type MessageRow } from "./evidence.ts";
+import {
+  forkedAt,
+  isClosed,
+  liveRows,
+  missingSteps,
+  placeOf,
+  type Evidence,
+  type MessageRow,
+} from "./evidence.ts";
 import { countsOf, type Violation, violationOf } from "./violation.ts";
 
 export function* checkSequences(evidence: Evidence): Iterable<Violation> {
@@ -51,17 +59,18 @@ function* order({ messages, session }: Evidence): Iterable<Violation> {
 }
 
 /** A step without an answer was stopped before its first token: its request is billed as wasted. */
-function* steps({ messages, bills }: Evidence): Iterable<Violation> {
+function* steps({ messages, bills, events }: Evidence): Iterable<Violation> {
   const answered = new Set(
     liveRows({ messages })
       .filter((row) => row.slot === "assistant")
       .map((row) => row.step),
   );
+  const missing = missingSteps({ events });
   const last = Math.max(0, ...answered);
   const forked = messages.find((row) => row.sequence === forkedAt({ messages }));
   for (let step = Math.max(1, forked?.step ?? 1); step < last; step += 1) {
     const stopped = bills.some((bill) => bill.step === step && bill.status === "wasted");
-    if (!answered.has(step) && !stopped)
+    if (!answered.has(step) && !stopped && !missing.has(step))
       yield violation("messages", `an answer of step ${step}`, "none, and no request that was stopped");
   }
 }

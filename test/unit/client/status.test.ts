@@ -43,6 +43,7 @@ const DOCUMENT: SessionStatusDocument = {
   git: null,
   delivery: "none",
   notSaved: [],
+  missing: [],
   parent: null,
   children: [],
 };

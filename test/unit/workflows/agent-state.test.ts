@@ -11,6 +11,7 @@ const STATE: AgentState = {
     ["a"],
   ),
   step: 7,
+  results: 2,
   steps: 5,
   moreSteps: 3,
   endsAtLimit: true,
