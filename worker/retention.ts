@@ -4,7 +4,12 @@ import type { OperatorPolicy } from "../activities/config/operator-policy.ts";
 import { reasonOf } from "../activities/contract/reason-of.ts";
 import type { Store } from "../activities/store/db.ts";
 import { deleteFamily, readFamily } from "../activities/store/delete-session.ts";
-import { aloneOverWorkers, dropOldOutputs, endedLongAgo } from "../activities/store/retention.ts";
+import {
+  aloneOverWorkers,
+  dropOldOutputs,
+  dropUnstarted,
+  endedLongAgo,
+} from "../activities/store/retention.ts";
 import { forgetHistories } from "./connect/forget-histories.ts";
 import { describedRun } from "./connect/described-run.ts";
 import type { Logger } from "./logger.ts";
@@ -30,8 +35,9 @@ export async function retain(
   { sessionsDays, outputsDays }: OperatorPolicy["retention"],
 ): Promise<void> {
   const { db } = options.store;
-  if (sessionsDays === undefined && outputsDays === undefined) return;
   await aloneOverWorkers(db, async () => {
+    const unstarted = await dropUnstarted(db, MAX_SESSIONS);
+    if (unstarted > 0) options.logger.info({ unstarted }, "removed files of starts that never happened");
     if (sessionsDays !== undefined) await deleteOld(options, sessionsDays);
     if (outputsDays !== undefined) {
       const sessions = await dropOldOutputs(db, outputsDays, MAX_SESSIONS);

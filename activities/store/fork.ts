@@ -2,7 +2,7 @@
 import { sql } from "drizzle-orm";
 import { estimateMessage } from "../contract/tokens.ts";
 import type { Message } from "../contract/message.ts";
-import type { Store } from "./db.ts";
+import type { Queryable, Store } from "./db.ts";
 import { filesAsOf } from "./saved-bytes.ts";
 import { outputHandle } from "./tool-calls.ts";
 import { insertMessage, takeSequences } from "./transcript.ts";
@@ -145,9 +145,19 @@ async function copyFiles(tx: Transaction, { from, to, beforeStep }: Fork): Promi
   }
 }
 
+const originOf = (from: string) => `[This conversation continues from an earlier point of session ${from}. `;
+
+/** Whether a session was made by this very order. */
+export async function isFork(db: Queryable, { from, to, beforeStep }: Fork): Promise<boolean> {
+  const { rows } = await db.execute(sql`select 1 from stored_messages
+    where session_id = ${to} and step = ${beforeStep} and slot = 'reset' and kind = 'notice'
+    and starts_with(content->0->>'text', ${originOf(from)})`);
+  return rows.length > 0;
+}
+
 async function informModel(tx: Transaction, { from, to, beforeStep }: Fork): Promise<void> {
   const filesAre = await filesAsOf(tx, from, beforeStep);
-  const text = `[This conversation continues from an earlier point of session ${from}. The files in /workspace are ${filesAre}; processes that were started are not there.]`;
+  const text = `${originOf(from)}The files in /workspace are ${filesAre}; processes that were started are not there.]`;
   const message: Message = { role: "user", content: [{ type: "text", text }] };
   const { rows } = await tx.execute<{ epoch: number }>(sql`select epoch from sessions where id = ${to}`);
   await insertMessage(tx, to, await takeSequences(tx, to, 1), {

@@ -1,5 +1,6 @@
 /** Finds and removes old data: sessions that ended long ago, and their whole outputs. */
 import { sql } from "drizzle-orm";
+import { dropBlobs } from "./blobs.ts";
 import type { Database, Queryable } from "./db.ts";
 
 /** Replaces an expired output: `read_output` shows it. */
@@ -39,6 +40,28 @@ export async function dropOldOutputs(db: Database, days: number, limit: number):
         update tool_outputs set "offset" = 0, content = ${OUTPUT_REMOVED} where session_id = ${id}`);
     });
   return rows.length;
+}
+
+/** How long bytes are kept for a session that does not begin: longer than any start takes. Source: ours. */
+const UNSTARTED_DAYS = 1;
+
+/**
+ * Removes the files of starts that never happened: they were stored for a session that does not exist, and no batch has it.
+ * @returns how many sessions these were
+ */
+export async function dropUnstarted(db: Database, limit: number): Promise<number> {
+  return db.transaction(async (tx) => {
+    const { rows } = await tx.execute<{ id: string; sha256: string }>(sql`
+      delete from blob_uses where session_id in (
+        select distinct u.session_id from blob_uses u
+        where u.kept_at < now() - ${UNSTARTED_DAYS} * interval '1 day'
+        and not exists (select 1 from blob_uses n where n.session_id = u.session_id and n.kept_at >= now() - ${UNSTARTED_DAYS} * interval '1 day')
+        and not exists (select 1 from sessions s where s.id = u.session_id)
+        and not exists (select 1 from batch_items b where b.session_id = u.session_id) limit ${limit})
+      returning session_id as id, sha256`);
+    await dropBlobs(tx, [...new Set(rows.map(({ sha256 }) => sha256))]);
+    return new Set(rows.map(({ id }) => id)).size;
+  });
 }
 
 /**

@@ -16,7 +16,9 @@ import {
 } from "../../activities/store/batches.ts";
 import type { SessionBatchInput } from "../../workflows/session-batch.ts";
 import type { Services } from "../connect/connection.ts";
+import { describedRun } from "../../worker/connect/described-run.ts";
 import { describeRun } from "../connect/describe-run.ts";
+import { settled } from "../connect/settled.ts";
 import { notPossible } from "../console/errors.ts";
 import { listNames, plural } from "../console/format.ts";
 import { storedStart } from "../sessions/start-session.ts";
@@ -121,15 +123,25 @@ async function startWorkflow(
   taskQueue: string,
   { name, items, concurrency }: BatchOrder,
 ): Promise<void> {
-  try {
-    await client.workflow.start(BATCH_WORKFLOW_TYPE, {
-      workflowId: batchWorkflowId(name),
-      taskQueue,
-      args: [{} satisfies SessionBatchInput],
-      staticSummary: `batch ${name}: ${plural(items.length, "task")}, at most ${concurrency} at once`,
-    });
-  } catch (error) {
-    // Another client started the workflow first.
-    if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error;
-  }
+  const workflowId = batchWorkflowId(name);
+  await settled({
+    make: async () => {
+      try {
+        await client.workflow.start(BATCH_WORKFLOW_TYPE, {
+          workflowId,
+          taskQueue,
+          args: [{} satisfies SessionBatchInput],
+          staticSummary: `batch ${name}: ${plural(items.length, "task")}, at most ${concurrency} at once`,
+        });
+      } catch (error) {
+        // Another client started the workflow first.
+        if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error;
+      }
+      return true;
+    },
+    // One that began before has ended, or none would have been started.
+    find: async () => (await describedRun(client, workflowId))?.status === "RUNNING" || undefined,
+    what: `it started the batch ${name}`,
+    again: `Start it again under the same name: what has begun does not begin twice. See it with: longhaul batch status ${name}`,
+  });
 }

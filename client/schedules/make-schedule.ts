@@ -1,5 +1,6 @@
 /** Creates a schedule: our row, then Temporal's schedule, and what became of an attempt whose answer was lost. */
 import { randomUUID } from "node:crypto";
+import { isDeepStrictEqual } from "node:util";
 import type { Client, ScheduleDescription } from "@temporalio/client";
 import type { RunConfig } from "../../activities/config/agent-config.ts";
 import { nearest } from "../../activities/contract/nearest.ts";
@@ -46,19 +47,21 @@ export async function makeSchedule(services: Services, order: ScheduleOrder): Pr
   checkTimes(order.cron);
   const client = await services.temporal.client();
   const row = { name, task, config, owner: services.user };
+  const memo = memoOf(services, order);
   if (!(await createSchedule(db, row))) {
     // A row without a schedule is left by an attempt that died in between, or by a Temporal that was lost.
     const [mine, found] = await Promise.all([findSchedule(db, name), describeSchedule(client, name)]);
+    // The same order before, whose answers were lost.
+    if (mine && found && isSameOrder(mine, order) && isAdoptable(found, order, memo)) return nextOf(found);
     if (mine === undefined || found !== undefined) throw taken(name);
     await removeSchedule(db, name);
     if (!(await createSchedule(db, row))) throw taken(name);
   }
-  const memo = memoOf(services, order);
   const found = await createInTemporal(services, order, memo).then(
     () => describeSchedule(client, name),
     (error: unknown) => settle(services, client, { order, memo, error }),
   );
-  const next = found?.info.nextActionTimes.slice(0, 3) ?? [];
+  const next = found === undefined ? [] : nextOf(found);
   if (found !== undefined && next.length === 0) {
     await client.schedule.getHandle(name).delete();
     await removeSchedule(db, name);
@@ -66,6 +69,14 @@ export async function makeSchedule(services: Services, order: ScheduleOrder): Pr
   }
   return next;
 }
+
+const nextOf = ({ info }: ScheduleDescription) => info.nextActionTimes.slice(0, 3);
+
+/** Whether the stored task and settings are those of the order. */
+const isSameOrder = (
+  { task, config }: { readonly task: string; readonly config: unknown },
+  order: ScheduleOrder,
+) => task === order.task && isDeepStrictEqual(config, JSON.parse(JSON.stringify(order.config)));
 
 const memoOf = ({ taskQueue, user }: Services, order: ScheduleOrder): ScheduleMemo => ({
   cron: order.cron,
@@ -130,7 +141,7 @@ async function settle(
   } catch (unanswered) {
     throw missing(
       `Temporal did not say whether it made the schedule ${name} (${plainReason(unanswered)}).`,
-      `Look whether it is there: longhaul schedule list. If not, create it again; to remove it: longhaul schedule delete ${name}`,
+      `Create it again with the same settings, which adopts it; or look whether it is there: longhaul schedule list. To remove it: longhaul schedule delete ${name}`,
       error,
     );
   }

@@ -70,8 +70,13 @@ function documentOf(
 
 /** @throws ClientError (impossible) if there is none of that name */
 export async function pauseSchedule(services: Services, name: string, pause: boolean): Promise<void> {
-  const handle = (await services.temporal.client()).schedule.getHandle(name);
-  await known(services, name, () => (pause ? handle.pause() : handle.unpause()));
+  const client = await services.temporal.client();
+  const handle = client.schedule.getHandle(name);
+  await known(services, name, async () => {
+    // Its sessions would fail without our row: it can only be stopped.
+    if (!pause) await requireRow(services, name);
+    await (pause ? handle.pause() : handle.unpause());
+  });
 }
 
 /** Keeps the schedule's sessions; a running one continues. @throws ClientError (impossible) if there is no such schedule */
@@ -80,12 +85,7 @@ export async function deleteSchedule(services: Services, name: string): Promise<
   const { db } = services.store;
   const row = await unlessTableMissing(() => findSchedule(db, name));
   const found = await describeSchedule(client, name);
-  const isUnrecorded =
-    row === undefined &&
-    found !== undefined &&
-    isOfAgent(found) &&
-    isOurs(services, found.memo as Partial<ScheduleMemo> | undefined);
-  if (row === undefined && !isUnrecorded) throw unknown(name);
+  if (row === undefined && !isUnrecorded(services, found)) throw unknown(name);
   try {
     if (found !== undefined) await client.schedule.getHandle(name).delete();
   } catch (error) {
@@ -105,6 +105,7 @@ export type Triggered =
 export async function triggerSchedule(services: Services, name: string): Promise<Triggered> {
   const handle = (await services.temporal.client()).schedule.getHandle(name);
   return known(services, name, async () => {
+    await requireRow(services, name);
     const before = await handle.describe();
     // By default, the SDK starts a session even if others are running.
     await handle.trigger(before.policies.overlap);
@@ -125,11 +126,19 @@ export async function triggerSchedule(services: Services, name: string): Promise
   });
 }
 
+/** A schedule of ours that only Temporal has. */
+const isUnrecorded = (services: Services, found: ScheduleDescription | undefined): boolean =>
+  found !== undefined &&
+  isOfAgent(found) &&
+  isOurs(services, found.memo as Partial<ScheduleMemo> | undefined);
+
 const counted = ({ info }: ScheduleDescription) => info.numActionsTaken + info.numActionsSkippedOverlap;
 
 async function known<T>(services: Services, name: string, use: () => Promise<T>): Promise<T> {
-  if ((await unlessTableMissing(() => findSchedule(services.store.db, name))) === undefined)
-    throw unknown(name);
+  if (!(await hasRow(services, name))) {
+    const client = await services.temporal.client();
+    if (!isUnrecorded(services, await describeSchedule(client, name))) throw unknown(name);
+  }
   try {
     return await use();
   } catch (error) {
@@ -139,6 +148,18 @@ async function known<T>(services: Services, name: string, use: () => Promise<T>)
       `Delete it here too, and create it again: longhaul schedule delete ${name}`,
     );
   }
+}
+
+const hasRow = async ({ store }: Services, name: string) =>
+  (await unlessTableMissing(() => findSchedule(store.db, name))) !== undefined;
+
+/** @throws ClientError (impossible) for a schedule whose sessions would not find their task */
+async function requireRow(services: Services, name: string): Promise<void> {
+  if (await hasRow(services, name)) return;
+  throw notPossible(
+    `Only Temporal has the schedule ${name}: its task is not recorded, so its sessions would fail.`,
+    `Create it again with the same times, which adopts it: longhaul schedule create ${name} … Or delete it: longhaul schedule delete ${name}`,
+  );
 }
 
 const unknown = (name: string) =>

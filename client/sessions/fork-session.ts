@@ -1,12 +1,18 @@
 /** A new session that continues from an earlier point of another, which is not changed. */
 import { randomUUID } from "node:crypto";
+import type { Client } from "@temporalio/client";
+import { WorkflowExecutionAlreadyStartedError } from "@temporalio/common";
 import type { Guidance } from "../../activities/contract/guidance.ts";
 import { senderOf } from "../../activities/contract/person-name.ts";
-import { forkSession as copySession } from "../../activities/store/fork.ts";
+import { forkSession as copySession, isFork } from "../../activities/store/fork.ts";
 import type { SessionRow } from "../../activities/store/reading.ts";
 import { lastStep } from "../../activities/store/sessions.ts";
 import { WORKFLOW_TYPE, type CodingAgentInput } from "../../workflows/messages.ts";
+import { acceptedGuidance } from "../../worker/connect/accepted-guidance.ts";
+import { readHistory } from "../../worker/connect/read-history.ts";
+import { describedRun } from "../../worker/connect/described-run.ts";
 import type { Services } from "../connect/connection.ts";
+import { settled } from "../connect/settled.ts";
 import { requireKey } from "../connect/require-key.ts";
 import { notPossible } from "../console/errors.ts";
 import { awaitSaves, requireStep } from "./retry-session.ts";
@@ -38,9 +44,28 @@ export async function forkSession(services: Services, row: SessionRow, order: Fo
   await awaitSaves(store.db, row.id);
   const id = await copy(services, row.id, beforeStep, order.id);
   const guidance = order.message === undefined ? [] : [await guidanceOf(services, id, order.message)];
-  await client.workflow.start(WORKFLOW_TYPE, {
-    ...workflowOptions(services.taskQueue, id, { task: row.task, config }),
-    args: [(guidance.length === 0 ? {} : { guidance }) satisfies CodingAgentInput],
+  await settled({
+    make: async () => {
+      try {
+        await client.workflow.start(WORKFLOW_TYPE, {
+          ...workflowOptions(services.taskQueue, id, { task: row.task, config }),
+          workflowIdReusePolicy: "REJECT_DUPLICATE",
+          args: [(guidance.length === 0 ? {} : { guidance }) satisfies CodingAgentInput],
+        });
+      } catch (error) {
+        // The same order before, whose answer was lost.
+        if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error;
+        if (!(await hasBegunWith(client, id, guidance)))
+          throw notPossible(
+            `The fork ${id} has begun with another message.`,
+            `Say this one to it: longhaul say ${id} "…"`,
+          );
+      }
+      return true;
+    },
+    find: async () => (await describedRun(client, id)) !== undefined || undefined,
+    what: `it started the fork ${id}`,
+    again: `See it with: longhaul status ${id}. The same order starts it if it has not begun: longhaul fork ${row.id} --id ${id} …`,
   });
   return id;
 }
@@ -61,9 +86,20 @@ async function copy(
         `Wait for them, or leave that step out: longhaul fork ${from} --from-step ${forked.step}`,
       );
     }
+    if (chosen !== undefined && (await isFork(services.store.db, { from, to, beforeStep }))) return to;
     if (chosen !== undefined)
       throw notPossible(`The id ${chosen} belongs to a session already.`, "Choose another --id.");
   }
+}
+
+/** Whether the session's run was started with these messages, whatever their ids. */
+async function hasBegunWith(client: Client, id: string, said: readonly Guidance[]): Promise<boolean> {
+  if (said.length === 0) return true;
+  const run = await describedRun(client, id);
+  if (run === undefined) return false;
+  const received = acceptedGuidance(await readHistory(client, id, run.runId));
+  const partsOfAll = (items: readonly Guidance[]) => JSON.stringify(items.map(({ parts }) => parts));
+  return partsOfAll(received.slice(0, said.length)) === partsOfAll(said);
 }
 
 async function guidanceOf(services: Services, sessionId: string, text: string): Promise<Guidance> {

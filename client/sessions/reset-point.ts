@@ -3,7 +3,7 @@ import { WorkflowNotFoundError, type Client } from "@temporalio/client";
 import { optionalTsToMs } from "@temporalio/common/lib/time.js";
 import { readHistory, type History } from "../../worker/connect/read-history.ts";
 
-interface ResetPoint {
+export interface ResetPoint {
   readonly runId: string;
   readonly step: number;
   /** Number of compactions by then; undefined if the run did not report it. */

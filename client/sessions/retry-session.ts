@@ -1,5 +1,6 @@
 /** Takes a session back to the moment before a step, by Temporal's own reset, like the Web UI. */
 import { randomUUID } from "node:crypto";
+import type { Client } from "@temporalio/client";
 import type { Database } from "../../activities/store/db.ts";
 import { dropSaidAfter, parkGuidance } from "../../activities/store/guidance.ts";
 import type { SessionRow } from "../../activities/store/reading.ts";
@@ -11,11 +12,13 @@ import { temporalRuns } from "../../worker/connect/session-runs.ts";
 import { until } from "../../worker/connect/until.ts";
 import { clientSanitizer } from "../config/config.ts";
 import type { Services } from "../connect/connection.ts";
+import { describedRun } from "../../worker/connect/described-run.ts";
 import { describeRun } from "../connect/describe-run.ts";
+import { settled } from "../connect/settled.ts";
 import { requireKey } from "../connect/require-key.ts";
 import { notPossible, usageError } from "../console/errors.ts";
 import { recordAction } from "./record-action.ts";
-import { findResetPoint } from "./reset-point.ts";
+import { findResetPoint, type ResetPoint } from "./reset-point.ts";
 
 /** Temporal's codes for abandoned events that are not applied to the new run. */
 const SIGNAL = 1;
@@ -64,14 +67,15 @@ export async function retrySession(services: Services, row: SessionRow, retry: R
   const unkept = () => sessionRuns.unkept(row.id, { inCharge: row.runId ?? undefined, ending: newest });
   await parkGuidance(store.db, row.id, await unkept());
   if (retry.dropMessages) await dropSaidAfter(store.db, row.id, point.at);
-  const { runId } = await client.workflowService.resetWorkflowExecution({
-    namespace: client.options.namespace,
-    workflowExecution: { workflowId: row.id, runId: point.runId },
-    reason: `longhaul retry --from-step ${point.step}`,
-    workflowTaskFinishEventId: point.taskFinishedEventId,
-    requestId: randomUUID(),
-    // Messages wait in Postgres; a cancel, an interrupt or a compaction of the old line does not apply to the new one.
-    resetReapplyExcludeTypes: [SIGNAL, UPDATE, CANCEL_REQUEST],
+  const runId = await settled({
+    make: () => reset(client, row.id, point),
+    find: async () => {
+      const now = (await describedRun(client, row.id))?.runId;
+      if (now === undefined || now === newest) return undefined;
+      return (await sessionRuns.origin(row.id, now))?.runId === point.runId ? now : undefined;
+    },
+    what: `it took ${row.id} back to before step ${point.step}`,
+    again: `See where it stands: longhaul status ${row.id}. Retrying the step again is safe: longhaul retry ${row.id} --from-step ${point.step}`,
   });
   // Messages that arrived during the retry.
   await parkGuidance(store.db, row.id, await unkept());
@@ -84,6 +88,20 @@ export async function retrySession(services: Services, row: SessionRow, retry: R
   );
   if (taken === "superseded") throw overtaken(row.id, step);
   return { step, fromRun: point.runId, runId, epoch: taken.epoch };
+}
+
+/** @returns the new run */
+async function reset(client: Client, workflowId: string, point: ResetPoint): Promise<string> {
+  const { runId } = await client.workflowService.resetWorkflowExecution({
+    namespace: client.options.namespace,
+    workflowExecution: { workflowId, runId: point.runId },
+    reason: `longhaul retry --from-step ${point.step}`,
+    workflowTaskFinishEventId: point.taskFinishedEventId,
+    requestId: randomUUID(),
+    // Messages wait in Postgres; a cancel, an interrupt or a compaction of the old line does not apply to the new one.
+    resetReapplyExcludeTypes: [SIGNAL, UPDATE, CANCEL_REQUEST],
+  });
+  return runId;
 }
 
 /** @throws ClientError (usage) if the session's live line has no such step */

@@ -1,6 +1,6 @@
 /** A message for a session: queued if it runs, and the first of a new run if it has ended. */
 import { randomUUID } from "node:crypto";
-import { WithStartWorkflowOperation, WorkflowUpdateFailedError } from "@temporalio/client";
+import { type Client, WithStartWorkflowOperation, WorkflowUpdateFailedError } from "@temporalio/client";
 import { senderOf } from "../../activities/contract/person-name.ts";
 import type { UserPart } from "../../activities/contract/message.ts";
 import { excerptOf, LONG_TEXT_NAME } from "../../activities/contract/queued-message.ts";
@@ -19,7 +19,11 @@ import {
   type QueuedReply,
 } from "../../workflows/messages.ts";
 import { clientSanitizer } from "../config/config.ts";
+import { acceptedGuidance } from "../../worker/connect/accepted-guidance.ts";
+import { describedRun } from "../../worker/connect/described-run.ts";
+import { readHistory } from "../../worker/connect/read-history.ts";
 import type { Services } from "../connect/connection.ts";
+import { settled } from "../connect/settled.ts";
 import { requireKey } from "../connect/require-key.ts";
 import { askWithin } from "../../worker/connect/with-timeout.ts";
 import { notPossible } from "../console/errors.ts";
@@ -98,10 +102,15 @@ export async function sendGuidance(services: Services, row: SessionRow, given: N
   } catch (error) {
     if (error instanceof WorkflowUpdateFailedError) throw refused(row.id, error);
     // No worker answered, or the run has just closed. The message's id ensures that it is delivered only once.
-    await client.workflow.signalWithStart(WORKFLOW_TYPE, {
-      ...start,
-      signal: guidanceSignal,
-      signalArgs: [guidance],
+    await settled({
+      make: async () => {
+        const signal = { signal: guidanceSignal, signalArgs: [guidance] as [GuidanceMessage] };
+        await client.workflow.signalWithStart(WORKFLOW_TYPE, { ...start, ...signal });
+        return true;
+      },
+      find: () => hasReceived(client, row.id, id),
+      what: `it has the message for ${row.id}`,
+      again: `Send it again as ${id}, under which it counts once: longhaul say ${row.id} --id ${id} …`,
     });
   }
   const position = reply?.position ?? placeAfter(waiting, id);
@@ -115,6 +124,16 @@ export async function sendGuidance(services: Services, row: SessionRow, given: N
     resumed: resumed && !waitsForNextRun,
     ...(waitsForNextRun ? { waitsForNextRun } : {}),
   };
+}
+
+/** Whether the session's newest run has a message, by its history. */
+async function hasReceived(client: Client, sessionId: string, id: string): Promise<true | undefined> {
+  const run = await describedRun(client, sessionId);
+  if (run === undefined) return undefined;
+  const history = await readHistory(client, sessionId, run.runId);
+  return (
+    acceptedGuidance(history).some((item) => item.id === id || item.id.startsWith(`${id}#`)) || undefined
+  );
 }
 
 /** A message's text and files as parts; long text is stored as a blob. The session keeps what is stored. */

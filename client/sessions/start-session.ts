@@ -13,8 +13,10 @@ import { createSession, endAbandoned, type NewSession } from "../../activities/s
 import { WORKFLOW_TYPE, type CodingAgentInput } from "../../workflows/messages.ts";
 import { clientSanitizer } from "../config/config.ts";
 import type { Services } from "../connect/connection.ts";
+import { settled } from "../connect/settled.ts";
+import { mayNotMigrate } from "../../worker/connect/postgres-missing.ts";
 import { describedRun } from "../../worker/connect/described-run.ts";
-import { idsOnly } from "../setup/services.ts";
+import { findServices, idsOnly } from "../setup/services.ts";
 import { notPossible, type ClientError } from "../console/errors.ts";
 import { attachedText, cleanAttachment, type Attachment } from "./attachments.ts";
 import { createSessionId } from "./session-id.ts";
@@ -112,7 +114,9 @@ async function withTables<T>(services: Services, query: () => Promise<T>): Promi
     return await query();
   } catch (error) {
     if (!isMissingTable(error)) throw error;
-    await migrateStore(services.store);
+    await migrateStore(services.store).catch((refused: unknown) => {
+      throw mayNotMigrate(refused, findServices().databaseUrl) ?? refused;
+    });
     return query();
   }
 }
@@ -161,18 +165,29 @@ async function startWorkflow(
   taskQueue: string,
   { id, start, attached }: { readonly id: string; readonly start: Start; readonly attached: boolean },
 ): Promise<boolean> {
-  try {
-    await client.workflow.start(WORKFLOW_TYPE, {
-      ...workflowOptions(taskQueue, id, start),
-      args: [{} satisfies CodingAgentInput],
-    });
-    return true;
-  } catch (error) {
-    if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error;
-    // Another client may have been faster: its run is like ours. One that was started without a client has no model in its memo.
-    const { type, memo } = (await describedRun(client, id))?.raw.workflowExecutionInfo ?? {};
-    return type?.name === WORKFLOW_TYPE && (attached || memo?.fields?.["model"] !== undefined);
-  }
+  // Another client may have been faster: its run is like ours. One that was started without a client has no model in its memo.
+  const isOurs = async () => {
+    const run = await describedRun(client, id);
+    const { type, memo } = run?.raw.workflowExecutionInfo ?? {};
+    return run && type?.name === WORKFLOW_TYPE && (attached || memo?.fields?.["model"] !== undefined);
+  };
+  return settled({
+    make: async () => {
+      try {
+        await client.workflow.start(WORKFLOW_TYPE, {
+          ...workflowOptions(taskQueue, id, start),
+          args: [{} satisfies CodingAgentInput],
+        });
+        return true;
+      } catch (error) {
+        if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error;
+        return (await isOurs()) === true;
+      }
+    },
+    find: isOurs,
+    what: `it started the session ${id}`,
+    again: `See it with: longhaul status ${id}. The same task under this id starts it if it has not begun: longhaul run --id ${id} …`,
+  });
 }
 
 /** Ends the row that was made for nothing, unless it existed before. */

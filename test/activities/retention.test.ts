@@ -25,6 +25,7 @@ import { createSessionMemory } from "../../activities/store/session-memory.ts";
 import {
   aloneOverWorkers,
   dropOldOutputs,
+  dropUnstarted,
   endedLongAgo,
   OUTPUT_REMOVED,
 } from "../../activities/store/retention.ts";
@@ -118,6 +119,23 @@ it("a leaked text is taken out of every row; what still has it is named", async 
   const read = await createSessionMemory(db, "leaky").readOutput("s1c0", 0, 1_000);
   expect(read?.text).toBe(`${"*".repeat(17)} and ${"*".repeat(17)} end`);
   expect(rows.some((row) => row.includes("apart") && row.includes("leaked"))).toBe(true);
+});
+
+it("files of starts that never happened go after a day; those of today, of a session and of a batch's item stay", async () => {
+  const { store } = database;
+  const { db } = store;
+  await createSession(store, { id: "begun", task: "Look.", config });
+  await openBatch(db, { id: "later", owner: null, concurrency: 1, stopAfter: null, maxCostUsd: null });
+  const item = { itemId: "i", ordinal: 1, digest: "", sessionId: "later-i", attempt: 1 };
+  await saveItem(db, "later", { ...item, start: { task: "Later.", config }, workspace: undefined });
+  const parts: FilePart[] = [];
+  for (const id of ["begun", "later-i", "never", "today"])
+    parts.push(await saveBlobFor(db, id, { bytes: Buffer.from(`of ${id}`), mediaType: "text/plain" }));
+  await db.execute(sql`update blob_uses set kept_at = now() - interval '2 days' where session_id <> 'today'`);
+  expect(await dropUnstarted(db, 50)).toBe(1);
+  const ids = parts.map(({ data }) => idOf(data));
+  const kept = [...(await loadBlobs(db, ids)).values()].map(String);
+  expect(kept.toSorted()).toEqual(["of begun", "of later-i", "of today"]);
 });
 
 it("a session's file stays while its message is on its way, whatever happens to another with the same bytes", async () => {

@@ -1,5 +1,7 @@
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { expect, test } from "vitest";
-import { finished, longhaul, statusOf, untilStatus } from "../support/commands/longhaul.ts";
+import { emptyFolder, finished, longhaul, statusOf, untilStatus } from "../support/commands/longhaul.ts";
 
 test("shows a question with the command that answers it, and accepts the first valid answer", async () => {
   const ask = JSON.stringify({
@@ -44,4 +46,22 @@ test("an answer has one form, and a session without questions accepts none", asy
     expect((await longhaul(["answer", id, ...words])).code).toBe(2);
   expect((await longhaul(["answer", id, "yes"])).code).toBe(5);
   expect(await longhaul(["questions", id])).toMatchObject({ code: 0, out: "" });
+});
+
+test("who allows a call of which only the beginning was shown is told so", async () => {
+  const folder = emptyFolder();
+  const config = join(folder, "longhaul.yaml");
+  writeFileSync(config, "permissions:\n  - tool: bash\n    action: ask\n");
+  const long = `true ${"x".repeat(3_000)}`;
+  const started = await longhaul(["start", `run: ${long}\nsay: Done.`, "--config", config], { cwd: folder });
+  expect(started, started.err).toMatchObject({ code: 0 });
+  const id = started.out.trim();
+  await untilStatus(id, ({ status }) => status === "waiting");
+  const allowed = await longhaul(["answer", id, "--allow", "--json"]);
+  expect(allowed, allowed.err).toMatchObject({ code: 0 });
+  expect(allowed.err).toMatch(
+    /Warning: the call that you allowed has 3\d{3} characters, of which only the beginning was shown/,
+  );
+  expect(JSON.parse(allowed.out)).toMatchObject({ allowedUnseen: expect.any(Number) });
+  expect(await longhaul(["watch", id])).toMatchObject({ code: 0, out: "Done.\n" });
 });

@@ -180,6 +180,18 @@ test("the tables cannot be altered, and the operator's commands are refused with
   expect(await longhaul(["database", "client", `eve-${RUN}`], as("bob"))).toMatchObject({ code: 5 });
 });
 
+test("files are kept for one's own sessions, and for ids that no one has; not for another person's", async () => {
+  const [own, id] = [await sessionOf("bob"), await sessionOf("alice")];
+  const keep = "select longhaul_keep_blob($1, 'text/plain', 'bytes'::bytea)";
+  expect(await refusal("bob", keep, [own])).toBe("done");
+  expect(await refusal("bob", keep, [`later-${RUN}`])).toBe("done");
+  expect(await refusal("bob", keep, [id])).toBe(DENIED);
+  // Another person's delegate would have this id.
+  expect(await refusal("bob", keep, [`${id}.s1c0`])).toBe(DENIED);
+  expect(await sql(operator, "select 1 from blob_uses where session_id like $1", [`${id}%`])).toEqual([]);
+  await sql(operator, "delete from blob_uses where session_id = $1", [`later-${RUN}`]);
+});
+
 test("a session's rows are found by its key, and the worker's statements are free of policies", async () => {
   const id = await sessionOf("alice");
   // The planner would scan tables with a few rows.

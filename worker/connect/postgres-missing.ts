@@ -94,7 +94,7 @@ function troubleOf(error: unknown): Trouble | undefined {
 /** SQLSTATE: insufficient privilege. */
 const NOT_ALLOWED = "42501";
 
-/** A schema in which the worker's role cannot bring the tables up to date; undefined for any other error. */
+/** A schema in which the role of the worker or client cannot bring the tables up to date; undefined for any other error. */
 export function mayNotMigrate(error: unknown, url: string): ServiceMissing | undefined {
   const isSchema = error instanceof SchemaUnusable;
   if (!isSchema && (!(error instanceof Error) || !("code" in error) || error.code !== NOT_ALLOWED))
@@ -103,7 +103,7 @@ export function mayNotMigrate(error: unknown, url: string): ServiceMissing | und
   return new ServiceMissing({
     service: "Postgres",
     address: shown,
-    problem: `does not let the worker's role bring the tables up to date at ${shown}`,
+    problem: `does not let this role bring the tables up to date at ${shown}`,
     reason: innermostReason(error),
     fix: isSchema
       ? error.fix

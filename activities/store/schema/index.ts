@@ -222,6 +222,8 @@ export const blobUses = pgTable(
   {
     sessionId: text("session_id").notNull(),
     sha256: text().notNull(),
+    /** Since when: a start that never happened keeps nothing for long. */
+    keptAt: at("kept_at").notNull().defaultNow(),
   },
   (t) => [
     primaryKey({ columns: [t.sessionId, t.sha256] }),
