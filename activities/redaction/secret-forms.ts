@@ -1,5 +1,7 @@
 /** The forms in which a secret may turn up in text. Pure. */
 
+import { NAMED_CHARACTERS } from "./named-characters.ts";
+
 /** Shorter values may be words; masking them would spoil ordinary text. */
 const MIN_SECRET_CHARS = 8;
 /** Shorter encodings of a secret's middle cannot be distinguished from chance. */
@@ -35,7 +37,8 @@ export function secretForms(
 
 function formsOf(value: string, cleaned: string): SecretForm[] {
   const bytes = Buffer.from(value, "utf8");
-  const twice = onceEncoded(bytes).flatMap((text) => base64Forms(Buffer.from(text)));
+  const escaped = ESCAPES.map((escape) => escape(value)).filter((text) => text !== value);
+  const twice = [...onceEncoded(bytes), ...escaped].flatMap((text) => base64Forms(Buffer.from(text)));
   const encoded = new Set([...base64Forms(bytes), ...twice]);
   const base32 = new Set(base32Forms(bytes));
   // A value that was mostly control characters may be only a word after cleaning.
@@ -43,7 +46,9 @@ function formsOf(value: string, cleaned: string): SecretForm[] {
   return [
     ...[...texts].map(textForm),
     ...[...texts].map((text) => textForm(Array.from(text).toReversed().join(""))),
-    { units: Array.from(bytes.toString("hex"), eitherCase), gap: "separators" },
+    ...[bytes, ...new Set(escaped)].map((text): SecretForm => {
+      return { units: Array.from(Buffer.from(text).toString("hex"), eitherCase), gap: "separators" };
+    }),
     { units: decimalUnits(bytes), gap: "separators" },
     ...[...encoded].map((text): SecretForm => ({ units: Array.from(text, base64Unit), gap: "wrap" })),
     ...[...base32].map((text): SecretForm => ({ units: Array.from(text, eitherCase), gap: "wrap" })),
@@ -81,6 +86,29 @@ function base64Unit(char: string): number[][] {
   if (char === "+") return [codes("+"), codes("-")];
   return char === "/" ? [codes("/"), codes("_")] : [codes(char)];
 }
+const HTML: Readonly<Record<string, string>> = { "&": "amp", "<": "lt", ">": "gt", '"': "quot", "'": "#39" };
+/** The characters that HTML writes by name although it need not, by their codes. */
+const LATIN_1 = new Map([...NAMED_CHARACTERS].map(([name, code]) => [code, name] as const));
+const html = (text: string) => text.replace(/[&<>"']/g, (char) => `&${HTML[char]};`);
+
+/** What writes text as text and may itself be encoded as bytes, such as a JSON document in base64. */
+const ESCAPES: readonly ((text: string) => string)[] = [
+  (text) => JSON.stringify(text).slice(1, -1),
+  (text) =>
+    JSON.stringify(text)
+      .slice(1, -1)
+      .replace(/[^ -~]/g, (half) => `\\u${half.charCodeAt(0).toString(16).padStart(4, "0")}`),
+  (text) => encodeURIComponent(text),
+  (text) => encodeURIComponent(text).replace(/%../g, (byte) => byte.toLowerCase()),
+  (text) => new URLSearchParams({ k: text }).toString().slice(2),
+  html,
+  (text) => html(text).replaceAll("&#39;", "&#x27;"),
+  (text) => html(text).replace(/[\u00a0-\u00ff]/g, (char) => `&${LATIN_1.get(char.charCodeAt(0))};`),
+  (text) => text.replaceAll("'", "''"),
+  (text) => text.replaceAll("'", String.raw`'\''`),
+  (text) => text.replace(/["$`\\]/g, String.raw`\$&`),
+];
+
 /** The encodings that may be encoded once more: in either alphabet, in one line or wrapped. */
 function onceEncoded(bytes: Buffer): string[] {
   const wrapped = bytes.length > LINE_BYTES ? [bytes.toString("base64").replace(/.{76}/g, "$&\n")] : [];

@@ -1,6 +1,6 @@
 /** Whether a secret's form or a token begins at a place in a text that may continue. Pure. */
 import type { Gap, SecretForm } from "./secret-forms.ts";
-import { isLead, LEAD_CHARS, type SpelledText } from "./spelled-text.ts";
+import { isLead, LEAD_CHARS, type Reading, type SpelledText } from "./spelled-text.ts";
 import type { Run, TokenRule } from "./token-rules.ts";
 
 /** No match. */
@@ -20,11 +20,14 @@ const GAPS: Readonly<Record<Gap, string>> = {
   wrap: "\n\r\\=",
   separators: " \t\n\r:,;.-_|%$xX0\\\"'",
 };
-const GAP_CODES: Readonly<Record<Gap, ReadonlySet<number>>> = {
-  quotes: new Set(Array.from(GAPS.quotes, (char) => char.charCodeAt(0))),
-  wrap: new Set(Array.from(GAPS.wrap, (char) => char.charCodeAt(0))),
-  separators: new Set(Array.from(GAPS.separators, (char) => char.charCodeAt(0))),
-};
+/** The codes below 128 of each gap's characters, as a table, and the others. */
+const gapCodes = (gap: Gap) => ({
+  ascii: Uint8Array.from({ length: 128 }, (_none, code) =>
+    Number(GAPS[gap].includes(String.fromCharCode(code))),
+  ),
+  others: Array.from(GAPS[gap], (char) => char.charCodeAt(0)).filter((code) => code > 127),
+});
+const GAP_CODES = { quotes: gapCodes("quotes"), wrap: gapCodes("wrap"), separators: gapCodes("separators") };
 const LINE_END = 0x0a;
 const PLUS = 0x2b;
 const isBlank = (code: number): boolean => code === 0x20 || code === 0x09;
@@ -59,6 +62,8 @@ interface Unit {
   readonly single: readonly number[];
   /** The first codes of the others. */
   readonly longer: readonly number[];
+  /** All first codes. */
+  readonly firsts: readonly number[];
 }
 
 /** Equal units share one object: a long secret has many of them. */
@@ -70,6 +75,7 @@ export function createCompiler(): (form: SecretForm) => Pattern {
       alternatives,
       single: alternatives.flatMap((codes) => (codes.length === 1 ? codes : [])),
       longer: alternatives.flatMap((codes) => (codes.length === 1 ? [] : codes.slice(0, 1))),
+      firsts: alternatives.flatMap((codes) => codes.slice(0, 1)),
     };
     known.set(key, unit);
     return unit;
@@ -95,15 +101,27 @@ export function matchForm({ units, gap }: Pattern, spelled: SpelledText, at: num
       ends = [end + 1];
       continue;
     }
+    if (ends.length === 1 && !mayGoOn(unit, gap, spelled.read(end))) {
+      ends = NO_PLACES;
+      break;
+    }
     const from = index === 0 ? ends : withGaps(gap, spelled, ends);
-    const next = new Set<number>();
+    const next: number[] = [];
     for (const codes of unit.alternatives)
       for (const place of from) addEnds(next, { gap, spelled, codes }, place, 0);
-    ends = [...next];
+    ends = next;
     if (ends.length === 0) break;
   }
   if (spelled.reachedEnd && !whole) return OPEN;
   return ends.length === 0 ? NO : Math.max(...ends);
+}
+
+const NO_PLACES: readonly number[] = [];
+
+/** Rules out nearly every place before anything is made for it. */
+function mayGoOn({ firsts }: Unit, gap: Gap, readings: readonly Reading[]): boolean {
+  for (const { value } of readings) if (firsts.includes(value) || isGap(gap, value, true)) return true;
+  return false;
 }
 
 interface Alternative {
@@ -113,38 +131,41 @@ interface Alternative {
 }
 
 /** Adds where the codes from the one at `index` on may end. */
-function addEnds(ends: Set<number>, alternative: Alternative, at: number, index: number): void {
+function addEnds(ends: number[], alternative: Alternative, at: number, index: number): void {
   const { gap, spelled, codes } = alternative;
   for (const { value, end } of spelled.read(at)) {
     if (value !== codes[index]) continue;
-    if (index === codes.length - 1) ends.add(end);
-    else for (const place of withGaps(gap, spelled, [end])) addEnds(ends, alternative, place, index + 1);
+    if (index < codes.length - 1)
+      for (const place of withGaps(gap, spelled, [end])) addEnds(ends, alternative, place, index + 1);
+    // Few places: a list is faster than a set.
+    else if (!ends.includes(end)) ends.push(end);
   }
 }
 
 /** The places themselves, and all that are reached from them through a gap. */
 function withGaps(gap: Gap, spelled: SpelledText, places: readonly number[]): readonly number[] {
   if (places.every((at) => ORDINARY[gap][spelled.text.charCodeAt(at)] === 1)) return places;
-  const all = new Set(places);
+  const all = [...places];
   let last = places.map((at) => ({ at, isAfterLine: false }));
   for (let length = 0; length < MAX_GAP[gap] && last.length > 0; length += 1) {
     const next: typeof last = [];
     for (const { at, isAfterLine } of last) {
       if (ORDINARY[gap][spelled.text.charCodeAt(at)] === 1) continue;
       for (const { value, end } of spelled.read(at)) {
-        if (all.has(end) || !isGap(gap, value, isAfterLine)) continue;
-        all.add(end);
+        if (!isGap(gap, value, isAfterLine) || all.includes(end)) continue;
+        all.push(end);
         next.push({ at: end, isAfterLine: value === LINE_END || (isAfterLine && isBlank(value)) });
       }
     }
     last = next;
   }
-  return [...all];
+  return all;
 }
 
 /** The lines of wrapped text may be indented. */
-function isGap(gap: Gap, code: number, isAfterLine: boolean): boolean {
-  return GAP_CODES[gap].has(code) || (isAfterLine && isBlank(code));
+export function isGap(gap: Gap, code: number, isAfterLine: boolean): boolean {
+  const { ascii, others } = GAP_CODES[gap];
+  return (code < 128 ? ascii[code] === 1 : others.includes(code)) || (isAfterLine && isBlank(code));
 }
 
 export interface TokenMatch {

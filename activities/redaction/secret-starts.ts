@@ -1,7 +1,8 @@
 /** Finds where in a text a secret may begin, by pairs of characters: one look-up rules out nearly every place. Pure. */
 import type { SecretForm } from "./secret-forms.ts";
-import { createCompiler, GAP_STARTS, type Pattern } from "./secret-match.ts";
-import { isLead, LEAD_CHARS, type SpelledText } from "./spelled-text.ts";
+import type { Gap } from "./secret-forms.ts";
+import { createCompiler, GAP_STARTS, isGap, type Pattern } from "./secret-match.ts";
+import { isLead, LEAD_CHARS, spellingStarts, type SpelledText } from "./spelled-text.ts";
 import { TOKEN_RULES, type TokenRule } from "./token-rules.ts";
 
 export interface SecretStarts {
@@ -34,14 +35,16 @@ export function createStarts(forms: readonly SecretForm[], rules = TOKEN_RULES):
   };
   const compile = createCompiler();
   const spelledStarts = new Map<number, readonly Pattern[]>();
+  const spelledNext = new SpelledNext();
   for (const form of forms) {
     const pattern = compile(form);
     add(startsOf(form), (list) => list.patterns.push(pattern));
+    spelledNext.add(pattern);
     for (const code of new Set(form.units[0]?.map(([first]) => first ?? 0)))
       spelledStarts.set(code, [...(spelledStarts.get(code) ?? []), pattern]);
   }
-  // Which character a spelling stands for is read only where one may begin.
-  if (forms.length > 0) add(spellingStarts(), () => {});
+  // Which character a spelling stands for is read only where one may begin that a form begins with.
+  if (forms.length > 0) add(spellingStarts(new Set(spelledStarts.keys())), () => {});
   for (const rule of rules) add(startsOfRule(rule), (list) => list.rules.push(rule));
 
   const candidates = (text: string, at: number): Candidates => {
@@ -61,12 +64,98 @@ export function createStarts(forms: readonly SecretForm[], rules = TOKEN_RULES):
       return firsts[first] === 0 ? text.length : text.length - 1;
     },
     patternsAt: (spelled, at) => {
-      if (!isLead(spelled.text.charCodeAt(at))) return candidates(spelled.text, at).patterns;
-      const values = new Set(spelled.read(at).map(({ value }) => value));
-      return [...new Set([...values].flatMap((value) => spelledStarts.get(value) ?? []))];
+      const { text } = spelled;
+      const first = text.charCodeAt(at);
+      if (!isLead(first))
+        return isLead(text.charCodeAt(at + 1))
+          ? spelledNext.after(spelled, at)
+          : candidates(text, at).patterns;
+      const found: (readonly Pattern[])[] = [];
+      for (const { value } of spelled.read(at)) {
+        const patterns = spelledStarts.get(value);
+        if (patterns !== undefined && !found.includes(patterns)) found.push(patterns);
+      }
+      return found.length < 2 ? (found[0] ?? NONE.patterns) : [...new Set(found.flat())];
     },
     rulesAt: (text, at) => candidates(text, at).rules,
   };
+}
+
+const GAP_KINDS: readonly Gap[] = ["quotes", "wrap", "separators"];
+
+/** Which forms go on where a spelling follows their first character: in some texts one follows every word. */
+class SpelledNext {
+  readonly #byNext = new Map<number, Pattern[]>();
+  readonly #byGap: Readonly<Record<Gap, Map<number, Pattern[]>>> = {
+    quotes: new Map(),
+    wrap: new Map(),
+    separators: new Map(),
+  };
+  /** Whether there is one, by the first code and the next: both below 128. */
+  readonly #isAny = new Uint8Array(128 * 128);
+
+  add(pattern: Pattern): void {
+    const [head, next] = pattern.units;
+    for (const [first = 0, second] of head?.alternatives ?? []) {
+      // A plus may stand for a blank.
+      const firsts = first === BLANK ? [BLANK, PLUS] : [first];
+      for (const code of firsts) {
+        if (!this.#byGap[pattern.gap].has(code))
+          for (let after = 0; after < 128; after += 1)
+            if (isGap(pattern.gap, after, true)) this.#mark(code, after);
+        put(this.#byGap[pattern.gap], code, pattern);
+        for (const after of second === undefined ? (next?.firsts ?? []) : [second]) {
+          put(this.#byNext, code * CODES + after, pattern);
+          this.#mark(code, after);
+        }
+      }
+    }
+  }
+
+  #mark(first: number, next: number): void {
+    if (first < 128 && next < 128) this.#isAny[first * 128 + next] = 1;
+  }
+
+  after(spelled: SpelledText, at: number): readonly Pattern[] {
+    const first = spelled.text.charCodeAt(at);
+    let found: readonly Pattern[] = NONE.patterns;
+    for (const { value, end } of spelled.read(at + 1)) {
+      if (first < 128 && value < 128 && this.#isAny[first * 128 + value] === 0) continue;
+      found = joined(found, this.#byNext.get(first * CODES + value));
+      for (const gap of GAP_KINDS)
+        if (isGap(gap, value, true) && !(gap === "wrap" && isNoWrap(spelled.text, value, end)))
+          found = joined(found, this.#byGap[gap].get(first));
+    }
+    return found;
+  }
+}
+
+/** What wraps a line has a line end: `=` or backslashes alone, as between a name and its value, are none. */
+function isNoWrap(text: string, code: number, end: number): boolean {
+  if (code !== EQUALS && code !== BACKSLASH) return false;
+  let at = end;
+  while (text.charCodeAt(at) === BACKSLASH || text.charCodeAt(at) === EQUALS) at += 1;
+  return at < text.length && !LINE_END_STARTS.includes(text.charAt(at));
+}
+
+const EQUALS = 0x3d;
+const BACKSLASH = 0x5c;
+/** What a line end begins with, however it is spelled. */
+const LINE_END_STARTS = "\n\r \tnrxuU01%&";
+const BLANK = 0x20;
+const PLUS = 0x2b;
+/** More than there are code points. */
+const CODES = 0x20_0000;
+
+function put(lists: Map<number, Pattern[]>, key: number, pattern: Pattern): void {
+  const list = lists.get(key);
+  if (list === undefined) lists.set(key, [pattern]);
+  else if (!list.includes(pattern)) list.push(pattern);
+}
+
+function joined(found: readonly Pattern[], more: readonly Pattern[] | undefined): readonly Pattern[] {
+  if (more === undefined || found === more) return found;
+  return found.length === 0 ? more : [...new Set([...found, ...more])];
 }
 
 /** Characters beyond Latin-1 share a place; searched text contains no NUL. */
@@ -94,16 +183,6 @@ function startsOf({ units, gap }: SecretForm): (readonly [string, string])[] {
 function charsOf(code: number): string[] {
   const char = String.fromCodePoint(code).charAt(0);
   return char === " " ? [" ", "+"] : [char];
-}
-
-/** The two characters with which a spelling may begin; behind a backslash, that may be anything. */
-function spellingStarts(): (readonly [string, string])[] {
-  const all = Array.from({ length: 256 }, (_none, code) => String.fromCharCode(code));
-  return LEAD_CHARS.flatMap((lead) =>
-    all
-      .filter((char) => lead === "\\" || /[0-9A-Fa-f#u&%=\\a-z]/i.test(char))
-      .map((char): [string, string] => [lead, char]),
-  );
 }
 
 function startsOfRule({ parts: [head], caseless }: TokenRule): (readonly [string, string])[] {

@@ -16,12 +16,16 @@ const EQUALS = 0x3d;
 const PERCENT = 0x25;
 const PLUS = 0x2b;
 const BLANK = 0x20;
+const HASH = 0x23;
+const UPPER_U = 0x55;
+const LOWER_U = 0x75;
+const LOWER_X = 0x78;
 
 /** How many encodings may lie inside each other. */
-const MAX_DEPTH = 3;
+const MAX_DEPTH = 4;
 /** How often text may be escaped with backslashes: each time doubles them. */
-const MAX_BACKSLASHES = 16;
-const MAX_READINGS = 24;
+const MAX_BACKSLASHES = 32;
+const MAX_READINGS = 40;
 const MAX_KNOWN = 1_000;
 /** The longest names of HTML characters that encoders write. */
 const MAX_NAME = 18;
@@ -50,10 +54,36 @@ const isOctal = (code: number): boolean => code >= 0x30 && code <= 0x37;
 const isAlphanumeric = (code: number): boolean =>
   isDigit(code) || (code >= 0x41 && code <= 0x5a) || (code >= 0x61 && code <= 0x7a);
 
+/** The value of a digit in base 16 or less. */
+const digitOf = (code: number): number => (isDigit(code) ? code - 0x30 : (code | 0x20) - 0x57);
+
 const DIGITS = { 8: isOctal, 10: isDigit, 16: isHex } as const;
 
 export const isLead = (code: number): boolean =>
   code === PERCENT || code === AMPERSAND || code === BACKSLASH || code === EQUALS;
+
+/** The two characters with which a spelling of one of these codes may begin. Characters beyond Latin-1 are given as NUL. */
+export function spellingStarts(codes: ReadonlySet<number>): (readonly [string, string])[] {
+  // What is spelled may be the beginning of a spelling itself.
+  const wanted = new Set([...codes, ...LEADS]);
+  const digits = new Set([...wanted].filter((code) => code < 256).map((code) => code >> 4));
+  const names = [...NAMED_CHARACTERS].filter(([, code]) => wanted.has(code)).map(([name]) => name.charAt(0));
+  const isStart = (lead: number, code: number): boolean => {
+    // The lead may stand for itself, and what follows it may be spelled.
+    if (codes.has(lead) || isLead(code)) return true;
+    const char = String.fromCharCode(code);
+    if (lead === AMPERSAND) return code === HASH || names.includes(char);
+    // The first of two hexadecimal digits.
+    if (lead !== BACKSLASH) return code === LOWER_U || (isHex(code) && digits.has(digitOf(code)));
+    return code === 0 || isOctal(code) || "xuU".includes(char) || wanted.has(CONTROLS[char] ?? code);
+  };
+  const all = Array.from({ length: 256 }, (_none, code) => code);
+  return LEADS.flatMap((lead) =>
+    all
+      .filter((code) => isStart(lead, code))
+      .map((code): [string, string] => [String.fromCharCode(lead), String.fromCharCode(code)]),
+  );
+}
 
 export class SpelledText {
   readonly text: string;
@@ -62,6 +92,10 @@ export class SpelledText {
 
   /** Readings at places that were looked at before: many forms are compared at one place. */
   readonly #known = new Map<number, { readings: readonly Reading[]; reachedEnd: boolean }>();
+
+  /** The last run of backslashes that was looked at. */
+  #runStart = 0;
+  #runEnd = 0;
 
   constructor(text: string) {
     this.text = text;
@@ -77,6 +111,8 @@ export class SpelledText {
     const plain: Reading = { value: code, end: at + 1 };
     if (code === PLUS) return [plain, { value: BLANK, end: at + 1 }];
     if (depth === 0 || !isLead(code)) return [plain];
+    const usual = this.#readUsual(plain);
+    if (usual !== undefined) return usual;
     if (depth < MAX_DEPTH) return this.#readSpelling(at, depth, plain);
     let known = this.#known.get(at);
     if (known === undefined) {
@@ -91,27 +127,47 @@ export class SpelledText {
     return known.readings;
   }
 
+  /** The spellings of nearly every text, which need nothing of what follows: the same as `#readSpelling`. */
+  #readUsual(plain: Reading): readonly Reading[] | undefined {
+    const { value: lead, end } = plain;
+    const [first, second] = [this.text.charCodeAt(end), this.text.charCodeAt(end + 1)];
+    if (end >= this.text.length || isLead(first) || first === PLUS) return undefined;
+    if (lead === BACKSLASH) {
+      if (!isAlphanumeric(first)) return [plain, { value: first, end: end + 1 }];
+      if (isOctal(first) || first === UPPER_U || first === LOWER_U || first === LOWER_X) return undefined;
+      const control = CONTROLS[String.fromCharCode(first)];
+      return control === undefined ? [plain] : [plain, { value: control, end: end + 1 }];
+    }
+    if (lead === AMPERSAND) return isAlphanumeric(first) || first === HASH ? undefined : [plain];
+    if (!isHex(first)) return first === LOWER_U ? undefined : [plain];
+    if (end + 1 >= this.text.length || isLead(second)) return undefined;
+    if (!isHex(second)) return [plain];
+    const value = digitOf(first) * 16 + digitOf(second);
+    return isLead(value) || value === PLUS ? undefined : [plain, { value, end: end + 2 }];
+  }
+
   #readSpelling(at: number, depth: number, plain: Reading): readonly Reading[] {
     const code = plain.value;
     const found = code === BACKSLASH ? this.#backslashes(at) : [plain];
     // What was read may be the beginning of a spelling itself: `%25` before `2F`. Of several backslashes, the last is.
     for (let index = found.length - 1; index < found.length && found.length < MAX_READINGS; index += 1) {
       const reading = found[index];
-      if (reading?.value === PLUS) found.push({ value: BLANK, end: reading.end });
+      if (reading?.value === PLUS) add(found, { value: BLANK, end: reading.end });
       if (reading !== undefined && isLead(reading.value)) this.#decode(reading, depth - 1, found);
     }
     return found;
   }
 
   #backslashes(at: number): Reading[] {
-    const found: Reading[] = [];
-    let end = at;
-    while (end - at < MAX_BACKSLASHES && this.text.charCodeAt(end) === BACKSLASH) {
-      end += 1;
-      found.push({ value: BACKSLASH, end });
+    if (at >= this.#runEnd || at < this.#runStart) {
+      [this.#runStart, this.#runEnd] = [at, at];
+      while (this.text.charCodeAt(this.#runEnd) === BACKSLASH) this.#runEnd += 1;
     }
-    if (end === this.text.length) this.reachedEnd = true;
-    return found;
+    const length = Math.min(this.#runEnd - at, MAX_BACKSLASHES);
+    if (at + length === this.text.length) this.reachedEnd = true;
+    // Of a longer run, only its beginning and its end are read as anything.
+    if (this.#runEnd - at > MAX_BACKSLASHES) return [{ value: BACKSLASH, end: at + 1 }];
+    return Array.from({ length }, (_none, index) => ({ value: BACKSLASH, end: at + index + 1 }));
   }
 
   #decode({ value, end }: Reading, depth: number, found: Reading[]): void {
@@ -127,7 +183,7 @@ export class SpelledText {
   #decodeEntity(at: number, depth: number, found: Reading[]): void {
     const close = (reading: Reading | undefined): void => {
       if (reading !== undefined)
-        found.push({ ...reading, end: this.#expect(reading.end, depth, ";") ?? reading.end });
+        add(found, { ...reading, end: this.#expect(reading.end, depth, ";") ?? reading.end });
     };
     const digits = this.#expect(at, depth, "#");
     if (digits === undefined) return close(this.#name(at, depth));
@@ -139,13 +195,20 @@ export class SpelledText {
   /** What a backslash makes of the characters after it. */
   #decodeEscape(at: number, depth: number, found: Reading[]): void {
     const next = this.#next(at, depth, isAlphanumeric);
-    if (next === undefined) {
-      found.push(...this.read(at, depth).filter(({ value }) => value !== BACKSLASH));
-      return;
-    }
+    if (next !== undefined) this.#decodeLetter(at, next, { depth, found });
+    // It may also protect the character that is written there, which may begin the spelling of a letter.
+    if (isAlphanumeric(this.text.charCodeAt(at))) return;
+    for (const reading of this.read(at, depth)) if (reading.value !== BACKSLASH) add(found, reading);
+  }
+
+  #decodeLetter(
+    at: number,
+    next: Reading,
+    { depth, found }: { readonly depth: number; readonly found: Reading[] },
+  ): void {
     const letter = String.fromCharCode(next.value);
     const control = CONTROLS[letter];
-    if (control !== undefined) found.push({ value: control, end: next.end });
+    if (control !== undefined) add(found, { value: control, end: next.end });
     if (isOctal(next.value)) this.#addNumber(found, at, { depth, min: 1, max: 3, base: 8 });
     else if (letter === "x") this.#addNumber(found, next.end, { depth, min: 1, max: 2, base: 16 });
     else if (letter === "U") this.#addNumber(found, next.end, { depth, min: 8, max: 8, base: 16 });
@@ -154,26 +217,28 @@ export class SpelledText {
       if (open === undefined) return this.#addNumber(found, next.end, { depth, min: 4, max: 4, base: 16 });
       const inner = this.#number(open, { depth, min: 1, max: 8, base: 16 });
       const end = inner && this.#expect(inner.end, depth, "}");
-      if (inner !== undefined && end !== undefined) found.push({ value: inner.value, end });
+      if (inner !== undefined && end !== undefined) add(found, { value: inner.value, end });
     }
   }
 
   #addNumber(found: Reading[], at: number, rule: NumberRule): void {
     const reading = this.#number(at, rule);
-    if (reading !== undefined) found.push(reading);
+    if (reading !== undefined) add(found, reading);
   }
 
   #number(at: number, { depth, min, max, base }: NumberRule): Reading | undefined {
     const accepts = DIGITS[base];
-    let digits = "";
+    let value = 0;
+    let digits = 0;
     let end = at;
-    while (digits.length < max) {
+    while (digits < max) {
       const next = this.#next(end, depth, accepts);
       if (next === undefined) break;
-      digits += String.fromCharCode(next.value);
+      value = value * base + digitOf(next.value);
+      digits += 1;
       ({ end } = next);
     }
-    return digits.length < min ? undefined : { value: Number.parseInt(digits, base), end };
+    return digits < min ? undefined : { value, end };
   }
 
   #name(at: number, depth: number): Reading | undefined {
@@ -192,8 +257,13 @@ export class SpelledText {
   }
 
   /** Where the text goes on after one of these characters, however it is spelled. */
-  #expect(at: number, depth: number, ...chars: readonly string[]): number | undefined {
-    return this.#next(at, depth, (code) => chars.includes(String.fromCharCode(code)))?.end;
+  #expect(at: number, depth: number, char: string, other = char): number | undefined {
+    const code = this.text.charCodeAt(at);
+    // Nearly always another character stands there, and none that is spelled.
+    if (!isLead(code) && at < this.text.length)
+      return code === char.charCodeAt(0) || code === other.charCodeAt(0) ? at + 1 : undefined;
+    const wanted = (value: number) => value === char.charCodeAt(0) || value === other.charCodeAt(0);
+    return this.#next(at, depth, wanted)?.end;
   }
 
   #next(at: number, depth: number, accepts: (code: number) => boolean): Reading | undefined {
@@ -203,6 +273,12 @@ export class SpelledText {
     if (at < this.text.length && !isLead(code)) return undefined;
     return this.read(at, depth).find(({ value }) => accepts(value));
   }
+}
+
+/** Once: what is found again in another way is not followed again. */
+function add(found: Reading[], reading: Reading): void {
+  for (const { value, end } of found) if (value === reading.value && end === reading.end) return;
+  found.push(reading);
 }
 
 interface NumberRule {

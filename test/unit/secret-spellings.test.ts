@@ -38,6 +38,8 @@ const TEXT_ENCODERS: Readonly<Record<string, Encoder>> = {
   "a URL in lower case": (text) => write(text, (char) => percent(char).toLowerCase()),
   "a form": (text) => new URLSearchParams({ k: text }).toString().slice(2),
   "HTML with names": (text) => write(text, (char) => (NAMES[char] === undefined ? char : `&${NAMES[char]};`)),
+  "HTML with the names that it needs": (text) =>
+    write(text, (char) => (/[&<>"]/.test(char) ? `&${NAMES[char]};` : char.replace("'", "&#39;"))),
   "HTML with decimal numbers": (text, picks) =>
     write(text, (char) => (char === "&" || picks() ? `&#${code(char)};` : char)),
   "HTML with hexadecimal numbers": (text, picks) =>
@@ -140,6 +142,17 @@ function check(secret: string, written: string): void {
 }
 
 const texts = fc.constantFrom(...Object.keys(TEXT_ENCODERS));
+/** What programs put around others' output. */
+const usual = fc.constantFrom(
+  "the component of a URL",
+  "a form",
+  "HTML with the names that it needs",
+  "JSON",
+  "JSON in ASCII",
+  "SQL",
+  "single quotes of a shell",
+  "double quotes of a shell",
+);
 const bits = fc.infiniteStream(fc.boolean());
 
 function encode(names: readonly string[], secret: string, random: Iterator<boolean>): string {
@@ -171,6 +184,25 @@ describe("a secret", () => {
         check(secret, encode([first, second, third], secret, random)),
       ),
       { numRuns: 600 },
+    );
+  });
+
+  it("is masked behind four of the encoders that programs put behind each other", () => {
+    fc.assert(
+      fc.property(secrets, fc.array(usual, { minLength: 4, maxLength: 4 }), bits, (secret, names, random) =>
+        check(secret, encode(names, secret, random)),
+      ),
+      { numRuns: 300 },
+    );
+  });
+
+  it("is masked behind an encoder of text and one of bytes", () => {
+    const bytes = fc.constantFrom(...SHIFTED.map(([name]) => name), "hex");
+    fc.assert(
+      fc.property(secrets, usual, bytes, bits, (secret, first, second, random) =>
+        check(secret, encode([first, second], secret, random)),
+      ),
+      { numRuns: 400 },
     );
   });
 
