@@ -88,6 +88,12 @@ const SPECIAL: Readonly<Record<string, Rights | "none">> = {
   mcp_credentials: "none",
 };
 
+/**
+ * Of one role at the same time: the server's connections (100 by default) are everybody's. The only limit that a role cannot change for
+ * itself. One that the operator has set stays. Source: ours; `serve` with many readers has some 20.
+ */
+const MAX_CONNECTIONS = 50;
+
 /** Each table with a client's rights. @throws Error for a table without declared rights */
 export function tableRights(): ReadonlyMap<string, Rights | "none"> {
   const all: readonly unknown[] = Object.values(schema);
@@ -146,7 +152,8 @@ export async function applyClientRights(connection: Statements): Promise<void> {
   if (rows.length === 0) return;
   const [rights, schemaName] = [tableRights(), rows[0]?.schema ?? "public"];
   const own = schemaName === "public" ? [] : [schemaName];
-  const digest = digestOf([...rights, ROLE_LIMITS, ...own, ...rows.map(({ role }) => role)]);
+  const limits = [ROLE_LIMITS, MAX_CONNECTIONS];
+  const digest = digestOf([...rights, ...limits, ...own, ...rows.map(({ role }) => role)]);
   if (rows[0]?.digest === digest) return;
   for (const [table, allowed] of rights)
     await connection.query(allowed === "none" ? closedTo(table) : policyOf(table, allowed));
@@ -169,12 +176,19 @@ function grantsTo(role: string, schemaName: string, rights: ReadonlyMap<string, 
   ].join(";\n");
 }
 
+/** The name in an identifier, as a text in SQL. */
+const literal = (identifier: string) =>
+  `'${identifier.slice(1, -1).replaceAll('""', '"').replaceAll("'", "''")}'`;
+
 /** Whoever may not change roles leaves them as `database client` made them. */
 const limitsOf = (role: string, schemaName: string) => `do $limits$ begin
     ${Object.entries(ROLE_LIMITS)
       .map(([name, value]) => `alter role ${role} set ${name} = '${value}';`)
       .join("\n    ")}
     ${schemaName === quoted("public") ? "" : `alter role ${role} set search_path = ${schemaName};`}
+    if exists (select 1 from pg_roles where rolname = ${literal(role)} and rolconnlimit = -1) then
+      alter role ${role} connection limit ${MAX_CONNECTIONS};
+    end if;
   exception when insufficient_privilege then null;
   end $limits$`;
 

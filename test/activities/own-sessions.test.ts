@@ -251,6 +251,14 @@ describe("a client's role", () => {
     expect(rows).toHaveLength(3);
   });
 
+  it("cannot take all of the server's connections, nor lift that limit itself", async () => {
+    const mine = "select rolconnlimit as most from pg_roles where rolname = current_user";
+    expect((await pool.query<{ most: number }>(mine)).rows).toEqual([{ most: 50 }]);
+    expect(
+      await ask("do $$ begin execute format('alter role %I connection limit -1', current_user); end $$"),
+    ).toBe(DENIED);
+  });
+
   it("removes its own schedules and no others", async () => {
     const { db } = store();
     await createSchedule(db, { name: "bobs-own", task: "t", config, owner: "bob" });

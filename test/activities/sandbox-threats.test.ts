@@ -65,6 +65,23 @@ describe("a way out of the sandbox", () => {
     ["the host's name", "hostname evil"],
     ["a raw socket", "python3 -c 'import socket; socket.socket(socket.AF_INET, socket.SOCK_RAW, 1)'"],
     ["a packet socket", "python3 -c 'import socket; socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)'"],
+    [
+      "a packet socket without a protocol",
+      "python3 -c 'import socket; socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, 0)'",
+    ],
+    [
+      "a packet socket past the queue",
+      "python3 -c 'import socket; socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0).setsockopt(263, 20, 1)'",
+    ],
+    ["an express data path", "python3 -c 'import socket; socket.socket(44, socket.SOCK_RAW, 0)'"],
+    [
+      "a raw socket of IPv6",
+      "python3 -c 'import socket; socket.socket(socket.AF_INET6, socket.SOCK_RAW, 58)'",
+    ],
+    [
+      "a raw socket with headers",
+      "python3 -c 'import socket; socket.socket(socket.AF_INET, socket.SOCK_RAW, 255)'",
+    ],
     ["a higher rank", "nice -n -5 true 2>&1 | grep -q cannot && exit 1"],
     ["more open files", "ulimit -Hn 1000000"],
     ["safety where memory ends", "echo -1000 > /proc/self/oom_score_adj"],

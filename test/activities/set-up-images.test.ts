@@ -101,6 +101,59 @@ test("a build runs without a way out: no fetch by the engine, no interface but l
   expect(failed.failed).toMatch(/code: 3.*RUN has no network with sandbox.network: bridge/);
 });
 
+/** Sends frames and packets in each way that passes a firewall of the namespace, on each interface; prints what was taken. */
+const FRAMES = `import socket
+taken = []
+frame = b"\\xff" * 12 + b"\\x08\\x00" + b"x" * 50
+def attempt(name, send):
+    try:
+        send()
+        taken.append(name)
+    except OSError:
+        pass
+def packet(interface, bypass):
+    peer = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
+    if bypass:
+        peer.setsockopt(263, 20, 1)
+    peer.bind((interface, 0x0800))
+    peer.send(frame)
+def raw():
+    peer = socket.socket(socket.AF_INET, socket.SOCK_RAW, 255)
+    peer.sendto(frame, ("192.0.2.1", 0))
+for number, interface in socket.if_nameindex():
+    if interface != "lo":
+        attempt(f"frame on {interface}", lambda: packet(interface, False))
+        attempt(f"bypass on {interface}", lambda: packet(interface, True))
+        attempt(f"data path on {interface}", lambda: socket.socket(44, socket.SOCK_RAW, 0))
+attempt("raw packet", raw)
+print("taken", taken)
+`;
+
+test.each(["bridge", "none", "listed"] as const)(
+  "no frame leaves a build or a sandbox with network: %s",
+  async (network) => {
+    const spec = sandboxes.spec({ network });
+    const sandbox = await sandboxes.host.open(spec);
+    const program = Buffer.from(FRAMES).toString("base64");
+    const look = `echo ${program} | base64 -d > /tmp/frames.py; python3 /tmp/frames.py`;
+    expect((await bash(sandbox, look)).out).toBe("taken []\n");
+    const built = await sandboxes.host.setUps!.build(
+      spec,
+      newKey(),
+      {
+        context: contextOf(`FROM ${spec.image}\nRUN ${look}; exit 3\n`),
+        dockerfile: "Dockerfile",
+        args: {},
+        refuseImage: () => undefined,
+        timeoutMs: 60_000,
+      },
+      AbortSignal.timeout(60_000),
+    );
+    expect(built.output).toContain("taken []");
+    await sandboxes.host.remove(spec.sessionId);
+  },
+);
+
 test("what a build left without a name goes after a day, and not before", async () => {
   const spec = sandboxes.spec({ network: "none" });
   const { docker } = sandboxes;
