@@ -53,6 +53,8 @@ const nameOf = (path: readonly PropertyKey[]) => path.map(String).join(".");
 export function issueText(issue: Issue): string {
   const { message } = issue;
   if (issue.code === "invalid_union" && message === "Invalid input") return unionText(issue.errors);
+  if (issue.code === "invalid_union" && message.startsWith("Invalid discriminator value."))
+    return `expected ${oneOf([...message.matchAll(/'([^']*)'/g)].map(([, kind = ""]) => kind))}`;
   if (issue.code === "invalid_key" && issue.issues[0] !== undefined)
     return `a name in it is wrong: ${issueText(issue.issues[0])}`;
   if (issue.code === "invalid_format" && message.startsWith("Invalid "))
