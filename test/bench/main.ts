@@ -2,6 +2,7 @@
 import { writeFileSync } from "node:fs";
 import { cpus, loadavg } from "node:os";
 import { ServiceMissing } from "../../worker/connect/service-missing.ts";
+import { measureAnswers } from "./groups/answers.ts";
 import { measureCancel } from "./groups/cancel.ts";
 import { measureContext } from "./groups/context.ts";
 import { measureFleet } from "./groups/fleet.ts";
@@ -47,11 +48,12 @@ const PURE_GROUPS: Readonly<Record<string, LoneGroup>> = {
   tokens: measureTokens,
   policies: measurePolicies,
   workspace: measureWorkspace,
+  answers: measureAnswers,
   scale: measureScale,
 };
 
 /** Too long for a run of all. */
-const NAMED_ONLY: readonly string[] = ["scale"];
+const NAMED_ONLY: readonly string[] = ["answers", "scale"];
 
 const began = Date.now();
 const say = (line: string) =>

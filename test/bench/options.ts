@@ -16,6 +16,8 @@ export interface BenchOptions {
   readonly sessions: readonly number[] | undefined;
   /** Of the group scale: how long each level is measured, on one worker; undefined = a minute, on one and on two. */
   readonly minutes: number | undefined;
+  /** Of the group answers: another checkout, whose figures are taken in turn with this one's. */
+  readonly against: string | undefined;
 }
 
 export const USAGE = `npm run bench -- [--quick] [--long] [--json FILE] [--only GROUP,GROUP] [--trajectory FILE] [--sessions N,N] [--minutes N]
@@ -24,10 +26,12 @@ export const USAGE = `npm run bench -- [--quick] [--long] [--json FILE] [--only 
   --json    writes the figures to FILE
   --only    of: steps, memory, growth, runs, fleet, waiting, wake, start, sandbox, cancel, context;
             tokens and policies compute only, and need no service; workspace needs Docker alone;
-            scale builds Temporal's server with Go, takes 40 minutes, and is only taken where it is named
+            answers streams for two minutes, and is only taken where it is named;
+        scale builds Temporal's server with Go, takes 40 minutes, and is only taken where it is named
   --trajectory FILE   our policies replay what \`longhaul export\` wrote (gzip or plain), not the recorded session
   --sessions N,N      of scale: how many at once, one after another (else 10,50,100,200,400; with --quick 10,50)
   --minutes N         of scale: so long, on one worker, whose memory is followed: 60 is the soak
+  --against FOLDER    of answers: another checkout, whose figures are taken in turn with this one's
 `;
 
 /** @throws TypeError naming what was not understood */
@@ -42,17 +46,18 @@ export function readOptions(args: readonly string[], groups: readonly string[]):
       trajectory: { type: "string" },
       sessions: { type: "string" },
       minutes: { type: "string" },
+      against: { type: "string" },
     },
   });
   const only = values.only?.split(",");
   const unknown = only?.find((name) => !groups.includes(name));
   if (unknown !== undefined) throw new TypeError(`There is no group "${unknown}".`);
-  const { quick, long, json, trajectory: file } = values;
+  const { quick, long, json, trajectory: file, against } = values;
   const sessions = values.sessions?.split(",").map(Number);
   if (sessions?.some((count) => !Number.isInteger(count) || count < 1))
     throw new TypeError(`--sessions: "${values.sessions}" are not numbers above 0.`);
   const minutes = values.minutes === undefined ? undefined : Number(values.minutes);
   if (minutes !== undefined && !(minutes > 0))
     throw new TypeError(`--minutes: "${values.minutes}" is not a number above 0.`);
-  return { quick, long, json, only, file, sessions, minutes };
+  return { quick, long, json, only, file, sessions, minutes, against };
 }
