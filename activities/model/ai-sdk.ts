@@ -1,30 +1,29 @@
 /**
- * Implements the model port with the providers' packages of AI SDK 7, by the wires of `wires/`. Only this folder imports them,
- * each on its first call. Their streams are read directly: each part of the SDK's own loop around them (`streamText`: steps,
- * tools that it runs, output formats) costs a transform stream for all of some hundred pieces a step, and none is used here.
+ * Implements the model port with AI SDK 7: one request is `streamText` with the model of a provider's package, by the wires of
+ * `wires/`. Only this folder imports the SDK, on its first call. Tools have no `execute`: the loop is ours, and runs them.
  */
-import { AnswerReader } from "./answer-reader.ts";
+import type * as Sdk from "ai";
 import { type Model, type ModelAnswer, type ModelDelta, type ModelRequest } from "./model.ts";
 import { type JsonObject } from "../contract/json-object.ts";
 import { type ToolSpec } from "../contract/tools.ts";
 import type { ModelTarget } from "../config/model-target.ts";
 import { type Environment, fullModelName } from "../config/providers.ts";
+import { loadPart } from "../process/load-part.ts";
 import { deadlinesOf } from "./deadlines.ts";
 import { type Endpoint, endpointOf } from "./endpoint.ts";
 import type { Identities } from "./identity/identities.ts";
+import { Listener } from "./listener.ts";
 import { createNetwork, type Network } from "./provider-fetch.ts";
+import { toAnswer } from "./to-answer.ts";
 import { toModelError } from "./to-model-error.ts";
 import { createWithoutRefused } from "./refusals/without-refused.ts";
 import { toGoogleSchema } from "./request/google-schema.ts";
 import { toMoonshotSchema } from "./request/moonshot-schema.ts";
 import { toModelMessages } from "./request/to-model-messages.ts";
 import { Watchdog } from "./watchdog.ts";
-import type { ProviderCall, ProviderMessage, ProviderTool } from "./provider-model.ts";
 import { cacheMark, NO_CALLS, rulesOf, type WireRules } from "./request/wire-rules.ts";
-import { ServedTier } from "./served-tier.ts";
-import type { Reading } from "./stream-events.ts";
 import { loadWire } from "./wires/load-wire.ts";
-import type { Wire } from "./wires/wire.ts";
+import type { Wire, WireCall } from "./wires/wire.ts";
 
 export interface AiSdkOptions {
   /** Keys and addresses by the names of their variables, such as OPENAI_API_KEY. */
@@ -45,27 +44,35 @@ export function createAiSdkModel(options: AiSdkOptions): AiSdkModel {
   const { environment, identities } = options;
   identities?.maskWith(options.mask);
   const withoutRefused = createWithoutRefused();
-  let loading: Promise<Network> | undefined;
-  const load = () => (loading ??= createNetwork());
+  let loading: Promise<readonly [typeof Sdk, Network]> | undefined;
+  const load = () => (loading ??= Promise.all([loadSdk(), createNetwork()]));
   return {
     warm: async () => void (await Promise.all([load(), loadWire("responses")])),
     ask: async (asked, onDelta, signal) => {
       signal.throwIfAborted();
       const request = { ...asked, target: identities?.targetOf(asked.target) ?? asked.target };
       const endpoint = endpointOf(request.target, environment, identities);
-      const [network, wire] = await Promise.all([load(), loadWire(request.target.api)]);
+      const [[sdk, network], wire] = await Promise.all([load(), loadWire(request.target.api)]);
       signal.throwIfAborted();
-      const asking = { wire, network, endpoint, mask: options.mask };
+      const asking = { sdk, wire, network, endpoint, mask: options.mask };
       const ask = withoutRefused(endpoint, (request) => askOnce({ ...asking, request }, onDelta, signal));
       return ask(request);
     },
   };
 }
 
+async function loadSdk(): Promise<typeof Sdk> {
+  const sdk = await loadPart(import("ai"));
+  // Its warnings go to the console and would mix with a command's output; what matters of them is tested here.
+  globalThis.AI_SDK_LOG_WARNINGS = false;
+  return sdk;
+}
+
 /** Above this share of the window, by our count, an empty refusal means that the request does not fit. Source: ours. */
 const NEAR_WINDOW = 0.8;
 
 interface Asking {
+  readonly sdk: typeof Sdk;
   readonly wire: Wire;
   readonly network: Network;
   readonly request: ModelRequest;
@@ -88,23 +95,19 @@ async function askOnce(
     (silent) => call.abort(silent),
     () => onDelta({ type: "thinking" }),
   );
-  // A provider's package may be slow to notice an abort, or may end the stream normally; this promise rejects at once.
-  const aborted = new Promise<never>((_, reject) => {
-    call.signal.addEventListener("abort", () => reject(call.signal.reason as Error), { once: true });
-  });
-  aborted.catch(() => undefined);
-
-  const reader = new AnswerReader(request, onDelta, watchdog);
-  const reading = asking.wire.reading?.();
-  const tier = request.target.tier === undefined ? undefined : new ServedTier();
-  const read = async () => {
-    const repaired = tier === undefined ? reading : { ...reading, repair: tier.around(reading?.repair) };
-    const { stream } = await startStream(asking, call.signal, watchdog, repaired);
-    await reader.read(stream, call.signal);
-  };
+  const listener = new Listener(onDelta, watchdog);
   try {
-    await Promise.race([read(), aborted]);
-    return reader.answer(startedAt, reading?.kept?.(), tier?.name);
+    let step: Sdk.StepResult<Sdk.ToolSet> | undefined;
+    for await (const part of startStream(asking, call.signal, watchdog, (ended) => (step = ended)))
+      listener.take(part);
+    call.signal.throwIfAborted();
+    const answer = toAnswer(step, listener.open(), request);
+    const durationMs = performance.now() - startedAt;
+    return {
+      ...answer,
+      firstTokenMs: (listener.firstTokenAt ?? startedAt + durationMs) - startedAt,
+      durationMs,
+    };
   } catch (error) {
     if (signal.aborted) throw signal.reason;
     throw toModelError(call.signal.aborted ? call.signal.reason : error, {
@@ -114,7 +117,7 @@ async function askOnce(
       provider: request.target.provider,
       identity: asking.endpoint.identity?.name,
       nearWindow: (request.estimatedTokens ?? 0) >= NEAR_WINDOW * request.target.contextWindow,
-      heard: reader.firstTokenAt !== undefined,
+      heard: listener.firstTokenAt !== undefined,
       mask: asking.mask,
       now: Date.now(),
     });
@@ -126,33 +129,41 @@ async function askOnce(
   }
 }
 
-function startStream(asking: Asking, signal: AbortSignal, watchdog: Watchdog, reading: Reading | undefined) {
-  const { wire, network, request, endpoint } = asking;
+function startStream(
+  { sdk, wire, network, request, endpoint }: Asking,
+  signal: AbortSignal,
+  watchdog: Watchdog,
+  onStepEnd: (step: Sdk.StepResult<Sdk.ToolSet>) => void,
+): AsyncIterable<Sdk.TextStreamPart<Sdk.ToolSet>> {
   const { target } = request;
   const rules = rulesOf(target);
   const hasTools = request.tools.length > 0 && (request.noCalls !== true || rules.toolChoiceNone);
-  const fetch = network.fetchFor({
+  const exchange = {
     endpoint,
     body: { ...tierOf(target), ...(hasTools && request.noCalls ? NO_CALLS[target.api] : {}), ...target.body },
     onHeaders: () => watchdog.connected(),
     onBytes: () => watchdog.alive(),
-    reading,
     gatherMs: request.gatherMs ?? (() => 0),
-  });
-  const { model, providerOptions } = wire.settings({ request, endpoint, rules, fetch });
+  };
+  const fetchWith: WireCall["fetchWith"] = (reading) => network.fetchFor({ ...exchange, reading });
   const effort = target.reasoning?.effort;
-  const call: ProviderCall = {
-    prompt: [...systemOf(request, rules), ...toModelMessages(request.messages, target)],
-    ...(hasTools
-      ? { tools: request.tools.map((tool) => toTool(tool, rules)), toolChoice: { type: "auto" } }
-      : {}),
+  return sdk.experimental_streamTextLowMemory({
+    ...wire({ request, endpoint, rules, fetchWith }),
+    ...(request.system === "" ? {} : { instructions: systemOf(request, rules) }),
+    messages: toModelMessages(request.messages, target),
+    ...(hasTools ? { tools: toolsOf(request.tools, rules, sdk) } : {}),
     ...(effort === undefined ? {} : { reasoning: effort }),
     ...(target.temperature === undefined ? {} : { temperature: target.temperature }),
     maxOutputTokens: request.maxOutputTokens,
     abortSignal: signal,
-    providerOptions,
-  };
-  return model.doStream(call);
+    // Temporal retries.
+    maxRetries: 0,
+    stopWhen: sdk.isStepCount(1),
+    telemetry: { isEnabled: false },
+    onStepEnd,
+    // Otherwise the SDK prints errors; they are in the stream.
+    onError: () => undefined,
+  }).stream;
 }
 
 /** The same field on every wire except Google's, which has its own setting. */
@@ -161,16 +172,20 @@ function tierOf({ tier, api }: ModelTarget): Record<string, unknown> {
 }
 
 /** Marks the system prompt's end for Anthropic's cache, independent of the messages. */
-function systemOf({ system, target }: ModelRequest, rules: WireRules): ProviderMessage[] {
-  if (system === "") return [];
+function systemOf({ system, target }: ModelRequest, rules: WireRules): Sdk.Instructions {
   const isMarked = rules.cacheMarks && target.api === "messages";
   const mark = { providerOptions: { anthropic: { cacheControl: cacheMark(target) } } };
-  return [{ role: "system", content: system, ...(isMarked ? mark : {}) }];
+  return { role: "system", content: system, ...(isMarked ? mark : {}) };
 }
 
 /** No validation here: invalid arguments get an error result, not a throw. */
-function toTool({ name, description, inputSchema }: ToolSpec, { schemas }: WireRules): ProviderTool {
-  return { type: "function", name, description, inputSchema: IN_SUBSET[schemas](inputSchema) };
+function toolsOf(specs: readonly ToolSpec[], { schemas }: WireRules, sdk: typeof Sdk): Sdk.ToolSet {
+  return Object.fromEntries(
+    specs.map(({ name, description, inputSchema }) => [
+      name,
+      { description, inputSchema: sdk.jsonSchema(IN_SUBSET[schemas](inputSchema)) },
+    ]),
+  );
 }
 
 const IN_SUBSET: Readonly<Record<WireRules["schemas"], (schema: JsonObject) => Record<string, unknown>>> = {

@@ -80,7 +80,7 @@ function networkCode(link: JsonObject): string | undefined {
 function causes(error: unknown): JsonObject[] {
   const chain: JsonObject[] = [];
   for (
-    let link = error;
+    let link = ownOf(error);
     isJsonObject(link) && !chain.includes(link) && chain.length < 8;
     link = link["cause"] ?? link["lastError"]
   ) {
@@ -88,6 +88,13 @@ function causes(error: unknown): JsonObject[] {
     if (Array.isArray(link["errors"])) chain.push(...link["errors"].filter(isJsonObject));
   }
   return chain.length > 0 ? chain : [{ message: String(error) }];
+}
+
+/** The SDK wraps an error in mid-answer, with a status that it guesses from the words: only the provider's own counts. */
+function ownOf(error: unknown): unknown {
+  return isJsonObject(error) && error["name"] === "AI_StreamProviderError" && isJsonObject(error["data"])
+    ? error["data"]
+    : error;
 }
 
 /** The object that describes the error: `error`, `response.error` or the thing itself. Google may send it in an array. */

@@ -1,13 +1,13 @@
 /** Reads a provider's bill in each of its forms, and discards one that cannot be true. Pure. */
+import type { LanguageModelUsage } from "ai";
 import { objectOf } from "../contract/json-object.ts";
 import type { StepUsage } from "../contract/activities.ts";
-import type { ProviderEnd } from "./provider-model.ts";
 
 /** Above this many windows the figure is nonsense. Source: survey of reliability, R43. */
 const ABSURD_WINDOWS = 10;
 
-/** As the provider's package of the SDK has it; `raw` is the provider's own object. */
-type ReportedUsage = ProviderEnd["usage"];
+/** As the SDK has it; `raw` is the provider's own object. */
+type ReportedUsage = LanguageModelUsage;
 
 /**
  * The bill in tokens; undefined if it is NaN, of zero input, or more than ten windows.
@@ -42,32 +42,36 @@ interface Figures {
  * The SDK's figures, and if it has none those of forms that it does not know: DeepSeek's hits and misses, Moonshot's
  * `cached_tokens` at the top level, OpenRouter's `cache_write_tokens`, Anthropic's fields as routers pass them on.
  */
-function figuresOf({ inputTokens, outputTokens, raw: own }: ReportedUsage): Figures {
-  const raw = objectOf(own);
+function figuresOf(reported: ReportedUsage): Figures {
+  const { inputTokens, inputTokenDetails, outputTokens, outputTokenDetails } = reported;
+  const raw = objectOf(reported.raw);
   const details = objectOf(raw["prompt_tokens_details"] ?? raw["input_tokens_details"]);
   const hit = count(raw["prompt_cache_hit_tokens"]);
   const cached =
-    firstAboveZero([inputTokens.cacheRead, raw["cached_tokens"], hit, raw["cache_read_input_tokens"]]) ?? 0;
+    firstAboveZero([
+      inputTokenDetails.cacheReadTokens,
+      raw["cached_tokens"],
+      hit,
+      raw["cache_read_input_tokens"],
+    ]) ?? 0;
   const cacheWrite = firstAboveZero([
-    inputTokens.cacheWrite,
+    inputTokenDetails.cacheWriteTokens,
     details["cache_write_tokens"],
     raw["cache_creation_input_tokens"],
   ]);
   const misses = count(raw["prompt_cache_miss_tokens"]);
   const hitsAndMisses = misses === undefined ? undefined : misses + (hit ?? 0);
   // The SDK says 0 if a field of the wire is absent.
-  const stated =
-    inputTokens.total || firstAboveZero([raw["prompt_tokens"], hitsAndMisses]) || inputTokens.total;
+  const stated = inputTokens || firstAboveZero([raw["prompt_tokens"], hitsAndMisses]) || inputTokens;
   const fresh = stated || count(raw["input_tokens"]);
   // Anthropic counts input without its cache; so does a server that reports more from the cache than in all.
   const isExclusive = fresh !== undefined && (!stated || cached > fresh);
   return {
     input: isExclusive ? fresh + cached + (cacheWrite ?? 0) : fresh,
-    output:
-      outputTokens.total || (count(raw["completion_tokens"] ?? raw["output_tokens"]) ?? outputTokens.total),
+    output: outputTokens || (count(raw["completion_tokens"] ?? raw["output_tokens"]) ?? outputTokens),
     cached,
     cacheWrite,
-    reasoning: outputTokens.reasoning,
+    reasoning: outputTokenDetails.reasoningTokens,
   };
 }
 

@@ -7,10 +7,12 @@ import type { ChunkBatch, WaitingPieces } from "./chunk-batch.ts";
 import { WrittenCall } from "./written-call.ts";
 
 /**
- * How long pieces are gathered while someone watches. Source: survey of durable engines, D16 (50–100 ms); watchers should see a
+ * Least time between two writes while someone watches. Source: survey of durable engines, D16 (50–100 ms); watchers should see a
  * piece within 300 ms.
  */
-const WATCHED_GATHER_MS = 60;
+export const WATCHED_MS = 60;
+/** Pieces come gathered; those that come together are written together. Source: ours, a turn or two of a busy event loop. */
+const TOGETHER_MS = 10;
 
 interface WriterDeps {
   readonly store: Store;
@@ -33,6 +35,8 @@ export class ChunkWriter implements WaitingPieces {
   #call: WrittenCall | undefined;
   #chunks: ChunkRow[] = [];
   #timer: NodeJS.Timeout | undefined;
+  /** By `performance.now()`. */
+  #writtenAt = -Infinity;
 
   constructor(deps: WriterDeps, { model, ...at }: Place) {
     this.#deps = deps;
@@ -91,6 +95,7 @@ export class ChunkWriter implements WaitingPieces {
   readonly #wake = (): void => this.#deps.notifier.wake(this.at.sessionId);
 
   #flush(): void {
+    this.#writtenAt = performance.now();
     this.#deps.batch.write([this]);
     void this.writing.then(this.#wake);
   }
@@ -105,7 +110,8 @@ export class ChunkWriter implements WaitingPieces {
     if (last !== undefined && last.chunkType === chunkType && chunkType !== "tool-name")
       this.#chunks[this.#chunks.length - 1] = { chunkType, text: last.text + text };
     else this.#chunks.push({ chunkType, text });
-    if (this.#isWatched()) this.#timer ??= setTimeout(() => this.#flush(), WATCHED_GATHER_MS);
+    const waitMs = Math.max(TOGETHER_MS, this.#writtenAt + WATCHED_MS - performance.now());
+    if (this.#isWatched()) this.#timer ??= setTimeout(() => this.#flush(), waitMs);
     else this.#deps.batch.add(this);
   }
 

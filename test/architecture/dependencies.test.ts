@@ -22,6 +22,22 @@ describe("each library is known to one folder", () => {
   });
 });
 
+describe("the AI SDK calls the model", () => {
+  const models = sources(/^(activities|worker|client|workflows)\/.*\.ts$/);
+  const found = (pattern: RegExp) =>
+    models.flatMap(({ path, text }) => [...text.matchAll(pattern)].map(([match]) => `${path}: ${match}`));
+
+  test("by `streamText`, in one place", () => {
+    const calls =
+      /\b(?:experimental_)?(?:streamText\w*|generateText|streamObject|generateObject|streamLanguageModelCall)\(/g;
+    expect(found(calls)).toEqual(["activities/model/ai-sdk.ts: experimental_streamTextLowMemory("]);
+  });
+
+  test("and nothing asks a model past it", () => {
+    expect(found(/\bdo(?:Stream|Generate)\b/g)).toEqual([]);
+  });
+});
+
 test("clients of Temporal are made in one place, so that all encrypt and read alike", () => {
   const makers = sources(/^(worker|client)\/.*\.ts$/).filter(
     ({ text }) => /from "@temporalio\/client"/.test(text) && /\bnew Client\(/.test(text),

@@ -1,13 +1,13 @@
 /** A person's text and images, and the results of calls, in the SDK's form. Pure. */
+import type { ModelMessage } from "ai";
 import { cutChars } from "../../contract/cut-text.ts";
 import type { FilePart, ToolResultPart, UserPart } from "../../contract/message.ts";
 import type { ModelTarget } from "../../config/model-target.ts";
-import type { ProviderMessage } from "../provider-model.ts";
 import { isBlank } from "./reasoning.ts";
 import type { WireRules } from "./wire-rules.ts";
 
 type ImageDetail = ModelTarget["imageDetail"];
-type ToolMessage = Extract<ProviderMessage, { readonly role: "tool" }>;
+type ToolMessage = Extract<ModelMessage, { readonly role: "tool" }>;
 type SdkToolResult = Extract<ToolMessage["content"][number], { readonly type: "tool-result" }>;
 type SdkFile = { type: "file"; data: { type: "data"; data: string }; mediaType: string; filename?: string };
 
@@ -35,8 +35,8 @@ export function toToolMessages(
   rules: WireRules,
   idOf: (stored: string) => string,
   detail: ImageDetail,
-): ProviderMessage[] {
-  const message: ProviderMessage = {
+): ModelMessage[] {
+  const message: ModelMessage = {
     role: "tool",
     content: results.map((result) => toToolResult(result, rules, idOf, detail)),
   };

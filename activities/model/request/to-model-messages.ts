@@ -1,17 +1,17 @@
 /** Our transcript as the AI SDK's messages, in a form that the target server accepts. Pure. */
+import type { ModelMessage } from "ai";
 import type { AssistantPart, Message, ReasoningPart, ToolResultPart } from "../../contract/message.ts";
 import type { ModelTarget } from "../../config/model-target.ts";
 import { callIds } from "./call-ids.ts";
 import { COMPATIBLE_KEY, dataFor, isBlank, reasoningFields, reasoningToSend } from "./reasoning.ts";
 import { safeToolName, toToolMessages, toUserPart } from "./results.ts";
-import type { ProviderMessage } from "../provider-model.ts";
 import { cacheMark, markedTurns, rulesOf, type WireRules } from "./wire-rules.ts";
 
 export type RequestTarget = Pick<
   ModelTarget,
   "model" | "modelName" | "api" | "provider" | "thinks" | "reasoning" | "cache" | "imageDetail"
 >;
-type SdkAssistant = Extract<ProviderMessage, { role: "assistant" }>;
+type SdkAssistant = Extract<ModelMessage, { role: "assistant" }>;
 
 /** Replaces empty text. */
 const EMPTY = { type: "text", text: "(empty)" } as const;
@@ -23,10 +23,10 @@ const SEEN = "Understood.";
 const NO_SIGNATURE = "skip_thought_signature_validator";
 
 /** @param messages well-formed: each call has its result, files carry `data:` URLs */
-export function toModelMessages(messages: readonly Message[], target: RequestTarget): ProviderMessage[] {
+export function toModelMessages(messages: readonly Message[], target: RequestTarget): ModelMessage[] {
   const rules = rulesOf(target as ModelTarget);
   const idOf = callIds(messages, rules.callIds);
-  const sent: ProviderMessage[] = [];
+  const sent: ModelMessage[] = [];
   for (let index = 0; index < messages.length; index += 1) {
     const message = messages[index];
     if (message?.role === "user") {
@@ -62,7 +62,7 @@ function toAssistant(
   target: RequestTarget,
   rules: WireRules,
   idOf: (stored: string) => string,
-): ProviderMessage[] {
+): ModelMessage[] {
   const fate = reasoningToSend(parts, target, rules);
   const fields: ReasoningPart[] = [];
   const content: AssistantPart[] = [];
@@ -117,8 +117,8 @@ function safeInput(input: unknown): unknown {
 }
 
 /** Adjusts the messages to the rules on who may speak after whom, and last. */
-function inOrder(messages: readonly ProviderMessage[], rules: WireRules): ProviderMessage[] {
-  const ordered = messages.flatMap((message, index): ProviderMessage[] =>
+function inOrder(messages: readonly ModelMessage[], rules: WireRules): ModelMessage[] {
+  const ordered = messages.flatMap((message, index): ModelMessage[] =>
     !rules.userAfterResults && message.role === "user" && messages[index - 1]?.role === "tool"
       ? [{ role: "assistant", content: [{ type: "text", text: SEEN }] }, message]
       : [message],
@@ -129,7 +129,7 @@ function inOrder(messages: readonly ProviderMessage[], rules: WireRules): Provid
 }
 
 /** Anthropic's cache marks: the newer of the two marks the prefix of the next request. */
-function marked(messages: readonly ProviderMessage[], target: ModelTarget): ProviderMessage[] {
+function marked(messages: readonly ModelMessage[], target: ModelTarget): ModelMessage[] {
   const turns = markedTurns(messages);
   const providerOptions = { anthropic: { cacheControl: cacheMark(target) } };
   return messages.map((message, index) => (turns.has(index) ? { ...message, providerOptions } : message));

@@ -2,15 +2,10 @@
  * Repairs what compatible servers send on the chat wire that the SDK would misread or refuse, and keeps what it would drop:
  * an error in the middle, and the reasoning's own form. Sources: docs/models.md, each row from public reports.
  */
+import type { JSONValue } from "ai";
 import { isJsonObject } from "../../contract/json-object.ts";
 import type { Piece, StreamEvent } from "../stream-events.ts";
 import { usageInChunk } from "../usage.ts";
-
-/** How a server names its reasoning, and its parts as they must be sent back. */
-export interface KeptReasoning {
-  readonly field?: string;
-  readonly details?: readonly StreamEvent[];
-}
 
 const FIELDS = ["reasoning_content", "reasoning"] as const;
 const TEXTS: ReadonlySet<string> = new Set(["content", ...FIELDS]);
@@ -18,10 +13,13 @@ const TEXTS: ReadonlySet<string> = new Set(["content", ...FIELDS]);
 export class ChatStream {
   #field: string | undefined;
   readonly #details: StreamEvent[] = [];
+  #serviceTier: string | undefined;
 
   /** One chunk as the SDK reads it; undefined for one without content. */
   readonly repair = (chunk: StreamEvent): StreamEvent | undefined => {
-    const choice = Array.isArray(chunk["choices"]) ? (chunk["choices"][0] as unknown) : undefined;
+    const { choices, service_tier: tier } = chunk;
+    if (typeof tier === "string") this.#serviceTier = tier;
+    const choice = Array.isArray(choices) ? (choices[0] as unknown) : undefined;
     const error = errorOf(chunk, choice);
     if (error !== undefined) return { error };
     if (!isJsonObject(choice)) return this.#withoutChoice(chunk);
@@ -43,11 +41,12 @@ export class ChatStream {
     return { of: field, text, with: saying };
   };
 
-  /** What came with reasoning besides its text, to be sent back. */
-  kept(): KeptReasoning {
+  /** What the package would drop: how the server names its reasoning, its parts as they must be sent back, and its tier of service. */
+  kept(): Record<string, JSONValue> {
     return {
       ...(this.#field === undefined || this.#field === FIELDS[0] ? {} : { field: this.#field }),
-      ...(this.#details.length === 0 ? {} : { details: this.#details }),
+      ...(this.#details.length === 0 ? {} : { details: this.#details as JSONValue[] }),
+      ...(this.#serviceTier === undefined ? {} : { serviceTier: this.#serviceTier }),
     };
   }
 

@@ -7,17 +7,13 @@ import { cacheKeyOf } from "../request/cache-key.ts";
 import { COMPATIBLE_KEY } from "../request/reasoning.ts";
 import { toChatBody } from "./chat-body.ts";
 import { ChatStream } from "./chat-stream.ts";
-import { NO_KEY, options, type Wire, type WireCall, type WireSettings } from "./wire.ts";
+import { NO_KEY, options, type WireCall, type WireSettings } from "./wire.ts";
 
 const OPENAI = "https://api.openai.com/v1";
 
-export const chatWire: Wire = {
-  reading: () => new ChatStream(),
-  settings: settingsOf,
-};
-
-function settingsOf({ request, endpoint, rules, fetch }: WireCall): WireSettings {
+export function chatWire({ request, endpoint, rules, fetchWith }: WireCall): WireSettings {
   const { target } = request;
+  const stream = new ChatStream();
   const provider = createOpenAICompatible({
     name: COMPATIBLE_KEY,
     baseURL: endpoint.baseUrl ?? OPENAI,
@@ -25,7 +21,14 @@ function settingsOf({ request, endpoint, rules, fetch }: WireCall): WireSettings
     includeUsage: true,
     supportsMultiPartToolContent: rules.filesInResults,
     transformRequestBody: (body) => toChatBody(body, target, rules),
-    fetch,
+    fetch: fetchWith(stream),
+    metadataExtractor: {
+      extractMetadata: () => Promise.resolve(undefined),
+      createStreamExtractor: () => ({
+        processChunk: () => undefined,
+        buildMetadata: () => ({ [COMPATIBLE_KEY]: stream.kept() }),
+      }),
+    },
   });
   return {
     model: provider.chatModel(endpoint.modelId),

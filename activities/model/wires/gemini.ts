@@ -1,18 +1,14 @@
 /** Google's generateContent. */
 import { createGoogle } from "@ai-sdk/google";
 import { isThinking } from "../request/wire-rules.ts";
-import { NO_KEY, options, summaryOf, type Wire, type WireCall, type WireSettings } from "./wire.ts";
+import { NO_KEY, options, summaryOf, type WireCall, type WireSettings } from "./wire.ts";
 
-export const geminiWire: Wire = {
-  settings: settingsOf,
-};
-
-function settingsOf({ request, endpoint, fetch }: WireCall): WireSettings {
+export function geminiWire({ request, endpoint, fetchWith }: WireCall): WireSettings {
   const { target } = request;
   const provider = createGoogle({
     apiKey: endpoint.apiKey ?? NO_KEY,
     ...(endpoint.baseUrl === undefined ? {} : { baseURL: endpoint.baseUrl }),
-    fetch,
+    fetch: fetchWith(),
   });
   return {
     model: provider(endpoint.modelId),

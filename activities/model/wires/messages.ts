@@ -2,22 +2,17 @@
 import { createAnthropic } from "@ai-sdk/anthropic";
 import { isThinking } from "../request/wire-rules.ts";
 import { messagesPiece } from "./messages-stream.ts";
-import { NO_KEY, options, summaryOf, type Wire, type WireCall, type WireSettings } from "./wire.ts";
+import { NO_KEY, options, summaryOf, type WireCall, type WireSettings } from "./wire.ts";
 
 /** Claudes that decide themselves how long to think. Source: Anthropic's guide on adaptive thinking, from Claude 4.6 on. */
 const ADAPTIVE = /claude-[a-z]+-(4-[6-9]|[5-9])/;
 
-export const messagesWire: Wire = {
-  reading: () => ({ piece: messagesPiece }),
-  settings: settingsOf,
-};
-
-function settingsOf({ request, endpoint, fetch }: WireCall): WireSettings {
+export function messagesWire({ request, endpoint, fetchWith }: WireCall): WireSettings {
   const { target } = request;
   const provider = createAnthropic({
     apiKey: endpoint.apiKey ?? NO_KEY,
     ...(endpoint.baseUrl === undefined ? {} : { baseURL: endpoint.baseUrl }),
-    fetch,
+    fetch: fetchWith({ piece: messagesPiece }),
   });
   const display = summaryOf(target) === null ? "omitted" : "summarized";
   return {

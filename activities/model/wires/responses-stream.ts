@@ -8,6 +8,11 @@ export function repairResponsesEvent(event: StreamEvent): StreamEvent | undefine
     case undefined:
       return isJsonObject(event["error"]) ? event : undefined;
     case "response.output_text.annotation.added":
+    // The package validates these, two of them before the first token, and reads nothing of them.
+    case "response.in_progress":
+    case "response.content_part.added":
+    case "response.content_part.done":
+    case "response.output_text.done":
       return undefined;
     // vLLM and LM Studio send a model's full reasoning where OpenAI sends a summary.
     case "response.reasoning_text.delta":

@@ -3,19 +3,14 @@ import { createOpenAI } from "@ai-sdk/openai";
 import { cacheKeyOf } from "../request/cache-key.ts";
 import { isThinking } from "../request/wire-rules.ts";
 import { repairResponsesEvent, responsesPiece } from "./responses-stream.ts";
-import { NO_KEY, options, summaryOf, type Wire, type WireCall, type WireSettings } from "./wire.ts";
+import { NO_KEY, options, summaryOf, type WireCall, type WireSettings } from "./wire.ts";
 
-export const responsesWire: Wire = {
-  reading: () => ({ repair: repairResponsesEvent, piece: responsesPiece }),
-  settings: settingsOf,
-};
-
-function settingsOf({ request, endpoint, rules, fetch }: WireCall): WireSettings {
+export function responsesWire({ request, endpoint, rules, fetchWith }: WireCall): WireSettings {
   const { target } = request;
   const provider = createOpenAI({
     apiKey: endpoint.apiKey ?? NO_KEY,
     ...(endpoint.baseUrl === undefined ? {} : { baseURL: endpoint.baseUrl }),
-    fetch,
+    fetch: fetchWith({ repair: repairResponsesEvent, piece: responsesPiece }),
   });
   return {
     model: provider.responses(endpoint.modelId),

@@ -1,33 +1,29 @@
 /** A wire: the package that sends its requests, and the settings for it. */
-import type { ProviderModel } from "../provider-model.ts";
+import type { LanguageModel } from "ai";
 import type { ModelTarget } from "../../config/model-target.ts";
 import type { Endpoint } from "../endpoint.ts";
 import type { ModelRequest } from "../model.ts";
 import type { Fetch } from "../../process/outgoing-fetch.ts";
 import type { Reading } from "../stream-events.ts";
 import type { WireRules } from "../request/wire-rules.ts";
-import type { KeptReasoning } from "./chat-stream.ts";
 
 export interface WireCall {
   readonly request: ModelRequest;
   readonly endpoint: Endpoint;
   readonly rules: WireRules;
-  readonly fetch: Fetch;
+  /** @param reading reads the events of this one answer before the SDK does */
+  readonly fetchWith: (reading?: Reading) => Fetch;
 }
 
 /** Values are JSON: the SDK checks them by the package's own schema. */
 type ProviderOptions = Record<string, Record<string, never>>;
 
 export interface WireSettings {
-  readonly model: ProviderModel;
+  readonly model: LanguageModel;
   readonly providerOptions: ProviderOptions;
 }
 
-export interface Wire {
-  readonly settings: (call: WireCall) => WireSettings;
-  /** Reads the events of one answer before the SDK does. */
-  readonly reading?: () => Reading & { readonly kept?: () => KeptReasoning };
-}
+export type Wire = (call: WireCall) => WireSettings;
 
 /** The key to pass to a package if there is none. */
 export const NO_KEY = "none";

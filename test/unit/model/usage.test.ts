@@ -11,8 +11,11 @@ interface Figures {
 
 /** As the SDK has it. */
 const reported = ({ input, output, cacheRead, cacheWrite, reasoning }: Figures) => ({
-  inputTokens: { total: input, noCache: undefined, cacheRead, cacheWrite },
-  outputTokens: { total: output, text: undefined, reasoning },
+  inputTokens: input,
+  inputTokenDetails: { noCacheTokens: undefined, cacheReadTokens: cacheRead, cacheWriteTokens: cacheWrite },
+  outputTokens: output,
+  outputTokenDetails: { textTokens: undefined, reasoningTokens: reasoning },
+  totalTokens: undefined,
 });
 
 describe("usage [R43]", () => {
