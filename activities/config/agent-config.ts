@@ -79,6 +79,8 @@ const limitsConfigSchema = z.strictObject({
   connectTimeout: timerMs.default(30_000),
   firstTokenTimeout: timerMs.default(180_000),
   silenceTimeout: timerMs.default(90_000),
+  /** Silence in mid-answer of a model that reasons. Source: head-to-head of nine agents; the most patient wait 300 s. */
+  thinkingTimeout: timerMs.default(300_000),
   /** Most USD that a session may cost; at the limit it ends after a wrap-up step. Default: no limit. */
   maxCostUsd: z.number().positive().optional(),
   /**

@@ -90,6 +90,7 @@ export function modelDeadlines({ limits }: Pick<RunConfig, "limits">, elapsedMs:
     connectMs: limits.connectTimeout,
     firstTokenMs: limits.firstTokenTimeout,
     silenceMs: limits.silenceTimeout,
+    thinkingMs: limits.thinkingTimeout,
     answerMs: Math.max(1, modelTimeout - Math.min(REPORT_MS, modelTimeout / 10) - elapsedMs),
   };
 }
@@ -168,6 +169,8 @@ export interface Deadlines {
   readonly firstTokenMs: number;
   /** Between two chunks. */
   readonly silenceMs: number;
+  /** The same for a model that reasons; at least `firstTokenMs`. Sessions older than this setting have none. */
+  readonly thinkingMs?: number;
   /**
    * From the request to the answer's end: less than the asking activity's timeout, after which nothing could be
    * stored or reported.

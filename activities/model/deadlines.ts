@@ -7,12 +7,13 @@ import { isThinking } from "./request/wire-rules.ts";
 
 /** Deadlines with the names of their settings, for the message if one passes. */
 export interface NamedDeadlines extends Deadlines {
-  readonly settings: { readonly connect: string; readonly firstToken: string; readonly silence: string };
+  readonly settings: Readonly<Record<"connect" | "firstToken" | "silence" | "thinking", string>>;
 }
 
 /**
  * A server on this machine reads the whole request before it sends its first header, which may take minutes: it gets the
- * time of a first token for that. A model that thinks may be silent in mid-answer for as long as before the answer.
+ * time of a first token for that. A model that thinks may be silent in mid-answer for longer than others, as far as is known
+ * before the answer; what the answer itself shows, the watchdog learns from `thinkingMs`.
  */
 export function deadlinesOf({ target, deadlines }: ModelRequest, { baseUrl }: Endpoint): NamedDeadlines {
   const { timeouts: own = {}, name } = target.provider ?? {};
@@ -20,16 +21,20 @@ export function deadlinesOf({ target, deadlines }: ModelRequest, { baseUrl }: En
     own[key] === undefined ? `limits.${key}Timeout` : `providers.${name}.timeouts.${key}`;
   const firstTokenMs = own.firstToken ?? deadlines.firstTokenMs;
   const isPatient = own.connect === undefined && baseUrl !== undefined && isLoopback(baseUrl);
+  const { thinkingMs = 0 } = own.silence === undefined ? deadlines : {};
+  const thinking = thinkingMs > firstTokenMs ? "limits.thinkingTimeout" : setting("firstToken");
   const isSilent = own.silence === undefined && isThinking(target);
   return {
     connectMs: isPatient ? firstTokenMs : (own.connect ?? deadlines.connectMs),
     firstTokenMs,
-    silenceMs: isSilent ? firstTokenMs : (own.silence ?? deadlines.silenceMs),
+    silenceMs: isSilent ? Math.max(firstTokenMs, thinkingMs) : (own.silence ?? deadlines.silenceMs),
+    ...(thinkingMs === 0 ? {} : { thinkingMs: Math.max(firstTokenMs, thinkingMs) }),
     answerMs: deadlines.answerMs,
     settings: {
       connect: setting(isPatient ? "firstToken" : "connect"),
       firstToken: setting("firstToken"),
-      silence: setting(isSilent ? "firstToken" : "silence"),
+      silence: isSilent ? thinking : setting("silence"),
+      thinking,
     },
   };
 }

@@ -13,6 +13,8 @@ export class Watchdog {
   #timer: NodeJS.Timeout | undefined;
   readonly #end: NodeJS.Timeout;
   #phase: "connect" | "first" | "next" = "connect";
+  /** How long a silence in mid-answer may be, and the setting that says so. */
+  #silence: { readonly ms: number; readonly setting: string };
 
   /**
    * Starts at once.
@@ -21,6 +23,7 @@ export class Watchdog {
    */
   constructor(deadlines: NamedDeadlines, onSilent: (error: ModelError) => void, onHidden: () => void) {
     this.#deadlines = deadlines;
+    this.#silence = { ms: deadlines.silenceMs, setting: deadlines.settings.silence };
     this.#onSilent = onSilent;
     this.#onHidden = onHidden;
     this.#end = setTimeout(() => {
@@ -48,7 +51,7 @@ export class Watchdog {
       return;
     }
     this.#phase = "next";
-    this.#arm(this.#deadlines.silenceMs);
+    this.#arm(this.#silence.ms);
   }
 
   /** Bytes have arrived that are not a piece of the answer: a comment, or an event that says that it continues. */
@@ -59,11 +62,17 @@ export class Watchdog {
     this.#onHidden();
   }
 
-  /** The model began hidden reasoning: that may take as long as a first token. */
+  /**
+   * The model began to reason, perhaps without showing it: it may now be silent for longer, and for as long again between the
+   * pieces that follow.
+   */
   thinking(): void {
+    const { firstTokenMs, thinkingMs, settings } = this.#deadlines;
+    if (thinkingMs !== undefined) this.#silence = { ms: thinkingMs, setting: settings.thinking };
     if (this.#phase !== "next") return;
+    if (thinkingMs !== undefined) return this.#arm(thinkingMs);
     this.#phase = "first";
-    this.#arm(this.#deadlines.firstTokenMs);
+    this.#arm(firstTokenMs);
   }
 
   stop(): void {
@@ -76,11 +85,11 @@ export class Watchdog {
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => {
       this.stop();
-      this.#onSilent(new ModelError(this.#silence(ms), { class: "silent" }));
+      this.#onSilent(new ModelError(this.#words(ms), { class: "silent" }));
     }, ms);
   }
 
-  #silence(ms: number): string {
+  #words(ms: number): string {
     const seconds = `${ms / 1_000} s`;
     const { settings } = this.#deadlines;
     switch (this.#phase) {
@@ -89,7 +98,7 @@ export class Watchdog {
       case "first":
         return `The model's provider sent headers but no token within ${seconds} (${settings.firstToken}). The call was ended and can be made again.`;
       case "next":
-        return `The model's provider fell silent in mid-answer for ${seconds} (${settings.silence}). The call was ended and can be made again.`;
+        return `The model's provider fell silent in mid-answer for ${seconds} (${this.#silence.setting}). The call was ended and can be made again.`;
     }
   }
 }

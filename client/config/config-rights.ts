@@ -103,6 +103,7 @@ const MAY_SET = {
     connectTimeout: free,
     firstTokenTimeout: free,
     silenceTimeout: free,
+    thinkingTimeout: free,
     maxCostUsd: beyond,
     maxSaved: larger,
     onLimit: free,

@@ -2,6 +2,8 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { ModelError } from "../../../activities/model/model.ts";
 import { deadlinesOf } from "../../../activities/model/deadlines.ts";
 import { Watchdog } from "../../../activities/model/watchdog.ts";
+import { modelDeadlines } from "../../../activities/config/run-policy.ts";
+import { configOf } from "../../support/run-config.ts";
 import { modelRequest } from "../../support/model-request.ts";
 
 const endpoint = { modelId: "m", apiKey: "k", baseUrl: undefined, headers: {}, query: {} };
@@ -9,11 +11,12 @@ const endpoint = { modelId: "m", apiKey: "k", baseUrl: undefined, headers: {}, q
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
-function watch() {
+function watch(thinkingMs?: number) {
   const barks: ModelError[] = [];
   const hidden = vi.fn<() => void>();
   const deadlines = { connectMs: 100, firstTokenMs: 1_000, silenceMs: 300, answerMs: 20_000 };
-  const named = deadlinesOf(modelRequest({ deadlines, model: "openai/gpt-4o" }), endpoint);
+  const all = thinkingMs === undefined ? deadlines : { ...deadlines, thinkingMs };
+  const named = deadlinesOf(modelRequest({ deadlines: all, model: "openai/gpt-4o" }), endpoint);
   const watchdog = new Watchdog(named, (error) => barks.push(error), hidden);
   /** It barks after this time, not a millisecond before. @returns why */
   const barksAfter = (ms: number) => {
@@ -59,6 +62,23 @@ describe("the watchdog [R32] [R33] [R34]", () => {
     watchdog.heard();
     vi.advanceTimersByTime(300);
     expect(barks).toHaveLength(1);
+  });
+
+  it("gives a model that was seen to reason more time, in its thoughts and between all pieces after them", () => {
+    for (const isFirst of [true, false]) {
+      const { barks, watchdog, barksAfter } = watch(2_000);
+      watchdog.connected();
+      if (!isFirst) watchdog.heard();
+      watchdog.thinking();
+      vi.advanceTimersByTime(999);
+      for (let piece = 0; piece < 3; piece += 1) {
+        watchdog.heard();
+        vi.advanceTimersByTime(1_999);
+      }
+      watchdog.heard();
+      expect(barks).toEqual([]);
+      expect(barksAfter(2_000)).toContain("mid-answer for 2 s (limits.thinkingTimeout)");
+    }
   });
 
   it("counts any byte as a sign of life, after the headers", () => {
@@ -138,6 +158,19 @@ describe("deadlines", () => {
     expect(deadlinesOf(modelRequest({ deadlines, thinks: true }), endpoint).silenceMs).toBe(180);
     const unthinking = modelRequest({ deadlines, thinks: true, reasoning: { effort: "none" } });
     expect(deadlinesOf(unthinking, endpoint).silenceMs).toBe(90);
+  });
+
+  it("give a thinking model its own time for its silences, and never less than for a first token", () => {
+    const silence = (thinkingMs: number, more: object = {}) =>
+      deadlinesOf(modelRequest({ deadlines: { ...deadlines, thinkingMs }, thinks: true, ...more }), endpoint);
+    expect(silence(300)).toMatchObject({ silenceMs: 300, settings: { silence: "limits.thinkingTimeout" } });
+    expect(silence(100)).toMatchObject({ silenceMs: 180, settings: { silence: "limits.firstTokenTimeout" } });
+    const slow = { provider: { name: "acme", timeouts: { firstToken: 600 } } };
+    expect(silence(300, slow)).toMatchObject({
+      silenceMs: 600,
+      settings: { silence: "providers.acme.timeouts.firstToken" },
+    });
+    expect(modelDeadlines(configOf({}), 0)).toMatchObject({ silenceMs: 90_000, thinkingMs: 300_000 });
   });
 
   it("are the provider's own if configured, and are named in errors", () => {
