@@ -7,8 +7,8 @@ import type { Budget, Occasion, PruneFirst } from "./budget.ts";
  * view, it comes first. From 128,000 tokens on, at the trigger, it costs 6 to 34 % more and hides up to 5 % of the facts.
  */
 const PRUNE_FIRST: readonly (readonly [upToTokens: number, PruneFirst])[] = [
-  [28_000, { trigger: 0.7, return: 1, smaller: 0.7 }],
-  [32_000, { trigger: 0.7, return: 1 }],
+  [28_000, { trigger: 0.75, return: 1, smaller: 0.7 }],
+  [32_000, { trigger: 0.75, return: 1 }],
   [64_000, { trigger: 0.55, return: 1 }],
 ];
 

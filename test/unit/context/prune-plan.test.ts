@@ -140,8 +140,8 @@ describe("prune before a summary", () => {
   };
 
   it("comes first by window and occasion, if little enough of the trigger is left after it", () => {
-    expect(at(32_000, "trigger", used * 0.3 + 1)).toBe(true);
-    expect(at(32_000, "trigger", used * 0.3 - 1)).toBe(false);
+    expect(at(32_000, "trigger", used * 0.25 + 1)).toBe(true);
+    expect(at(32_000, "trigger", used * 0.25 - 1)).toBe(false);
     expect(at(64_000, "trigger", used * 0.3 + 1)).toBe(false);
     expect(at(64_001, "trigger", used)).toBe(false);
     expect(at(32_000, "return", 4_800)).toBe(true);

@@ -117,6 +117,18 @@ export const LAST_STEPS: readonly ScriptStep[] = [
   },
   { text: "The page works, so I'll stop the server.", calls: [withProcess("kill_process")] },
   {
+    text: "Before the other commands, a look at what they run through. That is long, and hardly needed again.",
+    calls: [
+      read("src/commands.js"),
+      read("src/file-commands.js"),
+      read("src/server.js"),
+      read("src/cards.js"),
+      read("src/session.js"),
+      read("src/store.js"),
+      read("src/page.js"),
+    ],
+  },
+  {
     text: "The same review at the prompt, with answers from a pipe.",
     calls: [
       bash(
