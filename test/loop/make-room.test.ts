@@ -88,8 +88,8 @@ it("with prune always, the newest 40,000 tokens of results stay, and others are 
 });
 
 it("a message is drained before the compaction that it makes necessary, and is said once", async () => {
-  const said = `Mind the pier. ${mixedText(11, 150)}`;
-  const agent = await start({ window: 32_000, reads: 6, lines: 118, options: { prune: "never" } });
+  const said = `Mind the pier. ${mixedText(11, 200)}`;
+  const agent = await start({ window: 32_000, reads: 6, lines: 130, options: { prune: "never" } });
   const end = await playLoop(agent, {
     guidanceAt: (step) => (step === 6 ? [guidance(said)] : []),
   });

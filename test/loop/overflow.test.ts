@@ -168,7 +168,12 @@ describe("a model that counts more than we do", () => {
   it("by a fifth is learned from its bills: no request is refused", async () => {
     const agent = await start(stumbling(0, [], 60), {
       countTokens: fifthMore,
-      config: { model: "openai/counts-more", contextWindow: 16_000, maxOutput: 1_000 },
+      config: {
+        ...SUMMARIES_ONLY.config,
+        model: "openai/counts-more",
+        contextWindow: 16_000,
+        maxOutput: 1_000,
+      },
     });
     expect(await playLoop(agent)).toMatchObject({ status: "completed", state: { step: 60 } });
     expect(agent.model.log.filter((served) => served.status !== 200)).toEqual([]);
