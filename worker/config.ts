@@ -5,7 +5,8 @@ import { gitAccessOf, type GitAccess } from "../activities/git/git-access.ts";
 import { gitHubAppSettings, gitHubAppTrouble } from "../activities/git/github-app.ts";
 import { Identities } from "../activities/model/identity/identities.ts";
 import { mcpAccessOf, type McpAccess } from "../activities/mcp/access.ts";
-import { ProxyUnusable, readProxies } from "../activities/process/proxies.ts";
+import { trustAuthorities } from "../activities/process/authorities.ts";
+import { readProxies } from "../activities/process/proxies.ts";
 import { PostgresAddressWrong, readPostgresAddress } from "../activities/store/postgres-address.ts";
 import { secretsOf } from "../activities/redaction/secret-values.ts";
 import { issueTexts } from "../activities/config/issue-text.ts";
@@ -17,7 +18,7 @@ import type { OperatorPolicy } from "../activities/config/operator-policy.ts";
 import { readPolicy } from "./read-policy.ts";
 import { WrongSettings } from "./connect/wrong-settings.ts";
 import { codecKeysOf, type CodecKey } from "./connect/codec.ts";
-import { proxyMissing, ServiceMissing } from "./connect/service-missing.ts";
+import { ServiceMissing, surroundingsMissing } from "./connect/service-missing.ts";
 import type { TelemetrySettings } from "./telemetry/settings.ts";
 
 /** A wrong value is answered with the form of a right one, and an example of it. */
@@ -161,7 +162,7 @@ export function readWorkerConfig(environment: Environment = process.env): Worker
   const e = parsed(environment);
   const policy = e.LONGHAUL_POLICY === undefined ? undefined : readPolicy(e.LONGHAUL_POLICY);
   checkGitHubApp(environment);
-  checkProxies(environment);
+  checkSurroundings(environment);
   return {
     databaseUrl: e.DATABASE_URL,
     databaseConnections: e.DATABASE_CONNECTIONS,
@@ -250,12 +251,13 @@ function checkDatabaseUrl(url: string, environment: Environment): void {
   }
 }
 
-/** Read now, so that a proxy that nothing can use ends the start instead of every request. @throws ServiceMissing */
-function checkProxies(environment: Environment): void {
+/** Read now, so that what nothing can use ends the start instead of every request. @throws ServiceMissing */
+function checkSurroundings(environment: Environment): void {
   try {
     readProxies(environment);
+    trustAuthorities(environment);
   } catch (error) {
-    throw error instanceof ProxyUnusable ? proxyMissing(error) : error;
+    throw surroundingsMissing(error);
   }
 }
 

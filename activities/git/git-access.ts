@@ -2,7 +2,7 @@
 import { join } from "node:path";
 import { repositoryAddress, tokenVariable } from "../config/git-settings.ts";
 import { isNamed, isSameServer, type Named } from "../config/repository-place.ts";
-import { trustOf } from "./authorities.ts";
+import { trustOf } from "../process/authorities.ts";
 import { createGitHubApp, gitHubAppSettings } from "./github-app.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;

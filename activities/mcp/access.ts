@@ -13,7 +13,8 @@ export interface McpAccess {
   readonly credentialsKey?: string | undefined;
 }
 
-const BASE = ["PATH", "HOME", "USER", "LANG", "TMPDIR"];
+const BASE =
+  /^(PATH|HOME|USER|LANG|TMPDIR|NODE_EXTRA_CA_CERTS|SSL_CERT_(FILE|DIR)|GIT_SSL_CAINFO|(CURL|REQUESTS)_CA_BUNDLE)$/;
 
 export function mcpAccessOf(environment: Readonly<Record<string, string | undefined>>): McpAccess {
   const those = (fits: (name: string) => boolean) =>
@@ -23,7 +24,7 @@ export function mcpAccessOf(environment: Readonly<Record<string, string | undefi
     >;
   return {
     variables: those((name) => name.startsWith("LONGHAUL_MCP_")),
-    base: those((name) => BASE.includes(name)),
+    base: those((name) => BASE.test(name)),
     credentialsKey: environment["LONGHAUL_CREDENTIALS_KEY"] || undefined,
   };
 }

@@ -1,9 +1,10 @@
 /**
  * How the worker reaches models' providers and MCP servers: undici, because Node's fetch does not let us remove its time limits or
- * set the proxy that HTTP_PROXY, HTTPS_PROXY and NO_PROXY name. Node itself reads the certificates of NODE_EXTRA_CA_CERTS.
+ * set the proxy that HTTP_PROXY, HTTPS_PROXY and NO_PROXY name.
  */
 import type { Readable } from "node:stream";
 import type { Dispatcher } from "undici";
+import { trustAuthorities } from "./authorities.ts";
 import { boundedBody, boundedResponse, type Bounds } from "./bounded-body.ts";
 import { loadPart } from "./load-part.ts";
 import { isLoopbackHost, readProxies } from "./proxies.ts";
@@ -51,11 +52,12 @@ const MAX_REDIRECTS = 20;
 const MAX_MODEL_STREAM_BYTES = 256 << 20;
 
 /**
- * Reads the environment's proxies once. Its idle connections keep no process alive.
- * @throws ProxyUnusable; a worker checks that at its start
+ * Reads the environment's proxies and certificate authorities once. Its idle connections keep no process alive.
+ * @throws ProxyUnusable, AuthoritiesUnusable; a worker checks that at its start
  */
 export async function createOutgoing(): Promise<Outgoing> {
   const { Agent, EnvHttpProxyAgent, fetch, interceptors, request } = await loadPart(import("undici"));
+  trustAuthorities();
   const limits = { headersTimeout: 0, bodyTimeout: 0, connectTimeout: 0 };
   const { http: httpProxy, https: httpsProxy, none: noProxy } = readProxies();
   const [direct, proxied] = [

@@ -1,4 +1,5 @@
 /** The client's connections to Postgres and Temporal. Waits are bounded; a missing service gives exit code 4 and a fix. */
+import { trustNamedAuthorities } from "../../worker/connect/service-missing.ts";
 import type { Client, Connection } from "@temporalio/client";
 import { ownerOfRole } from "../../activities/store/client-roles.ts";
 import { openStore, type Store } from "../../activities/store/db.ts";
@@ -46,6 +47,7 @@ export async function openServices(
   say?: (line: string) => void,
 ): Promise<Services> {
   const named = clientUser();
+  trustNamedAuthorities();
   const { store, owner } = await openOwnStore(services.databaseUrl, say);
   if (owner !== undefined && named !== undefined && named !== owner) {
     await store.close();

@@ -17,7 +17,7 @@ import { describeDifference, isDifferent } from "./fingerprint.ts";
 import { modelFinding } from "./model-check.ts";
 import { findOnPath } from "./processes.ts";
 import { WrongSettings } from "../../worker/connect/wrong-settings.ts";
-import { ServiceMissing } from "../../worker/connect/service-missing.ts";
+import { ServiceMissing, trustNamedAuthorities } from "../../worker/connect/service-missing.ts";
 import { lostProtections, protectionMissing } from "./protections.ts";
 import { checkRunc, checkSandbox, type Finding } from "./sandbox-check.ts";
 import { findServices, type LocalServices, projectHome, settingOf } from "./services.ts";
@@ -54,6 +54,7 @@ export async function diagnose(options: {
 }): Promise<Diagnosis> {
   const home = options.home ?? projectHome;
   const services = findServices(home);
+  const authorities = authoritiesFinding();
   const [postgres, temporal, docker, worker, versions, workerSettings] = await Promise.all([
     probed("Postgres", () => probePostgres(services.databaseUrl), "DATABASE_URL"),
     probed("Temporal", () => probeTemporal(services.temporalAddress), "TEMPORAL_ADDRESS"),
@@ -66,6 +67,7 @@ export async function diagnose(options: {
   const sandboxes = docker.ok ? await sandboxChecks(services, sandbox) : [];
   const checks = [
     { name: "Node", ok: true, found: process.versions.node },
+    authorities,
     postgres,
     temporal,
     docker,
@@ -79,6 +81,17 @@ export async function diagnose(options: {
     ...gitHubApp(),
   ];
   return { checks, settings: settingsOf(services, home) };
+}
+
+/** Before anything is connected to. */
+function authoritiesFinding(): Check {
+  const name = "certificate authorities";
+  try {
+    return { name, ok: true, found: ["the usual ones", ...trustNamedAuthorities()].join(", ") };
+  } catch (error) {
+    if (!(error instanceof ServiceMissing)) throw error;
+    return { name, ok: false, found: error.problem, fix: error.fix };
+  }
 }
 
 async function probed(name: string, probe: () => Promise<string>, variable: string): Promise<Check> {

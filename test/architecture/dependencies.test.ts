@@ -104,9 +104,39 @@ test("the contract erases to nothing", () => {
   expect(code).toBe("");
 });
 
+/** They read the words of errors that no query threw: of parsers, files, settings and our own classes. */
+const OWN_WORDS = [
+  "client/batch/parse-batch.ts",
+  "client/commands/mcp.ts",
+  "client/config/config.ts",
+  "client/config/devcontainer.ts",
+  "client/connect/missing-service.ts",
+  "client/report/report-page.ts",
+  "client/schedules/make-schedule.ts",
+  "client/sessions/with-session.ts",
+  "client/setup/doctor.ts",
+  "client/setup/services.ts",
+  "client/setup/worker-settings-check.ts",
+  "client/workspace/apply-on-branch.ts",
+  "client/workspace/workspace-folder.ts",
+];
+
+test("the client tells an error's reason by the one function that never tells SQL, or reads the words of an error that holds none", () => {
+  const readers = sources()
+    .filter(
+      ({ path, text }) =>
+        path.startsWith("client/") &&
+        /\b(error|err|cause|inner|reason|thrown|failed|failure)( as Error\))?\.message\b/.test(text),
+    )
+    .map(({ path }) => path)
+    .filter((path) => !OWN_WORDS.includes(path));
+  expect(readers).toEqual([]);
+});
+
 /** One module for each setting of the surroundings that client, worker, probe and set-up share. */
 const SURROUNDINGS = [
   "activities/sandbox/docker/engine-address.ts",
+  "activities/process/authorities.ts",
   "activities/process/proxies.ts",
   "activities/store/postgres-address.ts",
 ];

@@ -3,7 +3,7 @@ import { mkdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { reasonOf } from "../../activities/contract/reason-of.ts";
 import type { GitAccess } from "../../activities/git/git-access.ts";
-import { ServiceMissing } from "./service-missing.ts";
+import { ServiceMissing, surroundingsMissing } from "./service-missing.ts";
 
 /** @throws ServiceMissing if the folder for repositories cannot be written to, or a file of certificate authorities cannot be read */
 export async function checkGit({ folder, trust }: Pick<GitAccess, "folder" | "trust">): Promise<void> {
@@ -25,12 +25,6 @@ export async function checkGit({ folder, trust }: Pick<GitAccess, "folder" | "tr
   try {
     trust();
   } catch (cause) {
-    throw new ServiceMissing({
-      service: "Certificate authorities",
-      address: folder,
-      problem: `cannot be used: ${reasonOf(cause)}`,
-      fix: "Set the variable to a file in PEM that the worker may read, or unset it.",
-      cause,
-    });
+    throw surroundingsMissing(cause);
   }
 }

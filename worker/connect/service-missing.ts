@@ -1,4 +1,5 @@
-import type { ProxyUnusable } from "../../activities/process/proxies.ts";
+import { AuthoritiesUnusable, trustAuthorities } from "../../activities/process/authorities.ts";
+import { ProxyUnusable } from "../../activities/process/proxies.ts";
 
 /** A missing service, described as the client prints it before it ends with exit code 4. */
 export interface MissingService {
@@ -31,6 +32,29 @@ export class ServiceMissing extends Error {
     this.service = missing.service;
     this.address = missing.address;
     this.fix = missing.fix;
+  }
+}
+
+/** What a wrong variable of the surroundings means. @throws the same error if it is no such one */
+export function surroundingsMissing(error: unknown): ServiceMissing {
+  if (error instanceof ProxyUnusable) return proxyMissing(error);
+  if (!(error instanceof AuthoritiesUnusable)) throw error;
+  const { variable, message } = error;
+  return new ServiceMissing({
+    service: "Certificate authorities",
+    address: variable,
+    problem: `cannot be used: ${message}`,
+    fix: `Set ${variable} to a file with certificates in PEM that this program may read, or unset it.`,
+    cause: error,
+  });
+}
+
+/** For whoever connects to services. @throws ServiceMissing that names the variable */
+export function trustNamedAuthorities(): readonly string[] {
+  try {
+    return trustAuthorities();
+  } catch (error) {
+    throw surroundingsMissing(error);
   }
 }
 
