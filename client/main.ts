@@ -22,7 +22,6 @@ function explain(error: unknown, verbose: boolean): ExitCode {
   if (known !== undefined) {
     output.note(`${title} ${known.message}\n${known.fix === undefined ? "" : `${known.fix}\n`}`);
   } else {
-    // A query error says its SQL, and the reason is in its cause.
     const message = databaseErrorOf(error)?.message ?? reasonOf(error);
     output.note(`${title} ${message.split("\n")[0]}\nLONGHAUL_DEBUG=1 or --verbose shows the stack trace.\n`);
   }

@@ -1,4 +1,5 @@
 /** The worker's log: JSON lines on standard error, masked, with Temporal's own lines among them. */
+import { isQueryError, reasonOf } from "../activities/contract/reason-of.ts";
 import type { Logger as TemporalLogger, LogLevel } from "@temporalio/worker";
 import { pino, type Logger } from "pino";
 import type { Sanitizer } from "../activities/redaction/sanitizer.ts";
@@ -10,7 +11,10 @@ export function createLogger(level: string, sanitizer: Sanitizer, name = "worker
   const clean = (line: string) => process.stderr.write(`${sanitizer.clean(line.trimEnd())}\n`);
   const { isoTime: timestamp } = pino.stdTimeFunctions;
   // Temporal's lines have errors under `error`, which pino would write without their messages.
-  const serializers = { error: pino.stdSerializers.err };
+  // A query error says its statement and values, in its message, its stack and fields; its cause says why.
+  const words = (error: Error) =>
+    pino.stdSerializers.err(isQueryError(error) ? new Error(reasonOf(error)) : error);
+  const serializers = { error: words, err: words };
   return pino({ level, name, timestamp, serializers }, { write: clean });
 }
 

@@ -1,4 +1,5 @@
 /** The worker as a process: what compose, `npm start` and a cluster run. Exit codes as the client's: 0, 1, 2, 4. */
+import { isQueryError, reasonOf } from "../activities/contract/reason-of.ts";
 import { type WorkerConfig, readWorkerConfig } from "./config.ts";
 import { ServiceMissing } from "./connect/service-missing.ts";
 import { runWorker } from "./run-worker.ts";
@@ -23,8 +24,10 @@ function report(error: unknown, code: number): number {
     process.stderr.write(`${error.message}\n`);
     return 4;
   }
-  const { message, stack = message } = error instanceof Error ? error : new Error(String(error));
-  process.stderr.write(`${code === 2 ? message : stack}\n`);
+  const reason = reasonOf(error);
+  // The stack of a query error begins with its statement.
+  const stack = (isQueryError(error) ? undefined : (error as Error).stack) ?? reason;
+  process.stderr.write(`${code === 2 ? reason : stack}\n`);
   return code;
 }
 

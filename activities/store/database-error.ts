@@ -1,5 +1,6 @@
 /** Distinguishes Postgres' errors, with or without a code, from all others, and says whether a retry may succeed. */
 import pg from "pg";
+import { isQueryError, reasonOf } from "../contract/reason-of.ts";
 import { isConnectionLost } from "./lost-connection.ts";
 
 export interface DatabaseError {
@@ -37,15 +38,20 @@ const ROW_CODES = new Set(["23502", "23514"]);
  */
 export function databaseErrorOf(error: unknown): DatabaseError | undefined {
   if (!(error instanceof Error)) return undefined;
-  const isQuery = error.constructor.name === "DrizzleQueryError";
-  const cause = isQuery && error.cause instanceof Error ? error.cause : error;
+  const isQuery = isQueryError(error);
+  const cause = causeOf(error);
   const code = "code" in cause && typeof cause.code === "string" ? cause.code : "";
   const isOurs = isQuery || cause instanceof pg.DatabaseError || NETWORK.has(code) || isConnectionLost(cause);
   if (!isOurs) return undefined;
-  const words = isQuery && cause === error ? "a query failed" : cause.message || "no answer";
+  const words = reasonOf(cause) || "no answer";
   return {
     message: code === "" ? words : `${words} (${code})`,
     final: /^(22|42)/.test(code),
     unknownToSchema: code.startsWith("42") || ROW_CODES.has(code),
   };
+}
+
+/** What the query failed with; the query's own error if nothing is known. */
+function causeOf(error: Error): Error {
+  return isQueryError(error) && error.cause instanceof Error ? causeOf(error.cause) : error;
 }

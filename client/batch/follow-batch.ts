@@ -1,7 +1,7 @@
 /** Shows a batch until it ends: a line for each item that ends, and the totals. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { batchWorkflowId } from "../../activities/contract/batch.ts";
-import { reasonOf } from "../../activities/contract/reason-of.ts";
+import { plainReason } from "../../worker/connect/plain-reason.ts";
 import type { Services } from "../connect/connection.ts";
 import { describeRun } from "../connect/describe-run.ts";
 import { ClientError } from "../console/errors.ts";
@@ -65,7 +65,7 @@ async function readUnlessAway(
   } catch (error) {
     if (error instanceof ClientError) throw error;
     output.note(
-      `Postgres does not answer (${oneLine(reasonOf(error), 200)}); the batch continues; trying again …\n`,
+      `Postgres does not answer (${oneLine(plainReason(error), 200)}); the batch continues; trying again …\n`,
     );
     return undefined;
   }

@@ -11,7 +11,7 @@ import { findSession, type SessionRow } from "../../activities/store/reading.ts"
 import type { Store } from "../../activities/store/db.ts";
 import { listen } from "../../activities/store/watching.ts";
 import type { RunDescription } from "../connect/describe-run.ts";
-import { reasonOf } from "../../activities/contract/reason-of.ts";
+import { plainReason } from "../../worker/connect/plain-reason.ts";
 
 const POLL_MS = 1_000;
 /** Time without events after which Temporal is asked whether the run still exists. */
@@ -102,7 +102,7 @@ class Follower {
       page = await readEvents(store.db, sessionId, this.#afterSeq, PAGE);
       row = page.length === 0 ? await findSession(store.db, sessionId) : undefined;
     } catch (error) {
-      if (this.#failures++ === 0) yield { kind: "lost", message: reasonOf(error) };
+      if (this.#failures++ === 0) yield { kind: "lost", message: plainReason(error) };
       const waitMs = RETRY_MS[Math.min(this.#failures, RETRY_MS.length) - 1] ?? POLL_MS;
       await sleep(waitMs, undefined, { signal }).catch(() => undefined);
       return;
