@@ -74,6 +74,28 @@ const author = { name: "Ada", email: "ada@example.org" };
 const commit = { message: "The rest", author };
 
 withPython("a saved repository", () => {
+  it.each([
+    ["of version 2", ["update-index", "--index-version", "2"]],
+    ["of version 3", ["add", "-N", "later.txt"]],
+    ["of version 4, with shortened paths", ["update-index", "--index-version", "4"]],
+    ["in two parts", ["update-index", "--split-index"]],
+  ])("comes back with what its index names in rebuilt folders, with an index %s", async (_what, change) => {
+    const sandbox = await newSandbox();
+    const paths = [
+      "node_module",
+      "node_modules/a/kept.js",
+      "web/node_modulesx/b.js",
+      "web/node_modules/kept.js",
+    ];
+    await repository(sandbox, paths);
+    await put(sandbox, "later.txt");
+    git(sandbox, ...change);
+    await put(sandbox, "node_modules/untracked.js");
+    const { sandbox: other } = await restored(await save(sandbox));
+    for (const path of paths) expect(readFileSync(join(other.root, path), "utf8"), path).toBe(path);
+    expect(existsSync(join(other.root, "node_modules/untracked.js"))).toBe(false);
+  });
+
   it("comes back with every tracked path, whatever its folders are called", async () => {
     const name = fc.constantFrom("node_modules", ".venv", "__pycache__", "src", "a b", "ü", "x");
     const path = fc.array(name, { minLength: 1, maxLength: 4 }).map((parts) => [...parts, "f.txt"].join("/"));

@@ -2,6 +2,7 @@
 path is saved whatever its folder is called, and one that a restore lacks is taken from Git's objects, never read as deleted."""
 
 import os
+import stat
 
 MAX_CHECKOUTS = 200
 GIT_TIMEOUT_S = 60
@@ -50,6 +51,26 @@ def ancestors(path):
         yield path
 
 
+def names_none(checkout, named):
+    """Whether the index certainly has no path below a folder of these names: each save asks, and starting Git takes as long as listing
+    thousands of files. Paths are whole in the index' versions 2 and 3, unless a part of it is elsewhere (sharedindex)."""
+    try:
+        folder = joined(checkout, b".git")
+        if any(name.startswith(b"sharedindex.") for name in os.listdir(folder)):
+            return False
+        handle = os.open(joined(folder, b"index"), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        with open(handle, "rb") as file:
+            status = os.fstat(handle)
+            if not stat.S_ISREG(status.st_mode) or status.st_size > MAX_ANSWER_BYTES:
+                return False
+            index = file.read(MAX_ANSWER_BYTES)
+    except OSError:
+        return False
+    if index[:8] not in (b"DIRC\0\0\0\2", b"DIRC\0\0\0\3"):
+        return False
+    return not any(os.fsencode(name) + b"/" in index for name in named)
+
+
 def tracked_below(hidden, checkouts, named):
     """@param hidden folders of the workspace @param checkouts folders that have a `.git` @param named what hidden folders are called
     @returns the paths below the hidden folders that Git tracks, and those folders of which that is not known"""
@@ -61,6 +82,8 @@ def tracked_below(hidden, checkouts, named):
     patterns = [f":(glob)**/{name}/**" for name in named]
     found, unknown = [], []
     for number, (checkout, folders) in enumerate(of_checkout.items()):
+        if names_none(checkout, named):
+            continue
         answer = git(checkout, "ls-files", "-z", "--", *patterns) if number < MAX_CHECKOUTS else None
         if answer is None:
             unknown += folders
