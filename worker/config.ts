@@ -5,8 +5,6 @@ import { gitAccessOf, type GitAccess } from "../activities/git/git-access.ts";
 import { gitHubAppSettings, gitHubAppTrouble } from "../activities/git/github-app.ts";
 import { Identities } from "../activities/model/identity/identities.ts";
 import { mcpAccessOf, type McpAccess } from "../activities/mcp/access.ts";
-import { trustAuthorities } from "../activities/process/authorities.ts";
-import { readProxies } from "../activities/process/proxies.ts";
 import { PostgresAddressWrong, readPostgresAddress } from "../activities/store/postgres-address.ts";
 import { secretsOf } from "../activities/redaction/secret-values.ts";
 import { issueTexts } from "../activities/config/issue-text.ts";
@@ -18,7 +16,7 @@ import type { OperatorPolicy } from "../activities/config/operator-policy.ts";
 import { readPolicy } from "./read-policy.ts";
 import { WrongSettings } from "./connect/wrong-settings.ts";
 import { codecKeysOf, type CodecKey } from "./connect/codec.ts";
-import { ServiceMissing, surroundingsMissing } from "./connect/service-missing.ts";
+import { checkSurroundings, ServiceMissing } from "./connect/service-missing.ts";
 import type { TelemetrySettings } from "./telemetry/settings.ts";
 
 /** A wrong value is answered with the form of a right one, and an example of it. */
@@ -248,16 +246,6 @@ function checkDatabaseUrl(url: string, environment: Environment): void {
     throw new WrongSettings(
       `The worker's environment is wrong; nothing was started.\nDATABASE_URL: ${error.message}`,
     );
-  }
-}
-
-/** Read now, so that what nothing can use ends the start instead of every request. @throws ServiceMissing */
-function checkSurroundings(environment: Environment): void {
-  try {
-    readProxies(environment);
-    trustAuthorities(environment);
-  } catch (error) {
-    throw surroundingsMissing(error);
   }
 }
 

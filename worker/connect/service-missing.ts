@@ -1,5 +1,5 @@
 import { AuthoritiesUnusable, trustAuthorities } from "../../activities/process/authorities.ts";
-import { ProxyUnusable } from "../../activities/process/proxies.ts";
+import { ProxyUnusable, readProxies } from "../../activities/process/proxies.ts";
 
 /** A missing service, described as the client prints it before it ends with exit code 4. */
 export interface MissingService {
@@ -47,6 +47,16 @@ export function surroundingsMissing(error: unknown): ServiceMissing {
     fix: `Set ${variable} to a file with certificates in PEM that this program may read, or unset it.`,
     cause: error,
   });
+}
+
+/** At a start, so that what nothing can use ends it instead of every request. @throws ServiceMissing that names the variable */
+export function checkSurroundings(environment: Readonly<Record<string, string | undefined>>): void {
+  try {
+    readProxies(environment);
+    trustAuthorities(environment);
+  } catch (error) {
+    throw surroundingsMissing(error);
+  }
 }
 
 /** For whoever connects to services. @throws ServiceMissing that names the variable */
