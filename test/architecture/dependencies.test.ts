@@ -115,9 +115,11 @@ const OWN_WORDS = [
   "client/schedules/make-schedule.ts",
   "client/sessions/with-session.ts",
   "client/setup/doctor.ts",
+  "client/setup/identity-check.ts",
   "client/setup/services.ts",
   "client/setup/worker-settings-check.ts",
   "client/workspace/apply-on-branch.ts",
+  "client/workspace/whole-repositories.ts",
   "client/workspace/workspace-folder.ts",
 ];
 
