@@ -193,7 +193,7 @@ it("a run that takes the session over back before a round reads the view without
     return loadView(database.store.db, session.id);
   };
   const [round] = await session.rounds();
-  const at = { step: round?.step ?? 0, phase: "model", round: 0 } as const;
+  const at = { step: (round?.step ?? 0) + 1, phase: "model", round: 0 } as const;
   const enter = (runId: string) =>
     enterReading(
       { store: database.store, sessionRuns: loneRun, announcements: silentAnnouncements },

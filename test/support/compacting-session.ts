@@ -50,9 +50,11 @@ export async function compactingSession(database: TestDatabase, steps: Message[]
   );
   await createSession(database.store, { id, task: "Build the app.", config });
   await db.update(sessions).set({ runId: RUN }).where(eq(sessions.id, id));
+  let reached = 0;
   const add = async (list: Message[], fromStep: number) => {
     const first = await takeSequences(db, id, list.length);
     for (const { sequence, step, slot, kind, ...message } of rowsOf(list, first, fromStep)) {
+      reached = Math.max(reached, step);
       const { role, content } = message;
       const tokens = estimateMessage(message);
       await insertMessage(db, id, sequence, {
@@ -77,12 +79,15 @@ export async function compactingSession(database: TestDatabase, steps: Message[]
   };
   const deps = loneDeps(database.store, { model, sanitizer: createSanitizer([SECRET]), heartbeatMs: 50 });
   const environment = (attempt: number) => attemptOf(id, RUN, attempt);
-  const input = (round: number): SummarizeInput => ({ step: 40 * round, round, trigger: "threshold" });
+  const input = (round: number): SummarizeInput => ({ step: reached, round, trigger: "threshold" });
   return {
     id,
     add,
+    /** The last step that is stored: what the workflow has finished. */
+    reached: () => reached,
     /** Adds an answer with the bill of its request. */
     billed: async (step: number, usage: { readonly input: number; readonly output: number }) => {
+      reached = Math.max(reached, step);
       await insertMessage(db, id, await takeSequences(db, id, 1), {
         epoch: 1,
         step,
@@ -110,8 +115,8 @@ export async function compactingSession(database: TestDatabase, steps: Message[]
       }) as Promise<CompactionFacts>;
     },
     undo: (requestId: string) =>
-      environment(1).run(createUndoCompaction(deps), { step: 40, requestId }) as Promise<UndoneFacts>,
-    prune: () => environment(1).run(createPrune(deps), { step: 40 }) as Promise<PruneFacts>,
+      environment(1).run(createUndoCompaction(deps), { step: reached, requestId }) as Promise<UndoneFacts>,
+    prune: () => environment(1).run(createPrune(deps), { step: reached }) as Promise<PruneFacts>,
     view: () => loadView(db, id),
     /** All messages except the prompt. */
     all: () => transcriptOf(database.store, id),
