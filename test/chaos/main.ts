@@ -27,8 +27,9 @@ const say = (line: string) =>
 
 async function main(): Promise<number> {
   if (process.argv.includes("--surroundings"))
-    return runTests("test/commands/surroundings.test.ts", { LONGHAUL_SURROUNDINGS: "all" });
-  if (process.argv.includes("--resets")) return runTests("test/e2e/resets.test.ts", resetsAsked());
+    return runTests(["test/commands/surroundings.test.ts"], { LONGHAUL_SURROUNDINGS: "all" });
+  if (process.argv.includes("--resets"))
+    return runTests(["test/replay/resets.test.ts", "test/e2e/resets.test.ts"], resetsAsked());
   let options: SoakOptions;
   try {
     options = readOptions(process.argv.slice(2), randomInt(1, 2 ** 31));
@@ -62,9 +63,9 @@ function resetsAsked(): Readonly<Record<string, string>> {
   return { LONGHAUL_RESETS: after("--resets") ?? "2000", LONGHAUL_RESET_SEED: seed };
 }
 
-/** Every case of a test of which `npm test` runs a sample. */
-async function runTests(file: string, more: Readonly<Record<string, string>>): Promise<number> {
-  const args = [join(project, "scripts", "test.mjs"), file];
+/** Every case of tests of which `npm test` runs a sample. */
+async function runTests(files: readonly string[], more: Readonly<Record<string, string>>): Promise<number> {
+  const args = [join(project, "scripts", "test.mjs"), ...files];
   const env = { ...process.env, ...more };
   const child = spawn(process.execPath, args, { cwd: project, env, stdio: "inherit" });
   await once(child, "exit");

@@ -1,0 +1,86 @@
+/** Recorded histories as Temporal leaves them after a reset: cut at a workflow task, and those in which all that followed comes again. */
+import { randomUUID } from "node:crypto";
+import type { RecordedHistory } from "./history-fixture.ts";
+
+type Event = RecordedHistory["history"]["events"][number];
+
+interface ResetHistory {
+  readonly name: string;
+  readonly shape: string;
+  /** Ends with the task in which the new run begins. */
+  readonly cut: History;
+  /** The new run gets the same answers as the old one. */
+  readonly again: History;
+}
+
+type History = RecordedHistory["history"];
+
+/** The reset, and the task that follows it: events that the history has in addition. */
+const ADDED = 3;
+
+/** Resets to each event that Temporal allows: the end of a workflow task, or its start, which keeps the same events. */
+export function resetsOf({ shape, history: { events } }: RecordedHistory): ResetHistory[] {
+  return events.flatMap((event, place) => {
+    const { scheduledEventId } = attributesOf(event, "workflowTaskStarted");
+    if (scheduledEventId === undefined) return [];
+    const cut = reset(events.slice(0, place + 1), Number(scheduledEventId));
+    const rest = events.slice(place + 1).map((later) => shifted(later, Number(scheduledEventId), place + 1));
+    return [
+      {
+        name: `${shape}, event ${place + 1}`,
+        shape,
+        cut: { events: cut },
+        again: { events: [...cut, ...rest] },
+      },
+    ];
+  });
+}
+
+const attributesOf = (event: Event | undefined, kind: string) =>
+  (event?.[`${kind}EventAttributes`] ?? {}) as Readonly<Record<string, unknown>>;
+
+/** Temporal fails the task that is reset to, and schedules another. */
+function reset(kept: readonly Event[], scheduledEventId: number): Event[] {
+  const [first, ...others] = kept;
+  const scheduled = kept[scheduledEventId - 1] ?? {};
+  const started = kept.at(-1) ?? {};
+  const last = kept.length;
+  const begun = attributesOf(first, "workflowExecutionStarted");
+  const newRunId = randomUUID();
+  const { eventTime } = started;
+  const failed = {
+    eventId: String(last + 1),
+    eventTime,
+    eventType: "EVENT_TYPE_WORKFLOW_TASK_FAILED",
+    workflowTaskFailedEventAttributes: {
+      scheduledEventId: String(scheduledEventId),
+      startedEventId: String(last),
+      cause: "WORKFLOW_TASK_FAILED_CAUSE_RESET_WORKFLOW",
+      failure: { message: "a test goes back", resetWorkflowFailureInfo: {} },
+      baseRunId: begun["originalExecutionRunId"],
+      newRunId,
+    },
+  };
+  return [
+    { ...first, workflowExecutionStartedEventAttributes: { ...begun, originalExecutionRunId: newRunId } },
+    ...others,
+    failed,
+    { ...scheduled, eventTime, eventId: String(last + 2) },
+    shifted({ ...started, eventId: String(last) }, scheduledEventId, last),
+  ];
+}
+
+/** The event with its own number, and those that it names, moved by what the reset added; the task itself is the new one. */
+function shifted(event: Event, task: number, started: number): Event {
+  const moved = (value: unknown): unknown => {
+    if (typeof value !== "object" || value === null || Array.isArray(value)) return value;
+    const entries = Object.entries(value).map(([key, field]) => {
+      if (!/eventId$/i.test(key)) return [key, moved(field)] as const;
+      const id = Number(field);
+      if (id === task) return [key, String(started + 2)] as const;
+      return [key, id >= started ? String(id + ADDED) : field] as const;
+    });
+    return Object.fromEntries(entries) as unknown;
+  };
+  return moved(event) as Event;
+}
