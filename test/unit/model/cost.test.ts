@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { costUsd, sessionCostUsd } from "../../../activities/config/cost.ts";
+import { answerCostUsd, costUsd, sessionCostUsd } from "../../../activities/config/cost.ts";
 
 /** As published for a model with a higher price above 272,000 input tokens (2026-11). */
 const tiered = {
@@ -67,5 +67,14 @@ describe("the cost of a session", () => {
     expect(sessionCostUsd({ costUsd: 1, estimatedUsd: 0, uncosted }, {})).toBeNull();
     expect(sessionCostUsd({ costUsd: 0, estimatedUsd: 0, uncosted: none }, {})).toBeNull();
     expect(sessionCostUsd({ costUsd: 0, estimatedUsd: 0, uncosted: none }, { price: tiered })).toBe(0);
+  });
+
+  it("of an answer is by the tier that served it rather than by the requested one, unless the provider names it", () => {
+    const price = { input: 2, cached: 2, output: 2, tiers: { flex: 0.5 } };
+    const usage = { input: 1_000_000, output: 0, cached: 0, reasoning: 0 };
+    const target = { price, tier: "flex" };
+    expect(answerCostUsd(target, { usage })).toBe(1);
+    expect(answerCostUsd(target, { usage, tier: "default" })).toBe(2);
+    expect(answerCostUsd(target, { usage, tier: "default", costUsd: 0.3 })).toBe(0.3);
   });
 });
