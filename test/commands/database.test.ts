@@ -200,7 +200,8 @@ test("a session's rows are found by its key, and the worker's statements are fre
     (
       await sql<{ "QUERY PLAN": string }>(
         `${url}${url.includes("?") ? "&" : "?"}${byIndex}`,
-        "explain select * from messages where session_id = $1",
+        // Without when a result was hidden, which the view looks up in its marks.
+        "explain select id, role, content from messages where session_id = $1",
         [id],
       )
     )
