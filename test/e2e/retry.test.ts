@@ -184,7 +184,8 @@ describe.concurrent("retry across what shapes a session", () => {
     const script = longSession({ steps: [...noisy, says("The first line."), ...again] });
     const session = await agent.run(script, {
       served: { "gpt-4o": { window: 16_000, maxOutput: 1_000 } },
-      config: { contextWindow: 16_000, maxOutput: 1_000 },
+      // In such a window hiding old results would come first, and be enough.
+      config: { contextWindow: 16_000, maxOutput: 1_000, context: { options: { prune: "never" } } },
     });
     const rounds = () => roundsOf(store(), session.id);
     const [first] = await rounds();
