@@ -77,7 +77,8 @@ it("it copies the compactions up to there and no later one; a fork of everything
   });
   const session = await agent.run(script, {
     served: { "gpt-4o": { window: 16_000, maxOutput: 1_000 } },
-    config: { contextWindow: 16_000, maxOutput: 1_000 },
+    // In such a window hiding old results would come first, and be enough.
+    config: { contextWindow: 16_000, maxOutput: 1_000, context: { options: { prune: "never" } } },
   });
   const rounds = await roundsOf(store(), session.id);
   const step = rounds[0]?.step ?? 0;
