@@ -19,7 +19,7 @@ it("a delegate ends with its parent at the limit of what both may cost [D8]", as
       "": [[delegateCall("Spend.")], [text("It was too dear.")]],
       ".s1c0": [[call("bash", { command: "echo one" })], [text("It stands so.")]],
     }),
-    { config: { ...delegating({}, { maxCostUsd: 0.5 }), price } },
+    { config: { ...delegating({}, { maxCostUsd: 0.35 }), price } },
   );
   expect(await session.result()).toMatchObject({ status: "max_steps", limit: "cost" });
   expect(await sessionRow(agent, `${session.id}.s1c0`)).toMatchObject({

@@ -41,6 +41,10 @@ const NOTES = {
     return [`the sandbox can reach private addresses: ${network.why}`, "warn"];
   },
   "sandbox:lost": ({ message }) => [`sandbox lost: ${message}`, "warn"],
+  "record:missing": ({ from, to }) => [
+    `restored from an older copy: ${from === to ? `step ${from} is` : `steps ${from} to ${to} are`} missing from the record`,
+    "warn",
+  ],
   "sandbox:left-out": ({ files }) => [`not saved in their present state: ${fileNames(files)}`, "warn"],
   "sandbox:saves-full": () => [
     "saved files take all the space that the session may use: from now on only the newest are kept",
