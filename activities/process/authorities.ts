@@ -5,7 +5,7 @@
 import { createHash, randomUUID, X509Certificate } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { getCACertificates, rootCertificates, setDefaultCACertificates } from "node:tls";
+import tls from "node:tls";
 
 /** Where systems keep the authorities that they trust. Source: Go, crypto/x509/root_linux.go, and Alpine, macOS. */
 const SYSTEM = [
@@ -46,9 +46,21 @@ export function trustAuthorities(environment: Environment = process.env): readon
   const files = JSON.stringify(named.map((name) => environment[name]));
   if (files === trusted) return named;
   const added = named.flatMap((name) => certificatesOf(environment, name));
-  setDefaultCACertificates([...new Set([...getCACertificates("default"), ...added])]);
+  trust(named, added);
   trusted = files;
   return named;
+}
+
+/** Node reads the first variable itself. For the others it must be told, which older releases do not let us. */
+function trust(named: readonly Variable[], added: readonly string[]): void {
+  const [further] = named.filter((name) => name !== "NODE_EXTRA_CA_CERTS");
+  if ("setDefaultCACertificates" in tls)
+    tls.setDefaultCACertificates([...new Set([...tls.getCACertificates("default"), ...added])]);
+  else if (further !== undefined)
+    throw new AuthoritiesUnusable(
+      further,
+      `authorities that Node ${process.version} cannot be told: use Node 22.19, 24.5 or newer, or NODE_EXTRA_CA_CERTS`,
+    );
 }
 
 function certificatesOf(environment: Environment, name: Variable): string[] {
@@ -100,7 +112,7 @@ function variables(environment: Environment, folder: string): Readonly<Record<st
 
 function usual(): string {
   const path = SYSTEM.find((known) => existsSync(known));
-  return [path === undefined ? "" : readFileSync(path, "utf8"), ...rootCertificates].join("\n");
+  return [path === undefined ? "" : readFileSync(path, "utf8"), ...tls.rootCertificates].join("\n");
 }
 
 function readNamed(environment: Environment, name: Variable): string {

@@ -74,7 +74,7 @@ function readText(path: string): string {
 function itemFlags(item: BatchItem, flags: RunFlags, folder: string): RunFlags {
   const { repo, ref, workspace, model, config, priority, tenant } = item;
   const { repo: _repo, ref: _ref, branch: _branch, push: _push, pr: _pr, also: _also, ...withoutGit } = flags;
-  const { workspace: _workspace, ...withoutFolder } = flags;
+  const { workspace: _workspace, leaveOut: _leaveOut, ...withoutFolder } = flags;
   const withoutOther = repo === undefined ? flags : withoutFolder;
   const base = workspace === undefined ? withoutOther : withoutGit;
   const merged: RunFlags = {

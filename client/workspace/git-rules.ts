@@ -2,9 +2,9 @@
  * Which files of a folder, or of a session's saved files, git leaves out: git itself is asked, in either direction, so that its
  * case, its nesting and every file of rules that it knows count. What git tracks is never left out.
  */
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { dirname, join, posix } from "node:path";
+import { dirname, join, posix, relative } from "node:path";
 import { bytesOfText, textOfBytes } from "../../activities/store/path-text.ts";
 import type { WorkspaceFile } from "../../activities/store/workspace-pack.ts";
 import { isGitName } from "./safe-repositories.ts";
@@ -43,15 +43,21 @@ export function rulesOfFolder(folder: string, leaveOut: readonly string[] = []):
   }
 }
 
-/** The top of the repository that the folder is in, as a real path; undefined if it is in none, or that ignores it. */
+/**
+ * The top of the repository that the folder is in, as a real path; undefined if it is in none, or that ignores it. One above the folder
+ * counts if git accepts its owner: anybody may put one into a shared folder such as /tmp.
+ */
 export function repositoryTop(folder: string): string | undefined {
-  const asked = { cwd: folder, mayFail: true };
+  const asked = { cwd: folder, mayFail: true, anyOwner: existsSync(join(folder, ".git")) };
   const top = textOfBytes(safeGit(["rev-parse", "--show-toplevel"], asked)).replace(/\n$/, "");
-  return top !== "" && safeGit(["check-ignore", "."], asked).length === 0 ? top : undefined;
+  // A repository's own settings may name another place.
+  if (top === "" || relative(top, realpathSync(folder)).startsWith("..")) return undefined;
+  return safeGit(["check-ignore", "."], asked).length === 0 ? top : undefined;
 }
 
 function read(folder: string, place: readonly string[], leaveOut: readonly string[]): FolderRules {
-  const ask = (...args: string[]) => names(safeGit([...place, "ls-files", "-z", ...args], { cwd: folder }));
+  const ask = (...args: string[]) =>
+    names(safeGit([...place, "ls-files", "-z", ...args], { cwd: folder, anyOwner: true }));
   const tracked = new Set<string>();
   for (const name of ask())
     for (let path = name; path !== "." && !tracked.has(path); path = posix.dirname(path)) tracked.add(path);

@@ -2,12 +2,14 @@
 import { lstatSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { lstat, readdir } from "node:fs/promises";
 import { join, posix, resolve } from "node:path";
+import { cutChars } from "../../activities/contract/cut-text.ts";
 import { bytesOfText, textOfBytes } from "../../activities/store/path-text.ts";
 import type { WorkspaceFile } from "../../activities/store/workspace-pack.ts";
 import { usageError } from "../console/errors.ts";
 import { bytes, listNames, present } from "../console/format.ts";
 import { credentialFiles } from "./credential-files.ts";
 import { type FolderRules, isAlwaysOut, rulesOfFolder } from "./git-rules.ts";
+import { GitFailed } from "./safe-git.ts";
 import { withSafeRepositories } from "./safe-repositories.ts";
 import {
   repositoryEntries,
@@ -44,6 +46,11 @@ export async function readFolder(folder: string, leaveOut: readonly string[] = [
     const rules = { below: "", only: "all", ...rulesOfFolder(root, leaveOut) } as const;
     addFolder(content, { path: "", disk: Buffer.from(root) }, rules);
   } catch (error) {
+    if (error instanceof GitFailed)
+      throw usageError(
+        `--workspace: Git cannot read a repository in ${folder}: ${cutChars(error.message, 500)}`,
+        "Repair it (`git fsck` says where), or move its .git away: then the files go along without their history.",
+      );
     if ((error as NodeJS.ErrnoException).code === undefined) throw error;
     throw usageError(
       `--workspace: ${(error as Error).message}`,
@@ -104,7 +111,7 @@ interface Content {
   /** Repositories that are not below the root, by the path of their `.git`. */
   readonly elsewhere: Map<string, RepositoryFolders>;
   readonly leaveOut: readonly string[];
-  /** What stays here by a rule; of a folder only its path. */
+  /** What is not copied; of a folder only its path. */
   readonly leftOut: string[];
 }
 
@@ -179,7 +186,7 @@ const isOurs = (path: string) => posix.basename(path) === ".longhaul";
 
 function leftHere({ leftOut }: Content): string[] {
   if (leftOut.length === 0) return [];
-  return [`Stays here by ignore rules: ${listNames(leftOut)}.`];
+  return [`Not copied: ${listNames(leftOut)}.`];
 }
 
 /** Adds what a `.git` leads to that is no folder here. @returns false if it leads to nothing outside the folder */

@@ -1,7 +1,5 @@
 /** Tables in a schema of one's own: chosen by the address or the role, also beside others' tables in `public`. */
-import { randomBytes } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
-import pg from "pg";
 import { expect, inject, it, onTestFinished } from "vitest";
 import { grantClient, revokeClient } from "../../activities/store/client-roles.ts";
 import { migrateStore, openStore, type Store } from "../../activities/store/db.ts";
@@ -11,27 +9,10 @@ import { createSession, findSession } from "../../activities/store/sessions.ts";
 import { holdLease } from "../../activities/store/worker-lease.ts";
 import { mayNotMigrate } from "../../worker/connect/postgres-missing.ts";
 import { configOf } from "../support/run-config.ts";
-import { createDatabase, dropDatabase } from "../support/services.ts";
+import { asOwner, ownDatabase } from "../support/own-database.ts";
 
 const server = inject("databaseServer");
 const config = configOf({});
-
-async function database(template?: string): Promise<{ name: string; url: string }> {
-  const name = `schemas_${randomBytes(6).toString("hex")}`;
-  const url = await createDatabase(server, name, template);
-  onTestFinished(() => dropDatabase(server, name));
-  return { name, url };
-}
-
-async function asOwner(url: string, ...statements: readonly string[]): Promise<void> {
-  const client = new pg.Client({ connectionString: url });
-  await client.connect();
-  try {
-    for (const statement of statements) await client.query(statement);
-  } finally {
-    await client.end();
-  }
-}
 
 function opened(url: string, searchPath?: string): Store {
   const own = new URL(url);
@@ -73,7 +54,7 @@ async function works(operator: Store, openClient: (address: { role: string; pass
 it.each([["longhaul_x"], ["Über 1"]])(
   "a fresh install works in the schema %s, beside one in public",
   async (schema) => {
-    const { url } = await database(inject("databaseTemplate"));
+    const { url } = await ownDatabase("schemas", inject("databaseTemplate"));
     await asOwner(url, `create schema "${schema}"`);
     const path = `"${schema}"`;
     const [own, other] = [opened(url, path), opened(url)];
@@ -101,7 +82,7 @@ it.each([["longhaul_x"], ["Über 1"]])(
 );
 
 it("a schema that the role's search_path names is used, with nothing of ours in public", async () => {
-  const { name, url } = await database();
+  const { name, url } = await ownDatabase("schemas");
   const role = `${name}_role`;
   await asOwner(
     url,
@@ -122,7 +103,7 @@ it("a schema that the role's search_path names is used, with nothing of ours in 
 });
 
 it("what keeps the tables from being made is told with the statement that helps", async () => {
-  const { name, url } = await database(inject("databaseTemplate"));
+  const { name, url } = await ownDatabase("schemas", inject("databaseTemplate"));
   const role = `${name} "role"`;
   const quotedRole = `"${role.replaceAll('"', '""')}"`;
   await asOwner(url, `create role ${quotedRole} login password 'p'`, "create schema closed");
@@ -149,7 +130,7 @@ it("what keeps the tables from being made is told with the statement that helps"
 });
 
 it("workers of two schemas do not take each other's leases for their own", async () => {
-  const { url } = await database(inject("databaseTemplate"));
+  const { url } = await ownDatabase("schemas", inject("databaseTemplate"));
   await asOwner(url, "create schema longhaul_x");
   const own = opened(url, "longhaul_x");
   await migrateStore(own);

@@ -2,37 +2,19 @@
 import { randomBytes } from "node:crypto";
 import { connect, createServer } from "node:net";
 import { sql } from "drizzle-orm";
-import pg from "pg";
 import { expect, inject, it, onTestFinished } from "vitest";
 import { migrateStore, openStore, type Store } from "../../activities/store/db.ts";
 import { probePostgres } from "../../worker/connect/probe.ts";
 import { mayNotMigrate } from "../../worker/connect/postgres-missing.ts";
 import { listen } from "../support/listen.ts";
-import { createDatabase, dropDatabase } from "../support/services.ts";
+import { asOwner, ownDatabase } from "../support/own-database.ts";
+import { dropDatabase } from "../support/services.ts";
 
 const server = inject("databaseServer");
 const newName = () => `conditions_${randomBytes(6).toString("hex")}`;
 
-/** Runs statements as the superuser. */
-async function asOwner(url: string, ...statements: readonly string[]): Promise<void> {
-  const client = new pg.Client({ connectionString: url });
-  await client.connect();
-  try {
-    for (const statement of statements) await client.query(statement);
-  } finally {
-    await client.end();
-  }
-}
-
-async function emptyDatabase(): Promise<{ readonly name: string; readonly url: string }> {
-  const name = newName();
-  const url = await createDatabase(server, name);
-  onTestFinished(() => dropDatabase(server, name));
-  return { name, url };
-}
-
 it("a role without the right to create schemas migrates; one that may not create tables is told what it lacks", async () => {
-  const { name, url } = await emptyDatabase();
+  const { name, url } = await ownDatabase("conditions");
   const role = `${name}_role`;
   await asOwner(
     url,
@@ -68,7 +50,7 @@ it("a database with another encoding than UTF8 ends a start by its name", async 
 });
 
 it("a connection that only reads is not pooled again", async () => {
-  const { url } = await emptyDatabase();
+  const { url } = await ownDatabase("conditions");
   const store = openStore({ url, maxConnections: 1 });
   onTestFinished(() => store.close());
   await store.db.execute("create table t (a int)");
@@ -120,7 +102,7 @@ const settingsOf = async (store: Store) =>
   );
 
 it("what the address or the role sets for a connection stays", async () => {
-  const { name, url } = await emptyDatabase();
+  const { name, url } = await ownDatabase("conditions");
   const role = `${name}_role`;
   await asOwner(
     url,
@@ -141,7 +123,7 @@ it("what the address or the role sets for a connection stays", async () => {
 });
 
 it("a migration that fails leaves no connection behind that still has the lock or a transaction", async () => {
-  const { url } = await emptyDatabase();
+  const { url } = await ownDatabase("conditions");
   await asOwner(url, "create table boxes (in_the_way int)");
   const store = openStore({ url, maxConnections: 1 });
   onTestFinished(() => store.close());

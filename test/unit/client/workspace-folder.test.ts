@@ -91,12 +91,12 @@ it("reports files that usually contain secrets, unless they are ignored or templ
   const { notes } = await readFolder(folder);
   expect(notes).toEqual([
     expect.stringMatching(/^Warning: \.env, api\/\.env\.production, id_ed25519 may hold secrets/),
-    "Stays here by ignore rules: .env.local.",
+    "Not copied: .env.local.",
   ]);
   rmSync(join(folder, ".env"));
   rmSync(join(folder, "api"), { recursive: true });
   rmSync(join(folder, "id_ed25519"));
-  expect((await readFolder(folder)).notes).toEqual(["Stays here by ignore rules: .env.local."]);
+  expect((await readFolder(folder)).notes).toEqual(["Not copied: .env.local."]);
 });
 
 it.each([
