@@ -55,8 +55,17 @@ function formsOf(value: string, cleaned: string): SecretForm[] {
   ];
 }
 
+/**
+ * Quotes and escapes in front of a value say little, and are no start to look for: each place in a long run of them would be.
+ */
+const withoutOpening = (text: string): string => {
+  const rest = text.replace(/^['"`\\$^=]+/, "");
+  return rest.length >= MIN_SECRET_CHARS ? rest : text;
+};
+
 /** A character's code; its halves, as JSON writes it; its bytes, as URLs, C and Python do. */
-function textForm(text: string): SecretForm {
+function textForm(value: string): SecretForm {
+  const text = withoutOpening(value);
   // How many backslashes stand for one depends on how often the text was escaped, so a run of them is one unit.
   const points = Array.from(text.replace(/\\+/g, "\\"));
   const units = points.map((point) => {

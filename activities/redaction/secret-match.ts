@@ -8,8 +8,8 @@ export const NO = -1;
 /** Undecided until more text arrives. */
 export const OPEN = -2;
 
-/** How many characters a gap may have. Source: what shells put between two characters when they quote twice; a dump's columns. */
-const MAX_GAP = { quotes: 24, wrap: 24, separators: 8 } as const;
+/** How many characters a gap may have. Source: an apostrophe that a shell quoted four times has 121; a dump's columns. */
+const MAX_GAP = { quotes: 128, wrap: 24, separators: 8 } as const;
 
 const INVISIBLE =
   "\n\r\u00ad\u034f\u061c\u180e\u200b\u200c\u200d\u200e\u200f\u2060\u2061\u2062\u2063\u2064\ufeff\u2400";
