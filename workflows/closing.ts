@@ -21,7 +21,6 @@ export async function keepWaiting(run: Run): Promise<void> {
 
 /** Saves, removes the container, writes the outcome. Nothing here may keep the run from ending. */
 export async function close(run: Run, outcome: Outcome): Promise<ClosedSession> {
-  const { state } = run;
   enterPhase(run, "closing");
   await run.opening;
   // A completed run continues with the waiting messages.
@@ -30,9 +29,37 @@ export async function close(run: Run, outcome: Outcome): Promise<ClosedSession> 
   const notDelivered = await deliver(run, outcome);
   const notClosed = await closeSandbox(run);
   await run.delegates.closed();
+  const closed = await closeSession(run, outcome, { notClosed, notDelivered });
+  // Messages that arrived meanwhile.
+  await keep(run);
+  if (outcome.status !== "completed" || waiting(run.state.inbox) === 0) await notifyEnd(run);
+  // Messages that arrived while the notice was sent: nothing is awaited between the last look and the run's end.
+  if (outcome.status !== "completed") await keepWaiting(run);
+  enterPhase(run, "ended");
+  if (run.policy?.searchAttributes) setSearchAttributes(run, closed.status);
+  return closed;
+}
+
+/** Writes the outcome again, for a run that was reset to after it was written. */
+export async function storeEnd(run: Run, outcome: Outcome): Promise<ClosedSession> {
+  const closed = await closeSession(run, outcome, {});
+  if (outcome.status !== "completed") await keepWaiting(run);
+  return closed;
+}
+
+interface Undone {
+  readonly notClosed?: string | undefined;
+  readonly notDelivered?: string | undefined;
+}
+
+function closeSession(
+  run: Run,
+  outcome: Outcome,
+  { notClosed, notDelivered }: Undone,
+): Promise<ClosedSession> {
   const { status, limit, error } = outcome;
-  const closed = await perform("closeSession", optionsOf(run), `close · ${status}`, {
-    step: state.step,
+  return perform("closeSession", optionsOf(run), `close · ${status}`, {
+    step: run.state.step,
     ...neverOpened(run),
     status,
     ...(limit === undefined || limit === "steps" ? {} : { limit }),
@@ -40,14 +67,6 @@ export async function close(run: Run, outcome: Outcome): Promise<ClosedSession> 
     ...(notClosed === undefined ? {} : { notClosed }),
     ...(notDelivered === undefined ? {} : { notDelivered }),
   }).catch(() => notStored(run, outcome));
-  // Messages that arrived meanwhile.
-  await keep(run);
-  if (outcome.status !== "completed" || waiting(state.inbox) === 0) await notifyEnd(run);
-  // Messages that arrived while the notice was sent: nothing is awaited between the last look and the run's end.
-  if (outcome.status !== "completed") await keepWaiting(run);
-  enterPhase(run, "ended");
-  if (run.policy?.searchAttributes) setSearchAttributes(run, closed.status);
-  return closed;
 }
 
 /** The end of a run that has no session: the person who started it reads in its result what to do. */

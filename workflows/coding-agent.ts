@@ -3,7 +3,7 @@ import { CancellationScope, CancelledFailure, continueAsNew, workflowInfo } from
 import type { BudgetLimit } from "../activities/contract/budget-question.ts";
 import type { ClosedSession } from "../activities/contract/activities.ts";
 import { applyOpened, applyStep, carry, createState } from "./agent-state.ts";
-import { close, keepWaiting, notStarted } from "./closing.ts";
+import { close, keepWaiting, notStarted, storeEnd } from "./closing.ts";
 import { watchDeadline } from "./deadline.ts";
 import { fetchRepository, pushSaves } from "./delivery.ts";
 import { runTools } from "./calls.ts";
@@ -42,20 +42,33 @@ export async function codingAgent(input: CodingAgentInput = {}): Promise<ClosedS
   const outcome = await runSession(run, input).catch(outcomeOf);
   run.status = outcome.status;
   if (outcome.error?.type === "NothingToStart") return notStarted(run, outcome.error.message);
-  const closed = await CancellationScope.nonCancellable(() => close(run, outcome));
-  if (closed.error) {
-    await CancellationScope.nonCancellable(() => keepWaiting(run));
-    throw failureOf({ status: "failed", error: closed.error });
+  let closed = await CancellationScope.nonCancellable(() => close(run, outcome));
+  for (;;) {
+    if (closed.error) await CancellationScope.nonCancellable(() => keepWaiting(run));
+    else if (outcome.status === "completed" && waiting(run.state.inbox) > 0) await continueWithWaiting(run);
+    if (!isOfAnother(closed)) break;
+    closed = await CancellationScope.nonCancellable(() => storeEnd(run, outcome));
   }
-  if (outcome.status === "completed" && waiting(run.state.inbox) > 0) {
-    // A message arrived while the session was closing: continue with it, unless the run was cancelled as well.
-    await CancellationScope.nonCancellable(() => parkOverflow(run));
-    await endIfCancelled(run);
-    await continueAsNew<typeof codingAgent>({ carried: { ...carry(run.state), steps: 0, moreSteps: 0 } });
-  }
+  if (closed.error) throw failureOf({ status: "failed", error: closed.error });
   // A run that only delivers has not failed just because the previous run had.
   if (outcome.error && outcome !== input.deliver?.outcome) throw failureOf(outcome);
-  return closed;
+  const { storedFor: _run, ...result } = closed;
+  return result;
+}
+
+/** A message arrived while the session was closing: continue with it, unless the run was cancelled as well. */
+async function continueWithWaiting(run: Run): Promise<void> {
+  await CancellationScope.nonCancellable(() => parkOverflow(run));
+  await endIfCancelled(run);
+  await continueAsNew<typeof codingAgent>({ carried: { ...carry(run.state), steps: 0, moreSteps: 0 } });
+}
+
+/**
+ * The run was reset to after all that it had to do. Another line may be in force since then, so this run has to claim the session,
+ * which only an activity does.
+ */
+function isOfAnother({ storedFor }: ClosedSession): boolean {
+  return storedFor !== undefined && storedFor !== workflowInfo().runId;
 }
 
 async function runSession(run: Run, input: CodingAgentInput): Promise<Outcome> {

@@ -229,6 +229,8 @@ export interface ClosedSession {
   readonly delivery?: DeliveryState;
   /** Set if the session could not end as the run had: what it was stored as, and why. */
   readonly error?: { readonly type: string; readonly message: string };
+  /** The run whose end is stored; absent if none is, and from versions that did not tell. Not in the run's own result. */
+  readonly storedFor?: string;
 }
 
 export interface AgentActivities {

@@ -24,8 +24,16 @@ export interface SessionRuns {
   finished(sessionId: string, runId: string): Promise<number>;
   /** The newest run of the session that has ended, other than the one that asks. */
   newestEnded(sessionId: string, asking: string): Promise<string | undefined>;
-  /** Undefined for a run that no reset made, or that Temporal does not have. */
-  origin(sessionId: string, runId: string): Promise<ResetOrigin | undefined>;
+  /** Undefined for a run that began by itself, or that Temporal does not have. */
+  origin(sessionId: string, runId: string): Promise<RunOrigin | undefined>;
+}
+
+/** Where a run comes from. */
+export type RunOrigin = ResetOrigin | ContinuedOrigin;
+
+/** A run that Temporal made from one that continued as new. */
+export interface ContinuedOrigin {
+  readonly continues: string;
 }
 
 /** Where a run that Temporal made by a reset comes from. */

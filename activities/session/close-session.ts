@@ -65,7 +65,7 @@ async function closeSession(
     rounds,
     result: deps.idsOnly === true ? "" : cutChars(text, MAX_RESULT_CHARS),
     usage: await totalUsage(db, scope.sessionId),
-    ...(session === undefined ? {} : await deliveryIn(db, session)),
+    ...(session === undefined ? {} : { ...(await deliveryIn(db, session)), storedFor: scope.runId }),
     ...(input === given ? {} : { error: ANSWER_MISSING }),
   };
 }

@@ -16,6 +16,8 @@ export interface Fork {
   /** The run that had come to that place: the one that was reset, or an older one whose history it repeats. */
   readonly run: RunRow;
   readonly place: Place;
+  /** The reset run did nothing but continue as new: the run that claims begins where that run had ended. */
+  readonly isContinued: boolean;
 }
 
 /** The session's runs, in the order in which they claimed it. */
@@ -31,9 +33,12 @@ export async function forkOf(
   sessionId: string,
   runId: string,
 ): Promise<Fork | undefined> {
-  const origin: ResetOrigin | undefined = await sessionRuns.origin(sessionId, runId);
-  if (origin === undefined) return undefined;
+  const found = await sessionRuns.origin(sessionId, runId);
+  if (found === undefined) return undefined;
   const known = new Map((await runsOf(db, sessionId)).map((row) => [row.runId, row]));
+  const isContinued = "continues" in found;
+  const origin = isContinued ? await unclaimedOrigin(found.continues) : found;
+  if (origin === undefined) return undefined;
   let epoch: number | undefined;
   let base: string | undefined = origin.runId;
   while (base !== undefined) {
@@ -41,11 +46,21 @@ export async function forkOf(
     epoch ??= run?.epoch;
     const before: string | undefined = origin.forks.get(base);
     if (run !== undefined && epoch !== undefined && (run.forkedFrom === null || before !== undefined))
-      return { epoch, run, place: origin.place };
+      return { epoch, run, place: origin.place, isContinued };
     // A run that claimed nothing has no row: only Temporal knows where it came from.
-    base = run?.forkedFrom ?? before ?? (await sessionRuns.origin(sessionId, base))?.runId;
+    base = run?.forkedFrom ?? before ?? (await unclaimedOrigin(base))?.runId;
   }
   return undefined;
+
+  /** Of a run without a row, or of the one that it continued. */
+  async function unclaimedOrigin(of: string): Promise<ResetOrigin | undefined> {
+    for (let at = of; !known.has(at);) {
+      const next = await sessionRuns.origin(sessionId, at);
+      if (next === undefined || !("continues" in next)) return next;
+      at = next.continues;
+    }
+    return undefined;
+  }
 }
 
 /** The runs whose histories make up the live line, newest first: each went on where the next one of the list had ended. */

@@ -148,14 +148,15 @@ async function take(
   const dropped = await supersede(tx, run.sessionId, next, at);
   await parkGuidance(tx, run.sessionId, asked.unkept);
   const epoch = dropped ? next : session.epoch;
-  const previous = fork === undefined ? session.runId : fork.run.previous;
+  const follows = fork?.isContinued === true ? fork.run.runId : fork?.run.previous;
+  const previous = fork === undefined ? session.runId : (follows ?? null);
   const parentEpoch = dropped ? base : null;
   await insertRun(tx, run, {
     epoch,
     parentEpoch,
     startStep: at.step - 1,
     previous,
-    forkedFrom: fork?.run.runId ?? null,
+    forkedFrom: fork === undefined || fork.isContinued ? null : fork.run.runId,
   });
   await tx
     .update(sessions)

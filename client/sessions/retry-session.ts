@@ -72,7 +72,8 @@ export async function retrySession(services: Services, row: SessionRow, retry: R
     find: async () => {
       const now = (await describedRun(client, row.id))?.runId;
       if (now === undefined || now === newest) return undefined;
-      return (await sessionRuns.origin(row.id, now))?.runId === point.runId ? now : undefined;
+      const origin = await sessionRuns.origin(row.id, now);
+      return origin !== undefined && "runId" in origin && origin.runId === point.runId ? now : undefined;
     },
     what: `it took ${row.id} back to before step ${point.step}`,
     again: `See where it stands: longhaul status ${row.id}. Retrying the step again is safe: longhaul retry ${row.id} --from-step ${point.step}`,

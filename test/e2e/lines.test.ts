@@ -3,12 +3,13 @@ import { afterAll, expect, it } from "vitest";
 import { checkSession } from "../support/checker/check-session.ts";
 import { type RunningSession, startAgent } from "../support/agent-harness.ts";
 import { createFakeHost } from "../support/fake-host.ts";
-import { type HistoryEvent, resetTo, resetToStep } from "../support/reset-run.ts";
-import { retry } from "../support/client-services.ts";
+import { type HistoryEvent, lastTask, resetTo, resetToStep } from "../support/reset-run.ts";
+import { retry, sessionRow } from "../support/client-services.ts";
 import { perFile } from "../support/per-file.ts";
 import { call, scriptedModel, text } from "../support/scripted-model.ts";
 import { wordsOf } from "../support/scripted-summaries.ts";
 import { callRows, transcriptOf } from "../support/stored.ts";
+import { runIdsOf } from "../../activities/store/runs.ts";
 import { stepOf } from "../support/crash/scripts.ts";
 import { eventually } from "../support/eventually.ts";
 
@@ -76,6 +77,44 @@ it("a reset of an abandoned run goes on with that run's line, byte for byte, als
   expect(live.filter((row) => row.slot === "assistant").map((row) => row.step)).toEqual([1, 2, 3, 4, 5]);
   await checkSession(agent, session);
 });
+
+it.each([
+  ["that completed", { limits: {} }],
+  ["that continued as new", { limits: { maxHistoryEvents: 50 } }],
+])(
+  "a reset of an older run %s to after its last activity brings that run's line back",
+  async (_kind, config) => {
+    let line = 1;
+    const session = await agent.start(
+      counting(
+        () => line,
+        () => 8,
+      ),
+      { config },
+    );
+    await session.result();
+    const [first = ""] = (await runIdsOf(agent.database.store.db, session.id)).slice(-1);
+    line = 2;
+    const second = await resetToStep(client(), session.id, 2, first);
+    expect(await client().workflow.getHandle(session.id, second).result()).toMatchObject({
+      result: "Step 8. Line 2.",
+    });
+    line = 3;
+    const third = await resetTo(client(), session.id, lastTask, { runId: first });
+    const { result } = await client().workflow.getHandle(session.id, third).result();
+    const row = await sessionRow(agent, session.id);
+    expect(row).toMatchObject({ status: "completed", result });
+    const live = (await transcriptOf(agent.database.store, session.id)).filter(
+      (of) => of.supersededEpoch === null && of.slot === "assistant",
+    );
+    const lines = live.map(({ content }) => /Line (\d)/.exec(JSON.stringify(content))?.[1]);
+    expect(lines).toHaveLength(8);
+    // A run that continued as new had some of the steps; the rest is done again.
+    expect(lines.join("")).toMatch(Object.keys(config.limits).length === 0 ? /^1{8}$/ : /^1{2,7}3+$/);
+    expect(result).toBe(`Step 8. Line ${lines.at(-1)}.`);
+    await checkSession(agent, session);
+  },
+);
 
 it("a retry of a step that only an abandoned line has is refused, and changes nothing", async () => {
   let last = 5;

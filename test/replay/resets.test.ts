@@ -4,7 +4,7 @@ import { historyFromJSON } from "@temporalio/common/lib/proto-utils.js";
 import { beforeAll, expect, it } from "vitest";
 import { ensureWorkflowBundle } from "../../worker/bundle.ts";
 import { dataConverter } from "../../worker/connect/data-converter.ts";
-import { resetOrigin } from "../../worker/connect/reset-origin.ts";
+import { originOf } from "../../worker/connect/reset-origin.ts";
 import { workflowSinks } from "../../worker/worker-options.ts";
 import { recordedHistories } from "../support/history-fixture.ts";
 import { resetsOf } from "../support/reset-histories.ts";
@@ -46,8 +46,8 @@ it(
 it("how far a run had come when it was reset never goes back as its history grows", () => {
   const places = new Map<string, number>();
   for (const { name, shape, cut } of resets) {
-    const origin = resetOrigin(historyFromJSON(cut));
-    if (origin === undefined) throw new Error(`${name} is not a reset run`);
+    const origin = originOf(historyFromJSON(cut));
+    if (origin === undefined || "continues" in origin) throw new Error(`${name} is not a reset run`);
     const { step = 0, phase, open = [] } = origin.place;
     // Results that are missing count against the step's end.
     const far = phase === "model" ? step : step + 0.5 - open.length / 100;

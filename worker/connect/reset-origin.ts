@@ -11,20 +11,23 @@ import type {
   OpenedSession,
 } from "../../activities/contract/activities.ts";
 import type { SettledQuestion } from "../../activities/contract/questions.ts";
-import type { Place, ResetOrigin } from "../../activities/contract/session-runs.ts";
+import type { Place, RunOrigin } from "../../activities/contract/session-runs.ts";
 import type { ToolFacts } from "../../activities/contract/tool-facts.ts";
 
 type Event = NonNullable<History["events"]>[number];
 
-/** @param history with decoded payloads. @returns undefined if no reset made the run */
-export function resetOrigin({ events }: History): ResetOrigin | undefined {
+/** @param history with decoded payloads. @returns undefined if neither a reset nor a run before it made the run */
+export function originOf({ events }: History): RunOrigin | undefined {
   const list = events ?? [];
   const resets = list.flatMap((event, index) => {
     const { baseRunId, newRunId } = event.workflowTaskFailedEventAttributes ?? {};
     return baseRunId && newRunId ? [{ index, baseRunId, newRunId }] : [];
   });
   const last = resets.at(-1);
-  if (last === undefined) return undefined;
+  if (last === undefined) {
+    const continues = list[0]?.workflowExecutionStartedEventAttributes?.continuedExecutionRunId;
+    return continues ? { continues } : undefined;
+  }
   return {
     runId: last.baseRunId,
     forks: new Map(resets.slice(0, -1).map(({ newRunId, baseRunId }) => [newRunId, baseRunId])),

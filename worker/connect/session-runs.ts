@@ -4,7 +4,7 @@ import { acceptedGuidance } from "./accepted-guidance.ts";
 import { describedRun, type RunStatus } from "./described-run.ts";
 import { listRuns } from "./list-runs.ts";
 import { readHistory } from "./read-history.ts";
-import { placeAfter, resetOrigin } from "./reset-origin.ts";
+import { originOf, placeAfter } from "./reset-origin.ts";
 import { whereFound } from "./where-found.ts";
 import { cleanDeep } from "../../activities/redaction/clean-deep.ts";
 import type { Guidance } from "../../activities/contract/guidance.ts";
@@ -58,7 +58,7 @@ export function temporalRuns(client: Client, clean: (text: string) => string): S
     origin: (sessionId, runId) =>
       bounded(async () => {
         const history = await whereFound(readHistory(client, sessionId, runId));
-        return history && resetOrigin(history);
+        return history && originOf(history);
       }),
   };
 

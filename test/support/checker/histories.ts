@@ -37,10 +37,21 @@ export async function collectHistories(
       accepted: acceptedIn(history),
       text: readableHistory(history),
       largestPayload: Math.max(0, ...payloads.map((data) => data.byteLength)),
-      replayFailure: await replayFailure(sessionId, history),
+      replayFailure: await replayFailure(sessionId, asReplayed(history, runId)),
     });
   }
   return list;
+}
+
+/** A replay takes a run's id from its first event, which a reset leaves as it was. */
+function asReplayed({ events }: History, originalExecutionRunId: string): History {
+  const [first, ...others] = events ?? [];
+  if (!first) return {};
+  const workflowExecutionStartedEventAttributes = {
+    ...first.workflowExecutionStartedEventAttributes,
+    originalExecutionRunId,
+  };
+  return { events: [{ ...first, workflowExecutionStartedEventAttributes }, ...others] } as History;
 }
 
 /** One at a time: the SDK shuts down its runtime with the last worker, even while another is being created. */

@@ -261,11 +261,6 @@ async function verify(playing: Playing, made: Made, wrong: (what: string) => voi
   const { events } = await agent.client.workflow.getHandle(session.id, made.runId).fetchHistory();
   const list = events ?? [];
   const at = list.findLastIndex((event) => event.workflowTaskFailedEventAttributes?.newRunId === made.runId);
-  // Reset to after all that it had to do: it claims nothing, and the line in force stays.
-  if (!list.slice(at).some((event) => event.activityTaskScheduledEventAttributes)) {
-    count(playing.counts.refused, "nothing was left to do, so the session stays as it is");
-    return;
-  }
   const of = lines.get(made.base) ?? new Map<number, number>();
   const live = await liveLines(playing);
   const before = answeredIn(list.slice(0, at));
