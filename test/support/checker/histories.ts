@@ -25,7 +25,7 @@ export async function collectHistories(
     .describe()
     .catch(() => undefined);
   const ids = [...new Set([...runIds, ...(newest ? [newest.runId] : [])])];
-  const list: RunHistory[] = [];
+  const list: (Omit<RunHistory, "replayFailure"> & { readonly history: History })[] = [];
   for (const runId of ids) {
     const handle = client.workflow.getHandle(sessionId, runId);
     const [found, history] = await Promise.all([handle.describe(), handle.fetchHistory()]).catch(() => []);
@@ -37,10 +37,14 @@ export async function collectHistories(
       accepted: acceptedIn(history),
       text: readableHistory(history),
       largestPayload: Math.max(0, ...payloads.map((data) => data.byteLength)),
-      replayFailure: await replayFailure(sessionId, asReplayed(history, runId)),
+      history: asReplayed(history, runId),
     });
   }
-  return list;
+  const failures = await replayFailures(
+    sessionId,
+    list.map(({ history }) => history),
+  );
+  return list.map(({ history: _replayed, ...run }, place) => ({ ...run, replayFailure: failures[place] }));
 }
 
 /** A replay takes a run's id from its first event, which a reset leaves as it was. */
@@ -54,27 +58,34 @@ function asReplayed({ events }: History, originalExecutionRunId: string): Histor
   return { events: [{ ...first, workflowExecutionStartedEventAttributes }, ...others] } as History;
 }
 
-/** One at a time: the SDK shuts down its runtime with the last worker, even while another is being created. */
+/** One after the other: the SDK shuts down its runtime with the last worker, even while another is being created. */
 let replays: Promise<unknown> = Promise.resolve();
 
-function replayFailure(workflowId: string, history: History): Promise<string | undefined> {
-  const replay = replays.then(() => replayOne(workflowId, history));
-  replays = replay;
+/** By one worker, which takes most of the time of a replay to start. @returns what each history failed with */
+function replayFailures(
+  workflowId: string,
+  histories: readonly History[],
+): Promise<readonly (string | undefined)[]> {
+  const replay = replays.then(() => replayAll(workflowId, histories));
+  replays = replay.catch(() => undefined);
   return replay;
 }
 
-async function replayOne(workflowId: string, history: History): Promise<string | undefined> {
+async function replayAll(
+  workflowId: string,
+  histories: readonly History[],
+): Promise<readonly (string | undefined)[]> {
+  if (histories.length === 0) return [];
   const { codePath } = await ensureWorkflowBundle();
-  try {
-    await Worker.runReplayHistory(
-      { workflowBundle: { codePath }, dataConverter, sinks: workflowSinks() },
-      history,
-      workflowId,
-    );
-    return undefined;
-  } catch (error) {
-    return error instanceof Error ? error.message.slice(0, 500) : String(error);
-  }
+  const failures: (string | undefined)[] = [];
+  const replayed = Worker.runReplayHistories(
+    { workflowBundle: { codePath }, dataConverter, sinks: workflowSinks() },
+    histories.map((history) => ({ workflowId, history })),
+  );
+  for await (const { error } of replayed) failures.push(error?.message.slice(0, 500));
+  return histories.map((_history, place) =>
+    place < failures.length ? failures[place] : "It was not replayed: the replay ended before it.",
+  );
 }
 
 /** Ids of people's messages, in the order in which the run accepted them, without repeated ones. */

@@ -127,6 +127,9 @@ async function begin(
   return begun;
 }
 
+/** A run that takes so long hangs, even on a machine with ten times more work than it can do. */
+const HANGS_MS = 240_000;
+
 /** Answers what is asked until the run, and those that continue it as new, have ended. @returns its outcome */
 async function untilOver({ agent, session }: Playing, runId: string | undefined): Promise<string> {
   const handle = agent.client.workflow.getHandle(session.id, runId);
@@ -145,7 +148,7 @@ async function untilOver({ agent, session }: Playing, runId: string | undefined)
     }
   })();
   try {
-    const result = await within(handle.result(), session.id, 40_000);
+    const result = await within(handle.result(), session.id, HANGS_MS);
     return `${result.status}: ${result.result}`;
   } catch (error) {
     const cause = (error as { cause?: { type?: string; message?: string } }).cause;
