@@ -7,7 +7,7 @@ import { egressProxySource } from "../../activities/sandbox/agent/sources.ts";
 const PROGRAM = egressProxySource.slice(0, egressProxySource.trimEnd().lastIndexOf("\n"));
 
 const STAND = `
-import asyncio, json, struct, sys, tempfile
+import asyncio, json, struct, sys, tempfile, threading
 
 class Anything:
     """Rules that let every name and address in."""
@@ -18,6 +18,7 @@ class Anything:
 def session(name):
     made = Session.__new__(Session)
     made.denials, made.connections, made.id, made.token, made.rules = {}, 0, name, "t", Anything()
+    made.lookups, made.path = asyncio.Semaphore(OWN_LOOKUPS), None
     return made
 
 async def stand(*names):
@@ -204,4 +205,57 @@ rest = await reader.read(65536)
 return [FIRST, rest.decode(), asyncio.get_running_loop().time() - began < 30, len(proxy.unknown)]
 `),
   ).toEqual([2, "", true, 0]);
+});
+
+it("look-ups that nobody answers hold up only the session whose names they are", () => {
+  expect(
+    python(`
+silent = threading.Event()
+known = socket.getaddrinfo
+def slow(name, *rest, **more):
+    if name.endswith("silent.test"):
+        silent.wait(30)
+    return known("127.0.0.1", *rest, **more)
+socket.getaddrinfo = slow
+async def serve(reader, writer):
+    await reader.readuntil(b"\\r\\n\\r\\n")
+    writer.write(b"HTTP/1.1 200 OK\\r\\nContent-Length: 2\\r\\n\\r\\nhi")
+    writer.close()
+server = await asyncio.start_server(serve, "127.0.0.1", 0)
+port = server.sockets[0].getsockname()[1]
+proxy, path, _ = await stand("a", "b")
+waiting = []
+for number in range(100):
+    reader, writer = await asyncio.open_unix_connection(path)
+    writer.write(f"LONGHAUL a t\\nGET http://{number}.silent.test/ HTTP/1.1\\r\\n\\r\\n".encode())
+    waiting.append(writer)
+while proxy.sessions["a"].connections < 100:
+    await asyncio.sleep(0)
+reader, writer = await asyncio.open_unix_connection(path)
+writer.write(f"LONGHAUL b t\\nGET http://good.test:{port}/ HTTP/1.1\\r\\n\\r\\n".encode())
+async with asyncio.timeout(10):
+    answer = await reader.read(65536)
+silent.set()
+return [answer.decode().splitlines()[0], len(proxy.resolver._threads) <= 1 + OWN_LOOKUPS]
+`),
+  ).toEqual(["HTTP/1.1 200 OK", true]);
+});
+
+it("a session's own socket counts its connections when they come, and ends only those", () => {
+  expect(
+    python(`
+proxy, _, _ = await stand("a", "b")
+path = {name: tempfile.mktemp() for name in "ab"}
+for name in "ab":
+    proxy.sessions[name].open(proxy, path[name])
+idle = [await asyncio.open_unix_connection(path["a"]) for _ in range(400)]
+told = {(await reader.read(65536)).decode().splitlines()[1] for reader, _ in idle[MAX_CONNECTIONS:]}
+reader, writer = await asyncio.open_unix_connection(path["b"])
+writer.write(b"nonsense\\r\\n\\r\\n")
+answer = (await reader.read(65536)).decode().splitlines()[0]
+counts = [proxy.sessions["a"].connections, len(proxy.unknown)]
+proxy.sessions["a"].close()
+return [*told, answer, counts, os.path.exists(path["a"]), os.path.exists(path["b"])]
+`),
+  ).toEqual(["x-proxy-error: too-many-connections", "HTTP/1.1 400 Bad Request", [128, 0], false, true]);
 });

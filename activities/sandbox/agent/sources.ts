@@ -69,7 +69,15 @@ export const portsSource = part("ports");
 export const forwardSource = part("forward");
 
 /** The proxy of `network: listed`. */
-export const egressProxySource = ["decision", "client_hello", "splice", "request", "proxy", "control"]
+export const egressProxySource = [
+  "decision",
+  "client_hello",
+  "splice",
+  "request",
+  "tunnel",
+  "proxy",
+  "control",
+]
   .map((name) => part(`../egress/${name}`))
   .join("\n\n");
 

@@ -1,12 +1,17 @@
-"""The proxy's two sockets: one in a volume, for sandboxes; one in its own file system, for workers. Last part of the egress
-proxy: see sources.ts.
+"""The proxy's sockets: in a volume one for each sandbox, in its own file system one for workers. Last part of the egress proxy:
+see sources.ts.
 """
 
 import asyncio
 import json
 import os
 
-PUBLIC = "/run/longhaul/egress.sock"
+# Equal to EGRESS_FOLDER in forwarder.py.
+SOCKETS = "/run/longhaul"
+# Of all sandboxes that an earlier version made, which know no other.
+PUBLIC = f"{SOCKETS}/egress.sock"
+# Sessions with a socket; workers tell of those that have a command several times a minute.
+MAX_SESSIONS = 1024
 CONTROL = "/var/lib/longhaul/control.sock"
 # Equal to PROTOCOL in supervisor.py: requests and answers have the same form.
 PROTOCOL = 1
@@ -42,15 +47,20 @@ class Control:
     do_unwait = do_ping
 
     def do_set(self, request):
-        known = self.proxy.sessions.get(request["session"])
-        if known:
-            known.update(request)
-        else:
-            self.proxy.sessions[request["session"]] = Session(request)
+        sessions, name = self.proxy.sessions, request["session"]
+        session = sessions.pop(name, None) or Session(request)
+        # Last, so that the first is the one that was not used for longest.
+        sessions[name] = session
+        session.update(request)
+        session.open(self.proxy, f"{SOCKETS}/{session.token}.sock")
+        if len(sessions) > MAX_SESSIONS:
+            self.do_forget({"session": next(iter(sessions))})
         return {}
 
     def do_forget(self, request):
-        self.proxy.sessions.pop(request["session"], None)
+        session = self.proxy.sessions.pop(request["session"], None)
+        if session:
+            session.close()
         return {}
 
     def do_denials(self, request):
@@ -60,13 +70,15 @@ class Control:
 
 async def main():
     proxy = Proxy()
-    # Open to all: a sandbox is identified by the token that it sends, and its volume with the socket is read-only.
-    servers = [await asyncio.start_unix_server(proxy.accept, PUBLIC, limit=MAX_HEAD_BYTES)]
-    os.chmod(PUBLIC, 0o666)
+    # The proxy that was here before is gone, its sockets are not.
+    for name in os.listdir(SOCKETS):
+        os.unlink(f"{SOCKETS}/{name}")
+    # A socket is found only by who knows the sandbox's token. Sandboxes have the folder read-only.
+    os.chmod(SOCKETS, 0o711)
     # A session's rules may be long.
-    servers.append(await asyncio.start_unix_server(Control(proxy).accept, CONTROL, limit=1 << 22))
+    control = await asyncio.start_unix_server(Control(proxy).accept, CONTROL, limit=1 << 22)
     os.chmod(CONTROL, 0o600)
-    await asyncio.gather(*(server.serve_forever() for server in servers))
+    await asyncio.gather(proxy.serve(listening(PUBLIC)), control.serve_forever())
 
 
 asyncio.run(main())

@@ -1,5 +1,5 @@
-"""Gives the tools of a sandbox without a network a proxy at 127.0.0.1: each connection is passed on to the egress proxy's socket,
-with the line that says which sandbox it is from. Part of the supervisor: see sources.ts.
+"""Gives the tools of a sandbox without a network a proxy at 127.0.0.1: each connection is passed on to the socket that the egress
+proxy has for this sandbox. Part of the supervisor: see sources.ts.
 """
 
 import os
@@ -7,7 +7,7 @@ import re
 import signal
 import socket
 
-EGRESS_SOCKET = "/run/longhaul/egress.sock"
+EGRESS_FOLDER = "/run/longhaul"
 # The usual port for proxies, because of squid.
 EGRESS_PORT = 3128
 # The user `nobody`: not root, and not an id that tools can signal.
@@ -40,14 +40,26 @@ def start_forwarder(listener, credentials):
         os._exit(1)
 
 
+async def open_upstream(credentials):
+    """@param credentials the sandbox's name and its token, of which its socket has the name"""
+    import asyncio
+
+    try:
+        return await asyncio.open_unix_connection(f"{EGRESS_FOLDER}/{credentials.split()[1]}.sock")
+    except FileNotFoundError:
+        # A proxy that an earlier version started has one socket for all, where each connection says whose it is.
+        upstream = await asyncio.open_unix_connection(f"{EGRESS_FOLDER}/egress.sock")
+        upstream[1].write(f"longhaul {credentials}\n".encode())
+        return upstream
+
+
 def forward_all(listener, credentials):
     import asyncio
 
     async def accept(reader, writer):
         upstream = None
         try:
-            upstream = await asyncio.open_unix_connection(EGRESS_SOCKET)
-            upstream[1].write(f"longhaul {credentials}\n".encode())
+            upstream = await open_upstream(credentials)
             await splice((reader, writer), upstream)
         except OSError:
             if upstream is None:

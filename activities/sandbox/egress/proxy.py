@@ -1,8 +1,9 @@
 """The egress proxy of `sandbox.network: listed`: one on each Docker host, in a container of the operator's image. Sandboxes
-reach it over a socket in a volume. See sources.ts.
+reach it over sockets in a volume, each over its own. See sources.ts.
 """
 
 import asyncio
+import concurrent.futures
 import hmac
 import os
 import re
@@ -14,9 +15,15 @@ MAX_HEAD_BYTES = 1 << 16
 MAX_CONNECTIONS = 128
 MAX_ALL_CONNECTIONS = 1024
 OWN_CONNECTIONS = 8
-# Connections that have not said whose they are; a further one ends the oldest. A sandbox says it at once.
+# Connections that wait for the proxy to take them, in each socket's own queue.
+BACKLOG = 1024
+# Look-ups of names at a time, in all (each is a thread, of the container's 64) and per session.
+MAX_LOOKUPS = 48
+OWN_LOOKUPS = 4
+# Connections to the socket of all that have not said whose they are; a further one ends the oldest. A sandbox says it at once.
 MAX_UNKNOWN = 128
 FIRST_SECONDS = 2
+ACCEPT_PAUSE_SECONDS = 0.05
 HEAD_SECONDS = 60
 CONNECT_SECONDS = 15
 # Refusals are reported once in this time for each host and reason, with their count.
@@ -30,12 +37,29 @@ class Session:
     def __init__(self, order):
         self.denials = {}
         self.connections = 0
+        self.lookups = asyncio.Semaphore(OWN_LOOKUPS)
+        self.path = None
         self.update(order)
 
     def update(self, order):
         self.id = order["id"]
         self.token = order["token"]
         self.rules = Rules(order)
+
+    def open(self, proxy, path):
+        """Listens at this path, if not yet; no longer at another one."""
+        if self.path == path:
+            return
+        self.close()
+        self.path, self.listener = path, listening(path)
+        self.serving = asyncio.create_task(proxy.serve(self.listener, self))
+
+    def close(self):
+        if self.path:
+            self.serving.cancel()
+            self.listener.close()
+            os.unlink(self.path)
+            self.path = None
 
     def deny(self, host, port, reason):
         key = (host, port, reason)
@@ -57,6 +81,16 @@ class Session:
         return due
 
 
+def listening(path):
+    """A socket at this path to which every user may connect."""
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(path)
+    os.chmod(path, 0o666)
+    listener.listen(BACKLOG)
+    listener.setblocking(False)
+    return listener
+
+
 class Proxy:
     def __init__(self):
         self.boot = os.urandom(8).hex()
@@ -64,6 +98,24 @@ class Proxy:
         # Of known sessions.
         self.connections = 0
         self.unknown = {}
+        self.handling = set()
+        self.resolver = concurrent.futures.ThreadPoolExecutor(MAX_LOOKUPS)
+
+    async def serve(self, listener, session=None):
+        """Takes the connections to a socket, one at a time: between two of them every other socket has its turn, so a crowd
+        waits in the queue of its own. @param session whose socket it is; None: connections say it"""
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                connection, _ = await loop.sock_accept(listener)
+                sandbox = await asyncio.open_unix_connection(sock=connection, limit=MAX_HEAD_BYTES)
+            except OSError:
+                # No descriptor is free, or the other side is gone.
+                await asyncio.sleep(ACCEPT_PAUSE_SECONDS)
+                continue
+            handled = asyncio.create_task(self.accept(*sandbox, session))
+            self.handling.add(handled)
+            handled.add_done_callback(self.handling.discard)
 
     async def owner(self, reader, writer):
         """@returns the session that a connection's first line names with its secret token; None if there is none"""
@@ -80,13 +132,15 @@ class Proxy:
         session = self.sessions.get(name)
         return session if session and hmac.compare_digest(session.token, token) else None
 
-    async def accept(self, reader, writer):
-        """Handles one connection of a sandbox, whose first line has the sandbox's name and secret token."""
+    async def accept(self, reader, writer, own=None):
+        """Handles one connection of a sandbox. @param own the session whose socket it came to, which it counts for from now on;
+        None: its first line has the sandbox's name and secret token"""
         session = None
         try:
-            session = await self.owner(reader, writer)
-            if session is None:
+            owner = own or await self.owner(reader, writer)
+            if owner is None:
                 return await answer(writer, 403, "unknown-session", "The proxy does not know this sandbox.")
+            session = owner
             self.connections += 1
             session.connections += 1
             async with asyncio.timeout(HEAD_SECONDS):
@@ -140,9 +194,8 @@ class Proxy:
 
     async def connect(self, session, name, port):
         """Looks the name up once and connects to the checked addresses: a second look-up could give others."""
-        loop = asyncio.get_running_loop()
         async with asyncio.timeout(CONNECT_SECONDS):
-            found = await loop.getaddrinfo(name, port, type=socket.SOCK_STREAM)
+            found = await self.look_up(session, name, port)
         addresses = list(dict.fromkeys(info[4][0] for info in found))
         session.rules.check_addresses(name, port, addresses)
         trouble = None
@@ -153,6 +206,14 @@ class Proxy:
             except (OSError, TimeoutError) as error:
                 trouble = error
         raise trouble or OSError("no address")
+
+    async def look_up(self, session, name, port):
+        """Names that nobody answers keep their threads until the resolver gives up: a session has some of these at most."""
+        await session.lookups.acquire()
+        free = asyncio.get_running_loop().call_soon_threadsafe
+        looking = self.resolver.submit(socket.getaddrinfo, name, port, type=socket.SOCK_STREAM)
+        looking.add_done_callback(lambda _: free(session.lookups.release))
+        return await asyncio.wrap_future(looking)
 
     async def tunnel(self, session, name, port, sandbox, upstream):
         reader, writer = sandbox
@@ -178,66 +239,6 @@ class Proxy:
             session.deny(name, port, refused.reason)
             return writer.write(ALERT)
         await splice(sandbox, upstream)
-
-
-async def until_known(reader, verdict, data=b""):
-    """Reads until the verdict on what was read is not None, or the other side ends. @returns what was read, behind `data`"""
-    while verdict(data) is None and (piece := await reader.read(MAX_HEAD_BYTES)):
-        data += piece
-    return data
-
-
-async def again(reader, name, begun):
-    """Reads the second client hello, for which a server may ask. @returns what was read @raises Refused"""
-    try:
-        data = await until_known(reader, second_hello_of, begun)
-        hello = second_hello_of(data)
-        if hello is None:
-            raise EOFError
-        check_hello(hello, name)
-    except ValueError as error:
-        raise Refused("malformed-client-hello", str(error)) from None
-    return data
-
-
-async def opening(reader, name):
-    """Reads how a tunnel begins: with TLS for that name, or with plain HTTP, for which some clients also open tunnels.
-    @returns the request's head and no bytes, or no head and the bytes of the client hello @raises Refused"""
-    data = await reader.readexactly(1)
-    if data[0] != HANDSHAKE:
-        data += await reader.readuntil(b"\r\n")
-        if not re.fullmatch(rb"[A-Z]+ \S+ HTTP/1\.[01]\r\n", data):
-            raise Refused("not-tls", "neither TLS nor HTTP is spoken")
-        return await read_head(reader, data), b""
-    try:
-        while (hello := hello_of(data)) is None:
-            piece = await reader.read(MAX_HEAD_BYTES)
-            if not piece:
-                raise EOFError
-            data += piece
-        check_hello(hello, name)
-    except ValueError as error:
-        raise Refused("malformed-client-hello", str(error)) from None
-    return None, data
-
-
-def check_hello(hello, name):
-    """@raises Refused if the hello names another server than the tunnel was opened for"""
-    asked, encrypted = server_name(hello)
-    if encrypted:
-        raise Refused("encrypted-client-hello", "the server's name is hidden")
-    # Clients send no server name when they connect to an address.
-    if asked is None and literal(name) is None:
-        raise Refused("no-server-name", "no server is named")
-    if asked is not None and literal_or_normal(asked) != name:
-        raise Refused("server-name-mismatch", "another server is named")
-
-
-def literal_or_normal(text):
-    try:
-        return str(literal(text) or normal_name(text))
-    except Refused:
-        return "(invalid name)"
 
 
 async def forward(head, path, name, port, sandbox, upstream):
