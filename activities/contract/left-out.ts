@@ -31,6 +31,8 @@ function leftOutWords({ path, reason, count = 0, about }: LeftOutWork): string {
       return `the submodule ${name}${many("commit")}`;
     case "repository":
       return `the repository ${name}`;
+    case "hidden":
+      return `${name} (changed, and hidden from Git by assume-unchanged or skip-worktree)`;
     default:
       return name;
   }

@@ -19,11 +19,11 @@ const REASONS: Readonly<Record<Skipped["reason"], readonly [what: string, why: s
   "not-readable": [KEPT, "It could not be read."],
   repository: [
     LEFT_OUT,
-    "A repository's history is saved whole or not at all, and this one does not fit into the 256 MiB of a save.",
+    "A repository's history is saved whole or not at all, and this one does not fit into the 256 MiB of a save, or has a part outside of /workspace (a separate folder, borrowed objects).",
   ],
   "repository-as-before": [
     KEPT,
-    "A repository's history is saved whole or not at all, and this one has grown beyond the 256 MiB of a save, or has a part that cannot be read.",
+    "A repository's history is saved whole or not at all, and this one has grown beyond the 256 MiB of a save, or has a part that cannot be read, or one outside of /workspace (a separate folder, borrowed objects).",
   ],
   "too-many": [KEPT, "A save holds at most 300,000 files and folders, and this folder's did not fit."],
 };

@@ -92,6 +92,26 @@ withPython("what a delivery takes", () => {
     ],
     ["a stash", "echo one >> start; git stash -q", ["stash"]],
     ["a stash of an untracked file", "echo one > one.txt; git stash -qu", ["stash"]],
+    [
+      "a stash that has no log",
+      "echo one >> start; git update-ref refs/stash $(git stash create); git reset -q --hard",
+      ["stash"],
+    ],
+    [
+      "a reference whose name begins like the stash's",
+      `git checkout -q --detach; work one; git update-ref refs/stashed/x HEAD; ${BACK}; rm .git/logs/HEAD`,
+      ["reference"],
+    ],
+    [
+      "a change of a file that is assumed to be unchanged",
+      "git update-index --assume-unchanged start; echo one >> start",
+      ["hidden"],
+    ],
+    [
+      "a change of a file that Git is told to pass over",
+      "git update-index --skip-worktree start; echo one >> start",
+      ["hidden"],
+    ],
     ["two stashes", "echo one >> start; git stash -q; echo two >> start; git stash -q", ["stash", "stash"]],
     ["a detached HEAD that was left", `git checkout -q --detach; work one; ${BACK}`, ["detached"]],
     ["a commit that was reset", "work one; git reset -q --hard HEAD^", ["detached"]],
@@ -123,6 +143,31 @@ withPython("what a delivery takes", () => {
     after(script, (prepared) => {
       expect(prepared).toMatchObject({ fresh: 0, ahead: 0, leftOutCount: reasons.length });
       expect((prepared as Prepared).leftOut.map(({ reason }) => reason)).toEqual(reasons);
+    }),
+  );
+
+  it("is what lies outside of a sparse checkout, too", () =>
+    after(
+      "git sparse-checkout set nothing; mkdir -p d; echo one > d/one; echo two >> start",
+      (prepared, sandbox) => {
+        expect(prepared).toMatchObject({ ref: "HEAD", ahead: 1, leftOutCount: 0 });
+        expect(sh(sandbox, "git show --format= --name-only")).toBe("d/one\nstart");
+      },
+    ));
+
+  it.each([
+    ["a broken configuration", "echo '[core' >> .git/config", /bad config line/],
+    ["a bare one", "git config core.bare true", /must be run in a work tree/],
+    [
+      "one of a newer format",
+      "git config core.repositoryformatversion 1; git config extensions.newer yes",
+      /unknown repository extension/,
+    ],
+    ["another work tree", "git config core.worktree /tmp", /Git takes \/tmp for its top/],
+    ["no repository", "rm -rf .git", /not a git repository/],
+  ])("of %s is refused in Git's own words", (_what, script, words) =>
+    after(`work one; ${script}`, (prepared) => {
+      expect(prepared).toEqual({ trouble: expect.stringMatching(words) as string });
     }),
   );
 

@@ -96,6 +96,35 @@ withPython("a saved repository", () => {
     expect(existsSync(join(other.root, "node_modules/untracked.js"))).toBe(false);
   });
 
+  it.each([
+    ["borrows objects from outside", "objects", "echo $O/.git/objects > .git/objects/info/alternates"],
+    ["has its folder outside", "folder", "mv .git $O/moved; echo gitdir: $O/moved > .git"],
+    ["has its folder outside, by a link's name", "folder", "mv .git $O/moved; ln -s $O/moved .git"],
+  ])("that %s of the workspace is kept as it was before, which is said", async (_what, kind, change) => {
+    const [sandbox, outside] = [await newSandbox(), await newSandbox()];
+    const start = await repository(sandbox, ["a.txt"]);
+    await repository(outside, ["b.txt"]);
+    const before = await save(sandbox);
+    execFileSync("bash", ["-ec", change], { cwd: sandbox.root, env: { ...process.env, O: outside.root } });
+    const after = await save(sandbox, {}, before);
+    expect(after.skipped).toMatchObject([{ path: ".git", reason: "repository-as-before" }]);
+    const { sandbox: other } = await restored(before, after);
+    if (kind === "objects") expect(git(other, "fsck", "--strict")).toBe("");
+    expect(git(other, "rev-parse", "HEAD")).toBe(start);
+    // Without an earlier save there is nothing to keep.
+    const { skipped } = await save(sandbox);
+    expect(skipped).toMatchObject([{ path: ".git", reason: "repository" }]);
+  });
+
+  it("whose parts are all in the workspace is whole: worktrees, submodules, objects borrowed within", async () => {
+    const sandbox = await newSandbox();
+    await repository(sandbox, ["a.txt"]);
+    const script =
+      "mkdir .git/modules; git worktree add -q side; git clone -q --shared . inner; git clone -q --separate-git-dir .git/modules/sub . sub";
+    execFileSync("bash", ["-ec", script], { cwd: sandbox.root });
+    expect((await save(sandbox)).skipped).toEqual([]);
+  });
+
   it("comes back with every tracked path, whatever its folders are called", async () => {
     const name = fc.constantFrom("node_modules", ".venv", "__pycache__", "src", "a b", "ü", "x");
     const path = fc.array(name, { minLength: 1, maxLength: 4 }).map((parts) => [...parts, "f.txt"].join("/"));

@@ -8,8 +8,10 @@ HEAD is delivered. If it has nothing and exactly one local branch is ahead, that
 import json
 import os
 import re
+import shutil
 import stat
 import sys
+import tempfile
 
 MAX_FILE_BYTES = 10 * 1024 * 1024
 MAX_NAMED = 20
@@ -89,6 +91,22 @@ def not_restored():
     return sorted(marked.difference(again))
 
 
+def behind_flags():
+    """Tracked files that differ from the index, where the index says not to look (assume-unchanged, skip-worktree)."""
+    marked = [line[2:] for line in names("ls-files", "-z", "-v") if line[:1] == b"S" or line[:1].islower()]
+    there = [name for name in marked if os.path.lexists(name)]
+    if not there:
+        return []
+    with tempfile.TemporaryDirectory() as folder:
+        env = {"GIT_INDEX_FILE": os.path.join(folder, "index")}
+        shutil.copyfile(git("rev-parse", "--git-path", "index").stdout.rstrip(b"\n"), env["GIT_INDEX_FILE"])
+        given = b"".join(name + b"\0" for name in there)
+        for flag in ("--no-assume-unchanged", "--no-skip-worktree"):
+            git("update-index", "-z", flag, "--stdin", given=given, env=env)
+        changed = set(git("ls-files", "-z", "--modified", env=env).stdout.split(b"\0"))
+    return [name for name in there if name in changed]
+
+
 def lfs_store():
     return os.path.join(git("rev-parse", "--git-common-dir").stdout.strip(), b"lfs", b"objects")
 
@@ -103,10 +121,21 @@ def refuse_unfinished():
         raise Trouble("a merge with conflicts is not finished in the workspace")
 
 
+def refuse_other_place():
+    """@raises Trouble if /workspace is not the top of a repository that Git can use"""
+    try:
+        top = git("rev-parse", "--show-toplevel").stdout.rstrip(b"\n")
+    except Trouble as trouble:
+        raise Trouble("Git cannot use the repository in /workspace any more (%s)" % trouble)
+    if os.path.realpath(top) != os.path.realpath(os.getcwdb()):
+        raise Trouble("/workspace is no Git repository any more: Git takes %s for its top" % text(top))
+
+
 def stage(order):
     """Stages the uncommitted files. @returns those that are left out: name -> (bytes, reason)"""
     left = {name: (0, "submodule") for name in changed_submodules()}
     left.update((name, (0, "not-restored")) for name in not_restored())
+    left.update((name, (size_of(name), "hidden")) for name in behind_flags())
     links = submodules()
     add = []
     changed = sorted(set(names("ls-files", "-z", "--others", "--modified", "--exclude-standard")))
@@ -124,7 +153,9 @@ def stage(order):
         else:
             add.append(name)
     if add:
-        git("add", "--all", "--pathspec-from-file=-", "--pathspec-file-nul", given=b"\0".join(add))
+        is_sparse = git("config", "--bool", "core.sparseCheckout", ok=(0, 1)).stdout.strip() == b"true"
+        sparse = ["--sparse"] if is_sparse else []
+        git("add", "--all", *sparse, "--pathspec-from-file=-", "--pathspec-file-nul", given=b"\0".join(add))
     # Some may have been staged before.
     staged = too_large(names("diff", "--cached", "--name-only", "-z", "--no-renames", "--diff-filter=d", "HEAD"), order)
     for name in staged:
@@ -198,9 +229,7 @@ def left_over(left, items):
 def main():
     order = json.load(sys.stdin)
     at_end = order.get("commit")
-    top = git("rev-parse", "--show-toplevel", ok=(0, 128)).stdout.strip()
-    if os.path.realpath(top or b"/") != os.path.realpath(os.getcwdb()):
-        raise Trouble("/workspace is no Git repository any more")
+    refuse_other_place()
     if not git_is_running():
         drop_locks(git("rev-parse", "--git-common-dir").stdout.strip())
     head, committed, left, items = head_of(), None, {}, []

@@ -43,8 +43,24 @@ class Survey:
                 also, self.unknown = tracked_below(self.hidden, self.checkouts, rebuilt)
             self.add(also or [])
             self.settle()
+            self.note_outside()
         finally:
             self.folders.close()
+
+    def note_outside(self):
+        """Marks repositories of which a part is outside of the workspace, where no save looks: what is here is not whole."""
+        for checkout in self.checkouts:
+            path = checkout + b"/.git" if checkout else b".git"
+            kind = self.entries.get(path, b"d")[:1]
+            # A link may name the folder, too.
+            named = [b".git"] if kind == b"l" else [line[8:] for line in lines_in(path, self.folders) if line[:8] == b"gitdir: "]
+            if kind != b"d" and any(is_outside(checkout, name) for name in named):
+                self.repositories[path] = path
+                self.skip(path + b"/objects", 0, "repository")
+        for own in set(self.repositories.values()):
+            path = own + b"/objects/info/alternates"
+            if path in self.entries and any(is_outside(own + b"/objects", name) for name in lines_in(path, self.folders) if not name.startswith(b"#")):
+                self.skip(path, 0, "repository")
 
     def walk(self):
         self.stale_ns = time.time_ns() - TICK_NS

@@ -8,6 +8,7 @@ MAX_CHECKOUTS = 200
 GIT_TIMEOUT_S = 60
 MAX_ANSWER_BYTES = 128 << 20
 POINTER = b"version https://git-lfs.github.com/spec/v1\n"
+MAX_LINK_BYTES = 1 << 16
 # Tracked files that could not be brought back, in the repository's folder; agent/deliver.py reads it too.
 NOT_RESTORED = b"longhaul-not-restored"
 # No program that the configuration names, no question, no network.
@@ -49,6 +50,24 @@ def ancestors(path):
     while path:
         path = path.rpartition(b"/")[0]
         yield path
+
+
+def lines_in(path, folders):
+    """The lines of a file that says where a repository's folder or further objects are; none if there is no such file."""
+    try:
+        folder, name = folders.of(path)
+        handle = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
+        with open(handle, "rb") as file:
+            return [line for line in file.read(MAX_LINK_BYTES).splitlines() if line]
+    except OSError:
+        return []
+
+
+def is_outside(folder, named):
+    """Whether what a file of this folder names is outside of the workspace."""
+    top = os.path.realpath(os.getcwdb())
+    place = os.path.realpath(os.path.join(top, folder, named))
+    return place != top and not place.startswith(top + b"/")
 
 
 def names_none(checkout, named):

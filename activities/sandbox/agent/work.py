@@ -50,7 +50,7 @@ def references(folder=None):
     for line in git("for-each-ref", "--format=" + fields, folder=folder).stdout.splitlines():
         name, *words = line.split(b" ")
         kind, commit = (words[2], words[3]) if words[0] == b"tag" else (words[0], words[1])
-        if kind == b"commit" and not name.startswith((b"refs/remotes/", b"refs/stash")):
+        if kind == b"commit" and name != b"refs/stash" and not name.startswith(b"refs/remotes/"):
             yield name, commit
 
 
@@ -71,7 +71,10 @@ def in_references(known, folder=None):
 def in_stashes(folder=None):
     if git("rev-parse", "--verify", "-q", "refs/stash", ok=(0, 1, 128), folder=folder).returncode != 0:
         return
-    for line in git("log", "-g", "--format=%gd%x09%gs", "refs/stash", "--", folder=folder).stdout.splitlines():
+    lines = git("log", "-g", "--format=%gd%x09%gs", "refs/stash", "--", folder=folder).stdout.splitlines()
+    # Made without a log, as by `git update-ref`: the reference has one all the same.
+    alone = ["log", "-1", "--format=stash@{0}%x09%s", "refs/stash", "--"]
+    for line in lines or git(*alone, folder=folder).stdout.splitlines():
         name, _, about = line.partition(b"\t")
         yield Item(name, "stash", about=about)
 
