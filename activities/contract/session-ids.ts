@@ -27,6 +27,12 @@ export function unlikeChosenId(id: string): "alphabet" | "derived" | undefined {
   return derived.test(id) ? "derived" : undefined;
 }
 
+/**
+ * The id of a sandbox that no session has, such as doctor's: made, measured and removed. With a colon, which no chosen id has.
+ * @param unique tells it from those of the same program elsewhere
+ */
+export const probeId = (program: string, unique: string): string => `${program}:${unique}`;
+
 /** Whether only a delegate's session can have this id. */
 export const isDelegateId = (id: string): boolean => ofDelegate.test(id);
 

@@ -1,4 +1,6 @@
 /** Lists the tools of MCP servers, as a session would: for `mcp` and `doctor`. */
+import { randomUUID } from "node:crypto";
+import { probeId } from "../../activities/contract/session-ids.ts";
 import { reasonOf } from "../../activities/contract/reason-of.ts";
 import type { AgentConfig } from "../../activities/config/agent-config.ts";
 import { expandDomains } from "../../activities/config/egress-domains.ts";
@@ -120,7 +122,11 @@ const unasked = (server: string, place: McpFinding["place"]): McpFinding => ({
   failed: null,
 });
 
-const asked = (name: string, settings: McpServer) => ({ sessionId: `test-${process.pid}`, name, settings });
+const asked = (name: string, settings: McpServer) => ({
+  sessionId: probeId("mcp-test", randomUUID()),
+  name,
+  settings,
+});
 
 async function listInSandbox(
   mcp: Mcp,

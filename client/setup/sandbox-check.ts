@@ -1,4 +1,6 @@
 /** Checks for `doctor` how well the Docker engine isolates a sandbox. Starts one for a second, and removes it. */
+import { randomUUID } from "node:crypto";
+import { probeId } from "../../activities/contract/session-ids.ts";
 import { createDockerHost } from "../../activities/sandbox/docker/docker.ts";
 import { connectDocker } from "../../activities/sandbox/docker/connect-docker.ts";
 import { listNames } from "../console/format.ts";
@@ -33,7 +35,7 @@ export async function checkSandbox(options: {
     name: "doctor",
     ...(guardImage === undefined ? {} : { guardImage }),
   });
-  const sessionId = `doctor-${process.pid}`;
+  const sessionId = probeId("doctor", randomUUID());
   try {
     const opening = host.open({
       sessionId,

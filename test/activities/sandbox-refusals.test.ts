@@ -6,6 +6,7 @@ import Dockerode from "dockerode";
 import { pack } from "tar-stream";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { connectDocker } from "../../activities/sandbox/docker/connect-docker.ts";
+import { checkSandbox } from "../../client/setup/sandbox-check.ts";
 import { useTestSandboxes } from "../support/test-sandboxes.ts";
 
 const sandboxes = useTestSandboxes();
@@ -91,4 +92,36 @@ it("an image of another architecture is refused as that, not for its lack of Pyt
     type: "SandboxRefused",
     message: expect.stringMatching(/is built for (arm64|amd64), this Docker engine runs/) as string,
   });
+});
+
+it("nobody's sandbox is removed with another session, whatever labels its image has", async () => {
+  const victim = sandboxes.spec();
+  const labelled = `${image}-labelled`;
+  const base = await docker.createContainer({ Image: victim.image, Entrypoint: ["true"] });
+  const [repo, changes] = [labelled, `LABEL longhaul.guard=${victim.sessionId} longhaul.setup.session=x`];
+  await base.commit({ repo, changes: [changes] });
+  await base.remove();
+  try {
+    const other = await sandboxes.host.open(sandboxes.spec({ image: labelled }));
+    await sandboxes.host.open(victim);
+    await sandboxes.host.remove(victim.sessionId);
+    const found = await docker.getContainer(other.container).inspect();
+    expect(found.Config.Labels).toMatchObject({ "longhaul.guard": victim.sessionId });
+    expect(found.State.Running).toBe(true);
+  } finally {
+    await sandboxes.dispose();
+    await docker.getImage(labelled).remove({ force: true });
+  }
+});
+
+it("what doctor measures in is nobody's sandbox, whatever a session is called", async () => {
+  const spec = sandboxes.spec({ sessionId: `doctor-${process.pid}` });
+  const { container } = await sandboxes.host.open(spec);
+  const { isolation } = await checkSandbox({
+    image: spec.image,
+    guardImage: undefined,
+    sandbox: { network: "none", guard: "required", allow: [] },
+  });
+  expect(isolation.found).not.toContain("not measured");
+  expect((await docker.getContainer(container).inspect()).State.Running).toBe(true);
 });

@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { childIdOf } from "../../activities/delegates/child-session.ts";
 import { batchWorkflowId } from "../../activities/contract/batch.ts";
-import { unlikeChosenId } from "../../activities/contract/session-ids.ts";
+import { probeId, unlikeChosenId } from "../../activities/contract/session-ids.ts";
 import { sandboxName } from "../../activities/sandbox/docker/profile.ts";
 import { DEFAULT_EGRESS_NAME } from "../../activities/sandbox/docker/egress-place.ts";
 import { cacheName } from "../../activities/sandbox/docker/profile.ts";
@@ -30,6 +30,12 @@ const mayChoose = (id: string) => unlikeChosenId(id) === undefined;
 describe("an id that can be chosen", () => {
   it("is never a delegate's, a scheduled session's or a batch's", () => {
     fc.assert(fc.property(derivedIds, (id) => !mayChoose(id)));
+  });
+
+  it("is never that of a sandbox which doctor or a test of MCP servers makes and removes", () => {
+    fc.assert(
+      fc.property(word, fc.oneof(word, fc.uuid()), (program, unique) => !mayChoose(probeId(program, unique))),
+    );
   });
 
   it("gives its sandbox no name that another session's, a cache or the proxy has", () => {

@@ -26,7 +26,11 @@ export async function removeSandbox(docker: Dockerode, sessionId: string): Promi
 /** These containers remove themselves when they end; any left belong to a worker that died before it started them. */
 async function removeFirewallContainers(docker: Dockerode, sessionId: string): Promise<void> {
   const filters = { label: [`${GUARD_LABEL}=${sessionId}`] };
-  for (const { Id: id } of (await unless([], () => docker.listContainers({ all: true, filters }))) ?? []) {
+  for (const { Id: id, Labels: labels } of (await unless([], () =>
+    docker.listContainers({ all: true, filters }),
+  )) ?? []) {
+    // Another session's sandbox, whose image has the label: a container has those of its image, too.
+    if (labels[SESSION_LABEL] !== undefined) continue;
     await unless([404, 409], () => docker.getContainer(id).remove({ force: true, v: true }));
   }
 }
