@@ -14,16 +14,25 @@ export const SEARCH_ATTRIBUTES = [
 /** temporal.api.enums.v1.IndexedValueType */
 const KEYWORD = 2;
 
+/** @returns whether one of them is of another type, and the names of those that are not there */
+export function lookAtAttributes(known: Readonly<Record<string, unknown>> | null | undefined) {
+  const other = SEARCH_ATTRIBUTES.filter((name) => ![undefined, KEYWORD].includes(typeOf(known?.[name])));
+  return { missing: SEARCH_ATTRIBUTES.filter((name) => known?.[name] === undefined), other };
+}
+
+const typeOf = (type: unknown): number | undefined => (type === undefined ? undefined : Number(type));
+
 /** @returns false if they are not there and could not be added: a workflow task that used one would fail */
 export async function hasSearchAttributes(
-  connection: NativeConnection,
+  { operatorService }: Pick<NativeConnection, "operatorService">,
   namespace: string,
-  logger: Logger,
+  logger: Pick<Logger, "warn">,
 ): Promise<boolean> {
-  const { operatorService } = connection;
   try {
     const { customAttributes } = await operatorService.listSearchAttributes({ namespace });
-    const missing = SEARCH_ATTRIBUTES.filter((name) => customAttributes?.[name] === undefined);
+    const { missing, other } = lookAtAttributes(customAttributes);
+    if (other.length > 0)
+      throw new Error(`${other.join(", ")} there ${other.length === 1 ? "is" : "are"} of another type`);
     if (missing.length > 0) {
       const searchAttributes = Object.fromEntries(missing.map((name) => [name, KEYWORD]));
       await operatorService.addSearchAttributes({ namespace, searchAttributes });

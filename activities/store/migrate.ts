@@ -3,7 +3,7 @@
  * an address (`?options=-c search_path=…`) or a role chooses the schema, as for any program.
  */
 import { fileURLToPath } from "node:url";
-import { readMigrationFiles, type MigrationMeta } from "drizzle-orm/migrator";
+import { readMigrationFiles } from "drizzle-orm/migrator";
 import type pg from "pg";
 import { applyClientRights, quoted } from "./client-rights.ts";
 import { allowSilence } from "./silence.ts";
@@ -34,8 +34,7 @@ export async function migrateStore(store: { readonly pool: pg.Pool }): Promise<v
     // Another process' migration may take long, and this one waits for it.
     allowSilence(client);
     await client.query("select pg_advisory_lock($1)", [MIGRATION_LOCK]);
-    const migrationsFolder = fileURLToPath(new URL("./migrations", import.meta.url));
-    await applyMigrations(client, readMigrationFiles({ migrationsFolder }));
+    await applyMigrations(client);
     await applyClientRights(client);
     await client.query("select pg_advisory_unlock($1)", [MIGRATION_LOCK]);
     isDone = true;
@@ -49,16 +48,9 @@ export async function migrateStore(store: { readonly pool: pg.Pool }): Promise<v
  * As drizzle's own migrator does it, in the table that this uses, but without its CREATE SCHEMA: that needs a right on the database also
  * where the schema exists, which a managed server gives to nobody.
  */
-async function applyMigrations(client: pg.PoolClient, migrations: readonly MigrationMeta[]): Promise<void> {
-  const place = await placeOf(client);
-  const table = `${quoted(place.schema)}.longhaul_migrations`;
-  const { rows } = place.isKnown
-    ? await client.query<{ at: string | null }>(`select max(created_at) as at from ${table}`)
-    : { rows: [] };
-  const last = Number(rows[0]?.at ?? -1);
-  const missing = migrations.filter((one) => one.folderMillis > last);
+async function applyMigrations(client: pg.PoolClient): Promise<void> {
+  const { place, table, missing } = await missingMigrations(client);
   if (missing.length === 0) return;
-  if (!place.mayCreate) throw mayNotCreate(place);
   await client.query("begin");
   try {
     if (!place.isKnown)
@@ -74,6 +66,30 @@ async function applyMigrations(client: pg.PoolClient, migrations: readonly Migra
     await client.query("rollback").catch(() => undefined);
     throw error;
   }
+}
+
+/**
+ * What `migrateStore` would do, without doing it.
+ * @returns the schema, and how many migrations it lacks
+ * @throws SchemaUnusable
+ */
+export async function lookAtTables(client: pg.ClientBase): Promise<{ schema: string; lacking: number }> {
+  const { place, missing } = await missingMigrations(client);
+  return { schema: place.schema, lacking: missing.length };
+}
+
+/** @throws SchemaUnusable, also if there are some and the role may not make them */
+async function missingMigrations(client: pg.ClientBase) {
+  const place = await placeOf(client);
+  const table = `${quoted(place.schema)}.longhaul_migrations`;
+  const { rows } = place.isKnown
+    ? await client.query<{ at: string | null }>(`select max(created_at) as at from ${table}`)
+    : { rows: [] };
+  const last = Number(rows[0]?.at ?? -1);
+  const migrationsFolder = fileURLToPath(new URL("./migrations", import.meta.url));
+  const missing = readMigrationFiles({ migrationsFolder }).filter((one) => one.folderMillis > last);
+  if (missing.length > 0 && !place.mayCreate) throw mayNotCreate(place);
+  return { place, table, missing };
 }
 
 /** Migrations are written for `public`, as the library generates them. Whatever they name by its schema is in the chosen one. */
@@ -96,7 +112,7 @@ const PLACE = `select current_schema() as schema, current_user as role, current_
   (select relnamespace::regnamespace::text from pg_class where oid = to_regclass('longhaul_migrations')) as other`;
 
 /** @throws SchemaUnusable */
-async function placeOf(client: pg.PoolClient): Promise<Place> {
+async function placeOf(client: pg.ClientBase): Promise<Place> {
   const { rows } = await client.query<
     { [K in keyof Place]: Place[K] | null } & { path: string; role: string; other: string | null }
   >(PLACE);

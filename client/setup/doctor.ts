@@ -3,32 +3,19 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { type AgentConfig, agentConfigSchema } from "../../activities/config/agent-config.ts";
 import type { ModelChoice } from "../config/config.ts";
-import { gitHubAppSettings, gitHubAppTrouble } from "../../activities/git/github-app.ts";
+import { reasonOf } from "../../activities/contract/reason-of.ts";
 import { engineAddress } from "../../activities/sandbox/docker/engine-address.ts";
 import { DEFAULT_IMAGE } from "../../activities/config/default-image.ts";
-import {
-  isPermissionDenied,
-  probeDocker,
-  probePostgres,
-  probeTemporal,
-  withoutPassword,
-} from "../../worker/connect/probe.ts";
+import { withoutPassword } from "../../worker/connect/probe.ts";
 import { describeDifference, isDifferent } from "./fingerprint.ts";
 import { modelFinding } from "./model-check.ts";
 import { findOnPath } from "./processes.ts";
-import { WrongSettings } from "../../worker/connect/wrong-settings.ts";
-import { ServiceMissing, trustNamedAuthorities } from "../../worker/connect/service-missing.ts";
 import { lostProtections, protectionMissing } from "./protections.ts";
-import { checkRunc, checkSandbox, type Finding } from "./sandbox-check.ts";
+import { type Check, requirementChecks } from "./requirements.ts";
 import { findServices, type LocalServices, projectHome, settingOf } from "./services.ts";
 import { cacheFolder } from "./temporal-binary.ts";
 import { configuredTemporal } from "./temporal.ts";
 import { environmentOf, runningWorker } from "./worker-process.ts";
-import { workerSettingsFinding } from "./worker-settings-check.ts";
-
-interface Check extends Finding {
-  readonly name: string;
-}
 
 interface Setting {
   readonly name: string;
@@ -43,8 +30,6 @@ export interface Diagnosis {
   readonly settings: readonly Setting[];
 }
 
-const BRINGS_UP = "`npm start` or `longhaul up` starts one.";
-
 export async function diagnose(options: {
   readonly home?: string;
   /** The configured sandbox settings; default: the configuration's defaults. */
@@ -54,70 +39,20 @@ export async function diagnose(options: {
 }): Promise<Diagnosis> {
   const home = options.home ?? projectHome;
   const services = findServices(home);
-  const authorities = authoritiesFinding();
-  const [postgres, temporal, docker, worker, versions, workerSettings] = await Promise.all([
-    probed("Postgres", () => probePostgres(services.databaseUrl), "DATABASE_URL"),
-    probed("Temporal", () => probeTemporal(services.temporalAddress), "TEMPORAL_ADDRESS"),
-    probed("Docker", () => probeDocker(), "DOCKER_HOST"),
+  const sandbox = options.sandbox ?? agentConfigSchema.parse({}).sandbox;
+  const [required, worker, versions] = await Promise.all([
+    requirementChecks(services, sandbox),
     workerCheck(home, services),
     versionsCheck(services),
-    workerSettingsFinding(environmentOf(services)),
   ]);
-  const sandbox = options.sandbox ?? agentConfigSchema.parse({}).sandbox;
-  const sandboxes = docker.ok ? await sandboxChecks(services, sandbox) : [];
   const checks = [
-    { name: "Node", ok: true, found: process.versions.node },
-    authorities,
-    postgres,
-    temporal,
-    docker,
-    ...sandboxes,
+    ...required,
     ...(options.model === undefined ? [] : [modelFinding(options.model, process.env, services.rehearsalUrl)]),
     worker,
-    ...(workerSettings === undefined ? [] : [{ name: "worker settings", ...workerSettings }]),
     ...versions,
     temporalProgram(),
-    gitProgram(),
-    ...gitHubApp(),
   ];
   return { checks, settings: settingsOf(services, home) };
-}
-
-/** Before anything is connected to. */
-function authoritiesFinding(): Check {
-  const name = "certificate authorities";
-  try {
-    return { name, ok: true, found: ["the usual ones", ...trustNamedAuthorities()].join(", ") };
-  } catch (error) {
-    if (!(error instanceof ServiceMissing)) throw error;
-    return { name, ok: false, found: error.problem, fix: error.fix };
-  }
-}
-
-async function probed(name: string, probe: () => Promise<string>, variable: string): Promise<Check> {
-  try {
-    return { name, ok: true, found: await probe() };
-  } catch (error) {
-    if (error instanceof WrongSettings)
-      return { name, ok: false, found: error.message, fix: `Correct ${variable}, or unset it.` };
-    if (!(error instanceof ServiceMissing)) throw error;
-    // If its address was configured, starting another one would not help.
-    const isOurs = settingOf(variable) === undefined && !isPermissionDenied(error.cause);
-    return { name, ok: false, found: error.problem, fix: isOurs ? BRINGS_UP : error.fix };
-  }
-}
-
-async function sandboxChecks(services: LocalServices, sandbox: AgentConfig["sandbox"]): Promise<Check[]> {
-  const image = services.sandboxImage ?? sandbox.image;
-  const [{ network, isolation }, runtime] = await Promise.all([
-    checkSandbox({ image, guardImage: settingOf("LONGHAUL_GUARD_IMAGE"), sandbox }),
-    checkRunc(),
-  ]);
-  return [
-    { name: "container runtime", ...runtime },
-    { name: "sandbox network", ...network },
-    { name: "sandbox isolation", ...isolation },
-  ];
 }
 
 async function workerCheck(home: string, services: LocalServices): Promise<Check> {
@@ -191,7 +126,7 @@ function dockerSetting(): readonly [value: string, otherwise: string] {
     const { shown, from } = engineAddress();
     return [shown, from];
   } catch (error) {
-    return [error instanceof Error ? error.message : String(error), "not usable"];
+    return [reasonOf(error), "not usable"];
   }
 }
 
@@ -199,21 +134,4 @@ function dockerSetting(): readonly [value: string, otherwise: string] {
 function masked(secret: string | undefined): string {
   if (secret === undefined) return "not set";
   return secret.length < 20 ? "set, masked" : `${secret.slice(0, 3)}… masked`;
-}
-
-/** The worker clones and pushes with Git; only sessions with --repo need it. */
-function gitProgram(): Check {
-  const program = findOnPath("git");
-  if (program !== undefined) return { name: "git", ok: true, found: program };
-  return { name: "git", ok: true, found: "not installed; sessions with --repo need it: apt-get install git" };
-}
-
-/** Checked only if one is configured: most workers have none. */
-function gitHubApp(): Check[] {
-  const settings = gitHubAppSettings(process.env);
-  if (settings === undefined) return [];
-  const name = "GitHub App";
-  const wrong = gitHubAppTrouble(settings)?.trouble;
-  if (wrong !== undefined) return [{ name, ok: false, found: wrong.message, fix: wrong.fix }];
-  return [{ name, ok: true, found: `${settings.id} of ${settings.url}, its key can be read` }];
 }

@@ -7,7 +7,7 @@ import { pathToFileURL } from "node:url";
 import { postgresOwner } from "./postgres-owner.ts";
 import { ensureRoleAndDatabase, WORKER_ROLE } from "./postgres-role.ts";
 import { PRIVATE_FILE } from "./private-folder.ts";
-import { probePostgres } from "../../worker/connect/probe.ts";
+import { probePostgres } from "../../worker/connect/probe-postgres.ts";
 import { within } from "../../worker/connect/patience.ts";
 import { birthOf, freePort, run } from "./processes.ts";
 import { succeeds } from "../../worker/connect/until.ts";

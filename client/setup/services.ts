@@ -2,7 +2,8 @@
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { DEFAULT_IMAGE, imageNamed } from "../../activities/config/default-image.ts";
-import { dockerHasImage, probePostgres } from "../../worker/connect/probe.ts";
+import { probePostgres } from "../../worker/connect/probe-postgres.ts";
+import { dockerHasImage } from "../../worker/connect/probe.ts";
 import { PostgresAddressWrong, readPostgresAddress } from "../../activities/store/postgres-address.ts";
 import { PATIENT } from "../../worker/connect/patience.ts";
 import { clientUser } from "../config/config.ts";

@@ -7,15 +7,16 @@ import type { Finding } from "./sandbox-check.ts";
 
 const MAX_CHARS = 400;
 
-/** @param environment the worker's @returns undefined if nothing is wrong, and no policy is set */
-export async function workerSettingsFinding(environment: Environment): Promise<Finding | undefined> {
+/** @param environment the worker's */
+export async function workerSettingsFinding(environment: Environment): Promise<Finding> {
   const { readWorkerConfig } = await import("../../worker/config.ts");
   // A GitHub App has its own check.
   const others = Object.entries(environment).filter(([name]) => !name.startsWith("LONGHAUL_GITHUB_APP_"));
   try {
     const { policy } = readWorkerConfig(Object.fromEntries(others));
     const file = environment["LONGHAUL_POLICY"];
-    return policy === undefined ? undefined : { ok: true, found: `the policy of ${file} can be used` };
+    const ofPolicy = policy === undefined ? "" : `, the policy of ${file} included`;
+    return { ok: true, found: `can be used${ofPolicy}` };
   } catch (error) {
     if (error instanceof ServiceMissing)
       return { ok: false, found: `${error.service} ${error.problem}`, fix: error.fix };

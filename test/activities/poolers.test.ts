@@ -9,7 +9,7 @@ import { holdLease } from "../../activities/store/worker-lease.ts";
 import { openServices } from "../../client/connect/connection.ts";
 import { endProcess, freePort, launch, tail } from "../../client/setup/processes.ts";
 import { findServices } from "../../client/setup/services.ts";
-import { probePostgres } from "../../worker/connect/probe.ts";
+import { probePostgres } from "../../worker/connect/probe-postgres.ts";
 import { within } from "../../worker/connect/patience.ts";
 import { ServiceMissing } from "../../worker/connect/service-missing.ts";
 import { eventually } from "../support/eventually.ts";

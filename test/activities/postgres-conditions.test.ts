@@ -4,7 +4,7 @@ import { connect, createServer } from "node:net";
 import { sql } from "drizzle-orm";
 import { expect, inject, it, onTestFinished } from "vitest";
 import { migrateStore, openStore, type Store } from "../../activities/store/db.ts";
-import { probePostgres } from "../../worker/connect/probe.ts";
+import { probePostgres } from "../../worker/connect/probe-postgres.ts";
 import { mayNotMigrate } from "../../worker/connect/postgres-missing.ts";
 import { listen } from "../support/listen.ts";
 import { asOwner, ownDatabase } from "../support/own-database.ts";

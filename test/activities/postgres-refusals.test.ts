@@ -1,6 +1,6 @@
 /** What a real server's refusals are called. */
 import { expect, inject, it } from "vitest";
-import { probePostgres } from "../../worker/connect/probe.ts";
+import { probePostgres } from "../../worker/connect/probe-postgres.ts";
 import { postgresMissing } from "../../worker/connect/postgres-missing.ts";
 
 const server = new URL(inject("databaseServer"));

@@ -114,7 +114,7 @@ const OWN_WORDS = [
   "client/report/report-page.ts",
   "client/schedules/make-schedule.ts",
   "client/sessions/with-session.ts",
-  "client/setup/doctor.ts",
+  "client/setup/requirements.ts",
   "client/setup/identity-check.ts",
   "client/setup/services.ts",
   "client/setup/worker-settings-check.ts",

@@ -1,4 +1,7 @@
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { expect, test } from "vitest";
+import { REQUIREMENTS } from "../../client/setup/requirements.ts";
 import { emptyFolder, longhaul } from "../support/commands/longhaul.ts";
 
 test("lists what it found and where each setting comes from; secrets are masked", async () => {
@@ -18,6 +21,12 @@ test("lists what it found and where each setting comes from; secrets are masked"
     source: "environment",
   });
   expect(out).not.toContain("sk-commands");
+  // No GitHub App is configured here.
+  expect(checks.map(({ name }) => name).slice(0, REQUIREMENTS.length - 1)).toEqual(REQUIREMENTS.slice(0, -1));
+  const named = (name: string) => checks.find((check) => check.name === name)?.found;
+  expect(named("tables")).toBe("in the schema public, of this version");
+  expect(named("search attributes")).toBe("all there");
+  expect(named("git folder")).toContain("can be written to");
 });
 
 test("a missing service is 4, a wrong configuration 2; each with a remedy", async () => {
@@ -26,4 +35,16 @@ test("a missing service is 4, a wrong configuration 2; each with a remedy", asyn
   expect(missing.out).toContain("127.0.0.1:1");
   const wrong = await longhaul(["doctor", "--config", "missing.yaml"], { cwd: emptyFolder() });
   expect(wrong.code).toBe(2);
+});
+
+test("what could not be looked at, and a folder for repositories that cannot be written to, are named", async () => {
+  const file = join(emptyFolder(), "file");
+  writeFileSync(file, "");
+  const { code, out } = await longhaul(["doctor"], {
+    environment: { DATABASE_URL: "postgres://x@127.0.0.1:1/x", LONGHAUL_GIT_FOLDER: join(file, "git") },
+  });
+  expect(code).toBe(4);
+  expect(out).toMatch(/! tables +not looked at: Postgres is missing/);
+  expect(out).toMatch(/✗ git folder +cannot be written to: .*ENOTDIR/);
+  expect(out).toContain("Set LONGHAUL_GIT_FOLDER");
 });

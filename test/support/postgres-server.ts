@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { findBinaries } from "../../client/setup/postgres.ts";
 import { postgresOwner } from "../../client/setup/postgres-owner.ts";
-import { probePostgres } from "../../worker/connect/probe.ts";
+import { probePostgres } from "../../worker/connect/probe-postgres.ts";
 import { within } from "../../worker/connect/patience.ts";
 import { freePort, run } from "../../client/setup/processes.ts";
 import { ownProcess } from "./own-process.ts";

@@ -63,3 +63,6 @@ function knock(place: Place, timeoutMs: number): Promise<void> {
     })
     .finally(() => socket.destroy());
 }
+
+/** Exit code 4 comes within 10 s [U7], and a busy machine's engine may take more than 4 s (measured 2026-11). */
+export const PROBE_MS = 7_000;

@@ -2,73 +2,24 @@
 import { request as overPlain } from "node:http";
 import { request as overTls, type RequestOptions } from "node:https";
 import type { Connection } from "@temporalio/client";
-import pg from "pg";
 import { temporalConnection } from "./temporal-connection.ts";
 import {
   engineAddress,
   EngineSettingWrong,
   type EngineAddress,
 } from "../../activities/sandbox/docker/engine-address.ts";
-import { refusePooler } from "./probe-pooler.ts";
 import { ServiceMissing } from "./service-missing.ts";
 import { lacksNamespace } from "./namespace-missing.ts";
 import { shorten } from "../../activities/contract/cut-text.ts";
 import { withTimeout } from "./with-timeout.ts";
-import { patiently, within, type Patience } from "./patience.ts";
-import { postgresMissing } from "./postgres-missing.ts";
-import { placeOf, readPostgresAddress } from "../../activities/store/postgres-address.ts";
+import { patiently, PROBE_MS, within, type Patience } from "./patience.ts";
+import { readPostgresAddress } from "../../activities/store/postgres-address.ts";
 import { plainReason } from "./plain-reason.ts";
 
-/** Exit code 4 comes within 10 s [U7], and a busy machine's engine may take more than 4 s (measured 2026-11). */
-const PROBE_MS = 7_000;
 /** Of an answer of the engine: an image with many labels has some 100 KB. */
 const MAX_ANSWER_CHARS = 8_000_000;
 
 type Environment = Readonly<Record<string, string | undefined>>;
-
-/**
- * @param patience default: as a check that is to end within 10 s
- * @returns such as `PostgreSQL 18.4`
- * @throws ServiceMissing, also for a pooler in between that we cannot work with; WrongSettings for an address that is none
- */
-export async function probePostgres(url: string, patience: Patience = within(PROBE_MS)): Promise<string> {
-  const asked = { address: withoutPassword(url), fix: POSTGRES_FIX, isNamed: true };
-  try {
-    const address = readPostgresAddress(url);
-    const connectMs = Math.min(address.connectTimeoutMs ?? patience.connectMs, patience.connectMs);
-    return await patiently("Postgres", placeOf(address), { ...patience, connectMs }, async (timeoutMs) => {
-      const client = new pg.Client({
-        ...address.config,
-        connectionTimeoutMillis: timeoutMs,
-        query_timeout: timeoutMs,
-      });
-      client.on("error", () => {});
-      try {
-        await client.connect();
-        const { rows } = await client.query<{ version: string; encoding: string }>(
-          "select current_setting('server_version') as version, current_setting('server_encoding') as encoding",
-        );
-        if (rows[0]?.encoding !== "UTF8") throw otherEncoding(asked.address, rows[0]?.encoding ?? "?");
-        await refusePooler(client, url, asked.address, timeoutMs);
-        return `PostgreSQL ${rows[0]?.version ?? "?"}`;
-      } finally {
-        await client.end().catch(() => {});
-      }
-    });
-  } catch (error) {
-    throw postgresMissing(error, asked);
-  }
-}
-
-const otherEncoding = (address: string, encoding: string): ServiceMissing =>
-  new ServiceMissing({
-    service: "Postgres",
-    address,
-    problem: `has a database with the encoding ${encoding} at ${address}, and texts need UTF8`,
-    fix: "Create one for it: CREATE DATABASE longhaul ENCODING 'UTF8' TEMPLATE template0; and name it in DATABASE_URL.",
-  });
-
-const POSTGRES_FIX = "Correct DATABASE_URL, or unset it and `npm start` brings up its own.";
 
 /** @returns such as `Temporal 1.29.1, namespace default`. @throws ServiceMissing */
 export async function probeTemporal(
