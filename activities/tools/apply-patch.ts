@@ -2,13 +2,9 @@ import { z } from "zod";
 import type { SandboxFiles, FileAnswer } from "../sandbox/sandbox.ts";
 import { failure, ToolFailure } from "./failure.ts";
 import { parsePatch, type PatchOperation } from "./patch-parse.ts";
-import {
-  type FileState,
-  type OperationState,
-  planPatch,
-  type PlannedFile,
-  operationState,
-} from "./patch-plan.ts";
+import type { Draft, FileState } from "./patch-drafts.ts";
+import { planPatch } from "./patch-plan.ts";
+import { operationState, type OperationState } from "./patch-resume.ts";
 import { showName } from "./paths.ts";
 import { typedTool, type ToolContext, type ToolResult } from "./tool.ts";
 
@@ -23,7 +19,7 @@ export const applyPatch = typedTool({
   name: "apply_patch",
   description: `Changes several files, or nothing if one part does not fit. Format:
 *** Begin Patch
-*** Add File: path (its lines begin with +)
+*** Add File: path (of a new file; its lines begin with +)
 *** Delete File: path
 *** Update File: path
 *** Move to: new path (optional)
@@ -77,9 +73,9 @@ type WriteOutcome =
   | { readonly ok: false; readonly changed: boolean; readonly restored: boolean; readonly message: string };
 
 /** Writes all files, new contents first and irreversible changes last; undoes its writes if one fails. */
-async function writeAll(files: SandboxFiles, planned: readonly PlannedFile[]): Promise<WriteOutcome> {
+async function writeAll(files: SandboxFiles, planned: readonly Draft[]): Promise<WriteOutcome> {
   const todo = planned.toSorted((left, right) => turnOf(left) - turnOf(right));
-  const done: PlannedFile[] = [];
+  const done: Draft[] = [];
   for (const file of todo) {
     const answer = await put(files, file);
     if (answer.ok) {
@@ -94,18 +90,18 @@ async function writeAll(files: SandboxFiles, planned: readonly PlannedFile[]): P
   return { ok: true };
 }
 
-function turnOf({ before, after }: PlannedFile): number {
+function turnOf({ before, after }: Draft): number {
   if (after !== undefined) return 0;
   return before?.bytes === undefined ? 2 : 1;
 }
 
-async function put(files: SandboxFiles, { path, after, before }: PlannedFile): Promise<FileAnswer<object>> {
+async function put(files: SandboxFiles, { path, after, before }: Draft): Promise<FileAnswer<object>> {
   if (after?.bytes === undefined)
     return files.remove(path, before?.hash === undefined ? {} : { ifHash: before.hash });
   return files.write(path, after.bytes, { ifHash: before?.hash ?? null, ...modeOf(after) });
 }
 
-async function takeBack(files: SandboxFiles, done: readonly PlannedFile[]): Promise<string[]> {
+async function takeBack(files: SandboxFiles, done: readonly Draft[]): Promise<string[]> {
   const lost: string[] = [];
   for (const { path, before } of done.toReversed()) {
     if (!(await restore(files, path, before))) lost.push(path);

@@ -1,148 +1,133 @@
 /** Computes each file's new state from a parsed patch and the current files. Nothing is written here. */
+import { join, parse } from "node:path/posix";
 import { cutChars } from "../contract/cut-text.ts";
 import type { SandboxFiles } from "../sandbox/sandbox.ts";
 import { accepted, ToolFailure } from "./failure.ts";
 import { omissionLine } from "./omission.ts";
-import { applyChunks, type ChunksOutcome, reversed } from "./patch-apply.ts";
-import { changesLines, type PatchOperation } from "./patch-parse.ts";
+import { applyChunks, type ChunksOutcome } from "./patch-apply.ts";
+import { createDrafts, type Draft, type Drafts, type FileState } from "./patch-drafts.ts";
+import { changesLines, type PatchChunk, type PatchOperation } from "./patch-parse.ts";
 import { showName, workspacePath } from "./paths.ts";
-import { decodeText, encodeText, readTextFile, readWholeFile } from "./text-file.ts";
-
-/** A file's old and new state; undefined means no file. */
-export interface PlannedFile {
-  readonly path: string;
-  readonly before: FileState | undefined;
-  readonly after: FileState | undefined;
-}
-
-export interface FileState {
-  /** Undefined if the contents cannot be restored: a link, a device, a file too large to hold. */
-  readonly bytes: Uint8Array | undefined;
-  /** Lets a write detect that someone else wrote; undefined for what is not a file, or not written yet. */
-  readonly hash?: string;
-  /** Undefined: keep the existing file's mode. */
-  readonly mode?: number | undefined;
-}
+import type { RealPlace } from "./real-place.ts";
+import { lookOf, lookRemark, showLook } from "./same-look.ts";
+import { decodeText, encodeText } from "./text-file.ts";
 
 export interface PatchPlan {
-  readonly files: readonly PlannedFile[];
+  /** Only files that the patch changes. */
+  readonly files: readonly Draft[];
   readonly summary: readonly string[];
 }
 
-/** A file's state in the patch so far: `after` is the same object as `before` until the patch changes it. */
-interface Draft {
-  readonly path: string;
-  readonly before: FileState | undefined;
-  after: FileState | undefined;
-}
-
-/** Plans only files that the patch changes. @throws ToolFailure if a part of it does not apply */
+/** @throws ToolFailure if a part of the patch does not apply */
 export async function planPatch(
   files: SandboxFiles,
   operations: readonly PatchOperation[],
 ): Promise<PatchPlan> {
-  const drafts = new Map<string, Draft>();
+  const drafts = createDrafts(files);
   const summary: string[] = [];
-  for (const operation of operations) summary.push(await plan(files, drafts, operation));
-  return { files: [...drafts.values()].filter(({ before, after }) => before !== after), summary };
+  for (const operation of operations) summary.push(await plan(drafts, operation));
+  return { files: drafts.changed(), summary };
 }
 
 /** @returns a line that describes what was done */
-async function plan(
-  files: SandboxFiles,
-  drafts: Map<string, Draft>,
-  operation: PatchOperation,
-): Promise<string> {
+async function plan(drafts: Drafts, operation: PatchOperation): Promise<string> {
   const path = workspacePath(operation.path).relative;
   const name = showName(path);
   switch (operation.kind) {
     case "add": {
-      const draft = await load(files, drafts, path);
-      if (draft.before !== undefined && draft.before.hash === undefined)
-        throw new ToolFailure(
-          `${name} is not a regular file. Delete it in one patch and add the file in the next one.`,
-        );
-      const now = textOf(draft);
-      refuseOmission(name, operation.text, now.ok ? now.text : "");
+      const draft = await newFile(drafts, path);
+      refuseOmission(name, operation.text, "");
       draft.after = { bytes: encodeText({ text: operation.text, bom: false }) };
       return `A ${name}`;
     }
     case "delete": {
-      const draft = await loadForRemoval(files, drafts, path);
+      const place = await drafts.place(operation.path, true);
+      const draft = await drafts.loadForRemoval(place);
       if (draft.after === undefined)
         throw new ToolFailure(`${name} cannot be deleted: there is no such file.`);
       draft.after = undefined;
-      return `D ${name}`;
+      return `D ${name}${takenFor(path, place)}`;
     }
-    case "update": {
-      const draft = await load(files, drafts, path);
-      if (draft.after === undefined) {
-        throw new ToolFailure(
-          `${name} cannot be updated: there is no such file. To create it, use *** Add File.`,
-        );
-      }
-      const after = { bytes: encodeText(updated(draft, operation.chunks)), mode: draft.after.mode };
-      if (operation.moveTo === undefined) {
-        draft.after = after;
-        return `M ${name}`;
-      }
-      const target = workspacePath(operation.moveTo).relative;
-      const destination = await load(files, drafts, target);
-      draft.after = undefined;
-      destination.after = after;
-      return `M ${name} -> ${showName(target)}`;
-    }
+    case "update":
+      return planUpdate(drafts, operation);
   }
 }
 
-function updated(draft: Draft, chunks: Extract<PatchOperation, { kind: "update" }>["chunks"]) {
-  const name = showName(draft.path);
-  const { text, bom } = accepted(textOf(draft));
+async function planUpdate(
+  drafts: Drafts,
+  { path: given, moveTo, chunks }: Extract<PatchOperation, { kind: "update" }>,
+): Promise<string> {
+  const path = workspacePath(given).relative;
+  const name = showName(path);
+  const place = await drafts.place(given, true);
+  const draft = place.content === undefined ? undefined : await drafts.load(place.content);
+  if (draft?.after === undefined) {
+    throw new ToolFailure(
+      `${name} cannot be updated: there is no such file. To create it, use *** Add File.`,
+    );
+  }
+  const after = { bytes: updated(name, draft.after, chunks), mode: draft.after.mode };
+  const taken = takenFor(path, place);
+  const target = moveTo === undefined ? path : workspacePath(moveTo).relative;
+  const aim = moveTo === undefined ? place : await drafts.place(moveTo, false);
+  if (moveTo === undefined || (aim.kind !== undefined && aim.content === place.content)) {
+    draft.after = after;
+    return `M ${name}${moveTo === undefined ? "" : ` (${showName(target)} is the same file)`}${taken}`;
+  }
+  const source = await drafts.loadForRemoval(place);
+  const destination = await newFile(drafts, target, place.entry);
+  source.after = undefined;
+  destination.after = after;
+  return `M ${name} -> ${showName(target)}${taken}`;
+}
+
+/**
+ * The draft of a file that the patch makes. New means new: nothing may be there, and nothing that looks the same, but for the
+ * entry that is moved.
+ * @throws ToolFailure
+ */
+async function newFile(drafts: Drafts, path: string, moved?: string): Promise<Draft> {
+  const name = showName(path);
+  const { entry, kind } = await drafts.place(path, false);
+  if (kind !== undefined) throw new ToolFailure(existing(name, kind));
+  const { dir, base } = parse(entry);
+  for (const other of await drafts.view.alike(dir || ".", base)) {
+    const there = join(dir, other);
+    if (there === moved) continue;
+    throw new ToolFailure(
+      `${showLook(path)} would look the same as ${showLook(there)}, which exists already. Use another name, or delete that one first.`,
+    );
+  }
+  const draft = await drafts.load(entry);
+  if (draft.before !== undefined && draft.before.bytes === undefined)
+    throw new ToolFailure(
+      `${name} is not a regular file that can be restored. Delete it in one patch and add the file in the next one.`,
+    );
+  return draft;
+}
+
+function existing(name: string, kind: string): string {
+  if (kind === "folder") return `${name} is a folder, so no file can have that name.`;
+  const what = kind === "file" ? "" : `, as a ${kind === "link" ? "link" : "pipe, socket or device"}`;
+  return `${name} exists already${what}: a new file never replaces another one. Use *** Update File to change it, or put *** Delete File: ${name} before this to replace it.`;
+}
+
+function takenFor(given: string, { entry }: RealPlace): string {
+  const base = parse(entry).base;
+  if (base === parse(given).base || lookOf(base) !== lookOf(parse(given).base)) return "";
+  return ` ${lookRemark(given, entry)}`;
+}
+
+function updated(name: string, { bytes }: FileState, chunks: readonly PatchChunk[]): Uint8Array {
+  if (bytes === undefined) throw new ToolFailure(`${name} is not a text file.`);
+  // Moved as it is, whatever it holds.
+  if (chunks.length === 0) return bytes;
+  const { text, bom } = accepted(decodeText(name, bytes));
   const changed = applyChunks(text, chunks);
   if (!changed.ok) throw new ToolFailure(notFound(name, changed));
   const added = chunks.flatMap((chunk) => chunk.lines.filter((line) => line.kind === "add"));
   refuseOmission(name, added.map((line) => line.text).join("\n"), text);
-  return { text: changesLines(chunks) ? changed.text : text, bom };
-}
-
-/** The text after the patch so far; empty if there is no file. */
-function textOf({ path, after }: Draft): ReturnType<typeof decodeText> {
-  if (after === undefined) return { ok: true, text: "", bom: false };
-  if (after.bytes !== undefined) return decodeText(path, after.bytes);
-  return { ok: false, reason: "failed", message: `${showName(path)} is not a text file.` };
-}
-
-async function load(files: SandboxFiles, drafts: Map<string, Draft>, path: string): Promise<Draft> {
-  const known = drafts.get(path);
-  if (known !== undefined) return known;
-  const read = await readWholeFile(files, path);
-  const before = !read.ok && read.reason === "not-found" ? undefined : accepted(read);
-  const draft: Draft = { path, before, after: before };
-  drafts.set(path, draft);
-  return draft;
-}
-
-/** A link itself is removed, not its target; binary and large files are removed like any other. */
-async function loadForRemoval(files: SandboxFiles, drafts: Map<string, Draft>, path: string): Promise<Draft> {
-  const known = drafts.get(path);
-  if (known !== undefined) return known;
-  const answer = await files.stat(path);
-  if (!answer.ok && answer.reason === "not-found") return { path, before: undefined, after: undefined };
-  const { kind } = accepted(answer);
-  if (kind === "folder") throw new ToolFailure(`${showName(path)} is a folder: remove it with bash.`);
-  const before = kind === "file" ? await beforeRemoval(files, path) : { bytes: undefined };
-  const draft: Draft = { path, before, after: before };
-  drafts.set(path, draft);
-  return draft;
-}
-
-async function beforeRemoval(files: SandboxFiles, path: string): Promise<FileState> {
-  const whole = await readWholeFile(files, path);
-  if (!whole.ok && whole.reason === "failed") {
-    const head = await files.read(path, { maxBytes: 1 });
-    if (head.ok) return { bytes: undefined, hash: head.hash, mode: head.mode };
-  }
-  return accepted(whole);
+  return changesLines(chunks) ? encodeText({ text: changed.text, bom }) : bytes;
 }
 
 function refuseOmission(name: string, text: string, before: string): void {
@@ -167,40 +152,4 @@ function notFound(name: string, outcome: Extract<ChunksOutcome, { ok: false }>):
   }
   const after = anchor === undefined || lines.length === 1 ? "" : ` after "@@ ${cutChars(anchor, 100)}"`;
   return `These lines are at line ${elsewhere} of ${name}, above the place where the patch looks for them${after}:\n${shown}\nPut the chunks of a file in the order of its lines. A line after @@ must come before the lines of its chunk.`;
-}
-
-export type OperationState = "to do" | "done" | "not clear";
-
-/** The state of one operation after an attempt whose outcome is unknown. */
-export async function operationState(
-  files: SandboxFiles,
-  operation: PatchOperation,
-): Promise<OperationState> {
-  const path = workspacePath(operation.path).relative;
-  const read = async (file: string): Promise<string | undefined> => {
-    const answer = await readTextFile(files, file);
-    return answer.ok ? answer.text : undefined;
-  };
-  if (operation.kind === "delete") {
-    // A file that is not text still exists.
-    const found = await files.stat(path);
-    if (found.ok) return "to do";
-    return found.reason === "not-found" ? "done" : "not clear";
-  }
-  const now = await read(path);
-  if (operation.kind === "add") {
-    if (now === undefined) return "to do";
-    return now === operation.text ? "done" : "not clear";
-  }
-  const { chunks, moveTo } = operation;
-  const fits = (text: string | undefined, lines: typeof chunks) =>
-    text !== undefined && applyChunks(text, lines).ok;
-  if (moveTo !== undefined) {
-    if (now !== undefined) return "to do";
-    const moved = await read(workspacePath(moveTo).relative);
-    return fits(moved, reversed(chunks)) ? "done" : "not clear";
-  }
-  const isToDo = fits(now, chunks);
-  if (isToDo === fits(now, reversed(chunks))) return "not clear";
-  return isToDo ? "to do" : "done";
 }

@@ -100,10 +100,12 @@ describe("apply_patch", () => {
     expect(await readFile(path.join(sandbox.root, "target.txt"), "utf8")).toBe("one\n");
   });
 
-  it("replaces a binary file by a new text, although updating refuses it", async () => {
+  it("replaces a binary file by a new text once it is deleted, although updating refuses it", async () => {
     await put("data", Buffer.from([0xff, 0xfe, 0, 1]));
     expect((await apply("*** Update File: data\n@@\n-a\n+b")).text).toContain("not UTF-8");
-    expect((await apply("*** Add File: data\n+text")).outcome).toBe("completed");
+    expect((await apply("*** Add File: data\n+text")).text).toContain("exists already");
+    const replaced = await apply("*** Delete File: data\n*** Add File: data\n+text");
+    expect(replaced.outcome, replaced.text).toBe("completed");
     expect(await readFile(path.join(sandbox.root, "data"), "utf8")).toBe("text\n");
   });
 

@@ -1,0 +1,133 @@
+/** Where a path really leads: two names of one file are compared by this, never as they are written. */
+import path from "node:path/posix";
+import { WORKSPACE } from "../config/container-settings.ts";
+import type { FileEntry, SandboxFiles } from "../sandbox/sandbox.ts";
+import { accepted, ToolFailure } from "./failure.ts";
+import { showName } from "./paths.ts";
+import { alikeIn } from "./same-look.ts";
+
+type Kind = FileEntry["kind"];
+
+export interface RealPlace {
+  /** The entry itself: links among its folders are followed, one at the end is not. Relative to the workspace. */
+  readonly entry: string;
+  /** Undefined: nothing is there. */
+  readonly kind: Kind | undefined;
+  /** Where the content is: behind a link at the end. Undefined if that leads nowhere. */
+  readonly content: string | undefined;
+}
+
+interface Seen {
+  readonly kind: Kind;
+  readonly target?: string | undefined;
+}
+
+/** The files that paths are followed in, by paths whose folders are real. */
+export interface View {
+  /** Undefined: nothing is there. */
+  at(path: string): Promise<Seen | undefined>;
+  /** Names in a folder that look like this one; also the name itself, if it is there. */
+  alike(folder: string, name: string): Promise<readonly string[]>;
+}
+
+/** The files as they are. Its methods throw ToolFailure for what cannot be seen. */
+export function filesView(files: SandboxFiles): View {
+  const known = new Map<string, Promise<Seen | undefined>>();
+  const ask = async (at: string): Promise<Seen | undefined> => {
+    const answer = await files.stat(at);
+    return !answer.ok && answer.reason === "not-found" ? undefined : accepted(answer);
+  };
+  return {
+    at: (at) => {
+      const asked = known.get(at) ?? ask(at);
+      known.set(at, asked);
+      return asked;
+    },
+    alike: (folder, name) => alikeIn(files, folder, name),
+  };
+}
+
+/** As the sandbox walks a path. Source: its file program. */
+const MAX_LINKS = 40;
+
+interface Walk {
+  readonly view: View;
+  /** Whether the last name may be another one that looks the same; folders always may. */
+  readonly byLook: boolean;
+  links: number;
+}
+
+/**
+ * Follows links as the sandbox does. A name that is not there is taken for the only one that looks the same; the last one only
+ * with `byLook`: a new file gets the name it was given.
+ * @throws ToolFailure if the path leads outside, through what is no folder, or in a circle
+ */
+export async function realPlace(
+  view: View,
+  given: string,
+  options: { readonly byLook: boolean },
+): Promise<RealPlace> {
+  const walk: Walk = { view, byLook: options.byLook, links: 0 };
+  const first = await walkTo(walk, given, given.split("/"));
+  if (first.seen?.kind !== "link") return { entry: first.at, kind: first.seen?.kind, content: first.at };
+  let last = first;
+  while (last.seen?.kind === "link") {
+    const target = partsBehind(last.at, last.seen);
+    if (target === undefined) return { entry: first.at, kind: "link", content: last.at };
+    last = await walkTo(walk, given, target);
+  }
+  return { entry: first.at, kind: "link", content: last.seen === undefined ? undefined : last.at };
+}
+
+async function walkTo(
+  walk: Walk,
+  given: string,
+  parts: readonly string[],
+): Promise<{ at: string; seen: Seen | undefined }> {
+  walk.links += 1;
+  if (walk.links > MAX_LINKS) throw new ToolFailure(`${showName(given)} leads through too many links.`);
+  const done: string[] = [];
+  const todo = parts.toReversed();
+  let seen: Seen | undefined = { kind: "folder" };
+  while (todo.length > 0) {
+    const part = todo.pop() ?? "";
+    if (part === "" || part === ".") continue;
+    if (part === "..") {
+      if (done.pop() === undefined) throw new ToolFailure(`${showName(given)} leads outside /workspace.`);
+      continue;
+    }
+    const name = await nameOf(walk, done.join("/"), part, todo.length === 0);
+    const at = [...done, name].join("/");
+    seen = await walk.view.at(at);
+    if (todo.length === 0) return { at, seen };
+    if (seen === undefined) return { at: path.normalize([at, ...todo.toReversed()].join("/")), seen };
+    if (seen.kind === "link") {
+      const target = partsBehind(at, seen);
+      if (target !== undefined) return walkTo(walk, given, [...target, ...todo.toReversed()]);
+      const unread = [at, ...todo.toReversed()].join("/");
+      return { at: unread, seen: await walk.view.at(unread) };
+    }
+    if (seen.kind !== "folder")
+      throw new ToolFailure(`${showName(given)} cannot be there: ${showName(at)} is a file, not a folder.`);
+    done.push(name);
+  }
+  return { at: done.join("/") || ".", seen: { kind: "folder" } };
+}
+
+async function nameOf(
+  { view, byLook }: Walk,
+  folder: string,
+  part: string,
+  isLast: boolean,
+): Promise<string> {
+  if ((isLast && !byLook) || (await view.at(path.join(folder || ".", part))) !== undefined) return part;
+  const alike = await view.alike(folder || ".", part);
+  return alike.length === 1 ? (alike[0] ?? part) : part;
+}
+
+/** Undefined for an absolute target that does not name the workspace as we do: only the sandbox knows where that is. */
+function partsBehind(link: string, { target = "" }: Seen): string[] | undefined {
+  if (!target.startsWith("/")) return [...path.dirname(link).split("/"), ...target.split("/")];
+  if (target !== WORKSPACE && !target.startsWith(`${WORKSPACE}/`)) return undefined;
+  return target.slice(WORKSPACE.length).split("/");
+}
