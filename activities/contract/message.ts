@@ -42,6 +42,10 @@ export interface ToolCallPart {
   readonly toolName: string;
   /** The arguments as the model wrote them: an object, or the raw text if it was not JSON. */
   readonly input: unknown;
+  /** What of the arguments was left out or converted: the call's result says so. */
+  readonly remark?: string;
+  /** Why the call cannot be made as it was written. */
+  readonly unread?: string;
   readonly providerOptions?: ProviderData;
 }
 

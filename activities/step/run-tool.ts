@@ -38,6 +38,7 @@ import { reportTool, textsOfCall } from "../runtime/telemetry/report.ts";
 import { withFallback } from "../config/asked-model.ts";
 import { toolLimitsOf } from "../config/run-policy.ts";
 import { findTool } from "../tools/index.ts";
+import { readCall } from "../tools/reading/read-call.ts";
 import { sessionTools } from "../tools/session-tools.ts";
 import type { ServerAsks } from "../tools/tool.ts";
 import { mcpCalls } from "./mcp-calls.ts";
@@ -71,11 +72,14 @@ async function runTool(
   const { db } = deps.store;
   const at = { step: input.step, phase: "tools" } as const;
   const read = () => findAskedCall(db, scope.sessionId, input);
-  const [entered, asked] = await enterReading(deps, scope, at, read);
-  const { call, calls } = asked;
+  const [entered, found] = await enterReading(deps, scope, at, read);
   // The result's size limit depends on the window of the model that will read it.
   const session = { ...entered, config: withFallback(entered.config, input.fallback) };
   const tools = sessionTools(deps.tools, session);
+  const { calls } = found;
+  // An answer of an older worker was stored as written; rules judge what will run.
+  const call = { ...found.call, ...readCall(tools, found.call) };
+  const asked = { ...found, call };
   const refused = await refusalOf(db, session, asked);
   if (refused === "ask") return NEEDS_APPROVAL;
   const isReadOnly = (name: string) => findTool(tools, name)?.readOnly ?? false;
@@ -169,7 +173,7 @@ async function invoke(
     onProgress: (bytes: number, line: string | undefined) =>
       scope.note(progressNote(callKey(row), bytes, line)),
   };
-  const running = invokeTool(tools, { name: call.toolName, input: call.input }, context, {
+  const running = invokeTool(tools, { ...call, name: call.toolName }, context, {
     clean: deps.sanitizer.clean,
   }).catch((error: unknown): InvokedTool => {
     if (!scope.stoppedByPerson()) throw error;

@@ -1,5 +1,4 @@
 /** Stores an answer in one transaction, and returns facts for the workflow. */
-import { cleanDeep } from "../redaction/clean-deep.ts";
 import { cutChars } from "../contract/cut-text.ts";
 import {
   answerText,
@@ -22,6 +21,7 @@ import { appendEvents } from "../store/events.ts";
 import { callsOf, findAnswer, insertPartialAnswer } from "../store/transcript.ts";
 import { runInCharge } from "../store/runs.ts";
 import { lockRun } from "../store/session-locks.ts";
+import { storedContent } from "./stored-content.ts";
 import { aboutOf, callFacts, serversOf } from "./call-facts.ts";
 import { boundedInput } from "../store/call-events.ts";
 import { reportCall } from "../runtime/telemetry/report.ts";
@@ -30,17 +30,14 @@ import { mismatchOf } from "./output-mismatch.ts";
 import { refusalNews, refusedParts, wasAskedForLess } from "./refusal-news.ts";
 import { costFacts, nearLimit, spentWith, withLost } from "./spent.ts";
 import type { StepContext } from "./step-context.ts";
-import { uniqueCallIds } from "./unique-call-ids.ts";
 
 const NO_USAGE: StepUsage = { input: 0, output: 0, cached: 0, reasoning: 0 };
 const INTERRUPTED = " [interrupted]";
-/** The most characters of a tool's name as the model wrote it; providers take 64. */
-const MAX_NAME_CHARS = 200;
 
 /** Stores an answer, its calls and its bill. @throws Superseded (fatal) if a newer run took over meanwhile */
 export async function storeAnswer(step: StepContext, answer: ModelAnswer): Promise<StepOutcome> {
   const { deps, session, input, scope, size } = step;
-  const content = uniqueCallIds(step, cleanContent(step, answer.content));
+  const content = storedContent(step, answer);
   const calls = callsOf(content);
   const message = { role: "assistant", content } as const;
   const tokens = estimateMessage(message);
@@ -242,21 +239,6 @@ async function write(step: StepContext, body: (tx: Queryable) => Promise<void>):
     await body(tx);
   });
   deps.notifier.wake(session.id);
-}
-
-function cleanContent({ deps }: StepContext, content: readonly AssistantPart[]): AssistantPart[] {
-  return content.map((part) => {
-    if (part.type !== "tool-call") return { ...part, text: deps.sanitizer.clean(part.text) };
-    // A tool's name is text of the model as well, and may contain anything.
-    const { clean } = deps.sanitizer;
-    const toolName = cutChars(clean(part.toolName), MAX_NAME_CHARS);
-    return {
-      ...part,
-      toolName,
-      toolCallId: clean(part.toolCallId),
-      input: cleanDeep(part.input, clean),
-    };
-  });
 }
 
 function nextContext(

@@ -1,19 +1,34 @@
 import { z } from "zod";
-import { oneLine } from "./paths.ts";
+import type { WrittenCall } from "./reading/read-call.ts";
 import type { Tool } from "./tool.ts";
 
+/** What is wrong with a call that could not be read, and an example of a valid input. */
+export function describeUnread(
+  tool: Tool,
+  { input, unread = "" }: Pick<WrittenCall, "input" | "unread">,
+): string {
+  return typeof input === "string"
+    ? `The arguments of ${tool.name} are not valid JSON: ${unread}\nThe call was not made. ${shapeOf(tool)}`
+    : wrong(tool, [unread]);
+}
+
 /** What is wrong with a tool call's input, what was expected, and an example of a valid input. */
-export function describeInput(tool: Tool, input: unknown, error: z.ZodError): string {
-  const shape = `A correct call of ${tool.name} has this shape: ${exampleOf(tool)}`;
-  if (typeof input === "string") {
-    return `The arguments of ${tool.name} are not valid JSON: ${oneLine(input, 200)}\nThe call was not made. ${shape}`;
-  }
+export function describeInput(tool: Tool, error: z.ZodError, remark?: string): string {
   const issues = error.issues.slice(0, 5).map((issue) => {
     const field = issue.path.length === 0 ? "" : `${issue.path.join(".")}: `;
-    return `- ${field}${issue.message}`;
+    return `${field}${issue.message}`;
   });
-  return [`The arguments of ${tool.name} are wrong; the call was not made.`, ...issues, shape].join("\n");
+  return wrong(tool, remark === undefined ? issues : [...issues, remark]);
 }
+
+const wrong = (tool: Tool, issues: readonly string[]): string =>
+  [
+    `The arguments of ${tool.name} are wrong; the call was not made.`,
+    ...issues.map((issue) => `- ${issue}`),
+    shapeOf(tool),
+  ].join("\n");
+
+const shapeOf = (tool: Tool): string => `A correct call of ${tool.name} has this shape: ${exampleOf(tool)}`;
 
 interface JsonSchema {
   readonly type?: string;

@@ -4,16 +4,15 @@ import { cutChars } from "../contract/cut-text.ts";
 import { editDistance } from "../contract/nearest.ts";
 import type { FilePart, ToolOutcome } from "../contract/message.ts";
 import { truncateText } from "../transcript/truncate.ts";
-import { describeInput } from "./describe-input.ts";
+import { describeInput, describeUnread } from "./describe-input.ts";
 import { failure, ToolFailure } from "./failure.ts";
 import { findTool, type ToolRegistry } from "./index.ts";
 import { oneLine } from "./paths.ts";
+import { readCall, type WrittenCall } from "./reading/read-call.ts";
 import type { ServerAsks, Tool, ToolContext, ToolResult } from "./tool.ts";
 
-export interface ToolCall {
+export interface ToolCall extends Omit<WrittenCall, "toolName"> {
   readonly name: string;
-  /** As the model wrote it: an object, or the raw text if it was not JSON. */
-  readonly input: unknown;
 }
 
 export interface InvokedTool {
@@ -64,12 +63,17 @@ export async function invokeTool(
 }
 
 async function run(registry: ToolRegistry, call: ToolCall, context: ToolContext): Promise<ToolResult> {
-  const tool = findTool(registry, call.name);
-  if (tool === undefined) return failure(unknownTool(registry, call.name));
-  const parsed = tool.input.safeParse(call.input);
-  if (!parsed.success) return failure(describeInput(tool, call.input, parsed.error));
+  const { name, ...written } = call;
+  const read = readCall(registry, { ...written, toolName: name });
+  const tool = findTool(registry, read.toolName);
+  if (tool === undefined) return failure(unknownTool(registry, name));
+  if (read.unread !== undefined) return failure(describeUnread(tool, read));
+  const { remark } = read;
+  const parsed = tool.input.safeParse(read.input);
+  if (!parsed.success) return failure(describeInput(tool, parsed.error, remark));
   try {
-    return await tool.run(parsed.data, context);
+    const result = await tool.run(parsed.data, context);
+    return remark === undefined ? result : { ...result, text: `${result.text}\n[${remark}]` };
   } catch (error) {
     if (isToolsOwn(error)) return failure(ownFailure(tool, error));
     throw error;

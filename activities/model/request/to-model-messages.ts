@@ -76,12 +76,13 @@ function toAssistant(
       else if (how === "native") content.push({ ...plain, ...kept });
       else if (how === "text") content.push({ type: "text", text: `<thinking>\n${plain.text}\n</thinking>` });
     } else if (plain.type === "tool-call") {
+      const { remark: _said, unread: _why, ...call } = plain;
       content.push({
-        ...plain,
+        ...call,
         ...kept,
-        toolCallId: idOf(plain.toolCallId),
-        toolName: safeToolName(plain.toolName),
-        input: safeInput(plain.input),
+        toolCallId: idOf(call.toolCallId),
+        toolName: safeToolName(call.toolName),
+        input: safeInput(call.input),
       });
     } else if (!isBlank(plain.text)) content.push({ ...plain, ...kept });
   }

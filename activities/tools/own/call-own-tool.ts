@@ -40,7 +40,7 @@ export async function callOwnTool(
   if (context.resumed && !readOnly)
     return unknownEnd(name, "the worker that ran it was lost before it had a result");
   const parsed = await tool.input.safeParseAsync(input);
-  if (!parsed.success) return failure(describeInput(ownTool(tool.entry), input, parsed.error));
+  if (!parsed.success) return failure(describeInput(ownTool(tool.entry), parsed.error));
   const timeout = new AbortController();
   const signal = AbortSignal.any([context.signal, timeout.signal]);
   const timer = setTimeout(() => timeout.abort(new Error("the time of this call is over")), tool.timeoutMs);

@@ -113,15 +113,20 @@ describe("invokeTool", () => {
     const result = await callTool(sandbox, "read_fil", {});
     expect(result.outcome).toBe("error");
     expect(result.text).toMatch(/no tool "read_fil"\. Tools: read_file, /);
-    expect(await callTool(sandbox, "bash<|channel|>", {})).toMatchObject({ outcome: "error" });
+    expect((await callTool(sandbox, "shell<|channel|>", {})).text).toContain('no tool "shell<|channel|>"');
     expect(await callTool(sandbox, "constructor", {})).toMatchObject({ outcome: "error" });
   });
 
   it.each([
-    ["text that is not JSON", '{"command": "ls', "not valid JSON"],
-    ["a wrong type", { command: 5 }, "command: Invalid input: expected string"],
+    [
+      "text that is not JSON",
+      '{"command": "ls',
+      "not valid JSON: line 1, column 13: the text ends inside a string",
+    ],
+    ["a wrong type", { command: {} }, "command: Invalid input: expected string"],
     ["a missing field", {}, "command: Invalid input"],
-    ["a field too many", { command: "ls", shell: "zsh" }, "shell"],
+    ["a field too many besides", { shell: "zsh" }, "- shell was left out: bash has no such argument"],
+    ["one that it would do something else without", { command: "ls", env: { A: "b" } }, "bash has no env"],
     ["nothing", undefined, "expected object"],
     ["a list", [], "expected object"],
   ])("answers %s with the field and the shape of a right call [R35]", async (_what, input, words) => {
@@ -130,6 +135,14 @@ describe("invokeTool", () => {
     expect(result.text).toContain(words);
     expect(result.text).toContain('{"command": string, "timeout_seconds"?: number');
     expect(sandbox.started).toEqual([]);
+  });
+
+  it("runs a call that is written otherwise, and says in its result what was left out", async () => {
+    const written = '{}{"cmd": "echo \'a\nb\'", "timeout_seconds": "5", "cwd": null, "why": "to see"}';
+    expect(await callTool(sandbox, "functions.Bash<|channel|>commentary", written)).toMatchObject({
+      outcome: "completed",
+      text: "a\nb\n[why was left out: bash has no such argument]",
+    });
   });
 
   it("turns a tool's own failure, and a fault in its code, into a result", async () => {
