@@ -7,7 +7,7 @@ import type { Dispatcher } from "undici";
 import { trustAuthorities } from "./authorities.ts";
 import { boundedBody, boundedResponse, type Bounds } from "./bounded-body.ts";
 import { loadPart } from "./load-part.ts";
-import { isLoopbackHost, readProxies } from "./proxies.ts";
+import { isDirect, isLoopbackHost, readProxies } from "./proxies.ts";
 
 export type Fetch = typeof globalThis.fetch;
 
@@ -59,7 +59,8 @@ export async function createOutgoing(): Promise<Outgoing> {
   const { Agent, EnvHttpProxyAgent, fetch, interceptors, request } = await loadPart(import("undici"));
   trustAuthorities();
   const limits = { headersTimeout: 0, bodyTimeout: 0, connectTimeout: 0 };
-  const { http: httpProxy, https: httpsProxy, none: noProxy } = readProxies();
+  const proxies = readProxies();
+  const { http: httpProxy, https: httpsProxy, none: noProxy } = proxies;
   const [direct, proxied] = [
     new Agent(limits),
     new EnvHttpProxyAgent({ ...limits, httpProxy, httpsProxy, noProxy }),
@@ -71,12 +72,12 @@ export async function createOutgoing(): Promise<Outgoing> {
     fetch: async (input, { bounds, ...init } = {}) => {
       const url = input instanceof Request ? input.url : String(input);
       return boundedResponse(
-        await send(url, { ...init, dispatcher: isLoopback(url) ? direct : proxied }),
+        await send(url, { ...init, dispatcher: isDirect(url, proxies) ? direct : proxied }),
         bounds,
       );
     },
     request: async (url, { headers, ...sent }) => {
-      const dispatcher = (isLoopback(url) ? direct : proxied).compose(
+      const dispatcher = (isDirect(url, proxies) ? direct : proxied).compose(
         within(new URL(url).origin),
         redirected,
       );

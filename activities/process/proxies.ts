@@ -2,6 +2,8 @@
  * The proxies of the surroundings, read once for all ways out of this process: requests to providers, forges and MCP servers, and
  * the connection to Temporal. Programs that we start (git, npm) read the same variables themselves.
  */
+import { BlockList, isIP } from "node:net";
+
 type Environment = Readonly<Record<string, string | undefined>>;
 
 /** A proxy variable with which nothing can be reached; the message begins with its name. */
@@ -91,6 +93,16 @@ export function isLoopbackHost(host: string): boolean {
   );
 }
 
+/**
+ * Whether no proxy is for a URL although the library for requests would take one: it is on this machine, or NO_PROXY names its
+ * network, which that library does not read.
+ */
+export function isDirect(url: string, { none }: Pick<Proxies, "none">): boolean {
+  if (!URL.canParse(url)) return false;
+  const { hostname } = new URL(url);
+  return isLoopbackHost(hostname) || none.split(/[,\s]+/).some((entry) => isInNetwork(hostname, entry));
+}
+
 interface Found {
   readonly name: string;
   readonly value: string;
@@ -106,14 +118,30 @@ function variable(environment: Environment, lower: string): Found | undefined {
 function proxyUrl({ name, value }: Found): string {
   const full = /^[a-z][a-z0-9+.-]*:\/\//i.test(value) ? value : `http://${value}`;
   const url = URL.canParse(full) ? new URL(full) : undefined;
-  if (url === undefined || url.hostname === "")
+  // What is left over after host and port is none of an address: a backslash in a user's name, quotes, a slash that lacks.
+  const isPlain =
+    url !== undefined && /^([\w.-]+|\[[\d.:a-f]+\])$/i.test(url.hostname) && /^\/?$/.test(url.pathname);
+  if (!isPlain || url.search !== "")
     throw new ProxyUnusable(name, { is: "no address of a proxy", fix: `Set ${name} to http://HOST:PORT.` });
+  if ([url.username, url.password].some((text) => !isEncoded(text)))
+    throw new ProxyUnusable(name, {
+      is: "an address whose user or password has a % that begins no code",
+      fix: `In ${name}, write % as %25.`,
+    });
   if (url.protocol !== "http:" && url.protocol !== "https:")
     throw new ProxyUnusable(name, {
       is: `${shown(url)}, and only HTTP proxies can be used`,
       fix: `Set ${name} to http://HOST:PORT, or unset it for this process.`,
     });
   return full;
+}
+
+function isEncoded(text: string): boolean {
+  try {
+    return decodeURIComponent(text) !== undefined;
+  } catch {
+    return false;
+  }
 }
 
 /** Without the credentials that it may have. */
@@ -129,18 +157,15 @@ function isExcepted(host: string, environment: Environment): boolean {
     .some((entry) => host.endsWith(entry.replace(/^\*/, "")) || isInNetwork(host, entry));
 }
 
+/** Whether the host is an address in a network that is written as `10.0.0.0/8` or `fd00::/8`. */
 function isInNetwork(host: string, entry: string): boolean {
   const [network = "", bits] = entry.split("/");
-  const [address, base, length] = [ipv4(host), ipv4(network), Number(bits)];
-  if (address === undefined || base === undefined || bits === undefined || !(length >= 0 && length <= 32))
-    return false;
-  const size = 2 ** (32 - length);
-  return Math.floor(address / size) === Math.floor(base / size);
-}
-
-function ipv4(text: string): number | undefined {
-  const parts = text.split(".").map(Number);
-  const isAddress =
-    parts.length === 4 && parts.every((part) => Number.isInteger(part) && part >= 0 && part < 256);
-  return isAddress ? parts.reduce((sum, part) => sum * 256 + part, 0) : undefined;
+  const address = host.replace(/^\[|\]$/g, "");
+  const [family, length] = [isIP(network), Number(bits)];
+  if (bits === undefined || family === 0 || isIP(address) !== family) return false;
+  if (!/^\d+$/.test(bits) || length > (family === 4 ? 32 : 128)) return false;
+  const kind = family === 4 ? "ipv4" : "ipv6";
+  const list = new BlockList();
+  list.addSubnet(network, length, kind);
+  return list.check(address, kind);
 }

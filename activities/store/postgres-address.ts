@@ -35,8 +35,10 @@ export function readPostgresAddress(url: string, environment: Environment = proc
       connectTimeoutMs: undefined,
       notes: [],
     };
-  const { user, password, host, port, database, parameters } = parts(url);
+  // A file with the address, as of a secret, ends with a line end.
+  const { user, password, host, port, database, parameters } = parts(url.trim());
   const given = (name: string) => parameters.get(name) || environment[VARIABLES[name] ?? ""] || undefined;
+  const called: Called = (name) => (parameters.get(name) ? name : (VARIABLES[name] ?? name));
   const notes = [...parameters.keys()]
     .filter((name) => !KNOWN.has(name))
     .map((name) => `${name} is not read`);
@@ -45,9 +47,15 @@ export function readPostgresAddress(url: string, environment: Environment = proc
       "channel_binding=require: channel binding is used where the server offers it, but not required",
     );
   if (["standby", "read-only", "prefer-standby"].includes(given("target_session_attrs") ?? ""))
-    throw new PostgresAddressWrong("target_session_attrs must be read-write or any: Longhaul writes");
-  const seconds = Number(given("connect_timeout") ?? Number.NaN);
-  const ssl = tlsOf(given);
+    throw new PostgresAddressWrong(
+      `${called("target_session_attrs")} must be read-write or any: Longhaul writes`,
+    );
+  const seconds = Number(given("connect_timeout") ?? 0);
+  if (!Number.isInteger(seconds))
+    throw new PostgresAddressWrong(`${called("connect_timeout")} is no whole number of seconds`);
+  if (environment["PGSERVICE"] && !parameters.has("service"))
+    notes.push("PGSERVICE is not read: only DATABASE_URL says where the database is");
+  const ssl = tlsOf(given, called);
   return {
     config: {
       ...defined({
@@ -68,7 +76,7 @@ export function readPostgresAddress(url: string, environment: Environment = proc
     },
     shown: `${url.split("://", 1)[0]}://${host ?? "localhost"}${port === undefined ? "" : `:${port}`}/${database ?? ""}`,
     // libpq: 0 and negative numbers mean no limit, and 1 counts as 2.
-    connectTimeoutMs: Number.isFinite(seconds) && seconds > 0 ? Math.max(2, seconds) * 1_000 : undefined,
+    connectTimeoutMs: seconds > 0 ? Math.max(2, seconds) * 1_000 : undefined,
     notes,
   };
 }
@@ -165,29 +173,31 @@ function numberOf(port: string | undefined): number | undefined {
 }
 
 type Given = (name: string) => string | undefined;
+/** The name under which a parameter was found: its own in the address, or that of libpq's variable. */
+type Called = (name: string) => string;
 
 /**
  * Stricter than libpq in one point: `require` verifies the certificate in full, as the driver does; `no-verify`, the driver's word, only encrypts.
  * @returns undefined: as the driver decides, without TLS
  */
-function tlsOf(given: Given): pg.ClientConfig["ssl"] {
+function tlsOf(given: Given, called: Called): pg.ClientConfig["ssl"] {
   const mode =
     given("sslmode") ?? (given("ssl") === undefined || OFF.has(given("ssl") ?? "") ? undefined : "require");
   if (mode === undefined) return given("ssl") === undefined ? undefined : false;
   if (mode === "disable") return false;
   if (mode === "prefer" || mode === "allow")
     throw new PostgresAddressWrong(
-      `sslmode=${mode} cannot be done: the driver decides before it connects. Use sslmode=disable, sslmode=no-verify (encrypted, any certificate) or sslmode=verify-full`,
+      `${called("sslmode")}=${mode} cannot be done: the driver decides before it connects. Use sslmode=disable, sslmode=no-verify (encrypted, any certificate) or sslmode=verify-full`,
     );
   if (!MODES.has(mode))
     throw new PostgresAddressWrong(
-      `there is no sslmode=${mode}; use disable, no-verify, require, verify-ca or verify-full`,
+      `there is no ${called("sslmode")}=${mode}; use disable, no-verify, require, verify-ca or verify-full`,
     );
   const root = given("sslrootcert");
   const [ca, cert, key] = [
-    root === "system" ? undefined : file("sslrootcert", root),
-    file("sslcert", given("sslcert")),
-    file("sslkey", given("sslkey")),
+    root === "system" ? undefined : file(called("sslrootcert"), root),
+    file(called("sslcert"), given("sslcert")),
+    file(called("sslkey"), given("sslkey")),
   ];
   return {
     ...defined({ ca, cert, key, passphrase: given("sslpassword") }),

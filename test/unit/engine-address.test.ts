@@ -62,6 +62,22 @@ describe("the address of DOCKER_HOST", () => {
     expect(trusting).toMatchObject({ protocol: "https", agent: { options: { rejectUnauthorized: false } } });
   });
 
+  it("trusts any certificate with DOCKER_TLS, as the docker command does", () => {
+    const encrypted = { protocol: "https", agent: { options: { rejectUnauthorized: false } } };
+    expect(of("tcp://engine:4000", { DOCKER_TLS: "1", HOME: home({}) })).toMatchObject(encrypted);
+    const own = { HOME: home({ ".docker/ca.pem": "CA" }) };
+    expect(of("tcp://engine:4000", { DOCKER_TLS: "1", ...own })).toMatchObject({
+      ...encrypted,
+      ca: Buffer.from("CA"),
+    });
+    const verified = of("tcp://engine:4000", {
+      DOCKER_TLS: "1",
+      DOCKER_TLS_VERIFY: "1",
+      DOCKER_CERT_PATH: home({ "ca.pem": "CA", "cert.pem": "CERT", "key.pem": "KEY" }),
+    });
+    expect(verified).not.toHaveProperty("agent");
+  });
+
   it("says which certificate is missing", () => {
     const folder = home({ "ca.pem": "CA" });
     expect(() => of("tcp://engine:2376", { DOCKER_TLS_VERIFY: "1", DOCKER_CERT_PATH: folder })).toThrow(

@@ -1,6 +1,6 @@
 import { createServer } from "node:net";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
-import { readProxies, temporalProxy } from "../../activities/process/proxies.ts";
+import { isDirect, readProxies, temporalProxy } from "../../activities/process/proxies.ts";
 import { readWorkerConfig } from "../../worker/config.ts";
 import { patiently } from "../../worker/connect/patience.ts";
 import { hostAndPort, temporalConnection } from "../../worker/connect/temporal-connection.ts";
@@ -35,6 +35,11 @@ describe("the proxies of the environment", () => {
     ["http_proxy", "http://", /^http_proxy is no address of a proxy/],
     ["HTTP_PROXY", "a b:3128", /^HTTP_PROXY is no address of a proxy/],
     ["HTTP_PROXY", "proxy:99999", /^HTTP_PROXY is no address of a proxy/],
+    ["HTTP_PROXY", "http:/proxy:3128", /^HTTP_PROXY is no address of a proxy/],
+    ["HTTP_PROXY", "'http://proxy:3128'", /^HTTP_PROXY is no address of a proxy/],
+    ["HTTP_PROXY", String.raw`CORP\me:secret@proxy:3128`, /^HTTP_PROXY is no address of a proxy/],
+    ["HTTP_PROXY", "http://proxy:3128/proxy.pac", /^HTTP_PROXY is no address of a proxy/],
+    ["https_proxy", "http://me:secret%@proxy:1", /^https_proxy is an address whose user or password has a %/],
   ])("%s=%s is refused by its name, without its password", (name, value, words) => {
     expect(() => readProxies({ [name]: value })).toThrow(words);
     expect(() => readProxies({ [name]: value })).not.toThrow(/secret/);
@@ -51,6 +56,19 @@ describe("the proxies of the environment", () => {
       }),
     );
   });
+});
+
+it.each([
+  ["http://10.1.2.3/v1", "other, 10.0.0.0/8", true],
+  ["http://10.1.2.3/v1", "10.1.3.0/24", false],
+  ["http://[fd00::5]:8080/v1", "fd00::/8", true],
+  ["http://[fd00::5]:8080/v1", "10.0.0.0/8 fe80::/10", false],
+  ["http://10.1.2.3/v1", "10.0.0.0/99", false],
+  ["http://10.1.2.3/v1", "10.1.2.3/", false],
+  ["http://localhost:1/v1", "", true],
+  ["https://models.corp/v1", "10.0.0.0/8", false],
+])("%s is asked directly with NO_PROXY=%j: %s", (url, none, direct) => {
+  expect(isDirect(url, { none })).toBe(direct);
 });
 
 describe("the proxy to Temporal", () => {

@@ -39,6 +39,8 @@ type Pem = (typeof PEMS)[number];
 interface Tls {
   readonly folder: string | undefined;
   readonly verify: boolean;
+  /** Whether all three files must be there. */
+  readonly isWhole: boolean;
 }
 
 /** @throws EngineSettingWrong for an address, a context or a certificate that cannot be used */
@@ -47,8 +49,10 @@ export function engineAddress(environment: Environment = process.env): EngineAdd
   if (host) {
     const verify = Boolean(environment["DOCKER_TLS_VERIFY"]);
     const named = environment["DOCKER_CERT_PATH"] || undefined;
-    const folder = named ?? (verify ? configFolder(environment) : undefined);
-    const tls = verify || named !== undefined ? { folder, verify } : undefined;
+    const trusts = Boolean(environment["DOCKER_TLS"]);
+    const folder = named ?? (verify || trusts ? configFolder(environment) : undefined);
+    const isWhole = verify || named !== undefined;
+    const tls = isWhole || trusts ? { folder, verify, isWhole } : undefined;
     return { ...reached(host, tls, "DOCKER_HOST", environment), from: "DOCKER_HOST" };
   }
   const context = contextName(environment);
@@ -123,7 +127,7 @@ function contextAddress(name: string, environment: Environment): EngineAddress {
   const skips = endpoint.SkipTLSVerify === true;
   const tls =
     existsSync(folder) || skips
-      ? { folder: existsSync(folder) ? folder : undefined, verify: !skips }
+      ? { folder: existsSync(folder) ? folder : undefined, verify: !skips, isWhole: false }
       : undefined;
   return { ...reached(endpoint.Host, tls, variable, environment), from };
 }
@@ -166,23 +170,21 @@ function reached(
   const secure = tls !== undefined || scheme === "https" || url.port === String(TLS_PORT);
   const port = Number(url.port || (secure ? TLS_PORT : PORT));
   if (!secure) return { client: { protocol: "http", host: name, port }, shown };
-  const files = certificates(tls?.folder, variable);
+  const files = certificates(tls);
   const unverified =
     tls?.verify === false ? { agent: new Agent({ ...files, rejectUnauthorized: false }) } : {};
   return { client: { protocol: "https", host: name, port, ...files, ...unverified }, shown };
 }
 
-/**
- * @param variable what named the folder: DOCKER_CERT_PATH is to have all three, as for `docker`; a context has what it needs
- * @throws EngineSettingWrong that names a missing file
- */
-function certificates(folder: string | undefined, variable: string): Pick<Dockerode.DockerOptions, Pem> {
-  if (folder === undefined) return {};
+/** @throws EngineSettingWrong that names a missing file */
+function certificates(tls: Tls | undefined): Pick<Dockerode.DockerOptions, Pem> {
+  if (tls?.folder === undefined) return {};
+  const { folder, isWhole } = tls;
   const found: { [name in Pem]?: Buffer } = {};
   for (const name of PEMS) {
     const path = join(folder, `${name}.pem`);
     if (existsSync(path)) found[name] = readFileSync(path);
-    else if (variable === "DOCKER_HOST")
+    else if (isWhole)
       throw new EngineSettingWrong("DOCKER_CERT_PATH", `is ${folder}, which has no ${name}.pem`);
   }
   return found;

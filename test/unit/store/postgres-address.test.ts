@@ -43,6 +43,7 @@ describe("an address of Postgres", () => {
     ["mysql://h/d", /no address of a Postgres server/],
     ["postgres://h/d?sslmode=prefer", /sslmode=prefer cannot be done.*no-verify/],
     ["postgres://h/d?sslmode=full", /no sslmode=full/],
+    ["postgres://h/d?connect_timeout=soon", /connect_timeout is no whole number/],
     [
       "postgres://h/d?sslmode=verify-full&sslrootcert=none.pem",
       /sslrootcert=none\.pem cannot be read \(ENOENT\)/,
@@ -51,6 +52,10 @@ describe("an address of Postgres", () => {
   ])("%s is refused with the form that works, and without its password", (url, words) => {
     expect(() => read(url)).toThrow(words);
     expect(() => read(url)).not.toThrow(/p\/ss|p@ss|50%@/);
+  });
+
+  it("is read without the line end of the file that it was in", () => {
+    expect(read("postgres://h/d\n").config.database).toBe("d");
   });
 
   it("shows no password", () => {
@@ -89,10 +94,23 @@ describe("TLS to Postgres", () => {
     expect(read("postgres://h/d?sslmode=disable", { PGSSLMODE: "require" }).config.ssl).toBe(false);
   });
 
+  it.each([
+    [{ PGSSLMODE: "prefer" }, /^PGSSLMODE=prefer cannot be done/],
+    [{ PGSSLMODE: "Require" }, /^there is no PGSSLMODE=Require/],
+    [{ PGSSLMODE: "require", PGSSLROOTCERT: "none.pem" }, /^PGSSLROOTCERT=none\.pem cannot be read/],
+    [{ PGTARGETSESSIONATTRS: "standby" }, /^PGTARGETSESSIONATTRS must be/],
+    [{ PGCONNECT_TIMEOUT: "soon" }, /^PGCONNECT_TIMEOUT is no whole number of seconds/],
+  ])("names the variable if %o cannot be used", (environment, words) => {
+    expect(() => read("postgres://h/d", environment)).toThrow(words);
+  });
+
   it("says that channel binding cannot be required, and what it does not read", () => {
     const { config, notes } = read("postgres://h/d?channel_binding=require&schema=x");
     expect(config.enableChannelBinding).toBe(true);
     expect(notes).toEqual(["schema is not read", expect.stringContaining("not required")]);
+    expect(read("postgres://h/d", { PGSERVICE: "x" }).notes).toEqual([
+      expect.stringContaining("PGSERVICE is not read"),
+    ]);
   });
 });
 
