@@ -87,6 +87,7 @@ async function runSession(run: Run, input: CodingAgentInput): Promise<Outcome> {
   run.opened = true;
   run.policy = session.policy;
   if (session.policy.searchAttributes) setSearchAttributes(run, "active");
+  if (session.isDone && waiting(run.state.inbox) === 0) return { status: "completed" };
   await fetchRepository(run);
   if (input.deliver) return input.deliver.outcome;
   if (session.isSpent) return { status: "max_steps", limit: "cost" };

@@ -69,6 +69,7 @@ async function runDelegate(
       if (settled.kind === "settled") return settled.facts;
       // The delegate's run was reset, and another run continues, whose end may not be reported.
       if (end !== undefined) closing = NEVER_REPORTED;
+      if (settled.kind === "again") closing = await start(opened.child, call);
     }
   };
   try {

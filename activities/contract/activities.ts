@@ -73,6 +73,8 @@ export interface OpenedSession {
   readonly costUsd?: number;
   /** The cost limit was already reached when the run was opened or resumed: the run ends before it pays for anything. */
   readonly isSpent?: true;
+  /** A delegate that has given its last answer already, and to which nobody has written since. */
+  readonly isDone?: true;
   /** Messages of an earlier run wait in Postgres. */
   readonly parked?: boolean;
   /** The sandbox of an earlier run, if it is on a host with its own queue. */

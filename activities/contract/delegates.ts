@@ -28,4 +28,6 @@ export type DelegateEnd = "completed" | "failed" | "cancelled" | "terminated" | 
 
 export type SettledDelegate =
   | { readonly kind: "settled"; readonly facts: ToolFacts }
-  | { readonly kind: "running" };
+  | { readonly kind: "running" }
+  /** It ended because its parent had gone back to before the call, and now the parent has come back to that call. */
+  | { readonly kind: "again" };

@@ -28,6 +28,7 @@ import { endedBefore, hasEnded } from "../step/ended-call.ts";
 import { storeFullOutput } from "../step/store-full-output.ts";
 import {
   endDelegation,
+  endedWithItsLine,
   findDelegate,
   findDelegation,
   type Delegate,
@@ -84,6 +85,7 @@ async function settleDelegate(
     };
   }
   if (await isAtWork(deps, delegate, input.closed)) return { kind: "running" };
+  if (input.stopped === undefined && (await endedWithItsLine(db, found, child))) return { kind: "again" };
   const delegation = await findDelegation(db, found);
   const open = (await openCalls(db, session.id)).filter((row) => row.step === step);
   // Once the workflow knows that a delegate has ended, it keeps the calls in order itself. While it polls, it does not know yet.

@@ -43,6 +43,7 @@ import { reportContinued, reportStart } from "../runtime/telemetry/report.ts";
 import { traceOf } from "../store/traces.ts";
 import { loadView } from "../store/load-view.ts";
 import { lockRun } from "../store/session-locks.ts";
+import { endsWithAnswer } from "../store/transcript.ts";
 
 export function createOpenSession(deps: AgentDeps) {
   return (input: OpenSessionInput): Promise<OpenedSession> =>
@@ -78,7 +79,9 @@ async function openSession(
   if (input.continuedFrom !== undefined)
     reportContinued({ deps, scope, session }, input.continuedFrom, { model: policy.model, steps: step });
   // A run that was continued as new or reset still makes its last step at the limit.
-  const mayBeSpent = at.phase === "resume" && !isContinued;
+  const isFresh = at.phase === "resume" && !isContinued;
+  const isDelegate = isFresh && session.parentId !== undefined;
+  const isDone = isDelegate && parked === 0 && (await endsWithAnswer(db, session.id, rows));
   return {
     policy,
     epoch: session.epoch,
@@ -88,10 +91,9 @@ async function openSession(
     ...(cold ? { cold } : {}),
     ...(isOtherModels(rows, policy.model) ? { otherModel: true as const } : {}),
     ...(costUsd === undefined || policy.asksAtLimit !== true ? {} : { costUsd }),
-    ...(costUsd !== undefined && mayBeSpent && isSpent(deps.policy, policy, costUsd)
-      ? { isSpent: true }
-      : {}),
+    ...(costUsd !== undefined && isFresh && isSpent(deps.policy, policy, costUsd) ? { isSpent: true } : {}),
     ...(parked > 0 ? { parked: true } : {}),
+    ...(isDone ? { isDone: true } : {}),
     ...sandboxOf(session),
   };
 }
@@ -232,7 +234,7 @@ async function announceStart(
   { step, model }: { readonly step: number; readonly model: string },
 ): Promise<void> {
   const data = {
-    task: firstLine(session.task),
+    task: shorten(session.task.trim().split("\n", 1)[0] ?? "", 120),
     model,
     continued: step > 0,
     ...(session.owner === undefined ? {} : { owner: session.owner }),
@@ -293,8 +295,4 @@ function sandboxOf({ container, sandboxQueue }: Session): Pick<OpenedSession, "s
   return container === undefined || sandboxQueue === undefined
     ? {}
     : { sandbox: { container, taskQueue: sandboxQueue } };
-}
-
-function firstLine(task: string): string {
-  return shorten(task.trim().split("\n", 1)[0] ?? "", 120);
 }

@@ -89,6 +89,18 @@ export async function findAnswer(
   return row && { ...toStoredMessage(row), finish: ((row.meta ?? {}) as MessageMeta).finish ?? "stop" };
 }
 
+/** Whether a view ends with an answer that the model finished and that completes the task: a run has nothing to add to it. */
+export async function endsWithAnswer(
+  db: Queryable,
+  sessionId: string,
+  rows: readonly StoredMessage[],
+): Promise<boolean> {
+  const last = rows.at(-1);
+  if (last?.role !== "assistant" || callsOf(last.content).length > 0) return false;
+  if (rows.at(-2)?.kind === "wrap-up") return false;
+  return (await findAnswer(db, sessionId, last.step))?.finish === "stop";
+}
+
 /** The newest answer of the live line. */
 export async function lastAnswer(db: Queryable, sessionId: string): Promise<StoredMessage | undefined> {
   const [row] = await db

@@ -1,4 +1,4 @@
-/** Tasks that the agent gives to other sessions: results, ends, and resets. */
+/** Tasks that the agent gives to other sessions: their results and ends. */
 import { describe, expect, it } from "vitest";
 import { eq, sql } from "drizzle-orm";
 import { runs, sessions } from "../../activities/store/schema/index.ts";
@@ -15,22 +15,13 @@ import { watchSession } from "../../client/watch/watch-session.ts";
 import { useAgent } from "../support/agent-harness.ts";
 import { bySession } from "../support/by-session.ts";
 import { clientServices, quietOutput, sessionRow } from "../support/client-services.ts";
-import {
-  afterStart,
-  beforeDelegate,
-  checkFamily,
-  delegating,
-  delegationsOf,
-  mostAtOnce,
-} from "../support/delegating.ts";
+import { checkFamily, delegating, delegationsOf, mostAtOnce } from "../support/delegating.ts";
 import { eventually } from "../support/eventually.ts";
 import { startKillableSession } from "../support/killable-session.ts";
-import { resetToStep, resetTo } from "../support/reset-run.ts";
 import { call, scriptedModel, text } from "../support/scripted-model.ts";
 import { resultTexts } from "../support/stored.ts";
 import { untilCalls } from "../support/waits.ts";
 import { touch } from "../support/in-container.ts";
-import { startRunFor } from "../support/start-run.ts";
 import { file } from "../support/workspace-file.ts";
 
 const agent = useAgent();
@@ -228,64 +219,4 @@ it("a session that has the id of a delegate, as an older version allowed, is nei
   expect((await resultTexts(agent.database.store, session.id))[0]).toContain("belongs to another session");
   expect(await rowOf(child)).toEqual(before);
   expect(await delegationsOf(agent.database.store, session.id)).toEqual([]);
-});
-
-describe("a reset of the parent", () => {
-  it("to before the call ends the delegate, and the repeated call gets another [A] [B]", async () => {
-    const session = await agent.start(
-      bySession({
-        "": [[delegateCall("First.")], [delegateCall("Second.")], [text("Done.")]],
-        ".s1c0": [SLEEP],
-        ".s1c0e2": [SLEEP],
-        ".s1c0e3": [SLEEP, [text("Third time.")]],
-      }),
-      { config: delegating() },
-    );
-    await untilCallRuns(`${session.id}.s1c0`);
-    await resetToStep(agent.client, session.id, 1);
-    await untilCallRuns(`${session.id}.s1c0e2`);
-    await eventually("the first ends", async () => (await statusOf(`${session.id}.s1c0`)) === "CANCELLED");
-    // Between the answer and the delegate's start: the call is the same, and repeated.
-    await resetTo(agent.client, session.id, beforeDelegate);
-    // The delegate itself is reset: its parent waits for the new run.
-    await untilCallRuns(`${session.id}.s1c0e3`);
-    await resetToStep(agent.client, `${session.id}.s1c0e3`, 1);
-    await agent.client.workflow.getHandle(session.id).result();
-    await eventually("the second ends", async () => (await statusOf(`${session.id}.s1c0e2`)) === "CANCELLED");
-    const texts = await resultTexts(agent.database.store, session.id);
-    expect(texts.at(-1)).toContain("Third time.");
-    expect((await delegationsOf(agent.database.store, session.id)).map(({ status }) => status)).toEqual([
-      "superseded",
-      "superseded",
-      "applied",
-    ]);
-    await checkFamily(agent, session);
-  });
-
-  it("to after the start finds the result of a delegate that ended without it [D4]", async () => {
-    const session = await agent.start(
-      bySession({
-        "": [[delegateCall("Sleep.")], [text("Done.")]],
-        ".s1c0": [SLEEP, [text("I went on without my parent.")]],
-      }),
-      { config: delegating() },
-    );
-    const child = `${session.id}.s1c0`;
-    await untilCallRuns(child);
-    await session.handle.terminate("the test ends it");
-    await eventually("the delegate ends", async () => (await statusOf(child)) === "CANCELLED");
-    // Resumed by a person, it completes, and its parent's child handle will never report that.
-    const message = { id: "go", text: "Go on." };
-    await (await startRunFor(agent.client, child, agent.taskQueue, message)).result();
-    await resetTo(agent.client, session.id, afterStart);
-    expect(await agent.client.workflow.getHandle(session.id).result()).toMatchObject({ result: "Done." });
-    expect((await resultTexts(agent.database.store, session.id)).at(-1)).toContain(
-      "I went on without my parent.",
-    );
-    expect((await delegationsOf(agent.database.store, session.id)).at(-1)).toMatchObject({
-      childId: child,
-      status: "applied",
-    });
-    await checkFamily(agent, session);
-  });
 });

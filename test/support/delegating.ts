@@ -24,6 +24,11 @@ export const beforeDelegate = (events: readonly HistoryEvent[]): TaskId =>
     ({ activityTaskScheduledEventAttributes: scheduled }) => scheduled?.activityType?.name === "openDelegate",
   )?.activityTaskScheduledEventAttributes?.workflowTaskCompletedEventId;
 
+/** The task that started the newest delegate: its session is there, and its run is still to be started. */
+export const atStart = (events: readonly HistoryEvent[]): TaskId =>
+  events.findLast((event) => event.startChildWorkflowExecutionInitiatedEventAttributes)
+    ?.startChildWorkflowExecutionInitiatedEventAttributes?.workflowTaskCompletedEventId;
+
 /** The first task after a delegate was started. */
 export const afterStart = (events: readonly HistoryEvent[]): TaskId => {
   const started = events.findIndex((event) => event.childWorkflowExecutionStartedEventAttributes);
