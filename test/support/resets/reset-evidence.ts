@@ -15,8 +15,12 @@ export function answeredIn(events: readonly HistoryEvent[]): number[] {
     }),
   );
   return events.flatMap((event) => {
-    const step = asked.get(String(event.activityTaskCompletedEventAttributes?.scheduledEventId));
-    return step === undefined ? [] : [step];
+    const done = event.activityTaskCompletedEventAttributes;
+    const step = asked.get(String(done?.scheduledEventId));
+    const data = done?.result?.payloads?.[0]?.data;
+    if (step === undefined || !data) return [];
+    const { kind } = JSON.parse(Buffer.from(data).toString()) as { kind: string };
+    return kind === "answered" || kind === "interrupted" ? [step] : [];
   });
 }
 
@@ -32,7 +36,7 @@ export function compareViews(
   const words = items.map((item) => JSON.stringify(item)).filter((item) => !ADDED.test(item));
   const path = words.flatMap((item) => item.match(/Step \d+\. Line \d+\./) ?? []).join(" ");
   const key = `${step} after ${path}`;
-  const view = words.join("\n").replaceAll(/"callId":"[^"]*"/g, "");
+  const view = words.join("\n").replaceAll(/"callId":"[^"]*"|(?<=\.s\d+c\d+)e\d+/g, "");
   const known = views.get(key);
   if (known === undefined) views.set(key, view);
   else if (known !== view) {

@@ -1,4 +1,14 @@
 /** What sessions of the reset runs do: each answer follows from the request, and names its step and the line that gave it. */
+import { z } from "zod";
+import type { ModelTarget } from "../../../activities/config/model-target.ts";
+import { defineTool } from "../../../activities/tools/own/define-tool.ts";
+import { ownToolsOf } from "../../../activities/tools/own/own-tools.ts";
+import type { StartOptions } from "../agent-harness.ts";
+import { startMcpServer, withServers } from "../mcp-server.ts";
+import { CANARY } from "../canary.ts";
+import { createFakeForge } from "../fake-forge.ts";
+import { gitIn, makeRemote, onRepository, serveGit } from "../remotes.ts";
+import { batchItem, fork, scheduled, type Maker } from "./makers.ts";
 import type { ConfigChanges } from "../run-config.ts";
 import { stepOf } from "../crash/scripts.ts";
 import { delegating } from "../delegating.ts";
@@ -6,9 +16,24 @@ import type { ParsedRequest, Reply, ReplyPart } from "../model-server/wire.ts";
 import { call, text } from "../scripted-model.ts";
 import { goodSummary, isSummaryRequest, wordsOf } from "../scripted-summaries.ts";
 
+/** What has to be there for a session, such as a server. */
+export interface Place {
+  readonly config: ConfigChanges;
+  /** What is wrong there when a run of the session has ended. */
+  readonly unsound?: (sessionId: string) => string | undefined;
+}
+
 export interface Shape {
   readonly name: ShapeName;
   readonly config?: ConfigChanges;
+  readonly served?: StartOptions["served"];
+  readonly place?: () => Promise<Place>;
+  /** What the last step says, if not the step and its line alone. */
+  readonly answer?: (said: string) => string;
+  /** A model's refusal of a step. */
+  readonly refusal?: { readonly step: number; readonly model: string };
+  /** What is reset is a session that comes from the first one, which has ended. */
+  readonly makes?: Maker;
   /** The calls of a step; none for the last. */
   readonly calls: (step: number, words: string) => readonly ReplyPart[];
   /** Said when the first run has ended. */
@@ -17,8 +42,6 @@ export interface Shape {
   readonly signal?: { readonly step: number; readonly name: string };
   /** The client's retry from this step, when the first run has ended. */
   readonly retryFrom?: number;
-  /** The view of a step follows from the answers before it. */
-  readonly isExact: boolean;
 }
 
 const SHAPE_NAMES = [
@@ -34,6 +57,17 @@ const SHAPE_NAMES = [
   "continued",
   "delegates",
   "retry",
+  "structured",
+  "budget",
+  "fallback",
+  "own tool",
+  "MCP",
+  "guidance",
+  "fork",
+  "delivery",
+  "pull request",
+  "batch item",
+  "scheduled",
 ] as const;
 type ShapeName = (typeof SHAPE_NAMES)[number];
 
@@ -46,18 +80,65 @@ const noisy = (step: number, lines: number) =>
 const ask = call("ask_user", { question: "Which one?", options: ["one", "two"] });
 const questions = { mode: "ask", parkAfter: 600_000, maxOpen: 8 } as const;
 
+const other: ModelTarget = {
+  model: "openai/other",
+  contextWindow: 64_000,
+  maxOutput: 4_000,
+  api: "responses",
+  input: ["text"],
+  price: { input: 10, cached: 1, output: 20 },
+};
+const outputSchema = { type: "object", properties: { said: { type: "string" } }, required: ["said"] };
+
+/** The operator's tool of the worker that plays these shapes. */
+export const OWN_TOOLS = ownToolsOf([
+  defineTool({
+    name: "own_echo",
+    description: "Repeats a number.",
+    input: z.object({ step: z.number() }),
+    run: ({ step }) => `own result ${String(step)}`,
+  }),
+]);
+
+async function mcpServer(): Promise<Place> {
+  const { url } = await startMcpServer((server) => {
+    const inputSchema = z.object({ step: z.number() });
+    server.registerTool("echo", { description: "Repeats.", inputSchema }, ({ step }) => ({
+      content: [{ type: "text", text: `MCP result ${step}` }],
+    }));
+  });
+  return { config: withServers({ far: { url } }) };
+}
+
+async function onForge(): Promise<Place> {
+  const remote = makeRemote();
+  const branches = () => gitIn(remote.folder, "branch", "--format=%(refname:short)").split("\n");
+  const forge = createFakeForge(CANARY, branches);
+  const { origin } = await serveGit(remote, CANARY, forge.handle);
+  const unsound = (id: string) => {
+    const open = forge.requests.filter(({ branch }) => branch === `longhaul/${id}`);
+    return open.length === 1 ? undefined : `${open.length} pull requests`;
+  };
+  return { config: onRepository(`${origin}/acme/app.git`, { pr: "ready", forge: "github" }), unsound };
+}
+
+const commit = (step: number) =>
+  call("bash", {
+    command: `echo ${step} > ${step}.txt && git add . && git commit -qm "Step ${step}" && echo committed`,
+  });
+
 export const SHAPES: readonly Shape[] = [
-  { name: "plain", isExact: true, calls: until(5, (step) => [echo(step)]) },
-  { name: "parallel", isExact: true, calls: until(3, (step) => [echo(step), echo(step, 1), echo(step, 2)]) },
+  { name: "plain", calls: until(5, (step) => [echo(step)]) },
+  { name: "parallel", calls: until(3, (step) => [echo(step), echo(step, 1), echo(step, 2)]) },
   {
     name: "question",
-    isExact: true,
+
     config: { questions },
     calls: until(4, (step) => (step === 2 ? [echo(step), ask] : [echo(step)])),
   },
   {
     name: "approval",
-    isExact: true,
+
     config: { questions, permissions: [{ tool: "write_file", action: "ask" }] },
     calls: until(4, (step) =>
       step === 2
@@ -67,54 +148,93 @@ export const SHAPES: readonly Shape[] = [
   },
   {
     name: "park",
-    isExact: true,
+
     config: { questions: { ...questions, parkAfter: 50 } },
     calls: until(4, (step) => (step === 2 ? [ask] : [echo(step)])),
   },
   {
     name: "resume",
-    isExact: true,
+
     says: "Please go on.",
     calls: (step, words) => (step < (words.includes("Please go on.") ? 5 : 3) ? [echo(step)] : []),
   },
   {
     name: "compaction",
-    isExact: false,
+
     config: { context: { options: { keepMessages: 2 } } },
     signal: { step: 3, name: "compact" },
     calls: until(6, (step) => [noisy(step, 40)]),
   },
   {
     name: "prune",
-    isExact: true,
+
     config: { contextWindow: 32_000, maxOutput: 1_000, context: { options: { prune: "always" } } },
     calls: until(8, (step) => [noisy(step, 300)]),
   },
   {
     name: "undo",
-    isExact: false,
+
     config: { context: { options: { keepMessages: 2 } } },
     signal: { step: 3, name: "compactAndUndo" },
     calls: until(6, (step) => [noisy(step, 40)]),
   },
   {
     name: "continued",
-    isExact: true,
+
     // The fewest that the settings allow.
     config: { limits: { maxHistoryEvents: 50 } },
     calls: until(8, (step) => [echo(step)]),
   },
   {
     name: "delegates",
-    // A delegate that is started again has its new epoch in its name, which the result says.
-    isExact: false,
+
     config: delegating(),
     calls: until(4, (step) =>
       step === 2 ? [call("delegate", { task: "A task for another." }), echo(step, 1)] : [echo(step)],
     ),
   },
-  { name: "retry", isExact: true, retryFrom: 2, calls: until(4, (step) => [echo(step)]) },
+  { name: "retry", retryFrom: 2, calls: until(4, (step) => [echo(step)]) },
+  {
+    name: "structured",
+    config: { outputSchema },
+    answer: (said) => JSON.stringify({ said }),
+    calls: until(4, (step) => [echo(step)]),
+  },
+  {
+    name: "budget",
+    config: { questions, limits: { maxSteps: 2, onLimit: "ask" } },
+    calls: until(4, (step) => [echo(step)]),
+  },
+  {
+    name: "fallback",
+    config: { fallback: [other] },
+    served: { "gpt-4o": { window: 128_000 }, other: { window: 64_000 } },
+    refusal: { step: 3, model: "gpt-4o" },
+    calls: until(5, (step) => [echo(step)]),
+  },
+  { name: "own tool", calls: until(4, (step) => [call("own_echo", { step }), echo(step)]) },
+  { name: "MCP", place: mcpServer, calls: until(4, (step) => [call("far__echo", { step }), echo(step)]) },
+  { name: "guidance", signal: { step: 2, name: "guidance" }, calls: until(5, (step) => [echo(step)]) },
+  { name: "fork", makes: fork, calls: until(5, (step) => [echo(step)]) },
+  {
+    name: "delivery",
+    place: async () => ({ config: onRepository(makeRemote().url) }),
+    calls: until(4, (step) => [commit(step)]),
+  },
+  { name: "pull request", place: onForge, calls: until(3, (step) => [commit(step)]) },
+  { name: "batch item", makes: batchItem, calls: until(4, (step) => [echo(step)]) },
+  { name: "scheduled", makes: scheduled, calls: until(4, (step) => [echo(step)]) },
 ];
+
+const REFUSED: Reply = {
+  error: {
+    status: 429,
+    message: "You exceeded your current quota.",
+    code: "insufficient_quota",
+    headers: {},
+  },
+  parts: [],
+};
 
 /** @param line that a new answer belongs to */
 export function playShape(shape: Shape, line: () => number, first: (step: number) => Promise<void>) {
@@ -129,6 +249,10 @@ export function playShape(shape: Shape, line: () => number, first: (step: number
       seen.add(step);
       await first(step);
     }
-    return { parts: [text(`Step ${step}. Line ${line()}.`), ...shape.calls(step, words)] };
+    const { refusal, answer = (said: string) => said } = shape;
+    if (refusal?.step === step && request.model === refusal.model) return REFUSED;
+    const calls = shape.calls(step, words);
+    const said = `Step ${step}. Line ${line()}.`;
+    return { parts: [text(calls.length === 0 ? answer(said) : said), ...calls] };
   };
 }
