@@ -7,6 +7,9 @@ const MAX_CHARS = 500;
 /** What Git adds to every failure, progress, and lines that only decorate. */
 const NOISE =
   /^(hint:|warning:|Cloning into |To \S+$|Could not read from remote repository|Please make sure you have the correct access rights|and the repository exists|failed to push some refs|the remote end hung up|(Enumerating|Counting|Compressing|Receiving|Resolving) |Total \d|[^\p{L}\p{N}]*$)/iu;
+/** What ssh says of a key or a host before it says that it failed. */
+const OF_SSH =
+  /^(Load key |Permissions \d+ for |Offending .* key in |Received disconnect|[@ ]*WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED)/;
 const FAILURE = /^(fatal|error): */i;
 const SERVER = /^remote: ?/;
 
@@ -30,11 +33,20 @@ export function gitReason(err: string): string {
   const telling = all.filter((line) => !NOISE.test(bare(line)));
   const lines = telling.length > 0 ? telling : all;
   const server = lines.filter((line) => SERVER.test(line)).map(bare);
-  if (server.length > 0) return asReason(causeFirst(server));
+  if (server.length > 0) return asReason(causeFirst(unwrapped(server)));
   const first = lines.findIndex((line) => FAILURE.test(line));
   const at = first < 0 ? lines.length - 1 : first;
-  return asReason(lines.slice(at, hasMore(lines[at]) ? at + 2 : at + 1));
+  const told = lines.slice(at, hasMore(lines[at]) ? at + 2 : at + 1);
+  return asReason([...all.filter((line) => OF_SSH.test(line) && !told.includes(line)), ...told]);
 }
+
+/** A sentence that goes on in the next line, as one. */
+const unwrapped = (lines: readonly string[]): string[] =>
+  lines.reduce<string[]>((said, line) => {
+    const last = said.at(-1);
+    const goesOn = last !== undefined && /^\p{Ll}+ \p{L}/u.test(line) && /[\p{L}\p{N},]$/u.test(last);
+    return goesOn ? [...said.slice(0, -1), `${last} ${line}`] : [...said, line];
+  }, []);
 
 /** All that a server, such as its hook, printed: the line that names the cause, the others in order, then where to read more. */
 function causeFirst(lines: readonly string[]): string[] {
@@ -54,8 +66,8 @@ function bare(line: string): string {
     .replace(SERVER, "")
     .trim()
     .replace(FAILURE, "")
-    .replace(/^(-|\*|\p{Pd}{2,}|[=#]{2,}) +/u, "")
-    .replace(/\s*(\p{Pd}{2,}|[=#─━]{2,})$/u, "");
+    .replace(/^(-|\*|@|\p{Pd}{2,}|[=#]{2,}) +(?:WARNING: )?/u, "")
+    .replace(/\s*(@|\p{Pd}{2,}|[=#─━]{2,})$/u, "");
 }
 
 /** A clause that a sentence may end with. */

@@ -102,8 +102,20 @@ export function troubleOf(url: string, { err, trouble }: Pick<GitResult, "err" |
 function tokenFix({ kind, host }: RepositoryAddress): string {
   const token = kind === "ssh" ? "LONGHAUL_GIT_SSH_KEY_FILE" : "LONGHAUL_GIT_TOKEN";
   const own = host === undefined || kind === "ssh" ? "" : ` (or ${tokenVariable(host)})`;
-  return `Set ${token}${own} where the worker runs.`;
+  return `Set ${token}${own} where the worker runs, or give the one that is set access.`;
 }
+
+/** By what ssh says, which asks for more than a key. */
+const OF_KEYS: readonly (readonly [RegExp, string])[] = [
+  [
+    /Host key verification failed/i,
+    "The server shows another host key than the worker knows. If that is right, remove the server's line from known_hosts in the worker's LONGHAUL_GIT_FOLDER.",
+  ],
+  [
+    /Load key|too open|bad permissions/i,
+    "Mend the file that LONGHAUL_GIT_SSH_KEY_FILE names where the worker runs: a private key without a passphrase, which only its owner may read.",
+  ],
+];
 
 interface Said {
   readonly url: string;
@@ -115,17 +127,28 @@ interface Said {
 }
 type Sentence = (what: Said) => Pick<RemoteTrouble, "message" | "fix">;
 
+const OF_CERTIFICATES: readonly (readonly [RegExp, string])[] = [
+  [
+    /certificate has expired|not yet valid/i,
+    "Look at the dates of the server's certificate, and at the clock of the worker's machine.",
+  ],
+  [
+    /certificate/i,
+    "If an authority of your own signed the server's certificate, set NODE_EXTRA_CA_CERTS, where the worker runs, to a file with that authority's certificate.",
+  ],
+];
+
 const refused: Sentence = ({ url, said }) => ({
   message: `Git cannot use ${url}: ${said}`,
-  fix: /certificate/i.test(said)
-    ? "If an authority of your own signed the server's certificate, set NODE_EXTRA_CA_CERTS, where the worker runs, to a file with that authority's certificate."
-    : "It is not tried again, because waiting does not change that.",
+  fix:
+    OF_CERTIFICATES.find(([words]) => words.test(said))?.[1] ??
+    "It is not tried again, because waiting does not change that.",
 });
 
 const SENTENCES: Readonly<Record<RemoteTrouble["kind"], Sentence>> = {
   credential: ({ url, place, said, token }) => ({
     message: `${place} refused access to ${url}: ${said}`,
-    fix: token,
+    fix: OF_KEYS.find(([words]) => words.test(said))?.[1] ?? token,
   }),
   unknown: ({ url, host, said, token }) => ({
     message: `There is no repository ${url} that can be read: ${said}`,

@@ -186,6 +186,39 @@ test("what git says in words that nobody knows is told at once, whatever the wor
   );
 });
 
+test.each([
+  [
+    `@@@@@@@@@@\n@    WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!     @\n@@@@@@@@@@\nIT IS POSSIBLE THAT SOMEONE IS DOING SOMETHING NASTY!\nOffending ED25519 key in /git/known_hosts:3\nHost key verification failed.\n${SSH_END}`,
+    "REMOTE HOST IDENTIFICATION HAS CHANGED! Offending ED25519 key in /git/known_hosts:3; Host key verification failed",
+    /^The server shows another host key/,
+  ],
+  [
+    `@@@@@@@@@@\nPermissions 0644 for '/keys/a' are too open.\nThis private key will be ignored.\nLoad key "/keys/a": bad permissions\ngit@h: Permission denied (publickey).\n${SSH_END}`,
+    `Permissions 0644 for '/keys/a' are too open. Load key "/keys/a": bad permissions; git@h: Permission denied (publickey)`,
+    /^Mend the file that LONGHAUL_GIT_SSH_KEY_FILE names/,
+  ],
+  [
+    `Load key "/keys/a": error in libcrypto\ngit@h: Permission denied (publickey).\n${SSH_END}`,
+    `Load key "/keys/a": error in libcrypto; git@h: Permission denied (publickey)`,
+    /^Mend the file/,
+  ],
+  [
+    "remote: The `acme' organization has enabled or enforced SAML SSO. To access\nremote: this repository, you must re-authorize the OAuth Application.\nfatal: unable to access 'https://h/a/': The requested URL returned error: 403\n",
+    "The `acme' organization has enabled or enforced SAML SSO. To access this repository, you must re-authorize the OAuth Application",
+    /or give the one that is set access\.$/,
+  ],
+])("a credential that does not serve is said with the reason, and what to do by it: %#", (err, said, fix) => {
+  const trouble = troubleOf("git@h:acme/app.git", { err });
+  expect(trouble).toMatchObject({ kind: "credential", fix: expect.stringMatching(fix) as string });
+  expect(trouble.message).toBe(`h refused access to git@h:acme/app.git: ${said}`);
+});
+
+test("a certificate out of its time is no matter of authorities", () => {
+  const err =
+    "fatal: unable to access 'https://forge.test/': SSL certificate problem: certificate has expired";
+  expect(troubleOf(HTTPS, { err }).fix).toMatch(/dates of the server's certificate/);
+});
+
 test("a certificate of an unknown authority names the variable that helps", () => {
   const err = "fatal: unable to access 'https://forge.test/': server certificate verification failed.";
   expect(troubleOf(HTTPS, { err }).fix).toContain("NODE_EXTRA_CA_CERTS");

@@ -48,7 +48,10 @@ it("a repository is read and pushed to over ssh, with the worker's key and never
   expect(seen).toEqual(expect.arrayContaining(["BatchMode=yes", "-i", "/keys/deploy key", "git@host.test"]));
   const refused = await lsRemote(access, `git@refused.test:${remote.folder}`);
   expect(refused).toMatchObject({
-    trouble: { kind: "credential", fix: "Set LONGHAUL_GIT_SSH_KEY_FILE where the worker runs." },
+    trouble: {
+      kind: "credential",
+      fix: "Set LONGHAUL_GIT_SSH_KEY_FILE where the worker runs, or give the one that is set access.",
+    },
   });
 });
 
