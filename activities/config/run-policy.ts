@@ -1,7 +1,7 @@
 /** Derives the figures that the workflow uses from a run's configuration. Pure. */
 import type { RunConfig } from "./agent-config.ts";
 import { questionSettings } from "./question-settings.ts";
-import { budgetFor, type Budget } from "../contract/budget.ts";
+import { ASKED_PRUNE, budgetFor, scaledPrune, type Budget, type PruneFigures } from "../contract/budget.ts";
 import { pruneFirstFor } from "../contract/prune-due.ts";
 import type { RunPolicy } from "../contract/run-policy.ts";
 import { strategies, type StrategyTrigger } from "../contract/strategies.ts";
@@ -47,10 +47,22 @@ export function budgetOf(config: RunConfig, prefixTokens: number): Budget {
     maxOutputTokens: config.maxOutput,
     ...(config.maxInput === undefined ? {} : { maxInputTokens: config.maxInput }),
     ...(options.keepMessages === undefined ? {} : { tailMessages: options.keepMessages }),
-    pruneProtectTokens: options.pruneProtect,
-    pruneMinimumTokens: options.pruneMinimum,
+    prune: pruneFiguresOf(config),
     pruneFirst: pruneModeOf(config) === "auto" ? pruneFirstFor(config.contextWindow) : {},
   });
+}
+
+/**
+ * What prune protects and the least it hides: as configured. Otherwise `always`, the rule that was asked for, has the requirement's
+ * numbers in every window; a prune before a summary scales them to a small one.
+ */
+export function pruneFiguresOf(config: RunConfig): PruneFigures {
+  const { pruneProtect, pruneMinimum } = config.context.options;
+  const usual = pruneModeOf(config) === "each-step" ? ASKED_PRUNE : scaledPrune(config.contextWindow);
+  return {
+    pruneProtectTokens: pruneProtect ?? usual.pruneProtectTokens,
+    pruneMinimumTokens: pruneMinimum ?? usual.pruneMinimumTokens,
+  };
 }
 
 function pruneModeOf({ context }: RunConfig): "auto" | "each-step" | "never" {

@@ -1,6 +1,7 @@
 /** How large a session's next request is: one calculation for the workflow's facts, the display and the log. Pure. */
 import { viewSize, type SizeInput, type ViewSize } from "../transcript/size.ts";
 import type { ContextSize } from "../contract/context-size.ts";
+import { pruneFiguresOf } from "../config/run-policy.ts";
 import type { Session } from "../store/sessions.ts";
 
 /** What determines a view's size, apart from its rows. */
@@ -15,7 +16,7 @@ export function measureOf(
     prefixTokens: prefix.tokens,
     ratio: tokenRatio?.ratio ?? 1,
     windowTokens: config.contextWindow,
-    pruneProtectTokens: config.context.options.pruneProtect,
+    pruneProtectTokens: pruneFiguresOf(config).pruneProtectTokens,
     model: config.model,
   };
 }

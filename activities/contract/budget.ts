@@ -12,8 +12,19 @@ export type Occasion = "trigger" | "return" | "smaller";
  */
 export type PruneFirst = Readonly<Partial<Record<Occasion, number>>>;
 
+/** In tokens. */
+export interface PruneFigures {
+  /** The newest tool results that prune leaves alone. */
+  readonly pruneProtectTokens: number;
+  /** The least that it hides at once. */
+  readonly pruneMinimumTokens: number;
+}
+
+/** The requirement's own numbers. Source: requirement 4.3, OpenCode. */
+export const ASKED_PRUNE: PruneFigures = { pruneProtectTokens: 40_000, pruneMinimumTokens: 20_000 };
+
 /** Figures that apply to one model, all in tokens of the full request (system + tools + messages). */
-export interface Budget {
+export interface Budget extends PruneFigures {
   readonly windowTokens: number;
   /** Room kept free for the answer. */
   readonly outputTokens: number;
@@ -29,8 +40,6 @@ export interface Budget {
   /** Most tokens of user messages kept verbatim besides a summary. */
   readonly userTokens: number;
   readonly summaryTokens: number;
-  readonly pruneProtectTokens: number;
-  readonly pruneMinimumTokens: number;
   /**
    * When hiding old results comes before a summary; empty: never. Absent in runs older than this rule, which do not count
    * messages before they are delivered either.
@@ -63,9 +72,8 @@ export interface BudgetOptions {
   /** Largest request that the model accepts, if that is less than its window. */
   readonly maxInputTokens?: number;
   readonly tailMessages?: number;
-  /** Newest tool results that prune leaves alone, and the least that it hides at once. Source: requirement 4.3, OpenCode. */
-  readonly pruneProtectTokens?: number | undefined;
-  readonly pruneMinimumTokens?: number | undefined;
+  /** Default: what the window scales them to. */
+  readonly prune?: PruneFigures;
   readonly pruneFirst?: PruneFirst;
 }
 
@@ -101,15 +109,19 @@ export function budgetFor(windowTokens: number, options: BudgetOptions): Budget 
     tailMessages: options.tailMessages ?? 10,
     userTokens: share(0.15, 20_000),
     summaryTokens: share(0.1, 4_096),
-    pruneProtectTokens: options.pruneProtectTokens ?? pruneProtectTokens(windowTokens),
-    pruneMinimumTokens: options.pruneMinimumTokens ?? share(0.15, 20_000),
+    ...(options.prune ?? scaledPrune(windowTokens)),
     ...(options.pruneFirst === undefined ? {} : { pruneFirst: options.pruneFirst }),
   };
 }
 
-/** Newest tool results that prune leaves alone unless the configuration says otherwise, in tokens. */
-export function pruneProtectTokens(windowTokens: number): number {
-  return windowTokens >= FULL_WINDOW_TOKENS ? 40_000 : Math.floor(Math.min(40_000, 0.2 * windowTokens));
+/** The figures of prune within a window, so that it can act before a summary in a small one too. */
+export function scaledPrune(windowTokens: number): PruneFigures {
+  if (windowTokens >= FULL_WINDOW_TOKENS) return ASKED_PRUNE;
+  const scaled = (share: number, full: number) => Math.floor(Math.min(full, share * windowTokens));
+  return {
+    pruneProtectTokens: scaled(0.2, ASKED_PRUNE.pruneProtectTokens),
+    pruneMinimumTokens: scaled(0.15, ASKED_PRUNE.pruneMinimumTokens),
+  };
 }
 
 /** Share of a request by which its size may be underestimated. Source: requirement 9, p95 of the estimate's error 3 %. */

@@ -3,13 +3,16 @@ import type { Budget, Occasion, PruneFirst } from "./budget.ts";
 
 /**
  * By window: up to so many tokens. An occasion that is missing means that the summary comes first, as in all larger windows.
- * Source: `npm run bench -- --only policies` (decision 0026): where prune first costs at most 2 % more and no fewer facts stay in
- * view, it comes first. From 128,000 tokens on, at the trigger, it costs 6 to 34 % more and hides up to 5 % of the facts.
+ * Source: `npm run bench -- --only policies` and the same by every thousand tokens (decision 0026): where prune first costs at most
+ * 2 % more and no fewer facts stay in view, it comes first. From 128,000 tokens on, at the trigger, it costs 6 to 34 % more and
+ * hides up to 5 % of the facts.
  */
 const PRUNE_FIRST: readonly (readonly [upToTokens: number, PruneFirst])[] = [
-  [28_000, { trigger: 0.75, return: 1, smaller: 0.7 }],
-  [32_000, { trigger: 0.75, return: 1 }],
-  [64_000, { trigger: 0.55, return: 1 }],
+  [17_000, { trigger: 0.85, smaller: 0.7 }],
+  [20_000, { trigger: 0.75, smaller: 0.7 }],
+  [26_000, { trigger: 0.4, return: 1, smaller: 0.7 }],
+  [33_000, { trigger: 0.65, return: 1 }],
+  [62_000, { trigger: 0.5, return: 1 }],
 ];
 
 export function pruneFirstFor(windowTokens: number): PruneFirst {

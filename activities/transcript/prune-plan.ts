@@ -1,5 +1,5 @@
 /** Which old tool results may be hidden (requirement 4.3); contract/prune-due.ts decides when. Pure. */
-import type { Budget } from "../contract/budget.ts";
+import type { PruneFigures } from "../contract/budget.ts";
 import type { StoredMessage } from "../contract/message.ts";
 import { tokensSaved } from "./view.ts";
 
@@ -21,10 +21,7 @@ export interface PrunePlan {
  * stay. Results of the last two user turns stay up to twice that, if there are older turns: in a run with one or two
  * messages of the user, these turns are all that there is, and sparing them would leave nothing to hide.
  */
-export function planPrune(
-  rows: readonly StoredMessage[],
-  budget: Pick<Budget, "pruneProtectTokens" | "pruneMinimumTokens">,
-): PrunePlan {
+export function planPrune(rows: readonly StoredMessage[], budget: PruneFigures): PrunePlan {
   const { hidden, savedTokens } = beyondProtected(rows, budget.pruneProtectTokens);
   return savedTokens >= budget.pruneMinimumTokens
     ? { sequences: hidden.map((row) => row.sequence), savedTokens }

@@ -1,6 +1,5 @@
 /** How large the next request is, from the rows it is made of: for trigger, display and log. Pure. */
 import type { StoredMessage } from "../contract/message.ts";
-import { pruneProtectTokens } from "../contract/budget.ts";
 import { prunableTokens } from "./prune-plan.ts";
 import { estimatedNextInput, type NextInputEstimate } from "../contract/tokens.ts";
 import { shownTokens } from "./view.ts";
@@ -13,8 +12,8 @@ export interface SizeInput {
   /** Actual / estimated of the model, as learnt; 1 if nothing is known. */
   readonly ratio: number;
   readonly windowTokens: number;
-  /** Newest tool results that prune leaves alone, in tokens. Default: the window's. */
-  readonly pruneProtectTokens?: number | undefined;
+  /** Newest tool results that prune leaves alone, in tokens. */
+  readonly pruneProtectTokens: number;
   /** The model that will be asked: another's bill says nothing about it. */
   readonly model?: string | undefined;
 }
@@ -74,10 +73,7 @@ export function requestSize({ rows, prefixTokens, ratio, windowTokens, model }: 
 export function viewSize(input: SizeInput): ViewSize {
   return {
     ...requestSize(input),
-    prunableTokens: prunableTokens(
-      input.rows,
-      input.pruneProtectTokens ?? pruneProtectTokens(input.windowTokens),
-    ),
+    prunableTokens: prunableTokens(input.rows, input.pruneProtectTokens),
     growthTokens: growth(input.rows),
   };
 }

@@ -112,7 +112,13 @@ async function view(stand: Stand, stored: number, active: number) {
     const loaded = performance.now();
     await buildMessages(store.db, rows, ["text"]);
     const built = performance.now();
-    viewSize({ rows, prefixTokens: 3_000, ratio: 1, windowTokens: WINDOW_TOKENS });
+    viewSize({
+      rows,
+      prefixTokens: 3_000,
+      ratio: 1,
+      windowTokens: WINDOW_TOKENS,
+      pruneProtectTokens: 40_000,
+    });
     load.push(loaded - began);
     build.push(built - loaded);
     size.push(performance.now() - built);

@@ -12,7 +12,9 @@ import { readRecorded } from "../policies/recorded.ts";
 import type { Trajectory } from "../policies/trajectory.ts";
 import { type Figure, ratioAtMost } from "../table.ts";
 
-const WINDOWS = [16_000, 32_000, 64_000, 128_000, 200_000, 400_000, 1_000_000];
+const WINDOWS = [
+  16_000, 20_000, 24_000, 28_000, 32_000, 48_000, 64_000, 128_000, 200_000, 400_000, 1_000_000,
+];
 const fixture = (name: string) => fileURLToPath(new URL(`../../fixtures/${name}`, import.meta.url));
 
 export interface PolicyMaterial {

@@ -99,7 +99,12 @@ function converse(texts: Texts): Conversation {
   let actual = 0;
   for (let step = 1; step <= STEPS; step += 1) {
     const ratio = tokenRatio?.ratio ?? 1;
-    const measure = { prefixTokens: prefix.tokens, ratio, windowTokens: WINDOW_TOKENS };
+    const measure = {
+      prefixTokens: prefix.tokens,
+      ratio,
+      windowTokens: WINDOW_TOKENS,
+      pruneProtectTokens: 40_000,
+    };
     const size = viewSize({ rows, ...measure });
     actual = biller.measure({ ...request, items: rows.flatMap(itemsOf) }).tokens;
     if (step > 1) {

@@ -3,7 +3,7 @@ import type { RunConfig } from "../../../activities/config/agent-config.ts";
 import type { StrategyName } from "../../../activities/contract/strategies.ts";
 import { compact } from "../../../activities/compaction/compact.ts";
 import type { CompactionInput, SummaryRequest } from "../../../activities/compaction/compaction.ts";
-import type { Budget, Occasion, PruneFirst } from "../../../activities/contract/budget.ts";
+import type { Budget, Occasion, PruneFigures, PruneFirst } from "../../../activities/contract/budget.ts";
 import { planPrune } from "../../../activities/transcript/prune-plan.ts";
 import { pruneDue, prunesFirst, type PruneNumbers } from "../../../activities/contract/prune-due.ts";
 import { viewSize } from "../../../activities/transcript/size.ts";
@@ -86,7 +86,7 @@ export async function replayOurs(replay: Replay, policy: Policy): Promise<Outcom
     );
     replay.addResults(step, stored);
     const mode = policy.prune === "always" ? "each-step" : "auto";
-    if (pruneDue(numbersOf(replay), budget, mode)) prune(replay, budget);
+    if (pruneDue(numbersOf(replay, budget), budget, mode)) prune(replay, budget);
   }
   return replay.outcome();
 }
@@ -106,8 +106,9 @@ async function makeRoom(replay: Replay, config: RunConfig, budget: Budget, polic
   const { occasion } = replay;
   const { returnTokens = budget.triggerTokens } = budget;
   const triggerTokens = occasion === "return" ? returnTokens : budget.triggerTokens;
-  const isDue = () => policy.onlyOnOverflow !== true && sizeOf(replay).next.tokens >= triggerTokens;
-  if (isDue() && prunesFirst(numbersOf(replay), occasion, { budget, triggerTokens })) prune(replay, budget);
+  const isDue = () => policy.onlyOnOverflow !== true && sizeOf(replay, budget).next.tokens >= triggerTokens;
+  if (isDue() && prunesFirst(numbersOf(replay, budget), occasion, { budget, triggerTokens }))
+    prune(replay, budget);
   if (isDue()) await compactReplay(replay, config, budget, "threshold");
   for (let tries = 0; replay.overflown; tries += 1) {
     replay.overflows += 1;
@@ -116,8 +117,8 @@ async function makeRoom(replay: Replay, config: RunConfig, budget: Budget, polic
   }
 }
 
-function numbersOf(replay: Replay): PruneNumbers {
-  const { next, prunableTokens } = sizeOf(replay);
+function numbersOf(replay: Replay, budget: Budget): PruneNumbers {
+  const { next, prunableTokens } = sizeOf(replay, budget);
   return { usedTokens: next.tokens, prunableTokens };
 }
 
@@ -130,8 +131,8 @@ function prune(replay: Replay, budget: Budget): void {
   );
 }
 
-function sizeOf({ rows, prefixTokens, windowTokens }: Replay) {
-  return viewSize({ rows, prefixTokens, ratio: 1, windowTokens });
+function sizeOf({ rows, prefixTokens, windowTokens }: Replay, { pruneProtectTokens }: PruneFigures) {
+  return viewSize({ rows, prefixTokens, ratio: 1, windowTokens, pruneProtectTokens });
 }
 
 async function compactReplay(

@@ -146,7 +146,7 @@ describe("context options", () => {
     };
     expect(modeOf({})).toEqual({ prune: "auto", first: {} });
     expect(policyOf({ ...runOf({}), contextWindow: 16_000 }).budget.pruneFirst).toMatchObject({
-      trigger: 0.75,
+      trigger: 0.85,
     });
     expect(modeOf({ prune: "always" })).toEqual({ prune: "each-step", first: {} });
     expect(modeOf({ prune: "never" })).toEqual({ prune: "never", first: {} });

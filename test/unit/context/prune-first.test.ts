@@ -2,30 +2,41 @@
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 import { pruneFirstFor } from "../../../activities/contract/prune-due.ts";
-import { compareFirst } from "../../bench/policies/ours.ts";
+import { compareFirst, replayOurs } from "../../bench/policies/ours.ts";
 import { readRecorded } from "../../bench/policies/recorded.ts";
 import { Replay } from "../../bench/policies/replay.ts";
 
 const trajectory = readRecorded(fileURLToPath(new URL("../../fixtures/trajectory.json.gz", import.meta.url)));
-/** System prompt and tools of a fixed size; the benchmark takes those of today. */
-const PREFIX = "word ".repeat(3_000);
+/** As long as system prompt and tools were when the table was made (2,143 tokens); the benchmark takes those of today. */
+const PREFIX = "word ".repeat(2_142);
 const replayIn = (windowTokens: number) => () => new Replay(trajectory, windowTokens, PREFIX);
 
-/** A few; `npm run bench -- --only policies` has the others. */
-const cases = [
-  [24_000, "trigger"],
-  [32_000, "trigger"],
-  [32_000, "return"],
-  [48_000, "trigger"],
-] as const;
+const WINDOWS = [16_000, 20_000, 24_000, 28_000, 32_000, 48_000];
+const cases = WINDOWS.flatMap((window) =>
+  (["trigger", "return", "smaller"] as const)
+    .filter((occasion) => pruneFirstFor(window)[occasion] !== undefined)
+    .map((occasion) => [window, occasion] as const),
+);
 
 describe("where old results are hidden first", () => {
   it.each(cases)(
     "in a window of %i tokens, on the occasion %s, that costs at most a fiftieth more and no fewer facts stay in view",
     async (window, occasion) => {
-      const share = pruneFirstFor(window)[occasion];
-      if (share === undefined) throw new Error("the summary comes first");
+      const share = pruneFirstFor(window)[occasion] as number;
       const { first, summary } = await compareFirst(occasion, share, replayIn(window));
+      expect(first.perStep / summary.perStep).toBeLessThanOrEqual(1.02);
+      expect(first.facts).toBeGreaterThanOrEqual(summary.facts);
+    },
+    60_000,
+  );
+
+  it.each(WINDOWS)(
+    "in a window of %i tokens, all occasions together cost and keep no less either",
+    async (window) => {
+      const [first, summary] = [
+        await replayOurs(replayIn(window)(), {}),
+        await replayOurs(replayIn(window)(), { pruneFirst: {} }),
+      ];
       expect(first.perStep / summary.perStep).toBeLessThanOrEqual(1.02);
       expect(first.facts).toBeGreaterThanOrEqual(summary.facts);
     },

@@ -4,6 +4,9 @@ import type { Message } from "../../../activities/contract/message.ts";
 import { planPrune, prunableTokens } from "../../../activities/transcript/prune-plan.ts";
 import { pruneDue, pruneFirstFor, prunesFirst } from "../../../activities/contract/prune-due.ts";
 import { stuckVerdict } from "../../../activities/contract/stuck.ts";
+import { budgetOf } from "../../../activities/config/run-policy.ts";
+import { measureOf } from "../../../activities/context/context-size.ts";
+import { configOf } from "../../support/run-config.ts";
 import { calls, result, rowsOf, says, user, type RowExtra } from "../../support/rows.ts";
 
 const budget = budgetFor(128_000, { triggerRatio: 0.8 });
@@ -96,10 +99,12 @@ describe("prune after each step, the asked rule [case 15]", () => {
   it.each([16_000, 64_000, 128_000, 200_000, 1_000_000])(
     "protects 40,000 tokens and hides 20,000 or more, in a window of %i tokens and however empty it is",
     (window) => {
-      const figures = budgetFor(window, {
-        triggerRatio: 0.8,
+      const config = configOf({ context: { options: { prune: "always" } } }, { contextWindow: window });
+      const figures = budgetOf(config, 3_000);
+      expect(figures).toMatchObject({
         pruneProtectTokens: 40_000,
         pruneMinimumTokens: 20_000,
+        pruneFirst: {},
       });
       const due = (prunableTokens: number) =>
         pruneDue({ usedTokens: 1, prunableTokens }, figures, "each-step");
@@ -108,7 +113,27 @@ describe("prune after each step, the asked rule [case 15]", () => {
     },
   );
 
-  it("has these numbers by itself from 128,000 tokens on, and a share of the window below", () => {
+  it.each([16_000, 32_000, 128_000])(
+    "counts what is protected by the same numbers, in a window of %i tokens",
+    (window) => {
+      const config = configOf({ context: { options: { prune: "always" } } }, { contextWindow: window });
+      const { pruneProtectTokens } = measureOf({ config, tokenRatio: undefined }, { tokens: 3_000 });
+      expect(pruneProtectTokens).toBe(40_000);
+      const rows = (count: number) =>
+        rowsOf([turn("task"), ...Array.from({ length: count }, () => step(5_050)).flat()]);
+      const figures = budgetOf(config, 3_000);
+      const dueAfter = (count: number) => {
+        const prunable = prunableTokens(rows(count), pruneProtectTokens);
+        return pruneDue({ usedTokens: 0, prunableTokens: prunable }, figures, "each-step");
+      };
+      // Seven of 5,050 are protected; four more come to 20,000 together, without their placeholders.
+      expect([dueAfter(10), dueAfter(11)]).toEqual([false, true]);
+      expect(planPrune(rows(10), figures).sequences).toEqual([]);
+      expect(planPrune(rows(11), figures).sequences).toEqual([3, 5, 7, 9]);
+    },
+  );
+
+  it("scales a prune before a summary to a window below 128,000 tokens", () => {
     const figures = (window: number) => {
       const { pruneProtectTokens: protect, pruneMinimumTokens: least } = budgetFor(window, {
         triggerRatio: 0.8,
@@ -140,15 +165,16 @@ describe("prune before a summary", () => {
   };
 
   it("comes first by window and occasion, if little enough of the trigger is left after it", () => {
-    expect(at(32_000, "trigger", used * 0.25 + 1)).toBe(true);
-    expect(at(32_000, "trigger", used * 0.25 - 1)).toBe(false);
-    expect(at(64_000, "trigger", used * 0.3 + 1)).toBe(false);
-    expect(at(64_001, "trigger", used)).toBe(false);
+    expect(at(32_000, "trigger", used * 0.35 + 1)).toBe(true);
+    expect(at(32_000, "trigger", used * 0.35 - 1)).toBe(false);
+    expect(at(24_000, "trigger", used * 0.35 + 1)).toBe(false);
+    expect(at(62_000, "trigger", used * 0.5 - 1)).toBe(false);
+    expect(at(62_001, "trigger", used)).toBe(false);
     expect(at(32_000, "return", 4_800)).toBe(true);
     // Saving less than the minimum would not be worth an activity.
     expect(at(32_000, "return", 4_799)).toBe(false);
     expect(at(128_000, "return", used)).toBe(false);
-    expect(at(28_000, "smaller", used * 0.3 + 1)).toBe(true);
+    expect(at(26_000, "smaller", used * 0.3 + 1)).toBe(true);
     expect(at(32_000, "smaller", used * 0.3 + 1)).toBe(false);
   });
 
