@@ -6,6 +6,8 @@ import { NAMED_CHARACTERS } from "./named-characters.ts";
 const MIN_SECRET_CHARS = 8;
 /** Shorter encodings of a secret's middle cannot be distinguished from chance. */
 const MIN_ENCODED_CHARS = 8;
+/** Shorter lines of a secret of several lines may be words. */
+const MIN_LINE_CHARS = 20;
 /** Bytes that `base64` writes into one line: 76 characters. */
 const LINE_BYTES = 57;
 
@@ -32,14 +34,26 @@ export function secretForms(
   return secrets
     .map((secret) => secret.trim())
     .filter((value) => value.length >= MIN_SECRET_CHARS)
-    .flatMap((value) => formsOf(value.toWellFormed(), clean(value)));
+    .flatMap((value) => [...formsOf(value.toWellFormed(), clean(value)), ...linesOf(value).map(textForm)]);
+}
+
+/** The lines of a key, which `tail` or `grep` shows alone; not those that say what it is. */
+function linesOf(value: string): string[] {
+  const lines = value.split(/\r?\n|\\n/).map((line) => line.trim());
+  return lines.length < 2
+    ? []
+    : lines.filter(
+        (line) => line.length >= MIN_LINE_CHARS && /^[\w+/=-]+$/.test(line) && !/^-|-$/.test(line),
+      );
 }
 
 function formsOf(value: string, cleaned: string): SecretForm[] {
   const bytes = Buffer.from(value, "utf8");
   const escaped = ESCAPES.map((escape) => escape(value)).filter((text) => text !== value);
   const twice = [...onceEncoded(bytes), ...escaped].flatMap((text) => base64Forms(Buffer.from(text)));
-  const encoded = new Set([...base64Forms(bytes), ...twice]);
+  // As PowerShell takes commands, and Windows writes files.
+  const wide = base64Forms(Buffer.from(value, "utf16le"));
+  const encoded = new Set([...base64Forms(bytes), ...wide, ...twice]);
   const base32 = new Set(base32Forms(bytes));
   // A value that was mostly control characters may be only a word after cleaning.
   const texts = new Set([value, cleaned].filter((text) => text.length >= MIN_SECRET_CHARS));
@@ -50,6 +64,7 @@ function formsOf(value: string, cleaned: string): SecretForm[] {
       return { units: Array.from(Buffer.from(text).toString("hex"), eitherCase), gap: "separators" };
     }),
     { units: decimalUnits(bytes), gap: "separators" },
+    { units: Array.from(bytes, (byte) => [codes(byte.toString(8).padStart(3, "0"))]), gap: "separators" },
     ...[...encoded].map((text): SecretForm => ({ units: Array.from(text, base64Unit), gap: "wrap" })),
     ...[...base32].map((text): SecretForm => ({ units: Array.from(text, eitherCase), gap: "wrap" })),
   ];

@@ -103,7 +103,8 @@ class MaskedStream implements TextStream {
   /** Characters that continue a token at the end of the text before belong to its mask. */
   #continueTails(piece: string): void {
     if (this.#tails.length === 0) return;
-    const lengths = this.#tails.map((tail) => goesOn(tail, piece));
+    const text = (this.#held.at(-1) ?? this.#before) + piece;
+    const lengths = this.#tails.map((tail) => goesOn(tail, text));
     const longest = Math.max(...lengths);
     this.#covered += longest;
     this.#tails =

@@ -214,15 +214,19 @@ function matchRun(run: Run, text: string, at: number, enough: number): number {
   return length < run.min ? NO : at + length;
 }
 
-/** How many characters at the beginning of `text` continue a token that reached the end of the preceding text. */
+/** How many characters of `text` after the first continue a token that reached the first. */
 export function goesOn(run: Run, text: string): number {
-  return runLength(run, text, 0);
+  return runLength(run, text, 1);
 }
 
-function runLength({ chars, max }: Run, text: string, at: number): number {
+function runLength({ chars, max, afterLine }: Run, text: string, at: number): number {
   const last = Math.min(text.length, at + max);
   let end = at;
-  while (end < last && chars[text.charCodeAt(end)] === 1) end += 1;
+  while (end < last) {
+    const code = text.charCodeAt(end);
+    if (chars[code] !== 1 && !(code === afterLine && text.charCodeAt(end - 1) === LINE_END)) break;
+    end += 1;
+  }
   return end - at;
 }
 

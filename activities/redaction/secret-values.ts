@@ -4,7 +4,7 @@
 const SECRET_END = /(KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIALS?)$/i;
 /** A word of a name, wherever it stands: `API_KEY_1`, `CLIENT_KEY_DATA`, `GH_PAT`, `sessionCookie`. */
 const SECRET_WORD =
-  /^(KEY|APIKEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|PASSCODE|PASS|PWD|PAT|CREDENTIALS?|CREDS?|COOKIES?|DSN|AUTH|AUTHORIZATION|SIG|SIGNATURE|JWT)\d*$/i;
+  /^(KEY|APIKEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|PASSCODE|PASS|PWD|PAT|CREDENTIALS?|CREDS?|COOKIES?|DSN|AUTH|AUTHORIZATION|BEARER|SIG|SIGNATURE|JWT)\d*$/i;
 /** The last word of a name whose value only tells something about a secret. */
 const NO_VALUE =
   /^(FILE|FILENAME|PATH|DIR|FOLDER|HOME|SOCK|SOCKET|URL|URI|HOST|HOSTS|ENDPOINT|ID|NAME|NAMES|USER|USERNAME|TYPE|KIND|MODE|METHOD|PROVIDER|LENGTH|SIZE|COUNT|LIMIT|MAX|MIN|TTL|EXPIRY|EXPIRES|TIMEOUT|SECONDS|MS|ENABLED|DISABLED|HEADER|PREFIX|SUFFIX|ALGORITHM|FORMAT|VERSION|RING|STORE|COMMAND|CMD|ENV|LOGFILE)$/i;
@@ -25,7 +25,7 @@ export function secretsOf(environment: Readonly<Record<string, string | undefine
     if (!value) continue;
     if (isSecretName(name)) secrets.add(value);
     // Such addresses contain a token in their path.
-    if (name === "LONGHAUL_NOTIFY_URL") secrets.add(value);
+    if (name === "LONGHAUL_NOTIFY_URL" || /(^|_)WEBHOOKS?(_UR[IL])?$/i.test(name)) secrets.add(value);
     // Also the token of a single host; a user's name may be in front.
     if (name.startsWith("LONGHAUL_GIT_TOKEN")) secrets.add(value).add(value.slice(value.indexOf(":") + 1));
     if (name === "LONGHAUL_CODEC_KEYS")
@@ -35,7 +35,7 @@ export function secretsOf(environment: Readonly<Record<string, string | undefine
       for (const pair of value.split(",")) secrets.add(pair.slice(pair.indexOf("=") + 1).trim());
     if (/^OTEL_EXPORTER_OTLP_([A-Z]+_)?HEADERS$/.test(name))
       for (const header of headersIn(value)) secrets.add(header);
-    for (const secret of [...passwordsIn(value), ...assignedIn(value), ...fieldsIn(value)])
+    for (const secret of [...passwordsIn(value), ...assignedIn(value), ...fieldsIn(value), ...netrcIn(value)])
       secrets.add(secret);
   }
   return [...secrets];
@@ -78,14 +78,22 @@ function passwordsIn(value: string): string[] {
   });
 }
 
-/** Of an address's parameters and of lists such as `host=db password='…'` and `Server=db;Pwd=…`. */
+/** Of an address's parameters, of lists such as `host=db password='…'` and `Server=db;Pwd=…`, of headers and of YAML. */
 function assignedIn(value: string): string[] {
-  const pairs = value.matchAll(/(?:^|[?&;,\s/:])([\w.-]{2,60})\s?=\s?(?:'([^']*)'|"([^"]*)"|([^&;,\s#]+))/g);
+  const pairs = value.matchAll(
+    /(?:^|[?&;,\s/:])([\w.-]{2,60})\s?[=:]\s?(?:(?:Bearer|Basic|Token) )?(?:'([^']*)'|"([^"]*)"|([^&;,\s#]+))/g,
+  );
   return [...pairs].flatMap(([, name = "", single, double, bare]) => {
     const written = single ?? double ?? bare ?? "";
     return isSecretName(name) ? [written, decoded(written)] : [];
   });
 }
+
+/** Of what `~/.netrc` says. */
+const netrcIn = (value: string): string[] =>
+  /\b(machine|default)\b/.test(value)
+    ? [...value.matchAll(/\bpassword\s+(\S{8,})/g)].map(([, password = ""]) => password)
+    : [];
 
 /** Of JSON: what a cloud's or a registry's credentials are written in. */
 function fieldsIn(value: string): string[] {

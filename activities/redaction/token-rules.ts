@@ -5,6 +5,8 @@ export interface Run {
   readonly chars: Uint8Array;
   readonly min: number;
   readonly max: number;
+  /** The code of a further character that counts only where a line begins. */
+  readonly afterLine?: number;
 }
 
 export interface TokenRule {
@@ -20,6 +22,9 @@ export interface TokenRule {
 const WORD = /[A-Za-z0-9]/;
 const URL_SAFE = /[A-Za-z0-9_-]/;
 const BASE64 = /[A-Za-z0-9+/=]/;
+/** Lines of base64, numbered, quoted or commented out. */
+const KEY_BODY = /[A-Za-z0-9+/=\s\\>#|*:]/;
+const DASH = 0x2d;
 const ASSIGNED = /[\s:='"\\,>]/;
 
 function run(chars: RegExp, min: number, max = Number.POSITIVE_INFINITY): Run {
@@ -64,12 +69,24 @@ export const TOKEN_RULES: readonly TokenRule[] = [
     ...token("eyJ", URL_SAFE, 8),
     parts: ["eyJ", run(URL_SAFE, 8, 512), ".eyJ", run(URL_SAFE, 8, 8_192), ".", run(URL_SAFE, 16)],
   },
-  // The body of a private key, up to the dashes of its end; in JSON its line ends are `\n`.
-  ...[...PRIVATE_KEYS, "PGP PRIVATE KEY BLOCK"].map((kind) => ({
-    ...token("", BASE64, 0),
-    parts: [`-----BEGIN ${kind}-----`, run(/[A-Za-z0-9+/=\s\\]/, 40)],
-    atWord: false,
-  })),
+  // The body of a private key, up to the dashes of its end; in JSON its line ends are `\n`. Also with what stands in front of lines.
+  ...[...PRIVATE_KEYS, "PGP PRIVATE KEY BLOCK"].flatMap((kind) =>
+    [
+      [`-----BEGIN ${kind}-----`, run(KEY_BODY, 40)],
+      // As a patch removes it.
+      [`------BEGIN ${kind}-----`, { ...run(KEY_BODY, 40), afterLine: DASH }],
+      [
+        `-----BEGIN ${kind}-----`,
+        run(/[\s\\nr]/, 1, 8),
+        "Proc-Type:",
+        run(/[ \w,]/, 1, 40),
+        run(/[\s\\nr]/, 1, 8),
+        "DEK-Info:",
+        run(/[ \w,-]/, 1, 80),
+        run(KEY_BODY, 40),
+      ],
+    ].map((parts) => ({ ...token("", BASE64, 0), parts, atWord: false })),
+  ),
   named(
     ["secret", run(/[_-]/, 0, 1), "access", run(/[_-]/, 0, 1), "key", run(ASSIGNED, 1, 12)],
     run(/[A-Za-z0-9+/]/, 40),

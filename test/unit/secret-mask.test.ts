@@ -154,6 +154,38 @@ describe("createMasker", () => {
     expect(masker.mask(`see ${secret}${after}`)).toBe(`see ${MASK}${after}`);
   });
 
+  const key = `-----BEGIN RSA PRIVATE KEY-----\n${body.replace(/.{64}/g, "$&\n")}\n-----END RSA PRIVATE KEY-----\n`;
+  it.each([
+    ["as a patch adds it", "+"],
+    ["as a patch removes it", "-"],
+    ["as a mail quotes it", "> "],
+    ["commented out", "# "],
+    ["as grep -n numbers it", "12:"],
+    ["indented", "\t  "],
+    ["in a comment of several lines", " * "],
+    ["in a table", "| "],
+  ])("masks a private key %s, whole and in pieces", (_how, mark) => {
+    for (const end of ["\n", "\r\n"]) {
+      const text = `${key.replaceAll("\n", end).replace(/^(?=.)/gm, mark)}after it.`;
+      const shown = masker.mask(text);
+      expect(shown).toMatch(/-----END RSA PRIVATE KEY-----\s+after it\.$/);
+      expect(shown).not.toContain(body.slice(0, 20));
+      expect(shown).not.toContain(body.slice(70, 90));
+      for (let cut = 1; cut < text.length; cut += 1) {
+        const stream = masker.stream();
+        const pieces = [stream.push(text.slice(0, cut)), stream.push(text.slice(cut)), stream.end()];
+        expect(pieces.join("")).toBe(shown);
+      }
+    }
+  });
+
+  it("masks a private key with a cipher's header, and single lines of a known one", () => {
+    const header = "Proc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,0011AA\n\n";
+    expect(masker.mask(key.replace("\n", `\n${header}`))).toBe(`${MASK}-----END RSA PRIVATE KEY-----\n`);
+    for (const known of [key, key.replaceAll("\n", "\\n")])
+      expect(createMasker([known]).mask(`3: ${body.slice(64, 128)} and`)).toBe(`3: ${MASK} and`);
+  });
+
   it.each([
     ["aws_secret_access_key = ", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", "\n"],
     ['"SecretAccessKey": "', "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", '"'],

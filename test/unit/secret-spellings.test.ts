@@ -109,6 +109,8 @@ const BYTE_ENCODERS: Readonly<Record<string, Encoder>> = {
   ...Object.fromEntries(SHIFTED),
   hex: (text) => Buffer.from(text).toString("hex"),
   "HEX with blanks": (text) => (Buffer.from(text).toString("hex").toUpperCase().match(/../g) ?? []).join(" "),
+  "octal bytes": (text) => [...Buffer.from(text)].map((byte) => byte.toString(8).padStart(3, "0")).join(" "),
+  "UTF-16 in base64": (text) => Buffer.from(text, "utf16le").toString("base64"),
   "a list of bytes": (text) => JSON.stringify([...Buffer.from(text)]),
 };
 

@@ -74,6 +74,10 @@ describe("secretsOf", () => {
     ["Go's address of MySQL", "app:S3cret-Value@tcp(db:3306)/app", "S3cret-Value"],
     ["a token in front of a host", "https://abcdefghij0123456789@git.example/x", "abcdefghij0123456789"],
     ["npm's settings", "//registry.example/:_authToken=abcdefgh12345", "abcdefgh12345"],
+    ["a header", "Authorization: Bearer abcdefgh12345", "abcdefgh12345"],
+    ["a header of its own", "X-Api-Key: abcdefgh12345", "abcdefgh12345"],
+    ["YAML", "users:\n- user:\n    token: abcdefgh12345\n", "abcdefgh12345"],
+    ["a netrc", "machine git.example login me password abcdefgh12345", "abcdefgh12345"],
     ["JSON", '{"type":"service_account","client":{"private_key":"-----KEY-----"}}', "-----KEY-----"],
     ["JSON of registries", '{"auths":{"registry.example":{"auth":"dXNlcjpwYXNz"}}}', "dXNlcjpwYXNz"],
   ])("finds what %s contains, whatever the variable's name", (_kind, value, secret) => {
@@ -87,6 +91,8 @@ describe("secretsOf", () => {
         B: "postgres://app:app@db/app?sslmode=require",
         C: "host=db user=app",
         D: '{"key":1,"name":"value"}',
+        E: "http://localhost:8080/a:b, 10:30:00",
+        F: "password of the machine",
       }),
     ).toEqual([]);
   });
