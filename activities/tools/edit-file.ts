@@ -1,11 +1,13 @@
 import { z } from "zod";
+import { writeText } from "../contract/text-encoding.ts";
 import type { SandboxFiles } from "../sandbox/sandbox.ts";
 import { changeView } from "./change-view.ts";
 import { applyEdit, type EditOutcome, type EditRequest } from "./edit-match.ts";
 import { accepted, failure } from "./failure.ts";
 import { omissionLine } from "./omission.ts";
 import { oneLine, showName, workspacePath } from "./paths.ts";
-import { encodeText, readTextFile } from "./text-file.ts";
+import { byLook } from "./same-look.ts";
+import { readTextFile } from "./text-file.ts";
 import { typedTool, type ToolContext, type ToolResult } from "./tool.ts";
 
 const input = z.strictObject({
@@ -59,13 +61,13 @@ async function run(given: z.infer<typeof input>, context: ToolContext): Promise<
 /** @returns undefined if another writer changed the file meanwhile */
 async function tryEdit(
   files: SandboxFiles,
-  path: string,
+  given: string,
   request: EditRequest,
   resumed: boolean,
 ): Promise<ToolResult | undefined> {
-  const { text, bom, hash } = accepted(await readTextFile(files, path), {
-    "not-found": "To make a new file use write_file.",
-  });
+  const named = await byLook(files, given, (at) => readTextFile(files, at));
+  const { path, remark } = named;
+  const { text, form, hash } = accepted(named.answer, { "not-found": "To make a new file use write_file." });
   const name = showName(path);
   if (resumed) {
     const earlier = earlierAttempt(name, text, request);
@@ -74,12 +76,13 @@ async function tryEdit(
   const outcome = applyEdit(text, request);
   if (outcome.kind !== "edited") return failure(mismatch(name, outcome, request.oldString));
   if (outcome.text === text) return failure(`The edit does not change ${name}: nothing was written.`);
-  const written = await files.write(path, encodeText({ text: outcome.text, bom }), { ifHash: hash });
+  const written = await files.write(path, writeText(outcome.text, form), { ifHash: hash });
   // `not-found`: removed between reading and writing; the next round reports that.
   if (!written.ok && (written.reason === "changed" || written.reason === "not-found")) return undefined;
   accepted(written);
   const places = outcome.count === 1 ? "" : ` in ${outcome.count} places`;
-  return { text: `Edited ${name}${places}${bridged(outcome.how)}.\n${changeView(text, outcome.text)}` };
+  const said = [`Edited ${name}${places}${bridged(outcome.how)}.`, remark, changeView(text, outcome.text)];
+  return { text: said.filter((line) => line !== undefined).join("\n") };
 }
 
 /** Whether an earlier attempt already applied the edit: an edit is never applied twice. */

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import type { FileEntry } from "../sandbox/sandbox.ts";
 import { accepted } from "./failure.ts";
+import { byLook } from "./same-look.ts";
 import { showName, showSize, workspacePath } from "./paths.ts";
 import { typedTool, type ToolContext, type ToolResult } from "./tool.ts";
 
@@ -22,14 +23,14 @@ async function run(given: z.infer<typeof input>, context: ToolContext): Promise<
   const where = workspacePath(given.path);
   const { files } = await context.sandbox();
   const { maxMatches } = context.limits;
-  const listed = accepted(await files.list(where.relative, { maxEntries: maxMatches }), {
-    "not-a-folder": "Use read_file for a file.",
-  });
-  const name = showName(where.relative);
+  const named = await byLook(files, where.relative, (at) => files.list(at, { maxEntries: maxMatches }));
+  const listed = accepted(named.answer, { "not-a-folder": "Use read_file for a file." });
+  const name = showName(named.path);
   if (listed.total === 0) return { text: `(${name} is empty)` };
   const lines = listed.entries.toSorted(foldersFirst).slice(0, maxMatches).map(showEntry);
   const more = listed.total - lines.length;
   if (more > 0) lines.push(`(${more.toLocaleString("en-US")} more entries: narrow it with glob_files)`);
+  if (named.remark !== undefined) lines.push(named.remark);
   return { text: lines.join("\n") };
 }
 

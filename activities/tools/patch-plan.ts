@@ -1,6 +1,7 @@
 /** Computes each file's new state from a parsed patch and the current files. Nothing is written here. */
 import { join, parse } from "node:path/posix";
 import { cutChars } from "../contract/cut-text.ts";
+import { readText, writeText } from "../contract/text-encoding.ts";
 import type { SandboxFiles } from "../sandbox/sandbox.ts";
 import { accepted, ToolFailure } from "./failure.ts";
 import { omissionLine } from "./omission.ts";
@@ -10,7 +11,7 @@ import { changesLines, type PatchChunk, type PatchOperation } from "./patch-pars
 import { showName, workspacePath } from "./paths.ts";
 import type { RealPlace } from "./real-place.ts";
 import { lookOf, lookRemark, showLook } from "./same-look.ts";
-import { decodeText, encodeText } from "./text-file.ts";
+import { decodeText, rewritten } from "./text-file.ts";
 
 export interface PatchPlan {
   /** Only files that the patch changes. */
@@ -37,8 +38,13 @@ async function plan(drafts: Drafts, operation: PatchOperation): Promise<string> 
     case "add": {
       const draft = await newFile(drafts, path);
       refuseOmission(name, operation.text, "");
-      draft.after = { bytes: encodeText({ text: operation.text, bom: false }) };
-      return `A ${name}`;
+      const old = draft.before?.bytes;
+      const { bytes, remark } =
+        old === undefined
+          ? { bytes: new TextEncoder().encode(operation.text), remark: "" }
+          : rewritten(name, readText(old), operation.text);
+      draft.after = { bytes };
+      return `A ${name}${remark}`;
     }
     case "delete": {
       const place = await drafts.place(operation.path, true);
@@ -122,12 +128,12 @@ function updated(name: string, { bytes }: FileState, chunks: readonly PatchChunk
   if (bytes === undefined) throw new ToolFailure(`${name} is not a text file.`);
   // Moved as it is, whatever it holds.
   if (chunks.length === 0) return bytes;
-  const { text, bom } = accepted(decodeText(name, bytes));
+  const { text, form } = accepted(decodeText(name, bytes));
   const changed = applyChunks(text, chunks);
   if (!changed.ok) throw new ToolFailure(notFound(name, changed));
   const added = chunks.flatMap((chunk) => chunk.lines.filter((line) => line.kind === "add"));
   refuseOmission(name, added.map((line) => line.text).join("\n"), text);
-  return changesLines(chunks) ? encodeText({ text: changed.text, bom }) : bytes;
+  return changesLines(chunks) ? writeText(changed.text, form) : bytes;
 }
 
 function refuseOmission(name: string, text: string, before: string): void {

@@ -2,8 +2,11 @@ import { z } from "zod";
 import { cutChars } from "../contract/cut-text.ts";
 import { imageTypeOf } from "../contract/image-type.ts";
 import type { ToolLimits } from "../contract/tools.ts";
+import { formWords, type FoundText, readText } from "../contract/text-encoding.ts";
 import { accepted, failure } from "./failure.ts";
 import { showName, showSize, workspacePath } from "./paths.ts";
+import { byLook } from "./same-look.ts";
+import { notUtf8 } from "./text-file.ts";
 import { runOnPath } from "./sandbox-program.ts";
 import { typedTool, type ToolContext, type ToolResult } from "./tool.ts";
 
@@ -34,30 +37,55 @@ export const readFile = typedTool({
 });
 
 async function run(given: z.infer<typeof input>, context: ToolContext): Promise<ToolResult> {
-  const path = workspacePath(given.path).relative;
+  const where = workspacePath(given.path).relative;
   const { files } = await context.sandbox();
-  const start = accepted(await files.read(path, { offset: 0, maxBytes: WHOLE_BYTES }), {
+  const named = await byLook(files, where, (at) => files.read(at, { offset: 0, maxBytes: WHOLE_BYTES }));
+  const { path } = named;
+  const start = accepted(named.answer, {
     "not-a-file": "Use list_directory for a folder.",
     "not-found": "Look for it with glob_files or list_directory.",
   });
   const name = showName(path);
   if (start.size === 0) return { text: `(${name} is empty)` };
-  const refusal = binaryHint(name, start.bytes.subarray(0, SNIFF_BYTES), start.size);
+  const isWhole = start.bytes.length >= start.size;
+  const found = readText(start.bytes, !isWhole);
+  const refusal = binaryHint(name, start, found);
   if (refusal !== undefined) return failure(refusal);
 
   const { offset = 1, limit = context.limits.maxLines } = given;
-  const isWhole = start.bytes.length >= start.size;
-  const found = isWhole ? linesOf(start.bytes, offset) : await linesInside(context, path, offset);
-  const { lines, total } = found;
+  const shown =
+    isWhole && found.kind !== "binary"
+      ? linesOf(found.text, offset)
+      : await linesInside(context, path, { offset, label: labelOf(found) });
+  const { lines, total } = shown;
   if (lines.length === 0) return failure(`${name} has ${total} lines; line ${offset} is beyond its end.`);
   const page = takePage(lines, limit, context.limits);
   const last = offset + page.length - 1;
   const notes = [
-    positionNote({ ...found, offset, last, size: start.size }),
+    positionNote({ ...shown, offset, last, size: start.size }),
     lines.slice(0, page.length).some((line) => line.endsWith("\r")) ? "lines end in CRLF" : "",
+    encodingNote(found),
   ].filter((note) => note !== "");
   const body = page.map((line, index) => `${offset + index}\t${line}`).join("\n");
-  return { text: notes.length === 0 ? body : `${body}\n\n(${notes.join("; ")})` };
+  const below = [...(notes.length === 0 ? [] : [`(${notes.join("; ")})`]), named.remark ?? ""].filter(
+    (line) => line !== "",
+  );
+  return { text: below.length === 0 ? body : `${body}\n\n${below.join("\n")}` };
+}
+
+function encodingNote(found: FoundText): string {
+  if (found.kind === "text") return formWords(found.form) ?? "";
+  const how =
+    found.kind === "guessed" && found.name !== undefined
+      ? "shown as that; edit_file and apply_patch do not write it: use bash"
+      : "what is not UTF-8 is shown as \uFFFD";
+  return `${notUtf8(found)}: ${how}`;
+}
+
+/** What decodes the text elsewhere; undefined: it is UTF-8, or cannot be decoded. */
+function labelOf(found: FoundText): string | undefined {
+  if (found.kind === "text") return found.form.encoding === "utf-8" ? undefined : found.form.encoding;
+  return found.kind === "guessed" ? found.label : undefined;
 }
 
 interface FoundLines {
@@ -68,9 +96,9 @@ interface FoundLines {
   readonly isPart?: boolean;
 }
 
-/** Lines from `offset` on; the bytes' first line has number `first`. */
-function linesOf(bytes: Uint8Array, offset: number, first = 1): { lines: string[]; total: number } {
-  const lines = new TextDecoder().decode(bytes).split("\n");
+/** Lines from `offset` on; the text's first line has number `first`. */
+function linesOf(text: string, offset: number, first = 1): { lines: string[]; total: number } {
+  const lines = text.split("\n");
   if (lines.at(-1) === "") lines.pop();
   return { lines: lines.slice(offset - first), total: lines.length + first - 1 };
 }
@@ -78,17 +106,24 @@ function linesOf(bytes: Uint8Array, offset: number, first = 1): { lines: string[
 // Lines of a large file are located inside the sandbox, where 1 GB takes a second, rather than by reading the file
 // out.
 const PAGE_SCRIPT = `[ -f "$target" ] || exit 95
-if [ "$3" = count ]; then wc -l < "$target"; else tail -n "+$2" -- "$target" | head -c ${PAGE_BYTES}; fi
+encoding=$4
+text() { if [ -z "$encoding" ]; then cat -- "$target"; else iconv -c -f "$encoding" -t utf-8 -- "$target"; fi; }
+if [ "$3" = count ]; then text | wc -l; else text | tail -n "+$2" | head -c ${PAGE_BYTES}; fi
 `;
 
-async function linesInside(context: ToolContext, path: string, offset: number): Promise<FoundLines> {
-  const ask = (what: string) => runOnPath(context, PAGE_SCRIPT, [path, String(offset), what], PAGE_BYTES);
+async function linesInside(
+  context: ToolContext,
+  path: string,
+  { offset, label }: { readonly offset: number; readonly label: string | undefined },
+): Promise<FoundLines> {
+  const ask = (what: string) =>
+    runOnPath(context, PAGE_SCRIPT, [path, String(offset), what, label ?? ""], PAGE_BYTES);
   const { out } = await ask("lines");
   if (out.length === 0) {
     const count = (await ask("count")).out.toString("latin1");
     return { lines: [], total: Number(count) };
   }
-  const { lines, total } = linesOf(out, offset, offset);
+  const { lines, total } = linesOf(new TextDecoder().decode(out), offset, offset);
   if (out.length < PAGE_BYTES) return { lines, total };
   // The bytes end before the file does: the last line is incomplete.
   const isPart = lines.length === 1;
@@ -123,10 +158,16 @@ function positionNote(
   return offset > 1 ? `end of the file: ${total} lines` : "";
 }
 
-function binaryHint(name: string, head: Uint8Array, size: number): string | undefined {
-  const image = imageTypeOf(head);
+function binaryHint(
+  name: string,
+  { bytes, size }: { readonly bytes: Uint8Array; readonly size: number },
+  found: FoundText,
+): string | undefined {
+  const image = imageTypeOf(bytes.subarray(0, SNIFF_BYTES));
   if (image !== undefined)
     return `${name} is an image (${image}, ${showSize(size)}): look at it with view_image.`;
-  if (!head.includes(0)) return undefined;
+  const isText =
+    found.kind === "guessed" || (found.kind === "text" && !found.text.slice(0, SNIFF_BYTES).includes("\0"));
+  if (isText) return undefined;
   return `${name} is a binary file (${showSize(size)}), which read_file does not show. Look at it with bash: file, strings, xxd | head.`;
 }

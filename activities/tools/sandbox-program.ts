@@ -4,6 +4,7 @@ import type { SandboxCommand, CommandState, Sandbox } from "../sandbox/sandbox.t
 import { readBytes } from "../sandbox/command-output.ts";
 import { ToolFailure } from "./failure.ts";
 import { showName } from "./paths.ts";
+import { lookRemark, pathAlike } from "./same-look.ts";
 import type { ToolContext } from "./tool.ts";
 
 const GRACE_MS = 200;
@@ -25,6 +26,9 @@ interface ProgramEnd {
   readonly out: Buffer;
   readonly err: string;
   readonly exitCode: number;
+  /** The path that was used, and a line if it is another one than that asked for, which looks the same. */
+  readonly path: string;
+  readonly remark: string | undefined;
 }
 
 /**
@@ -37,9 +41,28 @@ interface ProgramEnd {
 export async function runOnPath(
   context: ToolContext,
   script: string,
-  args: readonly [path: string, ...more: string[]],
+  args: Args,
   maxBytes: number,
 ): Promise<ProgramEnd> {
+  const [given, ...more] = args;
+  const end = await runOnce(context, script, args, maxBytes);
+  if (end !== undefined) return { ...end, path: given, remark: undefined };
+  const alike = await pathAlike((await context.sandbox()).files, given);
+  const other = alike === undefined ? undefined : await runOnce(context, script, [alike, ...more], maxBytes);
+  if (alike === undefined || other === undefined)
+    throw new ToolFailure(`${showName(given)} does not exist. Look around with list_directory.`);
+  return { ...other, path: alike, remark: lookRemark(given, alike) };
+}
+
+type Args = readonly [path: string, ...more: string[]];
+
+/** @returns undefined if the path is missing */
+async function runOnce(
+  context: ToolContext,
+  script: string,
+  args: Args,
+  maxBytes: number,
+): Promise<Pick<ProgramEnd, "out" | "err" | "exitCode"> | undefined> {
   const sandbox = await context.sandbox();
   const id = `${context.callKey}-${randomBytes(4).toString("hex")}`;
   const { timeoutMs } = context.limits;
@@ -63,8 +86,7 @@ export async function runOnPath(
   const name = showName(args[0]);
   if (state.exitCode === 94)
     throw new ToolFailure(`${name} is a pipe, socket or device, neither file nor folder.`);
-  if (state.exitCode === 96)
-    throw new ToolFailure(`${name} does not exist. Look around with list_directory.`);
+  if (state.exitCode === 96) return undefined;
   if (state.exitCode === 97) throw new ToolFailure(`${name} leads outside /workspace.`);
   const out = await readBytes(sandbox, { id, from: 0, length: Math.min(state.outKept, maxBytes) });
   const err = await readBytes(sandbox, {

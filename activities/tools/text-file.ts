@@ -1,5 +1,7 @@
-/** Reads a whole text file from the sandbox, with what must be preserved when it is written back. */
+/** Reads a whole text file from the sandbox, with what must be kept when it is written back. */
 import type { FileAnswer, SandboxFiles } from "../sandbox/sandbox.ts";
+import { formWords, type FoundText, readText, type TextForm, writeText } from "../contract/text-encoding.ts";
+import { ToolFailure } from "./failure.ts";
 import { showName, showSize } from "./paths.ts";
 
 /** Largest file that the editing tools load into memory. Larger text is data, better handled by a program. */
@@ -7,8 +9,6 @@ const MAX_EDIT_BYTES = 10 * 1_048_576;
 
 /** Size of the first read: enough for most files, and little for one that turns out to be too large. */
 const FIRST_BYTES = 262_144;
-
-const BOM = "\uFEFF";
 
 /** A whole file from the sandbox, text or not. */
 export interface WholeFile {
@@ -21,14 +21,14 @@ export interface WholeFile {
 interface Text {
   /** Without the byte order mark; line ends unchanged. */
   readonly text: string;
-  readonly bom: boolean;
+  readonly form: TextForm;
 }
 
-/** Reads a file before an edit: refuses one that is too large or not UTF-8, because writing it back would damage it. */
+/** Reads a file before an edit: refuses one that is too large, or whose encoding can only be guessed: writing it back would damage it. */
 export async function readTextFile(files: SandboxFiles, path: string): Promise<FileAnswer<Text & WholeFile>> {
   const read = await readWholeFile(files, path);
   if (!read.ok) return read;
-  const decoded = decodeText(path, read.bytes);
+  const decoded = decodeText(showName(path), read.bytes);
   return decoded.ok ? { ...read, ...decoded } : decoded;
 }
 
@@ -55,17 +55,44 @@ export async function readWholeFile(files: SandboxFiles, path: string): Promise<
   }
 }
 
-export function decodeText(path: string, bytes: Uint8Array): FileAnswer<Text> {
-  try {
-    const text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
-    const bom = text.startsWith(BOM);
-    return { ok: true, text: bom ? text.slice(1) : text, bom };
-  } catch {
-    const message = `${showName(path)} is not UTF-8 text; editing it here would damage it. Use bash (sed, python3).`;
-    return { ok: false, reason: "failed", message };
-  }
+/** @param name as shown to the model */
+export function decodeText(name: string, bytes: Uint8Array): FileAnswer<Text> {
+  const found = readText(bytes);
+  if (found.kind === "text") return { ok: true, text: found.text, form: found.form };
+  const message = `${name} is ${notUtf8(found)}; editing it here would damage it. Use bash (sed, python3${found.kind === "guessed" && found.label !== undefined ? ` with encoding="${found.label}"` : ""}).`;
+  return { ok: false, reason: "failed", message };
 }
 
-export function encodeText({ text, bom }: Text): Uint8Array {
-  return new TextEncoder().encode(bom ? `${BOM}${text}` : text);
+/** Says what a text is, if not UTF-8: `not UTF-8 text (it looks like GBK)`. */
+export function notUtf8(found: Exclude<FoundText, { kind: "text" }>): string {
+  if (found.kind === "binary") return "not UTF-8 text, but binary";
+  return `not UTF-8 text (${found.name === undefined ? "its encoding is not known" : `it looks like ${found.name}`})`;
+}
+
+/**
+ * The bytes of a whole new text for a file that is there: with its encoding, its byte order mark and, if all its lines end so, its
+ * CRLF. `remark` says what was kept that the text does not show.
+ * @throws ToolFailure if the new text would turn an encoding that can only be guessed into UTF-8
+ */
+export function rewritten(
+  name: string,
+  before: FoundText,
+  content: string,
+): { readonly bytes: Uint8Array; readonly remark: string } {
+  const plain = new TextEncoder().encode(content);
+  if (before.kind === "binary") return { bytes: plain, remark: " It was a binary file." };
+  if (before.kind === "guessed") {
+    // ASCII is the same in all of them.
+    if (before.name === undefined || plain.every((byte) => byte < 0x80)) return { bytes: plain, remark: "" };
+    throw new ToolFailure(
+      `${name} is ${notUtf8(before)}, and this text would make it UTF-8: nothing was written. To keep its encoding, write it with bash (python3 with encoding="${before.label}"). To make it UTF-8, first convert it: iconv -f ${before.label} -t UTF-8.`,
+    );
+  }
+  const isCrlf = before.text.includes("\r\n") && !/(?<!\r)\n/.test(before.text) && !content.includes("\r");
+  const kept = [formWords(before.form), isCrlf && content.includes("\n") ? "CRLF" : undefined];
+  const words = kept.filter((word) => word !== undefined).join(", ");
+  return {
+    bytes: writeText(isCrlf ? content.replaceAll("\n", "\r\n") : content, before.form),
+    remark: words === "" ? "" : ` Kept as it was: ${words}.`,
+  };
 }

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { accepted, failure } from "./failure.ts";
 import { imageTypeOf } from "../contract/image-type.ts";
+import { byLook } from "./same-look.ts";
 import { showName, showSize, workspacePath } from "./paths.ts";
 import { MAX_IMAGE_BYTES as MAX_BYTES, storeImage } from "./store-image.ts";
 import { typedTool, type ToolContext, type ToolResult } from "./tool.ts";
@@ -21,12 +22,13 @@ export const viewImage = typedTool({
 });
 
 async function run(given: z.infer<typeof input>, context: ToolContext): Promise<ToolResult> {
-  const where = workspacePath(given.path);
+  const where = workspacePath(given.path).relative;
   const { files } = await context.sandbox();
-  const name = showName(where.relative);
+  const { path, remark } = await byLook(files, where, (at) => files.stat(at));
+  const name = showName(path);
   const parts: Uint8Array[] = [];
   for (let got = 0, size = 1; got < size;) {
-    const read = accepted(await files.read(where.relative, { offset: got, maxBytes: CHUNK_BYTES }));
+    const read = accepted(await files.read(path, { offset: got, maxBytes: CHUNK_BYTES }));
     size = read.size;
     if (got === 0 && imageTypeOf(read.bytes) === undefined) {
       return failure(
@@ -45,5 +47,6 @@ async function run(given: z.infer<typeof input>, context: ToolContext): Promise<
   const bytes = Buffer.concat(parts);
   const stored = await storeImage(bytes, name, context);
   if (typeof stored === "string") return failure(stored);
-  return { text: `${name} (${stored.mediaType}, ${showSize(bytes.length)})`, files: [stored] };
+  const text = `${name} (${stored.mediaType}, ${showSize(bytes.length)})`;
+  return { text: remark === undefined ? text : `${text}\n${remark}`, files: [stored] };
 }

@@ -1,15 +1,21 @@
 import { z } from "zod";
+import { type FoundText, readText } from "../contract/text-encoding.ts";
+import type { FileAnswer, SandboxFiles } from "../sandbox/sandbox.ts";
 import { countLines } from "../transcript/truncate.ts";
 import { accepted, failure } from "./failure.ts";
 import { omissionLine } from "./omission.ts";
 import { oneLine, showName, showSize, workspacePath } from "./paths.ts";
-import { readTextFile } from "./text-file.ts";
+import { byLook } from "./same-look.ts";
+import { readWholeFile, rewritten } from "./text-file.ts";
 import { typedTool, type ToolContext, type ToolResult } from "./tool.ts";
 
 const input = z.strictObject({
   path: z.string(),
   content: z.string(),
 });
+
+/** Enough to see how a large file is encoded. */
+const HEAD_BYTES = 1_048_576;
 
 export const writeFile = typedTool({
   name: "write_file",
@@ -23,21 +29,36 @@ export const writeFile = typedTool({
 });
 
 async function run(given: z.infer<typeof input>, context: ToolContext): Promise<ToolResult> {
-  const where = workspacePath(given.path);
+  const where = workspacePath(given.path).relative;
   const { files } = await context.sandbox();
-  const name = showName(where.relative);
-  if (omissionLine(given.content, "") !== undefined) {
-    const before = await readTextFile(files, where.relative);
-    const omission = before.ok ? omissionLine(given.content, before.text) : undefined;
-    if (omission !== undefined) {
-      return failure(
-        `The content has the line "${oneLine(omission, 100)}", which stands for text that was left out: it would be deleted from ${name}. Nothing was written. Write the file out in full, or use edit_file.`,
-      );
-    }
+  const { path, answer, remark } = await byLook(files, where, (at) => readForm(files, at));
+  const name = showName(path);
+  const before = answer.ok ? answer.found : undefined;
+  const omission = omissionLine(given.content, before?.kind === "text" ? before.text : "");
+  if (before !== undefined && omission !== undefined) {
+    return failure(
+      `The content has the line "${oneLine(omission, 100)}", which stands for text that was left out: it would be deleted from ${name}. Nothing was written. Write the file out in full, or use edit_file.`,
+    );
   }
-  const bytes = new TextEncoder().encode(given.content);
-  const written = accepted(await files.write(where.relative, bytes));
+  const { bytes, remark: kept } =
+    before === undefined
+      ? { bytes: new TextEncoder().encode(given.content), remark: "" }
+      : rewritten(name, before, given.content);
+  const written = accepted(await files.write(path, bytes));
   const lines = countLines(given.content);
   const size = `${lines} ${lines === 1 ? "line" : "lines"}, ${showSize(bytes.length)}`;
-  return { text: `${written.created ? "Created" : "Replaced"} ${name} (${size}).` };
+  const said = `${written.created ? "Created" : "Replaced"} ${name} (${size}).${kept}`;
+  return { text: remark === undefined ? said : `${said}\n${remark}` };
+}
+
+/** What a file holds now; of one that is too large to be edited, what its beginning says. */
+async function readForm(
+  files: SandboxFiles,
+  path: string,
+): Promise<FileAnswer<{ readonly found: FoundText }>> {
+  const whole = await readWholeFile(files, path);
+  if (whole.ok) return { ok: true, found: readText(whole.bytes) };
+  if (whole.reason !== "failed") return whole;
+  const head = await files.read(path, { maxBytes: HEAD_BYTES });
+  return head.ok ? { ok: true, found: readText(head.bytes, true) } : head;
 }

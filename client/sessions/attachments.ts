@@ -2,6 +2,7 @@
 import { readFile, stat } from "node:fs/promises";
 import { basename, extname } from "node:path";
 import { cutChars } from "../../activities/contract/cut-text.ts";
+import { type FoundText, readText } from "../../activities/contract/text-encoding.ts";
 import { cleanText } from "../../activities/contract/clean-text.ts";
 import { imageTypeOf, isPdf } from "../../activities/contract/image-type.ts";
 import { fileText } from "../../activities/contract/message-files.ts";
@@ -119,23 +120,22 @@ function attachmentOf(
   // The provider would refuse the whole request because of this file.
   const mediaType = imageTypeOf(bytes) ?? (isPdf(bytes) ? "application/pdf" : undefined);
   if (mediaType !== undefined) return { bytes, mediaType, filename };
-  const text = flag === "--file" ? decoded(bytes) : undefined;
+  const found = readText(bytes);
+  const text = flag === "--file" ? textOfFile(found) : undefined;
   if (text !== undefined) return { bytes: Buffer.from(text), mediaType: TEXT, filename };
   throw usageError(
     `${called} is not a PNG, JPEG, GIF, WebP or PDF${flag === "--file" ? ", nor text in UTF-8 or UTF-16," : ""} by its content.`,
-    ...(flag === "--file" ? ["Put it into the workspace (--workspace DIR) and name it in the text."] : []),
+    ...(flag === "--file" ? [howElse(found)] : []),
   );
 }
 
-/** The text of a file; undefined if it is not one. */
-function decoded(bytes: Uint8Array): string | undefined {
-  const [first, second] = bytes;
-  const isWide = (first === 0xff && second === 0xfe) || (first === 0xfe && second === 0xff);
-  const encoding = isWide ? `utf-16${first === 0xff ? "le" : "be"}` : "utf-8";
-  try {
-    const text = new TextDecoder(encoding, { fatal: true }).decode(bytes);
-    return text.includes("\0") ? undefined : cleanText(text);
-  } catch {
-    return undefined;
-  }
+function howElse(found: FoundText): string {
+  const place = "Put it into the workspace (--workspace DIR) and name it in the text.";
+  if (found.kind !== "guessed" || found.label === undefined) return place;
+  return `It looks like ${found.name}: iconv -f ${found.label} -t UTF-8 makes it UTF-8. Or put it into the workspace (--workspace DIR) and name it in the text.`;
+}
+
+/** The text of a file, if its encoding is known for sure. */
+function textOfFile(found: FoundText): string | undefined {
+  return found.kind === "text" && !found.text.includes("\0") ? cleanText(found.text) : undefined;
 }

@@ -1,4 +1,5 @@
 /** The task's text: from the command line, from stdin, or from both. */
+import { readText } from "../../activities/contract/text-encoding.ts";
 import { fstatSync } from "node:fs";
 import { Readable } from "node:stream";
 import { cleanText } from "../../activities/contract/clean-text.ts";
@@ -93,10 +94,16 @@ async function readPiped(stdin: Stdin, note: (text: string) => void): Promise<st
   }
 }
 
+/** A shell of Windows writes UTF-16. */
+function textOfBytes(bytes: Buffer): string {
+  const found = readText(bytes);
+  return found.kind === "text" ? found.text : bytes.toString("utf8");
+}
+
 async function readAll(stream: NodeJS.ReadableStream): Promise<string> {
   const pieces: Buffer[] = [];
   for await (const piece of stream) pieces.push(Buffer.from(piece));
-  return Buffer.concat(pieces).toString("utf8");
+  return textOfBytes(Buffer.concat(pieces));
 }
 
 /** A whole stream, or undefined if no byte came in time. */
@@ -116,7 +123,7 @@ function readUnlessSilent(stream: NodeJS.ReadableStream, silenceMs: number): Pro
     stream.on("error", reject);
     stream.on("end", () => {
       clearTimeout(timer);
-      resolve(Buffer.concat(pieces).toString("utf8"));
+      resolve(textOfBytes(Buffer.concat(pieces)));
     });
   });
 }

@@ -101,7 +101,7 @@ describe("apply_patch", () => {
   });
 
   it("replaces a binary file by a new text once it is deleted, although updating refuses it", async () => {
-    await put("data", Buffer.from([0xff, 0xfe, 0, 1]));
+    await put("data", Buffer.from([0x89, 0xfe, 0, 1]));
     expect((await apply("*** Update File: data\n@@\n-a\n+b")).text).toContain("not UTF-8");
     expect((await apply("*** Add File: data\n+text")).text).toContain("exists already");
     const replaced = await apply("*** Delete File: data\n*** Add File: data\n+text");

@@ -66,7 +66,7 @@ describe("read_file", () => {
   });
 
   it("describes a binary file, an image, an empty file and a folder", async () => {
-    await put("b", Buffer.from("\u00ff\u00fea\u0000b\u00c3", "latin1"));
+    await put("b", Buffer.from("\u0001\u00fea\u0000b\u00c3", "latin1"));
     await put("i.txt", Buffer.from("89504e470d0a1a0a0000", "hex"));
     await put("e", "");
     await put("d/x", "");
@@ -80,9 +80,13 @@ describe("read_file", () => {
     expect(await shown("read_file", { path: "nope" })).toContain("glob_files");
   });
 
-  it("shows invalid UTF-8 as U+FFFD and reports CRLF", async () => {
-    await put("a.txt", Buffer.from("caf\u00e9\r\nb\r\n", "latin1"));
-    expect(await shown("read_file", { path: "a.txt" })).toBe("1\tcaf\uFFFD\n2\tb\n\n(lines end in CRLF)");
+  it("reports CRLF, and shows the bytes that are not UTF-8 in a file that is", async () => {
+    await put(
+      "a.txt",
+      Buffer.concat([Buffer.from("caf\u00e9, th\u00e9 \u65e5\u672c\r\nb\r\n"), Buffer.from([0xe9])]),
+    );
+    const { text } = await callTool(sandbox, "read_file", { path: "a.txt" });
+    expect(text).toMatch(/^1\tcaf\u00e9.*\n2\tb\n3\t\uFFFD\n\n\(lines end in CRLF; not UTF-8 text/);
   });
 });
 
