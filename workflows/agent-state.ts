@@ -10,6 +10,7 @@ import type {
   UndoneFacts,
 } from "../activities/contract/activities.ts";
 import type { Occasion } from "../activities/contract/budget.ts";
+import { repeatable } from "../activities/contract/stuck.ts";
 import type { ContextSize } from "../activities/contract/context-size.ts";
 import type { WaitingCall } from "./asking.ts";
 import type { Inbox } from "./inbox.ts";
@@ -50,7 +51,7 @@ export interface AgentState {
   /** The run begins within a step: an interrupt applies to that step, also before the session is open. */
   readonly beginsInterruptible: boolean;
   recentCalls: string[];
-  /** The model was warned about repeating itself since the last message of a person. */
+  /** The model was warned about repeating itself, and neither a person has spoken nor has it moved on since. */
   loopWarned: boolean;
   /** The next step begins with that warning. */
   loopWarningDue: boolean;
@@ -225,7 +226,7 @@ export function applyToolResult(state: AgentState, call: CallFacts, facts: ToolF
     prunable: context.prunable + facts.tokens,
   };
   if (facts.costUsd !== undefined) state.costUsd = facts.costUsd;
-  state.recentCalls.push(facts.hash);
+  state.recentCalls.push(repeatable(call, facts));
   state.lastCalls = [...state.lastCalls, { step: state.step, call, facts }].slice(-SHOWN_CALLS);
 }
 

@@ -1,7 +1,7 @@
 /** Performs the calls of a step. */
 import { ActivityFailure, ApplicationFailure, CancellationScope } from "@temporalio/workflow";
 import type { CallFacts, RunToolInput, ToolFacts } from "../activities/contract/activities.ts";
-import { stuckVerdict } from "../activities/contract/stuck.ts";
+import { hasMovedOn, oldStuckVerdict, stuckVerdict } from "../activities/contract/stuck.ts";
 import {
   enterPhase,
   interruptible,
@@ -68,12 +68,19 @@ export async function runTools(run: Run, left: WaitingCall[]): Promise<boolean> 
     });
   });
   state.interrupting = false;
-  const verdict = stuckVerdict(state.recentCalls, state.loopWarned);
+  return isStuck(run);
+}
+
+/** Warns the model once about repeated calls. @returns true if it goes on repeating them */
+function isStuck({ state, policy }: Run): boolean {
+  const knowsWaiting = policy?.knowsWaiting === true;
+  const judge = knowsWaiting ? stuckVerdict : oldStuckVerdict;
+  const verdict = judge(state.recentCalls, state.loopWarned);
   if (verdict === "warn") {
     state.loopWarningDue = true;
     state.loopWarned = true;
     state.recentCalls = [];
-  }
+  } else if (knowsWaiting && hasMovedOn(state.recentCalls)) state.loopWarned = false;
   return verdict === "stop";
 }
 

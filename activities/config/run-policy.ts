@@ -155,6 +155,7 @@ export function runPolicyOf(
     keepsInterrupt: true,
     announcesQueued: true,
     needsStop: true,
+    knowsWaiting: true,
     ...(config.tenant === undefined ? {} : { tenant: config.tenant }),
     ...(precedenceOf(config) === undefined ? {} : { takesTurns: true as const }),
     ...(config.outputSchema === undefined ? {} : { checksAnswer: true as const }),

@@ -47,6 +47,8 @@ export interface RunPolicy {
   readonly announcesQueued?: true;
   /** Only an answer that finished with `stop` completes a task. Absent in runs older than this rule. */
   readonly needsStop?: true;
+  /** The check for repeated calls knows waiting, and circles of several calls. Absent in runs older than this rule. */
+  readonly knowsWaiting?: true;
   /** The last answer is checked against a schema. Absent if the session has none. */
   readonly checksAnswer?: true;
   /** Longest that the sandbox's set-up may take; absent if there is nothing to set up. */

@@ -1,21 +1,61 @@
 /** Detects an agent that repeats itself, by the hashes of its calls and results. Pure: the workflow imports it. */
+import type { CallFacts, ToolFacts } from "./activities.ts";
 
 /** Source: OpenHands, four equal pairs of call and result. */
 const REPEATS = 4;
+/** Longer circles are of at most so many kinds of calls, and count once they could have gone round three times. Source: ours. */
+const KINDS = 4;
+const CIRCLE = KINDS * 3;
+/** A call that takes at least this long is a wait. Source: ours: `sleep 1` is one, and reading, editing and searching take less. */
+const PAUSE_MS = 1_000;
 
-/** The warning, which the model gets once. */
+/** The warning. */
 export const LOOP_WARNING_TEXT =
   "The last calls were the same and gave the same results. Repeating them will not change that. Read the results and try another way. If you cannot continue, say what prevents it.";
 
+const PAUSE = "~";
+const FAILED_EDIT = "!";
+const EDITS: ReadonlySet<string> = new Set(["edit_file", "write_file", "apply_patch"]);
+
+/** A call and its result as `stuckVerdict` takes them: a hash, and a mark if the call waited, or failed as no wait can mend. */
+export function repeatable({ name }: Pick<CallFacts, "name">, facts: ToolFacts): string {
+  if (EDITS.has(name) && facts.outcome === "error") return facts.hash + FAILED_EDIT;
+  return facts.isLive === true || facts.ms >= PAUSE_MS ? facts.hash + PAUSE : facts.hash;
+}
+
 /**
- * @param hashes of call and result together, oldest first, since the last user message or warning
+ * @param calls since the last user message or warning, oldest first, as `repeatable` gives them
  * @param warned whether the model was already warned
- * @returns `warn` the first time the same call gave the same result four times or two alternated (A/B/A/B), `stop`
- * after that; undefined while the agent makes progress
+ * @returns `warn` the first time the same call gave the same result four times, two alternated (A/B/A/B), or the last twelve were
+ * of at most four kinds; `stop` after that; undefined while the agent makes progress, or waits
  */
-export function stuckVerdict(hashes: readonly string[], warned: boolean): "warn" | "stop" | undefined {
-  if (hashes.length < REPEATS) return undefined;
-  const [a, b, c, d] = hashes.slice(-REPEATS);
+export function stuckVerdict(calls: readonly string[], warned: boolean): "warn" | "stop" | undefined {
+  const [a, b, c, d] = calls.slice(-REPEATS);
+  const alternates = calls.length >= REPEATS && a === c && b === d && !waits(calls.slice(-REPEATS));
+  const last = calls.slice(-CIRCLE);
+  const circles = last.length === CIRCLE && kinds(last) <= KINDS && !waits(last);
+  if (!alternates && !circles) return undefined;
+  return warned ? "stop" : "warn";
+}
+
+/** Whether the calls since a warning show that it helped: more kinds of them than any circle has. */
+export function hasMovedOn(calls: readonly string[]): boolean {
+  return kinds(calls) > KINDS;
+}
+
+const bare = (call: string): string => call.replace(/[~!]$/, "");
+const kinds = (calls: readonly string[]): number => new Set(calls.map(bare)).size;
+
+/** Calls that ask again after some time may get the same result for long. An edit that fails is not waited for. */
+function waits(calls: readonly string[]): boolean {
+  if (calls.some((call) => call.endsWith(FAILED_EDIT))) return false;
+  return calls.filter((call) => call.endsWith(PAUSE)).length * KINDS >= calls.length;
+}
+
+/** The rule of runs without `knowsWaiting`: it takes a wait for a repetition, and sees no circle of three. */
+export function oldStuckVerdict(calls: readonly string[], warned: boolean): "warn" | "stop" | undefined {
+  if (calls.length < REPEATS) return undefined;
+  const [a, b, c, d] = calls.slice(-REPEATS).map(bare);
   if (a !== c || b !== d) return undefined;
   return warned ? "stop" : "warn";
 }

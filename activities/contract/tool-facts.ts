@@ -25,6 +25,8 @@ export interface ToolFacts {
   readonly ms: number;
   /** Eight hex characters over name, input and result, for stuck detection. */
   readonly hash: string;
+  /** The result is the state of a command that still runs: to look at it again is no repetition. */
+  readonly isLive?: true;
   /** USD of the session and its delegates so far, after a call of `delegate` if a limit was set. */
   readonly costUsd?: number;
   /** The call was not run: a person must allow it first. */

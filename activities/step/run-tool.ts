@@ -260,8 +260,14 @@ async function store(
     textsOfCall(call.input, part.text),
   );
   deps.notifier.wake(session.id);
-  const asks = result.asksForDomains === true ? { asksForDomains: true as const } : {};
-  return { outcome: result.outcome, tokens, ms: durationMs, hash: hashOf(call, part.text), ...asks };
+  return {
+    outcome: result.outcome,
+    tokens,
+    ms: durationMs,
+    hash: hashOf(call, part.text),
+    ...(result.isLive === true ? { isLive: true as const } : {}),
+    ...(result.asksForDomains === true ? { asksForDomains: true as const } : {}),
+  };
 }
 
 /**

@@ -47,6 +47,7 @@ async function run(given: z.infer<typeof input>, context: ToolContext): Promise<
   ];
   return {
     text: notes.filter((note) => note !== "").join("\n"),
+    isLive: state.kind === "running",
     ...(state.kind === "exited" ? { exitCode: state.exitCode } : {}),
   };
 }

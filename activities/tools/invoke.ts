@@ -22,6 +22,8 @@ export interface InvokedTool {
   readonly files: readonly FilePart[];
   readonly exitCode: number | undefined;
   readonly truncated: boolean;
+  /** The result is the state of a command that still runs. */
+  readonly isLive?: boolean | undefined;
   /** The call has no result yet: its server must first ask a person something. */
   readonly asks?: ServerAsks;
   /** The whole output if `text` is only a part of it. `chars` is exact, or the number of bytes if that is cheaper. */
@@ -57,6 +59,7 @@ export async function invokeTool(
     files: result.files ?? [],
     exitCode: result.exitCode,
     truncated: cut.truncated,
+    isLive: result.isLive,
     ...(result.asks === undefined ? {} : { asks: result.asks }),
     ...(whole === undefined ? {} : { whole }),
   };

@@ -93,6 +93,8 @@ export interface ToolResult {
   readonly interrupted?: boolean;
   /** The call started, but its outcome is unknown. */
   readonly unknown?: boolean;
+  /** The result is the state of a command that still runs. */
+  readonly isLive?: boolean;
   /** The call has no result yet: its server must first ask a person something. */
   readonly asks?: ServerAsks;
   /** The whole output if `text` is only a part of it; it is stored under the call's handle. */

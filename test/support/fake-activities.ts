@@ -67,6 +67,8 @@ export interface FakeOptions {
   /** Hash of each call's result in order; default all different. */
   readonly hashes?: readonly string[];
   readonly maxSteps?: number;
+  /** How long each call takes. */
+  readonly ms?: number;
   readonly maxHistoryEvents?: number;
   readonly step?: number;
   /** Outcomes of deliveries, in order; then none. */
@@ -91,6 +93,7 @@ export function fakeActivities(options: FakeOptions): FakeActivities {
         keepsInterrupt: true,
         announcesQueued: true,
         needsStop: true,
+        knowsWaiting: true,
         searchAttributes: false,
         taskQueues: {},
         ...options.policy,
@@ -114,7 +117,8 @@ export function fakeActivities(options: FakeOptions): FakeActivities {
     },
     async runTool() {
       calls += 1;
-      return { outcome: "completed", tokens: 10, ms: 1, hash: options.hashes?.[calls - 1] ?? `hash${calls}` };
+      const { ms = 1 } = options;
+      return { outcome: "completed", tokens: 10, ms, hash: options.hashes?.[calls - 1] ?? `hash${calls}` };
     },
     askPerson: async () => ({ kind: "passed" }),
     settleQuestion: async () => ({ kind: "allowed" }),

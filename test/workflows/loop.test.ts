@@ -96,6 +96,27 @@ describe("the loop", () => {
     expect(notes).toHaveLength(1);
     expect(fake.inputsOf("runTool").length).toBe(8);
   });
+
+  it("forgets the warning once the model has moved on", async () => {
+    const work = Array.from({ length: 8 }, (_each, index) => `work${index}`);
+    const polls = Array<string>(4).fill("poll");
+    const hashes = [...polls, ...work, ...polls];
+    const steps = [...hashes.map(() => answered([bashCall])), answered()];
+    const { fake, value } = await play({ steps, hashes });
+    expect(value?.status).toBe("completed");
+    const warned = fake.inputsOf("modelStep").filter((input) => input.note?.kind === "nudge");
+    expect(warned).toHaveLength(2);
+  });
+
+  it("notices calls that go round in a circle, and lets a run wait that polls", async () => {
+    const steps = [answered([bashCall])];
+    const circle = { steps, hashes: Array.from({ length: 30 }, (_each, index) => `call${index % 3}`) };
+    const { fake, failure } = await play(circle);
+    expect(failure?.cause?.type).toBe("Stuck");
+    expect(fake.inputsOf("runTool")).toHaveLength(24);
+    const polls = { steps, hashes: Array<string>(30).fill("poll"), ms: 3_000, maxSteps: 20 };
+    expect((await play(polls)).value?.status).toBe("max_steps");
+  });
 });
 
 describe("compaction", () => {

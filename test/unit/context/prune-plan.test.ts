@@ -3,7 +3,6 @@ import { budgetFor, type Occasion } from "../../../activities/contract/budget.ts
 import type { Message } from "../../../activities/contract/message.ts";
 import { planPrune, prunableTokens } from "../../../activities/transcript/prune-plan.ts";
 import { pruneDue, pruneFirstFor, prunesFirst } from "../../../activities/contract/prune-due.ts";
-import { stuckVerdict } from "../../../activities/contract/stuck.ts";
 import { budgetOf } from "../../../activities/config/run-policy.ts";
 import { measureOf } from "../../../activities/context/context-size.ts";
 import { configOf } from "../../support/run-config.ts";
@@ -223,23 +222,5 @@ describe("prunableTokens", () => {
     const rows = rowsOf([turn("task"), turn("two"), turn("three"), ...six]);
     const numbers = { usedTokens: 92_000, prunableTokens: prunableTokens(rows, 40_000) };
     expect(pruneDue(numbers, budget, "each-step")).toBe(false);
-  });
-});
-
-describe("stuckVerdict", () => {
-  it.each([
-    ["the same call with the same result four times", ["a", "a", "a", "a"], "warn"],
-    ["the same after other work", ["x", "y", "a", "a", "a", "a"], "warn"],
-    ["two that take turns", ["a", "b", "a", "b"], "warn"],
-    ["three times only", ["a", "a", "a"], undefined],
-    ["changing results", ["a1", "a2", "a3", "a4", "a5"], undefined],
-    ["different files", ["a", "b", "c", "d"], undefined],
-    ["a break in between", ["a", "a", "b", "a", "a"], undefined],
-  ])("judges %s [case 28]", (_what, hashes, verdict) => {
-    expect(stuckVerdict(hashes, false)).toBe(verdict);
-  });
-
-  it("stops if the warning did not help [case 28]", () => {
-    expect(stuckVerdict(["a", "a", "a", "a"], true)).toBe("stop");
   });
 });

@@ -167,11 +167,13 @@ describe("bash", () => {
     await expect
       .poll(async () => (await output({ id: "s9c1" })).text)
       .toMatch(/^é1\né2\né3\n\[running for \d+ s; next offset=12\]$/);
+    expect((await output({ id: "s9c1" })).isLive).toBe(true);
     expect((await output({ id: "s9c1", offset: 4 })).text).toMatch(/^é2\né3\n/);
     expect((await output({ id: "s9c1", offset: 99 })).outcome).toBe("error");
     expect((await callTool(sandbox, "kill_process", { id: "s9c1" })).text).toContain("SIGTERM");
     expect((await callTool(sandbox, "kill_process", { id: "s9c1" })).text).toContain("had ended before");
-    expect((await output({ id: "s9c1" })).text).toContain("ended by SIGTERM");
+    const ended = await output({ id: "s9c1" });
+    expect([ended.text.includes("ended by SIGTERM"), ended.isLive]).toEqual([true, false]);
   });
 
   it("pages a background command's long output without splitting a character", async () => {
