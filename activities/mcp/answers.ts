@@ -1,11 +1,51 @@
-/** Brings a server's answers into the form that the protocol's client accepts. */
-import type { JSONRPCMessage, Transport } from "@modelcontextprotocol/client";
-import { isJsonObject, type JsonObject } from "../contract/json-object.ts";
+/** Brings a server's answers into the form that the protocol's client accepts: first each message, then the result in it. */
+import {
+  PROTOCOL_VERSION_META_KEY,
+  type JSONRPCMessage,
+  type RequestId,
+  type Transport,
+} from "@modelcontextprotocol/client";
+import { isJsonObject, objectOf, type JsonObject } from "../contract/json-object.ts";
+import { readText } from "../process/bounded-body.ts";
+import { PLAIN, readCallResult, readToolList } from "./read-result.ts";
 import { wholeTask } from "./task-answers.ts";
+
+interface AskedRequest {
+  readonly method: string;
+  /** The newest revision demands a kind of each result. */
+  readonly isModern: boolean;
+}
+
+/** The tools of a list's pages so far, by the transport that they came over. */
+const pages = new WeakMap<Transport, unknown[]>();
+
+/** The tools on the pages that came, also if a later page did not. */
+export const toolsThatCame = (transport: Transport | undefined): readonly unknown[] =>
+  (transport && pages.get(transport)) ?? [];
 
 /** The transport, with answers repaired that the client would refuse. */
 export function admitAnswers<T extends Transport>(transport: T): T {
+  const open = new Map<RequestId, AskedRequest>();
   let listener: Transport["onmessage"];
+  const send = transport.send.bind(transport);
+  transport.send = (message, options) => {
+    for (const sent of Array.isArray(message) ? message : [message]) note(sent as JSONRPCMessage);
+    return send(message, options);
+  };
+  function note(sent: JSONRPCMessage): void {
+    if (!("method" in sent) || !("id" in sent) || sent.id === undefined) return;
+    const { method, params } = sent as { readonly method: string; readonly params?: JsonObject };
+    open.set(sent.id, { method, isModern: PROTOCOL_VERSION_META_KEY in objectOf(params?.["_meta"]) });
+    if (method === "tools/list" && params?.["cursor"] === undefined) pages.set(transport, []);
+  }
+  function admitted<M extends JSONRPCMessage>(message: M): M {
+    if (!("result" in message) || message.id === undefined) return message;
+    const asked = open.get(message.id);
+    open.delete(message.id);
+    const result = readAnswer(asked, message.result as JsonObject);
+    if (asked?.method === "tools/list") pages.get(transport)?.push(...(result["tools"] as unknown[]));
+    return { ...message, result };
+  }
   Object.defineProperty(transport, "onmessage", {
     configurable: true,
     get: (): Transport["onmessage"] => listener && ((message, extra) => listener?.(admitted(message), extra)),
@@ -16,47 +56,123 @@ export function admitAnswers<T extends Transport>(transport: T): T {
   return transport;
 }
 
-function admitted<T extends JSONRPCMessage>(message: T): T {
-  if (!("result" in message)) return message;
-  const result = message.result as Readonly<Record<string, unknown>>;
-  if (result["resultType"] === "task") return { ...message, result: wholeTask(result) };
-  const { tools } = result;
-  return Array.isArray(tools) ? { ...message, result: { ...result, tools: readableTools(tools) } } : message;
+function readAnswer(asked: AskedRequest | undefined, given: JsonObject): JsonObject {
+  if (given["resultType"] === "task") return wholeTask(given);
+  if (given["resultType"] === "input_required" || asked === undefined) return given;
+  const whole = asked.isModern && typeof given["resultType"] !== "string" ? { resultType: "complete" } : {};
+  if (asked.method === "tools/list") return readToolList({ ...given, ...whole });
+  if (asked.method === "tools/call") return { ...readCallResult(given), ...whole };
+  return given;
 }
 
 /**
- * A server's tools in the form that the protocol's client accepts: it refuses the whole list for one tool that the protocol does
- * not allow, such as one with a schema of alternatives without `type: object`. The schemas of results are left out: the client
- * would refuse a result that does not match, but the model can read it anyway.
+ * A message as JSON-RPC has it; undefined for what is none. Some servers leave out the version, send `error: null` beside a result,
+ * or a result that is no object.
  */
-function readableTools(tools: readonly unknown[]): JsonObject[] {
-  return tools.filter(isJsonObject).flatMap((tool) => {
-    const { name, title, description, inputSchema, annotations } = tool;
-    // A tool without a name could not be called.
-    if (typeof name !== "string") return [];
-    return [
-      {
-        name,
-        ...(typeof title === "string" ? { title } : {}),
-        ...(typeof description === "string" ? { description } : {}),
-        inputSchema: objectSchema(inputSchema),
-        ...(isJsonObject(annotations) ? { annotations: flagsOf(annotations) } : {}),
-      },
-    ];
-  });
+export function readMessage(raw: unknown): JSONRPCMessage | undefined {
+  if (!isJsonObject(raw)) return undefined;
+  if (isWellFormed(raw)) return raw as JSONRPCMessage;
+  const { id, method, params, result, error } = raw;
+  const head = { jsonrpc: "2.0" as const };
+  if (typeof method === "string") {
+    const { params: _, ...rest } = raw;
+    return { ...rest, ...head, ...(isJsonObject(params) ? { params } : {}) } as JSONRPCMessage;
+  }
+  const isNamed = typeof id === "string" || typeof id === "number";
+  if (error !== undefined && error !== null)
+    return { ...head, ...(isNamed ? { id } : {}), error: errorOf(error) };
+  if (!("result" in raw) || !isNamed) return undefined;
+  return { ...head, id, result: isJsonObject(result) ? result : { [PLAIN]: result } };
 }
 
-function objectSchema(schema: unknown): JsonObject {
-  if (!isJsonObject(schema)) return { type: "object" };
-  const { properties, required, $schema, ...rest } = schema;
+function isWellFormed({ jsonrpc, method, params, result, error }: JsonObject): boolean {
+  if (jsonrpc !== "2.0") return false;
+  if (method !== undefined)
+    return typeof method === "string" && (params === undefined || isJsonObject(params));
+  return error === undefined
+    ? isJsonObject(result)
+    : result === undefined &&
+        Number.isInteger(objectOf(error)["code"]) &&
+        typeof objectOf(error)["message"] === "string";
+}
+
+/** Source: JSON-RPC, "internal error". */
+const INTERNAL_ERROR = -32_603;
+
+function errorOf(error: unknown): {
+  readonly code: number;
+  readonly message: string;
+  readonly data?: unknown;
+} {
+  const { code, message = error, data } = objectOf(error);
   return {
-    ...rest,
-    ...(typeof $schema === "string" ? { $schema } : {}),
-    ...(isJsonObject(properties) ? { properties } : {}),
-    ...(Array.isArray(required) && required.every((name) => typeof name === "string") ? { required } : {}),
-    type: "object",
+    code: typeof code === "number" && Number.isInteger(code) ? code : INTERNAL_ERROR,
+    message: typeof message === "string" ? message : JSON.stringify(message),
+    ...(data === undefined ? {} : { data }),
   };
 }
 
-const flagsOf = (annotations: JsonObject): JsonObject =>
-  Object.fromEntries(Object.entries(annotations).filter(([, value]) => typeof value === "boolean"));
+/** A message on a line of its own; undefined for other lines, which programs print too. */
+export function messageOnLine(line: string): JSONRPCMessage | undefined {
+  if (!line.trimStart().startsWith("{")) return undefined;
+  try {
+    return readMessage(JSON.parse(line));
+  } catch {
+    return undefined;
+  }
+}
+
+/** The same fetch, whose answers carry messages as JSON-RPC has them: the client's own transport drops others without a word. */
+export function readingMessages(send: typeof fetch): typeof fetch {
+  return async (input, init) => {
+    const response = await send(input, init);
+    const type = response.headers.get("content-type") ?? "";
+    if (!response.ok || response.body === null) return response;
+    if (type.includes("application/json")) return remade(response, repaired(await readText(response)));
+    if (!type.includes("text/event-stream")) return response;
+    const events = response.body.pipeThrough(new TextDecoderStream()).pipeThrough(eventLines());
+    return remade(response, events.pipeThrough(new TextEncoderStream()));
+  };
+}
+
+function remade(response: Response, body: string | ReadableStream<Uint8Array>): Response {
+  const { status, statusText, headers, url } = response;
+  const made = new Response(body, { status, statusText, headers });
+  // A made response has no address of its own, which the client reads.
+  Object.defineProperty(made, "url", { value: url });
+  return made;
+}
+
+/** The same JSON, unless it has a message that needs repair. */
+function repaired(json: string): string {
+  try {
+    const raw: unknown = JSON.parse(json);
+    const messages = Array.isArray(raw) ? (raw as unknown[]) : [raw];
+    const read = messages.map((message) => readMessage(message) ?? message);
+    if (read.every((message, place) => message === messages[place])) return json;
+    return JSON.stringify(Array.isArray(raw) ? read : read[0]);
+  } catch {
+    return json;
+  }
+}
+
+/** Server-sent events, each with its data on one line, as JSON has no line breaks. */
+function eventLines(): TransformStream<string, string> {
+  // Joined once: a line may be long.
+  let rest: string[] = [];
+  const line = (given: string) => {
+    const [, mark = "", data = ""] = /^(data: ?)(.*)$/s.exec(given) ?? [];
+    return mark === "" ? given : mark + repaired(data);
+  };
+  return new TransformStream({
+    transform(chunk, controller) {
+      const [first = "", ...others] = chunk.split("\n");
+      rest.push(first);
+      const last = others.pop();
+      if (last === undefined) return;
+      controller.enqueue([rest.join(""), ...others].map((one) => `${line(one)}\n`).join(""));
+      rest = [last];
+    },
+    flush: (controller) => controller.enqueue(line(rest.join(""))),
+  });
+}

@@ -5,7 +5,7 @@ import { unknownEnd, withNotice } from "./call-outcome.ts";
 import { converse } from "./converse.ts";
 import type { Connections } from "./connections.ts";
 import type { McpCall } from "./mcp.ts";
-import { isStaleSession, reasonOf } from "./mcp-failure.ts";
+import { reasonOf } from "./mcp-failure.ts";
 import { isListDue, listTools } from "./protocol-client.ts";
 
 const SENT = "sent";
@@ -25,28 +25,17 @@ export async function callFromWorker(
     return unknownEnd(call, "the worker that made it was lost before the answer was stored");
   const isRestarted = server.settings.where === "worker" && !connections.has(server);
   let isConnected = false;
-  async function exchange<T>(body: (client: Client) => Promise<T>): Promise<T> {
-    let used: Client | undefined;
-    try {
-      return await connections.use(server, signal, (client) => {
-        used = client;
+  const exchange = <T>(body: (client: Client) => Promise<T>): Promise<T> =>
+    connections.use(
+      server,
+      signal,
+      (client) => {
         isConnected = true;
         lookAtList(client, call);
         return body(client);
-      });
-    } catch (error) {
-      if (used === undefined || !isStaleSession(error)) throw error;
-      return connections.use(
-        server,
-        signal,
-        async (fresh) => {
-          await call.onReconnected();
-          return body(fresh);
-        },
-        used,
-      );
-    }
-  }
+      },
+      call.onReconnected,
+    );
   const result = await converse(call, context, {
     mark: isRepeatable ? undefined : SENT,
     exchange: (_name, body) => exchange(body),
@@ -62,6 +51,7 @@ function lookAtList(client: Client, { server, onListed }: McpCall): void {
   if (!isListDue(client)) return;
   const options = { timeout: server.settings.timeout, signal: AbortSignal.timeout(server.settings.timeout) };
   listTools(client, options)
-    .then(onListed)
+    // A list that is not whole says nothing about what is missing.
+    .then(async (listed) => (listed.isPartial === true ? undefined : onListed(listed)))
     .catch(() => undefined);
 }

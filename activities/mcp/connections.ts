@@ -4,7 +4,8 @@ import { createOutgoing, type Outgoing } from "../process/outgoing-fetch.ts";
 import { headersFor, type McpAccess } from "./access.ts";
 import type { Logins } from "./logins.ts";
 import type { ServerOf } from "./mcp.ts";
-import { McpFailure, reasonOf } from "./mcp-failure.ts";
+import { readingMessages } from "./answers.ts";
+import { isStaleSession, McpFailure, reasonOf } from "./mcp-failure.ts";
 import { connected, createProtocolClient, hearChanges } from "./protocol-client.ts";
 import { WorkerProgram } from "./worker-program.ts";
 
@@ -14,15 +15,16 @@ const IDLE_MS = 5 * 60_000;
 export interface Connections {
   /**
    * Runs `body` with the open connection, or a new one, which stays open as long as `body` takes. Sessions share none: a server
-   * of the older revisions keeps state per connection.
-   * @param instead a connection that the server has forgotten
+   * of the older revisions keeps state per connection. If it has forgotten that, it has refused the request before it did
+   * anything: `body` runs once more, with a new connection.
+   * @param onReconnected before it runs once more
    * @throws what `body` throws, and what connecting does
    */
   use<T>(
     server: ServerOf,
     signal: AbortSignal,
     body: (client: Client) => Promise<T>,
-    instead?: Client,
+    onReconnected?: () => Promise<void>,
   ): Promise<T>;
   /** Whether a connection is open. */
   has(server: ServerOf): boolean;
@@ -72,30 +74,56 @@ export function createConnections(
     return entry;
   }
 
+  async function useOnce<T>(
+    server: ServerOf,
+    signal: AbortSignal,
+    body: (client: Client) => Promise<T>,
+  ): Promise<T> {
+    const key = keyOf(server);
+    const entry = entries.get(key) ?? open(key, server, signal);
+    entry.users += 1;
+    clearTimeout(entry.timer);
+    try {
+      return await body(await entry.client).catch((error: unknown) => {
+        // If two calls find the connection stale, only the first opens a new one. The last that uses the old one closes it.
+        if (isStaleSession(error)) forget(key, entry);
+        throw error;
+      });
+    } finally {
+      release(key, entry);
+    }
+  }
+
   return {
-    async use(server, signal, body, instead) {
-      const key = keyOf(server);
-      const known = entries.get(key);
-      // If two calls find the connection stale, only the first opens a new one. The last that uses the old one closes it.
-      if (known !== undefined && instead !== undefined && (await known.client) === instead) {
-        forget(key, known);
-        if (known.users === 0) void drop(key, known);
-      }
-      const entry = entries.get(key) ?? open(key, server, signal);
-      entry.users += 1;
-      clearTimeout(entry.timer);
-      try {
-        return await body(await entry.client);
-      } finally {
-        release(key, entry);
-      }
-    },
+    use: (server, signal, body, onReconnected) =>
+      onceMore((run) => useOnce(server, signal, run), body, onReconnected),
     has: (server) => entries.has(keyOf(server)),
     async close() {
       await Promise.all([...entries].map(([key, entry]) => drop(key, entry)));
       await network.then(({ close }) => close());
     },
   };
+}
+
+/** Uses a connection, and once more if the server has forgotten the first one's session. */
+async function onceMore<T>(
+  use: (body: (client: Client) => Promise<T>) => Promise<T>,
+  body: (client: Client) => Promise<T>,
+  onReconnected: (() => Promise<void>) | undefined,
+): Promise<T> {
+  let isConnected = false;
+  try {
+    return await use((client) => {
+      isConnected = true;
+      return body(client);
+    });
+  } catch (error) {
+    if (!isConnected || !isStaleSession(error)) throw error;
+    return use(async (client) => {
+      await onReconnected?.();
+      return body(client);
+    });
+  }
 }
 
 const keyOf = ({ sessionId, name, settings }: ServerOf) => JSON.stringify([sessionId, name, settings.url]);
@@ -112,7 +140,7 @@ async function connect(
   const { logins } = access;
   if (settings.auth === "oauth" && logins === undefined) throw new McpFailure("this worker keeps no logins");
   const transport = new StreamableHTTPClientTransport(new URL(url), {
-    fetch,
+    fetch: readingMessages(fetch),
     ...(settings.auth === "oauth" && logins !== undefined
       ? { authProvider: logins.providerFor(name, url) }
       : {}),

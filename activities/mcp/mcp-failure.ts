@@ -54,6 +54,25 @@ export const isRefusal = (error: unknown): boolean =>
   error instanceof ProtocolError ||
   (error instanceof SdkHttpError && [400, 401, 403, 404, 405, 422, 429].includes(error.status));
 
-/** The server has forgotten the session that a request named. */
+/** Statuses and words of a refusal because of a session, besides 404. Source: what servers of several languages send. */
+const REFUSED: ReadonlySet<number | undefined> = new Set([400, 409, 410, 422]);
+const OF_SESSION = /\bsessions?\b|session[-_ ]?id|initiali[sz]/i;
+
+/**
+ * The server has forgotten the session that a request named, and refused it for that. Servers say so by 404, as the protocol has
+ * it, or by another refusal in words.
+ */
 export const isStaleSession = (error: unknown): boolean =>
-  error instanceof SdkHttpError && error.status === 404;
+  error instanceof SdkHttpError &&
+  (error.status === 404 || (REFUSED.has(error.status) && OF_SESSION.test(error.message)));
+
+/** The server has answered, in a form that cannot be read. */
+export const isUnreadable = (error: unknown): boolean =>
+  error instanceof SyntaxError ||
+  (error instanceof Error && /^\$?ZodError$/.test(error.name)) ||
+  (error instanceof SdkError &&
+    [
+      SdkErrorCode.InvalidResult,
+      SdkErrorCode.UnsupportedResultType,
+      SdkErrorCode.ClientHttpUnexpectedContent,
+    ].includes(error.code as SdkErrorCode));

@@ -16,6 +16,8 @@ export interface ListedTools {
   /** Revision of the protocol. */
   readonly era: string;
   readonly tools: readonly McpToolEntry[];
+  /** Later pages of the list did not come. */
+  readonly isPartial?: true;
 }
 
 export interface McpCall {

@@ -9,9 +9,9 @@ import {
 import { cutChars } from "../contract/cut-text.ts";
 import type { McpServer } from "../config/mcp-settings.ts";
 import type { McpToolEntry } from "../contract/mcp.ts";
-import { admitAnswers } from "./answers.ts";
+import { admitAnswers, toolsThatCame } from "./answers.ts";
 import type { ListedTools } from "./mcp.ts";
-import { McpFailure } from "./mcp-failure.ts";
+import { isStaleSession, McpFailure } from "./mcp-failure.ts";
 import { TASKS } from "./task-answers.ts";
 
 const CLIENT = { name: "longhaul", version: "1" };
@@ -64,7 +64,7 @@ export async function listTools(
 ): Promise<ListedTools> {
   // Set before the request: a change that arrives meanwhile makes the list due again.
   goodUntil.set(client, Infinity);
-  const { tools, ttlMs } = await client.listTools(undefined, { ...options, cacheMode: "refresh" });
+  const { tools, ttlMs, isPartial } = await listPages(client, options);
   if (typeof ttlMs === "number" && ttlMs > 0 && !isListDue(client))
     goodUntil.set(client, performance.now() + ttlMs);
   if (tools.length > MAX_TOOLS)
@@ -89,8 +89,23 @@ export async function listTools(
   return {
     era: client.getNegotiatedProtocolVersion() ?? "",
     tools: entries.toSorted((a, b) => (a.name < b.name ? -1 : 1)),
+    ...(isPartial ? { isPartial: true as const } : {}),
   };
 }
+
+/** If a later page does not come, the tools on those that did are taken. @throws the library's errors if no page has any */
+async function listPages(client: Client, options: { timeout: number; signal: AbortSignal }) {
+  try {
+    const { tools, ttlMs } = await client.listTools(undefined, { ...options, cacheMode: "refresh" });
+    return { tools, ttlMs, isPartial: false };
+  } catch (error) {
+    const tools = toolsThatCame(client.transport) as readonly ListedTool[];
+    if (tools.length === 0 || isStaleSession(error)) throw error;
+    return { tools, ttlMs: undefined, isPartial: true };
+  }
+}
+
+type ListedTool = Awaited<ReturnType<Client["listTools"]>>["tools"][number];
 
 function boundedSchema({ $schema: _dialect, ...schema }: Record<string, unknown>): Record<string, unknown> {
   return JSON.stringify(schema).length > MAX_SCHEMA_CHARS ? { type: "object" } : schema;

@@ -7,6 +7,7 @@
  */
 import type { JSONRPCMessage, Transport } from "@modelcontextprotocol/client";
 import type { Sandbox } from "../sandbox/sandbox.ts";
+import { messageOnLine } from "./answers.ts";
 import { McpFailure } from "./mcp-failure.ts";
 
 const READ_BYTES = 1 << 20;
@@ -144,7 +145,7 @@ export class SandboxTransport implements Transport {
   }
 
   #hear(line: string): void {
-    const message = this.#inward(parsed(line));
+    const message = this.#inward(messageOnLine(line));
     if (message !== undefined) this.onmessage?.(message);
   }
 
@@ -176,26 +177,15 @@ export class SandboxTransport implements Transport {
   }
 
   /** What is meant for this exchange, with the client's own ids. */
-  #inward(message: Record<string, unknown> | undefined): JSONRPCMessage | undefined {
+  #inward(message: JSONRPCMessage | undefined): JSONRPCMessage | undefined {
     if (message === undefined) return undefined;
     if (!("method" in message)) {
-      const id = this.#ids.get(String(message["id"]));
-      return id === undefined ? undefined : ({ ...message, id } as unknown as JSONRPCMessage);
+      const id = this.#ids.get(String(message.id));
+      return id === undefined ? undefined : { ...message, id };
     }
-    if (message["method"] !== "notifications/progress") return message as unknown as JSONRPCMessage;
-    const params = message["params"] as Record<string, unknown> | undefined;
+    if (message.method !== "notifications/progress") return message;
+    const params = message.params as Record<string, unknown> | undefined;
     const progressToken = this.#ids.get(String(params?.["progressToken"]));
-    if (progressToken === undefined) return undefined;
-    return { ...message, params: { ...params, progressToken } } as unknown as JSONRPCMessage;
-  }
-}
-
-/** Programs print other things too, which are ignored. */
-function parsed(line: string): Record<string, unknown> | undefined {
-  if (!line.trimStart().startsWith("{")) return undefined;
-  try {
-    return JSON.parse(line) as Record<string, unknown>;
-  } catch {
-    return undefined;
+    return progressToken === undefined ? undefined : { ...message, params: { ...params, progressToken } };
   }
 }

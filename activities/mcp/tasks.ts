@@ -1,15 +1,11 @@
 /** A server's task that does a call: followed to its end, whichever worker began it. */
 import { setTimeout } from "node:timers/promises";
-import {
-  isCallToolResult,
-  ProtocolError,
-  type CallToolResult,
-  type Client,
-} from "@modelcontextprotocol/client";
+import { ProtocolError, type CallToolResult, type Client } from "@modelcontextprotocol/client";
 import { z } from "zod";
 import type { McpServer } from "../config/mcp-settings.ts";
 import { oneLine } from "../tools/paths.ts";
 import { McpFailure, reasonOf } from "./mcp-failure.ts";
+import { readCallResult } from "./read-result.ts";
 
 /** Poll interval, if the server suggests none, and its bounds. Source: the extension's own library, 1 s. */
 const POLL_MS = { usual: 1_000, least: 50, most: 60_000 };
@@ -86,8 +82,8 @@ function endOf(task: z.infer<typeof taskSchema>, answered: readonly string[]): T
   switch (status) {
     case "completed": {
       const { result } = task;
-      if (!isCallToolResult(result)) throw new McpFailure("its task has ended without a result");
-      return { kind: "completed", result };
+      if (result === undefined) throw new McpFailure("its task has ended without a result");
+      return { kind: "completed", result: readCallResult(result) };
     }
     case "failed": {
       const { error } = task as { readonly error?: { readonly message?: string } };

@@ -1,21 +1,20 @@
 /** One of the operator's programs on the worker, which speaks the protocol on its standard input and output. */
 import { spawn, type ChildProcess } from "node:child_process";
 import { tmpdir } from "node:os";
-import {
-  ReadBuffer,
-  serializeMessage,
-  type JSONRPCMessage,
-  type Transport,
-} from "@modelcontextprotocol/client";
+import { StringDecoder } from "node:string_decoder";
+import { serializeMessage, type JSONRPCMessage, type Transport } from "@modelcontextprotocol/client";
 import { cutTail } from "../contract/cut-text.ts";
 import type { WorkerProgramSettings } from "../config/mcp-settings.ts";
 import { filledIn, type McpAccess } from "./access.ts";
+import { messageOnLine } from "./answers.ts";
 import { McpFailure, reasonOf } from "./mcp-failure.ts";
 import { PARENT, parentMark } from "./orphan-programs.ts";
 
 /** How long it has to end by itself. Source: the protocol's own library. */
 const END_MS = 2_000;
 const STDERR_CHARS = 2_000;
+/** As for a program in the sandbox. */
+const MAX_LINE_CHARS = 32 << 20;
 
 /** It has its own process group, which ends with it, and only the listed variables of the worker's environment. */
 export class WorkerProgram implements Transport {
@@ -25,7 +24,10 @@ export class WorkerProgram implements Transport {
 
   readonly #settings: WorkerProgramSettings;
   readonly #access: McpAccess;
-  readonly #buffer = new ReadBuffer();
+  readonly #decoder = new StringDecoder("utf8");
+  /** The pieces of a line that is not complete yet. */
+  #line: string[] = [];
+  #lineChars = 0;
   #child: ChildProcess | undefined;
   #ended: Promise<void> | undefined;
   #lastWords = "";
@@ -94,23 +96,23 @@ export class WorkerProgram implements Transport {
     }
   }
 
+  /** Programs print other things too. */
   #hear(bytes: Buffer): void {
-    try {
-      this.#buffer.append(bytes);
-      for (let message = this.#next(); message !== null; message = this.#next())
-        if (message !== undefined) this.onmessage?.(message);
-    } catch (error) {
-      this.onerror?.(error as Error);
-      this.#signal("SIGKILL");
+    const [first = "", ...others] = this.#decoder.write(bytes).split("\n");
+    for (const piece of [first, ...others.map((text) => `\n${text}`)]) {
+      if (piece.startsWith("\n")) this.#endLine();
+      this.#line.push(piece.replace(/^\n/, ""));
+      this.#lineChars += piece.length;
     }
+    if (this.#lineChars <= MAX_LINE_CHARS) return;
+    this.onerror?.(new McpFailure("a line of its output is too long"));
+    this.#signal("SIGKILL");
   }
 
-  /** Programs print other things too: undefined for those. */
-  #next(): JSONRPCMessage | null | undefined {
-    try {
-      return this.#buffer.readMessage();
-    } catch {
-      return undefined;
-    }
+  #endLine(): void {
+    const message = messageOnLine(this.#line.join(""));
+    this.#line = [];
+    this.#lineChars = 0;
+    if (message !== undefined) this.onmessage?.(message);
   }
 }
