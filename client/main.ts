@@ -10,7 +10,7 @@ import { createProgram } from "./program.ts";
 import { ownCommand, ownShell } from "./setup/own-command.ts";
 import { missingServiceOf } from "./connect/missing-service.ts";
 import { databaseErrorOf } from "../activities/store/database-error.ts";
-import { reasonOf } from "../activities/contract/reason-of.ts";
+import { reasonOf, theirWords } from "../activities/contract/reason-of.ts";
 
 const verbs = commandList.flatMap(({ name, aliases = [] }) => [name, ...aliases]);
 const output = processOutput(hintWriter(verbs, ownCommand(ownShell())), isInBuild());
@@ -23,7 +23,7 @@ function explain(error: unknown, verbose: boolean): ExitCode {
     output.note(`${title} ${known.message}\n${known.fix === undefined ? "" : `${known.fix}\n`}`);
   } else {
     const message = databaseErrorOf(error)?.message ?? reasonOf(error);
-    output.note(`${title} ${message.split("\n")[0]}\nLONGHAUL_DEBUG=1 or --verbose shows the stack trace.\n`);
+    output.note(`${title} ${theirWords(message)}\nLONGHAUL_DEBUG=1 or --verbose shows the stack trace.\n`);
   }
   if (verbose)
     output.note(`${inspect(error, { depth: 6 })}

@@ -25,6 +25,7 @@ import { watchForLostWorkers } from "./lost-workers.ts";
 import { startReaper } from "./reaper.ts";
 import { temporalConnection, type TemporalConnection } from "./connect/temporal-connection.ts";
 import { workerIdentity, workerOptions } from "./worker-options.ts";
+import { isNetworkCode } from "../activities/contract/passing.ts";
 import { reasonOf } from "../activities/contract/reason-of.ts";
 
 /** Delays before polling again, each longer than the last, so that a server that is down is not flooded. */
@@ -256,17 +257,6 @@ function writeReadyFile(file: string | undefined, logger: Logger): () => void {
   return () => clearInterval(timer);
 }
 
-/** Codes of broken connections: states of a dependency, not our errors. */
-const CONNECTION_CODES = new Set([
-  "ECONNRESET",
-  "ECONNREFUSED",
-  "EPIPE",
-  "ETIMEDOUT",
-  "ENOTFOUND",
-  "EAI_AGAIN",
-  "ENOENT",
-]);
-
 /**
  * Errors that nothing awaited. A broken connection is logged and the worker continues: a dependency's restart never ends a
  * worker. Anything else leaves unknown state: the process ends, and Temporal gives its work to another.
@@ -275,7 +265,7 @@ function guardProcess(logger: Logger): void {
   const judge = (error: unknown) => {
     const code = (error as { code?: unknown } | null)?.code;
     // Postgres' class 57P: it is shutting down or starting.
-    if (typeof code === "string" && (CONNECTION_CODES.has(code) || code.startsWith("57P"))) {
+    if (typeof code === "string" && (isNetworkCode(code) || code === "ENOENT" || code.startsWith("57P"))) {
       logger.warn({ err: error }, "a connection broke; the worker continues");
       return;
     }

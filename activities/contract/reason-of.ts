@@ -1,7 +1,7 @@
 /** The reason for a failure, from its error. Pure. */
-import { cutChars } from "./cut-text.ts";
+import { shorten } from "./cut-text.ts";
 
-const MAX_LINE_CHARS = 200;
+const MAX_CHARS = 500;
 
 /**
  * The error's message; for any other thrown value, its text. Never a statement of SQL: a query error's own message is the statement
@@ -21,9 +21,41 @@ export const isQueryError = (error: unknown): boolean =>
 /** The innermost error's message, on one line: outer ones, such as "fetch failed", do not give the reason. */
 export function innermostReason(error: unknown): string {
   let inner = error;
-  while (inner instanceof Error && (inner.cause instanceof Error || inner instanceof AggregateError)) {
-    inner = inner instanceof AggregateError ? inner.errors[0] : inner.cause;
+  while (inner instanceof Error) {
+    const next: unknown = inner instanceof AggregateError ? inner.errors[0] : inner.cause;
+    if (!(next instanceof Error)) break;
+    inner = next;
   }
-  const text = inner instanceof Error && inner.message === "" ? inner.name : reasonOf(inner);
-  return cutChars(text.split("\n")[0] ?? "", MAX_LINE_CHARS);
+  return theirWords(inner instanceof Error && inner.message === "" ? inner.name : reasonOf(inner));
 }
+
+/** Where in a program it happened: a stack's lines. */
+const STACK = /^\s*at .+(:\d+|\))$/;
+
+/**
+ * What another program said, on one line and without characters that control a terminal. If it does not fit, the lines that say why come
+ * first: they are not always the first ones.
+ */
+export function theirWords(text: string, maxChars = MAX_CHARS): string {
+  const lines = text
+    .split(/[\r\n]+/)
+    .map((line) => line.replaceAll(/[\p{Cc} ]+/gu, " ").trim())
+    .filter((line) => /[\p{L}\p{N}]/u.test(line) && !STACK.test(line));
+  const all = inOneLine(lines);
+  if (all.length <= maxChars) return all;
+  const telling = lines.filter(saysWhy);
+  return shorten(inOneLine([...telling, ...lines.filter((line) => !saysWhy(line))]), maxChars);
+}
+
+/** What is wrong, and not only that something is. */
+export const saysWhy = (line: string): boolean =>
+  /error|fail|denied|declined|refused|reject|not allowed|cannot|must |exceed|limit|violat|protect|required|too large|invalid|expired/i.test(
+    line,
+  );
+
+/** Lines as clauses of one sentence. */
+export const inOneLine = (lines: readonly string[]): string =>
+  lines.reduce(
+    (said, line) => (said === "" ? line : `${said}${/[.,:;!?]$/.test(said) ? " " : "; "}${line}`),
+    "",
+  );

@@ -1,23 +1,23 @@
 /** Calls of a forge's API: its answers, and which failures may pass. */
 import type { ForgePlace } from "../config/forge-place.ts";
+import { isNetworkTrouble, passes } from "../contract/passing.ts";
 import { innermostReason } from "../contract/reason-of.ts";
 import { gitFetch } from "./outgoing.ts";
 import { readJson, readText } from "../process/bounded-body.ts";
-import { serverWords } from "./trouble.ts";
+import { serverWords, unanswered } from "./trouble.ts";
 
 /** The forge refused the request, or gave no usable answer. */
 export class ForgeRefusal extends Error {
   override readonly name = "ForgeRefusal";
+  /** 0 if there was no answer. */
   readonly status: number;
+  /** Whether asking again may help. */
+  readonly isPassing: boolean;
 
-  constructor(status: number, message: string) {
+  constructor(status: number, message: string, isPassing = passes.http(status)) {
     super(message);
     this.status = status;
-  }
-
-  /** Whether asking again may help. */
-  get isPassing(): boolean {
-    return this.status === 0 || this.status === 408 || this.status === 429 || this.status >= 500;
+    this.isPassing = isPassing;
   }
 }
 
@@ -54,7 +54,7 @@ export async function askForge(
     });
   } catch (error) {
     signal.throwIfAborted();
-    throw new ForgeRefusal(0, `${place.api} does not answer: ${innermostReason(error)}`);
+    throw new ForgeRefusal(0, unanswered(place.api, error), isNetworkTrouble(error));
   }
   if (response.ok)
     return await readJson(response).catch((error: unknown) => {

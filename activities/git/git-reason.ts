@@ -1,5 +1,6 @@
 /** Finds in Git's error output what is wrong. Pure. */
 import { cutChars } from "../contract/cut-text.ts";
+import { inOneLine, saysWhy } from "../contract/reason-of.ts";
 
 /** As many as a delivery's row has for its reason. */
 const MAX_CHARS = 500;
@@ -16,10 +17,6 @@ const SERVER = /^remote: ?/;
 /** Where to read more, and what only the server's operators need: after all else. */
 const ASIDE =
   /^(Trace: |See |Learn (how|more)|Review all |\(\?\) Learn|For more information|https?:\/\/docs\.|Found \d+ violation)/i;
-/** What is wrong, and not only that something is. */
-const CAUSE =
-  /error|fail|denied|declined|refused|reject|not allowed|cannot|must |exceed|limit|violat|protect|required|too large|invalid|expired/i;
-
 /**
  * The server's own words if it said any, the line with the cause first; else the first failure that Git names, else the last line.
  * Without control characters: a server's text must not draw on a terminal.
@@ -52,7 +49,7 @@ const unwrapped = (lines: readonly string[]): string[] =>
 function causeFirst(lines: readonly string[]): string[] {
   const aside = lines.filter((line) => ASIDE.test(line));
   const telling = lines.filter((line) => !ASIDE.test(line));
-  const at = telling.findIndex((line) => CAUSE.test(line));
+  const at = telling.findIndex(saysWhy);
   const cause = telling.slice(Math.max(0, at), Math.max(0, at) + 1);
   return [...cause, ...telling.filter((line) => !cause.includes(line)), ...aside];
 }
@@ -72,9 +69,6 @@ function bare(line: string): string {
 
 /** A clause that a sentence may end with. */
 function asReason(lines: readonly string[]): string {
-  const text = lines.map(bare).reduce((said, line) => {
-    if (said === "") return line;
-    return `${said}${/[.,:;!?]$/.test(said) ? " " : "; "}${line}`;
-  }, "");
+  const text = inOneLine(lines.map(bare));
   return cutChars(text.replace(/[.:]+$/, ""), MAX_CHARS) || "no reason was given";
 }

@@ -4,7 +4,7 @@
  */
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
-import { innermostReason } from "../contract/reason-of.ts";
+import { isNetworkTrouble, passes } from "../contract/passing.ts";
 import { repositoryAddress } from "../config/git-settings.ts";
 import {
   howToName,
@@ -22,7 +22,7 @@ import { gitFetch } from "./outgoing.ts";
 import { gitReason } from "./git-reason.ts";
 import { credentialFor, gitEnvironment, GitFailed, shellQuoted, sshCommand } from "./run-git.ts";
 import { configIn } from "./submodules.ts";
-import { CredentialUnavailable, quoted, serverWords } from "./trouble.ts";
+import { CredentialUnavailable, quoted, serverWords, unanswered } from "./trouble.ts";
 
 export type LfsOperation = "download" | "upload";
 
@@ -243,7 +243,7 @@ export async function send(
     const asked = { ...init, ...(headers ? { headers } : {}), redirect: "manual" } as const;
     const response = await gitFetch(at, asked).catch((error: unknown) => {
       init.signal?.throwIfAborted();
-      throw new LfsFailed(`${origin} does not answer: ${innermostReason(error)}`, true);
+      throw new LfsFailed(unanswered(origin, error), isNetworkTrouble(error));
     });
     if (response.ok) return response;
     const { status } = response;
@@ -259,9 +259,6 @@ export async function send(
       status === 401 || status === 403
         ? ` (${store.closed === undefined ? "the worker's credential for it does not grant access" : `no credential of the worker is used for it; ${store.closed}`})`
         : "";
-    throw new LfsFailed(
-      `${origin} answered ${status}${why}: ${serverWords(text)}`,
-      status === 429 || status >= 500,
-    );
+    throw new LfsFailed(`${origin} answered ${status}${why}: ${serverWords(text)}`, passes.http(status));
   }
 }

@@ -1,5 +1,6 @@
 /** What a remote has: its default branch, and where a name points. */
 import { repositoryAddress, tokenVariable, type RepositoryAddress } from "../config/git-settings.ts";
+import { passes } from "../contract/passing.ts";
 import type { GitAccess } from "./git-access.ts";
 import { gitReason } from "./git-reason.ts";
 import { runGit, type GitCall, type GitResult } from "./run-git.ts";
@@ -53,27 +54,34 @@ const MEANINGS: readonly (readonly [RegExp, RemoteTrouble["kind"]])[] = [
     /not found|does not exist|does not appear to be a git repository|error: 404|dubious ownership/i,
     "unknown",
   ],
-  [
-    /certificate|mismatched algorithms|error: 4(?!08|25|29)\d\d\b|HTTP (code )?4(?!08|25|29)\d\d\b/i,
-    "refused",
-  ],
+  [/certificate|mismatched algorithms/i, "refused"],
   [
     /cannot lock ref|Unable to create '.*\.lock'|not a git repository|bad (config|object|tree object|signature)|corrupt|does not match index|far too short|is empty$|did not send all necessary objects|unable to (write|create|open|read|unlink|append)|index-pack failed|cannot (open|mkdir|create)|insufficient permission|\b(EACCES|EPERM|ENOTDIR|EMFILE|EIO):|Input\/output error/im,
     "ours",
   ],
   [
-    /could(n't| not) (resolve|connect)|failed to connect|connection (was )?(refused|timed out|reset|closed|aborted|died|lost)|timed? ?-?out|network is (unreachable|down)|no route to host|host is (down|unreachable)|temporary failure|name or service not known|empty reply|early EOF|unexpected disconnect|hung up unexpectedly|error: (4\d\d|5\d\d)\b|HTTP (code )?(4\d\d|5\d\d)\b|RPC failed|transfer closed|(recv|send) failure|SSL_ERROR_SYSCALL|SSL_read|unexpected eof|GnuTLS recv error|gnutls_handshake|non-properly terminated|kex_exchange_identification|too slow|took longer than|not closed cleanly|CONNECT aborted|proxy CONNECT|broken pipe/i,
+    /could(n't| not) (resolve|connect)|failed to connect|connection (was )?(refused|timed out|reset|closed|aborted|died|lost)|timed? ?-?out|network is (unreachable|down)|no route to host|host is (down|unreachable)|temporary failure|name or service not known|empty reply|early EOF|unexpected disconnect|hung up unexpectedly|RPC failed|transfer closed|(recv|send) failure|SSL_ERROR_SYSCALL|SSL_read|unexpected eof|GnuTLS recv error|gnutls_handshake|non-properly terminated|kex_exchange_identification|too slow|took longer than|not closed cleanly|CONNECT aborted|proxy CONNECT|broken pipe/i,
     "away",
   ],
 ];
+
+/** As Git and curl name the status of a server's answer. */
+const HTTP_STATUS = /\b(?:error:|HTTP(?: code)?) ([45]\d\d)\b/i;
 
 /** Without the server's own lines, which may say anything, but for those that say that there is no such repository. */
 function kindOf(err: string): RemoteTrouble["kind"] {
   const lines = err.split("\n");
   const own = lines.filter((line) => !line.startsWith("remote:")).join("\n");
   const isAbsent = /^remote:.*(not found|could not be found|does not exist)/im.test(err);
-  const kind = MEANINGS.find(([words]) => words.test(own))?.[1] ?? "refused";
+  const meant = MEANINGS.find(([words]) => words.test(own))?.[1] ?? "refused";
+  const kind = ["disk", "credential", "unknown"].includes(meant) ? meant : (byStatus(own) ?? meant);
   return isAbsent && kind !== "credential" ? "unknown" : kind;
+}
+
+function byStatus(err: string): RemoteTrouble["kind"] | undefined {
+  const status = HTTP_STATUS.exec(err)?.[1];
+  if (status === undefined) return undefined;
+  return passes.http(Number(status)) ? "away" : "refused";
 }
 
 /** What git's error about a remote means. Pure. */

@@ -1,15 +1,20 @@
 /** Why a remote cannot be used, or work is not delivered, in words for people. */
 import { shorten } from "../contract/cut-text.ts";
+import { isNetworkTrouble, passes } from "../contract/passing.ts";
+import { innermostReason, theirWords } from "../contract/reason-of.ts";
 
 const MAX_QUOTED_CHARS = 200;
-const MAX_SERVER_CHARS = 300;
+const MAX_SERVER_CHARS = 500;
 
 /** A name or an address from a repository, on one line. */
 export const quoted = (text: string): string => JSON.stringify(shorten(text, MAX_QUOTED_CHARS));
 
 /** A server's answer on one line, without characters that control a terminal. */
-export const serverWords = (text: string): string =>
-  shorten(text.replaceAll(/\p{Cc}+/gu, " "), MAX_SERVER_CHARS);
+export const serverWords = (text: string): string => theirWords(text, MAX_SERVER_CHARS);
+
+/** Why a request had no answer, of a server or of a certificate that is not trusted. */
+export const unanswered = (place: string, error: unknown): string =>
+  `${place} ${isNetworkTrouble(error) ? "does not answer" : "could not be asked"}: ${innermostReason(error)}`;
 
 /** Why something is not done. `isPassing`: asking again may help. */
 export interface Refusal {
@@ -30,12 +35,9 @@ export interface RemoteTrouble {
   readonly fix: string;
 }
 
-/** What passes by itself, or on another worker. All else is told at once. */
-const PASSING: readonly RemoteTrouble["kind"][] = ["away", "disk", "ours"];
-
 export const refusalOf = ({ kind, message, fix }: RemoteTrouble): Refusal => ({
   refused: `${message}. ${fix}`,
-  isPassing: PASSING.includes(kind),
+  isPassing: passes.git(kind),
 });
 
 /** The worker's own disk is full or read-only. */

@@ -6,30 +6,24 @@ import {
   SdkHttpError,
   UnauthorizedError,
 } from "@modelcontextprotocol/client";
-import { shorten } from "../contract/cut-text.ts";
+import { theirWords } from "../contract/reason-of.ts";
 
 /** Its message is for people and the model, and does not name the server. */
 export class McpFailure extends Error {
   override readonly name = "McpFailure";
 }
 
-const MAX_CHARS = 500;
-
 /** What went wrong, as a clause. */
 export function reasonOf(error: unknown): string {
   const cause = innermost(error);
   if (cause instanceof McpFailure) return cause.message;
   if (error instanceof UnauthorizedError) return "it requires a login or another token (401)";
-  if (error instanceof SdkHttpError) {
-    if (error.status === 401 || error.status === 403)
-      return `it requires a login or another token (${error.status})`;
-    return shorten(`it answered with HTTP status ${error.status}: ${error.message}`, MAX_CHARS);
-  }
+  if (error instanceof SdkHttpError)
+    return `it ${error.status === 401 ? "requires a login or another token (401)" : `answered with HTTP status ${error.status}`}: ${theirWords(error.message)}`;
   if (error instanceof SdkError && error.code === SdkErrorCode.RequestTimeout)
     return "it did not answer in time";
-  if (error instanceof ProtocolError)
-    return shorten(`it answered with the error ${error.message}`, MAX_CHARS);
-  return shorten(cause instanceof Error ? cause.message || cause.name : String(cause), MAX_CHARS);
+  if (error instanceof ProtocolError) return `it answered with the error ${theirWords(error.message)}`;
+  return theirWords(cause instanceof Error ? cause.message || cause.name : String(cause));
 }
 
 /** fetch and the library wrap the system's error. */

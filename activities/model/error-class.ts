@@ -1,4 +1,5 @@
 /** The class of a provider's failure. Pure. */
+import { isNetworkCode, passes } from "../contract/passing.ts";
 import type { ErrorFacts } from "./error-facts.ts";
 import type { ModelErrorClass } from "./model.ts";
 import { isOverflowText, isRateLimitText } from "./overflow.ts";
@@ -16,7 +17,7 @@ export function classOfError(facts: ErrorFacts, nearWindow = false): ModelErrorC
   // 498 is Groq's: no capacity in the flex tier at the moment.
   if (status === 429 || status === 498) return "rate-limit";
   if (isRateLimitText(said) && status !== 401 && status !== 403) return "rate-limit";
-  if (network !== undefined) return "unavailable";
+  if (network !== undefined) return isNetworkCode(network) ? "unavailable" : "rejected";
   if (/ERR_INVALID_URL|Invalid URL|Failed to parse URL/.test(said)) return "not-found";
   if (facts.malformed) return "malformed";
   // Groq: the model wrote a call that its server cannot read; the next try may be better.
@@ -24,7 +25,7 @@ export function classOfError(facts: ErrorFacts, nearWindow = false): ModelErrorC
   if (needsJinja(facts) || LOCAL_REFUSAL.test(text)) return "rejected";
   if (/\bmodel_not_found\b|unexpected endpoint or method|model not exist|is not a valid model id/i.test(said))
     return "not-found";
-  return status === undefined ? classOfCode(code) : classOfStatus(status, facts);
+  return status === undefined ? classOfCode(code, said) : classOfStatus(status, facts);
 }
 
 function isOverflow({ status, code, text, isBodyless }: ErrorFacts, nearWindow: boolean): boolean {
@@ -38,8 +39,7 @@ function classOfStatus(status: number, { isPage, code, text }: ErrorFacts): Mode
   if (status === 403 && (isPage || isPolicy(`${code} ${text}`))) return "rejected";
   if (status === 401 || status === 403 || status === 402) return "credentials";
   if (status === 404 || status === 405 || status === 501) return "not-found";
-  if (status === 408 || status === 409 || status === 425) return "unavailable";
-  return status >= 400 && status < 500 ? "rejected" : "unavailable";
+  return passes.model(status) ? "unavailable" : "rejected";
 }
 
 /** Refusals by llama.cpp, Ollama and LM Studio that come with 500 or mid-stream, and that a retry would repeat. */
@@ -75,11 +75,11 @@ function isPolicy(said: string): boolean {
 }
 
 /** An error in mid-stream has a code and no status. Source: the codes of OpenAI's and the types of Anthropic's documentation. */
-function classOfCode(code: string): ModelErrorClass {
+function classOfCode(code: string, said: string): ModelErrorClass {
   if (/authentication_error|permission_error|invalid_api_key|PERMISSION_DENIED|UNAUTHENTICATED/.test(code))
     return "credentials";
   if (/not_found/i.test(code)) return "not-found";
   if (/invalid_|INVALID_ARGUMENT|unsupported_|(?:^| )image_|empty_image/.test(code) || isPolicy(code))
     return "rejected";
-  return "unavailable";
+  return passes.modelWords(said) ? "unavailable" : "rejected";
 }

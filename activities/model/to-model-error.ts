@@ -1,12 +1,12 @@
 /** Turns whatever the SDK or the network throws into a ModelError, with its class and a message that helps. Pure. */
 import type { Api, Provider } from "../config/model-target.ts";
 import { shorten } from "../contract/cut-text.ts";
+import { theirWords } from "../contract/reason-of.ts";
 import { classOfError, needsJinja } from "./error-class.ts";
 import { readErrorFacts, type ErrorFacts } from "./error-facts.ts";
 import { ModelError, type ModelErrorClass } from "./model.ts";
 import { retryAfterMs } from "./retry-after.ts";
 
-const MAX_PROVIDER_CHARS = 500;
 const MAX_MESSAGE_CHARS = 1_000;
 
 export interface ErrorContext {
@@ -46,8 +46,7 @@ function wording(kind: ModelErrorClass, facts: ErrorFacts, context: ErrorContext
   const { model, api, mask } = context;
   const { provider, key, address } = settingsOf(context);
   const status = facts.status === undefined ? "" : ` (${facts.status})`;
-  const said =
-    shorten(mask(facts.text).toWellFormed(), MAX_PROVIDER_CHARS) || (facts.network ?? "no reason was given");
+  const said = theirWords(mask(facts.text).toWellFormed()) || (facts.network ?? "no reason was given");
   // A sentence of ours follows.
   const clause = said.replace(/\.$/, "");
   const text: Record<ModelErrorClass, string> = {
@@ -99,5 +98,8 @@ function rejected(provider: string, said: string, facts: ErrorFacts): string {
     return `${provider} cannot call tools as it was started${said}. Start llama-server with --jinja.`;
   if (facts.isPage && (facts.status === 403 || facts.status === 407))
     return `A proxy or firewall in front of ${provider} refuses the request, not ${provider} itself${said}. Ask whoever runs the network to let it through.`;
+  // A certificate that is not trusted, or what nobody knows: the server did not say no.
+  if (facts.status === undefined && (facts.network !== undefined || facts.code === ""))
+    return `The request to ${provider} failed${said}`;
   return `${provider} refuses the request${said}`;
 }

@@ -181,7 +181,7 @@ async function outward(
   if (database) {
     const message = `Postgres: ${deps.sanitizer.clean(database.message)}. Nothing of this attempt was kept`;
     return database.final
-      ? fatal("DatabaseRejected", `${message}, and trying again would not help: this is a bug in Longhaul.`)
+      ? fatal("DatabaseRejected", `${message}, and trying again would not help.`)
       : retryable("DatabaseUnavailable", `${message}; it is tried again.`);
   }
   return new Error(cutChars(deps.sanitizer.clean(reasonOf(error)), 1_000));

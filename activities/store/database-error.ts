@@ -1,12 +1,13 @@
 /** Distinguishes Postgres' errors, with or without a code, from all others, and says whether a retry may succeed. */
 import pg from "pg";
+import { isNetworkCode, isNetworkTrouble, passes } from "../contract/passing.ts";
 import { isQueryError, reasonOf } from "../contract/reason-of.ts";
 import { isConnectionLost } from "./lost-connection.ts";
 
 export interface DatabaseError {
   /** Postgres' own message, without the query or its parameters. */
   readonly message: string;
-  /** A retry would fail in the same way: a fault in our statement or our data. */
+  /** A retry would fail in the same way. */
   readonly final: boolean;
   /**
    * The statement names something that this database does not have (class 42), or a row does not fit its tables: a bug in
@@ -15,25 +16,12 @@ export interface DatabaseError {
   readonly unknownToSchema: boolean;
 }
 
-/** Node's codes for connection errors. */
-const NETWORK = new Set([
-  "ECONNREFUSED",
-  "ECONNRESET",
-  "ECONNABORTED",
-  "EPIPE",
-  "ETIMEDOUT",
-  "EHOSTUNREACH",
-  "ENETUNREACH",
-  "ENOTFOUND",
-  "EAI_AGAIN",
-]);
 /** A value is missing, or a check does not allow it. */
 const ROW_CODES = new Set(["23502", "23514"]);
 
 /**
- * The query error's own message carries its parameters, that is, the transcript, so only the cause's message is returned.
- * Data exceptions (class 22) and rejected statements (42) fail again when retried; a lost connection (08), a full disk or
- * too many connections (53), a shutdown (57), a lost race (40), a damaged disk (58) may be temporary.
+ * The query error's own message carries its parameters, that is, the transcript, so only the cause's message is returned. What
+ * may be temporary: contract/passing.ts.
  * @returns undefined if it is not an error of the database
  */
 export function databaseErrorOf(error: unknown): DatabaseError | undefined {
@@ -41,12 +29,13 @@ export function databaseErrorOf(error: unknown): DatabaseError | undefined {
   const isQuery = isQueryError(error);
   const cause = causeOf(error);
   const code = "code" in cause && typeof cause.code === "string" ? cause.code : "";
-  const isOurs = isQuery || cause instanceof pg.DatabaseError || NETWORK.has(code) || isConnectionLost(cause);
+  const isOurs =
+    isQuery || cause instanceof pg.DatabaseError || isNetworkCode(code) || isConnectionLost(cause);
   if (!isOurs) return undefined;
   const words = reasonOf(cause) || "no answer";
   return {
     message: code === "" ? words : `${words} (${code})`,
-    final: /^(22|42)/.test(code),
+    final: !isNetworkTrouble(cause) && !isConnectionLost(cause) && !passes.postgres(code),
     unknownToSchema: code.startsWith("42") || ROW_CODES.has(code),
   };
 }

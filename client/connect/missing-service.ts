@@ -1,4 +1,5 @@
 /** Distinguishes errors of services that became unavailable from all other errors. */
+import { isNetworkCode, passes } from "../../activities/contract/passing.ts";
 import { isConnectionLost } from "../../activities/store/lost-connection.ts";
 import { isNamespaceMissing } from "../../worker/connect/namespace-missing.ts";
 import { ServiceMissing } from "../../worker/connect/service-missing.ts";
@@ -6,26 +7,10 @@ import { WrongSettings } from "../../worker/connect/wrong-settings.ts";
 import { missing, notPossible, usageError, type ClientError } from "../console/errors.ts";
 import { plainReason } from "../../worker/connect/plain-reason.ts";
 
-const NETWORK_CODES = new Set([
-  "ECONNREFUSED",
-  "ECONNRESET",
-  "ENOTFOUND",
-  "ETIMEDOUT",
-  "EHOSTUNREACH",
-  "EPIPE",
-  // Postgres: shutting down, starting up, wrong password, no such database.
-  "57P01",
-  "57P02",
-  "57P03",
-  "28P01",
-  "28000",
-  "3D000",
-  "08006",
-]);
 /** Postgres: insufficient privilege; also used when a row policy refuses access. */
 const NOT_ALLOWED = "42501";
-/** gRPC's UNAVAILABLE and UNAUTHENTICATED. */
-const GRPC_CODES = new Set([14, 16]);
+/** gRPC: permission denied, unimplemented, unauthenticated. Temporal knows who asks, or what for, and will not do it. */
+const GRPC_REFUSALS: ReadonlySet<unknown> = new Set([7, 12, 16]);
 
 /** The error in the client's words, or undefined if no service or right is missing and the worker's settings are valid. */
 export function missingServiceOf(error: unknown): ClientError | undefined {
@@ -52,14 +37,20 @@ export function missingServiceOf(error: unknown): ClientError | undefined {
         `Your role in Postgres may not do that: ${inner.message}.`,
         "Only the operator may delete, purge, log in to MCP servers, or see other people's sessions. If a table of another version is missing, a worker of that version creates it.",
       );
-    if ((typeof code === "string" && NETWORK_CODES.has(code)) || isConnectionLost(inner)) {
+    const lost = lostStore(inner, typeof code === "string" ? code : "");
+    if (lost !== undefined)
       return missing(
-        `A connection was lost: ${plainReason(inner)}`,
+        `${lost}: ${plainReason(inner)}`,
         "`longhaul doctor` shows what is missing; the task itself continues.",
         error,
       );
-    }
-    if (typeof code === "number" && GRPC_CODES.has(code)) {
+    if (GRPC_REFUSALS.has(code))
+      return missing(
+        `Temporal refuses: ${plainReason(inner)}`,
+        "Check the key or certificate of this client, and what it may do in that namespace (TEMPORAL_…).",
+        error,
+      );
+    if (typeof code === "number" && passes.grpc(code)) {
       return missing(
         `Temporal does not answer: ${plainReason(inner)}`,
         "Check TEMPORAL_ADDRESS; `longhaul doctor` shows what is missing.",
@@ -68,4 +59,12 @@ export function missingServiceOf(error: unknown): ClientError | undefined {
     }
   }
   return undefined;
+}
+
+/** What became of a connection, or of Postgres behind it, for what passes or an operator corrects. */
+function lostStore(error: Error, code: string): string | undefined {
+  if (isNetworkCode(code) || isConnectionLost(error) || /^(08|57)\w{3}$/.test(code))
+    return "A connection was lost";
+  if (!/^[0-9A-Z]{5}$/.test(code) || !passes.postgres(code)) return undefined;
+  return /^(28|3D)/.test(code) ? "Postgres refuses" : "Postgres cannot do that now";
 }

@@ -10,7 +10,7 @@ import {
 } from "../../activities/sandbox/docker/engine-address.ts";
 import { ServiceMissing } from "./service-missing.ts";
 import { lacksNamespace } from "./namespace-missing.ts";
-import { shorten } from "../../activities/contract/cut-text.ts";
+import { theirWords } from "../../activities/contract/reason-of.ts";
 import { withTimeout } from "./with-timeout.ts";
 import { patiently, PROBE_MS, within, type Patience } from "./patience.ts";
 import { readPostgresAddress } from "../../activities/store/postgres-address.ts";
@@ -196,7 +196,7 @@ function get(client: EngineAddress["client"], path: string, timeoutMs: number): 
         if (text.length > MAX_ANSWER_CHARS) response.destroy(new Error("its answer is too long"));
       });
       response.on("end", () =>
-        response.statusCode === 200 ? resolve(text) : reject(new Error(shorten(text.trim(), 200))),
+        response.statusCode === 200 ? resolve(text) : reject(new Error(theirWords(text))),
       );
       response.on("error", reject);
     });

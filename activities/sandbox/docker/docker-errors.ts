@@ -1,7 +1,8 @@
 /** What the engine's answers mean (its 304, 404 and 409 are states, not errors), and why a sandbox is not used. */
 import { ApplicationFailure } from "@temporalio/common";
 import { fatal, retryable } from "../../contract/failures.ts";
-import { reasonOf } from "../../contract/reason-of.ts";
+import { isNetworkTrouble, passes } from "../../contract/passing.ts";
+import { reasonOf, theirWords } from "../../contract/reason-of.ts";
 import type { SandboxSpec } from "../spec.ts";
 
 /** HTTP status of the engine's answer; undefined if it did not answer. */
@@ -23,10 +24,18 @@ export async function unless<T>(states: readonly number[], call: () => Promise<T
   }
 }
 
-/** The engine cannot be reached or cannot answer now: worth another attempt. */
+/** What the engine's failure means: worth another attempt where it passes by itself, and else told at once. */
 export function unavailable(error: unknown): Error {
   const status = statusOf(error);
-  const message = reasonOf(error);
+  const message = theirWords(reasonOf(error));
+  const passesBy = status === undefined ? isEngineAway(error) : passes.engine(status);
+  if (!passesBy)
+    return fatal(
+      "SandboxRefused",
+      `the Docker engine ${status === undefined ? "could not be asked" : "refused"}: ${message}; files and the conversation are kept. ` +
+        "It was not tried again, because waiting does not change that; when it is mended, send a message to go on",
+      error,
+    );
   return retryable(
     "SandboxUnavailable",
     status === undefined
@@ -35,6 +44,10 @@ export function unavailable(error: unknown): Error {
     { cause: error },
   );
 }
+
+/** Its socket's file comes back with it. What a broken connection leaves of an answer is no JSON. */
+const isEngineAway = (error: unknown): boolean =>
+  isNetworkTrouble(error, { ofSocket: true }) || error instanceof SyntaxError;
 
 export function withoutPython({ image }: SandboxSpec, cause: unknown): Error {
   return fatal(

@@ -16,6 +16,7 @@ import { type Endpoint, networkRules, type NetworkRules } from "./firewall-rules
 import { GUARD_LABEL } from "./profile.ts";
 import { runOnce } from "./run-program.ts";
 import type { SandboxSpec } from "../spec.ts";
+import { passes } from "../../contract/passing.ts";
 import { reasonOf } from "../../contract/reason-of.ts";
 
 /** The host's addresses change when networks come and go. */
@@ -171,8 +172,7 @@ class FirewallFailed extends Error {}
 function troubleOf(error: unknown, image: string): string {
   if (error instanceof FirewallFailed) return error.message;
   const status = statusOf(error);
-  // 409 and 5xx are temporary, as a full disk is.
-  if (status === undefined || status === 409 || status >= 500) throw unavailable(error);
+  if (status === undefined || (status !== 404 && passes.engine(status))) throw unavailable(error);
   const message = reasonOf(error);
   return status === 404 && /image/i.test(message)
     ? `the image ${image} does not exist on this Docker host (\`npm start\` builds it)`

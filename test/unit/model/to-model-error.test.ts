@@ -128,7 +128,7 @@ describe("provider errors by class [case 12] [A19] [R31]", () => {
   it("terminates on a circular chain of causes", () => {
     const error = new Error("a") as Error & { cause: unknown };
     error.cause = error;
-    expect(toModelError(error, context).class).toBe("unavailable");
+    expect(toModelError(error, context).class).toBe("rejected");
   });
 });
 

@@ -1,0 +1,94 @@
+/**
+ * What passes by itself when a part outside fails: one table for each boundary. Whatever is in none of them is told at once, in the other
+ * side's own words: waiting would not change it. Pure.
+ */
+
+/** Codes of the system and of undici for a connection that failed, whatever it is to. A certificate that is not trusted is none. */
+const NETWORK: ReadonlySet<string> = new Set([
+  "ECONNREFUSED",
+  "ECONNRESET",
+  "ECONNABORTED",
+  "EPIPE",
+  "ETIMEDOUT",
+  "ESOCKETTIMEDOUT",
+  "EHOSTUNREACH",
+  "EHOSTDOWN",
+  "ENETUNREACH",
+  "ENETDOWN",
+  "ENETRESET",
+  "ENOTCONN",
+  "ENOTFOUND",
+  "EAI_AGAIN",
+  "UND_ERR_CONNECT_TIMEOUT",
+  "UND_ERR_HEADERS_TIMEOUT",
+  "UND_ERR_BODY_TIMEOUT",
+  "UND_ERR_SOCKET",
+  "UND_ERR_CLOSED",
+  "UND_ERR_DESTROYED",
+  "UND_ERR_ABORTED",
+  "ERR_STREAM_PREMATURE_CLOSE",
+  "ERR_SOCKET_CONNECTION_TIMEOUT",
+  "ERR_HTTP2_GOAWAY_SESSION",
+]);
+/** Of a socket's file: the service is being started again. */
+const SOCKET_GONE = "ENOENT";
+/** How Node and undici say the same without a code, and how an answer breaks off. */
+const NETWORK_WORDS =
+  /^(terminated|aborted|other side closed|socket hang up|premature close|connection closed|Unexpected end of (JSON input|form|data)|The operation (was aborted|timed out))/i;
+
+/** How our own time limits say it. */
+const OUR_WORDS = /\b(no answer|did not end) (in|within) [\d.]+ ?m?s\b/;
+
+/** Status of an answer over HTTP, whoever gives it: too early, too often, or the server cannot at the moment. 52x: of Cloudflare; 529: overloaded. */
+const HTTP: ReadonlySet<number> = new Set([
+  408, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524, 529, 530,
+]);
+
+/** The engine's states, which another request changed or will: gone (404), in use (409). */
+const ENGINE: ReadonlySet<number> = new Set([...HTTP, 404, 409]);
+
+/** A model's servers also refuse two requests at a time (409), and flex tiers have no capacity (498). */
+const MODEL: ReadonlySet<number> = new Set([...HTTP, 409, 498]);
+
+/** Codes, types and words of a model's error in the middle of its answer, which has no status. */
+const MODEL_WORDS =
+  /overload|server_?error|server had an error|internal|unavailable|time(d[ _]?)?[ _-]?out|deadline_exceeded|rate_limit|too_many|resource_exhausted|aborted|cancel+ed|capacity|busy|api_error|try[ _]again|temporar|interrupted|disconnect|reset|closed|terminated|ended before/i;
+
+/** gRPC: deadline exceeded, resource exhausted, aborted, unavailable. */
+const GRPC: ReadonlySet<number> = new Set([4, 8, 10, 14]);
+
+/**
+ * SQLSTATE: a connection (08), a lost race (40, and two writers of one key, 23505 and 23P01), a full disk or too many connections (53), an
+ * object or lock in use (55006, 55P03), a shutdown or a time-out (57), a damaged disk (58), a server that only reads after a failover
+ * (25006), a transaction that ended meanwhile (25P03), a fault of the server itself (XX). A wrong password (28) and a missing database (3D) pass too: an operator changes
+ * the one or restores the other while sessions run, and a start names both at once.
+ */
+const POSTGRES = /^(08|28|3D|40|53|57|58|XX|23505|23P01|25006|25P0[34]|55006|55P03)/;
+
+/** Kinds of trouble with Git: the network or the server, and this worker's own disk and copies, which another worker does not share. */
+const GIT: ReadonlySet<string> = new Set(["away", "disk", "ours"]);
+
+export const passes = {
+  http: (status: number): boolean => HTTP.has(status),
+  engine: (status: number): boolean => ENGINE.has(status),
+  model: (status: number): boolean => MODEL.has(status),
+  modelWords: (said: string): boolean => MODEL_WORDS.test(said),
+  grpc: (code: number): boolean => GRPC.has(code),
+  postgres: (sqlState: string): boolean => POSTGRES.test(sqlState),
+  git: (kind: string): boolean => GIT.has(kind),
+} as const;
+
+/** Whether a connection failed in a way that passes, by the error's own code or words, or those of a cause. */
+export function isNetworkTrouble(error: unknown, { ofSocket = false } = {}): boolean {
+  for (let inner = error, depth = 0; inner instanceof Error && depth < 8; inner = inner.cause, depth += 1) {
+    const code = "code" in inner ? String(inner.code) : "";
+    if (NETWORK.has(code) || (ofSocket && code === SOCKET_GONE) || inner.name === "TimeoutError") return true;
+    if (NETWORK_WORDS.test(inner.message) || OUR_WORDS.test(inner.message)) return true;
+    if (inner instanceof AggregateError && inner.errors.some((one) => isNetworkTrouble(one, { ofSocket })))
+      return true;
+  }
+  return false;
+}
+
+/** The same for a code alone. */
+export const isNetworkCode = (code: string): boolean => NETWORK.has(code);
