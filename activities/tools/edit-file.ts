@@ -2,7 +2,7 @@ import { z } from "zod";
 import { writeText } from "../contract/text-encoding.ts";
 import type { SandboxFiles } from "../sandbox/sandbox.ts";
 import { changeView } from "./change-view.ts";
-import { applyEdit, type EditOutcome, type EditRequest } from "./edit-match.ts";
+import { applyEdit, type EditOutcome, type EditRequest, type MatchKind } from "./edit-match.ts";
 import { accepted, failure } from "./failure.ts";
 import { omissionLine } from "./omission.ts";
 import { oneLine, showName, workspacePath } from "./paths.ts";
@@ -24,7 +24,7 @@ export const editFile = typedTool({
   name: "edit_file",
   description:
     "Replaces text in a file. old_string must match exactly one place, unless replace_all is set: include enough lines " +
-    "around it. Only trailing blanks, line ends and uniform indentation may differ. For several edits use apply_patch.",
+    "around it. Only trailing blanks, line ends, uniform indentation and typographic characters may differ. For several edits use apply_patch.",
   input,
   readOnly: false,
   about: (given) => given.path,
@@ -81,7 +81,7 @@ async function tryEdit(
   if (!written.ok && (written.reason === "changed" || written.reason === "not-found")) return undefined;
   accepted(written);
   const places = outcome.count === 1 ? "" : ` in ${outcome.count} places`;
-  const said = [`Edited ${name}${places}${bridged(outcome.how)}.`, remark, changeView(text, outcome.text)];
+  const said = [`Edited ${name}${places}${BRIDGED[outcome.how]}.`, remark, changeView(text, outcome.text)];
   return { text: said.filter((line) => line !== undefined).join("\n") };
 }
 
@@ -103,12 +103,13 @@ function earlierAttempt(name: string, text: string, request: EditRequest): ToolR
   return undefined;
 }
 
-function bridged(how: string): string {
-  if (how === "exact") return "";
-  return how === "indentation"
-    ? " (old_string matched after an indentation shift, which was applied to new_string too)"
-    : " (old_string matched except for trailing blanks)";
-}
+const BRIDGED: Readonly<Record<MatchKind, string>> = {
+  exact: "",
+  indentation: " (old_string matched after an indentation shift, which was applied to new_string too)",
+  "trailing-blanks": " (old_string matched except for trailing blanks)",
+  characters:
+    " (old_string matched except for typographic quotes, dashes or blanks; what new_string does not change keeps the file's own)",
+};
 
 function mismatch(
   name: string,

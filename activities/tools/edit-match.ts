@@ -1,8 +1,9 @@
 /**
  * Finds where an edit applies. Pure. Exact matches first, then relaxations that cannot match the wrong place:
- * trailing blanks, line ends, the same indentation shift on all lines. Never interior drift or anchors: other agents
- * lost files that way (survey of coding agents opencode #24742).
+ * trailing blanks, line ends, the same indentation shift on all lines, typographic characters. Never interior drift or anchors:
+ * other agents lost files that way (survey of coding agents opencode #24742).
  */
+import { keepOwnCharacters, plainCharacters } from "./plain-characters.ts";
 
 export interface EditRequest {
   readonly oldString: string;
@@ -15,7 +16,8 @@ export type EditOutcome =
   | { readonly kind: "no-match"; readonly nearLines: readonly number[] }
   | { readonly kind: "many-matches"; readonly lines: readonly number[] };
 
-type MatchKind = "exact" | "trailing-blanks" | "indentation";
+type LineMatch = "trailing-blanks" | "indentation";
+export type MatchKind = "exact" | LineMatch | "characters";
 
 interface Span {
   readonly start: number;
@@ -27,15 +29,45 @@ interface Span {
 export function applyEdit(text: string, request: EditRequest): EditOutcome {
   const old = request.oldString.replaceAll("\r\n", "\n");
   const replacement = request.newString.replaceAll("\r\n", "\n");
+  const found = findSpans(text, old, replacement) ?? findPlain(text, old, replacement);
+  if (found === undefined) return { kind: "no-match", nearLines: nearLines(text, old) };
+  const { spans, how } = found;
+  const mayBeMany = request.replaceAll && (how === "exact" || how === "characters");
+  return spans.length > 1 && !mayBeMany ? manyMatches(text, spans) : edited(text, spans, how);
+}
+
+interface Found {
+  readonly spans: readonly Span[];
+  readonly how: MatchKind;
+}
+
+function findSpans(text: string, old: string, replacement: string): Found | undefined {
   const exact = exactSpans(text, old, replacement);
-  if (exact.length > 1 && !request.replaceAll) return manyMatches(text, exact);
-  if (exact.length > 0) return edited(text, exact, "exact");
+  if (exact.length > 0) return { spans: exact, how: "exact" };
   for (const how of ["trailing-blanks", "indentation"] as const) {
     const spans = lineSpans(text, old, replacement, how);
-    if (spans.length === 1) return edited(text, spans, how);
-    if (spans.length > 1) return manyMatches(text, spans);
+    if (spans.length > 0) return { spans, how };
   }
-  return { kind: "no-match", nearLines: nearLines(text, old) };
+  return undefined;
+}
+
+/** As `findSpans`, whatever quotes, dashes and blanks either side uses. What does not change keeps the file's own. */
+function findPlain(text: string, old: string, replacement: string): Found | undefined {
+  const plainText = plainCharacters(text);
+  const plainOld = plainCharacters(old);
+  if (plainText === text && plainOld === old) return undefined;
+  const found =
+    findSpans(plainText, plainOld, replacement) ??
+    findSpans(plainText, plainOld, plainCharacters(replacement));
+  if (found === undefined) return undefined;
+  const spans = found.spans.map((span) => ({
+    ...span,
+    replacement: keepOwnCharacters(
+      text.slice(span.start, span.end).replaceAll("\r\n", "\n"),
+      span.replacement,
+    ),
+  }));
+  return { spans, how: "characters" };
 }
 
 function manyMatches(text: string, spans: readonly Span[]): EditOutcome {
@@ -64,12 +96,7 @@ function exactSpans(text: string, old: string, replacement: string): Span[] {
   }));
 }
 
-function lineSpans(
-  text: string,
-  old: string,
-  replacement: string,
-  how: "trailing-blanks" | "indentation",
-): Span[] {
+function lineSpans(text: string, old: string, replacement: string, how: LineMatch): Span[] {
   const withNewline = old.endsWith("\n");
   const wanted = (withNewline ? old.slice(0, -1) : old).split("\n");
   if (wanted.every((line) => line.trim() === "")) return [];

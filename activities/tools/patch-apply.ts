@@ -1,4 +1,5 @@
 /** Applying the chunks of one file. Pure. */
+import { keepOwnCharacters, plainCharacters } from "./plain-characters.ts";
 import type { PatchChunk, PatchLine } from "./patch-parse.ts";
 
 export type ChunksOutcome =
@@ -135,7 +136,7 @@ const LOOSENESS: readonly ((line: string) => string)[] = [
   (line) => line,
   (line) => line.trimEnd(),
   (line) => line.trim(),
-  (line) => plainPunctuation(line.trim()),
+  (line) => plainCharacters(line.trim()),
 ];
 
 function find(
@@ -169,7 +170,7 @@ function rewritten(
   const result: Line[] = [];
   let at = start;
   let end = lines[start]?.end;
-  for (const change of changes) {
+  for (const change of withOwnCharacters(lines, start, changes)) {
     const current = lines[at];
     if (change.kind === "add") {
       result.push({ text: change.text, end: end === undefined || end === "" ? usual : end });
@@ -178,6 +179,44 @@ function rewritten(
     if (current !== undefined) end = current.end;
     if (change.kind === "context" && current !== undefined) result.push(current);
     at += 1;
+  }
+  return result;
+}
+
+/** What an added line has in common with the removed ones beside it keeps the file's own typographic characters. */
+function withOwnCharacters(
+  lines: readonly Line[],
+  start: number,
+  changes: readonly PatchLine[],
+): readonly PatchLine[] {
+  const result: PatchLine[] = [];
+  let at = start;
+  for (let from = 0; from < changes.length;) {
+    let to = from;
+    while (to < changes.length && changes[to]?.kind !== "context") to += 1;
+    const block = changes.slice(from, to);
+    const removed = block.filter((line) => line.kind === "remove");
+    const added = block.filter((line) => line.kind === "add");
+    const old = lines.slice(at, at + removed.length).map((line) => line.text);
+    // Only where the patch writes the removed lines in another way than the file.
+    const differs = removed.some(
+      ({ text }, place) =>
+        text !== old[place] &&
+        plainCharacters(text.trim()) === plainCharacters(old[place]?.trim() ?? "") &&
+        text.trim() !== old[place]?.trim(),
+    );
+    if (!differs) result.push(...block);
+    else {
+      const kept = keepOwnCharacters(old.join("\n"), added.map((line) => line.text).join("\n")).split("\n");
+      result.push(...removed, ...added.map((line, place) => ({ ...line, text: kept[place] ?? line.text })));
+    }
+    at += removed.length;
+    const context = changes[to];
+    if (context !== undefined) {
+      result.push(context);
+      at += 1;
+    }
+    from = to + 1;
   }
   return result;
 }
@@ -196,13 +235,4 @@ function splitLines(text: string, ends: RegExp): Line[] {
 
 function joinLines(lines: readonly Line[], usual: string): string {
   return lines.map((line) => line.text + (line.end === "" ? usual : line.end)).join("");
-}
-
-/** Replaces typographic dashes, quotes and blanks by the ASCII characters that models write instead. */
-function plainPunctuation(text: string): string {
-  return text
-    .replace(/[\u2010-\u2015\u2212]/g, "-")
-    .replace(/[\u2018-\u201B]/g, "'")
-    .replace(/[\u201C-\u201F]/g, '"')
-    .replace(/[\u00A0\u2002-\u200A\u202F\u205F\u3000]/g, " ");
 }
