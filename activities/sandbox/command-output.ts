@@ -1,5 +1,6 @@
 /** Output of a supervised command as text: beginning and end for the model, all of it in pieces for the store. */
 import type { CommandState, OutputStream, Sandbox } from "./sandbox.ts";
+import { terminalText } from "./terminal-text.ts";
 
 /** Bytes a `read` may ask for. Source: the port. */
 const READ_BYTES = 1_048_576;
@@ -14,7 +15,7 @@ export interface CommandOutput {
 }
 
 /**
- * The output's text; for a long output its beginning and end, each longer than `maxChars`, so that cutting to `maxChars`
+ * What a terminal shows of the output; for a long output its beginning and end, each longer than `maxChars`, so that cutting to `maxChars`
  * afterwards (once the sanitizer has masked secrets) removes the seam. Bytes that are not UTF-8 become U+FFFD.
  */
 export async function outputOf(
@@ -26,7 +27,7 @@ export async function outputOf(
   // A character takes at most 4 bytes of UTF-8 for 2 UTF-16 units and 3 for 1.
   const endBytes = Math.min(READ_BYTES, maxChars * 3 + 4_096);
   if (kept <= endBytes * 2) {
-    const text = plain(
+    const text = terminalText(
       new TextDecoder().decode(await readBytes(sandbox, { id: state.id, from: 0, length: kept })),
     );
     return { text: state.outBytes > kept ? `${text}\n${lossNote(state)}` : text };
@@ -34,9 +35,9 @@ export async function outputOf(
   const head = await readBytes(sandbox, { id: state.id, from: 0, length: endBytes });
   const tail = await readBytes(sandbox, { id: state.id, from: kept - endBytes, length: endBytes });
   const note = state.outBytes > kept ? `\n${lossNote(state)}` : "";
-  const text = new TextDecoder().decode(head, { stream: true }) + SEAM + decodeTail(tail);
+  const ends = [new TextDecoder().decode(head, { stream: true }), decodeTail(tail)];
   return {
-    text: `${plain(text)}${note}`,
+    text: `${ends.map(terminalText).join(SEAM)}${note}`,
     whole: { chars: kept, pieces: () => outputPieces(sandbox, state.id, kept) },
   };
 }
@@ -92,9 +93,4 @@ function decodeTail(bytes: Uint8Array): string {
 function lossNote(state: CommandState): string {
   const lost = state.outBytes - state.outKept;
   return `[${lost.toLocaleString("en-US")} bytes from the middle of the output were not kept: send long output to a file]`;
-}
-
-/** Normalizes line ends for the model: a terminal's \r\n and a progress bar's \r both become \n. */
-function plain(text: string): string {
-  return text.includes("\r") ? text.replace(/\r\n?/g, "\n") : text;
 }

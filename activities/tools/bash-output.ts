@@ -1,6 +1,7 @@
 import { z } from "zod";
 import type { CommandState, Sandbox } from "../sandbox/sandbox.ts";
 import { readBytes } from "../sandbox/command-output.ts";
+import { terminalText } from "../sandbox/terminal-text.ts";
 import { diskNote } from "./disk-note.ts";
 import { failure } from "./failure.ts";
 import { oneLine } from "./paths.ts";
@@ -42,7 +43,7 @@ async function run(given: z.infer<typeof input>, context: ToolContext): Promise<
   const { next } = page;
   const notes = [
     given.offset === undefined && from > 0 ? `[bytes 0-${from} left out: read them with offset=0]` : "",
-    page.text.replace(/\r\n?/g, "\n").replace(/\n$/, ""),
+    terminalText(page.text).replace(/\n$/, ""),
     `[${describeState(state)}; next offset=${next}${next < state.outKept ? ", more is available" : ""}]`,
   ];
   return {
