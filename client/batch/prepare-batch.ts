@@ -1,7 +1,7 @@
 /** Checks every line of a batch's file as `start` would, before anything is started. */
-import { readFileSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { Readable } from "node:stream";
+import { readBoundedText } from "../console/read-bounded-text.ts";
 import { resolveConfig, type ResolvedConfig } from "../config/config.ts";
 import { ClientError, usageError, unreadable } from "../console/errors.ts";
 import { oneLine } from "../console/format.ts";
@@ -31,7 +31,7 @@ export async function prepareBatch(
   flags: RunFlags,
   note: (text: string) => void,
 ): Promise<PreparedBatch> {
-  const { items, mistakes } = parseBatch(readText(path));
+  const { items, mistakes } = parseBatch(textIn(path));
   refuseMistakes(path, mistakes);
   const sources = sharedSources();
   const noteOnce = onceEach(note);
@@ -62,9 +62,12 @@ export async function prepareBatch(
   return { items: prepared, config };
 }
 
-function readText(path: string): string {
+/** Some 100,000 tasks. Source: ours. */
+const MAX_FILE_BYTES = 64 * 2 ** 20;
+
+function textIn(path: string): string {
   try {
-    return readFileSync(path, "utf8");
+    return readBoundedText(path, { maxBytes: MAX_FILE_BYTES, pipes: true });
   } catch (error) {
     throw unreadable(path, error);
   }

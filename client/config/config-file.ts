@@ -1,8 +1,8 @@
 /** Reads `longhaul.yaml`: errors name file, line and column, and suggest the closest known key. */
-import { readFileSync } from "node:fs";
 import { isAlias, isMap, isNode, isScalar, isSeq, LineCounter, parseDocument } from "yaml";
 import type { Document } from "yaml";
 import type { z } from "zod";
+import { readBoundedText } from "../console/read-bounded-text.ts";
 import { agentConfigSchema } from "../../activities/config/agent-config.ts";
 import { issueText, knownKeys, unknownKeyText } from "../../activities/config/issue-text.ts";
 import { usageError, unreadable } from "../console/errors.ts";
@@ -114,10 +114,10 @@ const offset = (name: "key" | "value", node: unknown): { key?: number; value?: n
 const withoutPlace = (text: string) => (text.split("\n")[0] ?? "").replace(/ at line \d+, column \d+:?$/, "");
 const count = (number: number) => (number === 1 ? "a mistake" : `${number} mistakes`);
 
-/** The file's text. @throws ClientError (usage) if it cannot be read */
-export function readConfig(path: string): string {
+/** The file's text. @param isNamed by the person, so that it may be a pipe @throws ClientError (usage) if it cannot be read */
+export function readConfig(path: string, isNamed: boolean): string {
   try {
-    return readFileSync(path, "utf8");
+    return readBoundedText(path, { pipes: isNamed });
   } catch (error) {
     throw unreadable(`The configuration file ${path}`, error);
   }

@@ -29,9 +29,9 @@ export function readConfigFiles(flags: FileFlags, environment: Environment, cwd:
   const ownPath = ownConfigFile(environment);
   const isOwn = ownPath === undefined || (path !== undefined && realpathSync(path) === realpathSync(ownPath));
   const own = isOwn ? undefined : ownPath;
-  const ownSettings = own === undefined ? {} : parseConfigFile(own, readConfig(own));
+  const ownSettings = own === undefined ? {} : parseConfigFile(own, readConfig(own, true));
   if (path === undefined) return { path, file: {}, own: { path: own, settings: ownSettings }, notes };
-  const text = readConfig(path);
+  const text = readConfig(path, named);
   const file = parseConfigFile(shown(path, cwd), text);
   if (!named && !(isOwn && ownPath !== undefined)) refuseWidening(shown(path, cwd), text, file, ownSettings);
   return { path, file, own: { path: own, settings: ownSettings }, notes };

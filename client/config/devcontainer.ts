@@ -1,7 +1,7 @@
 /** A workspace's devcontainer.json as sandbox settings, on request by `--devcontainer`. */
-import { readFileSync } from "node:fs";
 import { join, posix } from "node:path";
 import { z } from "zod";
+import { readBoundedText } from "../console/read-bounded-text.ts";
 import { buildSettingsSchema, type ImageBuild } from "../../activities/config/build-settings.ts";
 import { issueTexts } from "../../activities/config/issue-text.ts";
 import { usageError, unreadable } from "../console/errors.ts";
@@ -68,7 +68,7 @@ export function readDevcontainer(workspace: string): Devcontainer {
     const path = join(workspace, place);
     let text: string;
     try {
-      text = readFileSync(path, "utf8");
+      text = readBoundedText(path);
     } catch (error) {
       const { code } = error as NodeJS.ErrnoException;
       if (code === "ENOENT" || code === "ENOTDIR") continue;

@@ -1,6 +1,7 @@
 /** The person's own skills: read when a session starts, and stored with it. */
-import { readdirSync, readFileSync } from "node:fs";
+import { readdirSync } from "node:fs";
 import { join, resolve } from "node:path";
+import { readBoundedText } from "../console/read-bounded-text.ts";
 import type { SessionSkills } from "../../activities/config/skill-settings.ts";
 import { usageError, unreadable } from "../console/errors.ts";
 import { bytes } from "../console/format.ts";
@@ -43,7 +44,7 @@ function walk(root: string, below: string, depth: number, found: Map<string, str
     if (!NAME.test(entry.name)) continue;
     if (entry.isDirectory() && depth < MAX_DEPTH) walk(root, path, depth + 1, found);
     if (!entry.isFile() || depth === 0 || found.has(path)) continue;
-    const text = readFileSync(join(root, path), "utf8");
+    const text = readBoundedText(join(root, path));
     if (!text.includes("\0")) found.set(path, text);
   }
 }

@@ -44,6 +44,8 @@ const READ_TROUBLES: Readonly<Record<string, string>> = {
   ENOTDIR: "does not exist: a part of its path is a file",
   EACCES: "cannot be read: you have no permission",
   EISDIR: "is a folder, and a file is needed",
+  EFBIG: "is too large",
+  ENOTSUP: "is no regular file",
 };
 
 /** A file or folder that a person named. @param error what reading it threw */

@@ -1,7 +1,8 @@
 /** The certificate authorities that a person's machine trusts beyond the public ones, such as a company's. */
-import { readdirSync, readFileSync } from "node:fs";
+import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { rootCertificates } from "node:tls";
+import { readBoundedText } from "../console/read-bounded-text.ts";
 import type { Environment } from "../../activities/config/providers.ts";
 
 /** Variables that name a certificate bundle for tools, the most common first. */
@@ -29,7 +30,7 @@ const PUBLIC_FOLDER = "/usr/share/ca-certificates";
  */
 export function extraCertificates(environment: Environment): string | undefined {
   const files = new Set(VARIABLES.map((name) => environment[name] ?? ""));
-  const texts = [...files].filter((path) => path !== "").map(readText);
+  const texts = [...files].filter((path) => path !== "").map(textIn);
   const found = certificatesIn([...texts, ...LOCAL_FOLDERS.flatMap(readFolder)].join("\n"));
   const added = without(found, rootCertificates);
   return added.length === 0
@@ -57,9 +58,9 @@ function joined(certificates: readonly string[]): string | undefined {
 
 const bare = (certificate: string): string => certificate.replaceAll(/\s/g, "");
 
-function readText(path: string): string {
+function textIn(path: string): string {
   try {
-    return readFileSync(path, "utf8");
+    return readBoundedText(path);
   } catch {
     return "";
   }
@@ -69,7 +70,7 @@ function readFolder(folder: string): string[] {
   try {
     return readdirSync(folder, { recursive: true, encoding: "utf8" })
       .filter((name) => /\.(crt|pem)$/.test(name))
-      .map((name) => readText(join(folder, name)));
+      .map((name) => textIn(join(folder, name)));
   } catch {
     return [];
   }

@@ -1,5 +1,5 @@
 /** The package registries and certificate authorities of this machine. */
-import { readFileSync } from "node:fs";
+import { readBoundedText } from "../console/read-bounded-text.ts";
 import { extraCertificates } from "./certificates.ts";
 import { findRegistries, type FoundRegistries } from "./find-registries.ts";
 import type { Environment } from "../../activities/config/providers.ts";
@@ -19,7 +19,7 @@ export function registriesOfMachine(environment: Environment): MachineRegistries
 
 function read(path: string): string | undefined {
   try {
-    return readFileSync(path, "utf8");
+    return readBoundedText(path);
   } catch {
     return undefined;
   }

@@ -1,8 +1,8 @@
 /** Settings that a session's sandbox inherits from the person's machine: package registries and certificate authorities. */
 import { createHash } from "node:crypto";
-import { readFileSync } from "node:fs";
 import { hostname } from "node:os";
 import { resolve } from "node:path";
+import { readBoundedText } from "../console/read-bounded-text.ts";
 import type { RunConfig } from "../../activities/config/agent-config.ts";
 import { setupOf } from "../../activities/config/setup-settings.ts";
 import { usageError, unreadable } from "../console/errors.ts";
@@ -79,7 +79,7 @@ const TOO_LARGE =
 function certificatesOf(path: string): string {
   let text: string;
   try {
-    text = readFileSync(path, "utf8");
+    text = readBoundedText(path, { pipes: true });
   } catch (error) {
     throw unreadable(`sandbox.caCerts: ${path}`, error);
   }

@@ -1,5 +1,5 @@
 /** `--output-schema`: a JSON Schema from a file, checked before anything is started. */
-import { readFile } from "node:fs/promises";
+import { readBoundedText } from "../console/read-bounded-text.ts";
 import { schemaTrouble, type OutputSchema } from "../../activities/config/output-schema.ts";
 import { reasonOf } from "../../activities/contract/reason-of.ts";
 import { unreadable, usageError } from "../console/errors.ts";
@@ -9,7 +9,7 @@ export async function readOutputSchema(
   given: string | OutputSchema | undefined,
 ): Promise<OutputSchema | undefined> {
   if (given === undefined) return undefined;
-  const schema = typeof given === "string" ? await readSchemaFile(given) : given;
+  const schema = typeof given === "string" ? readSchemaFile(given) : given;
   const trouble = await schemaTrouble(schema);
   if (trouble === undefined) return schema;
   throw usageError(
@@ -18,10 +18,13 @@ export async function readOutputSchema(
   );
 }
 
-async function readSchemaFile(path: string): Promise<OutputSchema> {
-  const text = await readFile(path, "utf8").catch((error: unknown) => {
+function readSchemaFile(path: string): OutputSchema {
+  let text: string;
+  try {
+    text = readBoundedText(path, { pipes: true });
+  } catch (error) {
     throw unreadable(`The output schema ${path}`, error);
-  });
+  }
   let schema: unknown;
   try {
     schema = JSON.parse(text);

@@ -100,9 +100,22 @@ function textOfBytes(bytes: Buffer): string {
   return found.kind === "text" ? found.text : bytes.toString("utf8");
 }
 
+/** UTF-8 has at most four bytes a character. */
+const MAX_TEXT_BYTES = 4 * MAX_TEXT_CHARS;
+const tooMuch = () =>
+  usageError(
+    `More than ${MAX_TEXT_CHARS} characters arrive on stdin, and no more go into one message.`,
+    "Put the text into a file of the workspace (--workspace DIR) and name the file in the task.",
+  );
+
+/** @throws ClientError (usage) for more than a message may have: a stream need not end */
 async function readAll(stream: NodeJS.ReadableStream): Promise<string> {
   const pieces: Buffer[] = [];
-  for await (const piece of stream) pieces.push(Buffer.from(piece));
+  let bytes = 0;
+  for await (const piece of stream) {
+    bytes += pieces[pieces.push(Buffer.from(piece)) - 1]?.length ?? 0;
+    if (bytes > MAX_TEXT_BYTES) throw tooMuch();
+  }
   return textOfBytes(Buffer.concat(pieces));
 }
 
@@ -110,6 +123,7 @@ async function readAll(stream: NodeJS.ReadableStream): Promise<string> {
 function readUnlessSilent(stream: NodeJS.ReadableStream, silenceMs: number): Promise<string | undefined> {
   return new Promise((resolve, reject) => {
     const pieces: Buffer[] = [];
+    let bytes = 0;
     const timer = setTimeout(() => {
       stream.pause();
       // An open pipe would keep the process alive.
@@ -118,7 +132,10 @@ function readUnlessSilent(stream: NodeJS.ReadableStream, silenceMs: number): Pro
     }, silenceMs);
     stream.on("data", (piece: Buffer | string) => {
       clearTimeout(timer);
-      pieces.push(Buffer.from(piece));
+      bytes += pieces[pieces.push(Buffer.from(piece)) - 1]?.length ?? 0;
+      if (bytes <= MAX_TEXT_BYTES) return;
+      if ("destroy" in stream && typeof stream.destroy === "function") stream.destroy();
+      reject(tooMuch());
     });
     stream.on("error", reject);
     stream.on("end", () => {
