@@ -58,7 +58,8 @@ async function found(
   { path, all, update, named, read }: Forge,
 ): Promise<OpenedPullRequest | undefined> {
   const query = new URLSearchParams(all).toString();
-  const listed = ((await askForge(call, "GET", `${path}?${query}`)) as Answer[]).map(read);
+  const answers = (await askForge(call, "GET", `${path}?${query}`)) as Answer[];
+  const listed = answers.filter((answer) => isFromHere(answer, request.branch)).map(read);
   const isOwn = ({ text }: Read) => blockIn(text, request.session) !== undefined;
   const prefer = (one: Read, other: Read) =>
     Number(isOwn(other)) - Number(isOwn(one)) ||
@@ -75,6 +76,18 @@ async function found(
   return { url, number, created: false, isOwn: isOwn(one), ...(state === "open" ? {} : { state }) };
 }
 
+/**
+ * Whether it is from this branch of this repository: lists by a branch's name have those of forks too, which anybody can make, and a
+ * forge that does not know a filter lists all.
+ */
+function isFromHere(answer: Answer, branch: string): boolean {
+  const { head, source_branch: source = head?.ref, source_project_id: from, target_project_id: to } = answer;
+  if (source !== undefined && source !== branch) return false;
+  // Its fork was deleted.
+  if (head?.repo === null) return false;
+  return from === to && head?.repo?.full_name === answer.base?.repo?.full_name;
+}
+
 /** What an answer says of a request: the fields of either forge. */
 interface Answer {
   readonly html_url: string;
@@ -82,12 +95,19 @@ interface Answer {
   readonly state: string;
   readonly merged_at?: string | null;
   readonly body?: string | null;
-  readonly base?: { readonly ref: string };
-  readonly head?: { readonly sha: string };
+  readonly base?: { readonly ref: string; readonly repo?: { readonly full_name: string } };
+  readonly head?: {
+    readonly sha: string;
+    readonly ref?: string;
+    readonly repo?: { readonly full_name: string } | null;
+  };
   readonly web_url: string;
   readonly iid: number;
   readonly description?: string | null;
   readonly target_branch?: string;
+  readonly source_branch?: string;
+  readonly source_project_id?: number;
+  readonly target_project_id?: number;
   readonly sha?: string;
 }
 

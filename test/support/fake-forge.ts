@@ -9,6 +9,8 @@ import type { FakeGitHubApp } from "./fake-github-app.ts";
 interface KeptRequest {
   readonly number: number;
   readonly branch: string;
+  /** The fork that has the branch; default the repository itself. */
+  readonly fork?: string;
   /** A person may change it, as all that follows. */
   into: string;
   title: string;
@@ -97,8 +99,8 @@ export function createFakeForge(token: string | FakeGitHubApp, branches: () => r
       };
     if (
       forge.requests.some(
-        ({ branch, into, state }) =>
-          branch === request.branch && into === request.into && state === undefined,
+        ({ branch, into, state, fork }) =>
+          fork === undefined && branch === request.branch && into === request.into && state === undefined,
       )
     )
       return { status: taken, body: { message: ["Another open request exists for this branch"] } };
@@ -116,8 +118,12 @@ export function createFakeForge(token: string | FakeGitHubApp, branches: () => r
       ...kept,
       state: kept.state === undefined ? "open" : "closed",
       merged_at: kept.state === "merged" ? "2026-01-01T00:00:00Z" : null,
-      base: { ref: kept.into },
-      head: { sha: kept.commit ?? "" },
+      base: { ref: kept.into, repo: { full_name: "acme/app" } },
+      head: {
+        sha: kept.commit ?? "",
+        ref: kept.branch,
+        repo: { full_name: kept.fork ?? "acme/app" },
+      },
       html_url: `https://forge.example/acme/app/pull/${kept.number}`,
     });
     if (path === "/repos/acme/app/pulls" && method === "GET") {
@@ -155,6 +161,9 @@ export function createFakeForge(token: string | FakeGitHubApp, branches: () => r
       title: kept.title,
       description: kept.body,
       target_branch: kept.into,
+      source_branch: kept.branch,
+      source_project_id: kept.fork === undefined ? 1 : 2,
+      target_project_id: 1,
       sha: kept.commit ?? "",
       web_url: `https://forge.example/-/merge_requests/${kept.number}`,
     });

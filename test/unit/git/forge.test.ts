@@ -66,6 +66,23 @@ describe.each(["github", "gitlab"] as const)("a pull request on %s", (kind) => {
     }),
   );
 
+  it("is never that of a fork whose branch has the same name", () =>
+    withForge(async (forge, origin) => {
+      const theirs = {
+        number: 1,
+        branch: "longhaul/a",
+        fork: "acme/fork",
+        into: "main",
+        title: "T",
+        body: "Theirs.",
+        draft: false,
+      };
+      forge.requests.push(theirs);
+      expect(await openPullRequest(callTo(origin), request)).toMatchObject({ number: 2, created: true });
+      expect(await openPullRequest(callTo(origin), request)).toMatchObject({ number: 2, created: false });
+      expect(forge.requests[0]).toEqual({ ...theirs, body: "Theirs." });
+    }));
+
   it("writes again only its own block, and not if a person changed that", () =>
     withForge(async (forge, origin) => {
       await openPullRequest(callTo(origin), request);
