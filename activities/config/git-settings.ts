@@ -86,6 +86,13 @@ const KINDS: Readonly<Record<string, RepositoryAddress["kind"] | undefined>> = {
 /** Known beginnings of forges' tokens, and names as long and as mixed as one. */
 const TOKEN = /^(gh[a-z]_|github_pat_|gl[a-z]+-|ATBB|ATCTT|token$)|^(?=.*\d)(?=.*[A-Za-z])[\w-]{20,}$/i;
 
+/**
+ * Scheme, user and server as every program reads them alike: a browser's rules, which we check by, end the server at a backslash,
+ * accept a lacking slash and decode what is encoded; git's do not, and would ask another server.
+ */
+const PLAIN =
+  /^(?:https?|ssh|file):\/\/(?:[^\\/@?#]*@)?(?:[\p{L}\p{N}._-]+|\[[\da-f:.]+\])?(?::\d+)?(?:\/[^\\]*)?$/iu;
+
 /** The parsed address, or why it is not accepted. A user's name without a password is left out of it. */
 export function repositoryAddress(text: string): RepositoryAddress | { readonly wrong: string } {
   const taken = "https://host/owner/name.git, ssh://git@host/name.git, git@host:name.git or file:///folder";
@@ -95,7 +102,8 @@ export function repositoryAddress(text: string): RepositoryAddress | { readonly 
   if (short !== null) return { url: text, host: short[1], kind: "ssh" };
   const url = URL.parse(text);
   const kind = KINDS[url?.protocol ?? ""];
-  if (url === null || kind === undefined || url.hostname.startsWith("-"))
+  const isPlain = PLAIN.test(text) && (kind === "file" || !/^\w+:\/\/\//.test(text));
+  if (url === null || kind === undefined || !isPlain || url.hostname.startsWith("-"))
     return { wrong: `A repository's address has the form ${taken}.` };
   // The forges' own copy buttons put a user's name in front, which is no secret and of no use. A token there is one.
   const isName = url.username !== "" && kind === "http" && !TOKEN.test(url.username);

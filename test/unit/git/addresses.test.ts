@@ -1,3 +1,4 @@
+import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { branchName, branchOf, repositoryAddress } from "../../../activities/config/git-settings.ts";
 import { forgeOf } from "../../../activities/config/forge-place.ts";
@@ -32,9 +33,42 @@ describe("the address of a repository", () => {
     "git@-oProxyCommand=x:app",
     "/srv/app",
     "git://host/app",
+    String.raw`https://github.com\@evil.test/acme/app`,
+    String.raw`http://forge.test\@127.0.0.1:8080/acme/app`,
+    String.raw`https://forge.test\evil.test/app`,
+    String.raw`ssh://git@forge.test\@evil.test/app`,
+    String.raw`https://forge.test/acme\..\app`,
+    "https:forge.test/acme/app",
+    "https:/forge.test/acme/app",
+    "https:///forge.test/acme/app",
+    "https://forge%2etest/acme/app",
+    "https://@forge.test@evil.test/app",
   ])("%s is refused", (url) => {
     expect(repositoryAddress(url)).toHaveProperty("wrong");
   });
+});
+
+it("an address that is accepted is of the server that git asks", () => {
+  const piece = fc.constantFrom(
+    ..."http https ssh file : / // @ \\ %2f %40 [::1] a.test b.test 127.0.0.1 :80 user git x # ? ;".split(
+      " ",
+    ),
+  );
+  // As git's url.c and curl do: the server is behind the last @ in front of the first slash.
+  const asked = (url: string) => /^[a-z]+:\/\/([^/?#]*@)?([^/?#@]*?)(:\d*)?([/?#]|$)/i.exec(url)?.[2];
+  fc.assert(
+    fc.property(
+      fc.constantFrom("https://", "http://", "ssh://", ""),
+      fc.array(piece, { maxLength: 8 }),
+      (scheme, rest) => {
+        const url = `${scheme}${rest.join("")}`;
+        const address = repositoryAddress(url);
+        if ("wrong" in address || address.kind === "file" || !address.url.includes("://")) return;
+        expect(asked(address.url)?.toLowerCase(), url).toBe(address.host?.toLowerCase());
+      },
+    ),
+    { numRuns: 20_000 },
+  );
 });
 
 it.each([
