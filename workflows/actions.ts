@@ -8,7 +8,7 @@ import {
   upsertSearchAttributes,
 } from "@temporalio/workflow";
 import { cutChars } from "../activities/contract/cut-text.ts";
-import { mismatchNote } from "../activities/contract/output-mismatch.ts";
+import { mismatchNote } from "../activities/contract/answer-notes.ts";
 import { LOOP_WARNING_TEXT } from "../activities/contract/stuck.ts";
 import type {
   AgentActivities,
@@ -160,6 +160,7 @@ export async function askModel(
   const note = noteFor(state, wrapUp);
   state.loopWarningDue = false;
   state.mismatch = undefined;
+  state.notice = undefined;
   // A step boundary: the interrupted work is over, and the messages are drained.
   state.interrupting = false;
   const step = state.step + 1;
@@ -196,6 +197,7 @@ export async function askModel(
 function noteFor(state: AgentState, wrapUp: Limit | undefined): ModelStepInput["note"] {
   if (wrapUp) return { kind: "wrap-up", text: WRAP_UP_TEXT[wrapUp] };
   if (state.mismatch !== undefined) return { kind: "notice", text: mismatchNote(state.mismatch) };
+  if (state.notice !== undefined) return { kind: "notice", text: state.notice };
   return state.loopWarningDue ? { kind: "nudge", text: LOOP_WARNING_TEXT } : undefined;
 }
 

@@ -65,6 +65,12 @@ export interface AgentState {
   mismatches: number;
   /** What was wrong with the last such answer; the next step begins with it. */
   mismatch: string | undefined;
+  /** What the model is told about its last answer; the next step begins with it. */
+  notice: string | undefined;
+  /** Answers in a row that were a call written as text. */
+  writtenCalls: number;
+  /** Answers in a row that the output limit cut and that had no call. */
+  cuts: number;
   usage: Readonly<StepUsage & { calls: number }>;
   /** USD of the session so far, if a limit was set. */
   costUsd: number;
@@ -126,6 +132,9 @@ const FIRST = {
   unfinished: 0,
   mismatches: 0,
   mismatch: undefined,
+  notice: undefined,
+  writtenCalls: 0,
+  cuts: 0,
   usage: { input: 0, output: 0, cached: 0, reasoning: 0, calls: 0 },
   costUsd: 0,
   deadlineAtMs: undefined,
@@ -214,6 +223,8 @@ export function applyStep(state: AgentState, facts: ModelStepFacts): void {
 export function beginAnew(state: AgentState): void {
   state.recentCalls = [];
   state.mismatches = 0;
+  state.writtenCalls = 0;
+  state.cuts = 0;
 }
 
 export function applyToolResult(state: AgentState, call: CallFacts, facts: ToolFacts): void {

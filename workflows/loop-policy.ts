@@ -3,6 +3,7 @@ import type { CallFacts, CompactionTrigger, ModelStepFacts } from "../activities
 import type { Limit } from "../activities/contract/limits.ts";
 import type { RunPolicy } from "../activities/contract/run-policy.ts";
 import type { FailureType } from "../activities/contract/failures.ts";
+import { CUT_NOTE, emptyNote, wroteCallNote } from "../activities/contract/answer-notes.ts";
 import { prunesFirst } from "../activities/contract/prune-due.ts";
 import type { AgentState } from "./agent-state.ts";
 import { waiting, waitingTokens } from "./inbox.ts";
@@ -87,6 +88,8 @@ export type NextMove =
   | { readonly kind: "unfinished" }
   /** The last answer does not match the session's schema: it gets one more try. */
   | { readonly kind: "mismatch"; readonly why: string }
+  /** The last answer is no end of the task, and the model is told why. */
+  | { readonly kind: "corrected"; readonly note: string }
   | { readonly kind: "failed"; readonly type: FailureType; readonly message: string };
 
 /** What follows a step, once `applyStep` has counted it. */
@@ -100,17 +103,25 @@ export function afterStep(state: AgentState, step: ModelStepFacts, policy: RunPo
     const message = `The request does not fit the model's window, ${what}`;
     return { kind: "failed", type: "ContextOverflow", message };
   }
-  if (step.kind === "empty" && state.emptyAnswers > 1) {
-    const message =
-      "The model gave an empty answer twice in a row. The conversation is kept: send a message to resume.";
-    return { kind: "failed", type: "EmptyAnswer", message };
-  }
-  return { kind: "again" };
+  return step.kind === "empty" ? afterEmpty(state, step.reason) : { kind: "again" };
 }
 
-/** Counts answers that were not finished, or not what the session's schema asks for. */
+function afterEmpty({ emptyAnswers }: AgentState, reason: string | undefined): NextMove {
+  if (emptyAnswers <= 1)
+    return reason === undefined ? { kind: "again" } : { kind: "corrected", note: emptyNote(reason) };
+  const why = reason === undefined ? "" : ` The provider says: ${reason}.`;
+  const message = `The model gave an empty answer twice in a row.${why} The conversation is kept: send a message to resume.`;
+  return { kind: "failed", type: "EmptyAnswer", message };
+}
+
+/** Counts answers that do not end the task although they call no tool, each kind of its own. */
 export function applyMove(state: AgentState, step: ModelStepFacts, next: NextMove): void {
-  if (step.kind === "answered") state.unfinished = next.kind === "unfinished" ? state.unfinished + 1 : 0;
+  if (step.kind === "answered") {
+    state.unfinished = next.kind === "unfinished" ? state.unfinished + 1 : 0;
+    state.cuts = step.finish === "length" && step.calls.length === 0 ? state.cuts + 1 : 0;
+    state.writtenCalls = step.wroteCall === undefined ? 0 : state.writtenCalls + 1;
+  }
+  if (next.kind === "corrected") state.notice = next.note;
   if (next.kind !== "mismatch") return;
   state.mismatches += 1;
   state.mismatch = next.why;
@@ -135,7 +146,7 @@ export function callGroups(calls: readonly CallFacts[]): (readonly [CallFacts, n
 export function afterAnswer(
   state: AgentState,
   answer: Extract<ModelStepFacts, { kind: "answered" }>,
-  { needsStop, checksAnswer }: Pick<RunPolicy, "needsStop" | "checksAnswer">,
+  { needsStop, checksAnswer, countsCuts }: Pick<RunPolicy, "needsStop" | "checksAnswer" | "countsCuts">,
 ): NextMove {
   if (answer.calls.length > 0) return { kind: "run tools", calls: answer.calls };
   if (answer.finish === "content-filter") {
@@ -146,8 +157,10 @@ export function afterAnswer(
         "The provider's content filter ended the answer. What it said is kept: rephrase your request to continue.",
     };
   }
+  if (waiting(state.inbox) > 0) return { kind: "again" };
   // The answer was cut off by its length and has no call, so the model continues it.
-  if (answer.finish === "length" || waiting(state.inbox) > 0) return { kind: "again" };
+  if (answer.finish === "length") return countsCuts ? afterCut(state) : { kind: "again" };
+  if (answer.wroteCall !== undefined) return afterWrittenCall(state, answer.wroteCall);
   if (answer.finish === "stop" || needsStop !== true)
     return checksAnswer && answer.mismatch !== undefined
       ? afterMismatch(state, answer.mismatch)
@@ -159,6 +172,22 @@ export function afterAnswer(
         type: "UnfinishedAnswer",
         message: `The model's answer broke off twice in a row (finish: ${answer.finish}), so it does not count as the end of the task. What it said is kept: send a message to resume.`,
       };
+}
+
+/** Answers cut in a row, without a call, after which the model is told, and after which the run ends: as for repeated calls. */
+const MOST_CUTS = { untilNote: 4, untilEnd: 8 };
+
+function afterCut({ cuts }: AgentState): NextMove {
+  if (cuts + 1 === MOST_CUTS.untilNote) return { kind: "corrected", note: CUT_NOTE };
+  if (cuts + 1 < MOST_CUTS.untilEnd) return { kind: "again" };
+  const message = `The model's last ${MOST_CUTS.untilEnd} answers were all cut off by the output limit, without a call, even after a note about it. The conversation is kept: say what to do differently to resume, raise the model's maxOutput, or use another model (say ID --model).`;
+  return { kind: "failed", type: "Stuck", message };
+}
+
+function afterWrittenCall({ writtenCalls }: AgentState, tool: string): NextMove {
+  if (writtenCalls < 1) return { kind: "corrected", note: wroteCallNote(tool) };
+  const message = `The model wrote a call of ${tool} as text, twice, so nothing was run. Usually the chat template or the tool parser of its server does not fit the model: start the server with those that belong to it, or use a model that calls tools there (say ID --model). providers.NAME.options.callsInText: true reads such texts as calls. The conversation and the files are kept.`;
+  return { kind: "failed", type: "CallInText", message };
 }
 
 function afterMismatch({ mismatches }: AgentState, why: string): NextMove {

@@ -136,6 +136,9 @@ export interface CarriedState {
   /** How many answers did not match the schema; what was wrong with the last one, with which the next step begins. */
   readonly mismatches?: number;
   readonly mismatch?: string;
+  readonly notice?: string;
+  readonly writtenCalls?: number;
+  readonly cuts?: number;
   /** USD so far, if a limit was set; which fallback model is used, and that it is asked next. Absent means none. */
   readonly costUsd?: number;
   readonly fallback?: { readonly index: number; readonly sinceMs: number };

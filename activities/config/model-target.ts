@@ -46,6 +46,8 @@ const wireOptionsSchema = z.strictObject({
   maxTokensField: z.enum(["max_tokens", "max_completion_tokens"]).optional(),
   /** Role of the system prompt on the chat wire. */
   systemRole: z.enum(["system", "developer"]).optional(),
+  /** Whether a text that is nothing but calls of tools is read as calls: for servers whose template does not fit the model. */
+  callsInText: z.boolean().optional(),
 });
 export type WireOptions = z.infer<typeof wireOptionsSchema>;
 

@@ -150,6 +150,8 @@ export type StepOutcome =
       readonly finish: string;
       /** Set for a last answer that is not JSON matching the session's schema: what is wrong with it, bounded and masked. */
       readonly mismatch?: string;
+      /** Set for a text that is, or ends in, a call that the server did not recognise: the tool's name. */
+      readonly wroteCall?: string;
       readonly usage: StepUsage;
       /** USD of the whole session so far, if a limit was set and every price is known. */
       readonly costUsd?: number;
@@ -169,8 +171,8 @@ export type StepOutcome =
     }
   /** The person interrupted; the partial answer is kept and marked. */
   | { readonly kind: "interrupted"; readonly context: ContextSize; readonly epoch: number }
-  /** The model returned neither text nor calls; nothing was stored. */
-  | { readonly kind: "empty"; readonly usage: StepUsage; readonly epoch: number };
+  /** The model returned neither text nor calls; nothing was stored. `reason`: the provider's own words, bounded and masked. */
+  | { readonly kind: "empty"; readonly usage: StepUsage; readonly reason?: string; readonly epoch: number };
 
 /** Usage of one call, in tokens. `cached` and `cacheWrite` are parts of `input`, `reasoning` part of `output`. */
 export interface StepUsage {

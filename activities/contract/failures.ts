@@ -54,6 +54,8 @@ export type FailureType =
   | "RecordMissing"
   | "Stuck"
   | "EmptyAnswer"
+  /** The model wrote a call as text, twice: its server does not recognise the model's calls. */
+  | "CallInText"
   /** The answer broke off twice in a row. */
   | "UnfinishedAnswer"
   /** The last answer is not JSON matching the session's schema, even after one more try. */

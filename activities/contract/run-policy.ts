@@ -49,6 +49,8 @@ export interface RunPolicy {
   readonly needsStop?: true;
   /** The check for repeated calls knows waiting, and circles of several calls. Absent in runs older than this rule. */
   readonly knowsWaiting?: true;
+  /** Answers that the output limit cuts again and again count as repetition. Absent in older runs. */
+  readonly countsCuts?: true;
   /** The last answer is checked against a schema. Absent if the session has none. */
   readonly checksAnswer?: true;
   /** Longest that the sandbox's set-up may take; absent if there is nothing to set up. */

@@ -101,7 +101,7 @@ async function askOnce(
     for await (const part of startStream(asking, call.signal, watchdog, (ended) => (step = ended)))
       listener.take(part);
     call.signal.throwIfAborted();
-    const answer = toAnswer(step, listener.open(), request);
+    const answer = toAnswer(step, listener.open(), request, asking.mask);
     const durationMs = performance.now() - startedAt;
     return {
       ...answer,

@@ -1,6 +1,7 @@
 /** Listens to an answer while it streams: passes its pieces on, tells the watchdog of them, and remembers unfinished calls. */
 import type { TextStreamPart, ToolSet } from "ai";
 import type { ModelDelta } from "./model.ts";
+import { LeadingThoughts } from "./thoughts-in-text.ts";
 import { cutOff, type OpenCall } from "./to-answer.ts";
 import type { Watchdog } from "./watchdog.ts";
 
@@ -9,6 +10,7 @@ export class Listener {
   firstTokenAt: number | undefined;
   readonly #onDelta: (delta: ModelDelta) => void;
   readonly #watchdog: Watchdog;
+  readonly #thoughts = new LeadingThoughts();
   readonly #open = new Map<string, { toolCallId: string; toolName: string; input: string }>();
 
   constructor(onDelta: (delta: ModelDelta) => void, watchdog: Watchdog) {
@@ -27,14 +29,16 @@ export class Listener {
     if (part.type === "reasoning-start") return this.#watchdog.thinking();
     if (part.type === "text-delta" || part.type === "reasoning-delta") {
       if (part.text === "") return;
-      this.#onDelta({ type: part.type === "text-delta" ? "text" : "reasoning", text: part.text });
+      if (part.type === "text-delta") this.#thoughts.take(part.text).forEach(this.#onDelta);
+      else this.#onDelta({ type: "reasoning", text: part.text });
     } else if (part.type === "tool-input-start") this.#begin(part.id, part.toolName);
     else if (part.type === "tool-input-delta") this.#write(part.id, part.delta);
     else if (part.type === "tool-call") {
       // Some packages give a call only when it is complete.
       if (!this.#open.has(part.toolCallId)) this.#begin(part.toolCallId, part.toolName);
       this.#open.delete(part.toolCallId);
-    } else if (part.type !== "text-end" && part.type !== "reasoning-end") return;
+    } else if (part.type === "text-end") this.#thoughts.end().forEach(this.#onDelta);
+    else if (part.type !== "reasoning-end") return;
     this.firstTokenAt ??= performance.now();
     this.#watchdog.heard();
   }

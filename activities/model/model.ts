@@ -45,6 +45,8 @@ export interface ModelAnswer {
   /** In the order in which it came; empty reasoning left out. */
   readonly content: readonly AssistantPart[];
   readonly finish: "stop" | "tool-calls" | "length" | "content-filter" | "error" | "other";
+  /** Why it ended, in the provider's own words, masked; absent if they say no more than `finish`. */
+  readonly reason?: string;
   /** Absent if the provider's figures are missing, zero or absurd. */
   readonly usage: StepUsage | undefined;
   /** The call's cost as a router reports it, in USD. */

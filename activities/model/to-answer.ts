@@ -1,16 +1,27 @@
+// FROM THE LEAD: stop, read 00-FROM-THE-LEAD.md in the root of this worktree: the lead has landed A1-A4 (finish-word.ts, tagged-thoughts.ts, calls-in-text.ts) on main.
 /**
  * The one place in which what the AI SDK made of a provider's stream becomes our answer. Pure.
  * What a server needs mended is mended before, in the wire's `fetch` and the package's own settings (`wires/`).
  */
 import type { StepResult, ToolSet } from "ai";
-import type { AssistantPart, ProviderData } from "../contract/message.ts";
+import { cutChars } from "../contract/cut-text.ts";
+import { objectOf } from "../contract/json-object.ts";
+import { answerText, type AssistantPart, type ProviderData } from "../contract/message.ts";
+import type { Api } from "../config/model-target.ts";
 import { fullModelName } from "../config/providers.ts";
+import { meaningOfFinish } from "./finish-words.ts";
 import { ModelError, type ModelAnswer, type ModelRequest } from "./model.ts";
-import { carriesData, COMPATIBLE_KEY, ORIGIN_KEY } from "./request/reasoning.ts";
+import { carriesData, COMPATIBLE_KEY, isBlank, ORIGIN_KEY, TAGGED } from "./request/reasoning.ts";
+import { rulesOf } from "./request/wire-rules.ts";
+import { splitThoughts } from "./thoughts-in-text.ts";
 import { reportedCostUsd, trustedUsage } from "./usage.ts";
+import { writtenCalls } from "./written-calls.ts";
 
 /** What the SDK gathered of one request. */
-export type Step = Pick<StepResult<ToolSet>, "content" | "finishReason" | "usage" | "providerMetadata">;
+export type Step = Pick<
+  StepResult<ToolSet>,
+  "content" | "finishReason" | "rawFinishReason" | "usage" | "providerMetadata"
+>;
 /** A call of which no end has come, with its arguments so far. */
 export interface OpenCall {
   readonly toolCallId: string;
@@ -18,30 +29,44 @@ export interface OpenCall {
   readonly input: string;
 }
 
+/** Of the provider's words for an answer's end. Source: ours. */
+const MAX_REASON_CHARS = 300;
+
 export type ReadAnswer = Omit<ModelAnswer, "firstTokenMs" | "durationMs">;
 
 /**
  * @param step undefined if the stream ended without an end of its own
  * @param open what the SDK leaves out of its content
- * @throws {ModelError} if the answer is not complete
+ * @param mask removes secrets from the provider's words
+ * @throws {ModelError} if the answer is not complete, or was refused
  */
 export function toAnswer(
   step: Step | undefined,
   open: readonly OpenCall[],
-  { target }: Pick<ModelRequest, "target">,
+  { target, tools }: Pick<ModelRequest, "target" | "tools">,
+  mask: (text: string) => string = (text) => text,
 ): ReadAnswer {
   if (step === undefined || step.finishReason === "interrupted") throw cutOff();
   const metadata = (step.providerMetadata ?? {}) as ProviderData;
-  const content = [
-    ...withKept(partsOf(step), metadata[COMPATIBLE_KEY]),
+  const parts = [
+    ...withKept(withoutThoughts(partsOf(step)), metadata[COMPATIBLE_KEY]),
     // Test: "keeps a call that the output limit cut in the middle of its arguments". The tool runner answers it.
     ...open.map((call): AssistantPart => ({ type: "tool-call", ...call })),
-  ].flatMap((part) => withOrigin(part, fullModelName(target.model)));
+  ];
+  // What the output limit has cut is never completed.
+  const reads = rulesOf(target).callsInText && step.finishReason !== "length";
+  const content = (reads ? withWrittenCalls(parts, tools) : parts).flatMap((part) =>
+    withOrigin(part, fullModelName(target.model)),
+  );
+  const finish = finishOf(step, content, target.api);
+  const reason = mask(reasonOf(step, metadata));
+  if (finish === "content-filter" && saysNothing(content)) throw refused(reason);
   const costUsd = reportedCostUsd(step.usage);
   const tier = target.tier === undefined ? undefined : servedTier(metadata);
   return {
     content,
-    finish: finishOf(step.finishReason, content),
+    finish,
+    ...(reason === "" || finish === "tool-calls" ? {} : { reason }),
     usage: trustedUsage(step.usage, target.contextWindow),
     ...(costUsd === undefined ? {} : { costUsd }),
     ...(tier === undefined ? {} : { tier }),
@@ -50,6 +75,63 @@ export function toAnswer(
 
 export const cutOff = () =>
   new ModelError("The provider's stream ended before its answer was complete.", { class: "unavailable" });
+
+/** Whether an answer has neither a call nor a word: a text of blanks is none. */
+export const saysNothing = (content: readonly AssistantPart[]): boolean =>
+  content.every((part) => part.type === "reasoning" || (part.type === "text" && isBlank(part.text)));
+
+const refused = (reason: string) =>
+  new ModelError(
+    `The provider refused the request and gave no answer${reason === "" ? "" : ` (${reason})`}.`,
+    { class: "rejected" },
+  );
+
+/** Words that say nothing beyond what `finish` says. */
+const PLAIN =
+  /^(?:stop|end_turn|tool_calls|tool_use|length|max_tokens|max_output_tokens|STOP|MAX_TOKENS|content_filter|completed)$/;
+
+/** The provider's own words for the answer's end, if they say more: Google's message, Anthropic's details, an unusual word. */
+function reasonOf({ rawFinishReason: word = "" }: Step, { google, anthropic }: ProviderData): string {
+  const details = objectOf(anthropic?.["stopDetails"]);
+  const said = [
+    PLAIN.test(word) ? "" : word,
+    google?.["finishMessage"],
+    objectOf(google?.["promptFeedback"])["blockReasonMessage"],
+    details["category"],
+    details["explanation"],
+  ];
+  return cutChars(
+    said.filter((text) => typeof text === "string" && text !== "").join(": "),
+    MAX_REASON_CHARS,
+  );
+}
+
+/** Thoughts that the first text begins with are no part of the answer. */
+function withoutThoughts(parts: readonly AssistantPart[]): AssistantPart[] {
+  const first = parts.find((part) => part.type === "text");
+  return parts.flatMap((part): AssistantPart[] => {
+    if (part !== first || part.type !== "text") return [part];
+    const { thoughts, text } = splitThoughts(part.text);
+    if (text === part.text) return [part];
+    const thought = { type: "reasoning", text: thoughts, providerOptions: TAGGED } as const;
+    return [...(thoughts === "" ? [] : [thought]), { ...part, text }];
+  });
+}
+
+/** Where the whole answer is calls. Their ids are made unique when they are stored. */
+function withWrittenCalls(parts: readonly AssistantPart[], tools: ModelRequest["tools"]): AssistantPart[] {
+  if (parts.some((part) => part.type === "tool-call")) return [...parts];
+  const written = writtenCalls(answerText(parts), tools);
+  if (written?.isWhole !== true) return [...parts];
+  return [
+    ...parts.filter((part) => part.type !== "text"),
+    ...written.calls.map((call, index): AssistantPart => ({
+      type: "tool-call",
+      toolCallId: `text_${index}`,
+      ...call,
+    })),
+  ];
+}
 
 /** The SDK's own verdicts on a call (`tool-error`) are left out: the ledger has the tool runner's. */
 function partsOf({ content }: Step): AssistantPart[] {
@@ -69,7 +151,8 @@ function withKept(parts: readonly AssistantPart[], data: ProviderData[string] = 
   );
   if (Object.keys(kept).length === 0) return [...parts];
   const first = parts.find((part) => part.type === "reasoning") ?? { type: "reasoning", text: "" };
-  const whole = { ...first, providerOptions: { ...first.providerOptions, [COMPATIBLE_KEY]: kept } };
+  const { [COMPATIBLE_KEY]: own, ...others } = first.providerOptions ?? {};
+  const whole = { ...first, providerOptions: { ...others, [COMPATIBLE_KEY]: { ...own, ...kept } } };
   return parts.includes(first) ? parts.map((part) => (part === first ? whole : part)) : [whole, ...parts];
 }
 
@@ -81,8 +164,18 @@ function withOrigin(part: AssistantPart, model: string): AssistantPart[] {
   return [{ ...part, providerOptions: { ...part.providerOptions, [ORIGIN_KEY]: { model } } }];
 }
 
-/** Calls count, whatever the provider reports. Test: "lets calls count, whatever the finish reason says". */
-function finishOf(reason: Step["finishReason"], content: readonly AssistantPart[]): ModelAnswer["finish"] {
+/**
+ * Calls count, whatever the provider reports. Test: "lets calls count, whatever the finish reason says". A word that nobody knows,
+ * after a text that ended regularly, is an answer; not on the Responses wire, which has such words for cut answers only.
+ */
+function finishOf(
+  { finishReason, rawFinishReason: word }: Step,
+  content: readonly AssistantPart[],
+  api: Api,
+): ModelAnswer["finish"] {
+  const isOdd = finishReason === "other" || finishReason === "error";
+  const unknown = api === "responses" || saysNothing(content) ? finishReason : "stop";
+  const reason = isOdd && word ? (meaningOfFinish(word) ?? unknown) : finishReason;
   if (reason === "length" || reason === "content-filter") return reason;
   if (content.some((part) => part.type === "tool-call")) return "tool-calls";
   return reason === "stop" || reason === "error" ? reason : "other";

@@ -52,8 +52,10 @@ export async function emptyAnswer(
   const { config, epoch } = session;
   const usage = answer.usage ?? { input: 0, output: 0, cached: 0, reasoning: 0 };
   if (answer.finish !== "length") {
-    await recordWasted(step, "The answer was empty.", { answer, finish: answer.finish });
-    return { kind: "empty", usage, epoch };
+    const why = answer.reason === undefined ? undefined : deps.sanitizer.clean(answer.reason);
+    const said = why === undefined ? "The answer was empty." : `The answer was empty: ${why}`;
+    await recordWasted(step, said, { answer, finish: answer.finish });
+    return { kind: "empty", usage, ...(why === undefined ? {} : { reason: why }), epoch };
   }
   const used = size.next;
   const next = afterUsedUp(room, config, budget, used.tokens);

@@ -26,7 +26,7 @@ import { aboutOf, callFacts, serversOf } from "./call-facts.ts";
 import { boundedInput } from "../store/call-events.ts";
 import { reportCall } from "../runtime/telemetry/report.ts";
 import { doubtOf } from "./doubtful-bill.ts";
-import { mismatchOf } from "./output-mismatch.ts";
+import { judgeAnswer } from "./judge-answer.ts";
 import { refusalNews, refusedParts, wasAskedForLess } from "./refusal-news.ts";
 import { costFacts, nearLimit, spentWith, withLost } from "./spent.ts";
 import type { StepContext } from "./step-context.ts";
@@ -92,7 +92,7 @@ export async function storeAnswer(step: StepContext, answer: ModelAnswer): Promi
       usage,
       context: nextContext({ ...step, measure }, row),
     }),
-    ...(await mismatchOf(step, content, answer.finish)),
+    ...(await judgeAnswer(step, content, answer.finish)),
     ...costFacts(spent && (await withLost(step)), bill.costUsd),
   };
 }
@@ -113,7 +113,7 @@ interface Response {
   readonly content: readonly AssistantPart[];
   /** The next request's size. */
   readonly context: ContextSize;
-  readonly answer: Pick<ModelAnswer, "usage" | "durationMs"> & { readonly finish: string };
+  readonly answer: Pick<ModelAnswer, "usage" | "durationMs" | "reason"> & { readonly finish: string };
   readonly bill: Pick<ModelCallRow, "costUsd">;
 }
 
@@ -130,6 +130,7 @@ function responseEvent(
       content: answerText(content),
       reasoning: cutChars(reasoning, 2_000),
       finish: answer.finish,
+      ...(answer.reason === undefined ? {} : { finishReason: answer.reason }),
       tokenUsage: answer.usage ?? NO_USAGE,
       contextUsed: context.used,
       contextEstimated: context.estimated,
@@ -178,7 +179,7 @@ export async function answerFacts(step: StepContext, paid: StoredMessage): Promi
       usage: { ...NO_USAGE, ...paid.usage },
       context,
     }),
-    ...(await mismatchOf(step, paid.role === "assistant" ? paid.content : [], stored?.finish ?? "stop")),
+    ...(await judgeAnswer(step, paid.role === "assistant" ? paid.content : [], stored?.finish ?? "stop")),
     ...(spent === undefined ? {} : { costUsd: spent.after }),
   };
 }

@@ -1,3 +1,4 @@
+// FROM THE LEAD: stop, read 00-FROM-THE-LEAD.md in the root of this worktree: the lead has landed A1-A4 (finish-word.ts, tagged-thoughts.ts, calls-in-text.ts) on main.
 /** A step's request and its answer: from the view in Postgres to the stored answer. */
 import type { Budget } from "../contract/budget.ts";
 import type { StoredMessage } from "../contract/message.ts";
@@ -6,6 +7,7 @@ import { modelDeadlines } from "../config/run-policy.ts";
 import { measureOf, sizeFacts } from "../context/context-size.ts";
 import { type BuiltMessages, buildMessages, type Prefix } from "../context/request.ts";
 import type { ModelAnswer } from "../model/model.ts";
+import { saysNothing } from "../model/to-answer.ts";
 import type { AgentDeps } from "../runtime/deps.ts";
 import type { ActivityScope } from "../runtime/activity-scope.ts";
 import { interruptOpenCalls, missingEnd } from "../runtime/interrupt-open-calls.ts";
@@ -64,8 +66,7 @@ export async function takeStep(
   const answered = await ask(step, { ...request, built, room });
   if ("outcome" in answered) return answered.outcome;
   const { answer } = answered;
-  if (answer.content.every((part) => part.type === "reasoning"))
-    return emptyAnswer(step, { answer, room, budget });
+  if (saysNothing(answer.content)) return emptyAnswer(step, { answer, room, budget });
   return storeAnswer(step, answer);
 }
 

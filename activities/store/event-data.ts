@@ -38,6 +38,8 @@ export const eventData = {
     content: text,
     reasoning: text,
     finish: text,
+    /** Why the answer ended, in the provider's own words, if they say more than `finish`. */
+    finishReason: text.optional(),
     tokenUsage: of({ input: number, output: number, cached: number, reasoning: number }),
     /** The provider's counts contradict ours over several calls, so they are not used. Reported once per session. */
     usageDoubtful: yes.optional(),

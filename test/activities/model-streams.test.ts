@@ -83,7 +83,7 @@ describe("a stream of chat completions", () => {
 
   it("has a finish of its own if it is neither complete nor cut", async () => {
     const { baseUrl } = await streamed(delta({ content: "Half" }), delta({}, { finish_reason: "abort" }));
-    expect((await ask(baseUrl)).finish).toBe("other");
+    expect((await ask(baseUrl)).finish).toBe("error");
   });
 
   it("may hold comments, empty objects, empty roles and types, null errors, arguments as an object, and files", async () => {

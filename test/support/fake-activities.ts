@@ -17,12 +17,13 @@ const USAGE = { input: 900, output: 100, cached: 0, reasoning: 0 };
 
 export const answered = (
   calls: readonly CallFacts[] = [],
-  more: { used?: number; finish?: string; costUsd?: number } = {},
+  more: { used?: number; finish?: string; costUsd?: number; wroteCall?: string } = {},
 ): ModelStepFacts => ({
   kind: "answered",
   calls,
   finish: more.finish ?? (calls.length > 0 ? "tool-calls" : "stop"),
   usage: USAGE,
+  ...(more.wroteCall === undefined ? {} : { wroteCall: more.wroteCall }),
   ...(more.costUsd === undefined ? {} : { costUsd: more.costUsd }),
   context: { ...CONTEXT, used: more.used ?? CONTEXT.used },
   epoch: 1,

@@ -68,6 +68,17 @@ describe("the loop", () => {
     expect(twice.fake.steps()).toEqual([1, 2]);
   });
 
+  it("tells the model once that a call written as text is none, then ends with a typed failure", async () => {
+    const wrote = answered([], { wroteCall: "bash" });
+    const once = await play({ steps: [wrote, answered([bashCall]), answered()] });
+    expect(once.value?.status).toBe("completed");
+    const notes = once.fake.inputsOf("modelStep").map(({ note }) => note?.kind);
+    expect(notes).toEqual([undefined, "notice", undefined]);
+    const twice = await play({ steps: [wrote] });
+    expect(twice.failure?.cause?.type).toBe("CallInText");
+    expect(twice.fake.steps()).toEqual([1, 2]);
+  });
+
   it("tries an empty answer once more, then ends with a typed failure [R37]", async () => {
     const { fake, failure } = await play({ steps: [empty] });
     expect(failure?.cause?.type).toBe("EmptyAnswer");

@@ -7,6 +7,8 @@ import type { WireRules } from "./wire-rules.ts";
 export const ORIGIN_KEY = "longhaul";
 /** Where data of a compatible chat server is kept; the SDK knows the adapter by this name. */
 export const COMPATIBLE_KEY = "compatible";
+/** Of thoughts that came in tags within the text: no server takes them back in a field, and templates leave them out. */
+export const TAGGED: ProviderData = { [COMPATIBLE_KEY]: { tagged: true } };
 
 export type ReasoningTarget = Pick<ModelTarget, "model" | "api" | "reasoning">;
 
@@ -81,7 +83,8 @@ function usable(
 const OTHER_WIRES = ["openai", "anthropic", "google"];
 
 function isOfChat({ providerOptions = {} }: ReasoningPart): boolean {
-  return !OTHER_WIRES.some((name) => providerOptions[name] !== undefined);
+  const isTagged = providerOptions[COMPATIBLE_KEY]?.["tagged"] === true;
+  return !isTagged && !OTHER_WIRES.some((name) => providerOptions[name] !== undefined);
 }
 
 /** A part without a noted origin is older than such notes: it counts as the model's own only on the Responses wire. */

@@ -25,6 +25,7 @@ const COMMON: WireRules = {
   cacheKey: false,
   maxTokensField: "max_tokens",
   systemRole: "system",
+  callsInText: false,
   schemas: "full",
   // On Google's own wire the SDK itself inserts the stand-in for a missing signature.
   thoughtSignatures: false,

@@ -1,0 +1,101 @@
+/**
+ * Thoughts that a server leaves at the beginning of an answer's text, in the tags of the model's template. Only there: tags that the
+ * text quotes later are part of it. Pure.
+ */
+import { isInCode } from "./in-code.ts";
+
+/** Opening and closing, in lower case. Source: templates of DeepSeek, Qwen and GLM; Anthropic's prompts; Seed, Magistral and Kimi. */
+const TAGS = [
+  ...["think", "thinking", "thought", "thoughts", "reasoning", "seed:think"].map(
+    (name) => [`<${name}>`, `</${name}>`] as const,
+  ),
+  ["[think]", "[/think]"],
+  ["◁think▷", "◁/think▷"],
+] as const;
+const LONGEST_TAG = 20;
+
+export interface Said {
+  readonly type: "text" | "reasoning";
+  readonly text: string;
+}
+
+/** Divides a text while it streams. The whole answer is divided by `splitThoughts`. */
+export class LeadingThoughts {
+  #held = "";
+  #state: "start" | "thoughts" | "text" = "start";
+  #close = "";
+
+  /** @returns what the piece adds; text that may be the beginning of a tag is held back */
+  take(piece: string): Said[] {
+    if (this.#state === "text") return piece === "" ? [] : [{ type: "text", text: piece }];
+    this.#held += piece;
+    const said: Said[] = [];
+    while (this.#step(said));
+    return said;
+  }
+
+  /** The text has ended. @returns what was held back */
+  end(): Said[] {
+    const [text, type] = [this.#held, this.#state === "thoughts" ? "reasoning" : "text"] as const;
+    this.#held = "";
+    return text === "" ? [] : [{ type, text }];
+  }
+
+  /** @returns whether more can be said of what is held */
+  #step(said: Said[]): boolean {
+    if (this.#state === "text" || this.#held === "") return false;
+    if (this.#state === "start") return this.#begin(said);
+    const at = this.#held.toLowerCase().indexOf(this.#close);
+    const end = at === -1 ? this.#held.length - LONGEST_TAG : at;
+    if (end > 0) said.push({ type: "reasoning", text: this.#held.slice(0, end) });
+    this.#held = this.#held.slice(at === -1 ? Math.max(0, end) : at + this.#close.length);
+    if (at !== -1) this.#state = "start";
+    return at !== -1;
+  }
+
+  #begin(said: Said[]): boolean {
+    const text = this.#held.trimStart();
+    const begins = text.slice(0, LONGEST_TAG).toLowerCase();
+    const tags = TAGS.find(([open]) => begins.startsWith(open));
+    if (tags !== undefined) {
+      this.#held = text.slice(tags[0].length);
+      [this.#state, this.#close] = ["thoughts", tags[1]];
+      return true;
+    }
+    if (TAGS.some(([open]) => open.startsWith(begins))) return false;
+    this.#state = "text";
+    said.push({ type: "text", text: this.#held });
+    this.#held = "";
+    return false;
+  }
+}
+
+/** @returns the thoughts with which the text begins, even if their opening tag is missing, and the text after them */
+export function splitThoughts(text: string): { readonly thoughts: string; readonly text: string } {
+  const reader = new LeadingThoughts();
+  const said = [...reader.take(text), ...reader.end()];
+  const of = (type: Said["type"]) => said.flatMap((part) => (part.type === type ? [part.text] : [])).join("");
+  const [thoughts, rest] = [of("reasoning"), of("text")];
+  if (thoughts === "" && rest === text) return withoutOpening(text);
+  return { thoughts: thoughts.trim(), text: rest.trimStart() };
+}
+
+/** The template of some models writes the opening tag itself, so that an answer begins with thoughts and has only their end. */
+function withoutOpening(text: string): { readonly thoughts: string; readonly text: string } {
+  const lower = text.toLowerCase();
+  for (const [open, close] of TAGS) {
+    const at = lower.indexOf(close);
+    if (at === -1 || lower.includes(open) || isQuoted(text, at, close.length)) continue;
+    const rest = text.slice(at + close.length);
+    return { thoughts: text.slice(0, at).trim(), text: rest.trimStart() };
+  }
+  return { thoughts: "", text };
+}
+
+/** Whether prose or code mentions the tag: within a fence or backticks, or as a word of a sentence. */
+function isQuoted(text: string, at: number, length: number): boolean {
+  if (isInCode(text, at)) return true;
+  const line = text.slice(text.lastIndexOf("\n", at - 1) + 1, at);
+  if (/["'“‘(«]$/.test(line)) return true;
+  return /\S\s+$/.test(line) && /^(?:[^\S\n]+\S|[.,;:!?)])/.test(text.slice(at + length));
+}
