@@ -2,8 +2,12 @@
  * Pull requests by the forges' own APIs: looked up by branch, else made; looked up again if another client was faster. What a
  * person may have changed (title, text, draft, target, state) stays theirs: only the block that we wrote is written again.
  */
+import { cutChars } from "../contract/cut-text.ts";
 import { askForge, ForgeRefusal, type ForgeCall } from "./forge-calls.ts";
+import { serverWords } from "./trouble.ts";
 import { blockIn, newBlock, withBlock } from "./request-block.ts";
+
+const MAX_SHOWN_CHARS = 300;
 
 export interface PullRequest {
   /** The session that opens it: the block in the text is for it alone. */
@@ -37,7 +41,7 @@ export async function openPullRequest(call: ForgeCall, request: PullRequest): Pr
   const { path, fields, named, read } = forge;
   try {
     const text = newBlock(request.session, request.body);
-    const made = read((await askForge(call, "POST", path, { ...fields, [named]: text })) as Answer);
+    const made = read(answerOf(await askForge(call, "POST", path, { ...fields, [named]: text }), call));
     return { url: made.url, number: made.number, created: true, isOwn: true };
   } catch (error) {
     if (!(error instanceof ForgeRefusal)) throw error;
@@ -58,7 +62,9 @@ async function found(
   { path, all, update, named, read }: Forge,
 ): Promise<OpenedPullRequest | undefined> {
   const query = new URLSearchParams(all).toString();
-  const answers = (await askForge(call, "GET", `${path}?${query}`)) as Answer[];
+  const list = await askForge(call, "GET", `${path}?${query}`);
+  if (!Array.isArray(list)) throw unreadable(call, list);
+  const answers = list.map((one: unknown) => answerOf(one, call));
   const listed = answers.filter((answer) => isFromHere(answer, request.branch)).map(read);
   const isOwn = ({ text }: Read) => blockIn(text, request.session) !== undefined;
   const prefer = (one: Read, other: Read) =>
@@ -87,6 +93,28 @@ function isFromHere(answer: Answer, branch: string): boolean {
   if (head?.repo === null) return false;
   return from === to && head?.repo?.full_name === answer.base?.repo?.full_name;
 }
+
+/**
+ * Only what has a number and an address is a request: a proxy, or a forge that has only taken the order, answers otherwise.
+ * @throws ForgeRefusal, which passes: the next attempt looks whether there is one
+ */
+function answerOf(value: unknown, call: ForgeCall): Answer {
+  const {
+    html_url: page,
+    web_url: url = page,
+    number,
+    iid = number,
+  } = { ...(value as Partial<Answer> | null) };
+  const isAddress = typeof url === "string" && /^https?:$/.test(URL.parse(url)?.protocol ?? "");
+  if (!isAddress || !Number.isSafeInteger(iid)) throw unreadable(call, value);
+  return value as Answer;
+}
+
+const unreadable = ({ place }: ForgeCall, value: unknown) =>
+  new ForgeRefusal(
+    502,
+    `${place.api} did not answer with a pull request: ${serverWords(cutChars(JSON.stringify(value), MAX_SHOWN_CHARS))}`,
+  );
 
 /** What an answer says of a request: the fields of either forge. */
 interface Answer {

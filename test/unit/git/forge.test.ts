@@ -66,6 +66,29 @@ describe.each(["github", "gitlab"] as const)("a pull request on %s", (kind) => {
     }),
   );
 
+  it.each([
+    ["an order that was only taken", [], { message: "queued" }],
+    [
+      "an address that leads nowhere",
+      [],
+      { number: 1, iid: 1, html_url: "javascript:x", web_url: "javascript:x" },
+    ],
+    ["no list", { message: "hi" }, {}],
+    ["nothing", null, {}],
+    ["a list of nothing", [null], {}],
+  ])("is not made up of %s", async (_what, list, made) => {
+    const server = createServer((asked, answer) => {
+      asked.resume();
+      answer.end(JSON.stringify(asked.method === "GET" ? list : made));
+    });
+    const port = await listen(server);
+    await expect(openPullRequest(callTo(`http://127.0.0.1:${port}`), request)).rejects.toMatchObject({
+      name: "ForgeRefusal",
+      isPassing: true,
+      message: expect.stringContaining("did not answer with a pull request") as string,
+    });
+  });
+
   it("is never that of a fork whose branch has the same name", () =>
     withForge(async (forge, origin) => {
       const theirs = {
