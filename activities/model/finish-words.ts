@@ -1,4 +1,3 @@
-// FROM THE LEAD: stop, read 00-FROM-THE-LEAD.md in the root of this worktree: the lead has landed A1-A4 (finish-word.ts, tagged-thoughts.ts, calls-in-text.ts) on main.
 /** Reads the word with which a server says why an answer ended. Pure. */
 
 /** What it means; `other`: it ended in another way than by itself; undefined: the word is not known. */

@@ -1,4 +1,3 @@
-// FROM THE LEAD: stop, read 00-FROM-THE-LEAD.md in the root of this worktree: the lead has landed A1-A4 (finish-word.ts, tagged-thoughts.ts, calls-in-text.ts) on main.
 /**
  * The one place in which what the AI SDK made of a provider's stream becomes our answer. Pure.
  * What a server needs mended is mended before, in the wire's `fetch` and the package's own settings (`wires/`).

@@ -1,4 +1,3 @@
-// FROM THE LEAD: stop, read 00-FROM-THE-LEAD.md in the root of this worktree: the lead has landed A1-A4 (finish-word.ts, tagged-thoughts.ts, calls-in-text.ts) on main.
 /** A step's request and its answer: from the view in Postgres to the stored answer. */
 import type { Budget } from "../contract/budget.ts";
 import type { StoredMessage } from "../contract/message.ts";
