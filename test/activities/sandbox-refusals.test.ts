@@ -4,10 +4,10 @@ import { Readable } from "node:stream";
 import { buffer } from "node:stream/consumers";
 import Dockerode from "dockerode";
 import { pack } from "tar-stream";
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { afterAll, beforeAll, expect, inject, it } from "vitest";
 import { connectDocker } from "../../activities/sandbox/docker/connect-docker.ts";
 import { checkSandbox } from "../../client/setup/sandbox-check.ts";
-import { useTestSandboxes } from "../support/test-sandboxes.ts";
+import { bash, useTestSandboxes } from "../support/test-sandboxes.ts";
 
 const sandboxes = useTestSandboxes();
 
@@ -111,6 +111,33 @@ it("nobody's sandbox is removed with another session, whatever labels its image 
   } finally {
     await sandboxes.dispose();
     await docker.getImage(labelled).remove({ force: true });
+  }
+});
+
+it("an image's environment directs neither the supervisor nor the worker's connection to it", async () => {
+  const directed = `${image}-directed`;
+  const attached = { home: "/tmp/h", workspace: "/tmp", mark: "m", number: 1 };
+  const base = await docker.createContainer({
+    Image: inject("sandboxImage"),
+    Entrypoint: ["true"],
+    Env: [
+      `LONGHAUL_ATTACHED=${JSON.stringify(attached)}`,
+      "LONGHAUL_HOME=/tmp/h",
+      "LONGHAUL_EGRESS=other token",
+      "LONGHAUL_SOCKET=/tmp/h/control.sock",
+      "LONGHAUL_CONNECT_SECONDS=soon",
+    ],
+  });
+  await base.commit({ repo: directed });
+  await base.remove();
+  try {
+    const sandbox = await sandboxes.host.open(sandboxes.spec({ image: directed }));
+    expect((await bash(sandbox, "id -u; pwd; env | grep -c LONGHAUL_EGRESS")).out).toBe(
+      "1000\n/workspace\n0\n",
+    );
+  } finally {
+    await sandboxes.dispose();
+    await docker.getImage(directed).remove({ force: true });
   }
 });
 

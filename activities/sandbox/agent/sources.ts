@@ -33,6 +33,15 @@ const part = (name: string): string => readFileSync(new URL(`./${name}.py`, impo
  */
 export const supervisorSource = SUPERVISOR_PARTS.map(part).join("\n\n");
 
+/**
+ * The same in a container of our own, deaf to what the image's environment says of these variables: only a container that someone
+ * else owns has them from us.
+ */
+export function ownSupervisorSource({ hasEgress }: { readonly hasEgress: boolean }): string {
+  const foreign = ["LONGHAUL_ATTACHED", "LONGHAUL_HOME", ...(hasEgress ? [] : ["LONGHAUL_EGRESS"])];
+  return `import os\nfor name in ${JSON.stringify(foreign)}:\n    os.environ.pop(name, None)\n\n${supervisorSource}`;
+}
+
 /** Saves and restores a workspace; runs as a command, with the tools' rights. Its input: agent/restore.py. */
 export const workspaceSource = ["folder", "tree", "tracked", "survey", "save", "restore"]
   .map(part)

@@ -6,7 +6,7 @@
 import { createHash } from "node:crypto";
 import type { ContainerCreateOptions, ContainerInspectInfo, MountSettings } from "dockerode";
 import { cutChars } from "../../contract/cut-text.ts";
-import { PROTOCOL, pythonArguments, supervisorSource } from "../agent/sources.ts";
+import { ownSupervisorSource, PROTOCOL, pythonArguments } from "../agent/sources.ts";
 import { CACHE_FOLDER, type SandboxSpec } from "../spec.ts";
 import { EGRESS_FOLDER, EGRESS_TOKEN_LABEL, egressEnvironment, type EgressPlace } from "./egress-place.ts";
 
@@ -69,7 +69,7 @@ function profileOptions(spec: SandboxSpec, now: Date, egress?: EgressPlace): Con
     Entrypoint: ENTRYPOINT,
     Cmd: [],
     Env: [
-      `${SOURCE_VARIABLE}=${supervisorSource}`,
+      `${SOURCE_VARIABLE}=${ownSupervisorSource({ hasEgress: egress !== undefined })}`,
       ...(egress === undefined ? [] : egressEnvironment(sandboxName(spec.sessionId), egress.token)),
     ],
     Labels: {

@@ -10,6 +10,9 @@ import type { KernelStatus } from "./isolation-checks.ts";
 import type { DiskBound, SandboxSettings } from "../spec.ts";
 import { SandboxLost } from "../sandbox-lost.ts";
 
+/** In a container of our own, whose image may say otherwise. */
+const OWN_RELAY = ["LONGHAUL_SOCKET=/var/lib/longhaul/control.sock", "LONGHAUL_CONNECT_SECONDS=10"];
+
 interface LinkOptions {
   readonly disk?: DiskBound | undefined;
   /** Variables, files and certificates for its commands. */
@@ -151,7 +154,12 @@ export class SupervisorLink {
     const { relay } = this.#options;
     // Root, or in someone else's container that container's own user.
     const user = relay === undefined ? "0:0" : undefined;
-    return startProgram(this.#container, ["LONGHAUL_RELAY", relaySource], relay?.environment ?? [], user);
+    return startProgram(
+      this.#container,
+      ["LONGHAUL_RELAY", relaySource],
+      relay?.environment ?? OWN_RELAY,
+      user,
+    );
   }
 
   /** @throws SandboxLost if the sandbox was restarted since the first one; Error for another protocol */
