@@ -1,6 +1,6 @@
 /** The project's files that the agent gets from the start: its instructions and its skills. Pure. */
 import type { RunConfig } from "./agent-config.ts";
-import { isSkillFile, parseSkill, type Skill } from "./skills.ts";
+import { isSkillFile, skillOf, type Skill } from "./skills.ts";
 
 /** A file from a folder or a repository. */
 interface ProjectFile {
@@ -42,8 +42,7 @@ function skillsOf(files: readonly ProjectFile[], { skills }: Settings): Skill[] 
   const found: Skill[] = [];
   for (const file of files) {
     if (file.kind !== "file" || !isSkillFile(file.path, skills)) continue;
-    const skill = parseSkill(file.path, textOf(file.bytes, MAX_SKILL_BYTES));
-    if (skill !== undefined) found.push(skill);
+    found.push(skillOf(file.path, textOf(file.bytes, MAX_SKILL_BYTES)));
   }
   return found.toSorted((left, right) => (left.path < right.path ? -1 : 1));
 }

@@ -1,6 +1,6 @@
 /** Skills of a workspace: their front matter, and the part of the prompt that lists them. Pure. */
-import { parse } from "yaml";
 import { shorten } from "../contract/cut-text.ts";
+import { readFrontMatter } from "./front-matter.ts";
 import { SHARED_SKILLS_FOLDER, sharedSkillFiles, type SessionSkills } from "./skill-settings.ts";
 import { estimateText } from "../contract/tokens.ts";
 
@@ -10,6 +10,8 @@ export interface Skill {
   readonly description: string;
   /** Path of the skill's SKILL.md, relative to the workspace. */
   readonly path: string;
+  /** Why its front matter could not be read. */
+  readonly unread?: string;
 }
 
 /** Matches `FOLDER/NAME/SKILL.md` in the configured folders. */
@@ -25,37 +27,43 @@ export function isSkillFile(
 
 /** The skills that the person added. */
 export function sharedSkills(settings: SessionSkills | undefined): Skill[] {
-  return Object.entries(sharedSkillFiles(settings)).flatMap(([path, text]) => {
-    const skill = /^[^/]+\/SKILL\.md$/.test(path.slice(SHARED_SKILLS_FOLDER.length + 1))
-      ? parseSkill(path, text)
-      : undefined;
-    return skill === undefined ? [] : [skill];
-  });
+  return Object.entries(sharedSkillFiles(settings)).flatMap(([path, text]) =>
+    /^[^/]+\/SKILL\.md$/.test(path.slice(SHARED_SKILLS_FOLDER.length + 1)) ? [skillOf(path, text)] : [],
+  );
 }
 
 /** Source: agentskills.io: a name has at most 64 characters, a description 1,024. */
 const MAX_NAME_CHARS = 64;
 const MAX_DESCRIPTION_CHARS = 1_024;
 
-/** Parses the front matter of a SKILL.md; undefined if it names no skill. */
+/** A SKILL.md as the skill that it describes; undefined if it describes none. */
 export function parseSkill(path: string, text: string): Skill | undefined {
-  const front = /^\uFEFF?---\r?\n([\s\S]*?)\r?\n---\s*(?:\r?\n|$)/.exec(text)?.[1];
-  if (front === undefined) return undefined;
-  let fields: unknown;
-  try {
-    fields = parse(front, { maxAliasCount: 0 });
-  } catch {
-    return undefined;
-  }
-  const { name, description } = (fields ?? {}) as Record<string, unknown>;
-  if (typeof name !== "string" || typeof description !== "string") return undefined;
+  const front = readFrontMatter(text);
+  return "why" in front ? undefined : skillFrom(path, front);
+}
+
+/** The skill of a SKILL.md, also if its front matter cannot be read: its description then says why. */
+export function skillOf(path: string, text: string): Skill {
+  const front = readFrontMatter(text);
+  if (!("why" in front)) return skillFrom(path, front);
+  return {
+    ...skillFrom(path, { name: undefined, description: "" }),
+    description: `[not read: ${front.why}]`,
+    unread: front.why,
+  };
+}
+
+function skillFrom(
+  path: string,
+  { name, description }: { readonly name: string | undefined; readonly description: string },
+): Skill {
   const plain = (value: string, max: number) => shorten(value.replaceAll(/[\s<>]+/g, " ").trim(), max);
-  const skill = {
-    name: plain(name, MAX_NAME_CHARS),
+  const folder = path.split("/").at(-2) ?? "";
+  return {
+    name: plain(name ?? "", MAX_NAME_CHARS) || plain(folder, MAX_NAME_CHARS),
     description: plain(description, MAX_DESCRIPTION_CHARS),
     path,
   };
-  return skill.name === "" || skill.description === "" ? undefined : skill;
 }
 
 const ABOUT =

@@ -208,7 +208,8 @@ async function readProject(
   const folder = await read(workspace, leaveOut);
   const { instructions, skills } = projectFiles(folder.files, run);
   const all = withInstructionsAbove(workspace, instructions, run);
-  return { ...folder, skills, instructions: all, path: workspace };
+  const unread = skills.flatMap(({ path, unread: why }) => (why === undefined ? [] : [`${path}: ${why}.`]));
+  return { ...folder, notes: [...folder.notes, ...unread], skills, instructions: all, path: workspace };
 }
 
 /** The configuration, with windows from servers for models that are in no table. @throws ClientError */
