@@ -59,11 +59,7 @@ function project(name: string, options: ProjectOptions) {
       teardownTimeout: 30_000,
       isolate: options.ownProcesses === true,
       ...(options.services === true
-        ? {
-            // A second try separates a fault from a machine that is too busy. The closing report names every test that needed one.
-            retry: 1,
-            globalSetup: ["./test/support/global-setup.ts", ...(options.globalSetup ?? [])],
-          }
+        ? { globalSetup: ["./test/support/global-setup.ts", ...(options.globalSetup ?? [])] }
         : {}),
     },
   };

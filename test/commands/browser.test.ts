@@ -23,7 +23,8 @@ const DESK = 1280;
 const HOSTILE = `<script>document.title = "owned"</script><img src=x onerror="document.title='owned'">`;
 const LONG_WORD = "w".repeat(400);
 
-describe.skipIf(browserPath === undefined)(`in a browser${noBrowser}`, () => {
+// A second try: the browser is another program, which a busy machine lets fall behind. No other test has one.
+describe.skipIf(browserPath === undefined)(`in a browser${noBrowser}`, { retry: 1 }, () => {
   test("a phone answers a question by its button, follows and continues with a message; no result is markup, nothing is too wide", async () => {
     const ask = JSON.stringify({ question: `npm or pnpm? ${HOSTILE}`, options: ["npm", "pnpm"] });
     const words = "The words of this answer come one after the other, and whoever looks reads along.";

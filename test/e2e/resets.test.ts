@@ -24,7 +24,7 @@ const AT_ONCE = 4;
 
 it(
   "whatever is reset goes on with its own line to its end, and everything that is left is sound",
-  { timeout: IS_LONG ? 6 * 3_600_000 : 300_000, retry: 0 },
+  { timeout: IS_LONG ? 6 * 3_600_000 : 300_000 },
   async () => {
     const counts = newCounts();
     const shapes = SHAPES.filter(({ name }) => ONLY?.includes(name) ?? true);
