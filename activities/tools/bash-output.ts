@@ -104,12 +104,15 @@ export function describeState(state: CommandState): string {
   }
 }
 
-/** Reports an unknown command, with the existing ones. */
+/** Says that no command has this id, and which there are. Ids of our own helpers have a dash. */
 export async function noSuchCommand(sandbox: Sandbox, id: string): Promise<string> {
-  const running = (await sandbox.list()).filter((state) => state.kind === "running").map((state) => state.id);
-  const known =
-    running.length === 0
-      ? "None is running: bash starts one with background: true."
-      : `Running: ${running.slice(-20).join(", ")}.`;
-  return `There is no command with the id "${oneLine(id, 60)}" in this sandbox. ${known}`;
+  const started = (await sandbox.list()).filter((state) => !state.id.includes("-"));
+  const running = started.filter((state) => state.kind === "running").map((state) => state.id);
+  const how = "bash starts one in the background with background: true.";
+  const none =
+    started.length === 0
+      ? `No command has been started in this sandbox at all: ${how}`
+      : `None is running: ${how}`;
+  const known = running.length === 0 ? none : `Running: ${running.slice(-20).join(", ")}.`;
+  return `No command with the id "${oneLine(id, 60)}" was ever started in this sandbox. ${known}`;
 }

@@ -212,3 +212,14 @@ describe("bash", () => {
     expect((await output({ id: "zzz" })).text).toContain("Running: s7c0");
   });
 });
+
+it("bash_output and kill_process say if the id, or no command at all, was ever started", async () => {
+  for (const tool of ["bash_output", "kill_process"])
+    expect((await callTool(sandbox, tool, { id: "s12c0" })).text).toMatch(
+      /^No command with the id "s12c0" was ever started in this sandbox\. No command has been started in this sandbox at all: bash starts one/,
+    );
+  await run({ command: "true" });
+  expect((await output({ id: "s12c0" })).text).toMatch(
+    /was ever started in this sandbox\. None is running: bash starts one/,
+  );
+});
