@@ -4,15 +4,19 @@
  */
 import { isInCode } from "./in-code.ts";
 
-/** Opening and closing, in lower case. Source: templates of DeepSeek, Qwen and GLM; Anthropic's prompts; Seed, Magistral and Kimi. */
+/** Opening and closing, in lower case. Source: templates of DeepSeek, Qwen and GLM; Anthropic's prompts; Seed, Magistral, Kimi and gpt-oss. */
 const TAGS = [
   ...["think", "thinking", "thought", "thoughts", "reasoning", "seed:think"].map(
     (name) => [`<${name}>`, `</${name}>`] as const,
   ),
   ["[think]", "[/think]"],
   ["◁think▷", "◁/think▷"],
+  ["<|begin_of_thought|>", "<|end_of_thought|>"],
+  ["<|channel|>analysis<|message|>", "<|end|>"],
 ] as const;
-const LONGEST_TAG = 20;
+const LONGEST_TAG = 30;
+/** What OpenAI's open models write between their thoughts and their answer. */
+const FINAL = /^\s*(?:<\|start\|>assistant)?<\|channel\|>final<\|message\|>/;
 
 export interface Said {
   readonly type: "text" | "reasoning";
@@ -77,7 +81,7 @@ export function splitThoughts(text: string): { readonly thoughts: string; readon
   const of = (type: Said["type"]) => said.flatMap((part) => (part.type === type ? [part.text] : [])).join("");
   const [thoughts, rest] = [of("reasoning"), of("text")];
   if (thoughts === "" && rest === text) return withoutOpening(text);
-  return { thoughts: thoughts.trim(), text: rest.trimStart() };
+  return { thoughts: thoughts.trim(), text: rest.replace(FINAL, "").trimStart() };
 }
 
 /** The template of some models writes the opening tag itself, so that an answer begins with thoughts and has only their end. */

@@ -57,13 +57,13 @@ const OPENER =
 /** So many marks of a text are looked at, its last ones. Source: ours, more than a model calls at once. */
 const MAX_STARTS = 50;
 const AROUND =
-  /(?:\s|[;,]|<\/?\|?(?:tool_calls?|function_calls?|tools|tool_code|assistant|s)\|?>|<\|(?:tool_calls?_section_(?:begin|end)|tool_calls_(?:begin|end)|python_tag|eom_id|eot_id|im_end|end_of_sentence|end_of_turn|call|end|start|endoftext)\|>|\[\/?TOOL_CALLS\])*/y;
+  /(?:\s|[;,]|<\/?\|?\/?(?:tool_calls?|function_calls?|tools|tool_code|assistant|s)\|?>|<\|(?:tool_calls?_section_(?:begin|end)|tool_calls_(?:begin|end)|python_tag|eom_id|eot_id|im_end|end_of_sentence|end_of_turn|call|end|start|endoftext)\|>|\[\/?TOOL_CALLS\])*/y;
 
 function* startsOf(text: string, tools: Tools): Generator<number> {
   yield 0;
   const marks = [...text.matchAll(OPENER)].map(({ index }) => index);
-  const tags = [...text.matchAll(/^<([\w.-]+)>/gm)].flatMap(({ index, 1: tag = "" }) =>
-    tools.has(plainName(tag)) ? [index] : [],
+  const tags = [...text.matchAll(/^(?:<([\w.-]+)>|Action:)/gm)].flatMap(({ index, 1: tag }) =>
+    tag === undefined || tools.has(plainName(tag)) ? [index] : [],
   );
   const last = [...marks, ...tags].toSorted((a, b) => a - b).slice(-MAX_STARTS);
   for (const at of last) if (at > 0 && !isInCode(text, at)) yield at;
@@ -155,6 +155,8 @@ const FORMS: readonly Read[] = [
   ),
   named(/([\w-]+)\s*(?:\[CALL_ID\]\s*\w+)?\s*\[ARGS\]\s*/y, /(?!)/y),
   named(/(?<=\[TOOL_CALLS\]\s*)([\w.-]+)\s*(?=\{)/y, /(?!)/y),
+  // Agents that were taught by examples of ReAct.
+  named(/Action:[ \t]*([\w.-]+)[ \t]*\r?\n\s*Action Input:\s*(?:```(?:json)?\s*)?/y, /\s*```/y),
   // The tool's own name as a tag.
   (text, at, tools) => {
     const [, tag = ""] = matchAt(/<([\w.-]+)>/y, text, at) ?? [];

@@ -14,6 +14,12 @@ describe("thoughts that a text begins with", () => {
     ["◁think▷Hm.◁/think▷Done.", "Hm.", "Done."],
     ["<seed:think>Hm.</seed:think>Done.", "Hm.", "Done."],
     ["<think>One.</think><think>Two.</think>Done.", "One.Two.", "Done."],
+    ["<|begin_of_thought|>Hm.<|end_of_thought|>Done.", "Hm.", "Done."],
+    [
+      "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>final<|message|>Done.",
+      "Hm.",
+      "Done.",
+    ],
     ["<think>Hm, and no end", "Hm, and no end", ""],
     ["<think>Hm.</think>", "Hm.", ""],
     // Without the opening tag, which some templates write themselves.

@@ -54,6 +54,8 @@ const FORMS: Readonly<Record<string, string>> = {
   "mistral with a name": '[TOOL_CALLS]bash{"command": "ls"}',
   "mistral with args": '[TOOL_CALLS]bash[ARGS]{"command": "ls"}',
   "mistral with an id": '[TOOL_CALLS]bash[CALL_ID]a1b2c3d4e[ARGS]{"command": "ls"}',
+  phi: `<|tool_call|>[${json}]<|/tool_call|>`,
+  react: 'Action: bash\nAction Input: {"command": "ls"}',
   "bare json": json,
   "bare json with parameters": '{"name": "bash", "parameters": {"command": "ls"}}',
   "openai's own form":
