@@ -9,6 +9,7 @@ import { type ToolSpec } from "../contract/tools.ts";
 import type { ModelTarget } from "../config/model-target.ts";
 import { type Environment, fullModelName } from "../config/providers.ts";
 import { loadPart } from "../process/load-part.ts";
+import { COUNT_MS, countingFetch, TokenCounts } from "./count-tokens.ts";
 import { deadlinesOf } from "./deadlines.ts";
 import { type Endpoint, endpointOf } from "./endpoint.ts";
 import type { Identities } from "./identity/identities.ts";
@@ -44,6 +45,7 @@ export function createAiSdkModel(options: AiSdkOptions): AiSdkModel {
   const { environment, identities } = options;
   identities?.maskWith(options.mask);
   const withoutRefused = createWithoutRefused();
+  const counts = new TokenCounts();
   let loading: Promise<readonly [typeof Sdk, Network]> | undefined;
   const load = () => (loading ??= Promise.all([loadSdk(), createNetwork()]));
   return {
@@ -58,7 +60,66 @@ export function createAiSdkModel(options: AiSdkOptions): AiSdkModel {
       const ask = withoutRefused(endpoint, (request) => askOnce({ ...asking, request }, onDelta, signal));
       return ask(request);
     },
+    count: async (asked, signal) => {
+      const target = identities?.targetOf(asked.target) ?? asked.target;
+      if (target.api !== "messages" && target.api !== "gemini") return undefined;
+      const endpoint = endpointIfAny(target, environment, identities);
+      if (endpoint === undefined) return undefined;
+      const server = `${target.api} ${endpoint.baseUrl ?? ""} ${endpoint.modelId}`;
+      if (!counts.mayAsk(server, Date.now())) return undefined;
+      const [[sdk, network], wire] = await Promise.all([load(), loadWire(target.api)]);
+      const asking = { sdk, wire, network, endpoint, mask: options.mask, request: { ...asked, target } };
+      const counted = await countOnce(asking, signal);
+      if (counted.tokens === undefined) counts.failed(server, counted.status, Date.now());
+      return counted.tokens;
+    },
   };
+}
+
+/** A missing key is the request's to report. */
+function endpointIfAny(...its: Parameters<typeof endpointOf>): Endpoint | undefined {
+  try {
+    return endpointOf(...its);
+  } catch {
+    return undefined;
+  }
+}
+
+interface Counted {
+  readonly tokens?: number;
+  readonly status?: number;
+}
+
+/** Sends the count of what would be sent. @throws only the signal's reason */
+async function countOnce(asking: Asking, signal: AbortSignal): Promise<Counted> {
+  const { network, endpoint, request } = asking;
+  const { api, provider } = request.target;
+  const place = { api, modelId: endpoint.modelId, preset: provider?.preset };
+  let counted: Counted = {};
+  const counting: Network = {
+    fetchFor: (exchange) =>
+      countingFetch(
+        // The address and the fields are those of the count.
+        network.fetchFor({
+          ...exchange,
+          endpoint: { ...endpoint, isVertexClaude: false },
+          body: {},
+          reading: undefined,
+        }),
+        place,
+        (result) => (counted = result),
+      ),
+  };
+  const nobody = { connected: () => undefined, alive: () => undefined };
+  const bounded = AbortSignal.any([signal, AbortSignal.timeout(COUNT_MS)]);
+  try {
+    const stream = startStream({ ...asking, network: counting }, bounded, nobody, () => undefined);
+    for await (const _part of stream);
+  } catch {
+    // The estimate decides.
+  }
+  signal.throwIfAborted();
+  return counted;
 }
 
 async function loadSdk(): Promise<typeof Sdk> {
@@ -132,7 +193,7 @@ async function askOnce(
 function startStream(
   { sdk, wire, network, request, endpoint }: Asking,
   signal: AbortSignal,
-  watchdog: Watchdog,
+  watchdog: Pick<Watchdog, "connected" | "alive">,
   onStepEnd: (step: Sdk.StepResult<Sdk.ToolSet>) => void,
 ): AsyncIterable<Sdk.TextStreamPart<Sdk.ToolSet>> {
   const { target } = request;

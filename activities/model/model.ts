@@ -12,6 +12,11 @@ export interface Model {
    * @throws ModelError; on abort whatever the signal's reason is.
    */
   ask(request: ModelRequest, onDelta: (delta: ModelDelta) => void, signal: AbortSignal): Promise<ModelAnswer>;
+  /**
+   * The provider's own count of a request's tokens, where it is free. Answers within some two seconds.
+   * @returns undefined where there is none, or it fails; @throws on abort whatever the signal's reason is
+   */
+  count?(request: ModelRequest, signal: AbortSignal): Promise<number | undefined>;
 }
 
 export interface ModelRequest {

@@ -12,6 +12,7 @@ import { finishCompaction, type CompactionContext } from "./finish-compaction.ts
 import { compact } from "../compaction/compact.ts";
 import type { Compaction, CompactionInput, Summarise } from "../compaction/compaction.ts";
 import { withAskedModel } from "./asked-model.ts";
+import { sizeAtTrigger } from "./counted-size.ts";
 import { deliverDrained } from "./deliver-guidance.ts";
 import { createSummariser, summariserOf, SummariserUnavailable } from "./summariser.ts";
 import { contextSizeOf, measureOf, type Measure } from "../context/context-size.ts";
@@ -39,6 +40,8 @@ export function createSummarize(deps: AgentDeps) {
     inScope(deps, (scope) => summarize(deps, scope, input), SUMMARY_ATTEMPTS);
 }
 
+const UNDER_TRIGGER = "by the provider's own count the request is under the trigger";
+
 async function summarize(
   deps: AgentDeps,
   scope: ActivityScope,
@@ -61,12 +64,18 @@ async function summarize(
   });
   const rows = delivered.delivered ? await loadView(db, scope.sessionId) : early;
   const measure = measureOf(session, prefix);
-  const context = contextSizeOf(rows, measure);
+  const estimate = contextSizeOf(rows, measure);
   const done = rounds.find(({ round, status }) => round === input.round && status === "compacted");
   if (done !== undefined) {
     const { tokensBefore: before, tokensAfter: after } = done;
-    return { ...delivered, kind: "compacted", round: input.round, before, after, context };
+    return { ...delivered, kind: "compacted", round: input.round, before, after, context: estimate };
   }
+  const context =
+    input.trigger === "threshold"
+      ? await sizeAtTrigger({ deps, scope, session, prefix, rows }, estimate, budget)
+      : estimate;
+  if (context !== estimate && context.used < budget.triggerTokens)
+    return { ...delivered, kind: "nothing", reason: UNDER_TRIGGER, context };
   const { strategy } = config.context;
   const startedAt = performance.now();
   const writes: Promise<unknown>[] = [];

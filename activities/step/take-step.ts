@@ -17,6 +17,7 @@ import { announceSwitch } from "../store/session-settings.ts";
 import { callsOf } from "../store/transcript.ts";
 import { lockRun } from "../store/session-locks.ts";
 import { viewSize } from "../transcript/size.ts";
+import { sizeAtLimit } from "./counted-size.ts";
 import type { ChunkBatch } from "./chunk-batch.ts";
 import { ChunkWriter, WATCHED_MS } from "./chunk-writer.ts";
 import { emptyAnswer, roomFor, type Room } from "./empty-answer.ts";
@@ -55,7 +56,7 @@ export async function takeStep(
 
   const paid = rows.find((row) => row.step === input.step && row.slot === "assistant");
   if (paid) return answerFacts(step, paid);
-  const context = sizeFacts(step.size);
+  const context = await sizeAtLimit({ deps, scope, session, prefix, rows }, sizeFacts(step.size), budget);
   if (context.used > budget.limitTokens)
     return { kind: "overflow", by: "estimate", context, epoch: session.epoch };
 

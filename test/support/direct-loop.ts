@@ -64,6 +64,7 @@ export async function playLoop(
   };
   engine.handlers.clear();
   engine.info = {
+    runId: agent.runId,
     firstExecutionRunId: agent.runId,
     runStartTime: new Date(),
     historyLength: 0,
