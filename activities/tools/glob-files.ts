@@ -1,10 +1,9 @@
-import { WORKSPACE } from "../config/container-settings.ts";
 import { z } from "zod";
-import { inTime } from "../process/in-time.ts";
-import { runOnPath } from "./sandbox-program.ts";
 import { failure } from "./failure.ts";
-import { globToRegExp } from "./glob-pattern.ts";
+import { FOLDER_WALK, whatWasLeftOut } from "./folder-walk.ts";
+import { type GlobList, globList } from "./glob-lists.ts";
 import { showName, workspacePath } from "./paths.ts";
+import { runOnPath } from "./sandbox-program.ts";
 import { typedTool, type ToolContext, type ToolResult } from "./tool.ts";
 
 const input = z.strictObject({
@@ -15,24 +14,20 @@ const input = z.strictObject({
 /** Bytes of names collected before the newest are selected: some 50,000 files. */
 const MAX_BYTES = 4_000_000;
 
-// ripgrep respects .gitignore and sorts; without it, find lists everything and the pattern is applied here.
 const SCRIPT = `[ -d "$target" ] || exit 95
-cd -- "$target" || exit 96
-if command -v rg >/dev/null 2>&1; then
-  printf 'rg\\0'
-  rg --no-config --no-require-git --hidden --no-messages --files --null --sortr modified \\
-    --glob "$2" --glob '!.git' "\${modules[@]}" | head -c ${MAX_BYTES}
-else
-  printf 'find\\0'
-  find . -mindepth 1 \\( -name .git -o -name node_modules \\) -prune -o \\( -type f -o -type l \\) -printf '%T@\\t%P\\0' | head -c ${MAX_BYTES}
-fi
+${FOLDER_WALK}
+walk_target "$2"
+filter "$3" "$4"
+xargs -0r sh -c 'find "$@" -maxdepth 0 \\( -type f -o -type l \\) -printf "%T@\\t%p\\0"' sh <"$work/names" 2>/dev/null |
+  sort -zrn | head -c ${MAX_BYTES}
+tell
 exit 0
 `;
 
 export const globFiles = typedTool({
   name: "glob_files",
   description:
-    "Finds files by name, newest first, at most 1,000. Leaves out .git, node_modules and what .gitignore excludes.",
+    "Finds files by name, newest first, at most 1,000. Leaves out .git, node_modules and, unless named, what .gitignore excludes.",
   input,
   readOnly: true,
   about: (given) => `${given.pattern}${given.path === undefined ? "" : ` in ${given.path}`}`,
@@ -41,54 +36,47 @@ export const globFiles = typedTool({
 
 async function run(given: z.infer<typeof input>, context: ToolContext): Promise<ToolResult> {
   const where = workspacePath(given.path);
-  const pattern = given.pattern.startsWith(`${WORKSPACE}/`)
-    ? given.pattern.slice(WORKSPACE.length + 1)
-    : given.pattern;
+  const { pattern } = given;
   if (pattern.startsWith("!"))
     return failure("A pattern cannot begin with !: give what to find, not what to leave out.");
   if (pattern.startsWith("../") || pattern.includes("\0"))
     return failure("The pattern must be inside /workspace.");
-  const end = await runOnPath(context, SCRIPT, [where.relative, pattern], MAX_BYTES + 64);
-  const name = showName(where.relative);
+  const list = globListOr(pattern, where.relative);
+  if (list === undefined) return failure(NO_GLOB);
+  const args = [where.relative, list.named, list.wanted, list.unwanted] as const;
+  const end = await runOnPath(context, SCRIPT, args, MAX_BYTES + 64);
+  const name = showName(end.path);
   if (end.exitCode === 95) return failure(`${name} is not a folder.`);
-  const found = namesOf(end.out.toString("utf8"), pattern);
-  if (found === undefined)
-    return failure("The pattern is not a glob, or has too many stars to be matched: use fewer of them.");
+  if (end.exitCode === 99) return failure(NO_GLOB);
+  const { leftOut } = whatWasLeftOut(end.err);
+  const remark = end.remark === undefined ? [] : [end.remark];
+  const found = namesOf(end.out.toString("utf8"));
   if (found.length === 0) {
-    return { text: `No file matches ${showName(pattern)}${where.relative === "." ? "" : ` in ${name}`}.` };
+    const none = `No file matches ${showName(pattern)}${end.path === "." ? "" : ` in ${name}`}.`;
+    return { text: [none, ...leftOut.names, ...remark].join("\n") };
   }
   const { maxMatches } = context.limits;
-  const prefix = where.relative === "." ? "" : `${where.relative}/`;
-  const lines = found.slice(0, maxMatches).map((file) => showName(prefix + file));
+  const lines = found.slice(0, maxMatches).map((file) => showName(file));
   const more = found.length - lines.length;
   if (more > 0) lines.push(`(${more.toLocaleString("en-US")} more files match: narrow the pattern)`);
-  return { text: lines.join("\n") };
+  return { text: [...lines, ...leftOut.troubles, ...remark].join("\n") };
 }
 
-/** @returns undefined if the pattern cannot be matched */
-function namesOf(out: string, pattern: string): string[] | undefined {
-  const [source, ...rows] = out.split("\0");
-  // The last element is empty, or a name cut off at the limit.
-  rows.pop();
-  if (source === "rg") return rows.map((row) => row.replace(/^\.\//, ""));
-  const files = rows.map((row) => {
-    const tab = row.indexOf("\t");
-    return { at: Number(row.slice(0, tab)), name: row.slice(tab + 1) };
-  });
-  return matching(files, pattern)
-    ?.toSorted((left, right) => right.at - left.at)
-    .map(({ name }) => name);
-}
+const NO_GLOB = "The pattern is not a glob, or has too many stars to be matched: use fewer of them.";
 
-function matching<Row extends { readonly name: string }>(
-  rows: readonly Row[],
-  pattern: string,
-): Row[] | undefined {
+function globListOr(pattern: string, folder: string): GlobList | undefined {
   try {
-    // A pattern with many stars may take practically forever.
-    const matches = globToRegExp(pattern);
-    return inTime(() => rows.filter(({ name }) => matches.test(name)));
+    return globList(pattern, folder);
   } catch {
     return undefined;
   }
+}
+
+/** Newest first. */
+function namesOf(out: string): string[] {
+  // The last element is empty, or a name cut off at the limit.
+  return out
+    .split("\0")
+    .slice(0, -1)
+    .map((row) => row.slice(row.indexOf("\t") + 1).replace(/^\.\//, ""));
 }

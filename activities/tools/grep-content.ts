@@ -1,5 +1,7 @@
 import { z } from "zod";
 import { cutChars } from "../contract/cut-text.ts";
+import { FOLDER_WALK, whatWasLeftOut } from "./folder-walk.ts";
+import { type GlobList, globList } from "./glob-lists.ts";
 import { runOnPath } from "./sandbox-program.ts";
 import { failure } from "./failure.ts";
 import { oneLine, showName, workspacePath } from "./paths.ts";
@@ -9,7 +11,7 @@ import { type ToolLimits } from "../contract/tools.ts";
 const input = z.strictObject({
   pattern: z.string().min(1).describe("Regular expression; (?i) at its start ignores case."),
   path: z.string().optional().describe("File or folder to search. Default /workspace."),
-  include: z.string().optional().describe("Glob for file names."),
+  include: z.string().optional().describe("Globs for file names, separated by commas."),
 });
 
 /** Most output read from the sandbox: 1,000 matches of 2,000 bytes and their names. */
@@ -17,29 +19,42 @@ const MAX_BYTES = 4_000_000;
 /** Bytes of a line that leave the sandbox; the rest of a longer line is not needed. */
 const LINE_BYTES = 2_000;
 
-// One match more than requested is read, to detect that there are more. The exit codes are ripgrep's and grep's own.
-const SCRIPT = `set -o pipefail
-cd -- "$root" || exit 96
-rel=\${target#"$root"}
-rel=./\${rel#/}
-include=()
+// One match more than requested is read, to detect that there are more. A file that is named is searched whatever it holds; of a
+// folder's files with zero bytes, the name comes first.
+const SCRIPT = `${FOLDER_WALK}
 if command -v rg >/dev/null 2>&1; then
-  [ -n "$3" ] && include=(--glob "$3")
-  rg --no-config --no-require-git --hidden --no-heading --with-filename --line-number --color never --null \\
-    --max-columns ${LINE_BYTES} --max-columns-preview --sort path "\${include[@]}" --glob '!.git' "\${modules[@]}" \\
-    -e "$2" -- "$rel" | head -n "$4"
+  search=(rg --no-config --no-heading --with-filename --line-number --color never --null --crlf -j1
+    --max-columns ${LINE_BYTES} --max-columns-preview)
 else
-  [ -n "$3" ] && include=("--include=$3")
-  [ \${#modules[@]} -gt 0 ] && modules=(--exclude-dir=node_modules)
-  grep -rHnIPZ --color=never --exclude-dir=.git "\${modules[@]}" "\${include[@]}" -e "$2" -- "$rel" | head -n "$4"
+  search=(grep -HnPZ --color=never)
 fi
+printf '' | "\${search[@]}" -e "$2" >/dev/null
+[ $? -gt 1 ] && exit 2
+if [ "$7" = again ]; then
+  xargs -0r -a <(printf '%s\\0' "\${@:8}") "\${search[@]}" -a -e "$2" -- | head -n "$3"
+  exit 0
+fi
+if [ -f "$target" ]; then
+  search+=(-a)
+  printf './%s\\0' "$rel" >"$work/names"
+else
+  walk_target "$4"
+  filter "$5" "$6"
+  xargs -0r sh -c 'find "$@" -maxdepth 0 -type f -print0' sh <"$work/names" >"$work/kept" 2>/dev/null
+  mv "$work/kept" "$work/names"
+fi
+xargs -0r -a "$work/names" "\${search[@]}" -e "$2" -- 2>>"$work/err" | head -n "$3"
+# grep, unlike ripgrep, says this among its errors.
+grep -a ': binary file matches$' "$work/err"
+sed -i '/: binary file matches$/d' "$work/err"
+tell
 `;
 
 export const grepContent = typedTool({
   name: "grep_content",
   description:
     "Searches file contents. Returns the matching lines with their numbers, by file: at most 1,000, each cut at 500 characters. " +
-    "Leaves out binary files and what glob_files leaves out.",
+    "Leaves out what glob_files leaves out.",
   input,
   readOnly: true,
   about: (given) => `${given.pattern}${given.path === undefined ? "" : ` in ${given.path}`}`,
@@ -49,28 +64,81 @@ export const grepContent = typedTool({
 async function run(given: z.infer<typeof input>, context: ToolContext): Promise<ToolResult> {
   const where = workspacePath(given.path);
   const { limits } = context;
-  if ([given.pattern, given.include ?? ""].some((text) => text.includes("\0"))) {
+  const { pattern, include = "" } = given;
+  if ([pattern, include].some((text) => text.includes("\0"))) {
     return failure("A pattern cannot contain a NUL character.");
   }
-  const { pattern, include = "" } = given;
-  const end = await runOnPath(
-    context,
-    SCRIPT,
-    [where.relative, pattern, include, String(limits.maxMatches + 1)],
-    MAX_BYTES,
-  );
-  const name = showName(where.relative);
-  const matches = parseMatches(end.out.toString("utf8"));
-  if (matches.length > 0) return { text: show(matches, limits) };
-  if (end.exitCode === 1 || end.err.trim() === "") {
-    return {
-      text: `No line matches ${oneLine(given.pattern, 200)}${where.relative === "." ? "" : ` in ${name}`}.`,
-    };
+  const list = includeOf(include, where.relative);
+  if (list === undefined) return failure(NO_INCLUDE);
+  const ask = (path: string, again: readonly string[]) =>
+    runOnPath(
+      context,
+      SCRIPT,
+      [path, pattern, String(limits.maxMatches + 1), list.named, list.wanted, list.unwanted, ...again],
+      MAX_BYTES,
+    );
+  const end = await ask(where.relative, [""]);
+  if (end.exitCode === 99) return failure(NO_INCLUDE);
+  if (end.exitCode === 2) {
+    return failure(
+      `The search failed: ${oneLine(end.err, 600)}\nThe pattern is a regular expression: escape ( ) [ ] { } . * + ? to match them literally.`,
+    );
   }
-  return failure(
-    `The search failed: ${oneLine(end.err, 600)}\nThe pattern is a regular expression: escape ( ) [ ] { } . * + ? to match them literally.`,
-  );
+  const { text, binaries } = withoutBinaries(end.out.toString("utf8"));
+  const matches = parseMatches(text);
+  const inBinaries =
+    binaries.length === 0 || matches.length > limits.maxMatches
+      ? []
+      : parseMatches(
+          (await ask(end.path, ["again", ...binaries.slice(0, MAX_BINARIES)])).out.toString("utf8"),
+        );
+  const all = [...matches, ...inBinaries.filter((match) => isText(match.text))];
+  const { looked, leftOut } = whatWasLeftOut(end.err);
+  const unshown = binaries.filter((file) => !all.some((match) => match.file === file));
+  const notes = [
+    ...(unshown.length === 0 ? [] : [`(Binary files that match, not shown: ${listed(unshown)})`]),
+    ...(all.length === 0 ? leftOut.names : leftOut.count),
+    ...(end.remark === undefined ? [] : [end.remark]),
+  ];
+  if (all.length > 0) return { text: [show(all, limits), ...notes].join("\n") };
+  const place = end.path === "." ? "" : ` in ${showName(end.path)}`;
+  const none =
+    looked === 0
+      ? `No file was searched${place}: ${include === "" ? "there is none" : `none matches ${showName(include)}`}.`
+      : `No line matches ${oneLine(pattern, 200)}${place}.`;
+  return { text: [none, ...notes].join("\n") };
 }
+
+const NO_INCLUDE = "include is not a glob, or has too many stars. Write for example *.ts, or *.ts,*.js.";
+/** Files with zero bytes that are searched as text. */
+const MAX_BINARIES = 200;
+
+function includeOf(include: string, folder: string): GlobList | undefined {
+  try {
+    return globList(include, folder);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Splits off the lines that name files with zero bytes, which matched. */
+function withoutBinaries(out: string): { text: string; binaries: string[] } {
+  const binaries: string[] = [];
+  const text = out.replace(/^(?:grep: )?\.\/(.*): binary file matches.*\n?/gm, (_line, file: string) => {
+    binaries.push(file);
+    return "";
+  });
+  return { text, binaries };
+}
+
+/** Whether a line of a file with zero bytes is text all the same. */
+function isText(line: string): boolean {
+  // oxlint-disable-next-line no-control-regex
+  return (line.match(/[\u0000-\u0008\u000e-\u001a\u001c-\u001f\uFFFD]/g)?.length ?? 0) <= line.length / 10;
+}
+
+const listed = (names: readonly string[]): string =>
+  `${names.slice(0, 5).map(showName).join(", ")}${names.length > 5 ? ` and ${names.length - 5} more` : ""}`;
 
 interface Match {
   readonly file: string;

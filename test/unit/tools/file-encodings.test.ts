@@ -91,11 +91,13 @@ describe("a name that only looks like the one asked for", () => {
   const given = "Caf\u00E9/Bild 10.04 PM \u2013 Kopie's.txt";
   const real = "Cafe\u0301/Bild 10.04\u202FPM - Kopie\u2019s.txt";
 
-  it("is read, listed, edited and written, and said", async () => {
+  it("is read, listed, searched, edited and written, and said", async () => {
     await put(real, "one\n");
     for (const [tool, input] of [
       ["read_file", { path: given }],
       ["list_directory", { path: "Caf\u00E9" }],
+      ["grep_content", { pattern: "one", path: given }],
+      ["glob_files", { pattern: "*", path: "Caf\u00E9" }],
       ["edit_file", { path: given, old_string: "one", new_string: "two" }],
       ["write_file", { path: given, content: "three\n" }],
     ] as const) {

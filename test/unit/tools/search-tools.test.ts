@@ -13,7 +13,7 @@ const put = (name: string, content: string | Uint8Array) => putFile(sandbox, nam
 const shown = async (name: string, input: unknown, overrides?: Partial<ToolContext>) =>
   (await callTool(sandbox, name, input, overrides)).text;
 
-describe("glob_files and grep_content without ripgrep", () => {
+describe("glob_files and grep_content", () => {
   it("find by pattern and by content, skip .git and node_modules, and treat names literally", async () => {
     await put("src/a.ts", "const a = 1;\nlet b;\n");
     await put("we ird/n\nl.ts", "let b;\n");
