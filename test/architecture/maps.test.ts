@@ -76,3 +76,72 @@ test("ARCHITECTURE's path of a task names activities that there are", () => {
   expect(used.length).toBeGreaterThan(8);
   expect(used.filter((name) => !known(name))).toEqual([]);
 });
+
+test("ARCHITECTURE's path of a task names files that there are", () => {
+  const [path = ""] = architecture.match(/(?<=\n## The path of a task\n)[^]*?(?=\n## )/) ?? [];
+  const named = [...path.matchAll(/`([\w./-]+\.ts)`/g)].map(([, file = ""]) => file);
+  // Without a folder: one of the last folder that was named before it.
+  let folder = "";
+  const missing = named.filter((file) => {
+    const at = file.includes("/") ? file : join(folder, file);
+    folder = at.split("/").slice(0, -1).join("/");
+    return !existsSync(join(project, at));
+  });
+  expect(named.length).toBeGreaterThan(20);
+  expect(missing).toEqual([]);
+});
+
+test("ARCHITECTURE's order of the loop is that of the code", () => {
+  const inOrder = (text: string, steps: readonly string[]) => {
+    const places = steps.map((step) => text.indexOf(step));
+    expect(
+      places.every((place) => place >= 0),
+      `${steps.join(", ")} in ${places.join(", ")}`,
+    ).toBe(true);
+    expect(places).toEqual(places.toSorted((left, right) => left - right));
+  };
+  const body = (file: string, name: string) =>
+    new RegExp(`function ${name}\\b[^]*?\\n}\\n`).exec(textOf(file))?.[0] ?? "";
+  inOrder(architecture, [
+    "drain guidance, then prune or compaction if due",
+    "W->>M: step, drained guidance",
+    "guidance as one message, then the view",
+    "is this step's answer stored?",
+    "request, streamed",
+    "answer, ledger rows, usage, events: one transaction",
+    "par each call in parallel",
+    "claim: running",
+    "result at its reserved sequence",
+    "`prune: always` and enough to hide? prune. Next step",
+  ]);
+  inOrder(body("workflows/coding-agent.ts", "loop"), [
+    "for (;;)",
+    "undoCompactions(",
+    "makeRoom(",
+    "askModel(",
+    "applyStep(",
+    "afterStep(",
+    "await finishStep(\n",
+  ]);
+  inOrder(body("workflows/coding-agent.ts", "finishStep"), ["runTools(", "pushSaves(", "pruneOld("]);
+  inOrder(body("workflows/make-room.ts", "makeRoom"), [
+    "compactionDue(",
+    "prune(run)",
+    "fitsNow(",
+    "compact(run",
+  ]);
+  inOrder(body("activities/step/take-step.ts", "takeStep"), [
+    "loadAnswered(",
+    'row.slot === "assistant"',
+    "answerFacts(",
+    "sizeAtLimit(",
+    "ask(step",
+    "storeAnswer(",
+  ]);
+  inOrder(body("activities/step/run-tool.ts", "runTool"), [
+    "claimCall(",
+    "hasEnded(",
+    "invoke(",
+    "return store(",
+  ]);
+});
