@@ -6,7 +6,7 @@ import type { ActivityScope } from "../runtime/activity-scope.ts";
 import type { AgentDeps } from "../runtime/deps.ts";
 import { resultEvent } from "../store/call-events.ts";
 import { endedBefore, hashOf, hasEnded } from "../step/ended-call.ts";
-import { commitResult } from "../store/commit-step.ts";
+import { keepResult } from "../store/commit-step.ts";
 import type { NewEvent } from "../store/event.ts";
 import type { Session } from "../store/sessions.ts";
 import { callKey, findCall, type LedgerRow } from "../store/tool-calls.ts";
@@ -39,8 +39,8 @@ export async function storeDelegateResult(
   const part: ToolResultPart = { type: "tool-result", toolCallId, toolName, outcome, text };
   const message = { role: "tool", content: [part] } as const;
   const tokens = estimateMessage(message, session.config);
-  const stored = await commitResult(
-    deps.store.pool,
+  const stored = await keepResult(
+    deps.store,
     {
       runId: scope.runId,
       call: row,

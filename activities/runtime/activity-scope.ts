@@ -22,6 +22,10 @@ export interface ActivityScope {
   readonly lostAttempts: number;
   /** Earlier attempts that did nothing and were deferred to a later one. */
   readonly waits: number;
+  /** An earlier attempt claimed this call in the database, as far as heartbeats show. */
+  readonly hadClaim: boolean;
+  /** Tells later attempts that this one has claimed its call. */
+  claimed(): void;
   /** Marks this attempt as deferred: it did nothing and will be retried later. */
   waited(): void;
   /** Since this attempt began, in ms. */
@@ -90,6 +94,8 @@ export async function inScope<T>(
       lostAttempts: attempt.lost,
       waits: attempt.waits(),
       waited: attempt.waited,
+      hadClaim: attempt.hadClaim,
+      claimed: attempt.claimed,
       elapsedMs: attempt.elapsedMs,
       scheduledAtMs: context.info.scheduledTimestampMs,
       signal: context.cancellationSignal,

@@ -19,6 +19,8 @@ export interface AttemptMark {
   readonly waits?: number;
   /** For people, in the Web UI. */
   readonly note?: string;
+  /** It claimed its call in the database, or an attempt before it did: a row that does not say so is older. */
+  readonly claimed?: true;
 }
 
 /** Marked attempts in a row that were lost with their worker, the first attempt not counted. */
@@ -54,6 +56,11 @@ export function lossesBefore(attempt: number, details: unknown): Losses {
 /** How many attempts before this one were deferred. @param details of the last heartbeat that the server has */
 export function waitsBefore(attempt: number, details: unknown): number {
   return Math.min(attempt - 1, asMark(details)?.waits ?? 0);
+}
+
+/** Whether an attempt before this one claimed its call. @param details of the last heartbeat that the server has */
+export function claimedBefore(details: unknown): boolean {
+  return typeof details === "object" && details !== null && "claimed" in details && details.claimed === true;
 }
 
 /** @throws PoisonedSession (fatal) if too many workers were lost with this very activity */

@@ -3,6 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Context } from "@temporalio/activity";
 import { defaultPayloadConverter } from "@temporalio/common";
 import {
+  claimedBefore,
   lossesBefore,
   TRIAL_MS,
   waitsBefore,
@@ -22,14 +23,19 @@ export function markedAttempt(context: Context) {
   let waits = waitsBefore(info.attempt, info.heartbeatDetails);
   let awaitsTurn = false;
   let note: string | undefined;
+  const hadClaim = claimedBefore(info.heartbeatDetails);
+  let hasClaim = hadClaim;
   let endTurn: (() => void) | undefined;
   const mark = (): AttemptMark => {
     const lifeMs = Math.round(performance.now() - runsSince);
-    const said = { ...(waits === 0 ? {} : { waits }), ...(note === undefined ? {} : { note }) };
-    return { attempt: info.attempt, lifeMs, losses, state, ...said };
+    return { attempt: info.attempt, lifeMs, losses, state, ...(waits === 0 ? {} : { waits }), ...said() };
   };
+  const said = () => ({
+    ...(note === undefined ? {} : { note }),
+    ...(hasClaim ? { claimed: true as const } : {}),
+  });
   const beat = () => {
-    if (info.attempt === 1 && waits === 0) heartbeat(note);
+    if (info.attempt === 1 && waits === 0) heartbeat(hasClaim ? said() : note);
     // This attempt has begun nothing, so the last attempt's mark still holds.
     else heartbeat(awaitsTurn ? info.heartbeatDetails : mark());
   };
@@ -43,6 +49,8 @@ export function markedAttempt(context: Context) {
     /** Whether the attempt's lifetime says something about the work. */
     isOnTrial: () => info.attempt > 1 && performance.now() - runsSince < TRIAL_MS,
     note: (text: string) => (note = text),
+    hadClaim,
+    claimed: () => void (hasClaim = true),
     /** @throws PoisonedSession (fatal), or the cancellation while it waits */
     async begin() {
       if (info.attempt === 1) return;
@@ -58,7 +66,7 @@ export function markedAttempt(context: Context) {
     /** The attempt ended in good order, whatever it throws: Temporal's SDK sends this before the failure. */
     ended() {
       state = "ended";
-      if ((info.attempt > 1 || waits > 0) && !awaitsTurn) beat();
+      if ((info.attempt > 1 || waits > 0 || hasClaim) && !awaitsTurn) beat();
     },
     close: () => endTurn?.(),
   };

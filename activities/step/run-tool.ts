@@ -31,7 +31,7 @@ import { NEEDS_APPROVAL, refusalOf } from "./refused-call.ts";
 import { storeFullOutput } from "./store-full-output.ts";
 import type { Session } from "../store/sessions.ts";
 import { findAskedCall, noSuchCall } from "../store/asked-call.ts";
-import { commitResult } from "../store/commit-step.ts";
+import { keepResult } from "../store/commit-step.ts";
 import { runInCharge } from "../store/runs.ts";
 import { callKey, claimCall, findCall, type LedgerRow } from "../store/tool-calls.ts";
 import { reportTool, textsOfCall } from "../runtime/telemetry/report.ts";
@@ -43,7 +43,7 @@ import { sessionTools } from "../tools/session-tools.ts";
 import type { ServerAsks } from "../tools/tool.ts";
 import { mcpCalls } from "./mcp-calls.ts";
 import { ownCalls } from "./own-calls.ts";
-import { interrupted, stopOfCall } from "./stopped-call.ts";
+import { FORGOTTEN, interrupted, lostCall, stopOfCall } from "./stopped-call.ts";
 import { invokeTool, type InvokedTool } from "../tools/invoke.ts";
 
 export function createRunTool(deps: AgentDeps, sandboxes: SessionSandboxes, saves: BackgroundSaves) {
@@ -89,7 +89,10 @@ async function runTool(
   const begun = performance.now();
   if (hasEnded(before)) return endedBefore(db, before, call);
 
-  const resumed = before.status === "running";
+  if (fence > before.fence) scope.claimed();
+  // An earlier attempt claimed the call, and its row does not say so: the database was restored from an older copy.
+  const isForgotten = scope.hadClaim && before.status === "pending";
+  const resumed = before.status === "running" || isForgotten;
   const tool = findTool(tools, call.toolName);
   const changes = tool !== undefined && (tool.changesFiles ?? !tool.readOnly);
   const save = () =>
@@ -100,7 +103,8 @@ async function runTool(
     });
   const invoked: Invoked =
     refused ??
-    (input.isLost === true ? lostCall() : undefined) ??
+    (input.isLost === true ? lostCall("This call was ended from outside") : undefined) ??
+    (isForgotten && before.mcpServer !== null ? lostCall(FORGOTTEN) : undefined) ??
     (await saves.around(session.id, { changes, save }, (saved) =>
       withoutLost(sandboxes, session.id, () =>
         invoke(deps, sandboxes, scope, { session, call, row: before, fence, resumed, saved }),
@@ -118,15 +122,6 @@ async function runTool(
       : undefined;
   return store(deps, scope, { session, call, row: before, fence, durationMs, notes }, invoked);
 }
-
-/** For a call whose activity was completed or failed from outside. */
-const lostCall = (): InvokedTool => ({
-  outcome: "unknown",
-  text: "This call was ended from outside, and how it ended is not known. It may have been run: look at what it changed before you repeat it.",
-  files: [],
-  exitCode: undefined,
-  truncated: false,
-});
 
 interface CallInHand {
   readonly session: Session;
@@ -251,7 +246,7 @@ async function store(
     events,
     ...(notes === undefined || notes.notes.length === 0 ? {} : { meta: { notes: notes.notes } }),
   };
-  if (!(await commitResult(deps.store.pool, end, durationMs))) return storedElsewhere(deps, scope, done);
+  if (!(await keepResult(deps.store, end, durationMs))) return storedElsewhere(deps, scope, done);
   const { name, mcpServer: server } = row;
   const ids = { step: row.step, attempt: scope.attempt, name, callKey: callKey(row), callId: row.callId };
   reportTool(

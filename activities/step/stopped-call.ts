@@ -42,3 +42,15 @@ export const interrupted = (text: string): InvokedTool => ({
   exitCode: undefined,
   truncated: false,
 });
+
+/** Of a call whose row is older than its claim, as after a restore. */
+export const FORGOTTEN = "The record that this call had begun is lost";
+
+/** For a call whose activity was completed or failed from outside, or whose claim is lost with what its server knew of it. */
+export const lostCall = (why: string): InvokedTool => ({
+  outcome: "unknown",
+  text: `${why}, and how it ended is not known. It may have been run: look at what it changed before you repeat it.`,
+  files: [],
+  exitCode: undefined,
+  truncated: false,
+});

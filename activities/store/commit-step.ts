@@ -8,7 +8,8 @@ import type pg from "pg";
 import { cutChars } from "../contract/cut-text.ts";
 import type { AssistantPart, ToolCallPart, ToolOutcome, ToolResultPart } from "../contract/message.ts";
 import type { NewEvent } from "./event.ts";
-import type { LedgerRow } from "./tool-calls.ts";
+import type { Store } from "./db.ts";
+import { claimCall, findCall, type LedgerRow } from "./tool-calls.ts";
 import type { MessageMeta } from "./transcript.ts";
 import type { ModelCallRow } from "./model-calls.ts";
 
@@ -144,11 +145,7 @@ select sequence from ended`;
  * Stores how a call ended and its result, once and only by the attempt that holds the fence.
  * @returns false, with nothing written, if another attempt has the call or another run has the session
  */
-export async function commitResult(
-  pool: pg.Pool,
-  result: StoredResult,
-  durationMs: number,
-): Promise<boolean> {
+async function commitResult(pool: pg.Pool, result: StoredResult, durationMs: number): Promise<boolean> {
   const { call } = result;
   const { rowCount } = await pool.query({
     name: "commit_result",
@@ -173,6 +170,24 @@ export async function commitResult(
     ],
   });
   return rowCount === 1;
+}
+
+/**
+ * The same, also in a row that is older than this attempt's claim, as after a restore: only then is its fence lower.
+ * @returns false, with nothing written, if another attempt has the call or another run has the session
+ */
+export async function keepResult(
+  { db, pool }: Pick<Store, "db" | "pool">,
+  result: StoredResult,
+  durationMs: number,
+): Promise<boolean> {
+  if (await commitResult(pool, result, durationMs)) return true;
+  const { sessionId, step, index, epoch } = result.call;
+  const current = await findCall(db, sessionId, step, index);
+  if (current === undefined || current.epoch !== epoch || current.fence >= result.fence) return false;
+  const claim = await claimCall(db, current, () => false);
+  if (claim === undefined) return false;
+  return commitResult(pool, { ...result, call: claim.before, fence: claim.fence }, durationMs);
 }
 
 function whole(ms: number | undefined): number | null {
