@@ -69,17 +69,19 @@ export async function nameDelegate(
 }
 
 /**
- * Whether a delegate was ended with a line that its parent has come back to since, and not by a person: its newest run began before
- * the parent's, and either it had ended by then, or the end of its line reached it later.
+ * Whether a delegate was ended with a line that its parent has come back to since, and not by a person: it found that no call waited
+ * for it, as a run does that is started before its parent's run has claimed the session; or it was cancelled, its newest run began
+ * before the parent's, and either it had ended by then, or the end of its line reached it later.
  */
 export async function endedWithItsLine(db: Queryable, call: LedgerRow, child: string): Promise<boolean> {
   const { rows } = await db.execute(sql`select 1
     from sessions c, sessions p join runs r on r.session_id = p.id and r.run_id = p.run_id, delegations d
-    where c.id = ${child} and c.ended_at is not null and (c.status = 'cancelled' or c.error->>'type' = 'Superseded')
+    where c.id = ${child} and c.ended_at is not null
       and p.id = c.parent_id and d.session_id = p.id and d.child_id = c.id
       and d.epoch = ${call.epoch} and d.step = ${call.step} and d.call_index = ${call.index}
-      and (c.ended_at < r.started_at or cardinality(coalesce(d.superseded_by, '{}')) > 0)
-      and not exists (select 1 from runs o where o.session_id = c.id and o.started_at > r.started_at)`);
+      and (c.error->>'type' = 'Superseded' or (c.status = 'cancelled'
+        and (c.ended_at < r.started_at or cardinality(coalesce(d.superseded_by, '{}')) > 0)
+        and not exists (select 1 from runs o where o.session_id = c.id and o.started_at > r.started_at)))`);
   return rows.length > 0;
 }
 
