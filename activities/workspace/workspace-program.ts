@@ -75,7 +75,9 @@ export async function runWorkspaceProgram<T>(
     inputOf({ limits: LIMITS, rebuilt: REBUILT_FOLDERS, ...order }, parts),
   );
   const isWhole = state.outKept === state.outBytes && state.errKept === state.errBytes;
-  if (state.kind !== "exited" || state.exitCode !== 0 || !isWhole) {
+  const isDone = state.kind === "exited" && state.exitCode === 0 && isWhole;
+  const answer = isDone ? answerIn((await readAll(sandbox, state, "err")).toString()) : undefined;
+  if (answer === undefined) {
     const end = await endOf(sandbox, state);
     const [how, words] = "out" in end ? ["a cut output", ""] : [end.how, end.words];
     throw retryable(
@@ -84,7 +86,6 @@ export async function runWorkspaceProgram<T>(
         " Earlier checkpoints are kept. It will be retried.",
     );
   }
-  const answer = JSON.parse((await readAll(sandbox, state, "err")).toString()) as object;
   const finish = async (): Promise<T> => {
     const output = await readAll(sandbox, state, "out");
     // A listing of 5,000 files is 400 KB: a thousand of them would fill the sandbox's disk.
@@ -93,6 +94,15 @@ export async function runWorkspaceProgram<T>(
   };
   // A restore holds the session's lock, for which a save in its turn may wait; its output is only a listing.
   return order.do === "save" && state.outKept > LARGE_BYTES ? inTurn("large save", finish) : finish();
+}
+
+/** Undefined for one that ends early: the sandbox was removed, or its disk is full. */
+function answerIn(said: string): object | undefined {
+  try {
+    return JSON.parse(said) as object;
+  } catch {
+    return undefined;
+  }
 }
 
 /** The order on a line, then each part after a line with its length. */

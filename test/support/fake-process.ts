@@ -72,7 +72,7 @@ export async function startProcess(command: SandboxCommand, root: string): Promi
         resolve();
       };
       child.once("close", finish);
-      setTimeout(finish, 50);
+      setTimeout(finish, 500);
     });
   });
   const signalGroup = (signal: NodeJS.Signals): void => {

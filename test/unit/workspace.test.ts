@@ -61,6 +61,25 @@ withPython("a saved workspace", () => {
     expect(await contentsOf(first, second)).toEqual({ src: "/", "src/b.txt": "three" });
   });
 
+  it("is tried again if the program's answer cannot be read", async () => {
+    const sandbox = await newSandbox();
+    await put(sandbox, "a.txt", "one");
+    const read = sandbox.read.bind(sandbox);
+    Object.assign(sandbox, {
+      read: async (...given: Parameters<typeof read>) => {
+        const piece = await read(...given);
+        return given[1] === "err" ? new Uint8Array(piece.byteLength).fill(32) : piece;
+      },
+    });
+    await expect(saveWorkspace(sandbox, undefined)).rejects.toMatchObject({
+      type: "SandboxUnavailable",
+      nonRetryable: false,
+      message: expect.stringContaining("a cut output"),
+    });
+    Object.assign(sandbox, { read });
+    expect(await contentsOf(await saved(sandbox))).toEqual({ "a.txt": "one" });
+  });
+
   it("skips rebuilt folders silently and files beyond 64 MB by name", async () => {
     const sandbox = await newSandbox();
     await put(sandbox, "node_modules/x/index.js", "x");
