@@ -17,6 +17,7 @@ export function classOfError(facts: ErrorFacts, nearWindow = false): ModelErrorC
   // 498 is Groq's: no capacity in the flex tier at the moment.
   if (status === 429 || status === 498) return "rate-limit";
   if (isRateLimitText(said) && status !== 401 && status !== 403) return "rate-limit";
+  if (isInTheWay(facts)) return "unavailable";
   if (network !== undefined) return isNetworkCode(network) ? "unavailable" : "rejected";
   if (/ERR_INVALID_URL|Invalid URL|Failed to parse URL/.test(said)) return "not-found";
   if (facts.malformed) return "malformed";
@@ -32,6 +33,15 @@ function isOverflow({ status, code, text, isBodyless }: ErrorFacts, nearWindow: 
   if (isOverflowText(`${code} ${text}`) || status === 413) return true;
   // Some servers (Cerebras, proxies) answer an overflow with an empty body.
   return status === 400 && isBodyless && nearWindow;
+}
+
+/** A page in place of an answer: a network to sign in to, a gateway that starts, a check of browsers that lets the next request pass. */
+function isInTheWay({ isPage, status, text }: ErrorFacts): boolean {
+  if (!isPage) return false;
+  return (
+    status === undefined ||
+    (status === 403 && /just a moment|checking your browser|cf-chl|challenge-platform/i.test(text))
+  );
 }
 
 /** The class by status, if the provider's text says nothing clearer. */

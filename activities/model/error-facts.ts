@@ -151,7 +151,11 @@ function retryDelayOf(error: JsonObject | undefined): string | undefined {
 /** The provider's own sentence, else the whole body. */
 function bodyText(body: string, value: unknown): string | undefined {
   const error = errorOf(value);
-  const message = error?.["message"] ?? (isJsonObject(value) ? value["error"] : undefined);
+  const message =
+    error?.["message"] ??
+    error?.["msg"] ??
+    error?.["error_msg"] ??
+    (isJsonObject(value) ? value["error"] : undefined);
   if (typeof message === "string") return message;
   // A proxy's error page: its words without its markup.
   const plain = cutChars(body, MAX_BODY_CHARS)

@@ -37,12 +37,15 @@ export function gatheredBody(
         if ((controller.desiredSize ?? 0) <= 0) body.pause();
       };
       body.on("data", (bytes: Uint8Array) => orEnd(() => pass(bytes)));
-      body.on("end", () =>
-        orEnd(() => {
+      body.on("end", () => {
+        try {
           events?.end(controller);
           controller.close();
-        }),
-      );
+        } catch (error) {
+          // It has ended: destroying it would tell nobody.
+          controller.error(error);
+        }
+      });
       body.on("error", (error) => {
         events?.drop();
         controller.error(error);

@@ -1,9 +1,10 @@
 /** Server-sent events: each one's data can be repaired on its way, and pieces of a text can be combined. */
 import { isJsonObject, type JsonObject } from "../contract/json-object.ts";
+import { UnexpectedBody } from "./unexpected-body.ts";
 
 export type StreamEvent = JsonObject;
 /** Returns what is passed on instead of an event; undefined: nothing. */
-export type Repair = (event: StreamEvent) => StreamEvent | undefined;
+export type Repair = (event: StreamEvent) => StreamEvent | readonly StreamEvent[] | undefined;
 
 /** An event that is a piece of a text, and nothing else. */
 export interface Piece {
@@ -19,7 +20,17 @@ export interface Reading {
   readonly repair?: Repair | undefined;
   /** Default: no event is a piece. */
   readonly piece?: FindPiece | undefined;
+  /**
+   * The events of an answer that came as one JSON value instead of a stream, repaired as those of a stream are; undefined if it is no
+   * answer. Default: there is none.
+   */
+  readonly whole?: ((body: unknown) => readonly StreamEvent[] | undefined) | undefined;
+  /** The events that a complete stream lacks at its end. */
+  readonly ending?: (() => readonly StreamEvent[]) | undefined;
 }
+
+/** Of a body that is not a stream. Source: ours, some ten times the longest answers with a picture. */
+const MAX_WHOLE_CHARS = 64_000_000;
 
 /**
  * Repairs the text of such a stream. Only an event's data is passed on, which is all that the SDKs read. Events whose data is
@@ -28,6 +39,11 @@ export interface Reading {
 export class RepairedEvents {
   readonly #repair: Repair;
   readonly #piece: FindPiece;
+  readonly #whole: NonNullable<Reading["whole"]>;
+  readonly #ending: NonNullable<Reading["ending"]>;
+  /** Whether the body is events; undefined until its first character, and at last false for JSON or a page. */
+  #isStream: boolean | undefined;
+  #wholeChars = 0;
   readonly #decoder = new TextDecoder();
   /** Pieces of a line that is not complete yet: joined once, since a line may be long. */
   readonly #rest: string[] = [];
@@ -35,9 +51,11 @@ export class RepairedEvents {
   #lines: string[] = [];
   #held: { readonly last: Piece; text: string } | undefined;
 
-  constructor({ repair = (event) => event, piece = () => undefined }: Reading) {
+  constructor({ repair = (event) => event, piece = () => undefined, whole, ending }: Reading) {
     this.#repair = repair;
     this.#piece = piece;
+    this.#whole = whole ?? (() => undefined);
+    this.#ending = ending ?? (() => []);
   }
 
   /** Whether pieces are held back. */
@@ -48,9 +66,12 @@ export class RepairedEvents {
   /**
    * @param hold pieces may wait for `release`, to be combined with those that follow
    * @returns the events that are now complete; empty if none is
+   * @throws UnexpectedBody if a body that is no stream is too long to be an answer
    */
   take(bytes: Uint8Array, hold = false): string {
     const text = this.#decoder.decode(bytes, { stream: true });
+    this.#isStream ??= text.trim() === "" ? undefined : !/^\s*[[{<]/.test(text);
+    if (this.#isStream === false) return this.#keep(text);
     const end = text.lastIndexOf("\n");
     const lines = end === -1 ? [] : (this.#takeRest() + text.slice(0, end)).split("\n");
     this.#rest.push(text.slice(end + 1));
@@ -65,10 +86,39 @@ export class RepairedEvents {
     return held === undefined ? "" : dataOf(held.last.with(held.text));
   }
 
-  /** @returns the events that are left */
+  /**
+   * @returns the events that are left
+   * @throws UnexpectedBody if the body is neither a stream nor an answer
+   */
   end(): string {
     const rest = this.#takeRest() + this.#decoder.decode();
-    return (rest === "" ? "" : this.#line(rest)) + this.#line("") + this.release();
+    if (this.#isStream === false) return this.#wholeOf(rest);
+    const left = (rest === "" ? "" : this.#line(rest)) + this.#line("");
+    return (
+      left +
+      this.#ending()
+        .map((event) => this.#event(event))
+        .join("") +
+      this.release()
+    );
+  }
+
+  #keep(text: string): string {
+    this.#wholeChars += text.length;
+    if (this.#wholeChars > MAX_WHOLE_CHARS) throw new UnexpectedBody(this.#takeRest());
+    this.#rest.push(text);
+    return "";
+  }
+
+  #wholeOf(body: string): string {
+    let events: readonly StreamEvent[] | undefined;
+    try {
+      events = this.#whole(JSON.parse(body));
+    } catch {
+      // No JSON: the body's words say what it is.
+    }
+    if (events === undefined) throw new UnexpectedBody(body);
+    return events.map((event) => this.#event(event)).join("") + this.release();
   }
 
   #takeRest(): string {
@@ -85,15 +135,23 @@ export class RepairedEvents {
     const data = lines.filter((text) => text.startsWith("data:"));
     const [only = ""] = data;
     const event = data.length === 1 ? parsed(only.slice("data:".length)) : undefined;
-    if (event !== undefined) return this.#event(event, only);
+    if (event !== undefined) return this.#repaired(event, only);
     return data.length === 0 ? "" : this.release() + `${data.join("\n")}\n\n`;
   }
 
-  #event(event: StreamEvent, line: string): string {
+  #repaired(event: StreamEvent, line: string): string {
     const repaired = this.#repair(event);
     if (repaired === undefined) return "";
-    const last = this.#piece(repaired);
-    if (last === undefined) return this.release() + (repaired === event ? `${line}\n\n` : dataOf(repaired));
+    if (repaired === event) return this.#event(event, `${line}\n\n`);
+    return [repaired]
+      .flat()
+      .map((part) => this.#event(part))
+      .join("");
+  }
+
+  #event(event: StreamEvent, data?: string): string {
+    const last = this.#piece(event);
+    if (last === undefined) return this.release() + (data ?? dataOf(event));
     const before = this.#held?.last.of === last.of ? "" : this.release();
     this.#held = { last, text: (this.#held?.text ?? "") + last.text };
     return before;

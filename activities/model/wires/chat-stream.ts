@@ -3,9 +3,10 @@
  * an error in the middle, and the reasoning's own form. Sources: docs/models.md, each row from public reports.
  */
 import type { JSONValue } from "ai";
-import { isJsonObject } from "../../contract/json-object.ts";
+import { isJsonObject, objectOf } from "../../contract/json-object.ts";
 import type { Piece, StreamEvent } from "../stream-events.ts";
 import { usageInChunk } from "../usage.ts";
+import { chatEvents } from "./whole-answers.ts";
 
 const FIELDS = ["reasoning_content", "reasoning"] as const;
 const TEXTS: ReadonlySet<string> = new Set(["content", ...FIELDS]);
@@ -27,6 +28,15 @@ export class ChatStream {
     const delta = isJsonObject(choice["delta"]) ? this.#delta(choice["delta"]) : choice["delta"];
     const usage = usageInChunk(chunk);
     return { ...rest, ...(usage === undefined ? {} : { usage }), choices: [{ ...choice, delta }] };
+  };
+
+  /** An answer that came as one value. */
+  readonly whole = (body: unknown): readonly StreamEvent[] | undefined => {
+    if (errorOf(objectOf(body), undefined) !== undefined) return undefined;
+    return chatEvents(body)?.flatMap((chunk): StreamEvent[] => {
+      const repaired = this.repair(chunk);
+      return repaired === undefined ? [] : [repaired];
+    });
   };
 
   /** A chunk that has a text and nothing else. */
@@ -94,14 +104,22 @@ export class ChatStream {
   }
 }
 
+/** An answer that broke off without a word on why may be given whole the next time. */
+const BROKE_OFF = "server_error";
+
 /** The error is next to the choices, within one, or only in its finish reason. */
 function errorOf(chunk: StreamEvent, choice: unknown): StreamEvent | undefined {
   const own = isJsonObject(choice) ? choice["error"] : undefined;
   const error = chunk["error"] ?? own;
   if (isJsonObject(error)) return { ...error, message: wordsOf(error) };
-  if (typeof error === "string" && error !== "") return { message: error };
+  if (typeof error === "string" && error !== "") return { code: BROKE_OFF, message: error };
+  const words = chunk["msg"] ?? chunk["message"] ?? chunk["error_msg"];
+  if (choice === undefined && typeof words === "string" && words !== "") return { ...chunk, message: words };
   if (!isJsonObject(choice) || choice["finish_reason"] !== "error") return undefined;
-  return { message: "The provider ended its answer in the middle with the finish reason `error`." };
+  return {
+    code: BROKE_OFF,
+    message: "The provider ended its answer in the middle with the finish reason `error`.",
+  };
 }
 
 /** A router adds the provider's own words to its own. */

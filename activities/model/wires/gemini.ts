@@ -1,6 +1,7 @@
 /** Google's generateContent. */
 import { createGoogle } from "@ai-sdk/google";
 import { isThinking } from "../request/wire-rules.ts";
+import { geminiEvents } from "./whole-answers.ts";
 import { NO_KEY, options, summaryOf, type WireCall, type WireSettings } from "./wire.ts";
 
 export function geminiWire({ request, endpoint, fetchWith }: WireCall): WireSettings {
@@ -8,7 +9,7 @@ export function geminiWire({ request, endpoint, fetchWith }: WireCall): WireSett
   const provider = createGoogle({
     apiKey: endpoint.apiKey ?? NO_KEY,
     ...(endpoint.baseUrl === undefined ? {} : { baseURL: endpoint.baseUrl }),
-    fetch: fetchWith(),
+    fetch: fetchWith({ whole: geminiEvents }),
   });
   return {
     model: provider(endpoint.modelId),

@@ -1,7 +1,7 @@
 /** Anthropic's messages, at Anthropic and servers that speak it. */
 import { createAnthropic } from "@ai-sdk/anthropic";
 import { isThinking } from "../request/wire-rules.ts";
-import { messagesPiece } from "./messages-stream.ts";
+import { MessagesStream } from "./messages-stream.ts";
 import { NO_KEY, options, summaryOf, type WireCall, type WireSettings } from "./wire.ts";
 
 /** Claudes that decide themselves how long to think. Source: Anthropic's guide on adaptive thinking, from Claude 4.6 on. */
@@ -12,7 +12,7 @@ export function messagesWire({ request, endpoint, fetchWith }: WireCall): WireSe
   const provider = createAnthropic({
     apiKey: endpoint.apiKey ?? NO_KEY,
     ...(endpoint.baseUrl === undefined ? {} : { baseURL: endpoint.baseUrl }),
-    fetch: fetchWith({ piece: messagesPiece }),
+    fetch: fetchWith(new MessagesStream()),
   });
   const display = summaryOf(target) === null ? "omitted" : "summarized";
   return {

@@ -1,9 +1,34 @@
 /** Repairs what servers other than OpenAI send on the Responses wire, which the SDK would refuse or drop. Sources: docs/models.md. */
 import { isJsonObject } from "../../contract/json-object.ts";
-import type { Piece, StreamEvent } from "../stream-events.ts";
+import type { Piece, Reading, StreamEvent } from "../stream-events.ts";
+import { outputEvents, responseEvents } from "./whole-answers.ts";
+
+export class ResponsesStream implements Reading {
+  #hasItems = false;
+  readonly piece = responsesPiece;
+
+  /** Some servers give an answer's items only in its last event. */
+  readonly repair = (event: StreamEvent): StreamEvent | readonly StreamEvent[] | undefined => {
+    const { type, response } = event;
+    if (typeof type === "string" && type.startsWith("response.output_")) this.#hasItems = true;
+    const repaired = repairResponsesEvent(event);
+    const isLast = type === "response.completed" || type === "response.incomplete";
+    if (!isLast || this.#hasItems || repaired === undefined) return repaired;
+    const output = isJsonObject(response) ? response["output"] : undefined;
+    return Array.isArray(output) ? [...outputEvents(output).flatMap(mended), repaired] : repaired;
+  };
+
+  readonly whole = (body: unknown): readonly StreamEvent[] | undefined =>
+    responseEvents(body)?.flatMap(mended);
+}
+
+const mended = (event: StreamEvent): readonly StreamEvent[] => {
+  const repaired = repairResponsesEvent(event);
+  return repaired === undefined ? [] : [repaired];
+};
 
 /** One event as the SDK reads it; undefined for one that is not needed. */
-export function repairResponsesEvent(event: StreamEvent): StreamEvent | undefined {
+function repairResponsesEvent(event: StreamEvent): StreamEvent | undefined {
   switch (event["type"]) {
     case undefined:
       return isJsonObject(event["error"]) ? event : undefined;

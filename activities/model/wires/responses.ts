@@ -2,7 +2,7 @@
 import { createOpenAI } from "@ai-sdk/openai";
 import { cacheKeyOf } from "../request/cache-key.ts";
 import { isThinking } from "../request/wire-rules.ts";
-import { repairResponsesEvent, responsesPiece } from "./responses-stream.ts";
+import { ResponsesStream } from "./responses-stream.ts";
 import { NO_KEY, options, summaryOf, type WireCall, type WireSettings } from "./wire.ts";
 
 export function responsesWire({ request, endpoint, rules, fetchWith }: WireCall): WireSettings {
@@ -10,7 +10,7 @@ export function responsesWire({ request, endpoint, rules, fetchWith }: WireCall)
   const provider = createOpenAI({
     apiKey: endpoint.apiKey ?? NO_KEY,
     ...(endpoint.baseUrl === undefined ? {} : { baseURL: endpoint.baseUrl }),
-    fetch: fetchWith({ repair: repairResponsesEvent, piece: responsesPiece }),
+    fetch: fetchWith(new ResponsesStream()),
   });
   return {
     model: provider.responses(endpoint.modelId),
