@@ -35,6 +35,9 @@ it("a call written as text is a call where the configuration reads such texts", 
   };
   const agent = await startDirectAgent(database, scriptedModel().says(written), { config: { provider } });
   await agent.perform("openSession", { chain: agent.runId });
-  expect(await agent.perform("modelStep", { step: 1, guidance: [] })).toMatchObject({ kind: "answered", calls: [{ name: "bash" }] });
+  expect(await agent.perform("modelStep", { step: 1, guidance: [] })).toMatchObject({
+    kind: "answered",
+    calls: [{ name: "bash" }],
+  });
   expect(await agent.dataOf("llm:tool-call")).toMatchObject([{ name: "bash", input: { command: "ls" } }]);
 });
