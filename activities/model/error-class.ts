@@ -23,7 +23,7 @@ export function classOfError(facts: ErrorFacts, nearWindow = false): ModelErrorC
   if (facts.malformed) return "malformed";
   // Groq: the model wrote a call that its server cannot read; the next try may be better.
   if (/tool_use_failed/.test(said)) return "malformed";
-  if (needsJinja(facts) || LOCAL_REFUSAL.test(text)) return "rejected";
+  if (needsJinja(facts) || LOCAL_REFUSAL.test(text) || isAboutRequest(facts)) return "rejected";
   if (/\bmodel_not_found\b|unexpected endpoint or method|model not exist|is not a valid model id/i.test(said))
     return "not-found";
   return status === undefined ? classOfCode(code, said) : classOfStatus(status, facts);
@@ -52,6 +52,19 @@ function classOfStatus(status: number, { isPage, code, text }: ErrorFacts): Mode
   return passes.model(status) ? "unavailable" : "rejected";
 }
 
+/**
+ * Servers that answer 500 although the request itself is at fault, so that a retry would be refused too: its roles, its template,
+ * its provider's policy. Source: public reports; templates of Mistral, Gemma and Llama raise these words.
+ */
+function isAboutRequest({ status = 0, text }: ErrorFacts): boolean {
+  return (
+    status >= 500 &&
+    /roles must alternate|conversation roles|only (?:user|assistant|system|tool)[^.]{0,40} roles? (?:are|is) supported|role[^.]{0,20} (?:is )?not supported|after the optional system message|must be at the beginning|unknown (?:message )?role|invalid role|(?:violates?|against|blocked by)[^.]{0,40}polic(?:y|ies)|data policy|content policy|templateerror/i.test(
+      text,
+    )
+  );
+}
+
 /** Refusals by llama.cpp, Ollama and LM Studio that come with 500 or mid-stream, and that a retry would repeat. */
 const LOCAL_REFUSAL =
   /jinja exception|images? input is not supported|required for image input|failed to process inputs|unsupported content part type|does not support images|JSON schema conversion failed|failed to parse grammar|unable to generate parser/i;
@@ -66,7 +79,7 @@ function isQuota({ status, code, text, retryDelay }: ErrorFacts): boolean {
   if (waits) return false;
   return (
     status === 402 ||
-    /insufficient_quota|exceeded your current quota|billing hard limit|credit balance is too low|insufficient (?:balance|credits?)|requires more credits/i.test(
+    /insufficient_quota|exceeded your current quota|billing hard limit|credit balance is too low|insufficient (?:account )?(?:balance|credits?|funds)|(?:not enough|out of|no remaining) (?:balance|credits?|funds)|requires more credits|余额不足|账户余额|账号欠费|欠费|in arrears|overdue[- ](?:payment|balance|bill)/i.test(
       text,
     )
   );

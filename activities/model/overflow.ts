@@ -175,6 +175,21 @@ export const overflowPatterns: readonly OverflowPattern[] = [
       "Request too large for gpt-4o in organization org-x on tokens per min (TPM): Limit 30000, Requested 42345. The input or output tokens must be reduced in order to run successfully.",
   },
   {
+    // Chinese providers; "context", "input", "prompt" or "tokens" is too long or over the limit.
+    pattern:
+      /(?:上下文|输入|提示词?|消息|请求|tokens?)[^。，,.]{0,30}(?:超出|超过|过长|太长|超限|长度限制)|(?:超出|超过)[^。，,.]{0,30}(?:上下文|最大长度|长度限制|tokens?)/i,
+    example: "输入内容过长，超过模型最大上下文长度限制",
+  },
+  {
+    pattern: /max(?:imum)? message tokens/i,
+    example: "Total tokens of image and text exceed max message tokens",
+  },
+  {
+    // Volcengine and gRPC: the request's bytes.
+    pattern: /exceed(?:s|ing|ed)? (?:the )?(?:max(?:imum)?|limit) (?:message |request |body )?size:? \d{5,}/i,
+    example: "Request body length 4718592 exceeding max size 4194304",
+  },
+  {
     pattern: /request (?:entity|body) too large|payload too large/i,
     example: "413 Request Entity Too Large",
   },
