@@ -31,7 +31,10 @@ export function chatEvents(body: unknown): Events {
 function textOf(content: unknown): string | null {
   if (typeof content === "string") return content;
   if (!Array.isArray(content)) return null;
-  return content.map((part) => String(objectOf(part)["text"] ?? "")).join("");
+  return content
+    .map((part) => objectOf(part)["text"])
+    .filter((text) => typeof text === "string")
+    .join("");
 }
 
 /** A response of the Responses wire. */
