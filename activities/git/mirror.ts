@@ -3,6 +3,7 @@ import { rm, utimes } from "node:fs/promises";
 import { join } from "node:path";
 import { exists, folderOf, makeWhole } from "./folders.ts";
 import { inTurn } from "../sandbox/shared-work.ts";
+import { boundedFetch, type FetchCall } from "./bounded-fetch.ts";
 import type { GitAccess } from "./git-access.ts";
 import { isInUse, removeDeadLocks } from "./dead-locks.ts";
 import { lsRemote, troubleOf } from "./remote.ts";
@@ -14,26 +15,30 @@ const REFS = ["+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*"];
 const DAMAGE =
   /does not match index|far too short|corrupt|inflate|is empty$|bad object|unable to (read|unpack)|broken link|missing (blob|tree|commit)|hash mismatch|not a git repository|bad config|invalid sha1/im;
 
+interface MirrorCall extends Pick<FetchCall, "signal" | "maxBytes" | "timeoutMs"> {
+  /** A commit that it must have: if it has it, nothing is fetched. */
+  readonly wants?: string;
+}
+
 /**
  * The mirror's folder, with the remote's current branches and tags. It is a cache: locks of the dead are removed, and one that cannot
  * be used although the remote answers is cloned again, once.
- * @param wants a commit that it must have; if it has it, nothing is fetched
  * @throws GitFailed
  */
 export async function updateMirror(
   access: GitAccess,
   url: string,
-  options: { readonly wants?: string; readonly signal?: AbortSignal | undefined } = {},
+  options: MirrorCall = {},
 ): Promise<string> {
   // What a credential opened is not for those who may not use it.
   const name = access.opens(url) ? url : `${url} without a credential`;
   const folder = join(access.folder, "mirrors", `${folderOf(name)}.git`);
-  const { signal, wants } = options;
+  const { wants, ...call } = options;
   return inTurn(folder, async () => {
     try {
-      if (!(await exists(folder))) await cloneWhole(access, folder, url, signal);
+      if (!(await exists(folder))) await cloneWhole(access, folder, { url, ...call });
       else if (wants === undefined || !(await hasCommit(access, folder, wants)))
-        await refresh(access, folder, url, signal);
+        await refresh(access, folder, { url, ...call });
       // Marks it as used: see unused.ts.
       const now = new Date();
       await utimes(folder, now, now);
@@ -44,9 +49,10 @@ export async function updateMirror(
   });
 }
 
-async function refresh(access: GitAccess, folder: string, url: string, signal: AbortSignal | undefined) {
+async function refresh(access: GitAccess, folder: string, call: Omit<FetchCall, "cwd">) {
+  const { url, signal } = call;
   await removeDeadLocks(folder);
-  const fetched = await runGit(access, fetchCommand(url), { cwd: folder, url, signal });
+  const fetched = await boundedFetch(access, fetchCommand(url), { ...call, cwd: folder });
   if (fetched.code === 0 && !DAMAGE.test(fetched.err)) return;
   const { kind } = troubleOf(url, fetched);
   if (fetched.code !== 0 && kind !== "ours" && kind !== "disk" && kind !== "refused")
@@ -55,16 +61,18 @@ async function refresh(access: GitAccess, folder: string, url: string, signal: A
   await formatAt(access, url, signal);
   if (await isInUse(folder)) throw new GitFailed(fetchCommand(url), fetched);
   await rm(folder, { recursive: true, force: true });
-  await cloneWhole(access, folder, url, signal);
+  await cloneWhole(access, folder, call);
 }
 
-async function cloneWhole(access: GitAccess, folder: string, url: string, signal: AbortSignal | undefined) {
+async function cloneWhole(access: GitAccess, folder: string, call: Omit<FetchCall, "cwd">) {
+  const { url, signal } = call;
   const format = await formatAt(access, url, signal);
   await makeWhole(folder, async (path) => {
     await git(access, ["init", "--quiet", "--bare", ...format, path], { signal });
     // A session may want the history of one commit to a certain depth only.
     await git(access, ["config", "uploadpack.allowAnySHA1InWant", "true"], { cwd: path, signal });
-    await git(access, fetchCommand(url), { cwd: path, url, signal });
+    const fetched = await boundedFetch(access, fetchCommand(url), { ...call, cwd: path });
+    if (fetched.code !== 0) throw new GitFailed(fetchCommand(url), fetched);
   });
 }
 

@@ -1,8 +1,9 @@
 /** Which of a remote's names `--ref` means, and what a session without one starts from: one reading for the check and for the work. */
 import { inTurn } from "../sandbox/shared-work.ts";
 import type { Remote } from "./remote.ts";
+import { boundedFetch } from "./bounded-fetch.ts";
 import type { GitAccess } from "./git-access.ts";
-import { git, GitFailed, runGit } from "./run-git.ts";
+import { GitFailed, runGit } from "./run-git.ts";
 
 /** Full names that a name may have on a remote, the likeliest first: as Git reads one, but a branch before a tag. Pure. */
 export function namesOf(ref: string): readonly string[] {
@@ -97,9 +98,10 @@ export async function fetchByName(
     url,
     `+${name}:${wantedRef(name)}`,
   ];
-  const call = { cwd: folder, url, ...(signal === undefined ? {} : { signal }) };
+  const command = ["-c", "fetch.fsckObjects=false", ...args];
   try {
-    await inTurn(folder, () => git(access, ["-c", "fetch.fsckObjects=false", ...args], call));
+    const fetched = await inTurn(folder, () => boundedFetch(access, command, { cwd: folder, url, signal }));
+    if (fetched.code !== 0) throw new GitFailed(command, fetched);
     return true;
   } catch (error) {
     if (error instanceof GitFailed && IS_ABSENT.test(error.result.err)) return false;

@@ -12,8 +12,10 @@ import {
   utimesSync,
   writeFileSync,
 } from "node:fs";
+import { createServer } from "node:http";
 import { dirname, join } from "node:path";
 import { beforeEach, expect, it, onTestFinished } from "vitest";
+import { boundedFetch } from "../../../activities/git/bounded-fetch.ts";
 import { gitAccessOf, type GitAccess } from "../../../activities/git/git-access.ts";
 import { hasCommit, removeDamaged, updateMirror } from "../../../activities/git/mirror.ts";
 import { troubleOf } from "../../../activities/git/remote.ts";
@@ -22,6 +24,7 @@ import { refusalOf } from "../../../activities/git/trouble.ts";
 import { removeUnusedRepositories } from "../../../activities/git/unused.ts";
 import { findStartPoint, withPack } from "../../../activities/git/start-point.ts";
 import { gitIn, makeRemote, type Remote } from "../../support/remotes.ts";
+import { listen } from "../../support/listen.ts";
 import { emptyFolder } from "../../support/empty-folder.ts";
 
 let remote: Remote;
@@ -235,4 +238,52 @@ it("is deleted when no session has used it for a month, and cloned again by the 
   ]);
   expect(existsSync(mirror)).toBe(false);
   expect(await updateMirror(access, remote.url)).toBe(mirror);
+});
+
+/** The worker's access with a remote that sends without end: a git whose fetch only writes a pack on and on. */
+function endlessRemote(): GitAccess {
+  const programs = emptyFolder();
+  const script = `#!/bin/sh
+case " $* " in *" fetch "*) while :; do head -c 300000 /dev/zero >> objects/pack/tmp_pack_x; sleep 0.02; done;; esac
+PATH=$(echo "$PATH" | cut -d: -f2-) exec git "$@"
+`;
+  writeFileSync(join(programs, "git"), script);
+  chmodSync(join(programs, "git"), 0o755);
+  return gitAccessOf({ PATH: `${programs}:${process.env["PATH"]}`, LONGHAUL_GIT_FOLDER: root });
+}
+
+it("a remote that sends without end is stopped, told at once, and nothing of it is kept", async () => {
+  const sent = updateMirror(endlessRemote(), remote.url, { maxBytes: 2 ** 20 });
+  const { trouble } = ((await sent.catch((error: unknown) => error)) as GitFailed).result;
+  expect(trouble && refusalOf(trouble)).toMatchObject({
+    isPassing: false,
+    refused: expect.stringMatching(
+      /has more than 1 MiB.*nothing of it is kept.*choose another --repo/s,
+    ) as string,
+  });
+  expect(readdirSync(join(root, "mirrors"))).toEqual([]);
+});
+
+it("a fetch into a clone that is there is bounded by what it adds, and leaves the clone as it was", async () => {
+  const folder = await updateMirror(access, remote.url);
+  const newer = remote.commit("main", { more: "more\n" });
+  const sent = updateMirror(endlessRemote(), remote.url, { maxBytes: 2 ** 20 });
+  await expect(sent).rejects.toThrow(/has more than/);
+  expect(await hasCommit(access, folder, remote.at("main~1") ?? "")).toBe(true);
+  expect(readdirSync(join(folder, "objects", "pack")).filter((name) => name.startsWith("tmp_"))).toEqual([]);
+  await updateMirror(access, remote.url);
+  expect(await hasCommit(access, folder, newer)).toBe(true);
+});
+
+it("a remote that takes longer than the limit is told as that, and not tried again", async () => {
+  const server = createServer(() => undefined);
+  const port = await listen(server, { end: () => server.closeAllConnections() });
+  const url = `http://127.0.0.1:${port}/a/b.git`;
+  const folder = emptyFolder();
+  gitIn(folder, "init", "--quiet", "--bare");
+  const call = { cwd: folder, url, timeoutMs: 300 };
+  const failed = await boundedFetch(access, ["fetch", "--", url], call).catch((error: unknown) => error);
+  const { trouble } = (failed as GitFailed).result;
+  expect(trouble?.message).toContain("takes longer than 0.3 s");
+  expect(trouble && refusalOf(trouble).isPassing).toBe(false);
 });
