@@ -2,6 +2,7 @@
 import { isNetworkCode, passes } from "../contract/passing.ts";
 import type { ErrorFacts } from "./error-facts.ts";
 import type { ModelErrorClass } from "./model.ts";
+import { namesEnd } from "./retry-after.ts";
 import { isOverflowText, isRateLimitText } from "./overflow.ts";
 
 /**
@@ -14,6 +15,7 @@ export function classOfError(facts: ErrorFacts, nearWindow = false): ModelErrorC
   const said = `${code} ${text}`;
   if (isQuota(facts)) return "quota";
   if (isOverflow(facts, nearWindow)) return "overflow";
+  if (status !== 401 && USED_UP.test(said) && namesEnd(facts)) return "rate-limit";
   // 498 is Groq's: no capacity in the flex tier at the moment.
   if (status === 429 || status === 498) return "rate-limit";
   if (isRateLimitText(said) && status !== 401 && status !== 403) return "rate-limit";
@@ -73,10 +75,10 @@ const LOCAL_REFUSAL =
  * Whether the account is used up: providers answer 429, 400, 402 or 403, and waiting does not help. Google says "exceeded
  * your current quota" of its free tier too, with the time after which requests are accepted again.
  */
-function isQuota({ status, code, text, retryDelay }: ErrorFacts): boolean {
+function isQuota(facts: ErrorFacts): boolean {
+  const { status, code, text } = facts;
   if (/insufficient_quota|exceeded_current_quota|billing_hard_limit/i.test(code)) return true;
-  const waits = retryDelay !== undefined || /(?:retry|try again) (?:in|after) \d/i.test(text);
-  if (waits) return false;
+  if (namesEnd(facts)) return false;
   return (
     status === 402 ||
     /insufficient_quota|exceeded your current quota|billing hard limit|credit balance is too low|insufficient (?:account )?(?:balance|credits?|funds)|(?:not enough|out of|no remaining) (?:balance|credits?|funds)|requires more credits|余额不足|账户余额|账号欠费|欠费|in arrears|overdue[- ](?:payment|balance|bill)/i.test(
@@ -84,6 +86,10 @@ function isQuota({ status, code, text, retryDelay }: ErrorFacts): boolean {
     )
   );
 }
+
+/** A limit of a plan, in words: it is one that passes if they say when. Some services answer 400, 402 or 403 to it. */
+const USED_UP =
+  /\b(?:limit|quota|allowance|usage|credits?)\b.{0,60}\b(?:reached|exceeded|exhausted|used up|hit|resets?)\b|\b(?:reached|exceeded|exhausted|used up|hit)\b.{0,60}\b(?:limit|quota|allowance)\b|usage_limit_reached|上限|限额|额度/is;
 
 /** llama.cpp answers calls with 500 if it was started without its template engine. */
 export function needsJinja({ text }: ErrorFacts): boolean {

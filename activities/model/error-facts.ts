@@ -19,8 +19,8 @@ export interface ErrorFacts {
   readonly isPage: boolean;
   /** The response's body had no text. */
   readonly isBodyless: boolean;
-  /** Wait of Google's RetryInfo, such as `12s`. */
-  readonly retryDelay: string | undefined;
+  /** Its fields that say when to try again, such as `retryDelay: 12s` of Google's RetryInfo. */
+  readonly fields: string | undefined;
 }
 
 /** Bodies are read up to here: more is a page, and its words come first. */
@@ -67,7 +67,7 @@ export function readErrorFacts(error: unknown): ErrorFacts {
       chain.some((link) => MALFORMED.test(typeof link["name"] === "string" ? link["name"] : "")),
     isPage: body !== undefined && /^\s*<(?:!doctype|html|head|body|\?xml)/i.test(body),
     isBodyless: response !== undefined && !/[a-z]/i.test(inBody ?? ""),
-    retryDelay: retryDelayOf(reported),
+    fields: retryFields(reported),
   };
 }
 
@@ -141,11 +141,21 @@ function metadataHeaders(error: JsonObject | undefined): Record<string, string> 
   );
 }
 
-function retryDelayOf(error: JsonObject | undefined): string | undefined {
-  const details = Array.isArray(error?.["details"]) ? error["details"].filter(isJsonObject) : [];
-  return first(details, (detail) =>
-    typeof detail["retryDelay"] === "string" ? detail["retryDelay"] : undefined,
+/** Such as `retryDelay` in Google's details, `resets_in_seconds` and `resets_at` of ChatGPT's plans, `retry_after` of many. */
+const RETRY_FIELD = /^(?:retry|reset)[a-z]*[-_]?(?:after|delay|in|at|time)?[-_]?/i;
+
+function retryFields(error: JsonObject | undefined): string | undefined {
+  if (error === undefined) return undefined;
+  const details = Array.isArray(error["details"]) ? error["details"] : [error["details"]];
+  const objects = [error, error["metadata"], ...details].filter(isJsonObject);
+  const fields = objects.flatMap((object) =>
+    Object.entries(object).flatMap(([name, value]) =>
+      RETRY_FIELD.test(name) && (typeof value === "string" || typeof value === "number")
+        ? [`${name}: ${value}`]
+        : [],
+    ),
   );
+  return fields.length === 0 ? undefined : fields.join("\n");
 }
 
 /** The provider's own sentence, else the whole body. */

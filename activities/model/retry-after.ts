@@ -1,6 +1,9 @@
 /** How long a provider asks to wait. Pure. */
+import { durationMs, epochMs, hintMs } from "./retry-hint.ts";
 
-/** Longest wait that is honoured: beyond it the activity's own retry policy decides. */
+/** Longest wait for the end of a limit. Source: ours; the longest limits of subscriptions are weekly. */
+export const MAX_LIMIT_MS = 7 * 86_400_000;
+/** Longest wait that is honoured for other failures, whose end a provider only guesses. */
 export const MAX_RETRY_AFTER_MS = 600_000;
 
 export interface WaitFacts {
@@ -8,90 +11,67 @@ export interface WaitFacts {
   readonly headers?: Readonly<Record<string, string>> | undefined;
   /** The provider's sentence. */
   readonly text?: string;
-  /** Of Google's RetryInfo, such as `12s`. */
-  readonly retryDelay?: string | undefined;
+  /** Fields of the error that say when to try again, such as `retryDelay: 12s`. */
+  readonly fields?: string | undefined;
   /** Texts and the limits' resets count only then: other failures mention waiting in passing. */
   readonly isRateLimit?: boolean;
 }
 
 /**
- * Milliseconds to wait, at most ten minutes; undefined if the provider names none. The retry header comes first, then
- * Google's RetryInfo, then the sentence, then the limits' resets.
+ * Milliseconds to wait, at most a week for a limit and ten minutes for another failure; undefined if the provider names no time.
+ * The retry header comes first, then the error's fields, then the sentence, then the limits' resets.
  */
 export function retryAfterMs(facts: WaitFacts, now: number): number | undefined {
-  const { headers = {}, text = "", retryDelay, isRateLimit } = facts;
+  const { headers = {}, text = "", fields = "", isRateLimit } = facts;
   const asked =
     ofHeader(headers, now) ??
-    (isRateLimit ? (durationMs(retryDelay ?? "") ?? ofText(text) ?? ofResets(headers, now)) : undefined);
-  return asked === undefined ? undefined : capped(asked);
+    (isRateLimit ? (hintMs(fields, now) ?? hintMs(text, now) ?? ofResets(headers, now)) : undefined);
+  if (asked === undefined) return undefined;
+  return Math.max(0, Math.min(isRateLimit ? MAX_LIMIT_MS : MAX_RETRY_AFTER_MS, Math.round(asked)));
+}
+
+/** Whether the provider's words say when it will answer again. */
+export function namesEnd({ text = "", fields = "" }: Pick<WaitFacts, "text" | "fields">): boolean {
+  // Seen from 1970, no time that is named has passed.
+  return (hintMs(fields, 0) ?? hintMs(text, 0)) !== undefined;
 }
 
 function ofHeader(headers: Readonly<Record<string, string>>, now: number): number | undefined {
   const exact = number(headers["retry-after-ms"]);
   if (exact !== undefined) return exact;
   const text = headers["retry-after"];
-  const seconds = number(text);
-  if (seconds !== undefined) return seconds * 1_000;
-  return untilDate(text, now);
+  return text === undefined ? undefined : resetMs(text, now);
 }
 
-/** "Please try again in 1m2.5s" (OpenAI, Groq), "retry in 41.9s" (Google), "retry after 7 seconds" (Azure). */
-function ofText(text: string): number | undefined {
-  const found = /(?:try again|retry) (?:in|after) ((?:\d+(?:\.\d+)? ?[a-z]+ ?)+)/i.exec(text);
-  return found?.[1] === undefined ? undefined : durationMs(found[1]);
-}
+/** `x-ratelimit-reset-tokens`, `anthropic-ratelimit-unified-5h-reset`, `x-rate-limit-reset`, `ratelimit-reset`. */
+const RESET = /^(?:x-|anthropic-)?rate-?limit-(?:.*-)?reset(?:-|$)/;
 
 /**
- * OpenAI and Groq: `x-ratelimit-reset-tokens: 6m0s`; Anthropic: `anthropic-ratelimit-tokens-reset`, a date; OpenRouter:
- * `x-ratelimit-reset`, a time. The wait is that of the limits that are used up; if none is known to be, of the limit that
- * is reset first.
+ * OpenAI, Azure and Groq: `x-ratelimit-reset-tokens: 6m0s`; Anthropic: `anthropic-ratelimit-tokens-reset`, a date, and of
+ * subscriptions `-unified-5h-reset`, seconds since 1970, with `-unified-5h-status`; OpenRouter: `x-ratelimit-reset`, a time. The
+ * wait is that of the limits that are used up; if none is known to be, of the limit that is reset first.
  */
 function ofResets(headers: Readonly<Record<string, string>>, now: number): number | undefined {
   const limits = Object.entries(headers).flatMap(([name, value]) => {
-    if (!/^(?:x|anthropic)-ratelimit-(?:.*-)?reset/.test(name)) return [];
-    const ms = resetMs(value, now);
-    const remaining = headers[name.replace("reset", "remaining")];
-    return ms === undefined ? [] : [{ ms, isUsedUp: number(remaining) === 0 }];
+    const ms = RESET.test(name) ? resetMs(value, now) : undefined;
+    const about = (what: string) => headers[name.replace("reset", what)];
+    const isUsedUp = number(about("remaining")) === 0 || about("status") === "rejected";
+    return ms === undefined ? [] : [{ ms, isUsedUp }];
   });
   const usedUp = limits.filter((limit) => limit.isUsedUp);
   if (usedUp.length > 0) return Math.max(...usedUp.map((limit) => limit.ms));
   return limits.length === 0 ? undefined : Math.min(...limits.map((limit) => limit.ms));
 }
 
-/** Numbers above these are times since 1970 in seconds, in milliseconds. */
-const EPOCH_SECONDS = 1e9;
-const EPOCH_MS = 1e12;
-
+/** Of a header: seconds, seconds or milliseconds since 1970, a length of time, or a date. */
 function resetMs(text: string, now: number): number | undefined {
-  const value = number(text);
-  if (value === undefined) return durationMs(text) ?? untilDate(text, now);
-  if (value >= EPOCH_MS) return value - now;
-  return value >= EPOCH_SECONDS ? value * 1_000 - now : value * 1_000;
-}
-
-const UNIT_MS = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
-const DURATION =
-  /^(?:\d+(?:\.\d+)? ?(?:ms|millis(?:econds)?|s(?:ec(?:ond)?s?)?|m(?:in(?:ute)?s?)?|h(?:ours?)?|d(?:ays?)?) ?)+$/i;
-
-/** `6m0s`, `41.9s`, `28ms`, `7 seconds`, `2 minutes`; undefined for anything else. */
-function durationMs(text: string): number | undefined {
-  if (!DURATION.test(text)) return undefined;
-  return [...text.toLowerCase().matchAll(/(\d+(?:\.\d+)?) ?(ms|milli|[smhd])/g)].reduce(
-    (sum, [, amount, unit]) =>
-      sum + Number(amount) * UNIT_MS[unit === "milli" ? "ms" : (unit as keyof typeof UNIT_MS)],
-    0,
-  );
-}
-
-function untilDate(text: string | undefined, now: number): number | undefined {
-  const date = text === undefined ? NaN : Date.parse(text);
-  return Number.isNaN(date) ? undefined : date - now;
+  const value = text.trim();
+  const seconds = number(value);
+  if (seconds !== undefined) return epochMs(value, now) ?? seconds * 1_000;
+  const date = Date.parse(/^\d{4}-\d\d-\d\d[T ][\d:.]+$/.test(value) ? `${value}Z` : value);
+  return durationMs(value) ?? (Number.isNaN(date) ? undefined : date - now);
 }
 
 function number(text: string | undefined): number | undefined {
   return text !== undefined && /^\s*\d+(\.\d+)?\s*$/.test(text) ? Number(text) : undefined;
-}
-
-function capped(ms: number): number {
-  return Math.max(0, Math.min(MAX_RETRY_AFTER_MS, Math.round(ms)));
 }
