@@ -173,6 +173,7 @@ export async function askModel(
     ...(note ? { note } : {}),
     ...(wrapUp ? { wrapUp: true } : {}),
     ...(state.emptyAnswers > 0 || state.overflows > 0 ? { again: true as const } : {}),
+    ...(run.policy?.waitsForLimits ? { waitsForLimits: true as const } : {}),
     ...(run.policy?.takesTools ? { takeTools: true as const } : {}),
     ...(run.policy ? { model: run.policy.model } : {}),
     ...askedModel(state, run.policy),

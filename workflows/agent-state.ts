@@ -79,6 +79,8 @@ export interface AgentState {
   deadline: "near" | "over" | undefined;
   /** The fallback model in use: its index in the list, from 1, and since when (ms). */
   fallback: { readonly index: number; readonly sinceMs: number } | undefined;
+  /** Waits for the end of a limit of the model, one after the other: when the first began, how many, and until when. In ms. */
+  limits: { readonly sinceMs: number; readonly count: number; readonly untilMs: number } | undefined;
   /** The next step asks another model than the last one did. */
   switched: "fallback" | "return" | undefined;
   /** For people: the last calls, newest last. */
@@ -139,6 +141,7 @@ const FIRST = {
   costUsd: 0,
   deadlineAtMs: undefined,
   fallback: undefined,
+  limits: undefined,
   switched: undefined,
   waitingCalls: [],
   leftVersion: undefined,
@@ -202,6 +205,8 @@ export function applyStep(state: AgentState, facts: ModelStepFacts): void {
       calls: usage.calls + 1,
     };
   }
+  if (facts.kind === "limited") return;
+  state.limits = undefined;
   if (facts.kind !== "empty" && facts.kind !== "unavailable") state.context = facts.context;
   if (facts.kind !== "unavailable") state.switched = undefined;
   if (facts.kind === "answered") state.costUsd = facts.costUsd ?? state.costUsd + (facts.stepCostUsd ?? 0);

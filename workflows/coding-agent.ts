@@ -10,6 +10,7 @@ import { runTools } from "./calls.ts";
 import { setHandlers } from "./handlers.ts";
 import { waiting } from "./inbox.ts";
 import { limitToAsk, mayGoOn } from "./limits.ts";
+import { untilLimitEnds } from "./model-limit.ts";
 import { setUpSandbox } from "./set-up.ts";
 import { announceStop } from "./stops.ts";
 import { returnIfDue, stepIn } from "./fallback.ts";
@@ -125,6 +126,13 @@ async function loop(run: Run, first: NonNullable<Run["policy"]>): Promise<Outcom
     applyPolicy(run, policy, answer);
     showDetails(run);
 
+    if (answer.kind === "limited") {
+      // There is no time left to wait.
+      if (state.deadline !== undefined) return { status: "max_steps", limit: "deadline" };
+      const end = await untilLimitEnds(run, answer.waitMs);
+      if (end) return end;
+      continue;
+    }
     if (answer.kind === "answered" && limit) return { status: "max_steps", limit };
     if (answer.kind === "unavailable") stepIn(state, Date.now());
     const next = afterStep(state, answer, policy);

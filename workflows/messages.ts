@@ -60,6 +60,8 @@ export interface SessionView {
   readonly usage: StepUsage & { readonly calls: number };
   /** ISO time. Absent means none. */
   readonly deadline?: string;
+  /** ISO time until which it waits for the end of a limit of the model. Absent means that it does not. */
+  readonly waitsUntil?: string;
 }
 
 /** From the Web UI a bare string is accepted too. */
@@ -159,6 +161,8 @@ export interface CarriedState {
   readonly deadlineAtMs?: number;
   /** Requests of people that are not done yet. */
   readonly compactRequest?: CompactRequest;
+  /** Waits for the end of a limit. Absent means none. */
+  readonly limits?: { readonly sinceMs: number; readonly count: number; readonly untilMs: number };
   readonly undoRequests?: readonly string[];
   readonly context: { readonly used: number; readonly estimated: boolean; readonly prunable: number };
   readonly usage: StepUsage & { readonly calls: number };

@@ -46,6 +46,11 @@ export function currentDetails(
       "",
       `Deadline ${new Date(state.deadlineAtMs).toISOString()}: it ends in order a while before.`,
     );
+  if (limitEnd(state) !== undefined)
+    lines.push(
+      "",
+      `**The model's limit is used up.** It goes on at ${limitEnd(state)}, or at once after a message or an interrupt.`,
+    );
   if (state.epoch > 1)
     lines.push("", `Epoch ${state.epoch}: this run was reset; later rows of the old run are kept, marked.`);
   if (policy.git)
@@ -133,8 +138,19 @@ export function sessionView(
     },
     compactionRounds: state.round,
     usage: state.usage,
+    ...waitShown(state),
     ...(state.deadlineAtMs === undefined ? {} : { deadline: new Date(state.deadlineAtMs).toISOString() }),
   };
+}
+
+/** ISO time; undefined unless the run waits for it now. */
+function limitEnd({ limits, phase }: AgentState): string | undefined {
+  return limits === undefined || phase !== "waiting" ? undefined : new Date(limits.untilMs).toISOString();
+}
+
+function waitShown(state: AgentState): Pick<SessionView, "waitsUntil"> {
+  const waitsUntil = limitEnd(state);
+  return waitsUntil === undefined ? {} : { waitsUntil };
 }
 
 function textOf(parts: AgentState["inbox"]["queue"][number]["parts"]): string {

@@ -81,6 +81,7 @@ const CARRIED: Readonly<Record<keyof CarriedState, Fits>> = {
   cuts: isNumber,
   costUsd: isNumber,
   fallback: isObjectOf({ index: isNumber, sinceMs: isNumber }),
+  limits: isObjectOf({ sinceMs: isTime, count: isNumber, untilMs: isTime }),
   switched: isText,
   pushedAtMs: isNumber,
   delivered: isText,

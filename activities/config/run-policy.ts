@@ -156,6 +156,7 @@ export function runPolicyOf(
     announcesQueued: true,
     needsStop: true,
     knowsWaiting: true,
+    waitsForLimits: true,
     countsCuts: true,
     ...(config.tenant === undefined ? {} : { tenant: config.tenant }),
     ...(precedenceOf(config) === undefined ? {} : { takesTurns: true as const }),

@@ -110,6 +110,8 @@ export interface ModelStepInput {
   readonly again?: true;
   /** Which model of `fallback` to ask, from 1; absent means the session's own. */
   readonly fallback?: number;
+  /** The run itself waits for a limit's end, so that is returned as an outcome. */
+  readonly waitsForLimits?: true;
   /** Another model can step in, so a failure that would end the run is returned as an outcome. */
   readonly hasFallback?: true;
   /** Why this step asks another model than the step before. */
@@ -162,6 +164,8 @@ export type StepOutcome =
     }
   /** The model's provider failed permanently, or repeatedly, and another model may step in. Nothing was stored. */
   | { readonly kind: "unavailable"; readonly reason: string; readonly epoch: number }
+  /** The model's limit is used up, and its provider said when it ends: nothing is asked until then. Nothing was stored. */
+  | { readonly kind: "limited"; readonly waitMs: number; readonly epoch: number }
   /** The request does not fit, by our count (nothing was sent) or by the provider's. Nothing was stored. */
   | {
       readonly kind: "overflow";

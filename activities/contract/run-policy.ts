@@ -51,6 +51,8 @@ export interface RunPolicy {
   readonly knowsWaiting?: true;
   /** Answers that the output limit cuts again and again count as repetition. Absent in older runs. */
   readonly countsCuts?: true;
+  /** A limit of the model with a known end is waited for by a timer of the run. Absent in older runs, whose steps were retried. */
+  readonly waitsForLimits?: true;
   /** The last answer is checked against a schema. Absent if the session has none. */
   readonly checksAnswer?: true;
   /** Longest that the sandbox's set-up may take; absent if there is nothing to set up. */

@@ -8,6 +8,11 @@ import type { StepContext } from "./step-context.ts";
 import { emitEvents } from "./step-events.ts";
 import { estimatedCostUsd, failedAlike, recordWasted } from "./wasted-call.ts";
 
+/** A shorter wait is the next attempt's of the same activity. Source: ours; a timer of the run costs some events. */
+const SHORT_MS = 10_000;
+/** A fallback model does not let people wait longer. Source: ours, the longest pause between two attempts. */
+const LONG_MS = 120_000;
+
 /** The part of the answer that arrived. */
 export interface Received {
   text: string;
@@ -39,6 +44,11 @@ export async function afterFailure(
   const { failure, message, retryInMs, final } = failureOf(error, isLast);
   const data = { class: error.class, message, retryInMs, final };
   await emitEvents(step, [{ type: "llm:error", step: input.step, attempt: scope.attempt, data }]);
+  const isLimit = error.class === "rate-limit" && retryInMs !== null && retryInMs > SHORT_MS;
+  if (isLimit && input.hasFallback !== true && input.waitsForLimits === true)
+    return { kind: "limited", waitMs: retryInMs, epoch };
+  const isLong = isLimit && retryInMs > LONG_MS;
+  if (input.hasFallback === true && isLong) return { kind: "unavailable", reason: error.class, epoch };
   if (input.hasFallback === true && mayStepIn({ final }, scope.attempt - scope.waits))
     return { kind: "unavailable", reason: error.class, epoch };
   throw failure;

@@ -4,6 +4,7 @@ import type { SessionBill } from "../config/cost.ts";
 import type { SessionStatus } from "../contract/activities.ts";
 import type { TokenRatio } from "../contract/tokens.ts";
 import type { Database, Queryable } from "./db.ts";
+import { currentWaits } from "./current-waits.ts";
 import { hasWaitingDelegate } from "./delegations.ts";
 import type { EventType } from "./event.ts";
 import { costColumns, sessionBill, usageColumns } from "./model-calls.ts";
@@ -53,6 +54,8 @@ export interface SessionFigures {
   };
   readonly bill: SessionBill;
   readonly lastSeq: number;
+  /** ISO time at which its failed request is made again; null if none waits. */
+  readonly waitsUntil: string | null;
 }
 
 const sessionColumns = {
@@ -132,6 +135,7 @@ export async function readFigures(
   const begun = byId(await latestSteps(db, ids));
   const rounds = byId(await roundRows(db, ids));
   const cursor = byId(await cursorRows(db, ids));
+  const waits = byId(await currentWaits(db, ids));
   const figures = (id: string): SessionFigures => {
     const used = usage.get(id);
     const { input = 0, cached = 0, output = 0, reasoning = 0, calls = 0 } = used ?? {};
@@ -141,6 +145,7 @@ export async function readFigures(
       usage: { input, cached, output, reasoning, calls },
       bill: sessionBill(used),
       lastSeq: cursor.get(id)?.seq ?? 0,
+      waitsUntil: waits.get(id)?.until ?? null,
     };
   };
   return new Map(ids.map((id) => [id, figures(id)]));

@@ -1,7 +1,7 @@
 /** `longhaul list`: sessions, newest first. */
 import { Option, type Command } from "commander";
 import type { Output, Style } from "../console/output.ts";
-import { ago, dollars, oneLine, percent, table } from "../console/format.ts";
+import { ago, dollars, duration, oneLine, percent, table } from "../console/format.ts";
 import { listDocuments } from "../sessions/session-status.ts";
 import { positiveInteger } from "../sessions/flag-values.ts";
 import type { SessionStatusDocument } from "../sessions/status-document.ts";
@@ -70,7 +70,11 @@ export function listText(
   };
   const all: readonly Column[] = [
     { head: "ID", cell: ({ id }) => id },
-    { head: "STATUS", cell: ({ status }) => status },
+    {
+      head: "STATUS",
+      cell: ({ status, waitsUntil }) =>
+        waitsUntil === null ? status : `${status}, waits ${duration(Date.parse(waitsUntil) - now.getTime())}`,
+    },
     ...(hasOwners && documents.some(({ owner: name }) => name !== null) ? [owner] : []),
     { head: "STEP", spare: 2, cell: ({ step }) => String(step) },
     { head: "CONTEXT", spare: 1, cell: ({ context }) => percent(context.used, context.limit) },

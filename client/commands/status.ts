@@ -58,6 +58,10 @@ export function statusText(
       "context",
       `${bar(context.used, context.limit)} ${percent(context.used, context.limit)} of the window · ${tokens(context.used)} of ${tokens(context.limit)} tokens${context.estimated ? " (estimated)" : ""}`,
     ],
+    document.waitsUntil !== null && [
+      "waits",
+      `the model's provider answers again at ${document.waitsUntil} (in ${duration(Date.parse(document.waitsUntil) - now.getTime())}); a message or an interrupt asks at once`,
+    ],
     document.trouble !== null && ["retries", document.trouble],
     document.limits.deadline !== null && ["deadline", document.limits.deadline],
     ["compacted", plural(document.compactionRounds, "round")],

@@ -34,6 +34,8 @@ export class Progress {
   /** When the run and the phase began, in ms since 1970. */
   startedAt: number | undefined;
   phaseSince: number | undefined;
+  /** When the failed request is made again, in ms since 1970; undefined if none waits. */
+  againAt: number | undefined;
   context: { readonly used: number; readonly window: number } | undefined;
 
   /** A step may deliver a message before its sender announces it; a message sent twice counts once. */
@@ -47,6 +49,7 @@ export class Progress {
   }
 
   #enter(phase: Phase, event: SessionEvent): void {
+    this.againAt = undefined;
     if (this.phase === phase && this.phaseSince !== undefined) return;
     this.phase = phase;
     this.phaseSince = Date.parse(event.at);
@@ -74,6 +77,9 @@ export class Progress {
         if (data.costUsd !== null) this.costUsd = (this.costUsd ?? 0) + data.costUsd;
         this.context = { used: data.contextUsed, window: data.contextLimit };
         this.#enter("waiting", event);
+      },
+      "llm:error": (event, { retryInMs }) => {
+        this.againAt = retryInMs === null ? undefined : Date.parse(event.at) + retryInMs;
       },
       "llm:tool-call": (event, { callId, index, name, about }) => {
         const key = `s${event.step}c${index}`;

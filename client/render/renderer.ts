@@ -195,8 +195,11 @@ export class Renderer {
     "mcp:changed": (_event, data) => this.note(this.#style("dim", `  ${changedTools(data)}`)),
     "mcp:failed": (_event, { server, message }) =>
       this.#warn(`! MCP server ${oneLine(server, 40)}: ${oneLine(message, 300)}`),
-    "llm:error": (_event, { message, class: kind, final, retryInMs }) => {
-      const wait = retryInMs === null ? "" : `; again in ${duration(retryInMs)}`;
+    "llm:error": ({ at }, { message, class: kind, final, retryInMs }) => {
+      const wait =
+        retryInMs === null
+          ? ""
+          : `; again in ${duration(retryInMs)}${retryInMs < 60_000 ? "" : `, at ${new Date(Date.parse(at) + retryInMs).toISOString()}`}`;
       if (final) this.#finalError = message;
       const text = `${final ? "✗" : "↻"} model: ${oneLine(this.#hints(message), 300)} (${kind})${wait}`;
       this.note(this.#style(final ? "red" : "yellow", text));

@@ -1,7 +1,7 @@
 /** The one line that is redrawn: clock, step, running call, context, queue, cost. Pure. */
 import stringWidth from "string-width";
 import type { Style } from "../console/output.ts";
-import { bar, clock, dollars, oneLine, percent, present } from "../console/format.ts";
+import { bar, clock, dollars, duration, oneLine, percent, present } from "../console/format.ts";
 import { fitted } from "../screen/wrap.ts";
 import type { Phase, Progress } from "./progress.ts";
 
@@ -62,6 +62,8 @@ function activityText(
   if (question !== undefined && progress.calls.size <= progress.questions.size)
     return `waits for you: ${oneLine(question, room)}`;
   const [call, ...others] = progress.calls.values();
+  if (call === undefined && progress.againAt !== undefined && progress.againAt > nowMs)
+    return `the provider answers again in ${duration(progress.againAt - nowMs)}`;
   if (call === undefined) {
     const since = progress.phaseSince === undefined ? 0 : nowMs - progress.phaseSince;
     const text = doing[progress.phase];

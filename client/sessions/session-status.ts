@@ -79,15 +79,18 @@ export async function readStatus(services: Services, row: SessionRow): Promise<S
     ...document,
     step: Math.max(document.step, view.step),
     queue: [...parked, ...view.queue.filter(({ id }) => !parked.some((other) => other.id === id))],
-    context:
-      view.context.used > 0
-        ? { ...document.context, used: view.context.used, estimated: view.context.estimated }
-        : document.context,
+    context: contextOf(document, view),
+    waitsUntil: view.waitsUntil ?? document.waitsUntil,
     compactionRounds: Math.max(document.compactionRounds, view.compactionRounds),
     limits: { ...document.limits, deadline: view.deadline ?? null },
     questions: [...document.questions, ...unstored(row.id, view, document.questions)],
     live: true,
   };
+}
+
+function contextOf({ context }: SessionStatusDocument, view: SessionView): SessionStatusDocument["context"] {
+  const { used, estimated } = view.context;
+  return used > 0 ? { ...context, used, estimated } : context;
 }
 
 /** Questions that the run waits for and the rows lack, as after a restore; `answer` has them stored again. */

@@ -64,6 +64,8 @@ export interface SessionStatusDocument {
   readonly live: boolean;
   /** Build of the only workers that may continue its run; null if any may. */
   readonly build: string | null;
+  /** ISO time until which nothing is asked because the model's limit is used up, or its request failed; null if it does not wait. */
+  readonly waitsUntil: string | null;
   /** What is being retried repeatedly, in words; null if nothing is. */
   readonly trouble: string | null;
   /** The run's status in Temporal, null if it did not answer. */
@@ -131,6 +133,7 @@ const NO_FIGURES: SessionFigures = {
   usage: { input: 0, cached: 0, output: 0, reasoning: 0, calls: 0 },
   bill: sessionBill(undefined),
   lastSeq: 0,
+  waitsUntil: null,
 };
 
 /** The part that rows show. Pure. */
@@ -177,6 +180,7 @@ export function statusDocument(
     endedAt: end.endedAt,
     live: false,
     build: run?.build ?? null,
+    waitsUntil: end.endedAt === null ? figures.waitsUntil : null,
     trouble: run?.trouble ?? null,
     workflowStatus: run?.status ?? null,
     lastSeq: figures.lastSeq,

@@ -4,6 +4,10 @@
 const fileNames = (files) => files.map(({ path }) => path).join(", ");
 const seconds = (ms) => `${(ms / 1000).toFixed(1)} s`;
 
+/** Long waits are for a moment that people can plan with. */
+const againAt = (at, ms) =>
+  ms === null || ms < 60_000 ? "" : ` at ${new Date(Date.parse(at) + ms).toLocaleString()}`;
+
 const LIMITS = {
   requestsPerMinute: "requests a minute",
   tokensPerMinute: "tokens a minute",
@@ -13,8 +17,8 @@ const numbered = (amount, name) => `${amount} ${name}${amount === 1 ? "" : "s"}`
 
 /** By event type: the line and its style, from the event's data; undefined for an event without a line. */
 const NOTES = {
-  "llm:error": ({ class: kind, message, final }) => [
-    `${kind}: ${message}${final ? "" : " – tried again"}`,
+  "llm:error": ({ class: kind, message, final, retryInMs }, at) => [
+    `${kind}: ${message}${final ? "" : ` – tried again${againAt(at, retryInMs)}`}`,
     final ? "bad" : "warn",
   ],
   "llm:throttled": ({ limit }) => [`waits for the model: limit of ${LIMITS[limit] ?? limit} reached`, "warn"],

@@ -120,7 +120,7 @@ class Log {
     this.add(make("p", `note ${kind}`, text));
   }
 
-  show({ type, data, step, attempt }) {
+  show({ type, data, step, attempt, at }) {
     switch (type) {
       case "session:started":
         if (data.resetTo !== undefined) this.note(`↶ went back to before step ${data.resetTo}`, "warn");
@@ -153,7 +153,7 @@ class Log {
         return;
     }
     if (type === "llm:error") this.endLive();
-    const [text, kind] = NOTES[type]?.(data) ?? [];
+    const [text, kind] = NOTES[type]?.(data, at) ?? [];
     if (text !== undefined) this.note(text, kind);
   }
 

@@ -37,6 +37,7 @@ const DOCUMENT: SessionStatusDocument = {
   live: false,
   build: null,
   trouble: null,
+  waitsUntil: null,
   workflowStatus: "RUNNING",
   lastSeq: 9,
   image: { name: "longhaul-sandbox:4", digest: null },
@@ -55,6 +56,21 @@ it("a run that Temporal has forgotten is not reported as never started", () => {
   const gone = shown({ workflowStatus: "GONE" });
   expect(gone).not.toContain("not started yet");
   expect(gone).toContain('Temporal no longer has its run; resume it with: longhaul say s "go on"');
+});
+
+it("until when a session waits for its model's provider is said", () => {
+  const waitsUntil = "2026-11-22T15:26:21.000Z";
+  expect(shown({ waitsUntil })).toContain(
+    `answers again at ${waitsUntil} (in 5 h 25 min); a message or an interrupt asks at once`,
+  );
+  const look = {
+    hasOwners: false,
+    style: (_look: unknown, text: string) => text,
+    columns: 200,
+    isTerminal: true,
+  };
+  const list = listText([{ ...DOCUMENT, waitsUntil }], { ...look, now: new Date("2026-11-22T10:01:00Z") });
+  expect(list).toContain("active, waits 5 h 25 min");
 });
 
 it("whose turn a session is on is a line if it was given", () => {

@@ -43,6 +43,7 @@ const STATE: AgentState = {
   deadlineAtMs: 7_000,
   deadline: "near",
   fallback: { index: 1, sinceMs: 5_000 },
+  limits: { sinceMs: 5_000, count: 1, untilMs: 6_000 },
   switched: "fallback",
   lastCalls: [{ step: 7, call: { name: "bash", about: "ls" }, facts: undefined }],
   sandbox: { container: "c", taskQueue: undefined },

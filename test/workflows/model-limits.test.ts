@@ -1,0 +1,64 @@
+/** A limit of the model whose end is known: hours of it, with all times divided by one factor. */
+import { expect, it } from "vitest";
+import { answered, bashCall } from "../support/fake-activities.ts";
+import { play } from "../support/play-loop.ts";
+import { statusQuery } from "../../workflows/messages.ts";
+
+/** Five hours become five seconds. */
+const FACTOR = 3_600;
+const FIVE_HOURS_MS = (5 * 3_600_000) / FACTOR;
+const limited = { kind: "limited", waitMs: FIVE_HOURS_MS, epoch: 1 } as const;
+const long = { ...limited, waitMs: 5 * 3_600_000 };
+const policy = { waitsForLimits: true } as const;
+
+it("waits for the end of a five-hour limit with one timer, asks nothing meanwhile, and goes on with the step", async () => {
+  const begun = performance.now();
+  let until: string | undefined;
+  const { fake, handle, value } = await play(
+    { steps: [answered([bashCall]), limited, answered()], policy },
+    async (session) => {
+      await expect
+        .poll(async () => (until = (await session.query(statusQuery)).waitsUntil), { timeout: 10_000 })
+        .toBeDefined();
+    },
+  );
+  expect(value?.status).toBe("completed");
+  expect(fake.inputsOf("modelStep").map(({ step }) => step)).toEqual([1, 2, 2]);
+  expect(fake.inputsOf("modelStep")[1]).toMatchObject({ waitsForLimits: true });
+  expect(performance.now() - begun).toBeGreaterThan(FIVE_HOURS_MS);
+  expect(Date.parse(until ?? "")).toBeGreaterThan(0);
+  const { events } = await handle.fetchHistory();
+  expect(events?.filter(({ timerStartedEventAttributes: timer }) => timer)).toHaveLength(1);
+});
+
+it("asks at once after a message", async () => {
+  const { fake, value } = await play({ steps: [long, answered()], policy }, async (session) => {
+    await expect
+      .poll(async () => (await session.query(statusQuery)).waitsUntil, { timeout: 10_000 })
+      .toBeDefined();
+    await session.signal("guidance", "The limit is over.");
+  });
+  expect(value?.status).toBe("completed");
+  expect(fake.inputsOf("modelStep")[1]?.guidance).toHaveLength(1);
+});
+
+it("asks at once after an interrupt, and ends at once when it is cancelled", async () => {
+  const { fake } = await play({ steps: [long, long], policy }, async (session, playing) => {
+    const waits = async () => (await session.query(statusQuery)).waitsUntil;
+    await expect.poll(waits, { timeout: 10_000 }).toBeDefined();
+    await session.signal("interrupt");
+    await expect.poll(() => playing.inputsOf("modelStep").length, { timeout: 10_000 }).toBe(2);
+    await expect.poll(waits, { timeout: 10_000 }).toBeDefined();
+    await session.cancel();
+  });
+  expect(fake.inputsOf("closeSession")).toMatchObject([{ status: "cancelled" }]);
+});
+
+it("waits no longer than its deadline", async () => {
+  const { fake, value } = await play({
+    steps: [long],
+    policy: { ...policy, deadlineMs: 3_000, wrapUpMs: 1_000 },
+  });
+  expect(value?.status).toBe("max_steps");
+  expect(fake.inputsOf("closeSession")).toMatchObject([{ limit: "deadline" }]);
+});
