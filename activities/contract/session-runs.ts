@@ -32,7 +32,7 @@ export interface SessionRuns {
 export type RunOrigin = ResetOrigin | ContinuedOrigin;
 
 /** A run that Temporal made from one that continued as new. */
-export interface ContinuedOrigin {
+interface ContinuedOrigin {
   readonly continues: string;
 }
 

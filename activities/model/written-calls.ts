@@ -7,13 +7,13 @@ import { isJsonObject, objectOf } from "../contract/json-object.ts";
 import { readLenient } from "../tools/reading/lenient-json.ts";
 import { isInCode } from "./in-code.ts";
 
-export interface WrittenCalls {
+interface WrittenCalls {
   readonly calls: readonly WrittenCall[];
   /** The calls are the whole text. */
   readonly isWhole: boolean;
 }
 
-export interface WrittenCall {
+interface WrittenCall {
   readonly toolName: string;
   /** An object, or text that is to be one. */
   readonly input: unknown;

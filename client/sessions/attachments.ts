@@ -2,7 +2,7 @@
 import { readFile, stat } from "node:fs/promises";
 import { basename, extname } from "node:path";
 import { cutChars } from "../../activities/contract/cut-text.ts";
-import { type FoundText, readText } from "../../activities/contract/text-encoding.ts";
+import { type FoundText, readText } from "../../activities/text/text-encoding.ts";
 import { cleanText } from "../../activities/contract/clean-text.ts";
 import { imageTypeOf, isPdf } from "../../activities/contract/image-type.ts";
 import { fileText } from "../../activities/contract/message-files.ts";

@@ -1,5 +1,5 @@
 /** The task's text: from the command line, from stdin, or from both. */
-import { readText } from "../../activities/contract/text-encoding.ts";
+import { readText } from "../../activities/text/text-encoding.ts";
 import { fstatSync } from "node:fs";
 import { Readable } from "node:stream";
 import { cleanText } from "../../activities/contract/clean-text.ts";

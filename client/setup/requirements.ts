@@ -38,7 +38,7 @@ export const REQUIREMENTS = [
   "GitHub App",
 ] as const;
 
-export type Requirement = (typeof REQUIREMENTS)[number];
+type Requirement = (typeof REQUIREMENTS)[number];
 
 export interface Check extends Finding {
   readonly name: string;

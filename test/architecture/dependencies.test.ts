@@ -61,7 +61,7 @@ describe("the layers", () => {
   });
 
   test("the client imports contract, configuration and store, and how a request is made up and shown", () => {
-    const shared = /^activities\/(contract|config|store|context|transcript|redaction)\//;
+    const shared = /^activities\/(contract|config|store|context|transcript|redaction|text)\//;
     const others = imports.filter(
       ({ from, to }) =>
         from.startsWith("client/") &&

@@ -49,7 +49,7 @@ const vertexCount = z.strictObject({
   model: z.string().optional(),
 });
 
-export interface Count {
+interface Count {
   readonly path: string;
   readonly status: number;
   readonly body: Record<string, unknown>;
