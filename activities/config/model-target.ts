@@ -127,8 +127,8 @@ const askingSchema = z.strictObject({
 
 /** `models.<id>` of longhaul.yaml. */
 export const modelConfigSchema = askingSchema.extend({
-  /** False for a model that cannot call tools: it is refused before anything starts. */
-  tools: z.boolean().optional(),
+  /** False for a model that cannot call tools: it is refused before anything starts. `none`: it is asked without tools. */
+  tools: z.union([z.boolean(), z.literal("none")]).optional(),
   contextWindow: tokens.min(4_000).optional(),
   maxOutput: tokens.optional(),
   /** Largest request, if that is less than the window. */
@@ -168,6 +168,8 @@ export const modelTargetSchema = askingSchema.extend({
   input: z.array(modalities),
   headroom: z.number().optional(),
   price: priceSchema.optional(),
+  /** Its sessions have no tools, because a person chose that: the model only answers in text. */
+  noTools: z.literal(true).optional(),
   /** True if the model reasons before it answers. */
   thinks: z.boolean().optional(),
 });

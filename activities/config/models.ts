@@ -121,22 +121,22 @@ export type ModelResolution =
   /** `nearest` are known names, nearest first. */
   | { readonly ok: false; readonly message: string; readonly nearest: readonly string[] };
 
-/** What knows that a model cannot call tools; undefined if nothing does, or a person says that it can. */
+/** What knows that a model cannot call tools; undefined if nothing does, or a person says that it can or need not. */
 function withoutTools(
-  own: boolean | undefined,
+  own: ModelSettings["tools"],
   known: CatalogueModel | undefined,
   served: ServedWindow | undefined,
 ): "settings" | "catalogue" | "server" | undefined {
-  if (own !== undefined) return own ? undefined : "settings";
+  if (own !== undefined) return own === false ? "settings" : undefined;
   if (known?.tools === false) return "catalogue";
   return served?.tools === false ? "server" : undefined;
 }
 
 function noTools(model: string, known: "settings" | "catalogue" | "server"): string {
-  const needs = `and the agent needs tools; nothing was started. Choose another model.`;
+  const needs = `and the agent needs tools; nothing was started. Choose another model. If you only want its answers in text, set models.${model}.tools: none in longhaul.yaml: its sessions then have no tools.`;
   if (known === "settings") return `${model} cannot call tools (models.${model}.tools is false), ${needs}`;
   const source = known === "catalogue" ? "as the catalogue of models says" : "as its server says";
-  return `${model} cannot call tools, ${source}, ${needs} If it can, set models.${model}.tools: true in longhaul.yaml.`;
+  return `${model} cannot call tools, ${source}, ${needs} If it can call tools, set models.${model}.tools: true.`;
 }
 
 /**
@@ -175,7 +175,7 @@ export function resolveModel(
     return { ok: false, message: shutDown(model, known, near), nearest: near };
   }
   const fromCatalogue = knownFacts(known);
-  const { tools: _, fallback: __, api = found.api, input = fromCatalogue.input, ...asked } = config;
+  const { tools, fallback: __, api = found.api, input = fromCatalogue.input, ...asked } = config;
   const served = facts.served?.[model];
   const sizes = sizesOf(config, known, served);
   const isAssumed = config.contextWindow === undefined && known === undefined;
@@ -192,6 +192,7 @@ export function resolveModel(
       ...sizes,
       api,
       input,
+      ...(tools === "none" ? { noTools: true as const } : {}),
     },
     isAssumed,
     notes: [

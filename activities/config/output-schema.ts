@@ -86,7 +86,7 @@ export function outputOf(
 }
 
 /** The part of the system prompt about the output schema. */
-export const outputPrompt = (schema: OutputSchema): string =>
+export const outputPrompt = (schema: OutputSchema, hasTools = true): string =>
   `The last answer
-- A program reads your last answer, the one without tool calls. It must be one JSON value that matches the JSON Schema below, and nothing else: no text around it, no code fence.
+- A program reads your last answer${hasTools ? ", the one without tool calls" : ""}. It must be one JSON value that matches the JSON Schema below, and nothing else: no text around it, no code fence.
 ${JSON.stringify(schema)}`;

@@ -49,6 +49,8 @@ export function resolveRun(
     if (!other.ok) return { ok: false, message: `models.${name}.fallback: ${other.message}` };
     if (other.model.model === own.model.model)
       return { ok: false, message: `models.${name}.fallback[${index}] is the model itself.` };
+    if (other.model.noTools === true && run.noTools !== true)
+      return { ok: false, message: fallbackWithoutTools(name, other.model.model) };
     run.fallback = [...(run.fallback ?? []), other.model];
     resolved.push(other);
   }
@@ -64,6 +66,9 @@ export function resolveRun(
     assumed: resolved.flatMap(({ isAssumed, model }) => (isAssumed ? [model] : [])),
   };
 }
+
+const fallbackWithoutTools = (name: string, model: string) =>
+  `models.${name}.fallback: ${model} is used without tools (models.${model}.tools is none), and could not continue a session that has them; nothing was started. Remove it from the list.`;
 
 /** The run with its own model only. */
 function ownRun(settings: AgentConfig, model: ModelTarget): RunConfig {

@@ -38,6 +38,7 @@ function missing(
   { config }: Pick<Session, "config">,
   catalogues: readonly McpCatalogue[] | undefined,
 ): Named[] {
+  if (config.noTools === true) return [];
   const known = new Set(catalogues?.map(({ server }) => server));
   return Object.entries(config.mcpServers ?? {}).filter(([name]) => !known.has(name));
 }

@@ -16,11 +16,14 @@ const PLANNING = new Set(["bash", "bash_output", "kill_process"]);
 /** By registry, then by the settings that matter: the schemas are measured once for each combination. */
 const chosen = new WeakMap<ToolRegistry, Map<string, ToolRegistry>>();
 
+const NONE = createToolRegistry([]);
+
 /** The tools of a session, in the order in which its model sees them; the same registry for the same tools. */
 export function sessionTools(
   worker: ToolRegistry,
   session: Pick<Session, "config" | "catalogues">,
 ): ToolRegistry {
+  if (session.config.noTools === true) return NONE;
   const registry = withMcpTools(worker, session);
   const facts = factsOf(session.config);
   const known = chosen.get(registry) ?? new Map<string, ToolRegistry>();

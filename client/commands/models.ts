@@ -67,7 +67,7 @@ export function modelRows(from: {
   );
   const canCallTools = (model: string) => {
     const own = configured.find(([name]) => name === model)?.[1].tools;
-    return own ?? catalogue.models[model]?.tools !== false;
+    return own === undefined ? catalogue.models[model]?.tools !== false : own !== false;
   };
   return [...new Set([...configured.map(([name]) => name), ...served])]
     .filter(canCallTools)

@@ -43,7 +43,12 @@ export function sayCommand(command: Command, output: Output) {
       const sessionId = found.id;
       let row = found;
       // Nothing is changed in a session that cannot continue.
-      settingsOf(found);
+      const settings = settingsOf(found);
+      // The prompt and the conversation of a session speak of its tools, or of none.
+      if (model !== undefined && model.noTools !== settings.noTools)
+        throw usageError(
+          `${model.model} is used ${model.noTools === true ? "without" : "with"} tools, and this session has ${settings.noTools === true ? "none" : "tools"}; nothing was sent. Start a new session for that model.`,
+        );
       if (model !== undefined && (await switchModel(services.store, sessionId, model))) {
         output.note(`${sessionId} continues with ${model.model}.\n`);
         row = await requireSession(services, sessionId);
