@@ -19,6 +19,28 @@ const TOKEN_REASON =
   /expire|invalid[_ ]?(bearer |access |security )?token|token (is|was|has) (invalid|revoked|been)|UnrecognizedClient|InvalidSignature|SignatureDoesNotMatch|not yet (valid|current)|UNAUTHENTICATED|ACCESS_TOKEN|clock/i;
 
 /**
+ * What a 400 says in that case: Amazon's services answer so too. Only as an error's own code or first words, since a 400
+ * may quote what was sent. Source: Amazon's common errors.
+ */
+const TOKEN_CODE =
+  "(?:Expired|Invalid)Token(?:Id)?|InvalidClientTokenId|UnrecognizedClient|TokenRefreshRequired|RequestExpired|RequestTimeTooSkewed|SignatureDoesNotMatch|InvalidSignature";
+const TOKEN_ERROR = new RegExp(
+  [
+    `^\\s*(?:${TOKEN_CODE})(?:Exception)?\\b`,
+    `"(?:__type|type|code)"\\s*:\\s*"(?:[\\w.]+#)?(?:${TOKEN_CODE})(?:Exception)?"`,
+    `<Code>(?:${TOKEN_CODE})(?:Exception)?</Code>`,
+    `"message"\\s*:\\s*"(?:(?:${TOKEN_CODE})(?:Exception)?\\b|The (?:provided |security )?token (?:included in the request )?(?:is|has) (?:expired|invalid))`,
+  ].join("|"),
+  "i",
+);
+
+function refusesToken({ status, headers }: OutgoingResponse, text: string): boolean {
+  const type = headers.get("x-amzn-errortype") ?? "";
+  if (status === 400) return TOKEN_ERROR.test(type) || TOKEN_ERROR.test(text);
+  return status === 401 || TOKEN_REASON.test(`${headers.get("www-authenticate") ?? ""} ${type} ${text}`);
+}
+
+/**
  * Refused requests are not billed, so the second one is paid once.
  * @throws ModelError (credentials) if the server refuses a new token too
  */
@@ -51,13 +73,11 @@ function withToken({ headers, ...request }: OutgoingRequest, token: string): Out
 
 /** The server's words if it refuses the token. The body of any other answer is still unread, or whole again. */
 async function judged(response: OutgoingResponse): Promise<{ response: OutgoingResponse; refusal?: string }> {
-  const { status, headers } = response;
-  if (status !== 401 && status !== 403) return { response };
+  if (![400, 401, 403].includes(response.status)) return { response };
   const bytes = await start(response.body);
   const text = bytes.toString("utf8");
   const whole = { ...response, body: Readable.from([bytes], { objectMode: false }) };
-  const reason = `${headers.get("www-authenticate") ?? ""} ${headers.get("x-amzn-errortype") ?? ""} ${text}`;
-  if (status === 403 && !TOKEN_REASON.test(reason)) return { response: whole };
+  if (!refusesToken(response, text)) return { response: whole };
   return { response: whole, refusal: cutChars(text.replaceAll(/\s+/g, " ").trim(), MAX_SAID_CHARS) };
 }
 

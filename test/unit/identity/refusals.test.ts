@@ -28,6 +28,47 @@ it("a token that has expired is renewed once, and the request repeated and paid 
   expect(identities.issued()).toEqual(cloud.tokens);
 });
 
+const json = (body: unknown) => ({ status: 400, text: JSON.stringify(body) });
+const EXPIRED = "The security token included in the request is expired";
+
+it.each([
+  ["its code", json({ error: { code: "ExpiredToken", message: "…" } })],
+  ["its type", json({ __type: "com.amazon.coral.service#ExpiredTokenException", message: "…" })],
+  ["its words", json({ message: EXPIRED })],
+  ["XML", { status: 400, text: `<ErrorResponse><Error><Code>ExpiredToken</Code></Error></ErrorResponse>` }],
+  ["plain text", { status: 400, text: "ExpiredToken: ask again" }],
+  [
+    "a header",
+    { status: 400, text: "{}", headers: { "x-amzn-errortype": "ExpiredTokenException:http://internal/" } },
+  ],
+])("a token that has expired is renewed exactly once after a 400 that says so by %s", async (_, refusal) => {
+  const once = await gateway((_token, index) => (index === 0 ? refusal : undefined));
+  expect(await once.ask("corp/gpt-4o", {}, client)).toMatchObject(hi);
+  expect(new Set(once.cloud.tokens).size).toBe(2);
+  expect(once.cloud.model.requests).toHaveLength(1);
+  const always = await gateway(() => refusal);
+  await expect(always.ask("corp/gpt-4o", {}, client)).rejects.toMatchObject({
+    class: "credentials",
+    status: 400,
+  });
+  expect(always.cloud.tokens).toHaveLength(2);
+});
+
+it.each([
+  json({ error: { message: "max_tokens: 70000 is too large" } }),
+  json({ error: { code: "invalid_request", message: "invalid token count; the clock expired" } }),
+  // What was sent, quoted.
+  json({ error: { message: `unexpected input: {"code":"ExpiredToken","message":"${EXPIRED}"}` } }),
+])("a 400 for another reason renews nothing, and keeps its words", async (refusal) => {
+  const { ask, cloud } = await gateway(() => refusal);
+  const { message } = JSON.parse(refusal.text).error as { message: string };
+  await expect(ask("corp/gpt-4o", {}, client)).rejects.toMatchObject({
+    class: expect.not.stringMatching("credentials") as string,
+    message: expect.stringContaining(message.slice(0, 20)) as string,
+  });
+  expect(new Set(cloud.tokens).size).toBe(1);
+});
+
 it("a second refusal is permanent, with the source's name and its fix", async () => {
   const { ask, cloud } = await gateway((token) => ({ status: 401, text: `no such token: ${token}` }));
   const failed = await ask("corp/gpt-4o", {}, client).then(
