@@ -202,6 +202,7 @@ function startStream(
   const exchange = {
     endpoint,
     body: { ...tierOf(target), ...(hasTools && request.noCalls ? NO_CALLS[target.api] : {}), ...target.body },
+    fieldEdits: request.fieldEdits ?? [],
     onHeaders: () => watchdog.connected(),
     onBytes: () => watchdog.alive(),
     gatherMs: request.gatherMs ?? (() => 0),

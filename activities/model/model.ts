@@ -1,4 +1,5 @@
 /** The port to a language model. Two adapters: the AI SDK (ai-sdk.ts) and the tests' scripted one. */
+import type { FieldEdit } from "./refusals/body-fields.ts";
 import type { AssistantPart, Message } from "../contract/message.ts";
 import type { StepUsage } from "../contract/activities.ts";
 import type { ToolSpec } from "../contract/tools.ts";
@@ -28,6 +29,8 @@ export interface ModelRequest {
   /** The tools are listed, so that the request's beginning stays the same for the cache, but may not be called. */
   readonly noCalls?: boolean;
   readonly maxOutputTokens: number;
+  /** Changes of the body that this server needs. */
+  readonly fieldEdits?: readonly FieldEdit[];
   /** Groups requests with a common prefix at the provider: the session's id. */
   readonly cacheKey: string;
   readonly deadlines: Deadlines;
@@ -69,7 +72,7 @@ export interface ModelAnswer {
 }
 
 export interface RefusedPart {
-  /** A file's; `thoughts` are what the provider alone can read of earlier answers. */
+  /** A file's; `thoughts` are what the provider alone can read of earlier answers, a `field` is one of the request's settings. */
   readonly mediaType: string;
   readonly filename?: string | undefined;
   /** The provider's own words. */

@@ -8,6 +8,7 @@ import {
 import type { Endpoint } from "./endpoint.ts";
 import { gatheredBody, type Gathering } from "./gathered-body.ts";
 import { authorized } from "./identity/authorized.ts";
+import { editBody, type FieldEdit } from "./refusals/body-fields.ts";
 
 type Body = Record<string, unknown>;
 
@@ -16,6 +17,8 @@ interface Exchange extends Gathering {
   readonly endpoint: Endpoint;
   /** Fields of the request's body that replace the SDK's. */
   readonly body: Body;
+  /** Changes that this server needs. */
+  readonly fieldEdits: readonly FieldEdit[];
   /** Called when the response's headers arrive. */
   readonly onHeaders: () => void;
 }
@@ -50,7 +53,10 @@ function addressOf(
   return url.toString();
 }
 
-function editRequest(init: RequestInit | undefined, { endpoint, body }: Exchange): OutgoingRequest {
+function editRequest(
+  init: RequestInit | undefined,
+  { endpoint, body, fieldEdits }: Exchange,
+): OutgoingRequest {
   const headers = new Headers(init?.headers);
   const edit = endpoint.isVertexClaude === true ? toVertexClaude : (json: string) => json;
   // The SDKs require a key; a server that takes its credentials from another header rejects a made-up one.
@@ -61,7 +67,7 @@ function editRequest(init: RequestInit | undefined, { endpoint, body }: Exchange
   return {
     method,
     headers,
-    body: typeof json === "string" ? wellFormed(edit(withFields(json, body))) : null,
+    body: typeof json === "string" ? wellFormed(edit(withFields(json, body, fieldEdits))) : null,
     signal,
   };
 }
@@ -72,9 +78,9 @@ function toVertexClaude(json: string): string {
   return JSON.stringify({ anthropic_version: "vertex-2023-10-16", ...body });
 }
 
-function withFields(json: string, fields: Body): string {
-  if (Object.keys(fields).length === 0) return json;
-  return JSON.stringify({ ...(JSON.parse(json) as Body), ...fields });
+function withFields(json: string, fields: Body, edits: readonly FieldEdit[]): string {
+  if (Object.keys(fields).length === 0 && edits.length === 0) return json;
+  return JSON.stringify(editBody({ ...(JSON.parse(json) as Body), ...fields }, edits));
 }
 
 /**

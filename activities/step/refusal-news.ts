@@ -43,11 +43,13 @@ export async function refusedParts(
   });
 }
 
-const textOf = ({ mediaType, filename = "a file", why }: RefusedPart): string =>
-  mediaType === "thoughts"
+const textOf = ({ mediaType, filename = "a file", why }: RefusedPart): string => {
+  if (mediaType === "field") return `The model is asked without \`${filename}\`: ${why}`;
+  return mediaType === "thoughts"
     ? `The model continues without its earlier thoughts: ${why}`
     : `The model is not shown ${filename} (${mediaType}), and has words in its place: ${why}`;
+};
 
 /** Whether the request had less than was estimated: its usage then says nothing about how the model counts tokens. */
 export const wasAskedForLess = ({ refusedTools, refusedParts: parts }: ModelAnswer): boolean =>
-  refusedTools !== undefined || parts !== undefined;
+  refusedTools !== undefined || parts?.some(({ mediaType }) => mediaType !== "field") === true;

@@ -13,7 +13,14 @@ import {
   type RequestParts,
 } from "../support/model-request.ts";
 import type { ServedModel } from "../support/model-server/wire.ts";
-import { call, scriptedModel, text, thought, type ModelScript } from "../support/scripted-model.ts";
+import {
+  call,
+  scriptedModel,
+  text,
+  thought,
+  type ModelScript,
+  type Turn,
+} from "../support/scripted-model.ts";
 
 const openai = { dialect: "openai", model: "openai/o3", keyEnv: "OPENAI_API_KEY" } as const;
 const WIRES = {
@@ -141,4 +148,45 @@ it("asks no second time after the first words of an answer", async () => {
   const { ask, statuses } = await asking("responses", scriptedModel().answers(text("Well,"), error));
   await expect(ask({ tools: [good] })).rejects.toMatchObject({ class: "rejected" });
   expect(statuses()).toEqual([200]);
+});
+
+/** Refuses one field of the body, wherever it is, in the words of a server. */
+const refusing =
+  (field: RegExp, message: string): Turn =>
+  ({ raw }) =>
+    field.test(JSON.stringify(raw)) ? { error: { status: 400, message } } : { parts: [text("Hi.")] };
+
+it.each([
+  ["responses", "prompt_cache_key", "Unknown parameter: 'prompt_cache_key'."],
+  ["messages", "thinking", "adaptive thinking is not supported on this model"],
+  ["chat", "stream_options", "property 'stream_options' is unsupported"],
+  ["gemini", "thinkingConfig", "Unknown name \"thinkingConfig\" at 'generation_config': Cannot find field."],
+] as const)("a field of ours, on the %s wire (%s): it is left out", async (api, field, message) => {
+  const turn = refusing(new RegExp(`"${field}":`), message);
+  const script = scriptedModel();
+  for (let at = 0; at < 3; at += 1) script.replies(turn);
+  const { server, ask, statuses } = await asking(api, script);
+  const request = { reasoning: { summary: "auto" }, thinks: true } as const;
+  const part = (isNew: boolean) => [
+    expect.objectContaining({ mediaType: "field", filename: expect.stringContaining(field), isNew }),
+  ];
+  expect((await ask(request)).refusedParts).toEqual(part(true));
+  expect(statuses()).toEqual([400, 200]);
+  expect((await ask(request)).refusedParts).toEqual(part(false));
+  expect(statuses()).toEqual([400, 200, 200]);
+  expect(server.requests.map(({ raw }) => JSON.stringify(raw).includes(`"${field}"`))).toEqual([
+    true,
+    false,
+    false,
+  ]);
+});
+
+it("a field that is named and was not sent, or does not help: the refusal ends as before", async () => {
+  const script = scriptedModel().fails(400, "Unknown parameter: 'frobnicate'.");
+  script.fails(400, "Unknown parameter: 'prompt_cache_key'.", { times: 2 });
+  const { ask, statuses } = await asking("responses", script);
+  await expect(ask({})).rejects.toMatchObject({ class: "rejected" });
+  expect(statuses()).toEqual([400]);
+  await expect(ask({})).rejects.toThrow("prompt_cache_key");
+  expect(statuses()).toEqual([400, 400, 400]);
 });

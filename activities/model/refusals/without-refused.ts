@@ -1,5 +1,6 @@
 import type { Endpoint } from "../endpoint.ts";
 import { FileRefusals } from "./files.ts";
+import { FieldRefusals } from "./fields.ts";
 import type { Ask, Refusals } from "./memory.ts";
 import { OutputRefusals } from "./output.ts";
 import { SummaryRefusals } from "./summaries.ts";
@@ -15,6 +16,7 @@ export function createWithoutRefused(): (endpoint: Endpoint, ask: Ask) => Ask {
     new ThoughtRefusals(),
     new OutputRefusals(),
     new SummaryRefusals(),
+    new FieldRefusals(),
   ];
   return (endpoint, ask) =>
     kinds.reduce<Ask>((next, kind) => (request) => kind.ask(request, endpoint, next), ask);
