@@ -62,12 +62,16 @@ export function worker(
   });
   const sanitizer = createSanitizer([SECRET], joinedSecrets(identities.issued));
   const model = createAiSdkModel({ environment: {}, identities, mask: sanitizer.clean });
-  const ask = (name: string, parts: RequestParts = {}, client: Readonly<Record<string, object>> = {}) => {
+  type Asked = [name: string, parts?: RequestParts, client?: Readonly<Record<string, object>>];
+  const requestOf = (...[name, parts = {}, client = {}]: Asked) => {
     const config = agentConfigSchema.parse({ providers: client });
     const found = resolveModel(name, config);
     if (!found.ok) throw new Error(found.message);
     const target: ModelTarget = found.model;
-    return model.ask(modelRequest({ ...target, ...parts }), () => undefined, new AbortController().signal);
+    return modelRequest({ ...target, ...parts });
   };
-  return { ask, identities, sanitizer };
+  const { signal } = new AbortController();
+  const ask = async (...asked: Asked) => model.ask(requestOf(...asked), () => undefined, signal);
+  const count = async (...asked: Asked) => model.count?.(requestOf(...asked), signal);
+  return { ask, count, identities, sanitizer };
 }

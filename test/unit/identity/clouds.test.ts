@@ -2,6 +2,7 @@ import { expect, it } from "vitest";
 import { presetAddress } from "../../../activities/config/presets.ts";
 import { isSignedBy, startCloud } from "../../support/cloud-server.ts";
 import { SECRET, worker } from "../../support/identity-worker.ts";
+import { startCountFront } from "../../support/count-front.ts";
 import { toolResult, assistant, user } from "../../support/model-request.ts";
 import { call, scriptedModel, thought } from "../../support/scripted-model.ts";
 
@@ -102,6 +103,32 @@ it("Claude at Vertex has its model in the address, and thinking, tools and resul
     ),
   );
   expect(cloud.taken[0]?.body).toHaveProperty("thinking");
+});
+
+it("Claude at Vertex is asked for the count of a request, with thinking and tools, by the same token", async () => {
+  const modelName = "claude-opus-4-6@20260801";
+  const cloud = await startCloud("vertex-claude", says(), {
+    models: { [modelName]: { window, reasoning: true } },
+  });
+  const front = await startCountFront(`${cloud.origin}/`);
+  const auth = { kind: "google" };
+  const { ask, count } = worker(
+    { "vertex-c": { preset: "vertex-claude", project: "p1", region: "global", auth } },
+    new URL(front.url).origin,
+  );
+  const client = { "vertex-c": { preset: "vertex-claude" } };
+  const parts = { reasoning: { effort: "high" } } as const;
+  expect(await count(`vertex-c/${modelName}`, parts, client)).toBeGreaterThan(0);
+  expect(front.counts).toMatchObject([
+    {
+      path: "/v1/projects/p1/locations/global/publishers/anthropic/models/count-tokens:rawPredict",
+      status: 200,
+      body: { model: modelName, thinking: expect.any(Object) as object, tools: [{ name: "bash" }] },
+    },
+  ]);
+  expect(await ask(`vertex-c/${modelName}`, parts, client)).toMatchObject(hi);
+  expect(front.counts[0]?.headers.authorization).toBe(`Bearer ${cloud.tokens[0]}`);
+  expect(cloud.taken[0]?.body).not.toHaveProperty("model");
 });
 
 it("Azure gets Entra's token in place of its key", async () => {
