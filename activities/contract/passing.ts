@@ -19,6 +19,7 @@ const NETWORK: ReadonlySet<string> = new Set([
   "ENOTCONN",
   "ENOTFOUND",
   "EAI_AGAIN",
+  "EAI_FAIL",
   "UND_ERR_CONNECT_TIMEOUT",
   "UND_ERR_HEADERS_TIMEOUT",
   "UND_ERR_BODY_TIMEOUT",

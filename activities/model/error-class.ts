@@ -1,6 +1,6 @@
 /** The class of a provider's failure. Pure. */
 import { isNetworkCode, passes } from "../contract/passing.ts";
-import type { ErrorFacts } from "./error-facts.ts";
+import { CLOSED, type ErrorFacts } from "./error-facts.ts";
 import type { ModelErrorClass } from "./model.ts";
 import { namesEnd } from "./retry-after.ts";
 import { isOverflowText, isRateLimitText } from "./overflow.ts";
@@ -20,7 +20,7 @@ export function classOfError(facts: ErrorFacts, nearWindow = false): ModelErrorC
   if (status === 429 || status === 498) return "rate-limit";
   if (isRateLimitText(said) && status !== 401 && status !== 403) return "rate-limit";
   if (isInTheWay(facts)) return "unavailable";
-  if (network !== undefined) return isNetworkCode(network) ? "unavailable" : "rejected";
+  if (network !== undefined) return network === CLOSED || isNetworkCode(network) ? "unavailable" : "rejected";
   if (/ERR_INVALID_URL|Invalid URL|Failed to parse URL/.test(said)) return "not-found";
   if (facts.malformed) return "malformed";
   // Groq: the model wrote a call that its server cannot read; the next try may be better.
@@ -110,5 +110,6 @@ function classOfCode(code: string, said: string): ModelErrorClass {
   if (/not_found/i.test(code)) return "not-found";
   if (/invalid_|INVALID_ARGUMENT|unsupported_|(?:^| )image_|empty_image/.test(code) || isPolicy(code))
     return "rejected";
-  return passes.modelWords(said) ? "unavailable" : "rejected";
+  // Without a code the provider refuses nothing: its words are shown, and the request is sent again.
+  return /^(error)?$/.test(code) || passes.modelWords(said) ? "unavailable" : "rejected";
 }

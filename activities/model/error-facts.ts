@@ -32,6 +32,9 @@ const MALFORMED =
 const NETWORK =
   /^(E(?!RR_)[A-Z_]{3,}|UND_ERR_[A-Z_]+|ERR_TLS_[A-Z_]+|ERR_SSL_[A-Z_]+|CERT_[A-Z_]+|DEPTH_ZERO_SELF_SIGNED_CERT|SELF_SIGNED_CERT_IN_CHAIN|UNABLE_TO_[A-Z_]+)$/;
 
+/** In the place of a code: undici has none for a body that breaks off. */
+export const CLOSED = "connection closed";
+
 /** @param error anything that was thrown */
 export function readErrorFacts(error: unknown): ErrorFacts {
   const chain = causes(error);
@@ -73,7 +76,7 @@ export function readErrorFacts(error: unknown): ErrorFacts {
 
 function networkCode(link: JsonObject): string | undefined {
   if (typeof link["code"] === "string" && NETWORK.test(link["code"])) return link["code"];
-  return link["message"] === "terminated" ? "connection closed" : undefined;
+  return link["message"] === "terminated" ? CLOSED : undefined;
 }
 
 /** The error and what caused it, outermost first; a cycle or an endless chain ends it. */

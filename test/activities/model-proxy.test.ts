@@ -58,7 +58,7 @@ it("is reached through a tunnel of HTTPS_PROXY if its address is https", async (
   vi.stubEnv("HTTPS_PROXY", proxy.url);
   vi.stubEnv("NO_PROXY", "");
   // The server behind it speaks no TLS: that the tunnel was asked for is what counts.
-  await expect(ask("https://models.example/v1")).rejects.toMatchObject({ class: "unavailable" });
+  await expect(ask("https://models.example/v1")).rejects.toMatchObject({ class: "rejected" });
   expect(proxy.tunnels).toEqual(["models.example:443"]);
 });
 

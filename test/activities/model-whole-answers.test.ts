@@ -93,8 +93,8 @@ describe.each(apis)("on the %s wire", (api) => {
     [{ error: { message: "This model's maximum context length is 4096 tokens." } }, "overflow"],
     [{ error: { code: 429, message: "Rate limit reached, slow down." } }, "rate-limit"],
     [{ error: "Incorrect key", code: "invalid_api_key" }, "credentials"],
-    [{ detail: "The upstream had a bad day." }, "rejected"],
-    [{ success: false, message: "The upstream had a bad day." }, "rejected"],
+    [{ detail: "The upstream had a bad day." }, "unavailable"],
+    [{ success: false, message: "The upstream had a bad day." }, "unavailable"],
     [{ message: "The server is overloaded, try again later." }, "unavailable"],
   ])("the error %j in a successful response is shown, and classified by its words", async (body, kind) => {
     const error = await askOne(api, JSON.stringify(body), { contentType: "application/json" }).catch(

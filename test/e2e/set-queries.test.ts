@@ -91,7 +91,7 @@ it("a round of the reaper, the list and its figures send as many statements for 
   });
   const few = await counts(ids.slice(0, 2));
   expect(await counts(ids)).toEqual(few);
-  expect(few).toEqual({ reaper: 1, list: 1, figures: 5, sizes: 2 });
+  expect(few).toEqual({ reaper: 1, list: 1, figures: 6, sizes: 2 });
   expect(describe).not.toHaveBeenCalled();
   expect((await sessionSizes(store().db, ids)).size).toBe(200);
   await Promise.all(ids.map((id) => client.workflow.getHandle(id).terminate("The test is over.")));

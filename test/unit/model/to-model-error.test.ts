@@ -125,10 +125,19 @@ describe("provider errors by class [case 12] [A19] [R31]", () => {
     expect(toModelError(thrown, context)).toBeInstanceOf(ModelError);
   });
 
+  it.each([
+    new TypeError("terminated"),
+    new TypeError("terminated", { cause: Object.assign(new Error("closed"), { code: "UND_ERR_SOCKET" }) }),
+    new TypeError("fetch failed", { cause: Object.assign(new Error("x"), { code: "ECONNRESET" }) }),
+    new Error("socket hang up"),
+  ])("counts a connection that broke off as passing: %s", (error) => {
+    expect(toModelError(error, context).class).toBe("unavailable");
+  });
+
   it("terminates on a circular chain of causes", () => {
     const error = new Error("a") as Error & { cause: unknown };
     error.cause = error;
-    expect(toModelError(error, context).class).toBe("rejected");
+    expect(toModelError(error, context).class).toBe("unavailable");
   });
 });
 
