@@ -100,7 +100,8 @@ export function afterStep(state: AgentState, step: ModelStepFacts, policy: RunPo
       policy.autoCompaction === false
         ? "and automatic compaction is off (context.options.auto or trigger). The conversation is kept: compact it first, or resume with a model that has a larger window (say ID --model)."
         : "even after a summary made without a model. The conversation is kept: resume with a model that has a larger window (say ID --model).";
-    const message = `The request does not fit the model's window, ${what}`;
+    const said = step.said === undefined ? "" : ` The provider's words: ${step.said}`;
+    const message = `The request does not fit the model's window, ${what}${said}`;
     return { kind: "failed", type: "ContextOverflow", message };
   }
   return step.kind === "empty" ? afterEmpty(state, step.reason) : { kind: "again" };

@@ -170,6 +170,9 @@ export type StepOutcome =
   | {
       readonly kind: "overflow";
       readonly by: "estimate" | "provider";
+      /** The provider's own words, bounded and masked; and the window that they name, if it is smaller than the one assumed. */
+      readonly said?: string;
+      readonly windowTokens?: number;
       readonly context: ContextSize;
       readonly epoch: number;
     }

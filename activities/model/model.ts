@@ -104,6 +104,8 @@ export interface ModelErrorFields {
   readonly status?: number;
   /** How long the provider asked to wait. */
   readonly retryAfterMs?: number;
+  /** For an overflow: the largest request, in tokens, that the provider names. */
+  readonly windowTokens?: number | undefined;
   /** Whether a part of the answer had arrived before the failure. */
   readonly heard?: boolean | undefined;
   readonly cause?: unknown;
@@ -119,6 +121,7 @@ export class ModelError extends Error {
   readonly class: ModelErrorClass;
   readonly status: number | undefined;
   readonly retryAfterMs: number | undefined;
+  readonly windowTokens: number | undefined;
   readonly heard: boolean;
 
   /** @param message the provider's text, masked and at most 1,000 characters */
@@ -127,6 +130,7 @@ export class ModelError extends Error {
     this.class = fields.class;
     this.status = fields.status;
     this.retryAfterMs = fields.retryAfterMs;
+    this.windowTokens = fields.windowTokens;
     this.heard = fields.heard === true;
   }
 }

@@ -218,6 +218,30 @@ export const rateLimitPatterns: readonly OverflowPattern[] = [
   },
 ];
 
+/**
+ * Where the texts above name the limit: behind the words for it, or behind the sign of a comparison. Not the request's own size,
+ * and neither bytes nor a number of messages.
+ */
+const WINDOW_WORDS = [
+  /(?:context|token|model|configured|(?:max(?:imum)?(?: allowed)?|range of) (?:input|prompt|model))[ _](?:size|length|window|limit)(?: (?:is|of|should be))?(?: only)?:? ?(?:\[\d+, ?|\()?(\d+(?:,\d{3})*)(?!\d| \+)/gi,
+  /(?:exceeds? the limit of|allowed \(|cannot exceed|Limit:?) ?(\d+(?:,\d{3})*)(?!\d| \+)/gi,
+  /tokens`? ?(?:>|must be <=) ?(\d+(?:,\d{3})*)/gi,
+  /\d \+ \d+ > (\d+(?:,\d{3})*)/gi,
+  /with (\d+(?:,\d{3})*) maximum context length/gi,
+];
+/** Smaller windows are not served; such a number counts something else. Source: ours. */
+const LEAST_WINDOW = 500;
+
+/** The largest request, in tokens, that the words of an overflow name; undefined if they name none. */
+export function windowInText(text: string): number | undefined {
+  if (/array too long|string too long|per min|per day|\bbytes\b/i.test(text)) return undefined;
+  const named = WINDOW_WORDS.flatMap((words) =>
+    [...text.matchAll(words)].map(([, number = ""]) => Number(number.replaceAll(",", ""))),
+  ).filter((tokens) => tokens >= LEAST_WINDOW);
+  // A text may name the request's size in the same words; it is the larger one.
+  return named.length === 0 ? undefined : Math.min(...named);
+}
+
 /** Whether a provider's words mean that the request does not fit the window. */
 export function isOverflowText(text: string): boolean {
   const matches = ({ pattern }: OverflowPattern) => pattern.test(text);

@@ -5,6 +5,7 @@ import { theirWords } from "../contract/reason-of.ts";
 import { classOfError, needsJinja } from "./error-class.ts";
 import { readErrorFacts, type ErrorFacts } from "./error-facts.ts";
 import { ModelError, type ModelErrorClass } from "./model.ts";
+import { windowInText } from "./overflow.ts";
 import { retryAfterMs } from "./retry-after.ts";
 
 const MAX_MESSAGE_CHARS = 1_000;
@@ -37,6 +38,7 @@ export function toModelError(error: unknown, context: ErrorContext): ModelError 
     class: kind,
     ...(facts.status === undefined ? {} : { status: facts.status }),
     ...(wait === undefined ? {} : { retryAfterMs: wait }),
+    ...(kind === "overflow" ? { windowTokens: facts.windowTokens ?? windowInText(facts.text) } : {}),
     heard: context.heard,
     cause: error,
   });

@@ -6,6 +6,7 @@ import { failureOf, mayStepIn } from "./model-failure.ts";
 import { keepInterrupted } from "./store-answer.ts";
 import type { StepContext } from "./step-context.ts";
 import { emitEvents } from "./step-events.ts";
+import { setWindow } from "../store/session-settings.ts";
 import { estimatedCostUsd, failedAlike, recordWasted } from "./wasted-call.ts";
 
 /** A shorter wait is the next attempt's of the same activity. Source: ours; a timer of the run costs some events. */
@@ -39,8 +40,7 @@ export async function afterFailure(
   if (!(error instanceof ModelError)) throw error;
   const isLast = await failedAlike(step, error.class);
   await recordWasted(step, error.message, { finish: error.class, said: all });
-  if (error.class === "overflow")
-    return { kind: "overflow", by: "provider", context: sizeFacts(step.size), epoch };
+  if (error.class === "overflow") return overflowed(step, error);
   const { failure, message, retryInMs, final } = failureOf(error, isLast);
   const data = { class: error.class, message, retryInMs, final };
   await emitEvents(step, [{ type: "llm:error", step: input.step, attempt: scope.attempt, data }]);
@@ -52,4 +52,25 @@ export async function afterFailure(
   if (input.hasFallback === true && mayStepIn({ final }, scope.attempt - scope.waits))
     return { kind: "unavailable", reason: error.class, epoch };
   throw failure;
+}
+
+/** A window that the provider names is the session's from now on: compaction makes the request fit into it. */
+async function overflowed(step: StepContext, error: ModelError): Promise<StepOutcome> {
+  const { deps, session, input, scope, size } = step;
+  const { model, contextWindow } = session.config;
+  const said = deps.sanitizer.clean(error.message);
+  const outcome = {
+    kind: "overflow",
+    by: "provider",
+    said,
+    context: sizeFacts(size),
+    epoch: session.epoch,
+  } as const;
+  const { windowTokens } = error;
+  if (windowTokens === undefined || windowTokens >= contextWindow) return outcome;
+  await setWindow(deps.store.db, session.id, { model, windowTokens });
+  const message = `${said.replace(/\.?$/, ".")} This window is used from now on in place of ${contextWindow} tokens.`;
+  const data = { class: error.class, message, retryInMs: null, final: false };
+  await emitEvents(step, [{ type: "llm:error", step: input.step, attempt: scope.attempt, data }]);
+  return { ...outcome, windowTokens };
 }

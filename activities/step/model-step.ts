@@ -57,13 +57,17 @@ async function modelStep(
   });
   const outcome = await takeStep({ deps, scope, session, input }, { prefix, budget, batch });
   const { model } = session.config;
+  const named = outcome.kind === "overflow" ? outcome.windowTokens : undefined;
   const isSwitched = input.model !== undefined && input.model !== model;
   const policy = {
     ...(await raisedLimit(deps, session)),
-    ...(isSwitched || input.takeTools || current !== asked
+    ...(isSwitched || input.takeTools || current !== asked || named !== undefined
       ? {
           model,
-          budget,
+          budget:
+            named === undefined
+              ? budget
+              : budgetOf({ ...session.config, contextWindow: named }, prefix.tokens),
           prefix: prefixShares(prefix, session.tokenRatio?.ratio),
           ...(input.takeTools ? { takesTools: false as const } : {}),
         }

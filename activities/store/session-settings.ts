@@ -75,6 +75,23 @@ export const setMaxCost = (tx: Queryable, id: string, usd: number): Promise<void
     return { ...config, limits: { ...config.limits, maxCostUsd } };
   });
 
+/** Corrects a model's window to what its server says, wherever the session uses the model. Idempotent. */
+export const setWindow = (
+  tx: Queryable,
+  id: string,
+  { model, windowTokens }: { readonly model: string; readonly windowTokens: number },
+): Promise<void> =>
+  change(tx, eq(sessions.id, id), (config) => {
+    const corrected = <T extends Pick<ModelTarget, "model" | "contextWindow">>(target: T): T =>
+      target.model === model ? { ...target, contextWindow: windowTokens } : target;
+    const { summariser, fallback } = config;
+    return {
+      ...corrected(config),
+      ...(summariser === undefined ? {} : { summariser: corrected(summariser) }),
+      ...(fallback === undefined ? {} : { fallback: fallback.map(corrected) }),
+    };
+  });
+
 /** Records that a session has the operator's own tools. */
 export const noteOwnTools = (tx: Queryable, id: string): Promise<void> =>
   change(tx, eq(sessions.id, id), (config) => ({ ...config, ownTools: true }));

@@ -84,6 +84,31 @@ const spellings: readonly (readonly [string, Reply])[] = [
   ],
 ];
 
+it("that names its server's window is compacted to it: the window counts from then on, and the server is quoted", async () => {
+  let refused = 0;
+  let step = 1;
+  const served = 12_000;
+  const agent = await start((request) => {
+    if (isSummaryRequest(request)) return goodSummary(request);
+    if (request.inputTokens <= served) return step < 12 ? read(step++, 80) : says("It is done.");
+    refused += 1;
+    const message = `request (${request.inputTokens} tokens) exceeds the available context size (${served} tokens), try increasing it`;
+    const error = { code: 400, message, type: "exceed_context_size_error", n_ctx: served };
+    return { error: { status: 400, body: { error } } };
+  }, SUMMARIES_ONLY);
+  expect(await playLoop(agent)).toMatchObject({ status: "completed", state: { step: 12 } });
+  expect(refused).toBe(1);
+  const rounds = await roundsOf(database.store, agent.id);
+  expect(rounds[0]?.trigger).toBe("overflow");
+  expect(rounds.slice(1).every(({ trigger }) => trigger === "threshold")).toBe(true);
+  const said = (await readEvents(database.store.db, agent.id, 0, 1_000)).filter(
+    ({ type }) => type === "llm:error",
+  );
+  expect(said).toMatchObject([
+    { data: { class: "overflow", message: expect.stringContaining(`context size (${served} tokens)`) } },
+  ]);
+});
+
 describe.each(["responses", "chat"] as const)("on the %s wire, a provider's overflow", (api) => {
   it.each(spellings)(
     "as %s is followed by a compaction and the same step again, and leaves no half answer [case 11] [case 12] [R40]",
