@@ -20,7 +20,7 @@ it.each(["NODE_EXTRA_CA_CERTS", "GIT_SSL_CAINFO"])(
     const stranger = createAiSdkModel({ environment, mask: (text) => text });
     await expect(
       stranger.ask(modelRequest(), () => undefined, new AbortController().signal),
-    ).rejects.toMatchObject({ class: "unavailable", message: expect.stringContaining("certificate") });
+    ).rejects.toMatchObject({ class: "rejected", message: expect.stringContaining("certificate") });
 
     await session.startWorker({ OPENAI_BASE_URL: baseUrl, [variable]: authority });
     expect(await session.handle.result()).toMatchObject({ status: "completed", result: "Trusted." });
