@@ -1,4 +1,4 @@
-/** A picture in the result of an MCP server that others wrote, from npm, as three wires bring it to the model. */
+/** A picture in the result of an MCP server that others wrote, from npm, as four wires bring it to the model. */
 import { execFile } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -44,7 +44,12 @@ const picturesOf = (items: readonly WireItem[]) =>
       : [],
   );
 
-test.for(["responses", "chat", "messages"] as const)(
+/** Google's paths begin otherwise, and the model's own provider names the variable with them. */
+const google = {
+  provider: { name: "google", baseUrlEnv: "GEMINI_BASE_URL", keyEnv: "OPENAI_API_KEY" },
+} as const;
+
+test.for(["responses", "chat", "messages", "gemini"] as const)(
   "reaches the model by the %s wire",
   { timeout: 120_000 },
   async (api, { skip }) => {
@@ -59,7 +64,7 @@ test.for(["responses", "chat", "messages"] as const)(
       {
         config: withServers(
           { everything: { where: "worker", startTimeout: 60_000, expose: "always" } },
-          { api, input: ["text", "image"] },
+          { api, input: ["text", "image"], ...(api === "gemini" ? google : {}) },
         ),
       },
     );
