@@ -24,7 +24,6 @@ export function watchCommand(command: Command, output: Output) {
     .option("--exit-on-question", EXIT_ON_QUESTION);
   return (reference: string, { from = 0, ...flags }: WatchFlags) =>
     withSession(reference, async (services, row) => {
-      if (!hasEnded(row)) await warnWithoutWorker(services, output);
       const { json = false, children = false, exitOnQuestion = false } = flags;
       return watchSession({
         services,
@@ -34,6 +33,7 @@ export function watchCommand(command: Command, output: Output) {
         children,
         exitOnQuestion,
         output,
+        ...(hasEnded(row) ? {} : { begin: () => warnWithoutWorker(services, output) }),
       });
     });
 }

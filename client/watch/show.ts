@@ -5,6 +5,8 @@ import type { Output } from "../console/output.ts";
 import type { FollowEnd } from "./follow.ts";
 
 export interface Watch {
+  /** Called first: from then on Ctrl-C detaches. */
+  readonly begin?: () => Promise<unknown>;
   readonly services: Services;
   readonly sessionId: string;
   readonly afterSeq: number;

@@ -24,6 +24,7 @@ export async function watchSession(watch: Watch): Promise<ExitCode> {
   const show = watch.json ? jsonLines(output, sessionId) : forPeople(output);
   const children = watch.children === true ? new WatchedChildren(watch, show) : undefined;
   try {
+    await watch.begin?.();
     for await (const item of follow({
       store: services.store,
       sessionId,

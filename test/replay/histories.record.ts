@@ -34,7 +34,15 @@ const small = (contextWindow: number, servedWindow: number) => ({
     contextWindow,
     maxOutput: 1_000,
     // So that these shapes have a prune, too.
-    context: { ...config.context, options: { ...config.context.options, prune: "always" } },
+    context: {
+      ...config.context,
+      options: {
+        ...config.context.options,
+        prune: "always",
+        pruneProtect: Math.round(0.2 * contextWindow),
+        pruneMinimum: Math.round(0.15 * contextWindow),
+      },
+    },
   }),
 });
 const noisy = (count: number) => Array.from({ length: count }, (_, place) => noisyStep(place + 1, 80));

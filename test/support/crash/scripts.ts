@@ -68,7 +68,11 @@ export const CRASH_SCRIPTS: Readonly<Record<ScriptName, CrashScript>> = {
   // Prune protects the last two turns, so two messages come late; near the trigger, it hides old results.
   pruning: {
     steps: [...range(1, 11).map((number) => step(number, noisy(number, 220))), step(12)],
-    config: { contextWindow: 32_000, maxOutput: 1_000, context: { options: { prune: "always" } } },
+    config: {
+      contextWindow: 32_000,
+      maxOutput: 1_000,
+      context: { options: { prune: "always", pruneProtect: 6_400, pruneMinimum: 4_800 } },
+    },
     signals: {
       7: { name: "guidance", message: { id: "said-7", text: "go on" } },
       8: { name: "guidance", message: { id: "said-8", text: "and on" } },

@@ -168,7 +168,11 @@ export const SHAPES: readonly Shape[] = [
   {
     name: "prune",
 
-    config: { contextWindow: 32_000, maxOutput: 1_000, context: { options: { prune: "always" } } },
+    config: {
+      contextWindow: 32_000,
+      maxOutput: 1_000,
+      context: { options: { prune: "always", pruneProtect: 6_400, pruneMinimum: 4_800 } },
+    },
     calls: until(8, (step) => [noisy(step, 300)]),
   },
   {
